@@ -1,0 +1,5 @@
+"""The history: tables and migrations, records that leave it, and the only SQL of the dashboard."""
+
+from warpwatch.dashboard.store.store import Store, StoreError
+
+__all__ = ["Store", "StoreError"]

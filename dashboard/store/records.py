@@ -1,0 +1,311 @@
+"""What the store hands to pages, reports, checks and alerts: frozen records, SI units, unscaled values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from warpwatch.dashboard.metrics import Metric
+from warpwatch.dashboard.verdict import Verdict
+
+
+class Status(StrEnum):
+    """Whether a recorded point is a number, and if not, why not."""
+
+    OK = "ok"
+    INVALID = "invalid"  # measured, not to be trusted: throttled, or the result was wrong
+    FAILED = "failed"
+    UNAVAILABLE = "unavailable"  # this machine or commit has no such thing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """One asv project in the store."""
+
+    name: str
+    repository: str | None  # path of the git repository its history was read from
+    machines: int
+    series: int
+    commits: int
+    newest_commit: datetime | None
+    newest_run: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """A commit that has results. Without a repository only hash and date are known."""
+
+    hash: str
+    date: datetime
+    subject: str | None
+    author: str | None
+    position: int  # place in the project's order; with a repository a gap above 1 means unmeasured commits
+    parents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceilings:
+    """What a machine's memory and math units can do at most."""
+
+    name: str
+    source: str  # "datasheet" or "measured"
+    bandwidth_bps: float
+    flops: Mapping[str, float]  # dtype -> FLOP/s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A machine that recorded results, and how old the newest of them are."""
+
+    name: str
+    gpu: str | None
+    cpu: str | None
+    details: Mapping[str, str]  # asv's machine.json
+    ceilings: Ceilings | None
+    runs: int
+    newest_run: datetime | None
+    newest_commit: Commit | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """Operator, shape and dtype behind a benchmark's `workload` parameter, with the work it must do."""
+
+    benchmark: str  # without the method: "benchmarks.rope.Rope"
+    operator: str
+    name: str
+    dtype: str
+    flops: float
+    bytes: float
+    parameters: Mapping[str, Any]
+    kernels: tuple[str, ...]  # implementations of ours
+    baselines: tuple[str, ...]  # the rivals measured in the same run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Project x benchmark x parameters x metric x machine x environment. `key` is stable and goes into URLs."""
+
+    key: str  # 16 hex digits of the identity's hash: the same in every store
+    project: str
+    benchmark: str  # asv's full name
+    parameters: tuple[tuple[str, str], ...]  # (name, value) in asv's order, quotes of strings removed
+    metric: Metric
+    machine: str
+    environment: str
+    workload: str | None  # the parameter of that name, where there is one
+    implementation: str | None
+    is_baseline: bool
+    listed: bool  # still in the project's benchmarks.json
+
+    @property
+    def suite(self) -> str:
+        """The benchmark without its method: "benchmarks.rope.Rope"."""
+        return self.benchmark.rpartition(".")[0]
+
+    @property
+    def title(self) -> str:
+        """Benchmark and parameter values on one line."""
+        values = ", ".join(value for _, value in self.parameters)
+        return f"{self.benchmark}({values})" if values else self.benchmark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One value of a series: one commit, one run. `value` is None unless the status is OK."""
+
+    commit: Commit
+    value: float | None
+    q25: float | None
+    q75: float | None
+    sample_count: int | None
+    status: Status
+    reason: str | None
+    run: str
+    run_time: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesChange:
+    """A changepoint of a series. `index` counts the commits of the series that have a number."""
+
+    index: int  # first commit of the new level
+    commit: Commit
+    previous_commit: Commit  # last measured commit of the old level
+    before: float
+    after: float
+    magnitude: float  # after / before - 1
+    low: float  # interval of the magnitude, 95 %
+    high: float
+    p_value: float
+    is_worse: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """A series with everything its page draws. `levels` are the commits' medians that `index` counts."""
+
+    series: Series
+    points: tuple[Point, ...]  # by commit, then run time
+    changes: tuple[SeriesChange, ...]
+    workload: Workload | None
+    baselines: tuple["BaselineHistory", ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineHistory:
+    """Another implementation of the same workload, metric, machine and environment."""
+
+    series: Series
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineRatio:
+    """How often faster than a rival in the same run: 1.2 means the rival's latency is 1.2 times ours."""
+
+    implementation: str
+    ratio: float
+    series_key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverviewRow:
+    """One series as the overview shows it."""
+
+    series: Series
+    operator: str | None
+    value: float | None  # newest commit's median over runs; None when that is not OK
+    status: Status
+    reason: str | None
+    commit: Commit  # newest with any record of the series
+    change: float | None  # relative, signed; against the previous segment if there is one within 30 days
+    change_commit: Commit | None  # the changepoint behind `change`, or the commit 30 days back
+    change_is_step: bool
+    speed_of_light: float | None  # share 0..1
+    baseline: BaselineRatio | None  # the best rival of the same run
+    sparkline: tuple[float | None, ...]
+    verdict: Verdict
+    newest_run: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RooflinePoint:
+    """One workload x implementation on a machine's roofline, at its newest commit."""
+
+    series: Series  # the latency series
+    workload: Workload
+    implementation: str
+    latency_s: float
+    intensity: float  # FLOP/byte
+    flop_rate: float  # FLOP/s
+    bandwidth_bps: float
+    speed_of_light: float | None
+    commit: Commit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roofline:
+    """One machine's ceilings and the points under them."""
+
+    machine: Machine
+    ceilings: Ceilings
+    points: tuple[RooflinePoint, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regression:
+    """A changepoint for the worse, with its series."""
+
+    series: Series
+    change: SeriesChange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegressionGroup:
+    """Series that got worse at the same commit on the same machine, the largest first."""
+
+    project: str
+    machine: str
+    commit: Commit
+    previous_commit: Commit
+    regressions: tuple[Regression, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledCode:
+    """What the compiler made of one kernel for one architecture at one commit."""
+
+    operator: str
+    kernel: str
+    architecture: str
+    registers: int | None
+    stack_bytes: int | None
+    shared_bytes: int | None
+    local_memory_instructions: int | None
+    code_bytes: int | None
+    instructions: Mapping[str, int]
+    sha256: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitPoint:
+    """A series' value at the page's commit beside the one before."""
+
+    series: Series
+    value: float | None
+    status: Status
+    reason: str | None
+    previous: float | None  # at the newest earlier commit with a number
+    previous_commit: Commit | None
+    runs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitPage:
+    """Everything recorded at one commit."""
+
+    project: str
+    commit: Commit
+    older: Commit | None  # neighbours in the project's order
+    newer: Commit | None
+    points: tuple[CommitPoint, ...]
+    changes: tuple[Regression, ...]  # changepoints at this commit, better and worse
+    compiled: tuple[CompiledCode, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportRow:
+    """One workload x implementation at a machine's newest commit."""
+
+    machine: str
+    environment: str
+    commit: Commit
+    operator: str
+    benchmark: str
+    workload: str
+    implementation: str
+    is_baseline: bool
+    status: Status
+    reason: str | None
+    latency_s: float | None
+    q25_s: float | None
+    q75_s: float | None
+    sample_count: int | None
+    bandwidth_bps: float | None
+    flop_rate: float | None
+    speed_of_light: float | None
+    ratios: tuple[BaselineRatio, ...]  # against each rival of the same run
+    run: str
+    run_time: datetime | None
+    backend: str | None  # the one PyTorch took, where recorded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesPage:
+    """One page of a series search."""
+
+    total: int
+    series: tuple[Series, ...]
+    latest: Mapping[str, float | None] = field(default_factory=dict)  # by series key
