@@ -1,0 +1,25 @@
+// cp.async: copies from global to shared memory that pass through no register; sm_80 and newer.
+//
+// A thread groups its copies with cp_async_commit and waits with cp_async_wait<n> until at most its n youngest groups
+// are under way. The wait covers the thread's own copies only: a __syncthreads() must follow before others read them.
+#pragma once
+
+#include <cstdint>
+
+namespace warpwatch {
+
+// 16 bytes, past L1; both addresses 16-byte aligned. With `live` false nothing is read and zeros are written.
+__device__ __forceinline__ void cp_async_16(uint32_t shared, const void* global, bool live) {
+  const int bytes = live ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;\n" ::"r"(shared), "l"(global), "r"(bytes)
+               : "memory");
+}
+
+__device__ __forceinline__ void cp_async_commit() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
+
+template <int Pending>
+__device__ __forceinline__ void cp_async_wait() {
+  asm volatile("cp.async.wait_group %0;\n" ::"n"(Pending) : "memory");
+}
+
+}  // namespace warpwatch
