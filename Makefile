@@ -1,0 +1,83 @@
+# make run   set up, build, measure the last few commits, import, open the dashboard
+# make test  set up, run every check and test
+# Both need only Python >= 3.11, a C++ compiler, make and git; both can be interrupted and run again.
+
+PYTHON ?= python3
+COMMITS ?= 3
+PORT ?= 8321
+VENV := .venv
+BIN := $(VENV)/bin
+ASV := $(BIN)/python -m asv
+# asv builds commits in an environment of its own; ninja, ccache and the pip-installed nvcc are found through here.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+# With an NVIDIA driver PyTorch's CUDA build, elsewhere the CPU build, which is a tenth of the size.
+# 2.13.0 everywhere, so that a baseline's change is never a silent PyTorch upgrade.
+HAS_GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
+TORCH := torch==2.13.0 $(if $(HAS_GPU),,--extra-index-url https://download.pytorch.org/whl/cpu --retries 1)
+EXTRAS := kernels,bench$(if $(HAS_GPU),$(comma)gpu)
+comma := ,
+# All five of one minor version: nvcc refuses the PTX of another's nvvm. They serve where no toolkit is installed.
+NVCC_FROM_PIP := $(if $(or $(CUDA_HOME),$(shell command -v nvcc)),,nvidia-cuda-nvcc==13.0.* nvidia-cuda-crt==13.0.* \
+	nvidia-nvvm==13.0.* nvidia-cuda-runtime==13.0.* nvidia-cuda-cccl==13.0.*)
+
+.PHONY: run test lint setup build measure import dashboard clean all-architectures
+
+run: measure import dashboard
+
+# --- set-up -------------------------------------------------------------------------------------------------
+$(VENV)/.created:
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "warpwatch needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.torch: $(VENV)/.created Makefile
+	$(BIN)/python -m pip install --quiet "setuptools>=77" wheel ninja $(TORCH) $(NVCC_FROM_PIP)
+	touch $@
+
+# One file for each set of extras, so that `make run` after `make test` installs nothing twice.
+$(VENV)/.run: $(VENV)/.torch setup.py
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[$(EXTRAS)]"
+	touch $@
+
+$(VENV)/.test: $(VENV)/.torch setup.py
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[$(EXTRAS),test]"
+	touch $@ $(VENV)/.run
+
+setup: $(VENV)/.run
+
+# ninja rebuilds what changed; the architectures are those of WARPWATCH_CUDA_ARCHS, or all.
+build: $(VENV)/.run
+	$(BIN)/python setup.py --quiet build_ext --inplace
+
+all-architectures: $(VENV)/.run
+	WARPWATCH_CUDA_ARCHS="75;86;89;90a" $(BIN)/python setup.py --quiet build_ext --inplace
+
+# --- measure, import, look ------------------------------------------------------------------------------------
+# The newest commits that changed what is measured; those already measured here are skipped. asv ends with 2 when
+# a benchmark failed: that is recorded and shown on the dashboard, so the rest goes on.
+measure: build
+	$(ASV) machine --yes
+	git rev-list --max-count=$(COMMITS) HEAD -- kernels setup.py > .asv-commits || true
+	$(ASV) run --skip-existing --record-samples --show-stderr HASHFILE:.asv-commits || test $$? -eq 2
+	rm -f .asv-commits
+
+import: $(VENV)/.run
+	$(BIN)/warpwatch import . --project warpwatch
+
+dashboard: $(VENV)/.run
+	$(BIN)/warpwatch serve --port $(PORT) --open
+
+# --- check ----------------------------------------------------------------------------------------------------
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	rm -rf build/typing && mkdir -p build/typing/warpwatch
+	ln -s ../../../kernels ../../../dashboard ../../../ci build/typing/warpwatch/
+	MYPYPATH=build/typing $(BIN)/mypy --namespace-packages -p warpwatch.kernels -p warpwatch.dashboard -p warpwatch.ci -p perf_suite
+
+test: $(VENV)/.test build lint
+	$(BIN)/python -m pytest
+
+clean:
+	rm -rf $(VENV) .asv build .warpwatch kernels/*.so

@@ -1,0 +1,71 @@
+"""Numbers as people read them: SI values in, "31.2 µs", "3.41 TB/s" or "+4.1 %" out. Pages, tables and alerts share it."""
+
+import math
+
+_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
+# Units as asv projects spell them -> (SI unit, factor to it). Others are shown as they come.
+_SI_UNITS = {
+    "seconds": ("s", 1.0),
+    "second": ("s", 1.0),
+    "s": ("s", 1.0),
+    "ms": ("s", 1e-3),
+    "us": ("s", 1e-6),
+    "µs": ("s", 1e-6),
+    "ns": ("s", 1e-9),
+    "bytes": ("B", 1.0),
+    "B": ("B", 1.0),
+    "GB/s": ("B/s", 1e9),
+    "B/s": ("B/s", 1.0),
+    "TFLOP/s": ("FLOP/s", 1e12),
+    "TFLOPS": ("FLOP/s", 1e12),
+    "FLOP/s": ("FLOP/s", 1.0),
+    "W": ("W", 1.0),
+    "J": ("J", 1.0),
+    "Hz": ("Hz", 1.0),
+}
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """A value with its unit, three significant digits and an SI prefix where the unit takes one; "–" for None."""
+    if value is None or math.isnan(value):
+        return "–"
+    if unit not in _SI_UNITS:
+        return f"{_three_digits(value)} {unit}".rstrip()
+    si_unit, factor = _SI_UNITS[unit]
+    scaled = value * factor
+    for size, prefix in _PREFIXES:
+        # 0.9995 and up would round to 1.00 of the next prefix.
+        if abs(scaled) >= size * 0.9995:
+            return f"{_three_digits(scaled / size)} {prefix}{si_unit}"
+    return f"{_three_digits(scaled)} {si_unit}"
+
+
+def latency(seconds: float | None) -> str:
+    """Seconds as "31.2 µs"."""
+    return quantity(seconds, "s")
+
+
+def change(relative: float | None) -> str:
+    """A signed relative change as "+4.1 %"; "–" for None. From a factor of two on it is told as "2.4×"."""
+    if relative is None or math.isnan(relative):
+        return "–"
+    if relative >= 1.0:
+        return f"{relative + 1:.3g}×"
+    return f"{relative * 100:+.1f} %".replace("-", "−")
+
+
+def share(fraction: float | None) -> str:
+    """A fraction of one as "63 %"."""
+    return "–" if fraction is None else f"{fraction * 100:.0f} %"
+
+
+def ratio(value: float | None) -> str:
+    """How many times, as "1.31×"."""
+    return "–" if value is None else f"{_three_digits(value)}×"
+
+
+def _three_digits(value: float) -> str:
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    decimals = max(0, 2 - math.floor(math.log10(abs(float(f"{value:.3g}")))))
+    return f"{value:.{min(decimals, 6)}f}" if abs(value) < 1e6 else f"{value:.3g}"
