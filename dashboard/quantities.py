@@ -2,7 +2,17 @@
 
 import math
 
-_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
+_PREFIXES = (
+    (1e12, "T"),
+    (1e9, "G"),
+    (1e6, "M"),
+    (1e3, "k"),
+    (1.0, ""),
+    (1e-3, "m"),
+    (1e-6, "µ"),
+    (1e-9, "n"),
+    (1e-12, "p"),
+)
 # Units as asv projects spell them -> (SI unit, factor to it). Others are shown as they come.
 _SI_UNITS = {
     "seconds": ("s", 1.0),
@@ -30,7 +40,8 @@ def quantity(value: float | None, unit: str) -> str:
     if value is None or math.isnan(value):
         return "–"
     if unit not in _SI_UNITS:
-        return f"{_three_digits(value)} {unit}".rstrip()
+        text = f"{value:.0f}" if float(value).is_integer() else _three_digits(value)  # 96 registers, not 96.0
+        return f"{text} {unit}".rstrip()
     si_unit, factor = _SI_UNITS[unit]
     scaled = value * factor
     for size, prefix in _PREFIXES:
