@@ -1,0 +1,59 @@
+"""How much work each operator is: floating-point operations, and the least bytes that must move.
+
+Bytes count every input and every output once; what stays in registers or caches costs nothing. FLOPs follow
+the operator's formula, not what a kernel does: a fused multiply-add is two, exponentials are left out.
+Nothing here needs torch.
+"""
+
+from dataclasses import dataclass
+
+ELEMENT_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
+_FP32_BYTES = ELEMENT_BYTES["fp32"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """The work of one call."""
+
+    flops: int
+    bytes: int
+
+
+def rope(*, batch: int, heads: int, seq: int, head_dim: int, element_bytes: int) -> Cost:
+    """Three FLOPs an element (two products, one sum); x and the fp32 tables read, out written."""
+    elements = batch * heads * seq * head_dim
+    tables = 2 * seq * (head_dim // 2) * _FP32_BYTES
+    return Cost(flops=3 * elements, bytes=2 * elements * element_bytes + tables)
+
+
+def flash_attention(
+    *,
+    batch: int,
+    heads_q: int,
+    heads_kv: int,
+    seq_q: int,
+    seq_kv: int,
+    head_dim: int,
+    causal: bool,
+    element_bytes: int,
+) -> Cost:
+    """Two matrix products over the query-key pairs that are seen; q, k, v read and out written once."""
+    pairs = _causal_pairs(seq_q, seq_kv) if causal else seq_q * seq_kv
+    queries = batch * heads_q * seq_q * head_dim
+    keys = batch * heads_kv * seq_kv * head_dim
+    return Cost(flops=4 * batch * heads_q * head_dim * pairs, bytes=(2 * queries + 2 * keys) * element_bytes)
+
+
+def int4_linear(*, rows: int, outputs: int, depth: int, group_size: int, element_bytes: int) -> Cost:
+    """A (rows, depth) by (depth, outputs) product; half a byte a weight and one scale a group."""
+    weight = outputs * depth // 2 + outputs * (depth // group_size) * element_bytes
+    activations = (rows * depth + rows * outputs) * element_bytes
+    return Cost(flops=2 * rows * outputs * depth, bytes=weight + activations)
+
+
+def _causal_pairs(seq_q: int, seq_kv: int) -> int:
+    """Pairs seen when query i sees the keys j <= i + (seq_kv - seq_q)."""
+    hidden_rows = max(seq_q - seq_kv, 0)
+    first = max(seq_kv - seq_q, 0) + 1
+    rows = seq_q - hidden_rows
+    return rows * (2 * first + rows - 1) // 2

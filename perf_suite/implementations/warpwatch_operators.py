@@ -1,0 +1,33 @@
+"""How the implementations reach the kernels of the commit under test, which may be older than this file."""
+
+import importlib
+import importlib.util
+from collections.abc import Callable
+
+import torch
+
+from . import UnavailableError
+
+
+def warpwatch_operator(name: str) -> Callable[..., torch.Tensor]:
+    """`warpwatch.kernels.<name>`. Raises UnavailableError if the commit has no such operator."""
+    try:
+        kernels = importlib.import_module("warpwatch.kernels")
+    except ModuleNotFoundError as missing:
+        raise UnavailableError(f"this commit installs no warpwatch.kernels ({missing})") from missing
+    operator: Callable[..., torch.Tensor] | None = getattr(kernels, name, None)
+    if operator is None:
+        raise UnavailableError(f"warpwatch.kernels of this commit has no operator {name}")
+    return operator
+
+
+def triton_operator(name: str) -> Callable[..., torch.Tensor]:
+    """`warpwatch.kernels.triton.<name>.<name>`. Raises UnavailableError where either is missing."""
+    if importlib.util.find_spec("triton") is None:
+        raise UnavailableError("Triton is not installed here")
+    try:
+        twin = importlib.import_module(f"warpwatch.kernels.triton.{name}")
+    except ModuleNotFoundError as missing:
+        raise UnavailableError(f"this commit has no Triton twin of {name} ({missing})") from missing
+    operator: Callable[..., torch.Tensor] = getattr(twin, name)
+    return operator

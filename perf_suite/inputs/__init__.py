@@ -1,0 +1,27 @@
+"""Random inputs of each operator, from a seeded generator: never zeros, which draw less power and run faster."""
+
+import importlib
+from typing import Protocol
+
+import torch
+
+from ..workloads.workload import Workload
+
+_TORCH_DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+class Inputs(Protocol):
+    """What one call of an operator takes."""
+
+    def activations(self) -> tuple[torch.Tensor, ...]:
+        """The tensors that differ from call to call; weights and tables may be prepared ahead and stay."""
+
+    def expected(self) -> torch.Tensor:
+        """The float64 reference on the tensors as they are now."""
+
+
+def make_inputs(workload: Workload, generator: torch.Generator) -> Inputs:
+    """Inputs of a workload on the generator's device, drawn from it."""
+    module = importlib.import_module(f"{__name__}.{workload.operator}")
+    inputs: Inputs = module.make(workload, generator, _TORCH_DTYPES[workload.dtype])
+    return inputs

@@ -1,0 +1,27 @@
+"""The catalogue: every operator's workloads. Importing it needs neither torch nor a kernel."""
+
+from . import flash_attention, int4_linear, rope
+from .workload import Workload
+
+_CATALOGUE: dict[str, tuple[Workload, ...]] = {
+    "flash_attention": flash_attention.WORKLOADS,
+    "int4_linear": int4_linear.WORKLOADS,
+    "rope": rope.WORKLOADS,
+}
+OPERATORS = tuple(_CATALOGUE)
+
+
+def workloads_of(operator: str) -> tuple[Workload, ...]:
+    """All rows of an operator, GPU and CPU. Raises KeyError if the catalogue has no such operator."""
+    if operator not in _CATALOGUE:
+        raise KeyError(f"no operator {operator!r} in the catalogue; it has {', '.join(OPERATORS)}")
+    return _CATALOGUE[operator]
+
+
+def workload_named(operator: str, name: str) -> Workload:
+    """One row. Raises KeyError with the names there are."""
+    for workload in workloads_of(operator):
+        if workload.name == name:
+            return workload
+    known = ", ".join(workload.name for workload in workloads_of(operator))
+    raise KeyError(f"no workload {name!r} of {operator}; it has {known}")

@@ -1,0 +1,44 @@
+"""Workloads of int4_linear (W4A16, group 128): decode, memory-bound until some tens of rows."""
+
+from .. import costs
+from .workload import Workload
+
+GROUP_SIZE = 128
+# The cuBLAS baseline rounds the weight itself to fp16 (3e-4) and may add its split-K parts in fp16.
+_TOLERANCE = {"fp16": 2e-3, "fp32": 1e-5}
+_IMPLEMENTATIONS = {
+    "cuda": ("warpwatch", "triton", "cublas", "eager", "torch_compile"),
+    "cpu": ("warpwatch", "eager"),
+}
+
+
+def _row(device: str, dtype: str, *, depth: int, outputs: int, rows: int) -> Workload:
+    return Workload(
+        operator="int4_linear",
+        name=f"{device}-{dtype}-k{depth}-n{outputs}-m{rows}",
+        device=device,
+        dtype=dtype,
+        parameters={"rows": rows, "outputs": outputs, "depth": depth, "group_size": GROUP_SIZE},
+        cost=costs.int4_linear(
+            rows=rows,
+            outputs=outputs,
+            depth=depth,
+            group_size=GROUP_SIZE,
+            element_bytes=costs.ELEMENT_BYTES[dtype],
+        ),
+        implementations=_IMPLEMENTATIONS[device],
+        tolerance=_TOLERANCE[dtype],
+    )
+
+
+WORKLOADS = (
+    _row("cuda", "fp16", depth=4096, outputs=4096, rows=1),
+    _row("cuda", "fp16", depth=4096, outputs=14336, rows=1),
+    _row("cuda", "fp16", depth=4096, outputs=14336, rows=8),
+    _row("cuda", "fp16", depth=4096, outputs=14336, rows=16),
+    _row("cuda", "fp16", depth=4096, outputs=14336, rows=64),
+    _row("cuda", "fp16", depth=14336, outputs=4096, rows=1),
+    _row("cuda", "fp16", depth=14336, outputs=4096, rows=16),
+    _row("cpu", "fp32", depth=1024, outputs=1024, rows=1),
+    _row("cpu", "fp32", depth=1024, outputs=1024, rows=8),
+)

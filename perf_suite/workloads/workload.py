@@ -1,0 +1,34 @@
+"""What is timed: one operator at one shape and dtype."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..costs import Cost
+
+KERNELS = ("warpwatch", "triton")
+BASELINES = ("sdpa", "cublas", "eager", "torch_compile")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """One row of the catalogue. Inputs, reference and implementations are found by the operator's name."""
+
+    operator: str
+    name: str  # unique within the operator; asv's parameter value, so a new name starts a new series
+    device: str  # "cuda" or "cpu": the machine on which the row is measured
+    dtype: str  # a key of costs.ELEMENT_BYTES
+    parameters: Mapping[str, int | bool]
+    cost: Cost
+    implementations: tuple[str, ...]
+    tolerance: float  # largest ||out - reference|| / ||reference|| that counts as right
+    seed: int = 20250
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The implementations that are ours."""
+        return tuple(name for name in self.implementations if name in KERNELS)
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """The rivals."""
+        return tuple(name for name in self.implementations if name in BASELINES)
