@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import apprise
 import requests
@@ -58,6 +59,12 @@ def _post(message: Message, url: str) -> None:
             url, json=dict(message.payload), headers={"Idempotency-Key": message.key}, timeout=_TIMEOUT_S
         )
     except requests.RequestException as error:
-        raise DeliveryError(f"{url}: {error}") from error
+        raise DeliveryError(f"{_host(url)}: {type(error).__name__}") from error
     if not response.ok:
-        raise DeliveryError(f"{url} answered {response.status_code} {response.reason}")
+        raise DeliveryError(f"{_host(url)} answered {response.status_code} {response.reason}")
+
+
+def _host(url: str) -> str:
+    """The address without path and query, which often hold the secret of a webhook."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")

@@ -1,0 +1,90 @@
+"""What an alert says: which commit, what got slower and by how much, and how to see it again."""
+
+import re
+from typing import Any
+
+from warpwatch.ci.delivery import Message
+from warpwatch.dashboard.quantities import change, quantity
+from warpwatch.dashboard.store.records import Commit, Regression, RegressionGroup
+
+_ROWS_SHOWN = 10
+
+
+def compose(group: RegressionGroup, key: str, dashboard_url: str | None) -> Message:
+    """The message about one group of regressions: series of one machine that got worse at the same commit."""
+    worst = group.regressions[0]
+    count = len(group.regressions)
+    what = worst.series.title if count == 1 else f"{count} series, {worst.series.title} the most"
+    title = f"{group.project}: {change(worst.change.magnitude)} on {group.machine} at {group.commit.hash[:8]} ({what})"
+    lines = [
+        f"First bad commit {_commit(group.commit)}; the last measured good one is {_commit(group.previous_commit)}.",
+        "",
+        *[f"- {_row(regression)}" for regression in group.regressions[:_ROWS_SHOWN]],
+    ]
+    if count > _ROWS_SHOWN:
+        lines.append(f"- and {count - _ROWS_SHOWN} more")
+    lines += ["", f"Reproduce: `{reproduce_command(group)}`"]
+    if dashboard_url:
+        lines += ["", _link(group, dashboard_url)]
+    return Message(key=key, title=title, text="\n".join(lines), payload=_payload(group, key, title, dashboard_url))
+
+
+def reproduce_command(group: RegressionGroup) -> str:
+    """The asv command that measures the worst benchmark at both ends of the range again."""
+    pattern = "^" + re.escape(group.regressions[0].series.benchmark)
+    return f"asv continuous --bench '{pattern}' {group.previous_commit.hash[:12]} {group.commit.hash[:12]}"
+
+
+def _row(regression: Regression) -> str:
+    series, moved = regression.series, regression.change
+    unit = series.metric.unit
+    return (
+        f"{series.title}: {quantity(moved.before, unit)} → {quantity(moved.after, unit)}, "
+        f"{change(moved.magnitude)} ({change(moved.low)} to {change(moved.high)})"
+    )
+
+
+def _commit(commit: Commit) -> str:
+    return f"{commit.hash[:8]}" + (f" “{commit.subject}”" if commit.subject else "")
+
+
+def _link(group: RegressionGroup, dashboard_url: str) -> str:
+    return f"{dashboard_url.rstrip('/')}/{group.project}/commit/{group.commit.hash}"
+
+
+def _payload(group: RegressionGroup, key: str, title: str, dashboard_url: str | None) -> dict[str, Any]:
+    def commit(value: Commit) -> dict[str, Any]:
+        return {
+            "hash": value.hash,
+            "date": value.date.isoformat(),
+            "subject": value.subject,
+            "author": value.author,
+        }
+
+    return {
+        "schema": 1,
+        "event": "regression",
+        "key": key,
+        "title": title,
+        "project": group.project,
+        "machine": group.machine,
+        "first_bad_commit": commit(group.commit),
+        "last_good_commit": commit(group.previous_commit),
+        "regressions": [
+            {
+                "series": regression.series.key,
+                "benchmark": regression.series.benchmark,
+                "parameters": dict(regression.series.parameters),
+                "metric": regression.series.metric.name,
+                "unit": regression.series.metric.unit,
+                "before": regression.change.before,
+                "after": regression.change.after,
+                "relative_change": regression.change.magnitude,
+                "interval_95": [regression.change.low, regression.change.high],
+                "p_value": regression.change.p_value,
+            }
+            for regression in group.regressions
+        ],
+        "reproduce": reproduce_command(group),
+        "url": _link(group, dashboard_url) if dashboard_url else None,
+    }
