@@ -51,6 +51,17 @@ def quantity(value: float | None, unit: str) -> str:
     return f"{_three_digits(scaled)} {si_unit}"
 
 
+def axis_unit(typical: float, unit: str) -> tuple[float, str]:
+    """What to multiply recorded values by on an axis around `typical`, and the unit they then have: (1e6, "µs")."""
+    if unit not in _SI_UNITS:
+        return 1.0, unit
+    si_unit, factor = _SI_UNITS[unit]
+    for size, prefix in _PREFIXES:
+        if abs(typical * factor) >= size * 0.9995:
+            return factor / size, f"{prefix}{si_unit}"
+    return factor, si_unit
+
+
 def latency(seconds: float | None) -> str:
     """Seconds as "31.2 µs"."""
     return quantity(seconds, "s")
@@ -73,6 +84,11 @@ def share(fraction: float | None) -> str:
 def ratio(value: float | None) -> str:
     """How many times, as "1.31×"."""
     return "–" if value is None else f"{_three_digits(value)}×"
+
+
+def number(value: float | None) -> str:
+    """Three significant digits without a unit."""
+    return "–" if value is None else _three_digits(value)
 
 
 def _three_digits(value: float) -> str:

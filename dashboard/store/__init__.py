@@ -1,4 +1,4 @@
-"""The history: tables and migrations, records that leave it, and the only SQL of the dashboard."""
+"""The history: tables and migrations, the records that leave it, and the only SQL of the dashboard."""
 
 from warpwatch.dashboard.store.store import Store, StoreError
 

@@ -40,7 +40,8 @@ class Commit:
     date: datetime
     subject: str | None
     author: str | None
-    position: int  # place in the project's order; with a repository a gap above 1 means unmeasured commits
+    position: int  # place in the project's order of commits that have results
+    unmeasured_before: int | None  # commits without results since the one before; None without a repository
     parents: tuple[str, ...] = ()
 
 
@@ -144,7 +145,7 @@ class SeriesChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """A series with everything its page draws. `levels` are the commits' medians that `index` counts."""
+    """A series with everything its page draws."""
 
     series: Series
     points: tuple[Point, ...]  # by commit, then run time

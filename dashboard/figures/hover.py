@@ -1,0 +1,56 @@
+"""What a point says when pointed at. Plotly reads a small HTML here, so everything from outside is made plain."""
+
+from warpwatch.dashboard import quantities
+from warpwatch.dashboard.figures.layout import plain
+from warpwatch.dashboard.metrics import Metric
+from warpwatch.dashboard.store.records import Commit, Point, RooflinePoint, SeriesChange
+
+_SUBJECT = 70
+
+
+def point_text(point: Point, unit: str) -> str:
+    """Value, spread, samples, commit."""
+    value = f"<b>{plain(quantities.quantity(point.value, unit))}</b>"
+    if point.q25 is not None and point.q75 is not None:
+        low, high = quantities.quantity(point.q25, unit), quantities.quantity(point.q75, unit)
+        value += f"  quartiles {plain(low)} to {plain(high)}"
+    if point.sample_count:
+        value += f", {point.sample_count} sample{'s' if point.sample_count > 1 else ''}"
+    return f"{value}<br>{_commit_text(point.commit)}"
+
+
+def no_number_text(point: Point) -> str:
+    """Why there is no number, and the commit."""
+    reason = plain(point.reason or "no reason recorded")
+    return f"<b>{point.status.value}</b>: {reason}<br>{_commit_text(point.commit)}"
+
+
+def change_text(change: SeriesChange, metric: Metric) -> str:
+    """How far the level moved, with its interval, and the commit it moved at."""
+    word = "regression" if change.is_worse else "improvement"
+    before, after = (quantities.quantity(value, metric.unit) for value in (change.before, change.after))
+    return (
+        f"<b>{quantities.change(change.magnitude)}</b> {word}"
+        f" (95 %: {quantities.change(change.low)} to {quantities.change(change.high)})"
+        f"<br>{plain(before)} → {plain(after)}<br>{_commit_text(change.commit)}"
+    )
+
+
+def roofline_text(point: RooflinePoint, label: str) -> str:
+    """A workload's place under the roof."""
+    return (
+        f"<b>{plain(point.workload.operator)}</b> {plain(point.workload.name)}<br>"
+        f"{plain(label)}: {quantities.latency(point.latency_s)}, {quantities.share(point.speed_of_light)} of speed of"
+        f" light<br>{quantities.quantity(point.flop_rate, 'FLOP/s')} at {quantities.number(point.intensity)} FLOP/byte,"
+        f" {quantities.quantity(point.bandwidth_bps, 'B/s')}<br>{_commit_text(point.commit)}"
+    )
+
+
+def _commit_text(commit: Commit) -> str:
+    lines = [f"{commit.hash[:8]} · {commit.date:%Y-%m-%d %H:%M}"]
+    if commit.subject:
+        subject = commit.subject if len(commit.subject) <= _SUBJECT else commit.subject[: _SUBJECT - 1] + "…"
+        lines.append(plain(subject))
+    if commit.author:
+        lines.append(plain(commit.author))
+    return "<br>".join(lines)

@@ -1,0 +1,46 @@
+"""How an implementation looks in every figure: always the same colour and symbol, and rivals hollow and dashed.
+
+The colours are Okabe and Ito's ("Color Universal Design", 2008), told apart with any colour vision; their values for
+each theme are in static/warpwatch.css. Vermillion is kept for regressions.
+"""
+
+import zlib
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """Name, colour and line of one implementation."""
+
+    label: str
+    colour: str
+    dash: str
+
+
+INK = "--ww-ink"
+MUTED = "--ww-muted"
+GRID = "--ww-grid"
+SURFACE = "--ww-surface"
+WORSE = "--ww-vermillion"
+BETTER = "--ww-green"
+
+_LOOKS = {
+    "warpwatch": Look(label="warpwatch", colour="--ww-blue", dash="solid"),
+    "triton": Look(label="Triton", colour="--ww-purple", dash="solid"),
+    "naive": Look(label="naive", colour="--ww-yellow", dash="solid"),
+    "sdpa": Look(label="SDPA", colour="--ww-green", dash="dash"),
+    "cublas": Look(label="cuBLAS", colour="--ww-orange", dash="dash"),
+    "eager": Look(label="PyTorch eager", colour="--ww-grey", dash="dot"),
+    "torch_compile": Look(label="torch.compile", colour="--ww-sky", dash="dashdot"),
+}
+_FURTHER_COLOURS = ("--ww-orange", "--ww-sky", "--ww-purple", "--ww-green", "--ww-yellow")
+
+
+def look(implementation: str | None) -> Look:
+    """The look of an implementation; one without a row in the table gets the same colour in every process."""
+    if implementation is None:
+        return _LOOKS["warpwatch"]
+    if implementation in _LOOKS:
+        return _LOOKS[implementation]
+    colour = _FURTHER_COLOURS[zlib.crc32(implementation.encode()) % len(_FURTHER_COLOURS)]
+    return Look(label=implementation, colour=colour, dash="longdash")

@@ -1,0 +1,31 @@
+"""What the dashboard's programs are told from outside, read from the environment once."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """One program's settings. `from_env` reads them; tests and commands make their own."""
+
+    database: str  # SQLAlchemy URL
+    threshold: float = 0.02  # smallest relative change that matters
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None, *, cwd: Path | None = None) -> "Settings":
+        """WARPWATCH_DATABASE (a URL) and WARPWATCH_THRESHOLD; the default is .warpwatch/warpwatch.db under cwd.
+
+        Raises ValueError if the threshold is no number between 0 and 1.
+        """
+        environ = os.environ if environ is None else environ
+        default = f"sqlite:///{(cwd or Path.cwd()) / '.warpwatch' / 'warpwatch.db'}"
+        threshold = environ.get("WARPWATCH_THRESHOLD", "0.02")
+        try:
+            value = float(threshold)
+        except ValueError:
+            value = -1.0
+        if not 0 < value < 1:
+            raise ValueError(f"WARPWATCH_THRESHOLD is {threshold!r}; wanted a share such as 0.02")
+        return cls(database=environ.get("WARPWATCH_DATABASE") or default, threshold=value)

@@ -1,0 +1,102 @@
+"""A database opened, brought to the newest schema, and read or written in whole transactions."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, OperationalError
+
+from warpwatch.dashboard.store.migrate import migrate
+
+
+class StoreError(Exception):
+    """The database cannot be opened or used; the message says why and what to do."""
+
+
+class Store:
+    """The history in one database: SQLite (WAL) by path, PostgreSQL by URL. Safe to share between threads.
+
+    Opening it creates the file and folder where absent and runs the migrations; two processes may do so at once.
+    Raises StoreError if the URL is not understood or the database does not answer.
+    """
+
+    def __init__(self, database: str) -> None:
+        self.url = _parse(database)
+        self.engine = _engine(self.url)
+        try:
+            with self.write("schema") as connection:
+                migrate(connection)
+        except OperationalError as error:
+            self.close()
+            raise StoreError(f"cannot open the database {self.url.render_as_string()}: {error.orig}") from error
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A transaction that sees one state of the database."""
+        with self.engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def write(self, lock: str) -> Iterator[Connection]:
+        """A transaction that commits at the end or leaves no trace; those with the same lock name wait in line.
+
+        SQLite has one writer anyway; on PostgreSQL it is an advisory lock that ends with the transaction.
+        """
+        with self.engine.connect().execution_options(warpwatch_writes=True) as connection, connection.begin():
+            if connection.dialect.name == "postgresql":
+                number = int.from_bytes(hashlib.blake2b(lock.encode(), digest_size=8).digest(), signed=True)
+                connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
+            yield connection
+
+    def close(self) -> None:
+        """Give back all connections."""
+        self.engine.dispose()
+
+
+def _parse(database: str) -> URL:
+    """A SQLAlchemy URL; `postgres://` and `postgresql://` mean psycopg 3, a bare path means SQLite."""
+    if "://" not in database:
+        database = f"sqlite:///{database}"
+    try:
+        url = make_url(database)
+    except ArgumentError as error:
+        raise StoreError(f"{database!r} is no database URL; try sqlite:///history.db") from error
+    if url.drivername in {"postgres", "postgresql"}:
+        url = url.set(drivername="postgresql+psycopg")
+    if url.get_backend_name() not in {"sqlite", "postgresql"}:
+        raise StoreError(f"{url.drivername} is not supported; wanted sqlite:///PATH or postgresql://HOST/NAME")
+    if url.get_backend_name() == "sqlite" and url.database in {None, "", ":memory:"}:
+        raise StoreError("the history wants a file: sqlite:///PATH")
+    return url
+
+
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() == "postgresql":
+        return create_engine(url, pool_pre_ping=True)
+    path = Path(str(url.database))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"cannot create the folder {path.parent}: {error.strerror}") from error
+    engine = create_engine(url, connect_args={"timeout": 60})
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(dbapi_connection: Any, _record: object) -> None:
+    dbapi_connection.isolation_level = None  # transactions are ours: the driver's own would commit before DDL
+    cursor = dbapi_connection.cursor()
+    for pragma in ("busy_timeout=60000", "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON",
+                   "cache_size=-131072", "temp_store=MEMORY"):  # fmt: skip
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("warpwatch_writes", False)
+    # A writer takes its lock at once: upgrading a read transaction fails without waiting if another wrote meanwhile.
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

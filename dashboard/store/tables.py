@@ -1,0 +1,242 @@
+"""The tables. Times are milliseconds since 1970 (UTC), so that every database keeps them alike.
+
+`migrations/` creates them; a test holds the two together. Measurements are append-only: a re-run adds a row.
+"""
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    false,
+    true,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def _id() -> Column[int]:
+    return Column("id", Integer, primary_key=True)
+
+
+def _ref(table: str, name: str | None = None, *, key: bool = False, null: bool = False) -> Column[int]:
+    target = f"{table}.id"
+    return Column(name or f"{table}_id", Integer, ForeignKey(target), nullable=null, primary_key=key)
+
+
+project = Table(
+    "project", metadata, _id(),
+    Column("name", Text, nullable=False, unique=True),
+    Column("repository", Text),
+)  # fmt: skip
+
+machine = Table(
+    "machine", metadata, _id(), _ref("project"),
+    Column("name", Text, nullable=False),
+    Column("details", JSON, nullable=False),  # asv's machine.json
+    Column("context", JSON),  # gpu, cpu and ceilings of the newest run that told them
+    UniqueConstraint("project_id", "name"),
+)  # fmt: skip
+
+environment = Table(
+    "environment", metadata, _id(), _ref("project"),
+    Column("name", Text, nullable=False),
+    UniqueConstraint("project_id", "name"),
+)  # fmt: skip
+
+commit = Table(
+    "commit", metadata, _id(), _ref("project"),
+    Column("hash", String(64), nullable=False),
+    Column("date_ms", BigInteger, nullable=False),
+    Column("position", Integer),  # rank in the project's order; null until an import has sorted it in
+    Column("unmeasured_before", Integer),  # commits without results since the one before; null without a repository
+    Column("subject", Text),
+    Column("author", Text),
+    Column("parents", Text),  # hashes, separated by spaces
+    UniqueConstraint("project_id", "hash"),
+    Index(None, "project_id", "position"),
+)  # fmt: skip
+
+benchmark = Table(
+    "benchmark", metadata, _id(), _ref("project"),
+    Column("name", Text, nullable=False),
+    Column("listed", Boolean, nullable=False, server_default=true()),  # still in benchmarks.json
+    UniqueConstraint("project_id", "name"),
+)  # fmt: skip
+
+workload = Table(
+    "workload", metadata, _id(), _ref("project"),
+    Column("suite", Text, nullable=False),  # the benchmark's name without its method
+    Column("name", Text, nullable=False),
+    Column("operator", Text, nullable=False),
+    Column("dtype", Text, nullable=False),
+    Column("flops", Float, nullable=False),
+    Column("bytes", Float, nullable=False),
+    Column("parameters", JSON, nullable=False),
+    Column("kernels", JSON, nullable=False),
+    Column("baselines", JSON, nullable=False),
+    UniqueConstraint("project_id", "suite", "name"),
+)  # fmt: skip
+
+series = Table(
+    "series", metadata, _id(), _ref("project"), _ref("benchmark"), _ref("machine"), _ref("environment"),
+    Column("key", String(16), nullable=False, unique=True),
+    Column("parameters", JSON, nullable=False),  # [[name, value], ...] as asv wrote them
+    Column("metric", Text, nullable=False),
+    Column("unit", Text, nullable=False),
+    Column("workload", Text),
+    Column("implementation", Text),
+    Column("stale", Boolean, nullable=False, server_default=true()),  # has values the analysis has not seen
+    Index(None, "benchmark_id", "machine_id", "environment_id"),
+    Index(None, "project_id", "stale"),
+)  # fmt: skip
+
+run = Table(
+    "run", metadata, _id(), _ref("project"), _ref("machine"), _ref("environment"), _ref("commit"),
+    Column("name", String(64), nullable=False),  # the context file's uuid, or a digest of what asv recorded
+    Column("started_ms", BigInteger),
+    Column("context", JSON),
+    UniqueConstraint("project_id", "name"),
+    Index(None, "machine_id", "started_ms"),
+    Index(None, "commit_id"),
+)  # fmt: skip
+
+measurement = Table(
+    "measurement", metadata,
+    _ref("series", key=True), _ref("commit", key=True), _ref("run", key=True),
+    Column("value", Float),
+    Column("q25", Float),
+    Column("q75", Float),
+    Column("sample_count", Integer),
+    Column("status", SmallInteger, nullable=False),  # STATUS_CODES
+    Column("reason", Text),
+    Index(None, "commit_id"),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+
+samples = Table(
+    "samples", metadata,
+    _ref("series", key=True), _ref("commit", key=True), _ref("run", key=True),
+    Column("data", LargeBinary, nullable=False),  # samples.encode
+)  # fmt: skip
+
+# What the context file says of one workload x implementation in one run: clocks, temperature, cache, backend, error.
+detail = Table(
+    "detail", metadata,
+    _ref("run", key=True),
+    Column("suite", Text, primary_key=True),
+    Column("workload", Text, primary_key=True),
+    Column("implementation", Text, primary_key=True),
+    Column("data", JSON, nullable=False),
+)  # fmt: skip
+
+compiled_code = Table(
+    "compiled_code", metadata,
+    _ref("run", key=True),
+    Column("kernel", Text, primary_key=True),
+    Column("architecture", Text, primary_key=True),
+    _ref("commit"),
+    Column("operator", Text, nullable=False),
+    Column("registers", Integer),
+    Column("stack_bytes", Integer),
+    Column("shared_bytes", Integer),
+    Column("local_memory_instructions", Integer),
+    Column("code_bytes", Integer),
+    Column("instructions", JSON, nullable=False),
+    Column("sha256", Text),
+    Index(None, "commit_id"),
+)  # fmt: skip
+
+changepoint = Table(
+    "changepoint", metadata,
+    _ref("series", key=True), _ref("commit", key=True), _ref("commit", "previous_commit_id"),
+    Column("index", Integer, nullable=False),
+    Column("before", Float, nullable=False),
+    Column("after", Float, nullable=False),
+    Column("magnitude", Float, nullable=False),
+    Column("low", Float, nullable=False),
+    Column("high", Float, nullable=False),
+    Column("p_value", Float, nullable=False),
+    Column("is_worse", Boolean, nullable=False),
+    Index(None, "commit_id"),
+)  # fmt: skip
+
+source_file = Table(
+    "source_file", metadata, _id(), _ref("project"),
+    Column("path", Text, nullable=False),  # below the results folder
+    Column("digest", String(64), nullable=False),
+    Column("imported_ms", BigInteger, nullable=False),
+    UniqueConstraint("project_id", "path"),
+)  # fmt: skip
+
+# Which of asv's benchmark entries are in: {benchmark: ["started_at-digest", ...]}; tells a re-run from a re-save.
+recorded = Table(
+    "recorded", metadata,
+    _ref("commit", key=True), _ref("machine", key=True), _ref("environment", key=True),
+    Column("marks", JSON, nullable=False),
+)  # fmt: skip
+
+annotation = Table(
+    "annotation", metadata, _id(), _ref("project"), _ref("commit", null=True), _ref("series", null=True),
+    Column("text", Text, nullable=False),
+    Column("author", Text),
+    Column("created_ms", BigInteger, nullable=False),
+)  # fmt: skip
+
+alert = Table(
+    "alert", metadata, _id(), _ref("project"), _ref("machine"), _ref("commit"), _ref("commit", "previous_commit_id"),
+    Column("state", Text, nullable=False),
+    Column("opened_ms", BigInteger, nullable=False),
+    Index(None, "project_id", "state"),
+)  # fmt: skip
+
+alert_series = Table(
+    "alert_series", metadata,
+    _ref("series", key=True), _ref("commit", key=True), _ref("alert"),  # a regression belongs to one alert
+    Column("index", Integer, nullable=False),
+    Column("magnitude", Float, nullable=False),
+    Column("low", Float, nullable=False),
+    Column("high", Float, nullable=False),
+    Column("resolved", Boolean, nullable=False, server_default=false()),
+    Index(None, "alert_id"),
+)  # fmt: skip
+
+alert_event = Table(
+    "alert_event", metadata, _id(), _ref("alert"),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("author", Text),
+    Column("note", Text),
+    Index(None, "alert_id"),
+)  # fmt: skip
+
+outbox = Table(
+    "outbox", metadata, _id(), _ref("alert"),
+    Column("destination", Text, nullable=False),
+    Column("kind", Text, nullable=False),  # "opened", "resolved", ...
+    Column("payload", Text, nullable=False),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("claimed_ms", BigInteger),
+    Column("claimed_by", Text),
+    Column("delivered_ms", BigInteger),
+    Column("error", Text),
+    UniqueConstraint("alert_id", "destination", "kind"),  # one message of a kind to each destination, ever
+)  # fmt: skip
