@@ -173,9 +173,7 @@ def _levels(history: History, frame: _Frame) -> list[dict[str, Any]]:
             break
         x += [frame.x(line[start][0]), frame.x(line[min(end, len(line) - 1)][0]), None]
         y += [frame.y(level), frame.y(level), None]
-    return [
-        {"name": "level", "mode": "lines", "x": x, "y": y, "line": {"color": INK, "width": 2}, "hoverinfo": "skip"}
-    ]
+    return [{"name": "level", "mode": "lines", "x": x, "y": y, "line": {"color": INK, "width": 2}, "hoverinfo": "skip"}]
 
 
 def _rivals(history: History, frame: _Frame, typical: float) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """A machine's roofline: its ceilings, and each workload x implementation under them.
 
-After Williams, Waterman and Patterson, "Roofline" (CACM 52:4, 2009): both axes logarithmic, FLOP/byte across, FLOP/s up.
+After Williams, Waterman and Patterson, "Roofline" (CACM 52:4, 2009): both axes logarithmic, FLOP/byte across and
+FLOP/s up.
 """
 
 from collections.abc import Sequence
@@ -90,9 +91,7 @@ def _marks(points: Sequence[RooflinePoint]) -> list[dict[str, Any]]:
                 "marker": {
                     "color": their_look.colour,
                     "size": 10 if is_rival else 11,
-                    "symbol": [
-                        symbols[point.workload.operator] + ("-open" if is_rival else "") for point in mine
-                    ],
+                    "symbol": [symbols[point.workload.operator] + ("-open" if is_rival else "") for point in mine],
                     "line": {"width": 1.6 if is_rival else 0.5, "color": their_look.colour if is_rival else GRID},
                 },
                 "text": [roofline_text(point, their_look.label) for point in mine],
