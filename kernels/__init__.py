@@ -1,0 +1,34 @@
+"""warpwatch's kernels as PyTorch operators. torch and the extension are loaded by the first operator asked for."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from .extension import extension_path
+
+if TYPE_CHECKING:
+    from .operators.flash_attention import flash_attention
+    from .operators.int4_linear import int4_linear, quantize_int4
+    from .operators.rope import rope
+
+__all__ = ["extension_path", "flash_attention", "int4_linear", "quantize_int4", "rope"]
+
+_HOME = {  # public name -> the module it lives in
+    "flash_attention": "flash_attention",
+    "int4_linear": "int4_linear",
+    "quantize_int4": "int4_linear",
+    "rope": "rope",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.operators.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

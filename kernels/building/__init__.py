@@ -1,0 +1,83 @@
+"""Builds kernels/csrc into _C.abi3.so with ninja. Called by setup.py; needs no package of ours and imports no torch.
+
+Knobs, all read from the environment: WARPWATCH_CUDA_ARCHS ("75;86;89;90a", "90a", "none"), CUDA_HOME, CXX, MAX_JOBS.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import filecmp
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from . import architectures as arch
+from .toolchain import PIP_CUDA, Toolchain, find_torch, find_toolchain
+
+__all__ = ["build_extension"]
+
+
+def build_extension(root: Path, output: Path) -> bool:
+    """Compile what changed and put the extension at `output`; False where there is no PyTorch to build against.
+
+    Objects stay in `root`/build/kernels, one folder per set of architectures. Raises RuntimeError if a compiler fails.
+    """
+    torch = find_torch()
+    if torch is None:
+        _say("no PyTorch of 2.10 or newer is installed, so the kernels are left out (the dashboard needs none)")
+        return False
+    architectures = arch.parse(os.environ.get("WARPWATCH_CUDA_ARCHS"))
+    toolchain = find_toolchain(torch, with_cuda=bool(architectures))
+    if toolchain.cuda is None:
+        if architectures:
+            _warn_without_cuda()
+        architectures = ()
+    _say_what(toolchain, architectures)
+
+    folder = Path("build", "kernels", "_".join(architectures) or arch.NONE)
+    (root / folder).mkdir(parents=True, exist_ok=True)
+    with (root / folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two builds of one checkout would write the same objects
+        _run_ninja(root, folder, toolchain, architectures)
+        _put(root / folder / "_C.abi3.so", output)
+    return True
+
+
+def _run_ninja(root: Path, folder: Path, toolchain: Toolchain, architectures: tuple[str, ...]) -> None:
+    from .ninja_file import ninja_file  # needs PyPI's ninja, which a build without torch does not
+
+    recipe = root / folder / "build.ninja"
+    recipe.write_text(ninja_file(root, folder, toolchain, architectures))
+    jobs = os.environ.get("MAX_JOBS") or str(len(os.sched_getaffinity(0)))
+    command = [sys.executable, "-m", "ninja", "-f", str(folder / "build.ninja"), "-j", jobs]
+    done = subprocess.run(command, cwd=root)
+    if done.returncode != 0:
+        raise RuntimeError(f"the kernels did not compile (the compiler's words are above): {' '.join(command)}")
+
+
+def _put(built: Path, output: Path) -> None:
+    # Replaced in one step: a running process keeps the file that it has mapped.
+    if output.exists() and filecmp.cmp(built, output, shallow=False):
+        return
+    output.parent.mkdir(parents=True, exist_ok=True)
+    fresh = output.with_name(output.name + f".{os.getpid()}")
+    shutil.copy2(built, fresh)
+    os.replace(fresh, output)
+
+
+def _say_what(toolchain: Toolchain, architectures: tuple[str, ...]) -> None:
+    cuda = toolchain.cuda
+    kernels = f"CUDA {cuda.version} of {cuda.origin} for {', '.join(architectures)}" if cuda else "CPU only"
+    _say(f"{kernels}; {toolchain.cxx}; {'ccache' if toolchain.launcher else 'no ccache'}")
+
+
+def _warn_without_cuda() -> None:
+    packages = " ".join(f"{name}==13.0.*" for name in PIP_CUDA.split())
+    _say("WARNING: no CUDA compiler (CUDA_HOME, PATH, pip): the extension will have CPU kernels only.")
+    _say(f"         To get one without a toolkit: pip install {packages}")
+
+
+def _say(text: str) -> None:
+    print(f"warpwatch kernels: {text}", file=sys.stderr, flush=True)

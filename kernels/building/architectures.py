@@ -1,0 +1,80 @@
+"""Which machine code each CUDA source is compiled to: its file's suffix against the architectures asked for.
+
+A file `<name>_sm75.cu` is for that GPU alone, `<name>_sm80.cu` for everything from Ampere on, `<name>_sm90a.cu` for
+Hopper's own instructions, and a file without suffix for all. A source no chosen architecture wants is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+
+DEFAULT = "75;86;89;90a"
+NONE = "none"
+FAMILIES = ("sm75", "sm80", "sm90a")
+
+# SASS for these is made from one intermediate form each, so that a source passes the front end three times, not five.
+# sm_86 and sm_89 add no instruction to sm_80 that our sources use.
+_VIRTUAL = {"75": "75", "80": "80", "86": "80", "89": "80"}
+
+
+def parse(text: str | None) -> tuple[str, ...]:
+    """The architectures of WARPWATCH_CUDA_ARCHS, oldest first; empty for "none".
+
+    Raises ValueError for what is not a list like "75;86;89;90a".
+    """
+    text = (text or "").strip() or DEFAULT
+    if text.lower() == NONE:
+        return ()
+    names = {name for name in re.split(r"[;,\s]+", text) if name}
+    for name in names:
+        if not re.fullmatch(r"\d{2,3}[af]?", name) or _number(name) < 75:
+            raise ValueError(
+                f"WARPWATCH_CUDA_ARCHS={text!r}: {name!r} is no architecture of 75 or newer; "
+                f"wanted a list such as {DEFAULT!r}, or {NONE!r}"
+            )
+    return tuple(sorted(names, key=_number))
+
+
+def family(source: PurePath) -> str | None:
+    """The suffix that says which GPUs a CUDA source is for; None: for all."""
+    suffix = source.stem.rpartition("_")[2]
+    return suffix if suffix in FAMILIES else None
+
+
+def has_family(name: str, architectures: tuple[str, ...]) -> bool:
+    """Whether sources of this family are part of a build for these architectures."""
+    return bool(_members(name, architectures))
+
+
+def gencode(source: PurePath, architectures: tuple[str, ...]) -> tuple[str, ...]:
+    """nvcc's -gencode flags for one source; empty if no chosen architecture wants it.
+
+    SASS for every architecture of the source's family, and the oldest portable intermediate form beside it as PTX,
+    which GPUs not listed here compile when they load it. The "a" forms are not portable and bring no PTX.
+    """
+    codes: dict[str, list[str]] = {}
+    for name in _members(family(source), architectures):
+        virtual = _VIRTUAL.get(name, name)
+        codes.setdefault(virtual, []).append(f"sm_{name}")
+    portable = [virtual for virtual in codes if virtual.isdigit()]
+    if portable:
+        oldest = min(portable, key=_number)
+        codes[oldest].append(f"compute_{oldest}")
+    return tuple(
+        f"-gencode=arch=compute_{virtual},code={code}" for virtual, group in codes.items() for code in group
+    )
+
+
+def _members(family_name: str | None, architectures: tuple[str, ...]) -> tuple[str, ...]:
+    if family_name == "sm75":
+        return tuple(name for name in architectures if name == "75")
+    if family_name == "sm80":
+        return tuple(name for name in architectures if _number(name) >= 80)
+    if family_name == "sm90a":
+        return tuple(name for name in architectures if name == "90a")
+    return architectures
+
+
+def _number(name: str) -> int:
+    return int(name.rstrip("af"))

@@ -1,0 +1,106 @@
+"""The build as ninja reads it: one rule per compiler, one edge per source, one shared library."""
+
+from __future__ import annotations
+
+import io
+import shlex
+from pathlib import Path
+
+from ninja import ninja_syntax
+
+from . import architectures as arch
+from .toolchain import Toolchain
+
+TORCH_TARGET_VERSION = "0x020a000000000000"  # PyTorch 2.10: the stable ABI's first version with all we use
+
+
+def ninja_file(root: Path, folder: Path, toolchain: Toolchain, architectures: tuple[str, ...]) -> str:
+    """The text of build.ninja; run from `root`, it leaves `folder`/_C.abi3.so.
+
+    Sources are named relative to `root`, so that ccache recognises them in another checkout.
+    """
+    out = io.StringIO()
+    ninja = ninja_syntax.Writer(out, width=200)
+    ninja.variable("builddir", str(folder))
+    launcher = [toolchain.launcher] if toolchain.launcher else []
+    defines = _defines(toolchain, architectures)
+    ninja.rule(
+        "cxx",
+        _line([*launcher, toolchain.cxx, *_cxx_flags(toolchain), *defines]) + " -MD -MF $out.d -c $in -o $out",
+        depfile="$out.d",
+        deps="gcc",
+        description="c++  $in",
+    )
+    if toolchain.cuda:
+        ninja.rule(
+            "cuda",
+            _line([*launcher, str(toolchain.cuda.nvcc), *_cuda_flags(toolchain)])
+            + " $gencode -MD -MF $out.d -c $in -o $out",
+            depfile="$out.d",
+            deps="gcc",
+            description="cuda $in",
+        )
+    ninja.rule("link", _link(toolchain), description="link $out")
+
+    objects = []
+    for source in _sources(root):
+        target = str(folder / source.relative_to("kernels/csrc")) + ".o"
+        if source.suffix == ".cpp":
+            objects += ninja.build(target, "cxx", str(source))
+        elif toolchain.cuda and (gencode := arch.gencode(source, architectures)):
+            objects += ninja.build(target, "cuda", str(source), variables={"gencode": _line(list(gencode))})
+    ninja.build(str(folder / "_C.abi3.so"), "link", objects)
+    return out.getvalue()
+
+
+def _sources(root: Path) -> list[Path]:
+    # CUDA first and the largest of it foremost: those are the long ones, and ninja starts in this order.
+    found = [path for suffix in ("*.cu", "*.cpp") for path in (root / "kernels/csrc").rglob(suffix)]
+    found.sort(key=lambda path: (path.suffix != ".cu", -path.stat().st_size, path))
+    return [path.relative_to(root) for path in found]
+
+
+def _defines(toolchain: Toolchain, architectures: tuple[str, ...]) -> list[str]:
+    with_cuda = toolchain.cuda is not None
+    families = {name: with_cuda and arch.has_family(name, architectures) for name in arch.FAMILIES}
+    return [
+        f"-DWARPWATCH_WITH_CUDA={int(with_cuda)}",
+        f'-DWARPWATCH_BUILT_FOR="{";".join(architectures)}"',
+        *(f"-DWARPWATCH_HAS_{name.upper()}={int(here)}" for name, here in families.items()),
+    ]
+
+
+def _cxx_flags(toolchain: Toolchain) -> list[str]:
+    flags = ["-std=c++20", "-O3", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Ikernels/csrc"]
+    flags += [f"-DTORCH_TARGET_VERSION={TORCH_TARGET_VERSION}", "-isystem", str(toolchain.torch.include)]
+    if toolchain.cuda:
+        flags += ["-isystem", str(toolchain.cuda.include)]
+    return flags
+
+
+def _cuda_flags(toolchain: Toolchain) -> list[str]:
+    return [
+        f"-ccbin={toolchain.cxx}",
+        "-std=c++20",
+        "-O3",
+        "--expt-relaxed-constexpr",
+        "-Xcompiler=-fPIC,-fvisibility=hidden,-Wall",
+        "-Ikernels/csrc",
+        "-DWARPWATCH_WITH_CUDA=1",
+    ]
+
+
+def _link(toolchain: Toolchain) -> str:
+    # PyTorch is loaded before us and found by name, so there is no rpath; its CUDA half is absent from a CPU build
+    # of it, hence undefined symbols are allowed. Our own CUDA runtime is static and hidden.
+    words = [toolchain.cxx, "-shared", "-o", "$out", "$in", f"-L{toolchain.torch.libraries}"]
+    words += ["-Wl,--no-as-needed", "-ltorch", "-lc10", "-Wl,--as-needed"]
+    words += ["-Wl,--allow-shlib-undefined", "-Wl,--exclude-libs,ALL", "-Wl,--gc-sections"]
+    if toolchain.cuda:
+        words += [f"-L{toolchain.cuda.libraries}", "-lcudart_static", "-ldl", "-lrt", "-lpthread"]
+    return " ".join(word if word.startswith("$") else shlex.quote(word) for word in words)
+
+
+def _line(words: list[str]) -> str:
+    """Words as one shell command inside a ninja file, where a dollar is doubled."""
+    return ninja_syntax.escape(shlex.join(words))

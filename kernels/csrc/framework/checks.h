@@ -1,0 +1,45 @@
+// What bindings ask of their tensors before a kernel sees a pointer.
+//
+//   const Checks checks{"rope"};
+//   checks.rank({"x", x}, 4, "(batch, heads, seq, head_dim)");
+//   checks.dtype({"x", x}, {ScalarType::Half, ScalarType::BFloat16, ScalarType::Float});
+//   checks.shape({"cos", cos}, {seq, half}, "(seq, head_dim / 2)");
+//
+// What is particular to one operator is said with WARPWATCH_CHECK (sentence.h).
+#pragma once
+
+#include <initializer_list>
+#include <string>
+
+#include "framework/dtype.h"
+#include "framework/sentence.h"
+#include "framework/torch_stable.h"
+
+namespace warpwatch {
+
+struct Argument {
+  const char* name;
+  const Tensor& tensor;
+};
+
+std::string shape_text(const Tensor& tensor);    // [64, 14336]
+std::string stride_text(const Tensor& tensor);   // [14336, 1]
+std::string device_text(const Tensor& tensor);   // cuda:0
+std::string dtype_text(ScalarType dtype);        // bfloat16
+
+Dtype kernel_dtype(const Tensor& tensor);  // of a tensor whose dtype has been checked
+
+struct Checks {
+  const char* op;
+
+  void rank(const Argument& argument, int64_t dimensions, const char* meaning) const;
+  void shape(const Argument& argument, std::initializer_list<int64_t> wanted, const char* meaning) const;
+  void dtype(const Argument& argument, std::initializer_list<ScalarType> wanted) const;
+  void same_shape(const Argument& first, const Argument& second) const;
+  void same_dtype(const Argument& first, const Argument& second) const;
+  void same_device(const Argument& first, const Argument& second) const;
+  void last_dimension_contiguous(const Argument& argument) const;  // any stride goes where that dimension is 1
+  void contiguous(const Argument& argument) const;
+};
+
+}  // namespace warpwatch

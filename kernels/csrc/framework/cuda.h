@@ -1,0 +1,64 @@
+// The GPU as a binding sees it: device, stream, compute capability, and errors as sentences.
+//   The driver of the build defines WARPWATCH_WITH_CUDA (0 or 1), WARPWATCH_BUILT_FOR ("75;86;89;90a") and, for each
+//   family of sources, WARPWATCH_HAS_SM75, WARPWATCH_HAS_SM80, WARPWATCH_HAS_SM90A (0 or 1: is there a launcher).
+#pragma once
+
+#include "framework/sentence.h"
+#include "framework/torch_stable.h"
+
+#if WARPWATCH_WITH_CUDA
+
+#include <cuda_runtime_api.h>
+#include <torch/csrc/stable/accelerator.h>
+
+namespace warpwatch {
+
+// Makes the tensor's GPU the current one while it lives, for PyTorch's runtime and for ours
+// (the extension carries its own, statically linked).
+class OnDeviceOf {
+ public:
+  explicit OnDeviceOf(const Tensor& tensor);
+
+  cudaStream_t stream() const { return stream_; }  // PyTorch's current stream on that GPU
+  int compute_capability() const;                  // 75, 86, 90, 120; see below
+  int multiprocessors() const;
+
+ private:
+  int device_;
+  torch::stable::accelerator::DeviceGuard guard_;
+  cudaStream_t stream_;
+};
+
+// Asked of each device once. WARPWATCH_COMPUTE_CAPABILITY=75 (read once) makes dispatch behave as on that older GPU,
+// so that its kernels can be proven on a newer one.
+int compute_capability(int device);
+
+// Throws what a launcher returned, unless it is cudaSuccess.
+void check_launch(const char* op, cudaError_t status);
+
+// Dispatch found no launcher for this GPU in this build.
+[[noreturn]] void fail_without_kernel(const char* op, int compute_capability);
+
+}  // namespace warpwatch
+
+#else
+
+namespace warpwatch {
+
+// Stands where a CUDA implementation would: registered for CUDA tensors when no CUDA compiler was there.
+//   m.impl("rope", TORCH_BOX(&WithoutCuda<decltype(rope_cpu)>::refuse));
+template <class Function>
+struct WithoutCuda;
+
+template <class Result, class... Arguments>
+struct WithoutCuda<Result(Arguments...)> {
+  static Result refuse(Arguments...) {
+    fail("warpwatch",
+         "a CUDA tensor came, but this build has CPU kernels only (no CUDA compiler was found, or "
+         "WARPWATCH_CUDA_ARCHS=none); build it again as kernels/README.md says");
+  }
+};
+
+}  // namespace warpwatch
+
+#endif

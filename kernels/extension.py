@@ -1,0 +1,52 @@
+"""The compiled extension: where it is, and its operators as Python functions. Importable without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_FILE = "_C.abi3.so"
+_HOW_TO_BUILD = "run `pip install -e . --no-build-isolation --no-deps` in the checkout (kernels/README.md)"
+
+
+def extension_path() -> Path | None:
+    """The built extension beside this file, or None where it has not been built."""
+    path = Path(__file__).resolve().parent / _FILE
+    return path if path.is_file() else None
+
+
+def load_operator(name: str, *, fake: Callable[..., Any]) -> Callable[..., Any]:
+    """torch.ops.warpwatch.<name>, with `fake` registered as what torch.compile runs to learn shapes and dtypes.
+
+    Where the extension is missing or older than the operator, the function returned says so when it is called: an
+    import never fails for want of a build.
+    """
+    import torch
+
+    if not _loaded():
+        return _refusal(f"{name}: the kernels are not built; {_HOW_TO_BUILD}")
+    operator = getattr(torch.ops.warpwatch, name, None)
+    if operator is None:
+        return _refusal(f"{name}: the extension at {extension_path()} does not have it; {_HOW_TO_BUILD}")
+    torch.library.register_fake(f"warpwatch::{name}", fake)
+    return operator.default
+
+
+@cache
+def _loaded() -> bool:
+    import torch
+
+    path = extension_path()
+    if path is None:
+        return False
+    torch.ops.load_library(str(path))
+    return True
+
+
+def _refusal(sentence: str) -> Callable[..., Any]:
+    def refuse(*_arguments: object) -> Any:
+        raise RuntimeError(sentence)
+
+    return refuse

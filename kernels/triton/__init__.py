@@ -1,0 +1,1 @@
+"""Triton twins of the operators, one module each, under the same names and with the same signatures."""

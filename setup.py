@@ -1,0 +1,86 @@
+"""warpwatch's installation: three rooms under one namespace, and the kernels compiled by kernels/building."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from setuptools import Extension, find_packages, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).resolve().parent
+ROOMS = ("kernels", "dashboard", "ci")
+
+sys.path.insert(0, str(ROOT / "kernels"))
+from building import build_extension  # noqa: E402  (kernels/ itself is not importable before it is installed)
+
+CUDA_FROM_PIP = [
+    f"{package}==13.0.*"  # all of one minor version: mixed ones disagree on the PTX version
+    for package in (
+        "nvidia-cuda-nvcc",
+        "nvidia-cuda-crt",
+        "nvidia-nvvm",
+        "nvidia-cuda-runtime",
+        "nvidia-cuda-cccl",
+    )
+]
+
+
+def packages() -> list[str]:
+    """Every package of the three rooms, under the names they are imported by."""
+    found = []
+    for room in ROOMS:
+        inside = find_packages(str(ROOT / room))
+        found += [f"warpwatch.{room}", *(f"warpwatch.{room}.{name}" for name in inside)]
+    return found
+
+
+class BuildKernels(build_ext):
+    """Hands the one extension to ninja instead of to distutils' compiler."""
+
+    def build_extension(self, ext: Extension) -> None:
+        build_extension(ROOT, Path(self.get_ext_fullpath(ext.name)).resolve())
+
+    def get_ext_filename(self, fullname: str) -> str:
+        # The extension has no Python in it at all, so one name serves every version.
+        return str(Path(*fullname.split("."))) + ".abi3.so"
+
+
+class StableWheel(bdist_wheel):
+    """Tags the wheel for every Python from 3.11 on: the extension binds to PyTorch's stable ABI alone."""
+
+    def finalize_options(self) -> None:
+        self.py_limited_api = "cp311"
+        super().finalize_options()
+
+
+setup(
+    name="warpwatch",
+    version="0.1.0",
+    description="Per-commit performance of GPU kernels: measured, tracked, compared, and told",
+    license="Apache-2.0",
+    python_requires=">=3.11",
+    packages=packages(),
+    package_dir={f"warpwatch.{room}": room for room in ROOMS},
+    package_data={
+        "warpwatch.dashboard": ["templates/**/*", "static/**/*", "**/migrations/**/*", "**/*.ini", "**/*.mako"],
+        "warpwatch.ci": ["templates/**/*"],
+    },
+    ext_modules=[Extension("warpwatch.kernels._C", sources=[], py_limited_api=True)],
+    cmdclass={"build_ext": BuildKernels, "bdist_wheel": StableWheel},
+    entry_points={"console_scripts": ["warpwatch = warpwatch.ci.main:main"]},
+    install_requires=[
+        "flask>=3.1",
+        "sqlalchemy>=2.0",
+        "alembic>=1.13",
+        "click>=8.1",
+        "numpy>=1.26",
+    ],
+    extras_require={
+        "kernels": ["torch>=2.10", "triton>=3.4; platform_machine == 'x86_64'"],
+        "cuda-compiler": CUDA_FROM_PIP,
+        "bench": ["asv==0.6.6", "virtualenv>=20"],
+        "test": ["pytest>=8", "pytest-timeout>=2.3", "pytest-xdist>=3.6", "hypothesis>=6.100"],
+    },
+)
