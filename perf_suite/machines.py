@@ -1,7 +1,7 @@
 """What each GPU can do at best by its data sheet (dense, boost clock). No torch here.
 
-Sources: NVIDIA's data sheets and architecture whitepapers of each GPU (Turing, Ampere GA102 and A100, Ada, L4,
-A10, Blackwell RTX, H100, H200). A row with a note was not checked against one. fp16 means fp32 accumulation.
+Figures as NVIDIA publishes them in its data sheets and architecture whitepapers; a row whose figure is less
+sure says so in its note, which travels into the records. fp16 means fp32 accumulation.
 """
 
 from dataclasses import dataclass
@@ -57,7 +57,14 @@ MACHINES = (
         note=f"{_UNCHECKED}; no tensor cores",
     ),
     _machine(
-        "Tesla T4", "NVIDIA T4", gbps=320, fp32=8.1, fp16=65, int8=130, bf16=False, note="about 300 GB/s achieved"
+        "Tesla T4",
+        "NVIDIA T4",
+        gbps=320,
+        fp32=8.1,
+        fp16=65,
+        int8=130,
+        bf16=False,
+        note="about 300 GB/s achieved",
     ),
     _machine("NVIDIA GeForce RTX 3090", gbps=936, fp32=35.6, fp16=71, int8=284),
     _machine("NVIDIA A10", gbps=600, fp32=31.2, fp16=125, int8=250),

@@ -159,7 +159,7 @@ def to_line(record: Record) -> str:
 
 
 def from_line(line: str) -> Record:
-    """The record a line holds; fields of a newer schema are passed over. Raises ValueError for another kind."""
+    """The record of one line; fields it does not know are passed over. Raises ValueError for another kind."""
     values = json.loads(line)
     kind = _BY_NAME.get(values.get("record"))
     if kind is None:

@@ -28,9 +28,7 @@ def sdpa(inputs: AttentionInputs) -> Prepared:
     """
     q, k, v = inputs.q, inputs.k, inputs.v
     if inputs.causal and q.shape[2] != k.shape[2]:
-        raise UnavailableError(
-            "SDPA's causal mask is aligned top-left, so unequal lengths mean another result"
-        )
+        raise UnavailableError("SDPA's causal mask is aligned top-left, so unequal lengths mean another result")
     grouped = q.shape[1] != k.shape[1]
     choice = torch._fused_sdp_choice(q, k, v, is_causal=inputs.causal, enable_gqa=grouped)
     return Prepared(

@@ -2,7 +2,9 @@
 
 import importlib
 import importlib.util
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 
@@ -13,9 +15,10 @@ def warpwatch_operator(name: str) -> Callable[..., torch.Tensor]:
     """`warpwatch.kernels.<name>`. Raises UnavailableError if the commit has no such operator."""
     try:
         kernels = importlib.import_module("warpwatch.kernels")
+        operator: Callable[..., torch.Tensor] | None = getattr(kernels, name, None)
     except ModuleNotFoundError as missing:
-        raise UnavailableError(f"this commit installs no warpwatch.kernels ({missing})") from missing
-    operator: Callable[..., torch.Tensor] | None = getattr(kernels, name, None)
+        raise UnavailableError(f"this commit installs no warpwatch.kernels.{name} ({missing})") from missing
+    _refuse_another_commit(Path(kernels.__file__ or ""))
     if operator is None:
         raise UnavailableError(f"warpwatch.kernels of this commit has no operator {name}")
     return operator
@@ -31,3 +34,12 @@ def triton_operator(name: str) -> Callable[..., torch.Tensor]:
         raise UnavailableError(f"this commit has no Triton twin of {name} ({missing})") from missing
     operator: Callable[..., torch.Tensor] = getattr(twin, name)
     return operator
+
+
+def _refuse_another_commit(imported: Path) -> None:
+    """In an environment that asv built, only that environment's own kernels may be measured."""
+    environment = os.environ.get("ASV_ENV_DIR")
+    if environment and not imported.resolve().is_relative_to(Path(environment).resolve()):
+        raise UnavailableError(
+            f"warpwatch.kernels is imported from {imported}, not from the environment {environment} that asv built"
+        )

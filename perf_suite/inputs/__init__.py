@@ -1,4 +1,4 @@
-"""Random inputs of each operator, from a seeded generator: never zeros, which draw less power and run faster."""
+"""Random inputs of each operator, seeded; never zeros, which draw less power and run faster."""
 
 import importlib
 from typing import Protocol

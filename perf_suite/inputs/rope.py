@@ -38,6 +38,4 @@ def make(workload: Workload, generator: torch.Generator, dtype: torch.dtype) -> 
     start = torch.randint(1, 1000, (1,), generator=generator, device=device)
     frequencies = _BASE ** (-torch.arange(half, device=device, dtype=torch.float64) / half)
     angles = (start + torch.arange(p["seq"], device=device))[:, None] * frequencies
-    return RopeInputs(
-        x=x, cos=angles.cos().float(), sin=angles.sin().float(), interleaved=bool(p["interleaved"])
-    )
+    return RopeInputs(x=x, cos=angles.cos().float(), sin=angles.sin().float(), interleaved=bool(p["interleaved"]))

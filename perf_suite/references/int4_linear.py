@@ -3,9 +3,7 @@
 import torch
 
 
-def int4_linear(
-    x: torch.Tensor, packed: torch.Tensor, scales: torch.Tensor, group_size: int = 128
-) -> torch.Tensor:
+def int4_linear(x: torch.Tensor, packed: torch.Tensor, scales: torch.Tensor, group_size: int = 128) -> torch.Tensor:
     """x @ dequantised(weight)^T in float64.
 
     x (..., K); packed (N, K / 2) uint8; scales (N, K / group_size); out (..., N).

@@ -34,9 +34,7 @@ def _row(
             "head_dim": head_dim,
             "interleaved": interleaved,
         },
-        cost=costs.rope(
-            batch=batch, heads=heads, seq=seq, head_dim=head_dim, element_bytes=costs.ELEMENT_BYTES[dtype]
-        ),
+        cost=costs.rope(batch=batch, heads=heads, seq=seq, head_dim=head_dim, element_bytes=costs.ELEMENT_BYTES[dtype]),
         implementations=_IMPLEMENTATIONS[device],
         tolerance=_TOLERANCE[dtype],
     )

@@ -1,0 +1,25 @@
+"""CPU stopwatch: torch.utils.benchmark, which fixes the number of threads and warms up."""
+
+from collections.abc import Callable
+
+import torch
+from torch.utils.benchmark import Timer
+
+from .timing import Timing
+
+_SAMPLE_S = 2e-3  # calls are grouped until a sample lasts this long: a clock tick is then 1e-5 of it
+_SAMPLES = 40
+_LONGEST_S = 2.0  # slow calls take fewer samples, but never fewer than _FEWEST
+_FEWEST = 5
+
+
+def sample_latency(run: Callable[[], torch.Tensor], *, quick: bool) -> Timing:
+    """Seconds per call of `run`, a group of calls a sample, caches as the previous call left them."""
+    timer = Timer("run()", globals={"run": run}, num_threads=torch.get_num_threads())
+    call_s = timer.timeit(3).mean
+    calls = max(1, round(_SAMPLE_S / call_s))
+    call_s = timer.timeit(calls).mean  # the first estimate included cold caches
+    calls = max(1, round(_SAMPLE_S / call_s))
+    count = _FEWEST if quick else max(_FEWEST, min(_SAMPLES, int(_LONGEST_S / (calls * call_s))))
+    samples = tuple(timer.timeit(calls).mean for _ in range(count))
+    return Timing(samples_s=samples, sm_clock_hz=None, cache="warm", timer="torch.utils.benchmark")

@@ -1,0 +1,122 @@
+"""A worker process and the eye kept on it: what it says, how long it is silent, how it ended. No torch here."""
+
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from .protocol import Job, jobs_to_json
+from .records import RunRecord, from_line
+
+_SUITE_PARENT = Path(__file__).resolve().parent.parent
+_LAST_WORDS = 300  # characters of the worker's output kept as a reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long a worker may be silent, in seconds."""
+
+    start_s: float = 300.0  # import torch from a cold disk, open the GPU
+    job_s: float = 240.0  # references, torch.compile and the measurement itself
+
+
+class WorkerStartError(Exception):
+    """The worker ended, or fell silent, before it could measure anything."""
+
+
+class WatchedWorker:
+    """One worker at a time, in our own process group, so that whoever kills asv kills it too."""
+
+    record: RunRecord  # what the first worker found the machine to be
+
+    def __init__(self, run: str, limits: Limits) -> None:
+        self._run, self._limits = run, limits
+
+    def __enter__(self) -> Self:
+        self._start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def give(self, jobs: list[Job]) -> None:
+        """Hand over all jobs at once and close the worker's standard input."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(jobs_to_json(jobs).encode())
+        self._process.stdin.close()
+
+    def read_line(self) -> str | None:
+        """The worker's next line, or None if it ended or was silent for too long (it is killed then)."""
+        return self._read_line(self._limits.job_s)
+
+    def restart(self) -> None:
+        """End this worker and start another."""
+        self._end()
+        self._start()
+
+    def last_words(self) -> str:
+        """How the worker ended, in a sentence."""
+        if self._silent:
+            return f"no answer within {self._limits.job_s:g} s; the worker was killed"
+        code = self._process.wait()
+        said = self._output.read_text(errors="replace").strip()[-_LAST_WORDS:]
+        how = f"signal {-code}" if code < 0 else f"exit status {code}"
+        return f"the worker died with {how}" + (f": {said}" if said else "")
+
+    def _start(self) -> None:
+        reader, writer = os.pipe()
+        handle, name = tempfile.mkstemp(prefix="perf_suite_worker_")
+        self._output, self._reader, self._buffer, self._silent = Path(name), reader, b"", False
+        # -P keeps the working directory off sys.path, where a folder may be called like an installed package
+        code = f"import sys; sys.path.append({str(_SUITE_PARENT)!r}); import runpy; "
+        code += "runpy.run_module('perf_suite.worker', run_name='__main__', alter_sys=True)"
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", code, str(writer), self._run],
+            stdin=subprocess.PIPE,
+            stdout=handle,
+            stderr=handle,
+            pass_fds=(writer,),
+        )
+        os.close(handle)
+        os.close(writer)
+        line = self._read_line(self._limits.start_s)
+        if line is None:
+            words = self.last_words()
+            self._end()
+            raise WorkerStartError(f"no worker could be started: {words}")
+        record = from_line(line)
+        assert isinstance(record, RunRecord)
+        if not hasattr(self, "record"):
+            self.record = record
+
+    def _read_line(self, limit_s: float) -> str | None:
+        deadline = time.monotonic() + limit_s
+        while b"\n" not in self._buffer:
+            ready, _, _ = select.select([self._reader], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                self._silent = True
+                self._process.kill()
+                return None
+            piece = os.read(self._reader, 1 << 16)
+            if not piece:
+                return None
+            self._buffer += piece
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line.decode()
+
+    def _end(self) -> None:
+        """Nothing of this worker stays, however far it came."""
+        self._process.kill()
+        self._process.wait()
+        if self._process.stdin is not None and not self._process.stdin.closed:
+            self._process.stdin.close()
+        os.close(self._reader)
+        self._output.unlink(missing_ok=True)
