@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 
 from . import architectures as arch
-from .toolchain import PIP_CUDA, Toolchain, find_torch, find_toolchain
+from .ninja_file import ninja_file
+from .toolchain import PIP_CUDA, Toolchain, find_toolchain, find_torch
 
 __all__ = ["build_extension"]
 
@@ -46,8 +47,6 @@ def build_extension(root: Path, output: Path) -> bool:
 
 
 def _run_ninja(root: Path, folder: Path, toolchain: Toolchain, architectures: tuple[str, ...]) -> None:
-    from .ninja_file import ninja_file  # needs PyPI's ninja, which a build without torch does not
-
     recipe = root / folder / "build.ninja"
     recipe.write_text(ninja_file(root, folder, toolchain, architectures))
     jobs = os.environ.get("MAX_JOBS") or str(len(os.sched_getaffinity(0)))
@@ -64,7 +63,7 @@ def _put(built: Path, output: Path) -> None:
     output.parent.mkdir(parents=True, exist_ok=True)
     fresh = output.with_name(output.name + f".{os.getpid()}")
     shutil.copy2(built, fresh)
-    os.replace(fresh, output)
+    fresh.replace(output)
 
 
 def _say_what(toolchain: Toolchain, architectures: tuple[str, ...]) -> None:

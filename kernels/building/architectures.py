@@ -61,9 +61,7 @@ def gencode(source: PurePath, architectures: tuple[str, ...]) -> tuple[str, ...]
     if portable:
         oldest = min(portable, key=_number)
         codes[oldest].append(f"compute_{oldest}")
-    return tuple(
-        f"-gencode=arch=compute_{virtual},code={code}" for virtual, group in codes.items() for code in group
-    )
+    return tuple(f"-gencode=arch=compute_{virtual},code={code}" for virtual, group in codes.items() for code in group)
 
 
 def _members(family_name: str | None, architectures: tuple[str, ...]) -> tuple[str, ...]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import shlex
 from pathlib import Path
-
-from ninja import ninja_syntax
 
 from . import architectures as arch
 from .toolchain import Toolchain
@@ -19,38 +16,40 @@ def ninja_file(root: Path, folder: Path, toolchain: Toolchain, architectures: tu
 
     Sources are named relative to `root`, so that ccache recognises them in another checkout.
     """
-    out = io.StringIO()
-    ninja = ninja_syntax.Writer(out, width=200)
-    ninja.variable("builddir", str(folder))
     launcher = [toolchain.launcher] if toolchain.launcher else []
     defines = _defines(toolchain, architectures)
-    ninja.rule(
-        "cxx",
-        _line([*launcher, toolchain.cxx, *_cxx_flags(toolchain), *defines]) + " -MD -MF $out.d -c $in -o $out",
-        depfile="$out.d",
-        deps="gcc",
-        description="c++  $in",
-    )
+    compile_cxx = _line([*launcher, toolchain.cxx, *_cxx_flags(toolchain), *defines])
+    lines = [
+        f"builddir = {_path(folder)}",
+        *_compile_rule("cxx", compile_cxx, "c++  $in"),
+    ]
     if toolchain.cuda:
-        ninja.rule(
-            "cuda",
-            _line([*launcher, str(toolchain.cuda.nvcc), *_cuda_flags(toolchain)])
-            + " $gencode -MD -MF $out.d -c $in -o $out",
-            depfile="$out.d",
-            deps="gcc",
-            description="cuda $in",
-        )
-    ninja.rule("link", _link(toolchain), description="link $out")
+        compile_cuda = _line([*launcher, str(toolchain.cuda.nvcc), *_cuda_flags(toolchain)])
+        lines += _compile_rule("cuda", f"{compile_cuda} $gencode", "cuda $in")
+    lines += ["rule link", f"  command = {_link(toolchain)}", "  description = link $out"]
 
     objects = []
     for source in _sources(root):
-        target = str(folder / source.relative_to("kernels/csrc")) + ".o"
+        target = folder / source.relative_to("kernels/csrc").with_suffix(source.suffix + ".o")
         if source.suffix == ".cpp":
-            objects += ninja.build(target, "cxx", str(source))
+            lines += [f"build {_path(target)}: cxx {_path(source)}"]
         elif toolchain.cuda and (gencode := arch.gencode(source, architectures)):
-            objects += ninja.build(target, "cuda", str(source), variables={"gencode": _line(list(gencode))})
-    ninja.build(str(folder / "_C.abi3.so"), "link", objects)
-    return out.getvalue()
+            lines += [f"build {_path(target)}: cuda {_path(source)}", f"  gencode = {_line(list(gencode))}"]
+        else:
+            continue
+        objects.append(_path(target))
+    lines += [f"build {_path(folder / '_C.abi3.so')}: link {' '.join(objects)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _compile_rule(name: str, command: str, description: str) -> list[str]:
+    return [
+        f"rule {name}",
+        f"  command = {command} -MD -MF $out.d -c $in -o $out",
+        "  depfile = $out.d",
+        "  deps = gcc",
+        f"  description = {description}",
+    ]
 
 
 def _sources(root: Path) -> list[Path]:
@@ -103,4 +102,9 @@ def _link(toolchain: Toolchain) -> str:
 
 def _line(words: list[str]) -> str:
     """Words as one shell command inside a ninja file, where a dollar is doubled."""
-    return ninja_syntax.escape(shlex.join(words))
+    return shlex.join(words).replace("$", "$$")
+
+
+def _path(path: Path) -> str:
+    """A path as ninja reads it in a build line."""
+    return "".join(f"${sign}" if sign in "$ :" else sign for sign in str(path))

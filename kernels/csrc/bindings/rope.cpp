@@ -60,7 +60,7 @@ Tensor rope_on_cuda(const Tensor& x, const Tensor& cos, const Tensor& sin, bool 
   return out;
 }
 #else
-constexpr auto rope_on_cuda = WithoutCuda<decltype(rope_on_cpu)>::refuse;
+constexpr auto& rope_on_cuda = WithoutCuda<decltype(rope_on_cpu)>::refuse;
 #endif
 
 }  // namespace

@@ -46,7 +46,7 @@ void check_launch(const char* op, cudaError_t status);
 namespace warpwatch {
 
 // Stands where a CUDA implementation would: registered for CUDA tensors when no CUDA compiler was there.
-//   m.impl("rope", TORCH_BOX(&WithoutCuda<decltype(rope_cpu)>::refuse));
+//   constexpr auto& rope_on_cuda = WithoutCuda<decltype(rope_on_cpu)>::refuse;
 template <class Function>
 struct WithoutCuda;
 

@@ -43,36 +43,39 @@ __device__ void load_floats(const float* from, float (&to)[kCount]) {
   }
 }
 
-// Where a thread works: one piece of one position, in `kHeads` heads from `head` on.
+// How the blocks cover the problem: along the sequence first, then the groups of heads, then the batch; within a block
+// the pieces of a position (`lanes` of them side by side), then the positions (`rows`).
+struct Cover {
+  int lanes, rows;
+  uint32_t seq_blocks, head_groups;  // 32 bits: a division by a 64-bit number costs as much as the whole piece of work
+};
+
+// Where a thread works: one piece of one position, in so many heads from `head` on.
 struct Place {
   int64_t batch, head, seq;
   int lane;  // first piece of the row; the next one is `lanes` further
 };
 
-// Blocks run along the sequence first, then the groups of heads, then the batch; within a block, pieces then positions.
 template <int kHeads>
-__device__ bool find_place(const RopeParams& p, int lanes, int rows, Place& place) {
-  const int64_t seq_blocks = (p.seq + rows - 1) / rows;
-  const int64_t head_groups = (p.heads + kHeads - 1) / kHeads;
-  const int64_t block = blockIdx.x;
-  const int row = threadIdx.x / lanes;
-  place.lane = threadIdx.x % lanes;
-  place.seq = block % seq_blocks * rows + row;
-  const int64_t group = block / seq_blocks;
-  place.head = group % head_groups * kHeads;
-  place.batch = group / head_groups;
-  return row < rows && place.seq < p.seq;
+__device__ bool find_place(const RopeParams& p, const Cover& cover, Place& place) {
+  const int row = threadIdx.x / cover.lanes;
+  const uint32_t head_block = blockIdx.x / cover.seq_blocks;
+  place.lane = threadIdx.x % cover.lanes;
+  place.seq = static_cast<int64_t>(blockIdx.x % cover.seq_blocks) * cover.rows + row;
+  place.head = static_cast<int64_t>(head_block % cover.head_groups) * kHeads;
+  place.batch = head_block / cover.head_groups;
+  return row < cover.rows && place.seq < p.seq;
 }
 
 // A thread holds two pieces per head, `head_dim / 2` apart. As halves, they are each other's partners; interleaved,
 // each holds whole pairs, and takes its own angles.
 template <class T, bool kInterleaved, int kHeads>
-__global__ __launch_bounds__(kRopeMostThreads) void rope_pieces(const RopeParams p, int lanes, int rows) {
+__global__ __launch_bounds__(kRopeMostThreads) void rope_pieces(const RopeParams p, const Cover cover) {
   using Element = std::conditional_t<std::is_same_v<T, float2>, float, uint16_t>;  // for its size alone
   constexpr int kElements = 2 * kPairs<T>;
   constexpr int kAngles = kInterleaved ? kPairs<T> : kElements;  // that one piece needs
   Place place;
-  if (!find_place<kHeads>(p, lanes, rows, place)) return;
+  if (!find_place<kHeads>(p, cover, place)) return;
 
   const int half = p.head_dim / 2;
   const int64_t out_row = (place.batch * p.heads + place.head) * p.seq + place.seq;
@@ -80,7 +83,7 @@ __global__ __launch_bounds__(kRopeMostThreads) void rope_pieces(const RopeParams
                      place.seq * p.seq_stride;
   Element* out = static_cast<Element*>(p.out) + out_row * p.head_dim;
 
-  for (int column = place.lane * kElements; column < half; column += lanes * kElements) {
+  for (int column = place.lane * kElements; column < half; column += cover.lanes * kElements) {
     Piece<T> first[kHeads], second[kHeads];
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
@@ -135,9 +138,9 @@ __device__ void from_float(float value, float& to) { to = value; }
 
 // One pair at a time, for any even head_dim, any alignment.
 template <class Element>
-__global__ __launch_bounds__(kRopeMostThreads) void rope_pairs(const RopeParams p, int lanes, int rows) {
+__global__ __launch_bounds__(kRopeMostThreads) void rope_pairs(const RopeParams p, const Cover cover) {
   Place place;
-  if (!find_place<1>(p, lanes, rows, place)) return;
+  if (!find_place<1>(p, cover, place)) return;
 
   const int half = p.head_dim / 2;
   const int64_t out_row = (place.batch * p.heads + place.head) * p.seq + place.seq;
@@ -145,7 +148,7 @@ __global__ __launch_bounds__(kRopeMostThreads) void rope_pairs(const RopeParams 
                      place.seq * p.seq_stride;
   Element* out = static_cast<Element*>(p.out) + out_row * p.head_dim;
 
-  for (int i = place.lane; i < half; i += lanes) {
+  for (int i = place.lane; i < half; i += cover.lanes) {
     const int first = p.interleaved ? 2 * i : i;
     const int second = p.interleaved ? 2 * i + 1 : i + half;
     const float a = to_float(x[first]);
@@ -173,11 +176,16 @@ bool fits_pieces(const RopeParams& p, int elements) {
 
 template <int kHeads, class Kernel>
 cudaError_t launch(Kernel kernel, const RopeParams& p, int64_t pieces, int threads, cudaStream_t stream) {
-  const int lanes = static_cast<int>(pieces < threads ? pieces : threads);
-  const int rows = threads / lanes;
-  const int64_t blocks = (p.seq + rows - 1) / rows * ((p.heads + kHeads - 1) / kHeads) * p.batch;
-  if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
-  kernel<<<static_cast<unsigned>(blocks), threads, 0, stream>>>(p, lanes, rows);
+  Cover cover;
+  cover.lanes = static_cast<int>(pieces < threads ? pieces : threads);
+  cover.rows = threads / cover.lanes;
+  const int64_t seq_blocks = (p.seq + cover.rows - 1) / cover.rows;
+  const int64_t head_groups = (p.heads + kHeads - 1) / kHeads;
+  if (seq_blocks > INT32_MAX / head_groups / p.batch) return cudaErrorInvalidConfiguration;
+  cover.seq_blocks = static_cast<uint32_t>(seq_blocks);
+  cover.head_groups = static_cast<uint32_t>(head_groups);
+  const auto blocks = static_cast<unsigned>(seq_blocks * head_groups * p.batch);
+  kernel<<<blocks, threads, 0, stream>>>(p, cover);
   return cudaGetLastError();
 }
 
