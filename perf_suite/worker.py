@@ -17,7 +17,7 @@ from .implementations import UnavailableError, prepare
 from .inputs import Inputs, make_inputs
 from .protocol import STARTED, Job, Outcome, jobs_from_json, outcome_to_line
 from .records import MeasurementRecord, RunRecord, Status, to_line
-from .timing import sample_latency
+from .timing import Stopwatch
 from .timing.timing import TimingError, thinned
 from .workloads import workload_named
 from .workloads.workload import Workload
@@ -40,8 +40,13 @@ def main(fd: int, run: str) -> None:
     monitor = context.GpuMonitor() if device == "cuda" else None
     with os.fdopen(fd, "w", buffering=1) as channel:
         print(to_line(_run_record(run, device, monitor)), file=channel)
+        jobs = jobs_from_json(sys.stdin.read())
+        stopwatch = Stopwatch(device=device, quick=any(job.quick for job in jobs))
         bench: _Bench | None = None
-        for job in jobs_from_json(sys.stdin.read()):
+
+        def measure(index: int) -> None:
+            nonlocal bench
+            job = jobs[index]
             workload = workload_named(job.operator, job.workload)
             blank = _blank(run, job, workload)
             print(STARTED, file=channel)
@@ -49,7 +54,7 @@ def main(fd: int, run: str) -> None:
                 if bench is None or bench.workload is not workload:
                     bench = None  # gives its memory back before the next one is made
                     bench = _set_up(workload)
-                outcome = _measure(bench, job, blank, monitor)
+                outcome = _measure(bench, job, blank, monitor, stopwatch)
             except (UnavailableError, torch.cuda.OutOfMemoryError) as error:
                 outcome = _numberless(blank, Status.UNAVAILABLE, error)
             except TimingError as error:
@@ -59,6 +64,8 @@ def main(fd: int, run: str) -> None:
             print(outcome_to_line(outcome), file=channel)
             if device == "cuda" and not _gpu_works():
                 sys.exit("the CUDA context works no longer")
+
+        stopwatch.for_each(len(jobs), measure)
 
 
 def _run_record(run: str, device: str, monitor: context.GpuMonitor | None) -> RunRecord:
@@ -98,13 +105,15 @@ def _set_up(workload: Workload) -> _Bench:
     return _Bench(workload=workload, inputs=inputs, questions=(first, gate.ask(inputs)))
 
 
-def _measure(bench: _Bench, job: Job, blank: MeasurementRecord, monitor: context.GpuMonitor | None) -> Outcome:
+def _measure(
+    bench: _Bench, job: Job, blank: MeasurementRecord, monitor: context.GpuMonitor | None, stopwatch: Stopwatch
+) -> Outcome:
     """Gate, stopwatch, gate again."""
     inputs, tolerance = bench.inputs, bench.workload.tolerance
     prepared = prepare(bench.workload, job.implementation, inputs)
     error = gate.check(prepared.run, inputs, bench.questions, tolerance)
     before = monitor.conditions() if monitor else context.UNKNOWN_CONDITIONS
-    timing = sample_latency(prepared.run, device=bench.workload.device, quick=job.quick)
+    timing = stopwatch.sample_latency(prepared.run)
     after = monitor.conditions() if monitor else context.UNKNOWN_CONDITIONS
     gate.relative_error(prepared.run(), inputs, bench.questions[-1].answer, tolerance)
     events = context.clock_events(before, after)

@@ -8,15 +8,30 @@ from . import cpu, cuda_events, nvbench
 from .timing import Timing
 
 
-def sample_latency(run: Callable[[], torch.Tensor], *, device: str, quick: bool) -> Timing:
-    """Latency samples of `run`, which must be warm (compiled, autotuned, loaded).
+class Stopwatch:
+    """GPU: NVBench with the L2 flushed before each sample, or CUDA events where it is not installed.
+    CPU: torch.utils.benchmark, caches warm. `quick` takes a handful of samples only, to see that it works."""
 
-    GPU: NVBench with the L2 flushed before each sample, or CUDA events where it is not installed.
-    CPU: torch.utils.benchmark, caches warm. `quick` takes a handful of samples only, to see that it works.
-    Raises TimingError if no sample could be taken under fair conditions.
-    """
-    if device == "cpu":
-        return cpu.sample_latency(run, quick=quick)
-    if nvbench.is_installed():
-        return nvbench.sample_latency(run, quick=quick)
-    return cuda_events.sample_latency(run, quick=quick)
+    def __init__(self, *, device: str, quick: bool) -> None:
+        self._device = device
+        self._quick = quick
+        self._nvbench = nvbench.NVBench() if device == "cuda" and nvbench.is_installed() else None
+
+    def for_each(self, count: int, body: Callable[[int], None]) -> None:
+        """Call `body` with 0 to count - 1. Inside, `sample_latency` may be called once; once in a process."""
+        if self._nvbench is not None:
+            self._nvbench.for_each(count, body, quick=self._quick)
+            return
+        for index in range(count):
+            body(index)
+
+    def sample_latency(self, run: Callable[[], torch.Tensor]) -> Timing:
+        """Latency samples of `run`, which must be warm (compiled, autotuned, loaded).
+
+        Raises TimingError if no sample could be taken under fair conditions.
+        """
+        if self._nvbench is not None:
+            return self._nvbench.sample_latency(run)
+        if self._device == "cuda":
+            return cuda_events.sample_latency(run, quick=self._quick)
+        return cpu.sample_latency(run, quick=self._quick)
