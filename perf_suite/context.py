@@ -4,13 +4,12 @@ import importlib.metadata
 import os
 import platform
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from . import machines
-from .records import Ceilings, ClockEventReasons, Cpu, Gpu
+from .records import Ceilings, ClockEventReasons, Gpu
 
 # NVML's clock-event bits under which a number is not taken. A software power cap is not among them: a T4 (70 W)
 # lives under its cap whenever it works, so there it is the normal condition; the bits are recorded all the same.
@@ -36,11 +35,6 @@ UNKNOWN_CONDITIONS = Conditions(temperature_c=None, clock_event_reasons=None)
 def device() -> str:
     """cuda where torch sees a GPU, else cpu."""
     return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def cpu() -> Cpu:
-    """The processor's own name, the cores this process may use, and torch's thread count."""
-    return Cpu(model=_cpu_model(), cores=len(os.sched_getaffinity(0)), threads=torch.get_num_threads())
 
 
 def software() -> dict[str, str]:
@@ -147,12 +141,3 @@ def _first_flag(answer: Any) -> bool | None:
 
 def _others(processes: Any) -> int:
     return sum(process.pid != os.getpid() for process in processes)
-
-
-def _cpu_model() -> str:
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()

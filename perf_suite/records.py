@@ -45,7 +45,7 @@ class Cpu:
 
     model: str
     cores: int
-    threads: int
+    threads: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

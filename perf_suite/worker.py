@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from . import context, gate
+from . import context, gate, processor
 from .implementations import UnavailableError, prepare
 from .inputs import Inputs, make_inputs
 from .protocol import STARTED, Job, Outcome, jobs_from_json, outcome_to_line
@@ -76,7 +76,7 @@ def _run_record(run: str, device: str, monitor: context.GpuMonitor | None) -> Ru
         started_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         device=device,
         gpu=monitor.gpu() if monitor else None,
-        cpu=context.cpu(),
+        cpu=processor.describe(threads=torch.get_num_threads()),
         software=context.software(),
         ceilings=monitor.ceilings() if monitor else None,
     )

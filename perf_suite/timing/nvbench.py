@@ -111,9 +111,7 @@ class NVBench:
             raise (raised[0] if raised else error) from None
         times = self._newest("bin")
         if times is None or times == earlier:
-            raise TimingError(
-                f"NVBench kept no sample: clocks stayed below {_THROTTLE_THRESHOLD} %"
-            )
+            raise TimingError(f"NVBench kept no sample: clocks stayed below {_THROTTLE_THRESHOLD} %")
         clocks = self._report.with_name(f"{self._report.name}-freqs-bin") / times.name
         return Timing(
             samples_s=_floats(times),
