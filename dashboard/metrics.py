@@ -41,12 +41,15 @@ def metric_name(benchmark: str, kind: str | None) -> str:
     return rest if prefix == "track" and rest else _NAME_OF_PREFIX.get(prefix, method)
 
 
-def unit_of(declared: str | None, parameter_values: Iterable[str]) -> str:
-    """The unit of one parameter combination.
+def unit_of(benchmark: str, declared: str | None, parameter_values: Iterable[str]) -> str:
+    """The unit of one parameter combination of a benchmark.
 
-    asv knows one unit a benchmark; suites that track several quantities behind a parameter leave it at its default
-    "unit". Then a parameter's words may still tell: `device_memory_allocated` are bytes. Otherwise it stays "unit".
+    `declared` is what asv lists, None for a benchmark it lists no longer; then the method's prefix tells. asv knows
+    one unit a benchmark; suites that track several quantities behind a parameter leave it at its default "unit".
+    Then a parameter's words may still tell: `device_memory_allocated` are bytes. Otherwise it stays "unit".
     """
+    if declared is None:
+        declared = _UNIT_OF_PREFIX.get(benchmark.rpartition(".")[2].partition("_")[0])
     if declared and declared != "unit":
         return declared
     for value in parameter_values:
@@ -75,6 +78,7 @@ _HIGHER_UNITS = frozenset({"flops", "fps", "hz", "ops", "throughput", "speedup",
 _RATE_ENDINGS = ("/s", "/sec", "/second", "per second", "flops")
 _NAME_OF_KIND = {"time": "time", "timeraw": "time", "memory": "memory", "peakmemory": "peak memory"}
 _NAME_OF_PREFIX = {"time": "time", "timeraw": "time", "mem": "memory", "peakmem": "peak memory"}
+_UNIT_OF_PREFIX = {"time": "seconds", "timeraw": "seconds", "mem": "bytes", "peakmem": "bytes"}
 _UNIT_OF_WORD = {
     "memory": "bytes", "bytes": "bytes", "duration": "seconds", "seconds": "seconds",
     "niter": "count", "iterations": "count", "count": "count",

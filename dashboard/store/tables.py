@@ -78,7 +78,6 @@ commit = Table(
 benchmark = Table(
     "benchmark", metadata, _id(), _ref("project"),
     Column("name", Text, nullable=False),
-    Column("listed", Boolean, nullable=False, server_default=true()),  # still in benchmarks.json
     UniqueConstraint("project_id", "name"),
 )  # fmt: skip
 
@@ -104,6 +103,7 @@ series = Table(
     Column("unit", Text, nullable=False),
     Column("workload", Text),
     Column("implementation", Text),
+    Column("listed", Boolean, nullable=False, server_default=true()),  # still in benchmarks.json
     Column("stale", Boolean, nullable=False, server_default=true()),  # has values the analysis has not seen
     Index(None, "benchmark_id", "machine_id", "environment_id"),
     Index(None, "project_id", "stale"),

@@ -23,7 +23,6 @@ def upgrade() -> None:
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("project_id", sa.Integer(), nullable=False),
         sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("listed", sa.Boolean(), server_default=sa.true(), nullable=False),
         sa.ForeignKeyConstraint(["project_id"], ["project.id"], name=op.f("fk_benchmark_project_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_benchmark")),
         sa.UniqueConstraint("project_id", "name", name=op.f("uq_benchmark_project_id_name")),
@@ -103,9 +102,7 @@ def upgrade() -> None:
         sa.Column("opened_ms", sa.BigInteger(), nullable=False),
         sa.ForeignKeyConstraint(["commit_id"], ["commit.id"], name=op.f("fk_alert_commit_id")),
         sa.ForeignKeyConstraint(["machine_id"], ["machine.id"], name=op.f("fk_alert_machine_id")),
-        sa.ForeignKeyConstraint(
-            ["previous_commit_id"], ["commit.id"], name=op.f("fk_alert_previous_commit_id")
-        ),
+        sa.ForeignKeyConstraint(["previous_commit_id"], ["commit.id"], name=op.f("fk_alert_previous_commit_id")),
         sa.ForeignKeyConstraint(["project_id"], ["project.id"], name=op.f("fk_alert_project_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_alert")),
     )
@@ -117,9 +114,7 @@ def upgrade() -> None:
         sa.Column("environment_id", sa.Integer(), nullable=False),
         sa.Column("marks", sa.JSON(), nullable=False),
         sa.ForeignKeyConstraint(["commit_id"], ["commit.id"], name=op.f("fk_recorded_commit_id")),
-        sa.ForeignKeyConstraint(
-            ["environment_id"], ["environment.id"], name=op.f("fk_recorded_environment_id")
-        ),
+        sa.ForeignKeyConstraint(["environment_id"], ["environment.id"], name=op.f("fk_recorded_environment_id")),
         sa.ForeignKeyConstraint(["machine_id"], ["machine.id"], name=op.f("fk_recorded_machine_id")),
         sa.PrimaryKeyConstraint("commit_id", "machine_id", "environment_id", name=op.f("pk_recorded")),
     )
@@ -155,11 +150,10 @@ def upgrade() -> None:
         sa.Column("unit", sa.Text(), nullable=False),
         sa.Column("workload", sa.Text(), nullable=True),
         sa.Column("implementation", sa.Text(), nullable=True),
+        sa.Column("listed", sa.Boolean(), server_default=sa.true(), nullable=False),
         sa.Column("stale", sa.Boolean(), server_default=sa.true(), nullable=False),
         sa.ForeignKeyConstraint(["benchmark_id"], ["benchmark.id"], name=op.f("fk_series_benchmark_id")),
-        sa.ForeignKeyConstraint(
-            ["environment_id"], ["environment.id"], name=op.f("fk_series_environment_id")
-        ),
+        sa.ForeignKeyConstraint(["environment_id"], ["environment.id"], name=op.f("fk_series_environment_id")),
         sa.ForeignKeyConstraint(["machine_id"], ["machine.id"], name=op.f("fk_series_machine_id")),
         sa.ForeignKeyConstraint(["project_id"], ["project.id"], name=op.f("fk_series_project_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_series")),
@@ -228,9 +222,7 @@ def upgrade() -> None:
         sa.Column("p_value", sa.Float(), nullable=False),
         sa.Column("is_worse", sa.Boolean(), nullable=False),
         sa.ForeignKeyConstraint(["commit_id"], ["commit.id"], name=op.f("fk_changepoint_commit_id")),
-        sa.ForeignKeyConstraint(
-            ["previous_commit_id"], ["commit.id"], name=op.f("fk_changepoint_previous_commit_id")
-        ),
+        sa.ForeignKeyConstraint(["previous_commit_id"], ["commit.id"], name=op.f("fk_changepoint_previous_commit_id")),
         sa.ForeignKeyConstraint(["series_id"], ["series.id"], name=op.f("fk_changepoint_series_id")),
         sa.PrimaryKeyConstraint("series_id", "commit_id", name=op.f("pk_changepoint")),
     )
@@ -296,9 +288,7 @@ def upgrade() -> None:
         sa.Column("error", sa.Text(), nullable=True),
         sa.ForeignKeyConstraint(["alert_id"], ["alert.id"], name=op.f("fk_outbox_alert_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_outbox")),
-        sa.UniqueConstraint(
-            "alert_id", "destination", "kind", name=op.f("uq_outbox_alert_id_destination_kind")
-        ),
+        sa.UniqueConstraint("alert_id", "destination", "kind", name=op.f("uq_outbox_alert_id_destination_kind")),
     )
     op.create_table(
         "samples",

@@ -1,0 +1,42 @@
+"""The dashboard as a Flask application: one blueprint a page, assets of our own, no request that leaves the machine."""
+
+from flask import Flask
+from flask.typing import ResponseReturnValue
+from jinja2 import StrictUndefined
+from werkzeug.exceptions import HTTPException
+
+from warpwatch.dashboard import formatting, security
+from warpwatch.dashboard.pages import commits, health, machines, overview, regressions, roofline, series
+from warpwatch.dashboard.pages.shared import error_page, register_globals
+from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.store import Store
+
+_YEAR_S = 365 * 24 * 3600
+
+
+def create_app(settings: Settings | None = None) -> Flask:
+    """The dashboard, ready to serve. Tests pass their own settings; production reads the environment.
+
+    Raises StoreError if the database cannot be opened.
+    """
+    app = Flask(__name__)
+    app.extensions["store"] = Store((settings or Settings.from_env()).database)
+    app.config["SEND_FILE_MAX_AGE_DEFAULT"] = _YEAR_S  # static URLs carry the file's time, see pages/shared.py
+    app.jinja_env.undefined = StrictUndefined
+    app.jinja_env.trim_blocks = True
+    app.jinja_env.lstrip_blocks = True
+    app.json.sort_keys = False  # type: ignore[attr-defined]
+    app.jinja_env.policies["json.dumps_kwargs"] = {"sort_keys": False}
+    formatting.register(app)
+    security.register(app)
+    register_globals(app)
+    for page in (health, overview, series, roofline, regressions, commits, machines):
+        app.register_blueprint(page.bp)
+    app.register_error_handler(HTTPException, _error)
+    return app
+
+
+def _error(error: HTTPException) -> ResponseReturnValue:
+    if error.code is None or error.code < 400:
+        return error.get_response()  # a redirect
+    return error_page(error), error.code

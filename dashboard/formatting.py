@@ -1,0 +1,117 @@
+"""Template filters: what a number, a verdict or a date is called on a page. Numbers themselves are in quantities.py."""
+
+from datetime import UTC, datetime, timedelta
+
+from flask import Flask
+
+from warpwatch.dashboard import quantities
+from warpwatch.dashboard.figures.palette import look
+from warpwatch.dashboard.figures.sparkline import sparkline
+from warpwatch.dashboard.metrics import Metric, is_time
+from warpwatch.dashboard.verdict import Verdict
+
+_VERDICT_WORDS = {
+    Verdict.REGRESSED: "Regressed",
+    Verdict.IMPROVED: "Improved",
+    Verdict.UNCHANGED: "Unchanged",
+    Verdict.INCONCLUSIVE: "Cannot tell",
+    Verdict.INVALID: "Invalid",
+    Verdict.MISSING: "Missing",
+}
+
+
+def register(app: Flask) -> None:
+    """Put the filters into the application's templates."""
+    app.jinja_env.filters.update(
+        quantity=quantities.quantity,
+        latency=quantities.latency,
+        change=quantities.change,
+        share=quantities.share,
+        ratio=quantities.ratio,
+        number=quantities.number,
+        change_word=change_word,
+        percent=percent,
+        implementation=implementation,
+        verdict_word=verdict_word,
+        short_hash=short_hash,
+        day=day,
+        moment=moment,
+        age=age,
+        iso=iso,
+        count=count,
+        sparkline=sparkline,
+    )
+
+
+def change_word(change: float | None, metric: Metric) -> str:
+    """What a signed change means for this metric: "slower", "faster", "larger", "smaller", "worse" or "better"."""
+    if change is None or abs(change) < 0.0005:
+        return ""
+    worse = metric.is_worse(change)
+    unit = metric.unit.strip().lower()
+    if is_time(unit) or unit.endswith("/s"):
+        return "slower" if worse else "faster"
+    if unit in {"bytes", "b"}:
+        return "larger" if worse else "smaller"
+    return "worse" if worse else "better"
+
+
+def percent(share: float) -> str:
+    """A share as a length for SVG, at most the whole: 0.632 is "63.2%"."""
+    return f"{max(0.0, min(share, 1.0)) * 100:.1f}%"
+
+
+def implementation(name: str) -> str:
+    """An implementation's name as its authors write it: `cublas` is cuBLAS."""
+    return look(name).label
+
+
+def verdict_word(verdict: Verdict) -> str:
+    """The verdict as a heading word."""
+    return _VERDICT_WORDS[verdict]
+
+
+def short_hash(commit_hash: str) -> str:
+    """Eight digits, as asv's files have."""
+    return commit_hash[:8]
+
+
+def day(time: datetime | None) -> str:
+    """The date alone, in UTC."""
+    return "–" if time is None else f"{_utc(time):%Y-%m-%d}"
+
+
+def moment(time: datetime | None) -> str:
+    """Date and minute in UTC."""
+    return "–" if time is None else f"{_utc(time):%Y-%m-%d %H:%M} UTC"
+
+
+def iso(time: datetime) -> str:
+    """ISO 8601 for machines."""
+    return _utc(time).isoformat()
+
+
+def age(time: datetime | None, now: datetime | None = None) -> str:
+    """How long ago, in its largest unit: "5 minutes ago", "3 days ago", "2 years ago"."""
+    if time is None:
+        return "–"
+    passed = (now or datetime.now(UTC)) - _utc(time)
+    for size, word in (
+        (timedelta(days=365), "year"),
+        (timedelta(days=30), "month"),
+        (timedelta(days=1), "day"),
+        (timedelta(hours=1), "hour"),
+        (timedelta(minutes=1), "minute"),
+    ):
+        if passed >= size:
+            return f"{count(int(passed / size), word)} ago"
+    return "just now"
+
+
+def count(number: int, word: str, plural: str | None = None) -> str:
+    """A number with its noun: "1 commit", "1,396 commits"."""
+    return f"{number:,} {word if number == 1 else plural or word + 's'}"
+
+
+def _utc(time: datetime) -> datetime:
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)

@@ -1,0 +1,126 @@
+"""An asv results folder: which files it holds, what its machines are called, what `benchmarks.json` lists."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import json5
+
+from warpwatch.dashboard.store.incoming import Listed
+
+
+class NoResultsError(Exception):
+    """The path is no asv results folder; the message says what was looked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineFolder:
+    """One folder of results and the machine it says it is; two folders may name the same one."""
+
+    path: Path
+    machine: str
+    details: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsvFolder:
+    """Where results are, and what the project around them is called."""
+
+    results: Path
+    project: str
+    repository: Path | None
+    listed: Mapping[str, Listed] | None = None  # None without a readable benchmarks.json
+    problems: tuple[str, ...] = ()
+
+    def machines(self) -> Iterator[MachineFolder]:
+        """Every sub-folder that holds result files, in order of name."""
+        for folder in sorted(path for path in self.results.iterdir() if path.is_dir()):
+            if next(result_files(folder), None) is not None:
+                details = _read_machine(folder / "machine.json")
+                yield MachineFolder(path=folder, machine=details.get("machine", folder.name), details=details)
+
+
+def result_files(folder: Path) -> Iterator[Path]:
+    """The folder's result files, in order of name."""
+    return iter(sorted(path for path in folder.glob("*.json") if path.name != "machine.json" and path.is_file()))
+
+
+def open_folder(path: Path, *, project: str | None = None, repository: Path | None = None) -> AsvFolder:
+    """The results at `path`: a results folder, or a folder with asv.conf.json, or that file itself.
+
+    Raises NoResultsError.
+    """
+    if not path.exists():
+        raise NoResultsError(f"{path} does not exist")
+    conf_path = path if path.is_file() else path / "asv.conf.json"
+    conf: Mapping[str, Any] = {}
+    results = path
+    if conf_path.is_file():
+        conf = _read_conf(conf_path)
+        results = conf_path.parent / conf.get("results_dir", "results")
+        if not results.is_dir():
+            raise NoResultsError(f"{conf_path} says the results are in {results}, which is no folder")
+        repo = conf_path.parent / str(conf.get("repo", "."))
+        if repository is None and (repo / ".git").exists():
+            repository = repo.resolve()
+    folder = AsvFolder(
+        results=results.resolve(),
+        project=project or conf.get("project") or _project_name(results.resolve()),
+        repository=repository.resolve() if repository else None,
+    )
+    if (folder.results / "benchmarks.json").is_file():
+        listed, problems = _read_benchmarks(folder.results / "benchmarks.json")
+        return AsvFolder(
+            results=folder.results, project=folder.project, repository=folder.repository,
+            listed=listed, problems=problems,
+        )  # fmt: skip
+    if next(folder.machines(), None) is None:
+        raise NoResultsError(f"{path} holds neither benchmarks.json nor <machine>/<commit>-<environment>.json")
+    return folder
+
+
+def _project_name(results: Path) -> str:
+    """The first folder upwards that is not called like every project's: /src/numpy/.asv/results is numpy's."""
+    for part in (results, *results.parents):
+        if part.name and part.name not in {"results", ".asv", "asv", "benchmarks", "perf_suite"}:
+            return part.name
+    return "project"
+
+
+def _read_conf(path: Path) -> Mapping[str, Any]:
+    try:
+        conf = json5.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise NoResultsError(f"cannot read {path}: {error}") from error
+    if not isinstance(conf, dict):
+        raise NoResultsError(f"{path} is not asv's configuration: it holds a {type(conf).__name__}")
+    return conf
+
+
+def _read_machine(path: Path) -> Mapping[str, str]:
+    try:
+        data = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return {k: str(v) for k, v in data.items() if k != "version"} if isinstance(data, dict) else {}
+
+
+def _read_benchmarks(path: Path) -> tuple[Mapping[str, Listed] | None, tuple[str, ...]]:
+    try:
+        data = json.loads(path.read_bytes())
+        if not isinstance(data, dict):
+            raise ValueError(f"a {type(data).__name__} where asv writes an object")
+    except (OSError, ValueError) as error:
+        return None, (f"{path}: {error}; units and parameter names are guessed",)
+    return {name: _listed(entry) for name, entry in data.items() if isinstance(entry, dict)}, ()
+
+
+def _listed(entry: Mapping[str, Any]) -> Listed:
+    return Listed(
+        unit=entry.get("unit"),
+        kind=entry.get("type"),
+        parameter_names=tuple(map(str, entry.get("param_names") or ())),
+        parameters=tuple(frozenset(map(str, choices)) for choices in entry.get("params") or ()),
+    )

@@ -1,0 +1,80 @@
+"""What every page needs: the store, the project its URL names, and what the frame around the page shows."""
+
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+
+from flask import Flask, abort, current_app, g, render_template, request, url_for
+from werkzeug.exceptions import HTTPException
+
+from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store.records import Project
+
+_STATIC = Path(__file__).resolve().parents[1] / "static"
+_SENTENCES = {
+    400: "The address has a part that this page does not understand.",
+    404: "There is no page at this address.",
+    405: "This address cannot be asked in that way.",
+    500: "Something went wrong on our side; the server's log has the details.",
+}
+
+
+def store() -> Store:
+    """The application's store."""
+    opened = current_app.extensions["store"]
+    assert isinstance(opened, Store)
+    return opened
+
+
+def project_or_404(name: str) -> Project:
+    """The project of the page's URL, also shown in the page's frame."""
+    project = queries.project(store(), name)
+    if project is None:
+        abort(404, f"There is no project named “{name}” here.")
+    g.project = project
+    return project
+
+
+def page_number() -> int:
+    """The page asked for, 1 if none or nonsense."""
+    return max(1, request.args.get("page", 1, type=int))
+
+
+def here(**changed: object) -> str:
+    """This page's URL with some of its query changed; what becomes None or empty leaves the URL."""
+    query = {name: value for name, value in request.args.items() if name not in (request.view_args or {})}
+    arguments = {**query, **changed}
+    said = {name: value for name, value in arguments.items() if value not in (None, "")}
+    return url_for(request.endpoint or "overview.index", **{**said, **(request.view_args or {})})  # type: ignore[arg-type]
+
+
+def error_page(error: HTTPException) -> str:
+    """A page that says what is wrong in one sentence, in the project's frame where there is one."""
+    code = error.code or 500
+    standard = type(error).description
+    said = error.description if error.description and error.description != standard else _SENTENCES.get(code)
+    return render_template("error.html", code=code, sentence=said or error.name)
+
+
+def register_globals(app: Flask) -> None:
+    """The names that templates use without being given them."""
+    app.jinja_env.globals.update(static_file=static_file, here=here)
+    app.context_processor(_frame)
+
+
+def static_file(name: str) -> str:
+    """The URL of a file of ours; its time of change is in it, so that browsers may keep it for a year."""
+    return url_for("static", filename=name, v=_changed(name))
+
+
+@lru_cache(maxsize=64)
+def _changed(name: str) -> str:
+    return f"{int((_STATIC / name).stat().st_mtime):x}"
+
+
+def _frame() -> dict[str, object]:
+    def other_projects() -> tuple[Project, ...]:
+        return tuple(each for each in queries.projects(store()) if each != g.get("project"))
+
+    newest: datetime | None = g.project.newest_run or g.project.newest_commit if "project" in g else None
+    return {"current_project": g.get("project"), "other_projects": other_projects, "newest_data": newest}

@@ -1,0 +1,67 @@
+"""`warpwatch serve`: the dashboard on this machine, with nothing else to set up."""
+
+import errno
+import socket
+import webbrowser
+from threading import Timer
+
+import click
+import waitress
+
+from warpwatch.dashboard.app import create_app
+from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.store import StoreError
+
+DEFAULT_PORT = 8321
+_PORTS_TO_TRY = 20
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 is all of them.")
+@click.option(
+    "--port", default=DEFAULT_PORT, show_default=True, type=click.IntRange(0, 65535),
+    help="0 takes any free one. If the default is taken, the next free one is.",
+)  # fmt: skip
+@click.option("--database", help="SQLAlchemy URL or path; else WARPWATCH_DATABASE, else .warpwatch/warpwatch.db.")
+@click.option("--threads", default=4, show_default=True, type=click.IntRange(1, 64), help="Requests served at once.")
+@click.option("--open", "opens", is_flag=True, help="Open the page in a browser.")
+def serve(host: str, port: int, database: str | None, threads: int, opens: bool) -> None:
+    """Serve the dashboard until Ctrl+C."""
+    try:
+        settings = Settings(database=database) if database else Settings.from_env()
+        app = create_app(settings)
+        listener = _listen(host, port)
+    except (StoreError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    # With a name of its own for IPv6, and localhost for "all addresses", which no browser can open.
+    shown = "127.0.0.1" if host in {"0.0.0.0", "::"} else f"[{host}]" if ":" in host else host
+    address = f"http://{shown}:{listener.getsockname()[1]}/"
+    server = waitress.create_server(app, sockets=[listener], threads=threads, ident="warpwatch")
+    click.echo(f"warpwatch serves on {address}  (Ctrl+C ends it)")
+    if opens:
+        Timer(0.5, webbrowser.open, (address,)).start()
+    try:
+        server.run()
+    finally:
+        server.close()
+        app.extensions["store"].close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A bound socket. The default port gives way to the next free one; a chosen port is that port or an error."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    candidates = range(port, port + _PORTS_TO_TRY) if port == DEFAULT_PORT else (port,)
+    for candidate in candidates:
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, candidate))
+            listener.listen()  # two sockets may bind with SO_REUSEADDR; only one of them listens
+        except OSError as error:
+            listener.close()
+            if error.errno == errno.EADDRINUSE:
+                continue
+            raise click.ClickException(f"cannot listen on {host} port {candidate}: {error.strerror}") from error
+        return listener
+    tried = f"ports {port} to {port + _PORTS_TO_TRY - 1} are" if port == DEFAULT_PORT else f"port {port} is"
+    raise click.ClickException(f"{tried} taken on {host}; choose another with --port, or 0 for any free one")

@@ -1,0 +1,1 @@
+"""Pure functions: values in, records out. No database, clock, logger or settings."""

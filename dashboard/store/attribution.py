@@ -1,0 +1,125 @@
+"""Which run of the suite a value in an asv file came from, as the context file beside it tells.
+
+asv keeps one value a benchmark and parameter combination; the context file keeps every run. A value belongs to the
+newest run that measured its combination before asv finished the benchmark. Runs that asv has since overwritten still
+have their latency in the context, and are added from there.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, select, update
+
+from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.incoming import Context, ContextMeasurement, ContextRun, Value
+from warpwatch.dashboard.store.names import Names
+from warpwatch.dashboard.store.records import Status
+from warpwatch.dashboard.store.rows import STATUS_CODES, insert_new
+
+_Combination = tuple[str, tuple[str, ...]]  # suite, plain parameters
+
+
+class Attribution:
+    """A context file's runs, recorded, and the question which of them a value belongs to."""
+
+    def __init__(
+        self, connection: Connection, names: Names, commit: int, machine: int, environment: int,
+        context: Context | None,
+    ) -> None:  # fmt: skip
+        self._ids: dict[str, int] = {}
+        self._measured: dict[_Combination, list[ContextMeasurement]] = {}
+        self._compiled: dict[_Combination, list[ContextRun]] = {}
+        self._chosen: dict[_Combination, ContextMeasurement] = {}
+        if context is None:
+            return
+        for run in context.runs.values():
+            values = {"machine_id": machine, "environment_id": environment, "commit_id": commit,
+                      "started_ms": run.started_ms, "context": dict(run.data)}  # fmt: skip
+            self._ids[run.name] = names.run(connection, run.name, values)
+        for record in sorted(context.measurements, key=lambda m: m.run.started_ms):
+            combination = (record.benchmark, (record.workload, record.implementation))
+            self._measured.setdefault(combination, []).append(record)
+        for run, compiled in sorted(context.compiled, key=lambda pair: pair[0].started_ms):
+            combination = (compiled["benchmark"], (compiled["kernel"], compiled["architecture"]))
+            self._compiled.setdefault(combination, []).append(run)
+        _record(connection, names, commit, machine, context, self._ids)
+
+    def of(
+        self, suite: str, parameters: tuple[str, ...], ended_ms: int | None, value: Value
+    ) -> tuple[int | None, Status, str | None]:
+        """The run a value belongs to (None where no context tells), and its status and reason."""
+        combination = (suite, parameters)
+        if combination in self._measured:
+            record = _newest(self._measured[combination], ended_ms)
+            self._chosen[combination] = record
+            status, reason = value.status, value.reason
+            if record.status != "ok" or (status is Status.FAILED and record.reason):
+                status = Status(record.status) if record.status != "ok" else status
+                reason = record.reason or reason
+            return self._ids[record.run.name], status, reason
+        if combination in self._compiled:
+            run = self._compiled[combination][-1]
+            before = [r for r in self._compiled[combination] if ended_ms is None or r.started_ms <= ended_ms]
+            return self._ids[(before or [run])[-1].name], value.status, value.reason
+        return None, value.status, value.reason
+
+    def older_runs(self, suite: str) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+        """Latency of runs before the chosen ones, by parameters, as rows that lack only series and commit."""
+        for (benchmark, parameters), chosen in self._chosen.items():
+            if benchmark != suite:
+                continue
+            for record in self._measured[benchmark, parameters]:
+                if record.run.started_ms < chosen.run.started_ms:
+                    is_number = record.status == "ok" and record.latency_s is not None
+                    yield parameters, {
+                        "run_id": self._ids[record.run.name],
+                        "value": record.latency_s if is_number else None,
+                        "q25": None,
+                        "q75": None,
+                        "sample_count": record.sample_count,
+                        "status": STATUS_CODES[Status(record.status)],
+                        "reason": record.reason,
+                    }
+
+
+def _newest(records: list[ContextMeasurement], ended_ms: int | None) -> ContextMeasurement:
+    """The last that started before the end; the first if none did, as when clocks disagree."""
+    before = [record for record in records if ended_ms is None or record.run.started_ms <= ended_ms]
+    return before[-1] if before else records[0]
+
+
+def _record(
+    connection: Connection, names: Names, commit: int, machine: int, context: Context, ids: Mapping[str, int]
+) -> None:
+    """Writes what stands in the context beside the values: machine, workloads, details, compiled code."""
+    newest = max(context.runs.values(), key=lambda run: run.started_ms, default=None)
+    if newest is not None:
+        table = tables.machine
+        known = connection.execute(select(table.c.context).where(table.c.id == machine)).scalar()
+        if known is None or known.get("started_ms", 0) <= newest.started_ms:
+            described = {**newest.machine, "started_ms": newest.started_ms}
+            connection.execute(update(table).where(table.c.id == machine).values(context=described))
+    workloads = {(record["benchmark"], record["workload"]): record for record in context.workloads}
+    for (suite, name), record in workloads.items():
+        kept = ("operator", "dtype", "flops", "bytes", "parameters", "kernels", "baselines")
+        names.workload(connection, suite, name, {key: record[key] for key in kept})
+    insert_new(
+        connection,
+        tables.detail,
+        [
+            {"run_id": ids[m.run.name], "suite": m.benchmark, "workload": m.workload,
+             "implementation": m.implementation, "data": dict(m.data)}
+            for m in context.measurements
+        ],
+    )  # fmt: skip
+    numbers = ("registers", "stack_bytes", "shared_bytes", "local_memory_instructions", "code_bytes", "sha256")
+    insert_new(
+        connection,
+        tables.compiled_code,
+        [
+            {"run_id": ids[run.name], "commit_id": commit, "kernel": record["kernel"],
+             "architecture": record["architecture"], "operator": record.get("operator", ""),
+             "instructions": record.get("instructions") or {}, **{key: record.get(key) for key in numbers}}
+            for run, record in context.compiled
+        ],
+    )  # fmt: skip

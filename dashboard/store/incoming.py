@@ -1,0 +1,96 @@
+"""What an importer hands to the store: result files and their context, read once into records."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from warpwatch.dashboard.store.records import Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A benchmark as `benchmarks.json` describes it."""
+
+    unit: str | None = None
+    kind: str | None = None  # asv's type: "time", "track", "memory", "peakmemory"
+    parameter_names: tuple[str, ...] = ()
+    parameters: tuple[frozenset[str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """One parameter combination's outcome in one entry."""
+
+    parameters: tuple[str, ...]  # as asv writes them: strings in quotes
+    status: Status
+    reason: str | None = None
+    value: float | None = None
+    q25: float | None = None
+    q75: float | None = None
+    sample_count: int | None = None
+    samples: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One benchmark's results in a file. `mark` tells two runs of it apart."""
+
+    benchmark: str
+    started_ms: int | None
+    duration_s: float
+    mark: str
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultFile:
+    """One commit measured in one environment on one machine."""
+
+    commit: str
+    date_ms: int
+    environment: str
+    machine: str | None  # what the file says; None if it does not
+    details: Mapping[str, str]
+    entries: tuple[Entry, ...]
+    problems: tuple[str, ...]  # entries left out, and why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRun:
+    """One start of the suite: the machine's state then."""
+
+    name: str
+    commit: str
+    started_ms: int
+    data: Mapping[str, Any]
+
+    @property
+    def machine(self) -> Mapping[str, Any]:
+        """What it says of the machine itself."""
+        return {key: self.data.get(key) for key in ("device", "gpu", "cpu", "ceilings")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextMeasurement:
+    """What one run says of one workload x implementation."""
+
+    run: ContextRun
+    benchmark: str  # without the method
+    workload: str
+    implementation: str
+    status: str
+    reason: str | None
+    latency_s: float | None
+    sample_count: int | None
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """A context file. Workloads and compiled code stay mappings, as the file has them."""
+
+    runs: Mapping[str, ContextRun]
+    workloads: tuple[Mapping[str, Any], ...]
+    measurements: tuple[ContextMeasurement, ...]
+    compiled: tuple[tuple[ContextRun, Mapping[str, Any]], ...]
+    problems: tuple[str, ...]

@@ -1,0 +1,122 @@
+"""Puts a project's commits in order, and tells which of its series are still listed: the end of an import."""
+
+import bisect
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row, bindparam, select, update
+
+from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.incoming import Listed
+from warpwatch.dashboard.store.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownCommit:
+    """A commit as the repository describes it."""
+
+    hash: str
+    date_ms: int  # committer's
+    author: str
+    subject: str
+    parents: tuple[str, ...]
+
+
+def commit_hashes(store: Store, project_id: int) -> tuple[str, ...]:
+    """The commits of a project that have results."""
+    table = tables.commit
+    with store.read() as connection:
+        return tuple(connection.execute(select(table.c.hash).where(table.c.project_id == project_id)).scalars())
+
+
+def order_commits(store: Store, project: str, project_id: int, history: Sequence[KnownCommit]) -> None:
+    """Gives every commit its position.
+
+    `history` is the repository's order, parents first, with the unmeasured commits; empty without a repository. Then
+    dates decide. Commits the repository lacks (rebased away) stand after the last one that is not younger. If
+    commits change places, every series of the project becomes stale.
+    """
+    table = tables.commit
+    with store.write(project) as connection:
+        rows = connection.execute(
+            select(table).where(table.c.project_id == project_id)
+        ).all()
+        place = {known.hash: index for index, known in enumerate(history)}
+        # Clocks run backwards in real histories: a commit counts as no older than its ancestors.
+        since = list(itertools.accumulate((known.date_ms for known in history), max))
+
+        def key(row: Row[Any]) -> tuple[int, int, int, str]:
+            if row.hash in place:
+                return (place[row.hash], 0, 0, row.hash)
+            return (bisect.bisect_right(since, row.date_ms) - 1, 1, row.date_ms, row.hash)
+
+        ordered = sorted(rows, key=key)
+        changes = []
+        last: int | None = None
+        for position, row in enumerate(ordered):
+            index = place.get(row.hash)
+            gap = index - last - 1 if index is not None and last is not None else None
+            last = index if index is not None else last
+            new = _row(row, position, gap, history[index] if index is not None else None)
+            if tuple(new.values()) != (
+                row.id, row.position, row.unmeasured_before, row.date_ms, row.subject, row.author, row.parents
+            ):  # fmt: skip
+                changes.append(new)
+        if changes:
+            connection.execute(
+                update(table)
+                .where(table.c.id == bindparam("row"))
+                .values(
+                    position=bindparam("new_position"), unmeasured_before=bindparam("new_gap"),
+                    date_ms=bindparam("new_date"), subject=bindparam("new_subject"),
+                    author=bindparam("new_author"), parents=bindparam("new_parents"),
+                ),
+                changes,
+            )  # fmt: skip
+        placed = [row.position for row in ordered if row.position is not None]
+        if any(a > b for a, b in itertools.pairwise(placed)):
+            connection.execute(
+                update(tables.series).where(tables.series.c.project_id == project_id).values(stale=True)
+            )
+
+
+def _row(row: Row[Any], position: int, gap: int | None, known: KnownCommit | None) -> dict[str, Any]:
+    return {
+        "row": row.id,
+        "new_position": position,
+        "new_gap": gap,
+        "new_date": known.date_ms if known else row.date_ms,
+        "new_subject": known.subject if known else row.subject,
+        "new_author": known.author if known else row.author,
+        "new_parents": " ".join(known.parents) if known else row.parents,
+    }
+
+
+def mark_listed(store: Store, project: str, project_id: int, listed: Mapping[str, Listed]) -> None:
+    """Tells apart the series whose benchmark and parameters are still in `benchmarks.json`."""
+    series, benchmark = tables.series, tables.benchmark
+    with store.write(project) as connection:
+        rows = connection.execute(
+            select(series.c.id, benchmark.c.name, series.c.parameters, series.c.listed)
+            .join(benchmark)
+            .where(series.c.project_id == project_id)
+        )
+        changes = [
+            {"row": row, "new": not was}
+            for row, name, parameters, was in rows
+            if _is_listed(listed.get(name), [value for _, value in parameters]) != was
+        ]
+        if changes:
+            connection.execute(
+                update(series).where(series.c.id == bindparam("row")).values(listed=bindparam("new")), changes
+            )
+
+
+def _is_listed(benchmark: Listed | None, values: Sequence[str]) -> bool:
+    return (
+        benchmark is not None
+        and len(benchmark.parameters) == len(values)
+        and all(value in choices for value, choices in zip(values, benchmark.parameters, strict=True))
+    )

@@ -1,0 +1,90 @@
+"""Ids of series, looked up a benchmark at a time and made when new. Only inside a write transaction."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, insert, select
+
+from warpwatch.dashboard.metrics import metric_name, unit_of
+from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.incoming import Listed
+
+_series = tables.series
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """The rows a file's points belong to, and the names that series keys are made of."""
+
+    project: int
+    commit: int
+    machine: int
+    environment: int
+    project_name: str
+    machine_name: str
+    environment_name: str
+
+
+class SeriesIds:
+    """Ids by parameters, remembered between transactions that committed."""
+
+    def __init__(self, listed: Mapping[str, Listed]) -> None:
+        self._listed = listed
+        self._known: dict[tuple[int, int, int], dict[tuple[str, ...], int]] = {}
+
+    def of(
+        self, connection: Connection, place: Place, benchmark_id: int, benchmark: str,
+        combinations: Iterable[tuple[str, ...]],
+    ) -> Mapping[tuple[str, ...], int]:  # fmt: skip
+        """The ids of a benchmark's series at one place, those of the given parameter combinations among them."""
+        key = (benchmark_id, place.machine, place.environment)
+        if key not in self._known:
+            found = connection.execute(
+                select(_series.c.id, _series.c.parameters).where(
+                    _series.c.benchmark_id == benchmark_id,
+                    _series.c.machine_id == place.machine,
+                    _series.c.environment_id == place.environment,
+                )
+            )
+            self._known[key] = {tuple(v for _, v in parameters): row for row, parameters in found}
+        known = self._known[key]
+        new = [parameters for parameters in dict.fromkeys(combinations) if parameters not in known]
+        if new:
+            rows = [self._row(place, benchmark_id, benchmark, parameters) for parameters in new]
+            connection.execute(insert(_series), rows)
+            parameters_of = dict(zip((row["key"] for row in rows), new, strict=True))
+            for start in range(0, len(rows), 500):
+                keys = [row["key"] for row in rows[start : start + 500]]
+                made = connection.execute(select(_series.c.key, _series.c.id).where(_series.c.key.in_(keys)))
+                known.update({parameters_of[name]: row for name, row in made})
+        return known
+
+    def _row(
+        self, place: Place, benchmark_id: int, benchmark: str, parameters: tuple[str, ...]
+    ) -> dict[str, Any]:
+        listed = self._listed.get(benchmark, Listed())
+        names = listed.parameter_names
+        if len(names) != len(parameters):
+            names = tuple(f"parameter {n}" for n in range(1, len(parameters) + 1))
+        value_of = dict(zip(names, plain(parameters), strict=True))
+        identity = [place.project_name, benchmark, parameters, place.machine_name, place.environment_name]
+        return {
+            "project_id": place.project,
+            "benchmark_id": benchmark_id,
+            "machine_id": place.machine,
+            "environment_id": place.environment,
+            "key": hashlib.blake2b(json.dumps(identity).encode(), digest_size=8).hexdigest(),
+            "parameters": [list(pair) for pair in zip(names, parameters, strict=True)],
+            "metric": metric_name(benchmark, listed.kind),
+            "unit": unit_of(benchmark, listed.unit, parameters),
+            "workload": value_of.get("workload"),
+            "implementation": value_of.get("implementation"),
+        }
+
+
+def plain(parameters: Iterable[str]) -> tuple[str, ...]:
+    """Parameter values without the quotes that asv keeps around strings."""
+    return tuple(v[1:-1] if len(v) > 1 and v[0] == v[-1] and v[0] in "'\"" else v for v in parameters)
