@@ -38,7 +38,7 @@ def move(folder: Path, target: Path, *, commit: str, environment: str) -> None:
     target is replaced in one step and a run that is in it already is not added again, so that being killed
     anywhere loses nothing and doubles nothing.
     """
-    for path in sorted(folder.glob("*.jsonl")):
+    for path in sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime_ns):
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         if not all(_belongs(line, commit, environment) for line in lines):
             continue
