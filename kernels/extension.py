@@ -46,7 +46,7 @@ def _loaded() -> bool:
 
 
 def _refusal(sentence: str) -> Callable[..., Any]:
-    def refuse(*_arguments: object) -> Any:
+    def refuse(*_arguments: object, **_options: object) -> Any:
         raise RuntimeError(sentence)
 
     return refuse

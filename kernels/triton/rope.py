@@ -1,0 +1,108 @@
+"""Rotary position embedding in Triton; the formula is at the head of csrc/rope/rope.h."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from .rope_configs import rope_config
+
+
+def rope(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *, interleaved: bool = False) -> torch.Tensor:
+    """What warpwatch.kernels.rope computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    batch, heads, seq, head_dim = x.shape
+    half = head_dim // 2
+    if head_dim % 2 or cos.shape != (seq, half) or sin.shape != (seq, half):
+        raise RuntimeError(
+            f"triton rope: cos and sin must have shape (seq, head_dim / 2) of x {list(x.shape)}, "
+            f"got {list(cos.shape)} and {list(sin.shape)}"
+        )
+    if half and (x.stride(-1) != 1 or cos.stride(-1) != 1 or sin.stride(-1) != 1):
+        raise RuntimeError("triton rope: the last dimension of x, cos and sin must be contiguous (stride 1)")
+    out = x.new_empty(x.shape)
+    if out.numel() == 0:
+        return out
+    config = rope_config(head_dim)
+    seq_blocks = triton.cdiv(seq, config.block_seq)
+    head_groups = triton.cdiv(heads, config.heads)
+    _rope[(seq_blocks * head_groups * batch,)](
+        x,
+        cos,
+        sin,
+        out,
+        x.stride(0),
+        x.stride(1),
+        x.stride(2),
+        cos.stride(0),
+        sin.stride(0),
+        heads,
+        seq,
+        half,
+        seq_blocks,
+        head_groups,
+        INTERLEAVED=interleaved,
+        HEADS=config.heads,
+        BLOCK_SEQ=config.block_seq,
+        BLOCK_HALF=triton.next_power_of_2(half),
+        num_warps=config.num_warps,
+    )
+    return out
+
+
+@triton.jit
+def _rope(
+    x_ptr,
+    cos_ptr,
+    sin_ptr,
+    out_ptr,
+    x_batch_stride,
+    x_head_stride,
+    x_seq_stride,
+    cos_seq_stride,
+    sin_seq_stride,
+    n_heads,
+    n_seq,
+    n_half,
+    n_seq_blocks,
+    n_head_groups,
+    INTERLEAVED: tl.constexpr,
+    HEADS: tl.constexpr,
+    BLOCK_SEQ: tl.constexpr,
+    BLOCK_HALF: tl.constexpr,
+):
+    """out.a = a cos - b sin, out.b = b cos + a sin for the pairs of BLOCK_SEQ positions in HEADS heads; fp32 inside.
+
+    One program per (sequence block, head group, batch), the sequence running fastest; out is contiguous.
+    """
+    block = tl.program_id(0)
+    head_block = block // n_seq_blocks
+    batch = (head_block // n_head_groups).to(tl.int64)
+    seq = (block % n_seq_blocks * BLOCK_SEQ + tl.arange(0, BLOCK_SEQ)).to(tl.int64)
+    column = tl.arange(0, BLOCK_HALF)
+    live = (seq < n_seq)[:, None] & (column < n_half)[None, :]
+    cos = tl.load(cos_ptr + seq[:, None] * cos_seq_stride + column[None, :], mask=live, other=0.0)
+    sin = tl.load(sin_ptr + seq[:, None] * sin_seq_stride + column[None, :], mask=live, other=0.0)
+
+    for h in tl.static_range(HEADS):
+        head = (head_block % n_head_groups * HEADS + h).to(tl.int64)
+        there = head < n_heads
+        rows = x_ptr + batch * x_batch_stride + head * x_head_stride + seq[:, None] * x_seq_stride
+        out_rows = out_ptr + ((batch * n_heads + head) * n_seq + seq[:, None]) * (2 * n_half)
+        if INTERLEAVED:
+            # Neighbours are read together and parted in registers: reading every other element would waste half.
+            pair_column = tl.arange(0, 2 * BLOCK_HALF)
+            pair_live = (seq < n_seq)[:, None] & (pair_column < 2 * n_half)[None, :] & there
+            pairs = tl.load(rows + pair_column[None, :], mask=pair_live, other=0.0).to(tl.float32)
+            a, b = tl.split(tl.reshape(pairs, (BLOCK_SEQ, BLOCK_HALF, 2)))
+            turned = tl.join(a * cos - b * sin, b * cos + a * sin)
+            tl.store(
+                out_rows + pair_column[None, :],
+                tl.reshape(turned, (BLOCK_SEQ, 2 * BLOCK_HALF)),
+                mask=pair_live,
+            )
+        else:
+            a = tl.load(rows + column[None, :], mask=live & there, other=0.0).to(tl.float32)
+            b = tl.load(rows + n_half + column[None, :], mask=live & there, other=0.0).to(tl.float32)
+            tl.store(out_rows + column[None, :], a * cos - b * sin, mask=live & there)
+            tl.store(out_rows + n_half + column[None, :], b * cos + a * sin, mask=live & there)
