@@ -1,0 +1,142 @@
+// torch.ops.warpwatch.flash_attention: checks its tensors, fills FlashAttentionParams, and calls the CPU's version or the
+// one for this GPU.
+#include "flash_attention/flash_attention.h"
+
+#include <cmath>
+#include <cstdint>
+#include <optional>
+
+#include "framework/checks.h"
+#include "framework/cuda.h"
+
+namespace warpwatch {
+namespace {
+
+constexpr const char* kOp = "flash_attention";
+constexpr Checks kChecks{kOp};
+constexpr int64_t kLongest = int64_t{1} << 30;  // sums of two lengths stay within an int
+
+FlashAttentionStrides strides(const Tensor& tensor) {
+  return {.batch = tensor.stride(0), .head = tensor.stride(1), .row = tensor.stride(2)};
+}
+
+void check(const Tensor& q, const Tensor& k, const Tensor& v, std::optional<double> scale) {
+  kChecks.rank({"q", q}, 4, "(batch, heads_q, seq_q, head_dim)");
+  kChecks.rank({"k", k}, 4, "(batch, heads_kv, seq_kv, head_dim)");
+  kChecks.same_shape({"k", k}, {"v", v});
+  kChecks.dtype({"q", q}, {ScalarType::Half, ScalarType::BFloat16, ScalarType::Float});
+  for (const Argument& other : {Argument{"k", k}, Argument{"v", v}}) {
+    kChecks.same_dtype({"q", q}, other);
+    kChecks.same_device({"q", q}, other);
+  }
+  for (const Argument& each : {Argument{"q", q}, Argument{"k", k}, Argument{"v", v}}) {
+    kChecks.last_dimension_contiguous(each);
+    for (int d = 0; d < 3; ++d) {
+      WARPWATCH_CHECK(each.tensor.size(d) <= kLongest, kOp, each.name, " has shape ", shape_text(each.tensor),
+                      "; batch, heads and seq go up to ", kLongest);
+    }
+  }
+  WARPWATCH_CHECK(q.size(0) == k.size(0), kOp, "q and k differ in batch: ", shape_text(q), " against ", shape_text(k));
+  WARPWATCH_CHECK(q.size(3) == k.size(3), kOp, "q and k differ in head_dim: ", shape_text(q), " against ",
+                  shape_text(k));
+  WARPWATCH_CHECK(q.size(1) > 0 && k.size(1) > 0 && q.size(1) % k.size(1) == 0, kOp,
+                  "heads_q must be a positive multiple of heads_kv, got ", q.size(1), " and ", k.size(1));
+  WARPWATCH_CHECK(!scale || (std::isfinite(*scale) && *scale > 0), kOp, "scale must be positive and finite, got ",
+                  *scale);
+}
+
+FlashAttentionParams parameters(const Tensor& q, const Tensor& k, const Tensor& v, Tensor& out, bool causal,
+                                std::optional<double> scale) {
+  const int64_t head_dim = q.size(3);
+  return {
+      .q = q.data_ptr(),
+      .k = k.data_ptr(),
+      .v = v.data_ptr(),
+      .out = out.data_ptr(),
+      .q_strides = strides(q),
+      .k_strides = strides(k),
+      .v_strides = strides(v),
+      .out_strides = strides(out),
+      .batch = static_cast<int>(q.size(0)),
+      .heads_q = static_cast<int>(q.size(1)),
+      .heads_kv = static_cast<int>(k.size(1)),
+      .seq_q = static_cast<int>(q.size(2)),
+      .seq_kv = static_cast<int>(k.size(2)),
+      .head_dim = static_cast<int>(head_dim),
+      .scale = static_cast<float>(scale ? *scale : 1.0 / std::sqrt(static_cast<double>(head_dim))),
+      .dtype = kernel_dtype(q),
+      .causal = causal,
+  };
+}
+
+Tensor flash_attention_on_cpu(const Tensor& q, const Tensor& k, const Tensor& v, bool causal,
+                              std::optional<double> scale) {
+  check(q, k, v, scale);
+  const int64_t head_dim = q.size(3);
+  WARPWATCH_CHECK(head_dim > 0 && head_dim % 8 == 0 && head_dim <= kFlashAttentionCpuHeadDim, kOp,
+                  "head_dim must be a multiple of 8 up to ", kFlashAttentionCpuHeadDim, " on the CPU, got ", head_dim);
+  Tensor out = torch::stable::new_empty(q, q.sizes());
+  flash_attention_cpu(parameters(q, k, v, out, causal, scale));
+  return out;
+}
+
+#if WARPWATCH_WITH_CUDA
+
+// The kernels copy 16 bytes at a time. What does not start its rows on such boundaries is copied to where they do.
+Tensor aligned(const Tensor& tensor) {
+  const int64_t elements = 16 / static_cast<int64_t>(tensor.element_size());
+  bool whole = reinterpret_cast<uintptr_t>(tensor.data_ptr()) % 16 == 0;
+  for (int d = 0; d < 3; ++d) whole = whole && (tensor.size(d) <= 1 || tensor.stride(d) % elements == 0);
+  if (whole) return tensor;
+  Tensor copy = torch::stable::new_empty(tensor, tensor.sizes());
+  torch::stable::copy_(copy, tensor);
+  return copy;
+}
+
+cudaError_t launch(const FlashAttentionParams& p, int compute_capability, cudaStream_t stream) {
+  if (p.dtype == Dtype::kFloat32) return flash_attention_fp32(p, stream);
+#if WARPWATCH_HAS_SM80
+  if (compute_capability >= 80) return flash_attention_sm80(p, stream);
+#endif
+#if WARPWATCH_HAS_SM75
+  if (compute_capability >= 75) {
+    WARPWATCH_CHECK(p.dtype == Dtype::kFloat16, kOp, "bfloat16 needs a GPU of compute capability 8.0 or newer, this is ",
+                    compute_capability / 10, '.', compute_capability % 10, "; use float16");
+    return flash_attention_sm75(p, stream);
+  }
+#endif
+  fail_without_kernel(kOp, compute_capability);
+}
+
+Tensor flash_attention_on_cuda(const Tensor& q, const Tensor& k, const Tensor& v, bool causal,
+                               std::optional<double> scale) {
+  check(q, k, v, scale);
+  WARPWATCH_CHECK(q.size(3) == 64 || q.size(3) == 128, kOp, "head_dim must be 64 or 128 on a GPU, got ", q.size(3));
+  const OnDeviceOf gpu(q);
+  const Tensor q_aligned = aligned(q);
+  const Tensor k_aligned = aligned(k);
+  const Tensor v_aligned = aligned(v);
+  Tensor out = torch::stable::new_empty(q, q.sizes());
+  const FlashAttentionParams p = parameters(q_aligned, k_aligned, v_aligned, out, causal, scale);
+  check_launch(kOp, launch(p, gpu.compute_capability(), gpu.stream()));
+  return out;
+}
+
+#else
+constexpr auto& flash_attention_on_cuda = WithoutCuda<decltype(flash_attention_on_cpu)>::refuse;
+#endif
+
+}  // namespace
+}  // namespace warpwatch
+
+STABLE_TORCH_LIBRARY_FRAGMENT(warpwatch, m) {
+  m.def("flash_attention(Tensor q, Tensor k, Tensor v, bool causal=False, float? scale=None) -> Tensor");
+}
+
+STABLE_TORCH_LIBRARY_IMPL(warpwatch, CPU, m) {
+  m.impl("flash_attention", TORCH_BOX(&warpwatch::flash_attention_on_cpu));
+}
+
+STABLE_TORCH_LIBRARY_IMPL(warpwatch, CUDA, m) {
+  m.impl("flash_attention", TORCH_BOX(&warpwatch::flash_attention_on_cuda));
+}

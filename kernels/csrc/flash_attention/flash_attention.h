@@ -1,0 +1,52 @@
+// flash_attention.h: out = softmax(scale q k^T) v, the scores never written to memory.
+//   q, out: (batch, heads_q, seq_q, head_dim); k, v: (batch, heads_kv, seq_kv, head_dim); head_dim contiguous
+//   query head h reads key head h / (heads_q / heads_kv): heads_kv divides heads_q (GQA, MQA)
+//   causal, aligned bottom-right: query i sees keys j <= i + (seq_kv - seq_q); a query that sees no key gives zeros
+//   4 batch heads_q seq_q seq_kv head_dim FLOP (about half when causal and square) over
+//   element size * 2 batch (heads_q seq_q + heads_kv seq_kv) head_dim bytes: compute-bound from a few hundred queries on
+//
+// After Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning" (2023), and, for the
+// online softmax, Milakov and Gimelshein, "Online normalizer calculation for softmax" (2018).
+#pragma once
+
+#include <cstdint>
+
+#include "framework/dtype.h"
+
+namespace warpwatch {
+
+struct FlashAttentionStrides {
+  int64_t batch, head, row;  // in elements
+};
+
+struct FlashAttentionParams {
+  const void* q;
+  const void* k;
+  const void* v;
+  void* out;
+  FlashAttentionStrides q_strides, k_strides, v_strides, out_strides;
+  int batch, heads_q, heads_kv, seq_q, seq_kv, head_dim;  // heads_q, heads_kv >= 1
+  float scale;                                            // positive and finite
+  Dtype dtype;                                            // of all four
+  bool causal;
+};
+
+// Any dtype, head_dim up to kFlashAttentionCpuHeadDim.
+constexpr int kFlashAttentionCpuHeadDim = 256;
+void flash_attention_cpu(const FlashAttentionParams& p);
+
+}  // namespace warpwatch
+
+#if WARPWATCH_WITH_CUDA
+#include <cuda_runtime_api.h>
+
+namespace warpwatch {
+
+// Enqueue on `stream`; allocate nothing, wait for nothing. head_dim is 64 or 128, and every row of q, k, v and out starts
+// on a 16-byte boundary. What a launcher was not built for returns cudaErrorInvalidValue.
+cudaError_t flash_attention_sm75(const FlashAttentionParams& p, cudaStream_t stream);  // fp16
+cudaError_t flash_attention_sm80(const FlashAttentionParams& p, cudaStream_t stream);  // fp16, bf16
+cudaError_t flash_attention_fp32(const FlashAttentionParams& p, cudaStream_t stream);  // fp32, on any GPU
+
+}  // namespace warpwatch
+#endif

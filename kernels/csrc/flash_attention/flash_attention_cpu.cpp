@@ -1,0 +1,135 @@
+// flash_attention on the CPU: blocks of queries shared among PyTorch's threads, each walking over blocks of keys.
+//
+// All arithmetic is in fp32. Keys are held transposed, so that the inner loop of the scores runs over keys and that of
+// the values over columns: both add along a row, in an order that a compiler may vectorize without changing a sum.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "flash_attention/flash_attention.h"
+#include "framework/torch_stable.h"
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+// The loader picks the widest vectors that the machine has.
+#define WIDEST_VECTORS __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))
+#else
+#define WIDEST_VECTORS
+#endif
+
+namespace warpwatch {
+namespace {
+
+constexpr int kQueries = 32;
+constexpr int kKeys = 64;
+constexpr float kNothing = -std::numeric_limits<float>::infinity();
+
+// sum[i] += factor * row[i]
+WIDEST_VECTORS void add_scaled(float* __restrict__ sum, float factor, const float* __restrict__ row, int count) {
+  for (int i = 0; i < count; ++i) sum[i] += factor * row[i];
+}
+
+// What one thread holds: a block of queries with their running maximum, sum and output, and one block of keys and values.
+struct Block {
+  std::vector<float> q, keys, values, out;  // (queries, head_dim), (head_dim, keys), (keys, head_dim), as q
+  float row_max[kQueries];
+  float row_sum[kQueries];
+
+  explicit Block(int head_dim)
+      : q(kQueries * head_dim), keys(head_dim * kKeys), values(kKeys * head_dim), out(kQueries * head_dim) {}
+};
+
+// Adds `seen` keys of the block to row r.
+void add_keys(Block& block, int r, int seen, int head_dim, float scale) {
+  float scores[kKeys] = {};
+  for (int d = 0; d < head_dim; ++d) {
+    add_scaled(scores, block.q[r * head_dim + d], &block.keys[d * kKeys], kKeys);
+  }
+  float top = block.row_max[r];
+  for (int j = 0; j < seen; ++j) top = std::max(top, scale * scores[j]);
+  const float shrink = std::exp(block.row_max[r] - top);  // 0 for the first keys: exp(-inf)
+  float* out = &block.out[r * head_dim];
+  for (int d = 0; d < head_dim; ++d) out[d] *= shrink;
+  float sum = block.row_sum[r] * shrink;
+  for (int j = 0; j < seen; ++j) {
+    const float weight = std::exp(scale * scores[j] - top);
+    sum += weight;
+    add_scaled(out, weight, &block.values[j * head_dim], head_dim);
+  }
+  block.row_max[r] = top;
+  block.row_sum[r] = sum;
+}
+
+// Queries first_query .. first_query + rows - 1 of one head, from loading to storing.
+template <class Element>
+void attend(const FlashAttentionParams& p, Block& block, int64_t batch, int64_t head, int first_query, int rows) {
+  const auto at = [&](const void* tensor, const FlashAttentionStrides& strides, int64_t of_head) {
+    return static_cast<const Element*>(tensor) + batch * strides.batch + of_head * strides.head;
+  };
+  const int64_t head_kv = head / (p.heads_q / p.heads_kv);
+  const Element* q = at(p.q, p.q_strides, head) + first_query * p.q_strides.row;
+  const Element* k = at(p.k, p.k_strides, head_kv);
+  const Element* v = at(p.v, p.v_strides, head_kv);
+  Element* out = static_cast<Element*>(p.out) + batch * p.out_strides.batch + head * p.out_strides.head +
+                 first_query * p.out_strides.row;
+
+  for (int r = 0; r < rows; ++r) {
+    for (int d = 0; d < p.head_dim; ++d) block.q[r * p.head_dim + d] = q[r * p.q_strides.row + d];
+  }
+  std::fill(block.out.begin(), block.out.end(), 0.0f);
+  std::fill_n(block.row_max, kQueries, kNothing);
+  std::fill_n(block.row_sum, kQueries, 0.0f);
+
+  // Row r sees the keys below seen_by(r), which may be negative.
+  const auto seen_by = [&](int r) {
+    return p.causal ? std::min(p.seq_kv, first_query + r + (p.seq_kv - p.seq_q) + 1) : p.seq_kv;
+  };
+  for (int first_key = 0; first_key < seen_by(rows - 1); first_key += kKeys) {
+    const int live = std::min(kKeys, p.seq_kv - first_key);
+    for (int j = 0; j < live; ++j) {
+      const int64_t row = first_key + j;
+      for (int d = 0; d < p.head_dim; ++d) {
+        block.keys[d * kKeys + j] = k[row * p.k_strides.row + d];
+        block.values[j * p.head_dim + d] = v[row * p.v_strides.row + d];
+      }
+    }
+    for (int r = 0; r < rows; ++r) {
+      const int seen = std::min(live, seen_by(r) - first_key);
+      if (seen > 0) add_keys(block, r, seen, p.head_dim, p.scale);
+    }
+  }
+
+  for (int r = 0; r < rows; ++r) {
+    const float normalizer = block.row_sum[r] == 0.0f ? 0.0f : 1.0f / block.row_sum[r];
+    for (int d = 0; d < p.head_dim; ++d) {
+      out[r * p.out_strides.row + d] = static_cast<Element>(block.out[r * p.head_dim + d] * normalizer);
+    }
+  }
+}
+
+template <class Element>
+void attend_all(const FlashAttentionParams& p) {
+  const int64_t query_blocks = (int64_t{p.seq_q} + kQueries - 1) / kQueries;
+  const int64_t blocks = query_blocks * p.batch * p.heads_q;
+  torch::stable::parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
+    Block block(p.head_dim);
+    for (int64_t i = begin; i < end; ++i) {
+      const int first_query = static_cast<int>(i % query_blocks) * kQueries;
+      const int64_t head = i / query_blocks % p.heads_q;
+      const int64_t batch = i / query_blocks / p.heads_q;
+      attend<Element>(p, block, batch, head, first_query, std::min(kQueries, p.seq_q - first_query));
+    }
+  });
+}
+
+}  // namespace
+
+void flash_attention_cpu(const FlashAttentionParams& p) {
+  switch (p.dtype) {
+    case Dtype::kFloat16: return attend_all<torch::headeronly::Half>(p);
+    case Dtype::kBFloat16: return attend_all<torch::headeronly::BFloat16>(p);
+    case Dtype::kFloat32: return attend_all<float>(p);
+  }
+}
+
+}  // namespace warpwatch

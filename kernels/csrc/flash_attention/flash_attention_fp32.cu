@@ -1,0 +1,167 @@
+// flash_attention for fp32 on any GPU: the ordinary units, so about 1 / 15 of the tensor cores' throughput.
+//
+// Lanes 8 y .. 8 y + 7 of a block share query rows 2 y and 2 y + 1. Lane x of them scores keys x, x + 8, x + 16, ... of a
+// tile and then holds output columns 4 x + 32 c .. 4 x + 32 c + 3. Keys, then values, pass through one buffer; weights
+// pass from the lanes that scored them to those that need them through shared memory.
+// Rows in shared memory are 4 floats longer than they must be, so that 8 rows read at the same column hit 8 x 4 banks.
+#include <cuda_runtime.h>
+
+#include "flash_attention/flash_attention.h"
+#include "flash_attention/flash_attention_schedule.cuh"
+#include "flash_attention/flash_attention_softmax.cuh"
+#include "flash_attention/flash_attention_tiles.h"
+
+namespace warpwatch {
+namespace {
+
+constexpr int kQueries = kFlashAttentionFp32Queries;
+constexpr int kKeys = kFlashAttentionFp32Keys;
+constexpr int kLanes = 8;                           // that share a pair of rows
+constexpr int kThreads = kQueries / 2 * kLanes;
+constexpr int kKeysPerLane = kKeys / kLanes;
+
+template <int HeadDim>
+struct Shared {
+  float4 queries[kQueries][HeadDim / 4 + 1];
+  float4 keys_or_values[kKeys][HeadDim / 4 + 1];
+  float weights[kQueries][kKeys + 4];
+};
+
+// Copies rows of global memory to shared memory; rows from live_rows on become zeros.
+template <int Rows, int Padded>
+__device__ __forceinline__ void load_rows(float4 (&tile)[Rows][Padded], const float* global, int64_t row_stride,
+                                          int live_rows) {
+  constexpr int kWidth = Padded - 1;
+  for (int i = threadIdx.x; i < Rows * kWidth; i += kThreads) {
+    const int row = i / kWidth;
+    const int column = i % kWidth;
+    tile[row][column] = row < live_rows ? *reinterpret_cast<const float4*>(global + row * row_stride + 4 * column)
+                                        : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+  }
+}
+
+__device__ __forceinline__ float dot(float4 a, float4 b, float sum) {
+  return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
+}
+
+__device__ __forceinline__ void add_scaled(float4& sum, float weight, float4 value) {
+  sum.x = fmaf(weight, value.x, sum.x);
+  sum.y = fmaf(weight, value.y, sum.y);
+  sum.z = fmaf(weight, value.z, sum.z);
+  sum.w = fmaf(weight, value.w, sum.w);
+}
+
+template <int HeadDim>
+__global__ void __launch_bounds__(kThreads)
+    flash_attention_fp32_kernel(const FlashAttentionParams p, const FlashAttentionSchedule schedule) {
+  constexpr int kChunks = HeadDim / 4 / kLanes;  // of 4 output columns, per lane and row
+  extern __shared__ __align__(16) unsigned char raw[];
+  auto& shared = *reinterpret_cast<Shared<HeadDim>*>(raw);
+  const int x = threadIdx.x % kLanes;
+  const int rows = 2 * (threadIdx.x / kLanes);  // this lane's are rows and rows + 1
+
+  const FlashAttentionWork work = work_of_block(p, schedule, blockIdx.x, kQueries);
+  const float* q = head_pointer(static_cast<const float*>(p.q), p.q_strides, work.batch, work.head);
+  const float* k = head_pointer(static_cast<const float*>(p.k), p.k_strides, work.batch, work.head_kv);
+  const float* v = head_pointer(static_cast<const float*>(p.v), p.v_strides, work.batch, work.head_kv);
+  load_rows(shared.queries, q + work.first_query * p.q_strides.row, p.q_strides.row, p.seq_q - work.first_query);
+
+  const float scale_log2 = p.scale * kLog2E;
+  float row_max[2] = {-INFINITY, -INFINITY};
+  float row_sum[2] = {0.0f, 0.0f};
+  float4 out[2][kChunks] = {};
+  for (int first_key = 0; first_key < work.keys; first_key += kKeys) {
+    __syncthreads();  // queries are stored, and nobody reads the values of the tile before
+    load_rows(shared.keys_or_values, k + first_key * p.k_strides.row, p.k_strides.row, p.seq_kv - first_key);
+    __syncthreads();
+    float scores[2][kKeysPerLane] = {};
+#pragma unroll 4
+    for (int column = 0; column < HeadDim / 4; ++column) {
+      const float4 q0 = shared.queries[rows][column];
+      const float4 q1 = shared.queries[rows + 1][column];
+#pragma unroll
+      for (int j = 0; j < kKeysPerLane; ++j) {
+        const float4 key = shared.keys_or_values[x + kLanes * j][column];
+        scores[0][j] = dot(q0, key, scores[0][j]);
+        scores[1][j] = dot(q1, key, scores[1][j]);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int seen = keys_seen(work.first_query + rows + r, p.seq_kv, work.diagonal, p.causal) - first_key;
+      float top = row_max[r];
+#pragma unroll
+      for (int j = 0; j < kKeysPerLane; ++j) {
+        if (x + kLanes * j >= seen) scores[r][j] = -INFINITY;
+        top = fmaxf(top, scores[r][j]);
+      }
+      for (int step = kLanes / 2; step > 0; step /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, step));
+      const float base = top == -INFINITY ? 0.0f : top * scale_log2;  // as in OnlineSoftmax::step
+      const float shrink = exp2f(fmaf(row_max[r], scale_log2, -base));
+      row_max[r] = top;
+      row_sum[r] *= shrink;
+#pragma unroll
+      for (int j = 0; j < kKeysPerLane; ++j) {
+        const float weight = exp2f(fmaf(scores[r][j], scale_log2, -base));
+        row_sum[r] += weight;
+        shared.weights[rows + r][x + kLanes * j] = weight;
+      }
+#pragma unroll
+      for (int c = 0; c < kChunks; ++c) {
+        out[r][c].x *= shrink;
+        out[r][c].y *= shrink;
+        out[r][c].z *= shrink;
+        out[r][c].w *= shrink;
+      }
+    }
+    __syncthreads();  // weights are stored, and nobody reads the keys
+    load_rows(shared.keys_or_values, v + first_key * p.v_strides.row, p.v_strides.row, p.seq_kv - first_key);
+    __syncthreads();
+#pragma unroll 4
+    for (int key = 0; key < kKeys; ++key) {
+      const float w0 = shared.weights[rows][key];
+      const float w1 = shared.weights[rows + 1][key];
+#pragma unroll
+      for (int c = 0; c < kChunks; ++c) {
+        const float4 value = shared.keys_or_values[key][x + kLanes * c];
+        add_scaled(out[0][c], w0, value);
+        add_scaled(out[1][c], w1, value);
+      }
+    }
+  }
+
+  float* to = head_pointer(static_cast<float*>(p.out), p.out_strides, work.batch, work.head);
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    float sum = row_sum[r];
+    for (int step = kLanes / 2; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+    const float normalizer = sum == 0.0f ? 0.0f : __frcp_rn(sum);
+    const int query = work.first_query + rows + r;
+    if (query >= p.seq_q) continue;
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      const float4 sums = out[r][c];
+      *reinterpret_cast<float4*>(to + query * p.out_strides.row + 4 * (x + kLanes * c)) =
+          make_float4(sums.x * normalizer, sums.y * normalizer, sums.z * normalizer, sums.w * normalizer);
+    }
+  }
+}
+
+template <int HeadDim>
+cudaError_t launch(const FlashAttentionParams& p, cudaStream_t stream) {
+  return launch_flash_attention(flash_attention_fp32_kernel<HeadDim>, p, kQueries, sizeof(float), kThreads,
+                                sizeof(Shared<HeadDim>), stream);
+}
+
+}  // namespace
+
+cudaError_t flash_attention_fp32(const FlashAttentionParams& p, cudaStream_t stream) {
+  if (p.dtype != Dtype::kFloat32) return cudaErrorInvalidValue;
+  switch (p.head_dim) {
+    case 64: return launch<64>(p, stream);
+    case 128: return launch<128>(p, stream);
+    default: return cudaErrorInvalidValue;
+  }
+}
+
+}  // namespace warpwatch

@@ -1,0 +1,144 @@
+// flash_attention for sm_75: mma m16n8k8 on fp16, and no cp.async. Keys and values pass through registers on their way to
+// shared memory: values are loaded while scores are computed, the next keys while softmax and values are.
+//
+// A block walks its keys from the last tile to the first, so that the masked ones come first.
+#include <cuda_runtime.h>
+
+#include "flash_attention/flash_attention.h"
+#include "flash_attention/flash_attention_schedule.cuh"
+#include "flash_attention/flash_attention_softmax.cuh"
+#include "flash_attention/flash_attention_tiles.h"
+#include "flash_attention/flash_attention_warp.cuh"
+
+namespace warpwatch {
+namespace {
+
+struct Mma16x8x16 {
+  using Element = __half;
+  static __device__ __forceinline__ void run(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+    mma_m16n8k8(c, a[0], a[1], b0);
+    mma_m16n8k8(c, a[2], a[3], b1);
+  }
+};
+
+// A thread's share of Rows rows, on their way from global memory to a swizzled tile.
+template <int Rows, int HeadDim, int Threads>
+struct TileInFlight {
+  static constexpr int kChunks = HeadDim / 8;  // of a row
+  static constexpr int kRowsAtOnce = Threads / kChunks;
+  static_assert(Rows % kRowsAtOnce == 0, "every thread carries the same number of chunks");
+  uint4 held[Rows / kRowsAtOnce];
+
+  // `global` is the tile's first row; rows from live_rows on become zeros.
+  __device__ __forceinline__ void load(const __half* global, int64_t row_stride, int live_rows) {
+    const int first = threadIdx.x / kChunks;
+    const __half* from = global + first * row_stride + threadIdx.x % kChunks * 8;
+#pragma unroll
+    for (int i = 0; i < Rows / kRowsAtOnce; ++i) {
+      const bool live = first + i * kRowsAtOnce < live_rows;
+      held[i] = live ? *reinterpret_cast<const uint4*>(from) : make_uint4(0, 0, 0, 0);
+      from += kRowsAtOnce * row_stride;
+    }
+  }
+  __device__ __forceinline__ void store(unsigned char* tile) const {
+    const int first = threadIdx.x / kChunks;
+#pragma unroll
+    for (int i = 0; i < Rows / kRowsAtOnce; ++i) {
+      *reinterpret_cast<uint4*>(tile + swizzled<2 * HeadDim>(first + i * kRowsAtOnce, threadIdx.x % kChunks)) = held[i];
+    }
+  }
+};
+
+template <int HeadDim, int Warps, int RowsPerWarp, int Keys>
+struct Kernel {
+  static constexpr int kThreads = 32 * Warps;
+  static constexpr int kQueries = Warps * RowsPerWarp;
+  static constexpr int kRowTiles = RowsPerWarp / 16;
+  static constexpr int kRowBytes = 2 * HeadDim;
+  // Keys, then values. Queries stay here before the first of them come, and the output after the last of them.
+  static constexpr int kSharedBytes = (kQueries > 2 * Keys ? kQueries : 2 * Keys) * kRowBytes;
+  static_assert(RowsPerWarp % 16 == 0 && Keys % 16 == 0, "tiles of an mma");
+
+  static __device__ __forceinline__ void run(const FlashAttentionParams& p, const FlashAttentionSchedule& schedule) {
+    extern __shared__ __align__(1024) unsigned char shared[];
+    unsigned char* const key_tile = shared;
+    unsigned char* const value_tile = shared + Keys * kRowBytes;
+    const int warp_row = threadIdx.x / 32 * RowsPerWarp;
+
+    const FlashAttentionWork work = work_of_block(p, schedule, blockIdx.x, kQueries);
+    const int first_query = work.first_query + warp_row;  // of this warp
+    const __half* q = head_pointer(static_cast<const __half*>(p.q), p.q_strides, work.batch, work.head);
+    const __half* k = head_pointer(static_cast<const __half*>(p.k), p.k_strides, work.batch, work.head_kv);
+    const __half* v = head_pointer(static_cast<const __half*>(p.v), p.v_strides, work.batch, work.head_kv);
+    int first_key = ((work.keys + Keys - 1) / Keys - 1) * Keys;  // negative when no key is seen
+
+    float out[kRowTiles][HeadDim / 8][4] = {};
+    OnlineSoftmax<kRowTiles> softmax;
+    const float scale_log2 = p.scale * kLog2E;
+    QueriesInRegisters<kRowTiles, HeadDim> queries;
+    const uint32_t lane_keys = lane_address_chunks_first<HeadDim>(shared_address(key_tile));
+    const uint32_t lane_values = lane_address_rows_first<HeadDim>(shared_address(value_tile));
+
+    TileInFlight<Keys, HeadDim, kThreads> in_flight;
+    if (first_key >= 0) {
+      TileInFlight<kQueries, HeadDim, kThreads> q_in_flight;
+      q_in_flight.load(q + work.first_query * p.q_strides.row, p.q_strides.row, p.seq_q - work.first_query);
+      q_in_flight.store(shared);
+      in_flight.load(k + first_key * p.k_strides.row, p.k_strides.row, p.seq_kv - first_key);
+      __syncthreads();
+      queries.take(shared_address(shared) + warp_row * kRowBytes);
+      __syncthreads();  // every warp has its queries: keys may take their place
+      in_flight.store(key_tile);
+    }
+    for (; first_key >= 0; first_key -= Keys) {
+      __syncthreads();  // this tile's keys are stored, and every warp has left the values of the tile before
+      in_flight.load(v + first_key * p.v_strides.row, p.v_strides.row, p.seq_kv - first_key);
+
+      float scores[kRowTiles][Keys / 8][4];
+      multiply_keys<Mma16x8x16, HeadDim>(scores, queries, lane_keys);
+      mask_scores(scores, first_query, first_key, p.seq_kv, work.diagonal, p.causal);
+
+      in_flight.store(value_tile);
+      __syncthreads();  // this tile's values are stored, and every warp has left its keys
+      const int next_key = first_key - Keys;
+      if (next_key >= 0) in_flight.load(k + next_key * p.k_strides.row, p.k_strides.row, Keys);
+      softmax.step(scores, out, scale_log2);
+      multiply_values<Mma16x8x16, HeadDim>(out, scores, lane_values);
+      if (next_key >= 0) in_flight.store(key_tile);
+    }
+
+    __syncthreads();  // every warp has left the last values: the output may take their place
+    __half* to = head_pointer(static_cast<__half*>(p.out), p.out_strides, work.batch, work.head) +
+                 first_query * p.out_strides.row;
+    store_out<__half, HeadDim>(out, softmax, shared + warp_row * kRowBytes, to, p.out_strides.row,
+                               p.seq_q - first_query);
+  }
+};
+
+template <int HeadDim, int Warps, int RowsPerWarp, int Keys>
+__global__ void __launch_bounds__(32 * Warps, 2)
+    flash_attention_sm75_kernel(const FlashAttentionParams p, const FlashAttentionSchedule schedule) {
+  Kernel<HeadDim, Warps, RowsPerWarp, Keys>::run(p, schedule);
+}
+
+template <int HeadDim>
+cudaError_t launch(const FlashAttentionParams& p, cudaStream_t stream) {
+  constexpr FlashAttentionTile tile = flash_attention_sm75_tile(HeadDim);
+  static_assert(tile.q_in_registers, "keys and values take the place of the queries");
+  using K = Kernel<HeadDim, tile.warps, tile.rows_per_warp, tile.keys>;
+  return launch_flash_attention(flash_attention_sm75_kernel<HeadDim, tile.warps, tile.rows_per_warp, tile.keys>, p,
+                                K::kQueries, sizeof(__half), K::kThreads, K::kSharedBytes, stream);
+}
+
+}  // namespace
+
+cudaError_t flash_attention_sm75(const FlashAttentionParams& p, cudaStream_t stream) {
+  if (p.dtype != Dtype::kFloat16) return cudaErrorInvalidValue;
+  switch (p.head_dim) {
+    case 64: return launch<64>(p, stream);
+    case 128: return launch<128>(p, stream);
+    default: return cudaErrorInvalidValue;
+  }
+}
+
+}  // namespace warpwatch

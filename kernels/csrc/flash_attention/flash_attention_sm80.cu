@@ -1,0 +1,167 @@
+// flash_attention for sm_80 and newer: mma m16n8k16 on fp16 or bf16, keys and values by cp.async.
+//
+// A block walks its keys from the last tile to the first, so that the masked ones come first. Of keys and values there
+// is one buffer each: values arrive while scores are computed, the next keys while softmax and values are.
+#include <cuda_runtime.h>
+
+#include "primitives/cp_async.cuh"
+#include "flash_attention/flash_attention.h"
+#include "flash_attention/flash_attention_schedule.cuh"
+#include "flash_attention/flash_attention_softmax.cuh"
+#include "flash_attention/flash_attention_tiles.h"
+#include "flash_attention/flash_attention_warp.cuh"
+
+namespace warpwatch {
+namespace {
+
+template <typename T>
+struct Mma16x8x16 {
+  using Element = T;
+  static __device__ __forceinline__ void run(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+    mma_m16n8k16<Element>(c, a, b0, b1);
+  }
+};
+
+// A thread's share of copying tiles of Rows rows, from global memory to the swizzled tile at `tile`.
+template <int Rows, int HeadDim, int Threads, typename Element>
+struct TileCopies {
+  static constexpr int kChunks = HeadDim / 8;  // of a row
+  static constexpr int kRowsAtOnce = Threads / kChunks;
+  static_assert(kRowsAtOnce % 8 == 0 && Rows % kRowsAtOnce == 0, "a thread keeps its place in the swizzle");
+  const Element* source;
+  uint32_t place;
+
+  __device__ __forceinline__ TileCopies(const Element* first_row, int64_t row_stride, uint32_t tile)
+      : source(first_row + threadIdx.x / kChunks * row_stride + threadIdx.x % kChunks * 8),
+        place(tile + swizzled<2 * HeadDim>(threadIdx.x / kChunks, threadIdx.x % kChunks)) {}
+
+  // Rows from live_rows on become zeros.
+  __device__ __forceinline__ void start(int64_t row_stride, int live_rows) const {
+    const Element* from = source;
+#pragma unroll
+    for (int i = 0; i < Rows / kRowsAtOnce; ++i) {
+      cp_async_16(place + i * kRowsAtOnce * 2 * HeadDim, from, int(threadIdx.x) / kChunks + i * kRowsAtOnce < live_rows);
+      from += kRowsAtOnce * row_stride;
+    }
+    cp_async_commit();
+  }
+  __device__ __forceinline__ void to_previous_tile(int64_t row_stride) { source -= Rows * row_stride; }
+};
+
+template <typename Element, int HeadDim, int Warps, int RowsPerWarp, int Keys, bool QInRegisters>
+struct Kernel {
+  static constexpr int kThreads = 32 * Warps;
+  static constexpr int kQueries = Warps * RowsPerWarp;
+  static constexpr int kRowTiles = RowsPerWarp / 16;
+  static constexpr int kRowBytes = 2 * HeadDim;
+  static constexpr int kSharedBytes = (kQueries + 2 * Keys) * kRowBytes;  // queries, then keys, then values
+  static_assert(RowsPerWarp % 16 == 0 && Keys % 16 == 0, "tiles of an mma");
+
+  static __device__ __forceinline__ void run(const FlashAttentionParams& p, const FlashAttentionSchedule& schedule) {
+    extern __shared__ __align__(1024) unsigned char shared[];
+    const uint32_t queries_at = shared_address(shared);
+    const uint32_t keys_at = queries_at + kQueries * kRowBytes;
+    const uint32_t values_at = keys_at + Keys * kRowBytes;
+    const int warp_row = threadIdx.x / 32 * RowsPerWarp;
+
+    const FlashAttentionWork work = work_of_block(p, schedule, blockIdx.x, kQueries);
+    const int key_tiles = (work.keys + Keys - 1) / Keys;
+    int first_key = (key_tiles - 1) * Keys;
+    const Element* q = head_pointer(static_cast<const Element*>(p.q), p.q_strides, work.batch, work.head);
+    const Element* k = head_pointer(static_cast<const Element*>(p.k), p.k_strides, work.batch, work.head_kv);
+    const Element* v = head_pointer(static_cast<const Element*>(p.v), p.v_strides, work.batch, work.head_kv);
+    const TileCopies<kQueries, HeadDim, kThreads, Element> q_copies(q + work.first_query * p.q_strides.row,
+                                                                   p.q_strides.row, queries_at);
+    TileCopies<Keys, HeadDim, kThreads, Element> k_copies(k + first_key * p.k_strides.row, p.k_strides.row, keys_at);
+    TileCopies<Keys, HeadDim, kThreads, Element> v_copies(v + first_key * p.v_strides.row, p.v_strides.row, values_at);
+
+    float out[kRowTiles][HeadDim / 8][4] = {};
+    OnlineSoftmax<kRowTiles> softmax;
+    const float scale_log2 = p.scale * kLog2E;
+    typename QueriesChoice<QInRegisters, kRowTiles, HeadDim>::Type queries;
+    uint32_t lane_keys = lane_address_chunks_first<HeadDim>(keys_at);
+    uint32_t lane_values = lane_address_rows_first<HeadDim>(values_at);
+
+    if (key_tiles > 0) {
+      q_copies.start(p.q_strides.row, p.seq_q - work.first_query);
+      k_copies.start(p.k_strides.row, p.seq_kv - first_key);
+      cp_async_wait<0>();
+      __syncthreads();
+      queries.take(queries_at + warp_row * kRowBytes);
+    }
+    for (; first_key >= 0; first_key -= Keys) {
+      cp_async_wait<0>();
+      __syncthreads();  // this tile's keys have landed, and every warp has left the values of the tile before
+      v_copies.start(p.v_strides.row, p.seq_kv - first_key);
+      v_copies.to_previous_tile(p.v_strides.row);
+
+      asm volatile("" : "+r"(lane_keys), "+r"(lane_values));
+      float scores[kRowTiles][Keys / 8][4];
+      multiply_keys<Mma16x8x16<Element>, HeadDim>(scores, queries, lane_keys);
+      mask_scores(scores, work.first_query + warp_row, first_key, p.seq_kv, work.diagonal, p.causal);
+
+      cp_async_wait<0>();
+      __syncthreads();  // this tile's values have landed, and every warp has left its keys
+      k_copies.to_previous_tile(p.k_strides.row);
+      if (first_key > 0) k_copies.start(p.k_strides.row, Keys);  // only the first tile walked can be cut short
+      softmax.step(scores, out, scale_log2);
+      multiply_values<Mma16x8x16<Element>, HeadDim>(out, scores, lane_values);
+    }
+
+    // Worked out again rather than kept in registers through the loop, which has none to spare.
+    int block = blockIdx.x;
+    asm volatile("" : "+r"(block));
+    const FlashAttentionWork done = work_of_block(p, schedule, block, kQueries);
+    const int first_query = done.first_query + warp_row;
+    Element* to = head_pointer(static_cast<Element*>(p.out), p.out_strides, done.batch, done.head) +
+                  first_query * p.out_strides.row;
+    __syncwarp();  // the rows of queries that this warp writes over were read by this warp alone
+    store_out<Element, HeadDim>(out, softmax, shared + warp_row * kRowBytes, to, p.out_strides.row,
+                                p.seq_q - first_query);
+  }
+};
+
+template <typename Element, int HeadDim, int Warps, int RowsPerWarp, int Keys, bool QInRegisters>
+__global__ void __launch_bounds__(32 * Warps, 2)
+    flash_attention_sm80_kernel(const FlashAttentionParams p, const FlashAttentionSchedule schedule) {
+  Kernel<Element, HeadDim, Warps, RowsPerWarp, Keys, QInRegisters>::run(p, schedule);
+}
+
+template <typename Element, int HeadDim, bool LargeShared>
+cudaError_t launch(const FlashAttentionParams& p, cudaStream_t stream) {
+  constexpr FlashAttentionTile tile = flash_attention_sm80_tile(HeadDim, LargeShared);
+  using K = Kernel<Element, HeadDim, tile.warps, tile.rows_per_warp, tile.keys, tile.q_in_registers>;
+  return launch_flash_attention(flash_attention_sm80_kernel<Element, HeadDim, tile.warps, tile.rows_per_warp, tile.keys,
+                                                            tile.q_in_registers>,
+                                p, K::kQueries, sizeof(Element), K::kThreads, K::kSharedBytes, stream);
+}
+
+template <typename Element>
+cudaError_t launch_head_dim(const FlashAttentionParams& p, cudaStream_t stream) {
+  int device = 0;
+  int shared_bytes = 0;
+  if (cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
+  if (cudaError_t error =
+          cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
+      error != cudaSuccess) {
+    return error;
+  }
+  const bool large = shared_bytes >= kLargeSharedBytes;
+  switch (p.head_dim) {
+    case 64: return large ? launch<Element, 64, true>(p, stream) : launch<Element, 64, false>(p, stream);
+    case 128: return large ? launch<Element, 128, true>(p, stream) : launch<Element, 128, false>(p, stream);
+    default: return cudaErrorInvalidValue;
+  }
+}
+
+}  // namespace
+
+cudaError_t flash_attention_sm80(const FlashAttentionParams& p, cudaStream_t stream) {
+  switch (p.dtype) {
+    case Dtype::kFloat16: return launch_head_dim<__half>(p, stream);
+    case Dtype::kBFloat16: return launch_head_dim<__nv_bfloat16>(p, stream);
+    default: return cudaErrorInvalidValue;
+  }
+}
+
+}  // namespace warpwatch

@@ -1,0 +1,117 @@
+// The causal mask and the online softmax, on score fragments in the C layout of primitives/mma.cuh.
+//
+// scores[r][n] is 16 queries x 8 keys: row tile r of the warp, key tile n. Lane l holds in it, with g = l / 4 and
+// t = l % 4, elements c = 0..3 at query 16 r + g + 8 (c / 2), key 8 n + 2 t + c % 2. So the four lanes of a quad share
+// their rows, and a row's maximum and sum are complete after two shuffles.
+#pragma once
+
+#include <cmath>
+
+namespace warpwatch {
+
+constexpr float kLog2E = 1.4426950408889634f;
+
+// 2^x, to 2 ulp; 2^-inf is 0.
+__device__ __forceinline__ float exp2_approximate(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
+  return y;
+}
+
+__device__ __forceinline__ float quad_max(float x) {
+  x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
+  return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+
+__device__ __forceinline__ float quad_sum(float x) {
+  x += __shfl_xor_sync(0xffffffffu, x, 1);
+  return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+
+// Query i sees the keys below this; as it grows with i, a warp's first query tells what all of its queries see.
+__device__ __forceinline__ int keys_seen(int query, int seq_kv, int diagonal, bool causal) {
+  return causal ? min(seq_kv, query + diagonal + 1) : seq_kv;
+}
+
+// Sets to -inf what a query does not see. first_query and first_key belong to element (0, 0) of the warp's fragment.
+template <int RowTiles, int KeyTiles>
+__device__ __forceinline__ void mask_scores(float (&scores)[RowTiles][KeyTiles][4], int first_query, int first_key,
+                                            int seq_kv, int diagonal, bool causal) {
+  if (first_key + 8 * KeyTiles <= keys_seen(first_query, seq_kv, diagonal, causal)) return;  // as in most tiles
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int r = 0; r < RowTiles; ++r) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int query = first_query + 16 * r + lane / 4 + 8 * half;
+      // Counted from this lane's first key.
+      const int seen = keys_seen(query, seq_kv, diagonal, causal) - first_key - 2 * (lane % 4);
+#pragma unroll
+      for (int n = 0; n < KeyTiles; ++n) {
+        if (8 * n >= seen) scores[r][n][2 * half] = -INFINITY;
+        if (8 * n + 1 >= seen) scores[r][n][2 * half + 1] = -INFINITY;
+      }
+    }
+  }
+}
+
+// Running maximum and sum of each of the lane's rows. The maximum is of raw scores and the same in a quad; the sum is of
+// this lane's weights alone until `normalizer` adds up the quad.
+template <int RowTiles>
+struct OnlineSoftmax {
+  float row_max[RowTiles][2];
+  float row_sum[RowTiles][2];
+
+  __device__ __forceinline__ OnlineSoftmax() {
+#pragma unroll
+    for (int r = 0; r < RowTiles; ++r) {
+      row_max[r][0] = row_max[r][1] = -INFINITY;
+      row_sum[r][0] = row_sum[r][1] = 0.0f;
+    }
+  }
+
+  // scores become weights 2^(scale_log2 (score - maximum)); what was summed under the old maximum shrinks to the new.
+  template <int KeyTiles, int OutTiles>
+  __device__ __forceinline__ void step(float (&scores)[RowTiles][KeyTiles][4], float (&out)[RowTiles][OutTiles][4],
+                                       float scale_log2) {
+#pragma unroll
+    for (int r = 0; r < RowTiles; ++r) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float top = row_max[r][half];
+#pragma unroll
+        for (int n = 0; n < KeyTiles; ++n) {
+          top = fmaxf(top, fmaxf(scores[r][n][2 * half], scores[r][n][2 * half + 1]));
+        }
+        top = quad_max(top);
+        // A row that has seen no key has the maximum -inf. Subtracting 0 then gives weights 0, not -inf + inf.
+        const float base = top == -INFINITY ? 0.0f : top * scale_log2;
+        const float shrink = exp2_approximate(fmaf(row_max[r][half], scale_log2, -base));
+        row_max[r][half] = top;
+        float sum = row_sum[r][half] * shrink;
+#pragma unroll
+        for (int n = 0; n < KeyTiles; ++n) {
+#pragma unroll
+          for (int c = 2 * half; c < 2 * half + 2; ++c) {
+            scores[r][n][c] = exp2_approximate(fmaf(scores[r][n][c], scale_log2, -base));
+            sum += scores[r][n][c];
+          }
+        }
+        row_sum[r][half] = sum;
+#pragma unroll
+        for (int n = 0; n < OutTiles; ++n) {
+          out[r][n][2 * half] *= shrink;
+          out[r][n][2 * half + 1] *= shrink;
+        }
+      }
+    }
+  }
+
+  // What the row's output is multiplied by in the end; 0 for a row that saw nothing.
+  __device__ __forceinline__ float normalizer(int r, int half) const {
+    const float sum = quad_sum(row_sum[r][half]);
+    return sum == 0.0f ? 0.0f : __frcp_rn(sum);
+  }
+};
+
+}  // namespace warpwatch

@@ -1,0 +1,171 @@
+// What one warp does with its queries: scores, weighted values, and the way out; shared by sm_75 and sm_80.
+//
+// Tiles in shared memory are (rows, HeadDim) of 16 bits, rows of 2 * HeadDim bytes, chunks of 16 bytes swizzled
+// (primitives/swizzle.cuh), and start on a multiple of their row size. Chunk c of row r then lies at
+//   tile + r * row_bytes + ((c ^ (r % 8)) << 4).
+// ldmatrix.x4 reads 16 rows x 2 chunks: lane l hands over row lane_row(l) and chunk 2 i + b(l), b being 0 or 1. As
+// 2 i + b = 2 i ^ b and as the rows of step n begin at 16 n, that address is
+//   ((tile + lane_row * row_bytes + ((b ^ (lane_row % 8)) << 4)) ^ (i << 5)) + 16 n * row_bytes,
+// one xor away from a value that a lane computes once.
+#pragma once
+
+#include <cstdint>
+
+#include "primitives/ldmatrix.cuh"
+#include "primitives/mma.cuh"
+#include "primitives/swizzle.cuh"
+
+namespace warpwatch {
+
+// For queries, an A operand, and for values, a B operand read transposed: matrices 0..3 are rows 0-7 and 8-15 of the
+// first chunk, then of the second.
+template <int HeadDim>
+__device__ __forceinline__ uint32_t lane_address_rows_first(uint32_t tile) {
+  const int lane = threadIdx.x % 32;
+  return tile + swizzled<2 * HeadDim>(lane % 16, lane / 16);
+}
+
+// For keys, a B operand: matrices 0..3 are chunks 0 and 1 of rows 0-7, then of rows 8-15.
+template <int HeadDim>
+__device__ __forceinline__ uint32_t lane_address_chunks_first(uint32_t tile) {
+  const int lane = threadIdx.x % 32;
+  return tile + swizzled<2 * HeadDim>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
+}
+
+// The A fragments of a warp's queries, read from shared memory whenever they are needed.
+template <int RowTiles, int HeadDim>
+struct QueriesInShared {
+  uint32_t lane_address;
+
+  // `tile` is the warp's first row.
+  __device__ __forceinline__ void take(uint32_t tile) { lane_address = lane_address_rows_first<HeadDim>(tile); }
+  __device__ __forceinline__ void fragments(uint32_t (&a)[RowTiles][4], int i) const {
+#pragma unroll
+    for (int r = 0; r < RowTiles; ++r) ldmatrix_x4(a[r], (lane_address ^ (i << 5)) + r * 16 * 2 * HeadDim);
+  }
+};
+
+// The same, read once.
+template <int RowTiles, int HeadDim>
+struct QueriesInRegisters {
+  uint32_t held[HeadDim / 16][RowTiles][4];
+
+  __device__ __forceinline__ void take(uint32_t tile) {
+    QueriesInShared<RowTiles, HeadDim> shared;
+    shared.take(tile);
+#pragma unroll
+    for (int i = 0; i < HeadDim / 16; ++i) shared.fragments(held[i], i);
+  }
+  __device__ __forceinline__ void fragments(uint32_t (&a)[RowTiles][4], int i) const {
+#pragma unroll
+    for (int r = 0; r < RowTiles; ++r) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) a[r][e] = held[i][r][e];
+    }
+  }
+};
+
+template <bool InRegisters, int RowTiles, int HeadDim>
+struct QueriesChoice {
+  using Type = QueriesInShared<RowTiles, HeadDim>;
+};
+template <int RowTiles, int HeadDim>
+struct QueriesChoice<true, RowTiles, HeadDim> {
+  using Type = QueriesInRegisters<RowTiles, HeadDim>;
+};
+
+// scores = q k^T. `keys` is lane_address_chunks_first of the key tile. Mma::run is c += a b on 16 x 8 x 16.
+template <typename Mma, int HeadDim, typename Queries, int RowTiles, int KeyTiles>
+__device__ __forceinline__ void multiply_keys(float (&scores)[RowTiles][KeyTiles][4], const Queries& queries,
+                                              uint32_t keys) {
+#pragma unroll
+  for (int r = 0; r < RowTiles; ++r) {
+#pragma unroll
+    for (int n = 0; n < KeyTiles; ++n) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c) scores[r][n][c] = 0.0f;
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < HeadDim / 16; ++i) {
+    uint32_t a[RowTiles][4];
+    queries.fragments(a, i);
+#pragma unroll
+    for (int n = 0; n < KeyTiles / 2; ++n) {
+      uint32_t b[4];
+      ldmatrix_x4(b, (keys ^ (i << 5)) + n * 16 * 2 * HeadDim);
+#pragma unroll
+      for (int r = 0; r < RowTiles; ++r) {
+        Mma::run(scores[r][2 * n], a[r], b[0], b[1]);
+        Mma::run(scores[r][2 * n + 1], a[r], b[2], b[3]);
+      }
+    }
+  }
+}
+
+// out += weights v. The weights of two neighbouring key tiles, packed, are an A fragment of 16 keys. `values` is
+// lane_address_rows_first of the value tile.
+template <typename Mma, int HeadDim, int RowTiles, int KeyTiles>
+__device__ __forceinline__ void multiply_values(float (&out)[RowTiles][HeadDim / 8][4],
+                                                const float (&weights)[RowTiles][KeyTiles][4], uint32_t values) {
+  using Element = typename Mma::Element;
+#pragma unroll
+  for (int n = 0; n < KeyTiles / 2; ++n) {
+    uint32_t a[RowTiles][4];
+#pragma unroll
+    for (int r = 0; r < RowTiles; ++r) {
+      const float(&low)[4] = weights[r][2 * n];
+      const float(&high)[4] = weights[r][2 * n + 1];
+      a[r][0] = pack<Element>(low[0], low[1]);
+      a[r][1] = pack<Element>(low[2], low[3]);
+      a[r][2] = pack<Element>(high[0], high[1]);
+      a[r][3] = pack<Element>(high[2], high[3]);
+    }
+#pragma unroll
+    for (int i = 0; i < HeadDim / 16; ++i) {
+      uint32_t b[4];
+      ldmatrix_x4_trans(b, (values ^ (i << 5)) + n * 16 * 2 * HeadDim);
+#pragma unroll
+      for (int r = 0; r < RowTiles; ++r) {
+        Mma::run(out[r][2 * i], a[r], b[0], b[1]);
+        Mma::run(out[r][2 * i + 1], a[r], b[2], b[3]);
+      }
+    }
+  }
+}
+
+// Normalizes and stores the warp's rows, live_rows of them, by way of its own 16 * RowTiles rows of shared memory at
+// `tile`: there each lane puts 4 bytes where the fragment has them and takes 16 that are neighbours in a row.
+template <typename Element, int HeadDim, int RowTiles, typename Softmax>
+__device__ __forceinline__ void store_out(const float (&out)[RowTiles][HeadDim / 8][4], const Softmax& softmax,
+                                          unsigned char* tile, Element* global, int64_t row_stride, int live_rows) {
+  constexpr int kChunks = HeadDim / 8;  // of a row
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int r = 0; r < RowTiles; ++r) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float normalizer = softmax.normalizer(r, half);
+      const int row = 16 * r + lane / 4 + 8 * half;
+#pragma unroll
+      for (int n = 0; n < kChunks; ++n) {
+        // Tile n of 8 columns is chunk n. The 8 rows of a store go to 8 chunks, so to all banks.
+        *reinterpret_cast<uint32_t*>(tile + swizzled<2 * HeadDim>(row, n) + 4 * (lane % 4)) =
+            pack<Element>(out[r][n][2 * half] * normalizer, out[r][n][2 * half + 1] * normalizer);
+      }
+    }
+  }
+  __syncwarp();
+  constexpr int kRowsAtOnce = 32 / kChunks;
+#pragma unroll
+  for (int i = 0; i < 16 * RowTiles / kRowsAtOnce; ++i) {
+    const int row = i * kRowsAtOnce + lane / kChunks;
+    const int chunk = lane % kChunks;
+    if (row < live_rows) {
+      *reinterpret_cast<uint4*>(global + row * row_stride + chunk * 8) =
+          *reinterpret_cast<const uint4*>(tile + swizzled<2 * HeadDim>(row, chunk));
+    }
+  }
+}
+
+}  // namespace warpwatch
