@@ -8,6 +8,7 @@ from warpwatch.dashboard import quantities
 from warpwatch.dashboard.figures.palette import look
 from warpwatch.dashboard.figures.sparkline import sparkline
 from warpwatch.dashboard.metrics import Metric, is_time
+from warpwatch.dashboard.naming import name_in_module
 from warpwatch.dashboard.verdict import Verdict
 
 _VERDICT_WORDS = {
@@ -40,6 +41,7 @@ def register(app: Flask) -> None:
         iso=iso,
         count=count,
         sparkline=sparkline,
+        name_in_module=name_in_module,
     )
 
 

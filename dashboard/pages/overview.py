@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
-from warpwatch.dashboard.pages.shared import page_number, project_or_404, store
+from warpwatch.dashboard.naming import module_of
+from warpwatch.dashboard.pages.shared import pages, project_or_404, store
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.records import OverviewRow
 from warpwatch.dashboard.verdict import Verdict
@@ -41,7 +42,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """The rows of one operator, or of one class of benchmarks where no operator is known."""
+    """The rows of one operator, or of one module where no operator is known."""
 
     name: str
     rows: tuple[OverviewRow, ...]
@@ -73,14 +74,13 @@ def show(project: str) -> str:
     )
     everything = queries.overview(store(), found.name, machine=narrowed.machine or None)
     kept = [row for row in everything if narrowed.keeps(row)]
-    per_group = _ROWS_OF_A_PAGE if narrowed.kernel else _ROWS_OF_A_GROUP
-    number = page_number()
     names = sorted({group_name(row) for row in kept})
-    shown = names[(number - 1) * _GROUPS_OF_A_PAGE : number * _GROUPS_OF_A_PAGE]
-    pages = -(-len(names) // _GROUPS_OF_A_PAGE)
-    offset = 0
+    # One kernel asked for is shown whole, a page of rows at a time; else a page of groups, each cut to its first rows.
+    place = pages(_ROWS_OF_A_PAGE, len(kept)) if narrowed.kernel else pages(_GROUPS_OF_A_PAGE, len(names))
     if narrowed.kernel:
-        offset, shown, pages = (number - 1) * per_group, names, -(-len(kept) // per_group)
+        groups = [_group(narrowed.kernel, kept, place.of(kept))] if kept else []
+    else:
+        groups = [_group(name, *_rows_of(name, kept)) for name in place.of(names)]
     return render_template(
         "overview.html",
         filter=narrowed,
@@ -88,11 +88,10 @@ def show(project: str) -> str:
         verdicts=_tally(everything),
         kernels=sorted({group_name(row) for row in everything}),
         machines=queries.machines(store(), found.name),
-        groups=[group for name in shown if (group := _group(name, kept, offset, per_group)).rows],
+        groups=groups,
         rows=len(kept),
         has_any=bool(everything),
-        page=number,
-        pages=pages,
+        place=place,
         regressions=queries.regressions(
             store(), found.name, machine=narrowed.machine or None, limit=_NEWEST_REGRESSIONS
         ),
@@ -100,20 +99,25 @@ def show(project: str) -> str:
 
 
 def group_name(row: OverviewRow) -> str:
-    """The operator, or the benchmark's class without the suite's own package name."""
-    return row.operator or row.series.suite or row.series.benchmark
+    """The operator, or the module of the benchmark where no operator is known."""
+    return row.operator or module_of(row.series.benchmark)
 
 
-def _group(name: str, rows: Iterable[OverviewRow], offset: int, limit: int) -> Group:
+def _rows_of(name: str, rows: Iterable[OverviewRow]) -> tuple[list[OverviewRow], list[OverviewRow]]:
+    """All rows of a group, and the first of them."""
     mine = [row for row in rows if group_name(row) == name]
+    return mine, mine[:_ROWS_OF_A_GROUP]
+
+
+def _group(name: str, whole: Sequence[OverviewRow], shown: Sequence[OverviewRow]) -> Group:
     return Group(
         name=name,
-        rows=tuple(mine[offset : offset + limit]),
-        total=len(mine),
-        verdicts=_tally(mine),
-        has_speed_of_light=any(row.speed_of_light is not None for row in mine),
-        has_baseline=any(row.baseline is not None for row in mine),
-        has_implementation=any(row.series.implementation for row in mine),
+        rows=tuple(shown),
+        total=len(whole),
+        verdicts=_tally(whole),
+        has_speed_of_light=any(row.speed_of_light is not None for row in whole),
+        has_baseline=any(row.baseline is not None for row in whole),
+        has_implementation=any(row.series.implementation for row in whole),
     )
 
 

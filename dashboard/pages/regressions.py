@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from flask import Blueprint, render_template, request
 
-from warpwatch.dashboard.pages.shared import page_number, project_or_404, store
+from warpwatch.dashboard.pages.shared import pages, project_or_404, store
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.records import RegressionGroup
 
@@ -29,10 +29,10 @@ def show(project: str) -> str:
     groups = _of_series(groups, words)
     if period in PERIODS:
         groups = _since(groups, datetime.now(UTC) - timedelta(days=int(period)))
-    number = page_number()
+    place = pages(_GROUPS_OF_A_PAGE, len(groups))
     return render_template(
         "regressions.html",
-        groups=groups[(number - 1) * _GROUPS_OF_A_PAGE : number * _GROUPS_OF_A_PAGE],
+        groups=place.of(groups),
         total=len(groups),
         any_at_all=any_at_all,
         machine=machine,
@@ -40,8 +40,7 @@ def show(project: str) -> str:
         period=period if period in PERIODS else "",
         periods=PERIODS,
         machines=queries.machines(store(), found.name),
-        page=number,
-        pages=-(-len(groups) // _GROUPS_OF_A_PAGE),
+        place=place,
     )
 
 

@@ -8,7 +8,7 @@ from flask import Blueprint, abort, jsonify, render_template, request
 from flask.typing import ResponseReturnValue
 
 from warpwatch.dashboard.figures.history import HistoryView, Scale, Spacing, history_figure
-from warpwatch.dashboard.pages.shared import page_number, project_or_404, store
+from warpwatch.dashboard.pages.shared import page_number, pages, project_or_404, store
 from warpwatch.dashboard.reproduce import asv_command
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.records import CompiledCode, History, Point, Status
@@ -41,8 +41,7 @@ def search(project: str) -> str:
         words=words,
         machine=machine,
         machines=queries.machines(store(), found.name),
-        page=number,
-        pages=-(-page.total // _SERIES_OF_A_PAGE),
+        place=pages(_SERIES_OF_A_PAGE, page.total),
     )
 
 

@@ -1,8 +1,11 @@
 """What every page needs: the store, the project its URL names, and what the frame around the page shows."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 from flask import Flask, abort, current_app, g, render_template, request, url_for
 from werkzeug.exceptions import HTTPException
@@ -10,6 +13,7 @@ from werkzeug.exceptions import HTTPException
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.records import Project
 
+Entry = TypeVar("Entry")
 _STATIC = Path(__file__).resolve().parents[1] / "static"
 _SENTENCES = {
     400: "The address has a part that this page does not understand.",
@@ -35,9 +39,42 @@ def project_or_404(name: str) -> Project:
     return project
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pages:
+    """Where in a long list this page is."""
+
+    number: int  # from 1
+    size: int  # entries of a page
+    total: int  # entries of the list
+
+    @property
+    def last(self) -> int:
+        """The number of the last page, 1 for an empty list."""
+        return max(1, -(-self.total // self.size))
+
+    @property
+    def previous(self) -> int | None:
+        """The page before, if there is one."""
+        return min(self.number - 1, self.last) if self.number > 1 else None
+
+    @property
+    def next(self) -> int | None:
+        """The page after, if there is one."""
+        return self.number + 1 if self.number < self.last else None
+
+    def of(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """This page's part of the whole list."""
+        return entries[(self.number - 1) * self.size : self.number * self.size]
+
+
+def pages(size: int, total: int) -> Pages:
+    """The page the URL asks for; the first if it asks for none or for nonsense."""
+    return Pages(number=page_number(), size=size, total=total)
+
+
 def page_number() -> int:
-    """The page asked for, 1 if none or nonsense."""
-    return max(1, request.args.get("page", 1, type=int))
+    """The number in the URL, 1 if there is none or nonsense. At most a million: databases count no further."""
+    return min(max(1, request.args.get("page", 1, type=int)), 1_000_000)
 
 
 def here(**changed: object) -> str:

@@ -1,0 +1,118 @@
+// Draws the figures that the page brings as JSON. Plotly is fetched when the first of them comes near the screen;
+// until then the page is complete but for a frame of the right height.
+(() => {
+  const plotlyUrl = document.currentScript.dataset.plotly;
+  const charts = [...document.querySelectorAll("[data-chart]")];
+  let plotly = null;
+
+  function load() {
+    plotly ??= new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.src = plotlyUrl;
+      script.onload = () => resolve(window.Plotly);
+      script.onerror = () => reject(new Error(`could not load ${plotlyUrl}`));
+      document.head.append(script);
+    });
+    return plotly;
+  }
+
+  // A figure names colours as CSS variables ("--ww-blue"); here they get the theme's values.
+  function coloured(value, style) {
+    if (typeof value === "string") return value.startsWith("--ww-") ? style.getPropertyValue(value).trim() : value;
+    if (Array.isArray(value)) return value.map((each) => coloured(each, style));
+    if (value && typeof value === "object") {
+      return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, coloured(each, style)]));
+    }
+    return value;
+  }
+
+  function themed(figure, plot) {
+    const copy = coloured(figure, getComputedStyle(document.documentElement));
+    const axis = copy.layout.xaxis;
+    axis.nticks = Math.max(3, Math.floor(plot.clientWidth / (axis.type === "category" ? 90 : 110)));
+    if (plot.clientWidth < 500) {
+      copy.layout.margin = { ...copy.layout.margin, l: 48, r: 6 };
+      copy.layout.yaxis.title = { text: "" }; // the heading above names the metric
+    }
+    return copy;
+  }
+
+  async function draw(chart) {
+    const plot = chart.querySelector(".ww-plot");
+    const figure = JSON.parse(chart.querySelector("script[type='application/json']").textContent);
+    const config = { responsive: true, displayModeBar: false, doubleClick: "reset" };
+    let Plotly;
+    try {
+      Plotly = await load();
+    } catch (error) {
+      plot.textContent = "The figure's library could not be loaded; the tables below have the numbers.";
+      throw error;
+    }
+    const first = themed(figure, plot);
+    await Plotly.newPlot(plot, first.data, first.layout, config);
+    plot.dataset.drawn = document.documentElement.dataset.bsTheme;
+    document.addEventListener("warpwatch:theme", async () => {
+      const again = themed(figure, plot);
+      // What the reader did to the figure outlives the change of colours.
+      for (const name of ["xaxis", "yaxis"]) {
+        if (plot.layout[name].autorange === false || !plot.layout[name].autorange) {
+          again.layout[name].range = plot.layout[name].range;
+        }
+      }
+      again.data.forEach((trace, index) => (trace.visible = plot.data[index].visible ?? true));
+      await Plotly.react(plot, again.data, again.layout, config);
+      plot.dataset.drawn = document.documentElement.dataset.bsTheme;
+    });
+    plot.on("plotly_click", (event) => {
+      const place = event.points[0].customdata;
+      if (place && chart.dataset.seriesUrl) location.assign(chart.dataset.seriesUrl.replace("SERIES", place));
+      if (place && chart.dataset.commitUrl) location.assign(chart.dataset.commitUrl.replace("COMMIT", place));
+    });
+    if ("range" in chart.dataset) plot.on("plotly_relayout", () => keepRange(plot));
+  }
+
+  // The visible commits go into the URL (and into the links that keep them), so that a zoom can be shared.
+  function keepRange(plot) {
+    const { commits, dates, spacing } = plot.layout.meta;
+    const { range, autorange } = plot.layout.xaxis;
+    let [first, last] = [0, commits.length - 1];
+    if (!autorange && spacing === "commit") {
+      first = Math.max(0, Math.ceil(range[0]));
+      last = Math.min(commits.length - 1, Math.floor(range[1]));
+    } else if (!autorange) {
+      const [from, to] = range.map((each) => new Date(asUtc(each)).getTime());
+      const times = dates.map((each) => new Date(asUtc(each)).getTime());
+      first = times.findIndex((time) => time >= from);
+      last = times.findLastIndex((time) => time <= to);
+    }
+    const whole = autorange || first < 0 || last < first || (first === 0 && last === commits.length - 1);
+    const change = (url) => {
+      for (const [name, commit] of [["from", commits[first]], ["to", commits[last]]]) {
+        if (whole) url.searchParams.delete(name);
+        else url.searchParams.set(name, commit);
+      }
+      return url;
+    };
+    history.replaceState(null, "", change(new URL(location.href)));
+    for (const link of document.querySelectorAll("a[data-keeps-range]")) link.href = change(new URL(link.href));
+  }
+
+  // Plotly tells dates without a zone ("2025-01-02 03:04"), which browsers would take for local time.
+  function asUtc(date) {
+    const text = String(date).replace(" ", "T");
+    if (/(Z|[+-]\d\d:\d\d)$/.test(text)) return text;
+    return text.includes("T") ? `${text}Z` : `${text}T00:00Z`;
+  }
+
+  const watcher = new IntersectionObserver(
+    (entries) => {
+      for (const entry of entries) {
+        if (!entry.isIntersecting) continue;
+        watcher.unobserve(entry.target);
+        draw(entry.target);
+      }
+    },
+    { rootMargin: "300px" },
+  );
+  for (const chart of charts) watcher.observe(chart);
+})();

@@ -1,0 +1,55 @@
+// What pages do besides being read: filters that apply at once, tables that sort, commands that copy.
+
+for (const form of document.querySelectorAll("[data-filters]")) {
+  // A filter left open stays out of the URL.
+  form.addEventListener("formdata", (event) => {
+    for (const [name, value] of [...event.formData.entries()]) {
+      if (!value) event.formData.delete(name);
+    }
+  });
+  for (const select of form.querySelectorAll("select")) {
+    select.addEventListener("change", () => form.requestSubmit());
+  }
+}
+
+for (const table of document.querySelectorAll("table[data-sortable]")) {
+  const headers = [...table.tHead.rows[0].cells];
+  headers.forEach((header, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "ww-sort";
+    button.append(...header.childNodes);
+    header.append(button);
+    button.addEventListener("click", () => {
+      const descending = header.getAttribute("aria-sort") === "ascending";
+      for (const other of headers) other.removeAttribute("aria-sort");
+      header.setAttribute("aria-sort", descending ? "descending" : "ascending");
+      const rows = [...table.tBodies[0].rows];
+      rows.sort((a, b) => compare(a.cells[column], b.cells[column]) * (descending ? -1 : 1));
+      table.tBodies[0].append(...rows);
+    });
+  });
+}
+
+function compare(a, b) {
+  if (a.dataset.value !== undefined && b.dataset.value !== undefined) {
+    return Number(a.dataset.value) - Number(b.dataset.value);
+  }
+  return a.textContent.trim().localeCompare(b.textContent.trim(), undefined, { numeric: true });
+}
+
+for (const button of document.querySelectorAll("[data-copy]")) {
+  const said = button.textContent;
+  button.addEventListener("click", async () => {
+    const source = document.querySelector(button.dataset.copy);
+    try {
+      await navigator.clipboard.writeText(source.textContent);
+      button.textContent = "Copied";
+    } catch {
+      // Without permission the text is at least selected, one key away.
+      getSelection().selectAllChildren(source);
+      button.textContent = "Selected";
+    }
+    setTimeout(() => (button.textContent = said), 2000);
+  });
+}

@@ -1,0 +1,44 @@
+// The colour mode: the reader's choice if there is one, else the system's. Runs before the first paint.
+(() => {
+  const modes = ["auto", "light", "dark"];
+  const system = window.matchMedia("(prefers-color-scheme: dark)");
+
+  function chosen() {
+    try {
+      const stored = localStorage.getItem("warpwatch-theme");
+      return modes.includes(stored) ? stored : "auto";
+    } catch {
+      return "auto"; // storage is refused in some private windows
+    }
+  }
+
+  let choice = chosen();
+
+  function apply() {
+    const mode = choice === "auto" ? (system.matches ? "dark" : "light") : choice;
+    document.documentElement.setAttribute("data-bs-theme", mode);
+    for (const button of document.querySelectorAll("[data-theme-toggle]")) {
+      const name = { auto: "Auto", light: "Light", dark: "Dark" }[choice];
+      button.querySelector("[data-theme-name]").textContent = name;
+      button.setAttribute("aria-label", `Colours: ${name}. Change`);
+    }
+    document.dispatchEvent(new CustomEvent("warpwatch:theme"));
+  }
+
+  apply();
+  system.addEventListener("change", apply);
+  document.addEventListener("DOMContentLoaded", () => {
+    apply();
+    for (const button of document.querySelectorAll("[data-theme-toggle]")) {
+      button.addEventListener("click", () => {
+        choice = modes[(modes.indexOf(choice) + 1) % modes.length];
+        try {
+          localStorage.setItem("warpwatch-theme", choice);
+        } catch {
+          // then it lasts for this page
+        }
+        apply();
+      });
+    }
+  });
+})();
