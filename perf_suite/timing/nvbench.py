@@ -84,6 +84,7 @@ class NVBench:
         with tempfile.TemporaryDirectory(prefix="perf_suite_nvbench_") as folder:
             self._report = Path(folder) / "report.json"
             options = ["--timeout", str(_TIMEOUT_S), "--throttle-threshold", str(_THROTTLE_THRESHOLD)]
+            options += ["--devices", str(torch.cuda.current_device())]  # else each job runs on every GPU there is
             cuda.bench.run_all_benchmarks([_BENCHMARK, "--quiet", *options, "--jsonbin", str(self._report)])
         if self._error is not None:
             raise self._error

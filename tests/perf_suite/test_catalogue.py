@@ -1,0 +1,74 @@
+"""The catalogue's rows, and that each can be prepared and is right by the reference."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from perf_suite import gate
+from perf_suite.implementations import UnavailableError, prepare
+from perf_suite.inputs import make_inputs
+from perf_suite.workloads import OPERATORS, workload_named, workloads_of
+
+ROWS = [workload for operator in OPERATORS for workload in workloads_of(operator)]
+CPU_ROWS = [workload for workload in ROWS if workload.device == "cpu"]
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_names_are_unique_within_an_operator(operator):
+    names = [workload.name for workload in workloads_of(operator)]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_an_operator_has_rows_for_both_devices(operator):
+    assert {workload.device for workload in workloads_of(operator)} == {"cuda", "cpu"}
+
+
+@pytest.mark.parametrize("workload", ROWS, ids=lambda w: f"{w.operator}-{w.name}")
+def test_a_row_states_work_and_at_least_one_kernel_and_one_baseline(workload):
+    assert workload.cost.flops > 0
+    assert workload.cost.bytes > 0
+    assert 0 < workload.tolerance < 0.01
+    assert workload.kernels
+    assert workload.baselines
+    assert set(workload.implementations) == {*workload.kernels, *workload.baselines}
+
+
+@pytest.mark.parametrize("workload", CPU_ROWS, ids=lambda w: f"{w.operator}-{w.name}")
+def test_every_cpu_implementation_agrees_with_the_reference(workload):
+    generator = torch.Generator("cpu").manual_seed(workload.seed)
+    inputs = make_inputs(workload, generator)
+    questions = (gate.ask(inputs),)
+    for implementation in workload.implementations:
+        try:
+            prepared = prepare(workload, implementation, inputs)
+        except UnavailableError:
+            assert implementation == "warpwatch"  # the kernels may not be built; a baseline always is
+            continue
+        assert gate.check(prepared.run, inputs, questions, workload.tolerance) <= workload.tolerance
+
+
+@pytest.mark.parametrize("workload", CPU_ROWS, ids=lambda w: f"{w.operator}-{w.name}")
+def test_the_seed_decides_the_inputs_and_none_are_zero(workload):
+    def activations(seed):
+        return make_inputs(workload, torch.Generator("cpu").manual_seed(seed)).activations()
+
+    for first, again, other in zip(activations(1), activations(1), activations(2), strict=True):
+        assert torch.equal(first, again)
+        assert not torch.equal(first, other)
+        assert first.count_nonzero() > 0.99 * first.numel()
+
+
+def test_an_unknown_workload_is_refused_with_the_names_there_are():
+    with pytest.raises(KeyError, match="cpu-fp32-b1-h8-s256-d128"):
+        workload_named("rope", "b8")
+
+
+def test_what_a_benchmark_process_imports_has_no_torch_in_it():
+    program = (
+        "import sys; import perf_suite.benchmarks.rope, perf_suite.benchmarks.compiled_code, "
+        "perf_suite.asv_plugin; sys.exit(any(name in sys.modules for name in ('torch', 'asv', 'warpwatch.kernels')))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -1,0 +1,54 @@
+"""Costs against figures worked out by hand."""
+
+import pytest
+
+from perf_suite import costs
+from perf_suite.workloads import workload_named
+
+
+def test_rope_reads_and_writes_every_element_and_reads_the_tables_once():
+    cost = costs.rope(batch=8, heads=32, seq=2048, head_dim=128, element_bytes=2)
+    assert cost.flops == 3 * 67_108_864
+    assert cost.bytes == 2 * 134_217_728 + 2 * 2048 * 64 * 4
+
+
+def test_full_attention_multiplies_every_query_with_every_key_twice():
+    cost = costs.flash_attention(
+        batch=16, heads_q=32, heads_kv=32, seq_q=512, seq_kv=512, head_dim=64, causal=False, element_bytes=2
+    )
+    assert cost.flops == 34_359_738_368  # design: 44 µs at 790 TFLOP/s
+    assert cost.bytes == 4 * 33_554_432
+
+
+@pytest.mark.parametrize(("seq_q", "seq_kv"), [(1, 1), (4, 4), (3, 7), (7, 3), (1, 5), (5, 1)])
+def test_causal_attention_counts_exactly_the_pairs_that_are_seen(seq_q, seq_kv):
+    seen = sum(j <= i + (seq_kv - seq_q) for i in range(seq_q) for j in range(seq_kv))
+    cost = costs.flash_attention(
+        batch=1, heads_q=1, heads_kv=1, seq_q=seq_q, seq_kv=seq_kv, head_dim=8, causal=True, element_bytes=2
+    )
+    assert cost.flops == 4 * 8 * seen
+
+
+def test_grouped_keys_are_read_once_per_key_head():
+    cost = costs.flash_attention(
+        batch=1, heads_q=8, heads_kv=2, seq_q=16, seq_kv=16, head_dim=64, causal=False, element_bytes=2
+    )
+    assert cost.bytes == (2 * 8 + 2 * 2) * 16 * 64 * 2
+
+
+def test_int4_weight_is_half_a_byte_and_a_scale_a_group():
+    cost = costs.int4_linear(rows=1, outputs=4096, depth=4096, group_size=128, element_bytes=2)
+    assert cost.flops == 2 * 4096 * 4096
+    assert cost.bytes == 8_388_608 + 4096 * 32 * 2 + 2 * 4096 * 2
+
+
+def test_the_design_floors_follow_from_the_catalogue():
+    """Design §6 floors, in µs: max(bytes / 4.37 TB/s, FLOPs / 790 TFLOP/s)."""
+    floors = {
+        ("flash_attention", "cuda-fp16-b1-h32-s2048-d128-causal"): 44,
+        ("int4_linear", "cuda-fp16-k4096-n14336-m1"): 6.9,
+        ("rope", "cuda-fp16-b8-h32-s2048-d128"): 61.5,
+    }
+    for (operator, name), floor_us in floors.items():
+        cost = workload_named(operator, name).cost
+        assert max(cost.bytes / 4.37e6, cost.flops / 790e6) == pytest.approx(floor_us, rel=0.03)

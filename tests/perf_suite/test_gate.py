@@ -1,0 +1,109 @@
+"""Kernels that cheat or break, and the gate that gives them no number."""
+
+import pytest
+import torch
+
+from perf_suite import gate
+from perf_suite.inputs import make_inputs
+from perf_suite.workloads import workload_named
+
+WORKLOAD = workload_named("rope", "cpu-fp32-b1-h8-s256-d128")
+
+
+@pytest.fixture
+def inputs():
+    return make_inputs(WORKLOAD, torch.Generator("cpu").manual_seed(1))
+
+
+@pytest.fixture
+def questions(inputs):
+    first = gate.ask(inputs)
+    inputs.x.normal_(generator=torch.Generator().manual_seed(2))
+    return (first, gate.ask(inputs))
+
+
+def right(inputs):
+    return inputs.expected().to(inputs.x.dtype)
+
+
+def check(run, inputs, questions):
+    return gate.check(run, inputs, questions, WORKLOAD.tolerance)
+
+
+def test_a_right_kernel_passes_with_the_error_of_its_rounding(inputs, questions):
+    assert 0 < check(lambda: right(inputs), inputs, questions) < 1e-7
+
+
+def test_returning_the_input_buffer_is_caught(inputs, questions):
+    with pytest.raises(gate.WrongResultError, match="returned one of its inputs"):
+        check(lambda: inputs.x, inputs, questions)
+
+
+def test_a_right_result_written_over_the_input_is_caught(inputs, questions):
+    with pytest.raises(gate.WrongResultError, match="returned one of its inputs"):
+        check(lambda: inputs.x.copy_(right(inputs)), inputs, questions)
+
+
+def test_a_right_result_that_spoils_the_input_is_caught(inputs, questions):
+    def run():
+        out = right(inputs)
+        inputs.x[0, 0, 0, 0] = 0.0
+        return out
+
+    with pytest.raises(gate.WrongResultError, match="wrote over its inputs"):
+        check(run, inputs, questions)
+
+
+def test_zeros_are_caught(inputs, questions):
+    with pytest.raises(gate.WrongResultError, match=r"relative error 1\.00e\+00"):
+        check(lambda: torch.zeros_like(inputs.x), inputs, questions)
+
+
+@pytest.mark.parametrize("poison", [torch.nan, torch.inf])
+def test_one_element_that_is_not_finite_is_caught(inputs, questions, poison):
+    def run():
+        out = right(inputs)
+        out[0, 3, 5, 7] = poison
+        return out
+
+    with pytest.raises(gate.WrongResultError, match="1 of 262144 elements"):
+        check(run, inputs, questions)
+
+
+def test_a_stale_output_is_caught(inputs, questions):
+    kept = []
+
+    def run():
+        if not kept:
+            kept.append(right(inputs))
+        return kept[0].clone()
+
+    with pytest.raises(gate.WrongResultError, match="relative error"):
+        check(run, inputs, questions)
+
+
+def test_an_output_buffer_left_unwritten_after_the_first_call_is_caught(inputs, questions):
+    kept = []
+
+    def run():
+        if not kept:
+            kept.append(right(inputs))
+        return kept[0]
+
+    with pytest.raises(gate.WrongResultError, match="not finite"):
+        check(run, inputs, questions)
+
+
+def test_a_wrong_shape_is_caught(inputs, questions):
+    with pytest.raises(gate.WrongResultError, match=r"output is \(1, 8, 256, 64\)"):
+        check(lambda: right(inputs)[..., :64], inputs, questions)
+
+
+def test_one_wrong_row_is_caught(inputs, questions):
+    def run():
+        out = right(inputs)
+        out[0, 0, 100] = out[0, 0, 101]
+        return out
+
+    with pytest.raises(gate.WrongResultError, match="relative error"):
+        check(run, inputs, questions)

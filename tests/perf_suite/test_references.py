@@ -1,0 +1,54 @@
+"""The references against PyTorch's own operators and against the definition, element by element."""
+
+import math
+
+import torch
+
+from perf_suite.references.flash_attention import flash_attention
+from perf_suite.references.int4_linear import dequantised, int4_linear
+from perf_suite.references.rope import rope
+
+GENERATOR = torch.Generator().manual_seed(7)
+
+
+def normal(*shape):
+    return torch.randn(*shape, generator=GENERATOR, dtype=torch.float64)
+
+
+def test_attention_equals_sdpa_with_the_same_mask():
+    q, k, v = normal(2, 4, 5, 16), normal(2, 2, 9, 16), normal(2, 2, 9, 16)
+    mask = torch.ones(5, 9, dtype=torch.bool).tril(4)
+    wanted = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+    torch.testing.assert_close(flash_attention(q, k, v, causal=True), wanted)
+
+
+def test_attention_rows_that_see_no_key_are_zeros_and_only_those():
+    q, k, v = normal(1, 1, 5, 8), normal(1, 1, 3, 8), normal(1, 1, 3, 8)
+    out = flash_attention(q, k, v, causal=True)
+    assert out[0, 0, :2].count_nonzero() == 0
+    torch.testing.assert_close(out[0, 0, 2], v[0, 0, 0])
+
+
+def test_attention_lets_a_nan_through():
+    q, k, v = normal(1, 1, 4, 8), normal(1, 1, 4, 8), normal(1, 1, 4, 8)
+    q[0, 0, 1, 3] = math.nan
+    assert flash_attention(q, k, v)[0, 0, 1].isnan().all()
+
+
+def test_rope_turns_each_pair_as_a_complex_number():
+    x, angles = normal(1, 2, 3, 8), normal(3, 4)
+    turns = torch.polar(torch.ones_like(angles), angles)
+    pairs = torch.complex(x[..., 0::2], x[..., 1::2]) * turns
+    wanted = torch.view_as_real(pairs).flatten(-2)
+    torch.testing.assert_close(rope(x, angles.cos(), angles.sin(), interleaved=True), wanted)
+    halves = torch.complex(x[..., :4], x[..., 4:]) * turns
+    wanted = torch.cat((halves.real, halves.imag), dim=-1)
+    torch.testing.assert_close(rope(x, angles.cos(), angles.sin()), wanted)
+
+
+def test_int4_weights_are_nibble_minus_eight_times_scale_low_nibble_first():
+    packed = torch.tensor([[0x80, 0x1F]], dtype=torch.uint8)
+    scales = torch.tensor([[2.0, 0.5]])
+    weight = dequantised(packed, scales, group_size=2)
+    assert weight.tolist() == [[-16.0, 0.0, 3.5, -3.5]]
+    assert int4_linear(torch.ones(1, 4), packed, scales, group_size=2).item() == -16.0
