@@ -6,8 +6,12 @@ import sys
 from pathlib import Path
 
 from setuptools import Extension, find_packages, setup
-from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
+
+try:
+    from setuptools.command.bdist_wheel import bdist_wheel
+except ImportError:  # --no-build-isolation leaves the choice of setuptools to the environment
+    sys.exit("warpwatch builds with setuptools 77 or newer: pip install 'setuptools>=77' wheel ninja")
 
 ROOT = Path(__file__).resolve().parent
 ROOMS = ("kernels", "dashboard", "ci")

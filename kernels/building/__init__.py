@@ -15,7 +15,7 @@ from pathlib import Path
 
 from . import architectures as arch
 from .ninja_file import ninja_file
-from .toolchain import PIP_CUDA, Toolchain, find_toolchain, find_torch
+from .toolchain import PIP_CUDA, Toolchain, find_ninja, find_toolchain, find_torch
 
 __all__ = ["build_extension"]
 
@@ -50,7 +50,7 @@ def _run_ninja(root: Path, folder: Path, toolchain: Toolchain, architectures: tu
     recipe = root / folder / "build.ninja"
     recipe.write_text(ninja_file(root, folder, toolchain, architectures))
     jobs = os.environ.get("MAX_JOBS") or str(len(os.sched_getaffinity(0)))
-    command = [sys.executable, "-m", "ninja", "-f", str(folder / "build.ninja"), "-j", jobs]
+    command = [*find_ninja(), "-f", str(folder / "build.ninja"), "-j", jobs]
     done = subprocess.run(command, cwd=root)
     if done.returncode != 0:
         raise RuntimeError(f"the kernels did not compile (the compiler's words are above): {' '.join(command)}")

@@ -54,6 +54,18 @@ def find_torch() -> Torch | None:
     return Torch(include=home / "include", libraries=home / "lib")
 
 
+def find_ninja() -> list[str]:
+    """The command that runs ninja: this environment's own, else the machine's. Raises RuntimeError without one."""
+    beside_python = Path(sys.executable).parent / "ninja"
+    if beside_python.is_file():
+        return [str(beside_python)]
+    if on_path := shutil.which("ninja"):
+        return [on_path]
+    if importlib.util.find_spec("ninja"):
+        return [sys.executable, "-m", "ninja"]
+    raise RuntimeError("no ninja: pip install ninja")
+
+
 def find_toolchain(torch: Torch, *, with_cuda: bool) -> Toolchain:
     """The compilers of this machine. Raises RuntimeError where there is no C++ compiler."""
     cxx = os.environ.get("CXX") or shutil.which("g++") or shutil.which("c++")
