@@ -1,0 +1,59 @@
+"""Which machine code a source is compiled to, by its suffix and by what was asked for."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+import pytest
+
+from warpwatch.kernels.building import architectures
+
+
+def codes(source: str, wanted: str | None) -> set[str]:
+    flags = architectures.gencode(PurePath(source), architectures.parse(wanted))
+    return {flag.rpartition("code=")[2] for flag in flags}
+
+
+def test_everything_is_built_unless_something_is_asked_for() -> None:
+    assert codes("rope.cu", None) == {"sm_75", "sm_86", "sm_89", "sm_90a", "compute_75"}
+    assert codes("flash_attention_sm75.cu", None) == {"sm_75", "compute_75"}
+    assert codes("flash_attention_sm80.cu", None) == {"sm_86", "sm_89", "sm_90a", "compute_80"}
+    assert codes("flash_attention_sm90a.cu", None) == {"sm_90a"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sm75", "sm80", "sm90a", "all_of_them"),
+    [
+        ("75", {"sm_75", "compute_75"}, set(), set(), {"sm_75", "compute_75"}),
+        ("80", set(), {"sm_80", "compute_80"}, set(), {"sm_80", "compute_80"}),
+        ("89 86", set(), {"sm_86", "sm_89", "compute_80"}, set(), {"sm_86", "sm_89", "compute_80"}),
+        ("90a", set(), {"sm_90a"}, {"sm_90a"}, {"sm_90a"}),
+        ("120", set(), {"sm_120", "compute_120"}, set(), {"sm_120", "compute_120"}),
+        ("none", set(), set(), set(), set()),
+    ],
+)
+def test_a_subset_builds_what_it_needs_and_no_more(
+    wanted: str, sm75: set[str], sm80: set[str], sm90a: set[str], all_of_them: set[str]
+) -> None:
+    assert codes("op_sm75.cu", wanted) == sm75
+    assert codes("op_sm80.cu", wanted) == sm80
+    assert codes("op_sm90a.cu", wanted) == sm90a
+    assert codes("op.cu", wanted) == all_of_them
+
+
+@pytest.mark.parametrize("wanted", [None, "75", "80", "86;89", "90a", "120", "none"])
+def test_a_family_is_announced_exactly_when_its_sources_are_compiled(wanted: str | None) -> None:
+    for family in architectures.FAMILIES:
+        chosen = architectures.parse(wanted)
+        assert architectures.has_family(family, chosen) == bool(codes(f"op_{family}.cu", wanted))
+
+
+def test_only_a_known_suffix_is_one() -> None:
+    assert architectures.family(PurePath("flash_attention.cu")) is None
+    assert architectures.family(PurePath("silu_mul_sm80.cu")) == "sm80"
+
+
+@pytest.mark.parametrize("wrong", ["sm_75", "7.5", "60", "75;;x", "all"])
+def test_a_wrong_list_is_answered_with_a_right_one(wrong: str) -> None:
+    with pytest.raises(ValueError, match=r"is no architecture of 75 or newer; wanted a list such as '75;86;89;90a'"):
+        architectures.parse(wrong)

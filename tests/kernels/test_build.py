@@ -1,0 +1,113 @@
+"""The build itself, on a copy of the framework and one operator: every subset links and runs, and nothing is redone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from warpwatch.kernels.building import architectures
+from warpwatch.kernels.building.toolchain import find_cuda
+
+ROOT = Path(__file__).resolve().parents[2]
+
+BUILD = """
+import sys
+from pathlib import Path
+sys.path.insert(0, "kernels")
+from building import build_extension
+print(build_extension(Path.cwd(), Path("out/_C.abi3.so").resolve()))
+"""
+
+TURN_A_QUARTER = """
+import torch
+torch.ops.load_library("out/_C.abi3.so")
+x = torch.tensor([1.0, 2.0]).view(1, 1, 1, 2)
+cos, sin = torch.tensor([[0.0]]), torch.tensor([[1.0]])
+print(torch.ops.warpwatch.rope(x, cos, sin).flatten().tolist())
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    for part in ("building", "csrc/framework", "csrc/rope"):
+        shutil.copytree(ROOT / "kernels" / part, tmp_path / "kernels" / part)
+    (tmp_path / "kernels/csrc/bindings").mkdir()
+    shutil.copy2(ROOT / "kernels/csrc/bindings/rope.cpp", tmp_path / "kernels/csrc/bindings")
+    return tmp_path
+
+
+def run(checkout: Path, program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=checkout,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+def build(checkout: Path, wanted: str) -> subprocess.CompletedProcess[str]:
+    done = run(checkout, BUILD, WARPWATCH_CUDA_ARCHS=wanted)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == "True"
+    return done
+
+
+needs_cuda = pytest.mark.skipif(find_cuda() is None, reason="no CUDA compiler here")
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [architectures.NONE, *(pytest.param(each, marks=needs_cuda) for each in ("75", "86", "90a", "75;86;89;90a"))],
+)
+def test_every_subset_of_architectures_links_and_runs(wanted: str, checkout: Path) -> None:
+    build(checkout, wanted)
+    turned = run(checkout, TURN_A_QUARTER)
+    assert turned.stdout.strip() == "[-2.0, 1.0]", turned.stderr
+
+
+def test_only_what_changed_is_compiled_again(checkout: Path) -> None:
+    build(checkout, "none")
+    built = (checkout / "out/_C.abi3.so").stat()
+    again = build(checkout, "none")
+    assert "no work to do" in again.stdout
+    assert (checkout / "out/_C.abi3.so").stat().st_mtime_ns == built.st_mtime_ns
+
+    header = checkout / "kernels/csrc/rope/rope.h"
+    header.write_text(header.read_text() + "// a word more\n")
+    after = build(checkout, "none").stdout
+    assert "rope_cpu.cpp" in after
+    assert "bindings/rope.cpp" in after
+    assert "checks.cpp" not in after
+
+
+def test_a_compile_error_stops_the_build_with_the_compilers_words(checkout: Path) -> None:
+    source = checkout / "kernels/csrc/rope/rope_cpu.cpp"
+    source.write_text(source.read_text() + "#error planted here\n")
+    done = run(checkout, BUILD, WARPWATCH_CUDA_ARCHS="none")
+    assert done.returncode != 0
+    assert "planted here" in done.stdout
+    assert "the kernels did not compile" in done.stderr
+    assert not (checkout / "out/_C.abi3.so").exists()
+
+
+def test_without_a_cuda_compiler_the_build_warns_and_goes_on_for_the_cpu(checkout: Path) -> None:
+    unfound = "import building.toolchain as toolchain; toolchain.find_cuda = lambda: None\nfrom building import build"
+    done = run(checkout, BUILD.replace("from building import build", unfound), WARPWATCH_CUDA_ARCHS="75")
+    assert done.returncode == 0, done.stderr
+    assert "WARNING: no CUDA compiler" in done.stderr
+    assert "nvidia-cuda-nvcc==13.0.*" in done.stderr
+    assert run(checkout, TURN_A_QUARTER).stdout.strip() == "[-2.0, 1.0]"
+
+
+def test_without_torch_there_is_nothing_to_build(checkout: Path) -> None:
+    unfound = "import importlib.util; importlib.util.find_spec = lambda name: None\nfrom building import build"
+    done = run(checkout, BUILD.replace("from building import build", unfound))
+    assert done.stdout.strip() == "False"
+    assert "the kernels are left out" in done.stderr
+    assert not (checkout / "out").exists()

@@ -1,0 +1,66 @@
+"""The extension from Python's side: found without torch, and missed with one sentence."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from warpwatch import kernels
+from warpwatch.kernels import extension
+
+
+def run(program: str) -> str:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_the_path_is_found_without_importing_torch() -> None:
+    program = (
+        "import sys; from warpwatch import kernels; print(kernels.extension_path()); print('torch' in sys.modules)"
+    )
+    path, torch_imported = run(program).splitlines()
+    assert Path(path) == kernels.extension_path()
+    assert torch_imported == "False"
+
+
+def test_every_public_name_is_there() -> None:
+    for name in kernels.__all__:
+        assert callable(getattr(kernels, name)), name
+    assert dir(kernels) == sorted(kernels.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'sope'"):
+        kernels.sope  # noqa: B018
+
+
+@pytest.fixture
+def _not_built(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(extension, "_FILE", "_absent.abi3.so")
+    extension._loaded.cache_clear()
+    yield
+    extension._loaded.cache_clear()
+
+
+def fake(x: torch.Tensor) -> Any:
+    return x
+
+
+@pytest.mark.usefixtures("_not_built")
+def test_a_missing_extension_is_noticed_at_the_call_with_the_command_that_builds_it() -> None:
+    assert extension.extension_path() is None
+    operator = extension.load_operator("rope", fake=fake)
+    with pytest.raises(RuntimeError, match="rope: the kernels are not built; run `pip install -e"):
+        operator(torch.zeros(1), scale=2)
+
+
+def test_an_operator_the_extension_lacks_is_noticed_at_the_call() -> None:
+    operator = extension.load_operator("newer_than_the_build", fake=fake)
+    with pytest.raises(RuntimeError, match=r"newer_than_the_build: the extension at .*_C.abi3.so does not have it"):
+        operator(torch.zeros(1))
