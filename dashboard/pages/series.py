@@ -8,6 +8,7 @@ from flask import Blueprint, abort, jsonify, render_template, request
 from flask.typing import ResponseReturnValue
 
 from warpwatch.dashboard.figures.history import HistoryView, Scale, Spacing, history_figure
+from warpwatch.dashboard.pages.origin_facts import origin_facts
 from warpwatch.dashboard.pages.shared import page_number, pages, project_or_404, store
 from warpwatch.dashboard.reproduce import asv_command
 from warpwatch.dashboard.store import queries
@@ -56,6 +57,7 @@ def show(project: str, key: str) -> str:
         last=request.args.get("to"),
     )
     newest = history.points[-1] if history.points else None
+    origin = queries.origin(store(), key, newest.run) if newest else None
     return render_template(
         "series.html",
         series=history.series,
@@ -67,7 +69,7 @@ def show(project: str, key: str) -> str:
         newest_number=next((p for p in reversed(history.points) if p.status is Status.OK), None),
         changes=sorted(history.changes, key=lambda change: change.index, reverse=True),
         no_numbers=[point for point in reversed(history.points) if point.status is not Status.OK],
-        origin=queries.origin(store(), key, newest.run) if newest else None,
+        origin=origin_facts(origin) if origin else (),
         compiled=_compiled(project, history, newest),
         command=asv_command(history.series, newest.commit) if newest else None,
     )

@@ -82,7 +82,7 @@ def here(**changed: object) -> str:
     query = {name: value for name, value in request.args.items() if name not in (request.view_args or {})}
     arguments = {**query, **changed}
     said = {name: value for name, value in arguments.items() if value not in (None, "")}
-    return url_for(request.endpoint or "overview.index", **{**said, **(request.view_args or {})})  # type: ignore[arg-type]
+    return url_for(request.endpoint or "overview.index", **{**said, **(request.view_args or {})})
 
 
 def error_page(error: HTTPException) -> str:

@@ -310,3 +310,15 @@ class SeriesPage:
     total: int
     series: tuple[Series, ...]
     latest: Mapping[str, float | None] = field(default_factory=dict)  # by series key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What a run recorded about its machine and software, and about taking one value; empty where nothing was."""
+
+    run: str
+    started_at: datetime | None
+    gpu: Mapping[str, Any]
+    cpu: Mapping[str, Any]
+    software: Mapping[str, Any]
+    measuring: Mapping[str, Any]  # clocks, temperature, cache, backend, error of this workload x implementation

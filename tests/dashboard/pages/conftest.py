@@ -1,0 +1,140 @@
+"""The dashboard as it runs: an application on a temporary store, a real socket, Debian's Chromium."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import waitress
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.dashboard.pages.browsing import HOSTILE, Tab
+from tests.dashboard.pages.recorded import write_recorded
+from warpwatch.dashboard.analysis import analyse
+from warpwatch.dashboard.app import create_app
+from warpwatch.dashboard.importers.asv_folder import open_folder
+from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.store import Store, queries
+
+CHROMIUM = Path("/usr/bin/chromium")
+CHROMIUM_ARGUMENTS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+SHARED_DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def history_store(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """A store with three projects: a history with context, a hostile one, and one with a single commit."""
+    folder = tmp_path_factory.mktemp("recorded")
+    settings = Settings(database=f"sqlite:///{folder / 'history.db'}")
+    store = Store(settings.database)
+    for name in ("kernels", "young"):
+        (folder / name).mkdir()
+        commits = {"commits": 1} if name == "young" else {}
+        repository, results = write_recorded(folder / name, **commits)
+        import_results(store, open_folder(results, project=name, repository=repository))
+    import_results(store, open_folder(write_hostile(folder / "hostile"), project=HOSTILE.replace("/", "")))
+    analyse(store)
+    store.close()
+    return settings
+
+
+def write_hostile(folder: Path) -> Path:
+    """Results in which everything that can be named is called like an attack."""
+    machine = folder / "machine"
+    machine.mkdir(parents=True)
+    name = "suite.Names.time_it"
+    (folder / "benchmarks.json").write_text(
+        json.dumps({name: {"name": name, "param_names": [HOSTILE], "params": [[repr(HOSTILE)]], "type": "time",
+                           "unit": "seconds"}})
+    )  # fmt: skip
+    (machine / "machine.json").write_text(json.dumps({"machine": HOSTILE, "cpu": HOSTILE, "version": 1}))
+    for index in range(6):
+        date = int(datetime(2026, 1, 1 + index, tzinfo=UTC).timestamp() * 1000)
+        commit = f"{index:x}" * 40
+        result = {
+            "commit_hash": commit, "env_name": HOSTILE.replace("/", ""), "date": date, "params": {}, "version": 2,
+            "result_columns": ["result", "params", "version"],
+            "results": {name: [[0.001 * (1 + index)], [[repr(HOSTILE)]], HOSTILE]},
+        }  # fmt: skip
+        (machine / f"{commit[:8]}-hostile.json").write_text(json.dumps(result))
+    return folder
+
+
+@contextmanager
+def serving(settings: Settings) -> Iterator[str]:
+    """The dashboard on a socket of its own; the address without a slash at its end."""
+    app = create_app(settings)
+    server = waitress.create_server(app, host="127.0.0.1", port=0, threads=4)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.effective_port}"
+    finally:
+        server.close()
+        thread.join(timeout=10)
+        app.extensions["store"].close()
+
+
+@pytest.fixture(scope="session")
+def address(history_store: Settings) -> Iterator[str]:
+    """Where the dashboard serves the recorded history."""
+    with serving(history_store) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium."""
+    if not CHROMIUM.exists():
+        pytest.skip(f"{CHROMIUM} is not installed (apt-get install chromium)")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(CHROMIUM_ARGUMENTS))
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def new_tab(browser: Browser) -> Iterator[Callable[..., Tab]]:
+    """Opens tabs of a width and colour scheme; each collects console errors, exceptions and refused requests."""
+    contexts = []
+
+    def open_tab(width: int = 1440, scheme: str = "light") -> Tab:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
+        )
+        contexts.append(context)
+        tab = Tab(page=context.new_page(), complaints=[])
+        tab.page.on("console", lambda m: tab.complaints.append(m.text) if m.type in {"error", "warning"} else None)
+        tab.page.on("pageerror", lambda error: tab.complaints.append(str(error)))
+        tab.page.on("requestfailed", lambda request: tab.complaints.append(f"failed: {request.url}"))
+        return tab
+
+    yield open_tab
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture(scope="session")
+def addresses(history_store: Settings) -> dict[str, str]:
+    """Keys of series worth a page, and the commit that slowed decode attention."""
+    store = Store(history_store.database)
+    found = {
+        name: queries.find_series(store, project, search=search, machine=machine).series[0].key
+        for name, project, search, machine in (
+            ("slowed", "kernels", "decode warpwatch", "runner-t4"),
+            ("throttled", "kernels", "int4_linear m16 warpwatch", "nvidia-h200"),
+            ("failed", "kernels", "int4_linear m1 triton", "runner-t4"),
+            ("young", "young", "rope warpwatch", "nvidia-h200"),
+            ("hostile", HOSTILE.replace("/", ""), "time_it", None),
+        )
+    }
+    (slower,) = queries.history(store, found["slowed"]).changes  # type: ignore[union-attr]
+    store.close()
+    return {**found, "slow_commit": slower.commit.hash}

@@ -1,0 +1,63 @@
+"""Every page, on desk and phone, light and dark: it draws, fits, complains of nothing, and axe finds no fault."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.dashboard.pages.browsing import Tab
+
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+PAGES = (
+    "/",
+    "/kernels/",
+    "/kernels/?q=decode&machine=runner-t4",
+    "/kernels/?q=nothing-is-called-so",
+    "/kernels/series?q=rope",
+    "/kernels/series/{slowed}",
+    "/kernels/series/{throttled}?x=date&y=log",
+    "/kernels/series/{failed}",
+    "/kernels/roofline",
+    "/kernels/roofline?machine=runner-t4",
+    "/kernels/regressions",
+    "/kernels/commits",
+    "/kernels/commit/{slow_commit}",
+    "/kernels/machines",
+    "/young/",
+    "/young/regressions",
+    "/young/series/{young}",
+    "/kernels/series/0000000000000000",
+)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_draws_fits_and_is_accessible(
+    path: str, width: int, scheme: str, address: str, new_tab: Callable[..., Tab], addresses: dict[str, str]
+) -> None:
+    tab = new_tab(width=width, scheme=scheme)
+    tab.open(address + path.format(**addresses))
+    page = tab.page
+    assert page.locator("h1").count() == 1
+    assert page.locator("html").get_attribute("data-bs-theme") == scheme
+    assert page.evaluate("document.documentElement.scrollWidth") <= width, "the page scrolls sideways"
+    for plot in page.locator(".ww-plot").all():
+        assert plot.locator(".plot .point, .scatterlayer .point").count() > 0, "the figure has no points"
+    assert _faults(tab) == []
+    expected = [c for c in tab.complaints if not (path.endswith("0000000000000000") and "404" in c)]
+    assert expected == []
+
+
+def _faults(tab: Tab) -> list[str]:
+    """What axe finds against WCAG 2.2 A and AA, as readable lines."""
+    # Through the debugger's protocol, which a page's policy does not bind.
+    tab.page.evaluate(AXE.read_text())
+    found = tab.page.evaluate(
+        "axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})"
+    )
+    return [
+        f"{violation['id']}: {node['html'][:160]} {node['failureSummary'][:300]}"
+        for violation in found["violations"]
+        for node in violation["nodes"]
+    ]

@@ -1,0 +1,138 @@
+"""What the pages answer, read without a browser: statuses, sentences, headers, data."""
+
+import re
+from pathlib import Path
+
+import pytest
+from flask.testing import FlaskClient
+
+from tests.dashboard.pages.recorded import SLOWER_FROM
+from warpwatch.dashboard.app import create_app
+from warpwatch.dashboard.settings import Settings
+
+
+@pytest.fixture(scope="module")
+def client(history_store: Settings) -> FlaskClient:
+    return create_app(history_store).test_client()
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> FlaskClient:
+    return create_app(Settings(database=f"sqlite:///{tmp_path / 'empty.db'}")).test_client()
+
+
+def test_several_projects_are_listed_and_a_single_one_is_opened(client: FlaskClient, tmp_path: Path) -> None:
+    page = client.get("/").text
+    assert 'href="/kernels/"' in page
+    assert 'href="/young/"' in page
+
+
+def test_an_empty_store_says_what_to_do(empty: FlaskClient) -> None:
+    page = empty.get("/")
+    assert page.status_code == 200
+    assert "warpwatch import" in page.text
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("/nobody/", "no project named “nobody”"),
+        ("/kernels/series/feedfeedfeedfeed", "no series “feedfeedfeedfeed”"),
+        ("/kernels/commit/feedfeed", "starts with “feedfeed”"),
+        ("/kernels/roofline?machine=toaster", "no roofline for a machine named “toaster”"),
+        ("/kernels/nothing/here", "no page at this address"),
+    ],
+)
+def test_what_is_not_there_is_a_404_with_a_sentence(client: FlaskClient, path: str, sentence: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code == 404
+    assert sentence in answer.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/kernels/?page=0", "/kernels/?page=-3", "/kernels/?page=99999999999999999999", "/kernels/?page=x",
+     "/kernels/series?page=99999999999999999999", "/kernels/?verdict=nonsense", "/kernels/?machine=nobody",
+     "/kernels/regressions?period=x&page=7"],
+)  # fmt: skip
+def test_a_nonsense_query_is_no_error(client: FlaskClient, path: str) -> None:
+    assert client.get(path).status_code == 200
+
+
+def test_a_series_of_another_project_is_not_shown(client: FlaskClient, addresses: dict[str, str]) -> None:
+    assert client.get(f"/young/series/{addresses['slowed']}").status_code == 404
+
+
+def test_a_short_hash_leads_to_the_whole_one(client: FlaskClient, addresses: dict[str, str]) -> None:
+    commit = addresses["slow_commit"]
+    answer = client.get(f"/kernels/commit/{commit[:8]}")
+    assert answer.status_code == 302
+    assert answer.headers["Location"] == f"/kernels/commit/{commit}"
+
+
+def test_each_page_has_a_policy_with_a_nonce_of_its_own_and_no_other_inline_script(client: FlaskClient) -> None:
+    nonces = set()
+    for path in ("/", "/kernels/roofline", "/kernels/roofline"):
+        answer = client.get(path)
+        policy = answer.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe-inline" not in policy.split("script-src")[1].split(";")[0]
+        (nonce,) = set(re.findall(r"'nonce-([^']+)'", policy))
+        nonces.add(nonce)
+        inline = re.findall(r"<script(?![^>]*\bsrc=)([^>]*)>", answer.text)
+        assert all('type="application/json"' in attributes for attributes in inline)
+        assert not re.search(r"\son[a-z]+=", answer.text)
+        assert "http://" not in answer.text.replace("http://www.w3.org/2000/svg", "")
+        assert "https://" not in answer.text
+    assert len(nonces) == 3
+
+
+def test_our_files_are_kept_a_year_and_have_their_time_in_the_url(client: FlaskClient) -> None:
+    (url,) = re.findall(r'href="(/static/warpwatch\.css\?v=[0-9a-f]+)"', client.get("/").text)
+    assert "max-age=31536000" in client.get(url).headers["Cache-Control"]
+
+
+def test_the_overview_says_the_regression_in_words_with_sign_and_interval(client: FlaskClient) -> None:
+    page = client.get("/kernels/?machine=runner-t4&q=decode+warpwatch").text
+    assert re.search(r"\+[34]\.\d %", page)
+    assert "slower" in page
+    assert "Regressed" in page
+    assert re.search(r"\d\.\d\d×</span> <span class=\"ww-word\">SDPA", page)
+
+
+def test_regressions_name_series_commit_magnitude_and_interval(client: FlaskClient, addresses: dict[str, str]) -> None:
+    page = client.get("/kernels/regressions").text
+    assert addresses["slow_commit"][:8] in page
+    assert f"/kernels/series/{addresses['slowed']}" in page
+    assert re.search(r"\+\d\.\d % to \+\d\.\d %", page)
+
+
+def test_the_series_page_tells_where_its_value_comes_from_and_how_to_repeat_it(
+    client: FlaskClient, addresses: dict[str, str]
+) -> None:
+    page = client.get(f"/kernels/series/{addresses['slowed']}").text
+    for said in ("Tesla T4", "550.54.15", "2.13.0", "1.98 GHz", "sm_75", "128"):
+        assert said in page, said
+    assert "asv run --record-samples --bench" in page
+    assert "throttled" in client.get(f"/kernels/series/{addresses['throttled']}").text
+
+
+def test_the_data_behind_a_figure_is_json(client: FlaskClient, addresses: dict[str, str]) -> None:
+    data = client.get(f"/kernels/series/{addresses['slowed']}/data.json").json
+    assert data["unit"] == "seconds"
+    assert len(data["points"]) == 24
+    (change,) = data["changepoints"]
+    assert change["commit"] == data["points"][SLOWER_FROM]["commit"] == addresses["slow_commit"]
+    assert change["interval"][0] < change["magnitude"] < change["interval"][1]
+
+
+def test_a_project_without_context_has_no_columns_for_it(client: FlaskClient) -> None:
+    listing = client.get("/").text
+    (hostile,) = {link for link in re.findall(r'href="(/[^"]+/)"', listing) if "img" in link}
+    page = client.get(hostile).text
+    assert "Speed of light" not in page
+    assert "baseline" not in page
+
+
+def test_health_tells_that_the_store_answers(client: FlaskClient) -> None:
+    assert client.get("/healthz").json == {"status": "ok", "projects": 3}
