@@ -166,6 +166,29 @@ def test_triton_twin_agrees(
     assert_turned(twin("rope")(x, cos, sin, interleaved=interleaved), reference(x, cos, sin, interleaved))
 
 
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp32"])
+@pytest.mark.parametrize("compute_capability", [75, 80, 89, 90, 120])
+def test_triton_twin_compiles_for_gpus_that_are_not_here(
+    compute_capability: int, dtype: str, interleaved: bool
+) -> None:
+    triton = pytest.importorskip("triton", reason="Triton is not installed")
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    from warpwatch.kernels.triton.rope import _rope
+
+    pointers = {"x_ptr": "*bf16", "cos_ptr": "*fp32", "sin_ptr": "*fp32", "out_ptr": "*bf16"}
+    constants = {"INTERLEAVED": interleaved, "HEADS": 4, "BLOCK_SEQ": 32, "BLOCK_HALF": 64}
+    signature = {name: pointers.get(name, "constexpr" if name in constants else "i32") for name in _rope.arg_names}
+    compiled = triton.compile(
+        ASTSource(_rope, signature, constexprs=constants),
+        target=GPUTarget("cuda", compute_capability, 32),
+        options={"num_warps": 4},
+    )
+    assert compiled.asm["cubin"]
+
+
 def test_replays_from_a_cuda_graph(cuda: str) -> None:
     x = torch.randn(2, 8, 64, 128, dtype=torch.float16, device=cuda)
     cos, sin = tables(64, 128, cuda)
