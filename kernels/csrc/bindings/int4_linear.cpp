@@ -1,0 +1,138 @@
+// torch.ops.warpwatch.int4_linear: checks its tensors, fills Int4LinearParams, and calls the CPU's or a GPU's version.
+#include "int4_linear/int4_linear.h"
+
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "framework/checks.h"
+#include "framework/cuda.h"
+#include "int4_linear/int4_linear_tiles.h"
+
+namespace warpwatch {
+namespace {
+
+constexpr Checks kChecks{"int4_linear"};
+constexpr int64_t kMost = std::numeric_limits<int>::max() / 2;  // of M, N and K: an int, with room for a tile past it
+
+struct Operands {
+  Tensor x;    // as (m, k): a copy where its leading dimensions do not collapse
+  Tensor out;  // (..., n)
+  Int4LinearParams params;
+};
+
+Operands prepare(const Tensor& x, const Tensor& packed_weight, const Tensor& scales, int64_t group_size) {
+  WARPWATCH_CHECK(x.dim() >= 1, "int4_linear", "x must have at least one dimension (..., K), got a scalar");
+  kChecks.dtype({"x", x}, {ScalarType::Half, ScalarType::BFloat16, ScalarType::Float});
+  kChecks.last_dimension_contiguous({"x", x});
+  kChecks.rank({"packed_weight", packed_weight}, 2, "(N, K / 2)");
+  kChecks.dtype({"packed_weight", packed_weight}, {ScalarType::Byte});
+  kChecks.rank({"scales", scales}, 2, "(N, K / group_size)");
+  kChecks.same_dtype({"x", x}, {"scales", scales});
+  WARPWATCH_CHECK(group_size == 64 || group_size == 128, "int4_linear", "group_size must be 64 or 128, got ",
+                  group_size);
+
+  const std::vector<int64_t> sizes(x.sizes().begin(), x.sizes().end());
+  const int64_t k = sizes.back();
+  const int64_t n = packed_weight.size(0);
+  WARPWATCH_CHECK(k > 0 && k % group_size == 0, "int4_linear", "K must be a positive multiple of group_size ",
+                  group_size, ", got x of shape ", shape_text(x));
+  kChecks.shape({"packed_weight", packed_weight}, {n, k / 2}, "(N, K / 2), two values a byte,");
+  kChecks.shape({"scales", scales}, {n, k / group_size}, "(N, K / group_size)");
+  for (const Argument& weight : {Argument{"packed_weight", packed_weight}, Argument{"scales", scales}}) {
+    kChecks.contiguous(weight);
+    kChecks.same_device({"x", x}, weight);
+  }
+
+  int64_t m = 1;
+  for (size_t i = 0; i + 1 < sizes.size(); ++i) m *= sizes[i];
+  WARPWATCH_CHECK(m <= kMost && n <= kMost && k <= kMost, "int4_linear", "no dimension may pass ", kMost,
+                  ", got x of shape ", shape_text(x), " and packed_weight of shape ", shape_text(packed_weight));
+  std::vector<int64_t> out_sizes = sizes;
+  out_sizes.back() = n;
+
+  Operands operands{
+      .x = x.dim() == 2 ? x : torch::stable::reshape(x, {m, k}),
+      .out = torch::stable::new_empty(x, out_sizes),
+      .params = {},
+  };
+  operands.params = {
+      .x = operands.x.data_ptr(),
+      .packed_weight = static_cast<const uint8_t*>(packed_weight.data_ptr()),
+      .scales = scales.data_ptr(),
+      .out = operands.out.data_ptr(),
+      .workspace = nullptr,
+      .x_stride = m > 1 ? operands.x.stride(0) : k,
+      .m = static_cast<int>(m),
+      .n = static_cast<int>(n),
+      .k = static_cast<int>(k),
+      .group_size = static_cast<int>(group_size),
+      .splits = 1,
+      .dtype = kernel_dtype(x),
+  };
+  return operands;
+}
+
+Tensor int4_linear_on_cpu(const Tensor& x, const Tensor& packed_weight, const Tensor& scales, int64_t group_size) {
+  Operands operands = prepare(x, packed_weight, scales, group_size);
+  if (operands.params.m > 0 && operands.params.n > 0) int4_linear_cpu(operands.params);
+  return operands.out;
+}
+
+#if WARPWATCH_WITH_CUDA
+void check_alignment(const Operands& operands) {
+  const auto starts_on_16_bytes = [](const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % 16 == 0; };
+  const Int4LinearParams& p = operands.params;
+  WARPWATCH_CHECK(starts_on_16_bytes(p.x) && p.x_stride % 8 == 0, "int4_linear",
+                  "each row of x must start on a 16-byte boundary, for it is read 16 bytes at a time; got strides ",
+                  stride_text(operands.x), " and a start ", reinterpret_cast<uintptr_t>(p.x) % 16,
+                  " bytes past one; pass x.clone(memory_format=torch.contiguous_format)");
+  WARPWATCH_CHECK(starts_on_16_bytes(p.packed_weight), "int4_linear",
+                  "packed_weight must start on a 16-byte boundary, for it is read 16 bytes at a time; it starts ",
+                  reinterpret_cast<uintptr_t>(p.packed_weight) % 16, " bytes past one; pass packed_weight.clone()");
+}
+
+cudaError_t launch(const Int4LinearParams& p, const OnDeviceOf& gpu) {
+  const int capability = gpu.compute_capability();
+  WARPWATCH_CHECK(p.dtype != Dtype::kBFloat16 || capability >= 80, "int4_linear",
+                  "bfloat16 needs a GPU of compute capability 8.0 or newer, this one has ", capability / 10, '.',
+                  capability % 10, "; pass x and scales as float16");
+#if WARPWATCH_HAS_SM80
+  if (capability >= 80) return int4_linear_sm80(p, gpu.stream());
+#endif
+#if WARPWATCH_HAS_SM75
+  if (capability >= 75 && p.dtype == Dtype::kFloat16) return int4_linear_sm75(p, gpu.stream());
+#endif
+  fail_without_kernel("int4_linear", capability);
+}
+
+Tensor int4_linear_on_cuda(const Tensor& x, const Tensor& packed_weight, const Tensor& scales, int64_t group_size) {
+  kChecks.dtype({"x", x}, {ScalarType::Half, ScalarType::BFloat16});
+  Operands operands = prepare(x, packed_weight, scales, group_size);
+  Int4LinearParams& p = operands.params;
+  if (p.m == 0 || p.n == 0) return operands.out;
+  check_alignment(operands);
+  const OnDeviceOf gpu(x);
+  p.splits = int4_linear_splits(p.m, p.n, p.k, p.group_size, gpu.multiprocessors());
+  std::optional<Tensor> workspace;  // goes back to PyTorch's allocator, which reuses it in the order of the stream
+  if (p.splits > 1) {
+    workspace = torch::stable::new_empty(x, {p.splits, p.m, p.n}, ScalarType::Float);
+    p.workspace = static_cast<float*>(workspace->data_ptr());
+  }
+  check_launch("int4_linear", launch(p, gpu));
+  return operands.out;
+}
+#else
+constexpr auto& int4_linear_on_cuda = WithoutCuda<decltype(int4_linear_on_cpu)>::refuse;
+#endif
+
+}  // namespace
+}  // namespace warpwatch
+
+STABLE_TORCH_LIBRARY_FRAGMENT(warpwatch, m) {
+  m.def("int4_linear(Tensor x, Tensor packed_weight, Tensor scales, int group_size=128) -> Tensor");
+}
+
+STABLE_TORCH_LIBRARY_IMPL(warpwatch, CPU, m) { m.impl("int4_linear", TORCH_BOX(&warpwatch::int4_linear_on_cpu)); }
+
+STABLE_TORCH_LIBRARY_IMPL(warpwatch, CUDA, m) { m.impl("int4_linear", TORCH_BOX(&warpwatch::int4_linear_on_cuda)); }

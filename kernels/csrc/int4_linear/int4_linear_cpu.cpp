@@ -1,0 +1,67 @@
+// The linear layer with 4-bit weights on the CPU: one output column at a time, columns shared among PyTorch's threads.
+#include <algorithm>
+#include <vector>
+
+#include "framework/torch_stable.h"
+#include "int4_linear/int4_linear.h"
+
+namespace warpwatch {
+namespace {
+
+constexpr int kLanes = 16;  // independent sums, so that the compiler may use vector registers without reordering ours
+
+float dot(const float* a, const float* b, int count) {
+  float lanes[kLanes] = {};
+  for (int i = 0; i < count; i += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += a[i + lane] * b[i + lane];
+  }
+  float sum = 0.0f;
+  for (const float lane : lanes) sum += lane;
+  return sum;
+}
+
+void unpack(const uint8_t* packed, int bytes, float* values) {
+  for (int i = 0; i < bytes; ++i) {
+    values[2 * i] = static_cast<float>((packed[i] & 0xf) - 8);
+    values[2 * i + 1] = static_cast<float>((packed[i] >> 4) - 8);
+  }
+}
+
+template <class Element>
+void multiply(const Int4LinearParams& p) {
+  std::vector<float> x(static_cast<size_t>(p.m) * p.k);
+  for (int64_t m = 0; m < p.m; ++m) {
+    const Element* row = static_cast<const Element*>(p.x) + m * p.x_stride;
+    for (int64_t k = 0; k < p.k; ++k) x[m * p.k + k] = static_cast<float>(row[k]);
+  }
+  const int64_t groups = p.k / p.group_size;
+  const int64_t products = static_cast<int64_t>(p.m) * p.k;  // of one column
+  const int64_t grain = std::max<int64_t>(1, 65536 / products);  // some 20 us of work per thread
+  torch::stable::parallel_for(0, p.n, grain, [&](int64_t begin, int64_t end) {
+    std::vector<float> weight(p.k);
+    for (int64_t n = begin; n < end; ++n) {
+      unpack(p.packed_weight + n * (p.k / 2), p.k / 2, weight.data());
+      const Element* scales = static_cast<const Element*>(p.scales) + n * groups;
+      for (int64_t m = 0; m < p.m; ++m) {
+        float sum = 0.0f;
+        for (int64_t group = 0; group < groups; ++group) {
+          const int64_t first = group * p.group_size;
+          sum += static_cast<float>(scales[group]) * dot(&weight[first], &x[m * p.k + first], p.group_size);
+        }
+        static_cast<Element*>(p.out)[m * p.n + n] = static_cast<Element>(sum);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void int4_linear_cpu(const Int4LinearParams& p) {
+  switch (p.dtype) {
+    case Dtype::kFloat16: return multiply<torch::headeronly::Half>(p);
+    case Dtype::kBFloat16: return multiply<torch::headeronly::BFloat16>(p);
+    case Dtype::kFloat32: return multiply<float>(p);
+  }
+}
+
+}  // namespace warpwatch

@@ -1,0 +1,87 @@
+// Few rows of x: bound by reading the weights once.
+//
+// A block owns 16 * weight_tiles outputs. Its warps take turns at the groups of k, so that at any moment they read
+// neighbouring pieces of the same rows; x comes straight from global memory (the L2 holds it) in the layout that the
+// mma wants. At the end the warps' sums meet in shared memory, always in the same order, so results are reproducible
+// bit for bit.
+#pragma once
+
+#include "int4_linear/int4_linear_fragments.cuh"
+
+namespace warpwatch {
+
+// A thread's quarter of one group of x: row lane / 4 of each x tile. Rows past the end are zeros.
+template <typename Element, int kGroup, int kXTiles>
+__device__ __forceinline__ void load_x(const Int4LinearParams& p, int group, int lane,
+                                       uint4 (&x)[kGroup / 32][kXTiles]) {
+#pragma unroll
+  for (int i = 0; i < kXTiles; ++i) {
+    const int row = 8 * i + lane / 4;
+    const int k = group * kGroup + lane % 4 * (kGroup / 4);
+    const Element* from = static_cast<const Element*>(p.x) + row * p.x_stride + k;
+#pragma unroll
+    for (int j = 0; j < kGroup / 32; ++j) {
+      x[j][i] = row < p.m ? __ldg(reinterpret_cast<const uint4*>(from) + j) : uint4{0, 0, 0, 0};
+    }
+  }
+}
+
+// The last four are the members of an Int4DecodeTile, weight_tiles as kTiles.
+template <typename Mma, typename Element, int kGroup, int kXTiles, int kTiles, int kWarps, int kDepth>
+__global__ void __launch_bounds__(32 * kWarps) int4_linear_decode(const Int4LinearParams p) {
+  constexpr int kWords = kGroup / 32;
+  constexpr int kSlots = 4 * kTiles * kXTiles;  // sums of a thread
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int first_row = blockIdx.x * 16 * kTiles;
+  const int groups = p.k / kGroup;
+  const Int4WeightRows<Element, kGroup, kTiles> rows(p, first_row, lane);
+
+  float sums[kTiles][kXTiles][4] = {};
+  for (int first = warp; first < groups; first += kWarps * kDepth) {
+    // Conditions on `group` are the same for all threads of a warp, as mma needs.
+    Int4Weights<Element, kWords, kTiles> weights[kDepth];
+#pragma unroll
+    for (int d = 0; d < kDepth; ++d) {
+      const int group = first + d * kWarps;
+      if (group < groups) rows.load(group, weights[d]);
+    }
+    uint4 x[2][kWords][kXTiles];  // this group's and the next one's
+    load_x<Element, kGroup>(p, first, lane, x[0]);
+#pragma unroll
+    for (int d = 0; d < kDepth; ++d) {
+      const int group = first + d * kWarps, next = group + kWarps;
+      if (d + 1 < kDepth && next < groups) load_x<Element, kGroup>(p, next, lane, x[(d + 1) % 2]);
+      if (group < groups) {
+        float c[kTiles][kXTiles][4] = {};
+#pragma unroll
+        for (int j = 0; j < kWords; ++j) {
+          uint4 pairs[kXTiles];
+#pragma unroll
+          for (int i = 0; i < kXTiles; ++i) pairs[i] = paired(x[d % 2][j][i]);
+          multiply_word<Mma>(c, weights[d], j, pairs);
+        }
+        add_scaled(sums, weights[d], c);
+      }
+    }
+  }
+
+  __shared__ float meeting[kWarps][kSlots][32];
+#pragma unroll
+  for (int slot = 0; slot < kSlots; ++slot) {
+    meeting[warp][slot][lane] = sums[slot / 4 / kXTiles][slot / 4 % kXTiles][slot % 4];
+  }
+  __syncthreads();
+  for (int e = threadIdx.x; e < kSlots * 32; e += 32 * kWarps) {
+    const int slot = e / 32, of = e % 32;  // the thread whose sum this is, in each warp
+    float sum = 0.0f;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) sum += meeting[w][slot][of];
+    // C of the mma: value v of thread (g, t) is weight row g + 8 (v / 2), row 2 t + v % 2 of x.
+    const int v = slot % 4, i = slot / 4 % kXTiles, tile = slot / 4 / kXTiles;
+    const int n = first_row + 16 * tile + 8 * (v / 2) + of / 4;
+    const int m = 8 * i + 2 * (of % 4) + v % 2;
+    if (n < p.n && m < p.m) static_cast<Element*>(p.out)[static_cast<int64_t>(m) * p.n + n] = rounded<Element>(sum);
+  }
+}
+
+}  // namespace warpwatch

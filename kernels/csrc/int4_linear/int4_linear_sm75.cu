@@ -1,0 +1,11 @@
+// Turing: fp16 only, m16n8k8.
+#include "int4_linear/int4_linear_launch.cuh"
+
+namespace warpwatch {
+
+cudaError_t int4_linear_sm75(const Int4LinearParams& p, cudaStream_t stream) {
+  if (p.dtype == Dtype::kFloat16) return launch_int4_linear<MmaSm75, __half>(p, stream);
+  return cudaErrorInvalidValue;
+}
+
+}  // namespace warpwatch

@@ -1,0 +1,121 @@
+"""Linear layer with 4-bit weights in Triton; the formula is at the head of csrc/int4_linear/int4_linear.h."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from .int4_linear_configs import int4_linear_config
+
+
+def int4_linear(
+    x: torch.Tensor, packed_weight: torch.Tensor, scales: torch.Tensor, *, group_size: int = 128
+) -> torch.Tensor:
+    """What warpwatch.kernels.int4_linear computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    _check(x, packed_weight, scales, group_size)
+    outputs, depth = packed_weight.shape[0], x.shape[-1]
+    x_rows = x.reshape(-1, depth)
+    rows = x_rows.shape[0]
+    groups = depth // group_size
+    config = int4_linear_config(rows=rows, outputs=outputs, groups=groups)
+    whole = config.splits == 1
+    parts = x.new_empty((config.splits, rows, outputs), dtype=x.dtype if whole else torch.float32)
+    if parts.numel():
+        grid = (
+            triton.cdiv(outputs, config.block_outputs),
+            triton.cdiv(rows, config.block_rows),
+            config.splits,
+        )
+        _int4_linear[grid](
+            x_rows,
+            packed_weight,
+            scales,
+            parts,
+            rows,
+            outputs,
+            depth,
+            x_rows.stride(0),
+            GROUP=group_size,
+            PART=triton.cdiv(groups, config.splits),
+            BLOCK_ROWS=config.block_rows,
+            BLOCK_OUTPUTS=config.block_outputs,
+            num_warps=config.num_warps,
+            num_stages=config.num_stages,
+        )
+    out = parts[0] if whole else parts.sum(dim=0).to(x.dtype)
+    return out.view(*x.shape[:-1], outputs)
+
+
+def _check(x: torch.Tensor, packed_weight: torch.Tensor, scales: torch.Tensor, group_size: int) -> None:
+    outputs, depth = packed_weight.shape[0], x.shape[-1]
+    if group_size not in (64, 128) or depth == 0 or depth % group_size:
+        raise RuntimeError(
+            f"triton int4_linear: K must be a positive multiple of group_size 64 or 128, "
+            f"got x of shape {list(x.shape)} and group_size {group_size}"
+        )
+    if packed_weight.shape != (outputs, depth // 2) or scales.shape != (outputs, depth // group_size):
+        raise RuntimeError(
+            f"triton int4_linear: packed_weight and scales must have shapes {[outputs, depth // 2]} and "
+            f"{[outputs, depth // group_size]} beside x of shape {list(x.shape)}, "
+            f"got {list(packed_weight.shape)} and {list(scales.shape)}"
+        )
+    if packed_weight.dtype != torch.uint8 or scales.dtype != x.dtype or not x.dtype.is_floating_point:
+        raise RuntimeError(
+            "triton int4_linear: packed_weight must be uint8 and scales of x's dtype, "
+            f"got {packed_weight.dtype}, {scales.dtype} and x of {x.dtype}"
+        )
+    if x.stride(-1) != 1 or not packed_weight.is_contiguous() or not scales.is_contiguous():
+        raise RuntimeError(
+            "triton int4_linear: the last dimension of x, packed_weight and scales must be contiguous, "
+            f"got strides {x.stride()}, {packed_weight.stride()} and {scales.stride()}"
+        )
+
+
+@triton.jit
+def _int4_linear(
+    x_ptr,
+    packed_ptr,
+    scales_ptr,
+    parts_ptr,
+    n_rows,
+    n_outputs,
+    depth,
+    x_stride,
+    GROUP: tl.constexpr,
+    PART: tl.constexpr,
+    BLOCK_ROWS: tl.constexpr,
+    BLOCK_OUTPUTS: tl.constexpr,
+):
+    """parts[split, m, n] = sum over the split's groups of scales[n, group] * sum of x[m, k] * (nibble[n, k] - 8).
+
+    One program per (block of outputs, block of rows, split), a split being PART groups; fp32 inside. A byte holds an
+    even k and the odd one after it, so x is read as its even and its odd columns, and a group takes two products.
+    """
+    output = tl.program_id(0) * BLOCK_OUTPUTS + tl.arange(0, BLOCK_OUTPUTS)
+    row = tl.program_id(1) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)
+    split = tl.program_id(2)
+    live_output = output < n_outputs
+    live_row = row < n_rows
+    byte = tl.arange(0, GROUP // 2)
+    groups = depth // GROUP
+    packed_rows = packed_ptr + output[:, None].to(tl.int64) * (depth // 2) + byte[None, :]
+    x_rows = x_ptr + row[:, None].to(tl.int64) * x_stride + 2 * byte[None, :]
+    scale_rows = scales_ptr + output.to(tl.int64) * groups
+
+    total = tl.zeros((BLOCK_ROWS, BLOCK_OUTPUTS), dtype=tl.float32)
+    for step in range(PART):
+        group = split * PART + step
+        there = group < groups  # the last split may be shorter; what it does not read counts as zero
+        packed = tl.load(packed_rows + group * (GROUP // 2), mask=live_output[:, None] & there, other=0)
+        even = tl.load(x_rows + group * GROUP, mask=live_row[:, None] & there, other=0.0)
+        odd = tl.load(x_rows + group * GROUP + 1, mask=live_row[:, None] & there, other=0.0)
+        scale = tl.load(scale_rows + group, mask=live_output & there, other=0.0)
+        # Through float32, since the interpreter knows neither bfloat16 constants nor casts from integers to bfloat16.
+        low = ((packed & 0xF).to(tl.float32) - 8.0).to(even.dtype)
+        high = ((packed >> 4).to(tl.float32) - 8.0).to(even.dtype)
+        of_group = tl.dot(even, tl.trans(low))
+        of_group = tl.dot(odd, tl.trans(high), of_group)
+        total += of_group * scale.to(tl.float32)[None, :]
+    at = (split.to(tl.int64) * n_rows + row[:, None]) * n_outputs + output[None, :]
+    tl.store(parts_ptr + at, total, mask=live_row[:, None] & live_output[None, :])
