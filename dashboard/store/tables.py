@@ -179,6 +179,23 @@ changepoint = Table(
     Index(None, "commit_id"),
 )  # fmt: skip
 
+# Each series in short, written by the analysis, so that the overview needs no history.
+summary = Table(
+    "summary", metadata, _ref("series", key=True), _ref("commit"), _ref("run"),
+    Column("status", SmallInteger, nullable=False),
+    Column("reason", Text),
+    Column("value", Float),  # median over the runs of the newest commit
+    Column("q25", Float),
+    Column("q75", Float),
+    Column("sample_count", Integer),
+    Column("runs", Integer, nullable=False),  # at the newest commit
+    Column("change", Float),
+    _ref("commit", "change_commit_id", null=True),
+    Column("change_is_step", Boolean, nullable=False),
+    Column("sparkline", JSON, nullable=False),
+    Column("verdict", Text, nullable=False),
+)  # fmt: skip
+
 source_file = Table(
     "source_file", metadata, _id(), _ref("project"),
     Column("path", Text, nullable=False),  # below the results folder

@@ -1,0 +1,45 @@
+"""Analyses the series that an import touched: their changepoints, and each in short for the overview."""
+
+from collections.abc import Callable
+
+from warpwatch.dashboard.metrics import metric
+from warpwatch.dashboard.statistics.detection import detect
+from warpwatch.dashboard.statistics.summary import summarise
+from warpwatch.dashboard.store.analysed import (
+    SeriesAnalysis,
+    StaleSeries,
+    replace_analyses,
+    stale_projects,
+    take_stale,
+)
+from warpwatch.dashboard.store.store import Store
+
+_AT_ONCE = 100  # series in one transaction
+
+
+def analyse(store: Store, *, progress: Callable[[int], None] = lambda done: None) -> int:
+    """Analyses every stale series of the store; returns how many. A kill leaves the rest stale for the next time."""
+    done = 0
+    for project in stale_projects(store):
+        while True:
+            # Values and findings in one transaction: an import between the two would be marked as seen.
+            with store.write(project.name) as connection:
+                taken = take_stale(connection, project.id, _AT_ONCE)
+                replace_analyses(connection, [_analyse(series) for series in taken])
+            if not taken:
+                break
+            done += len(taken)
+            progress(done)
+    return done
+
+
+def _analyse(series: StaleSeries) -> SeriesAnalysis:
+    numbers = [values for values in series.commits if values.runs]
+    changes = detect([values.runs for values in numbers], series.unit)
+    better = metric("", series.unit).better
+    return SeriesAnalysis(
+        series=series,
+        better=better,
+        changes=tuple((c, numbers[c.index].commit_id, numbers[c.index - 1].commit_id) for c in changes),
+        summary=summarise(series.commits, changes, better) if series.commits else None,
+    )

@@ -1,0 +1,174 @@
+"""Did a series change between two commits? The estimate, its interval, and the verdict of a whole family.
+
+On logarithms, so that changes are relative. The estimate is the difference of the medians over runs. Its noise is the
+scale of one run: the larger of what is known of (a) the scatter between runs of the same commit and (b) the series'
+own history; the scatter inside a run bounds it from below. A series with neither (a) nor (b) is given the whole
+scatter of its samples and no less than `UNKNOWN_BETWEEN_RUNS`, since one run cannot tell how the next would differ.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist, median
+
+from warpwatch.dashboard.metrics import Better
+from warpwatch.dashboard.verdict import Verdict
+
+UNKNOWN_BETWEEN_RUNS = 0.01  # relative; published scatter between processes is 0.4-1.5 % on quiet GPUs
+FAMILY_ERROR = 0.05  # chance that any of a family of unchanged series is called changed
+_SMALLEST_NOISE = 0.0005
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunValue:
+    """One run of a series at one commit."""
+
+    value: float
+    q25: float | None = None
+    q75: float | None = None
+    sample_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Head against base. Relative: 0.04 is 4 % more."""
+
+    change: float
+    low: float  # 95 % interval
+    high: float
+    noise: float  # of one run
+    p_value: float  # two-sided, that nothing changed
+    base_runs: int
+    head_runs: int
+    runs_needed: int  # more runs of each commit until a change that matters could be told; 0 if it can be now
+
+
+def compare(
+    base: Sequence[RunValue], head: Sequence[RunValue], *, history_noise: float | None, threshold: float,
+    drift: float = 0.0, unknown_between_runs: float = UNKNOWN_BETWEEN_RUNS,
+) -> Comparison | None:  # fmt: skip
+    """Compares runs of two commits; None where a value at or below zero allows no relative change.
+
+    `history_noise` is the relative noise of the series over commits, None if unknown; `drift` the machine's relative
+    change between the two, taken off. The interval uses the normal quantile, or Student's where only the runs at the
+    two commits tell the noise.
+    """
+    if not base or not head or any(run.value <= 0 for run in (*base, *head)):
+        return _of_zeros(base, head)
+    logs = [[math.log(run.value) for run in side] for side in (base, head)]
+    shift = median(logs[1]) - median(logs[0]) - math.log1p(drift)
+    freedom = len(base) + len(head) - 2
+    between = _between_runs(logs) if min(len(base), len(head)) >= 2 else None
+    scatter = [sample_scatter(run) for run in (*base, *head)]
+    counts = [max(run.sample_count or 1, 1) for run in (*base, *head)]
+    standard_error = max(s / math.sqrt(n) for s, n in zip(scatter, counts, strict=True))
+    if between is None and history_noise is None:
+        noise = max(unknown_between_runs, *scatter)
+    else:
+        noise = max(between or 0.0, history_noise or 0.0, 1.2533 * standard_error)
+    noise = max(noise, _SMALLEST_NOISE)
+    error = noise * math.sqrt(1 / len(base) + 1 / len(head))
+    only_runs = between is not None and history_noise is None
+    z = abs(shift) / error
+    p = _student_tail(z, freedom) if only_runs else math.erfc(z / math.sqrt(2))
+    reach = _student_quantile(freedom) if only_runs else 1.96
+    wanted = math.ceil(2 * (1.96 * noise / math.log1p(threshold)) ** 2)
+    return Comparison(
+        change=math.expm1(shift),
+        low=math.expm1(shift - reach * error),
+        high=math.expm1(shift + reach * error),
+        noise=noise,
+        p_value=p,
+        base_runs=len(base),
+        head_runs=len(head),
+        runs_needed=max(wanted - min(len(base), len(head)), 0),
+    )
+
+
+def judge(
+    comparisons: Sequence[Comparison | None], better: Sequence[Better], *, threshold: float
+) -> tuple[Verdict, ...]:
+    """The verdicts of a family, so that unchanged series give any false alarm with at most FAMILY_ERROR (Holm).
+
+    REGRESSED and IMPROVED: changed by the family's test, and by at least `threshold`. UNCHANGED: changed by less, and
+    the interval reaches no further than `threshold` either side of the estimate. Else INCONCLUSIVE. None is MISSING.
+    """
+    ordered = sorted((c.p_value, i) for i, c in enumerate(comparisons) if c is not None)
+    changed: set[int] = set()
+    for rank, (p, i) in enumerate(ordered):
+        if p > FAMILY_ERROR / (len(ordered) - rank):
+            break
+        changed.add(i)
+    verdicts = []
+    for i, (comparison, direction) in enumerate(zip(comparisons, better, strict=True)):
+        if comparison is None:
+            verdicts.append(Verdict.MISSING)
+        elif i in changed and abs(comparison.change) >= threshold:
+            worse = (comparison.change > 0) == (direction is Better.LOWER)
+            verdicts.append(Verdict.REGRESSED if worse else Verdict.IMPROVED)
+        elif abs(comparison.change) < threshold and (comparison.high - comparison.low) / 2 <= threshold:
+            verdicts.append(Verdict.UNCHANGED)
+        else:
+            verdicts.append(Verdict.INCONCLUSIVE)
+    return tuple(verdicts)
+
+
+def common_drift(changes: Sequence[float]) -> float:
+    """The relative change that controls on one machine share; 0.0 unless at least three agree that there is one.
+
+    Their median, if it stands three standard errors from zero and four of five moved its way.
+    """
+    if len(changes) < 3:
+        return 0.0
+    logs = [math.log1p(change) for change in changes if change > -1]
+    middle = median(logs)
+    scale = 1.4826 * median(abs(x - middle) for x in logs)
+    error = max(1.2533 * scale / math.sqrt(len(logs)), 0.0005)
+    same_way = sum((x > 0) == (middle > 0) for x in logs)
+    return math.expm1(middle) if abs(middle) > 3 * error and same_way >= 0.8 * len(logs) else 0.0
+
+
+def _of_zeros(base: Sequence[RunValue], head: Sequence[RunValue]) -> Comparison | None:
+    """Zero to zero is no change (spilled bytes, say); anything else from or to zero has no ratio."""
+    if not base or not head or any(run.value != 0 for run in (*base, *head)):
+        return None
+    return Comparison(change=0.0, low=0.0, high=0.0, noise=0.0, p_value=1.0, base_runs=len(base),
+                      head_runs=len(head), runs_needed=0)  # fmt: skip
+
+
+def _between_runs(sides: Sequence[Sequence[float]]) -> float:
+    """Pooled sample standard deviation of runs around their commit's mean, ddof 1 each."""
+    squares = sum((x - sum(side) / len(side)) ** 2 for side in sides for x in side)
+    return math.sqrt(squares / (sum(map(len, sides)) - len(sides)))
+
+
+def sample_scatter(run: RunValue) -> float:
+    """Relative standard deviation of a run's samples, from their quartiles as for normal ones; 0 if unknown."""
+    if run.q25 is None or run.q75 is None:
+        return 0.0
+    return abs(run.q75 - run.q25) / 1.349 / abs(run.value)
+
+
+def _student_tail(t: float, freedom: int) -> float:
+    """Two-sided tail of Student's t with a whole number of degrees of freedom (Abramowitz and Stegun, 26.7.3-4)."""
+    angle = math.atan2(t, math.sqrt(freedom))
+    cosine, term, total = math.cos(angle), 1.0, 0.0
+    if freedom % 2:
+        term = cosine
+        for k in range(1, (freedom - 1) // 2 + 1):
+            total += term
+            term *= cosine**2 * 2 * k / (2 * k + 1)
+        return max(1 - 2 / math.pi * (angle + math.sin(angle) * total), 0.0)
+    for k in range(1, freedom // 2 + 1):
+        total += term
+        term *= cosine**2 * (2 * k - 1) / (2 * k)
+    return max(1 - math.sin(angle) * total, 0.0)
+
+
+def _student_quantile(freedom: int) -> float:
+    """Where the two-sided tail is 5 %, by bisection."""
+    low, high = NormalDist().inv_cdf(0.975), 20.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _student_tail(middle, freedom) > 0.05 else (low, middle)
+    return high

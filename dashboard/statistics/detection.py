@@ -1,0 +1,68 @@
+"""Which changepoint rule a series gets: one for counted things, one for short histories, one for the rest."""
+
+import itertools
+from collections.abc import Sequence
+from statistics import median
+
+from warpwatch.dashboard.metrics import is_time
+from warpwatch.dashboard.statistics.changepoint import Changepoint, changepoints
+from warpwatch.dashboard.statistics.comparison import RunValue, compare, sample_scatter
+
+LONG_ENOUGH = 8  # commits from which the detector can judge
+SMALLEST_CHANGE = 0.01
+
+_SHORT_NOISE = 0.02  # between runs, assumed of a history too short to tell
+_SHORT_P = 1e-4
+_COUNTED_CHANGE = 0.05  # smallest change of a counted quantity whose steadiness is not yet known
+
+
+def detect(commits: Sequence[Sequence[RunValue]], unit: str) -> tuple[Changepoint, ...]:
+    """The changepoints of a series given as runs by commit, in order; each commit has one run or more.
+
+    Counted quantities (registers, bytes) that hardly ever move: every change is one. Up to seven commits: neighbours
+    are compared, and only large changes are told (from 11 % on, more if samples scatter). Else `changepoints` of the
+    commits' medians.
+    """
+    levels = [median(run.value for run in runs) for runs in commits]
+    smallest = _counted_threshold(levels, unit)
+    if smallest is not None:
+        return tuple(
+            _exact_step(index, before, after)
+            for index, (before, after) in enumerate(itertools.pairwise(levels), start=1)
+            if abs(after - before) > smallest * abs(before)
+        )
+    if len(levels) < LONG_ENOUGH:
+        return _short(commits, levels)
+    return changepoints(levels, smallest_change=SMALLEST_CHANGE)
+
+
+def _counted_threshold(levels: Sequence[float], unit: str) -> float | None:
+    """The smallest change to tell of a counted quantity; None for one that is measured."""
+    if is_time(unit) or not all(float(level).is_integer() for level in levels) or len(levels) < 2:
+        return None
+    still = sum(a == b for a, b in itertools.pairwise(levels)) / (len(levels) - 1)
+    if len(levels) >= 4:
+        return 0.0 if still >= 0.8 or len(levels) - 1 - still * (len(levels) - 1) <= 1 else None
+    return _COUNTED_CHANGE
+
+
+def _exact_step(index: int, before: float, after: float) -> Changepoint:
+    magnitude = after / before - 1 if before else float(after > 0) - float(after < 0)  # from zero: +100 %
+    return Changepoint(
+        index=index, before=before, after=after, magnitude=magnitude, low=magnitude, high=magnitude, p_value=0.0
+    )
+
+
+def _short(commits: Sequence[Sequence[RunValue]], levels: Sequence[float]) -> tuple[Changepoint, ...]:
+    found = []
+    for index, (base, head) in enumerate(itertools.pairwise(commits), start=1):
+        noise = max(_SHORT_NOISE, *(sample_scatter(run) for run in (*base, *head)))
+        seen = compare(base, head, history_noise=noise, threshold=SMALLEST_CHANGE)
+        if seen is not None and seen.p_value < _SHORT_P:
+            found.append(
+                Changepoint(
+                    index=index, before=levels[index - 1], after=levels[index], magnitude=seen.change,
+                    low=seen.low, high=seen.high, p_value=seen.p_value,
+                )  # fmt: skip
+            )
+    return tuple(found)

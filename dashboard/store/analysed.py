@@ -1,0 +1,165 @@
+"""What the analysis takes from the history and puts back: stale series out, changepoints and summaries in."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, select, update
+
+from warpwatch.dashboard.metrics import Better
+from warpwatch.dashboard.statistics.changepoint import Changepoint
+from warpwatch.dashboard.statistics.comparison import RunValue
+from warpwatch.dashboard.statistics.summary import CommitValues, Summary
+from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.records import Status
+from warpwatch.dashboard.store.rows import STATUS_CODES, insert_new
+from warpwatch.dashboard.store.store import Store
+
+_OK = STATUS_CODES[Status.OK]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaleProject:
+    """A project with series to analyse."""
+
+    id: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Newest:
+    """The row that stands for a series' newest commit: its newest run that has a number, else its newest run."""
+
+    commit_id: int
+    run_id: int
+    status: int
+    reason: str | None
+    q25: float | None
+    q75: float | None
+    sample_count: int | None
+    runs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaleSeries:
+    """A series' whole history, by commit in the project's order."""
+
+    id: int
+    unit: str
+    commits: tuple[CommitValues, ...]
+    newest: Newest | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesAnalysis:
+    """What the analysis found. Each change comes with its commit's id and the one before."""
+
+    series: StaleSeries
+    better: Better
+    changes: tuple[tuple[Changepoint, int, int], ...]
+    summary: Summary | None  # None for a series without a single row
+
+
+def stale_projects(store: Store) -> tuple[StaleProject, ...]:
+    """The projects that have stale series."""
+    stale = select(tables.series.c.project_id).where(tables.series.c.stale)
+    with store.read() as connection:
+        rows = connection.execute(
+            select(tables.project.c.id, tables.project.c.name).where(tables.project.c.id.in_(stale))
+        )
+        return tuple(StaleProject(id=row.id, name=row.name) for row in rows)
+
+
+def take_stale(connection: Connection, project_id: int, limit: int) -> list[StaleSeries]:
+    """Up to `limit` stale series with their histories."""
+    series, measurement, commit, run = tables.series, tables.measurement, tables.commit, tables.run
+    taken = connection.execute(
+        select(series.c.id, series.c.unit)
+        .where(series.c.project_id == project_id, series.c.stale)
+        .order_by(series.c.id)
+        .limit(limit)
+    ).all()
+    rows = connection.execute(
+        select(measurement, commit.c.date_ms)
+        .join(commit, commit.c.id == measurement.c.commit_id)
+        .join(run, run.c.id == measurement.c.run_id)
+        .where(measurement.c.series_id.in_([row.id for row in taken]))
+        .order_by(measurement.c.series_id, commit.c.position, commit.c.date_ms, run.c.started_ms, run.c.id)
+    )
+    by_series = {key: list(group) for key, group in itertools.groupby(rows, key=lambda row: row.series_id)}
+    return [_series(row.id, row.unit, by_series.get(row.id, [])) for row in taken]
+
+
+def replace_analyses(connection: Connection, analyses: Sequence[SeriesAnalysis]) -> None:
+    """Writes the findings in place of the earlier ones; the series are stale no more."""
+    ids = [analysis.series.id for analysis in analyses]
+    if not ids:
+        return
+    connection.execute(delete(tables.changepoint).where(tables.changepoint.c.series_id.in_(ids)))
+    connection.execute(delete(tables.summary).where(tables.summary.c.series_id.in_(ids)))
+    insert_new(
+        connection, tables.changepoint, [row for analysis in analyses for row in _changepoint_rows(analysis)]
+    )
+    insert_new(connection, tables.summary, [row for analysis in analyses for row in _summary_rows(analysis)])
+    connection.execute(update(tables.series).where(tables.series.c.id.in_(ids)).values(stale=False))
+
+
+def _series(series_id: int, unit: str, rows: Sequence[Row[Any]]) -> StaleSeries:
+    groups = [list(group) for _, group in itertools.groupby(rows, key=lambda row: row.commit_id)]
+    return StaleSeries(
+        id=series_id,
+        unit=unit,
+        commits=tuple(_commit(group) for group in groups),
+        newest=_newest(groups[-1]) if groups else None,
+    )
+
+
+def _commit(rows: Sequence[Row[Any]]) -> CommitValues:
+    runs = tuple(
+        RunValue(value=row.value, q25=row.q25, q75=row.q75, sample_count=row.sample_count)
+        for row in rows
+        if row.status == _OK and row.value is not None
+    )
+    absent = STATUS_CODES[Status.UNAVAILABLE]
+    return CommitValues(
+        commit_id=rows[0].commit_id,
+        date_ms=rows[0].date_ms,
+        runs=runs,
+        failed=not runs and any(row.status != absent for row in rows),
+    )
+
+
+def _newest(rows: Sequence[Row[Any]]) -> Newest:
+    row = next((row for row in reversed(rows) if row.status == _OK), rows[-1])
+    return Newest(
+        commit_id=row.commit_id, run_id=row.run_id, status=row.status, reason=row.reason, q25=row.q25, q75=row.q75,
+        sample_count=row.sample_count, runs=len(rows),
+    )  # fmt: skip
+
+
+def _changepoint_rows(analysis: SeriesAnalysis) -> list[dict[str, Any]]:
+    return [
+        {
+            "series_id": analysis.series.id, "commit_id": commit, "previous_commit_id": previous,
+            "index": change.index, "before": change.before, "after": change.after, "magnitude": change.magnitude,
+            "low": change.low, "high": change.high, "p_value": change.p_value,
+            "is_worse": (change.after > change.before) == (analysis.better is Better.LOWER),
+        }
+        for change, commit, previous in analysis.changes
+    ]  # fmt: skip
+
+
+def _summary_rows(analysis: SeriesAnalysis) -> list[dict[str, Any]]:
+    newest, summary = analysis.series.newest, analysis.summary
+    if newest is None or summary is None:
+        return []
+    return [
+        {
+            "series_id": analysis.series.id, "commit_id": newest.commit_id, "run_id": newest.run_id,
+            "status": newest.status, "reason": newest.reason, "value": summary.value, "q25": newest.q25,
+            "q75": newest.q75, "sample_count": newest.sample_count, "runs": newest.runs, "change": summary.change,
+            "change_commit_id": summary.change_commit_id, "change_is_step": summary.change_is_step,
+            "sparkline": list(summary.sparkline), "verdict": summary.verdict.value,
+        }
+    ]  # fmt: skip
