@@ -112,8 +112,8 @@ class MeasurementRecord:
     implementation: str
     status: Status
     reason: str | None = None
-    latency_s: float | None = None  # median
-    sample_count: int = 0
+    latency_s: float | None = None  # median of the samples given to asv
+    sample_count: int = 0  # all that were taken
     sm_clock_hz: tuple[float, ...] | None = None  # thinned like the samples
     temperature_c: float | None = None
     clock_event_reasons: ClockEventReasons | None = None

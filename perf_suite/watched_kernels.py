@@ -3,6 +3,12 @@
 ARCHITECTURES = ("sm_75", "sm_86", "sm_89", "sm_90a")
 
 WATCHED_KERNELS: dict[str, tuple[str, ...]] = {
+    "flash_attention": (
+        "flash_attention_fp32_kernel",
+        "flash_attention_sm75_kernel",
+        "flash_attention_sm80_kernel",
+    ),
+    "int4_linear": ("int4_linear_batch", "int4_linear_decode", "int4_linear_sum"),
     "rope": ("rope_pairs", "rope_pieces"),
 }
 

@@ -7,6 +7,7 @@ watcher reports, and starts another worker for the rest.
 
 import datetime
 import os
+import statistics
 import sys
 from dataclasses import dataclass, replace
 
@@ -18,6 +19,7 @@ from .inputs import Inputs, make_inputs
 from .protocol import STARTED, Job, Outcome, jobs_from_json, outcome_to_line
 from .records import MeasurementRecord, RunRecord, Status, to_line
 from .timing import Stopwatch
+from .timing.cpu import THREADS
 from .timing.timing import TimingError, thinned
 from .workloads import workload_named
 from .workloads.workload import Workload
@@ -76,7 +78,7 @@ def _run_record(run: str, device: str, monitor: context.GpuMonitor | None) -> Ru
         started_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         device=device,
         gpu=monitor.gpu() if monitor else None,
-        cpu=processor.describe(threads=torch.get_num_threads()),
+        cpu=processor.describe(threads=THREADS if device == "cpu" else torch.get_num_threads()),
         software=context.software(),
         ceilings=monitor.ceilings() if monitor else None,
     )
@@ -116,13 +118,14 @@ def _measure(
     timing = stopwatch.sample_latency(prepared.run)
     after = monitor.conditions() if monitor else context.UNKNOWN_CONDITIONS
     gate.relative_error(prepared.run(), inputs, bench.questions[-1].answer, tolerance)
+    samples_s = thinned(timing.samples_s)
     events = context.clock_events(before, after)
     reason = context.throttled(events)
     measured = replace(
         blank,
         status=Status.INVALID if reason else Status.OK,
         reason=reason,
-        latency_s=None if reason else timing.latency_s,
+        latency_s=None if reason else statistics.median(samples_s),
         sample_count=len(timing.samples_s),
         sm_clock_hz=thinned(timing.sm_clock_hz) if timing.sm_clock_hz else None,
         temperature_c=after.temperature_c,
@@ -132,7 +135,7 @@ def _measure(
         timer=timing.timer,
         relative_error=error,
     )
-    return Outcome(measurement=measured, samples_s=() if reason else thinned(timing.samples_s))
+    return Outcome(measurement=measured, samples_s=() if reason else samples_s)
 
 
 def _numberless(blank: MeasurementRecord, status: Status, error: Exception) -> Outcome:

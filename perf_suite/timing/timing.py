@@ -1,6 +1,5 @@
 """What a stopwatch returns."""
 
-import statistics
 from dataclasses import dataclass
 
 RECORDED_SAMPLES = 50  # a committed run stays under 1 MB
@@ -18,11 +17,6 @@ class Timing:
     sm_clock_hz: tuple[float, ...] | None  # per sample, where the instrument reads it
     cache: str  # "cold" or "warm"
     timer: str
-
-    @property
-    def latency_s(self) -> float:
-        """Median of all samples."""
-        return statistics.median(self.samples_s)
 
 
 def thinned(values: tuple[float, ...]) -> tuple[float, ...]:

@@ -1,0 +1,109 @@
+"""A session over commits whose kernels misbehave, with real worker processes."""
+
+import pytest
+
+from perf_suite import session
+from perf_suite.records import Status, WorkloadRecord, from_line
+from perf_suite.spool import FOLDER_VARIABLE
+from perf_suite.watched_worker import Limits, WorkerStartError
+
+torch = pytest.importorskip("torch")
+if torch.cuda.is_available():
+    pytest.skip("the CPU rows are measured only where there is no GPU", allow_module_level=True)
+
+LIMITS = Limits(start_s=120, job_s=12)
+ABORTS_AND_HANGS = """
+import os, time
+def rope(x, cos, sin, *, interleaved=False):
+    print("about to misbehave", flush=True)
+    if interleaved:
+        time.sleep(1000)
+    os.abort()
+"""
+RAISES_AND_LIES = """
+import torch
+def int4_linear(x, packed, scales, *, group_size=128):
+    if x.shape[0] == 1:
+        raise RuntimeError("int4_linear: wanted another shape")
+    return torch.zeros(x.shape[0], packed.shape[0], dtype=x.dtype)
+"""
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """A commit whose warpwatch.kernels is the given source, for the workers to import."""
+
+    def install(source):
+        kernels = tmp_path / "warpwatch" / "kernels"
+        kernels.mkdir(parents=True)
+        (kernels / "__init__.py").write_text(f"{source}\ndef extension_path(): return __file__\n")
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    monkeypatch.delenv("ASV_ENV_DIR", raising=False)
+    return install
+
+
+def measured(operator, **options):
+    results = session.measure(operator, benchmark=f"benchmarks.{operator}", quick=True, limits=LIMITS, **options)
+    return {(o.measurement.workload, o.measurement.implementation): o for o in results.outcomes}
+
+
+def test_a_crash_and_a_hang_cost_their_own_combination_only(install, tmp_path, monkeypatch):
+    install(ABORTS_AND_HANGS)
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "spool"))
+    outcomes = measured("rope")
+
+    crashed = outcomes["cpu-fp32-b1-h8-s256-d128", "warpwatch"].measurement
+    assert crashed.status is Status.FAILED
+    assert "signal 6" in crashed.reason
+    assert "about to misbehave" in crashed.reason
+    hung = outcomes["cpu-fp32-b1-h8-s256-d128-interleaved", "warpwatch"].measurement
+    assert hung.status is Status.FAILED
+    assert "no answer within 12 s" in hung.reason
+    for workload in ("cpu-fp32-b1-h8-s256-d128", "cpu-fp32-b1-h8-s256-d128-interleaved"):
+        outcome = outcomes[workload, "eager"]
+        assert outcome.measurement.status is Status.OK
+        assert outcome.measurement.latency_s > 0
+        assert outcome.samples_s
+
+    (written,) = (tmp_path / "spool").iterdir()
+    records = [from_line(line) for line in written.read_text().splitlines()]
+    assert len([record for record in records if isinstance(record, WorkloadRecord)]) == 2
+    assert [r for r in records if r.record == "measurement"] == [o.measurement for o in outcomes.values()]
+
+
+def test_an_exception_and_a_wrong_result_are_failures_with_their_reason(install):
+    install(RAISES_AND_LIES)
+    outcomes = measured("int4_linear")
+    raised = outcomes["cpu-fp32-k1024-n1024-m1", "warpwatch"].measurement
+    assert (raised.status, raised.latency_s) == (Status.FAILED, None)
+    assert "int4_linear: wanted another shape" in raised.reason
+    wrong = outcomes["cpu-fp32-k1024-n1024-m8", "warpwatch"]
+    assert wrong.measurement.status is Status.FAILED
+    assert "relative error 1.00e+00 exceeds 1e-05" in wrong.measurement.reason
+    assert wrong.samples_s == ()
+    assert outcomes["cpu-fp32-k1024-n1024-m8", "eager"].measurement.status is Status.OK
+
+
+def test_a_commit_without_the_operator_is_unavailable(install):
+    install("")
+    outcomes = measured("flash_attention")
+    kernels = {key: o.measurement for key, o in outcomes.items() if key[1] == "warpwatch"}
+    assert {m.status for m in kernels.values()} == {Status.UNAVAILABLE}
+    assert all("no operator flash_attention" in m.reason for m in kernels.values())
+    assert outcomes["cpu-fp32-b1-h4-s128-d64-causal", "sdpa"].measurement.backend
+
+
+def test_kernels_from_outside_the_environment_asv_built_are_not_measured(install, tmp_path, monkeypatch):
+    install(RAISES_AND_LIES)
+    monkeypatch.setenv("ASV_ENV_DIR", str(tmp_path / "elsewhere"))
+    kernel = measured("int4_linear")["cpu-fp32-k1024-n1024-m1", "warpwatch"].measurement
+    assert kernel.status is Status.UNAVAILABLE
+    assert "not from the environment" in kernel.reason
+
+
+def test_a_worker_that_cannot_start_says_why(tmp_path, monkeypatch):
+    (tmp_path / "torch.py").write_text("raise ImportError('libcudart is missing')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(WorkerStartError, match="libcudart is missing"):
+        session.measure("rope", benchmark="b", limits=LIMITS)
