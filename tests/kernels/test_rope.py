@@ -167,11 +167,8 @@ def test_triton_twin_agrees(
 
 
 @pytest.mark.parametrize("interleaved", [False, True])
-@pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp32"])
-@pytest.mark.parametrize("compute_capability", [75, 80, 89, 90, 120])
-def test_triton_twin_compiles_for_gpus_that_are_not_here(
-    compute_capability: int, dtype: str, interleaved: bool
-) -> None:
+@pytest.mark.parametrize("compute_capability", [75, 80, 90, 120])
+def test_triton_twin_compiles_for_gpus_that_are_not_here(compute_capability: int, interleaved: bool) -> None:
     triton = pytest.importorskip("triton", reason="Triton is not installed")
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
