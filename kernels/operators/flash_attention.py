@@ -20,8 +20,8 @@ def flash_attention(
     q (batch, heads_q, seq_q, head_dim); k, v (batch, heads_kv, seq_kv, head_dim), heads_kv dividing heads_q: query
     head h reads key head h // (heads_q / heads_kv). float16, float32, and bfloat16 (on a GPU from compute capability
     8.0 on); head_dim 64 or 128 on a GPU, any multiple of 8 up to 256 on a CPU, and contiguous; other strides free.
-    Scores, softmax and sums are in float32. causal is aligned bottom-right: query i sees keys j <= i + (seq_kv - seq_q),
-    and a query that sees none gives zeros. scale is positive, 1 / sqrt(head_dim) by default.
+    Scores, softmax and sums are in float32. causal is aligned bottom-right: query i sees keys
+    j <= i + (seq_kv - seq_q), and a query that sees none gives zeros. scale is positive, 1 / sqrt(head_dim) by default.
     Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning" (2023).
     Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
     """
