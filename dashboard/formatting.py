@@ -1,8 +1,10 @@
 """Template filters: what a number, a verdict or a date is called on a page. Numbers themselves are in quantities.py."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 from flask import Flask
+from markupsafe import Markup
 
 from warpwatch.dashboard import quantities
 from warpwatch.dashboard.figures.palette import look
@@ -42,6 +44,7 @@ def register(app: Flask) -> None:
         count=count,
         sparkline=sparkline,
         name_in_module=name_in_module,
+        breakable=breakable,
     )
 
 
@@ -113,6 +116,11 @@ def age(time: datetime | None, now: datetime | None = None) -> str:
 def count(number: int, word: str, plural: str | None = None) -> str:
     """A number with its noun: "1 commit", "1,396 commits"."""
     return f"{number:,} {word if number == 1 else plural or word + 's'}"
+
+
+def breakable(name: str) -> Markup:
+    """A dotted or underscored name that may go on in the next line after such a sign."""
+    return Markup("<wbr>").join(re.split(r"(?<=[._/])", name))
 
 
 def _utc(time: datetime) -> datetime:

@@ -133,28 +133,30 @@ def _band(points: Sequence[Point], frame: _Frame) -> list[dict[str, Any]]:
 
 
 def _own_values(history: History, frame: _Frame) -> list[dict[str, Any]]:
+    """A point for each run. The line goes through commits' medians, which are the points where each has one run."""
     own = look(history.series.implementation)
     numbers = [point for point in history.points if point.status is Status.OK]
     line = _by_commit(numbers)
+    single = len(line) == len(numbers)
     size = 7 if len(numbers) < 60 else 5 if len(numbers) < 300 else 4
     label = own.label if history.series.implementation else "value"
-    return [
-        {
-            "name": "median of runs", "legendgroup": "own", "showlegend": False, "mode": "lines",
-            "x": [frame.x(commit) for commit, _ in line],
-            "y": [frame.y(value) for _, value in line],
-            "line": {"color": own.colour, "width": 1.2}, "opacity": 0.6, "hoverinfo": "skip",
-        },
-        {
-            "name": plain(label), "legendgroup": "own", "mode": "markers",
-            "x": [frame.x(point.commit) for point in numbers],
-            "y": [frame.y(point.value) for point in numbers],
-            "marker": {"color": own.colour, "size": size},
-            "text": [point_text(point, history.series.metric.unit) for point in numbers],
-            "hovertemplate": "%{text}<extra></extra>",
-            "customdata": [point.commit.hash for point in numbers],
-        },
-    ]  # fmt: skip
+    stroke = {"color": own.colour, "width": 1.2}
+    through_medians = {
+        "name": "median of runs", "legendgroup": "own", "showlegend": False, "mode": "lines",
+        "x": [frame.x(commit) for commit, _ in line],
+        "y": [frame.y(value) for _, value in line],
+        "line": stroke, "hoverinfo": "skip",
+    }  # fmt: skip
+    points = {
+        "name": plain(label), "legendgroup": "own", "mode": "lines+markers" if single else "markers",
+        "x": [frame.x(point.commit) for point in numbers],
+        "y": [frame.y(point.value) for point in numbers],
+        "line": stroke, "marker": {"color": own.colour, "size": size},
+        "text": [point_text(point, history.series.metric.unit) for point in numbers],
+        "hovertemplate": "%{text}<extra></extra>",
+        "customdata": [point.commit.hash for point in numbers],
+    }  # fmt: skip
+    return [points] if single else [through_medians, points]
 
 
 def _levels(history: History, frame: _Frame) -> list[dict[str, Any]]:

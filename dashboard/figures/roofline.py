@@ -15,6 +15,7 @@ from warpwatch.dashboard.figures.palette import GRID, INK, MUTED, look
 from warpwatch.dashboard.store.records import Roofline, RooflinePoint
 
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "star", "hexagon", "cross", "pentagon", "hourglass")
+_LOGARITHMIC = {"type": "log", "dtick": 1, "exponentformat": "SI", "minor": {"ticks": "outside", "ticklen": 3}}
 
 
 def roofline_figure(roofline: Roofline) -> dict[str, Any]:
@@ -32,8 +33,8 @@ def roofline_figure(roofline: Roofline) -> dict[str, Any]:
         ],
         "layout": layout(
             hovermode="closest",
-            xaxis=axis("arithmetic intensity (FLOP/byte)", type="log", exponentformat="SI"),
-            yaxis=axis("throughput (FLOP/s)", type="log", exponentformat="SI"),
+            xaxis=axis("arithmetic intensity (FLOP/byte)", **_LOGARITHMIC),
+            yaxis=axis("throughput (FLOP/s)", **_LOGARITHMIC),
             annotations=_roof_labels(roofs, bandwidth, left, right),
         ),
     }

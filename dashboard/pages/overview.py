@@ -48,9 +48,15 @@ class Group:
     rows: tuple[OverviewRow, ...]
     total: int
     verdicts: tuple[tuple[Verdict, int], ...]
-    has_speed_of_light: bool
-    has_baseline: bool
-    has_implementation: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Which columns the page has, the same in all its groups; other projects' results tell nothing for these."""
+
+    implementation: bool
+    speed_of_light: bool
+    baseline: bool
 
 
 @bp.get("/")
@@ -89,6 +95,7 @@ def show(project: str) -> str:
         kernels=sorted({group_name(row) for row in everything}),
         machines=queries.machines(store(), found.name),
         groups=groups,
+        columns=_columns(kept),
         rows=len(kept),
         has_any=bool(everything),
         place=place,
@@ -115,9 +122,14 @@ def _group(name: str, whole: Sequence[OverviewRow], shown: Sequence[OverviewRow]
         rows=tuple(shown),
         total=len(whole),
         verdicts=_tally(whole),
-        has_speed_of_light=any(row.speed_of_light is not None for row in whole),
-        has_baseline=any(row.baseline is not None for row in whole),
-        has_implementation=any(row.series.implementation for row in whole),
+    )
+
+
+def _columns(rows: Sequence[OverviewRow]) -> Columns:
+    return Columns(
+        implementation=any(row.series.implementation for row in rows),
+        speed_of_light=any(row.speed_of_light is not None for row in rows),
+        baseline=any(row.baseline is not None for row in rows),
     )
 
 
