@@ -1,0 +1,208 @@
+"""What a figure tells: each value at its place, each implementation in its own look, nothing foreign as HTML."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warpwatch.dashboard.figures.history import HistoryView, Scale, Spacing, history_figure
+from warpwatch.dashboard.figures.palette import look
+from warpwatch.dashboard.figures.roofline import roofline_figure
+from warpwatch.dashboard.figures.sparkline import HEIGHT, WIDTH, sparkline
+from warpwatch.dashboard.metrics import metric
+from warpwatch.dashboard.store.records import (
+    BaselineHistory,
+    Ceilings,
+    Commit,
+    History,
+    Machine,
+    Point,
+    Roofline,
+    RooflinePoint,
+    Series,
+    SeriesChange,
+    Status,
+    Workload,
+)
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def _commit(index: int, subject: str | None = "a subject") -> Commit:
+    return Commit(
+        hash=f"{index:08x}" + "0" * 32, date=START + timedelta(days=index), subject=subject, author="Ada",
+        position=index, unmeasured_before=0,
+    )  # fmt: skip
+
+
+def _point(index: int, value: float | None, **more: Any) -> Point:
+    status = Status.OK if value is not None else Status.INVALID
+    common: dict[str, Any] = {
+        "commit": _commit(index), "value": value, "q25": None, "q75": None, "sample_count": 3, "status": status,
+        "reason": None if value is not None else "throttled", "run": f"{index}", "run_time": None,
+    }  # fmt: skip
+    return Point(**{**common, **more})
+
+
+def _series(implementation: str | None = "warpwatch", *, is_baseline: bool = False) -> Series:
+    return Series(
+        key="0" * 16, project="p", benchmark="b.S.track_latency", parameters=(), metric=metric("latency", "seconds"),
+        machine="m", environment="e", workload="w", implementation=implementation, is_baseline=is_baseline,
+        listed=True,
+    )  # fmt: skip
+
+
+def _history(*points: Point, rivals: tuple[BaselineHistory, ...] = (), **more: Any) -> History:
+    return History(series=_series(), points=points, changes=more.get("changes", ()), workload=None, baselines=rivals)
+
+
+def _named(figure: dict[str, Any], name: str) -> dict[str, Any]:
+    (trace,) = [trace for trace in figure["data"] if trace.get("name") == name]
+    return trace
+
+
+def _change(index: int, before: float, after: float) -> SeriesChange:
+    magnitude = after / before - 1
+    return SeriesChange(
+        index=index, commit=_commit(index), previous_commit=_commit(index - 1), before=before, after=after,
+        magnitude=magnitude, low=magnitude - 0.01, high=magnitude + 0.01, p_value=0.001, is_worse=magnitude > 0,
+    )  # fmt: skip
+
+
+def test_values_are_drawn_in_the_prefix_that_fits_them() -> None:
+    figure = history_figure(_history(_point(0, 31.2e-6), _point(1, 31.5e-6)), HistoryView())
+    assert _named(figure, "warpwatch")["y"] == pytest.approx([31.2, 31.5])
+    assert figure["layout"]["yaxis"]["title"]["text"] == "latency (µs)"
+
+
+def test_noise_of_a_thousandth_does_not_fill_the_height() -> None:
+    low, high = history_figure(_history(_point(0, 1.0), _point(1, 1.001)), HistoryView())["layout"]["yaxis"][
+        "autorangeoptions"
+    ]["include"]
+    assert high - low >= 0.05
+
+
+def test_a_point_without_a_number_stands_in_the_strip_below_with_its_reason() -> None:
+    figure = history_figure(_history(_point(0, 1.0), _point(1, None), _point(2, 1.0)), HistoryView())
+    strip = _named(figure, "no number")
+    assert strip["x"] == [_commit(1).hash[:8]]
+    assert strip["yaxis"] == "y2"
+    assert "throttled" in strip["text"][0]
+    assert len(_named(figure, "warpwatch")["y"]) == 2
+
+
+def test_two_runs_of_a_commit_are_two_points_and_the_line_goes_through_their_median() -> None:
+    figure = history_figure(_history(_point(0, 1.0), _point(1, 2.0), _point(1, 4.0, run="again")), HistoryView())
+    assert _named(figure, "warpwatch")["y"] == [1.0, 2.0, 4.0]
+    assert _named(figure, "median of runs")["y"] == [1.0, 3.0]
+
+
+def test_levels_span_their_segments_and_the_change_is_marked_where_it_begins() -> None:
+    points = [_point(index, 1.0 if index < 3 else 1.1) for index in range(6)]
+    figure = history_figure(_history(*points, changes=(_change(3, 1.0, 1.1),)), HistoryView())
+    levels = _named(figure, "level")
+    short = [_commit(index).hash[:8] for index in range(6)]
+    assert levels["x"] == [short[0], short[2], None, short[3], short[5], None]
+    assert levels["y"] == [1.0, 1.0, None, 1.1, 1.1, None]
+    mark = _named(figure, "regression")
+    assert mark["x"] == [short[3]]
+    assert mark["text"] == ["+10.0 %"]
+    assert "+9.0 % to +11.0 %" in mark["hovertext"][0]
+
+
+def test_levels_leave_out_commits_without_a_number() -> None:
+    """A changepoint's index counts the commits that have one."""
+    points = [_point(0, 1.0), _point(1, None), _point(2, 1.0), _point(3, 1.2), _point(4, 1.2)]
+    change = _change(2, 1.0, 1.2)
+    figure = history_figure(_history(*points, changes=(change,)), HistoryView())
+    assert _named(figure, "level")["x"][3] == _commit(3).hash[:8]
+
+
+def test_a_rival_is_hollow_and_dashed_and_hidden_if_it_would_squash_our_own() -> None:
+    rivals = tuple(
+        BaselineHistory(series=_series(name, is_baseline=True), points=(_point(0, value),))
+        for name, value in (("sdpa", 1.3), ("eager", 9.0))
+    )
+    figure = history_figure(_history(_point(0, 1.0), rivals=rivals), HistoryView())
+    near, far = _named(figure, "SDPA"), _named(figure, "PyTorch eager")
+    assert near["marker"]["symbol"] == "circle-open"
+    assert near["line"]["dash"] != "solid"
+    assert near["visible"] is True
+    assert far["visible"] == "legendonly"
+
+
+def test_a_window_of_commits_is_the_same_by_commit_and_by_date() -> None:
+    history = _history(*(_point(index, 1.0) for index in range(10)))
+    window = {"first": _commit(2).hash[:8], "last": _commit(5).hash[:8]}
+    by_commit = history_figure(history, HistoryView(**window))
+    by_date = history_figure(history, HistoryView(spacing=Spacing.DATE, **window))
+    assert by_commit["layout"]["xaxis"]["range"] == [1.5, 5.5]
+    assert by_date["layout"]["xaxis"]["range"] == [_commit(2).date.isoformat(), _commit(5).date.isoformat()]
+
+
+def test_an_unknown_window_shows_everything() -> None:
+    figure = history_figure(_history(_point(0, 1.0)), HistoryView(first="feedfeed", last="<script>"))
+    assert "range" not in figure["layout"]["xaxis"]
+
+
+def test_what_comes_from_outside_is_no_html_in_a_figure() -> None:
+    hostile = "<a href='javascript:alert(1)'>x</a>"
+    point = _point(0, 1.0, commit=_commit(0, subject=hostile))
+    bad = _point(1, None, reason=hostile)
+    figure = history_figure(_history(point, bad), HistoryView(scale=Scale.LOG))
+    assert "<a" not in json.dumps(figure)
+
+
+@given(st.text(min_size=1))
+def test_an_implementation_without_a_row_in_the_palette_looks_alike_every_time(name: str) -> None:
+    assert look(name) == look(name)
+    assert look(name).colour.startswith("--ww-")
+
+
+@given(st.lists(st.none() | st.floats(1e-9, 1e9), min_size=1, max_size=60))
+def test_a_sparkline_stays_inside_its_box(values: list[float | None]) -> None:
+    line = sparkline(values)
+    numbers = [float(text) for text in line.path.replace("M", " ").replace("L", " ").split()]
+    assert len(numbers) == 2 * sum(value is not None for value in values)
+    assert all(0 <= x <= WIDTH for x in numbers[::2])
+    assert all(0 <= y <= HEIGHT for y in numbers[1::2])
+
+
+def test_a_sparkline_is_flat_where_only_noise_is() -> None:
+    heights = [float(part.split()[1]) for part in sparkline([1.0, 1.001, 0.999]).path[1:].split("L")]
+    assert max(heights) - min(heights) < HEIGHT / 8
+
+
+def _roofline_point(operator: str, implementation: str, *, is_baseline: bool) -> RooflinePoint:
+    workload = Workload(
+        benchmark="b", operator=operator, name="w", dtype="fp16", flops=1e9, bytes=1e7, parameters={},
+        kernels=("warpwatch",), baselines=("sdpa",),
+    )  # fmt: skip
+    return RooflinePoint(
+        series=_series(implementation, is_baseline=is_baseline), workload=workload, implementation=implementation,
+        latency_s=1e-5, intensity=100.0, flop_rate=1e14, bandwidth_bps=1e12, speed_of_light=0.2, commit=_commit(0),
+    )  # fmt: skip
+
+
+def test_under_the_roof_rivals_are_hollow_and_a_shape_is_an_operator() -> None:
+    ceilings = Ceilings(name="x", source="measured", bandwidth_bps=4e12, flops={"fp16": 6e14, "int8": 9e14})
+    machine = Machine(
+        name="m", gpu="g", cpu=None, details={}, ceilings=ceilings, runs=1, newest_run=None, newest_commit=None
+    )
+    points = (
+        _roofline_point("attention", "warpwatch", is_baseline=False),
+        _roofline_point("rope", "warpwatch", is_baseline=False),
+        _roofline_point("attention", "sdpa", is_baseline=True),
+    )
+    figure = roofline_figure(Roofline(machine=machine, ceilings=ceilings, points=points))
+    ours, theirs = _named(figure, "warpwatch")["marker"]["symbol"], _named(figure, "SDPA")["marker"]["symbol"]
+    assert theirs == [f"{ours[0]}-open"]
+    assert ours[0] != ours[1]
+    slope, flat = figure["data"][0], figure["data"][1]
+    assert slope["x"][-1] == flat["x"][0] == pytest.approx(6e14 / 4e12)  # the ridge point
+    assert slope["y"] == pytest.approx([x * 4e12 for x in slope["x"]])
+    texts = [annotation["text"] for annotation in figure["layout"]["annotations"]]
+    assert texts == ["fp16 600 TFLOP/s", "4.00 TB/s"]  # int8 has no workload here
