@@ -42,15 +42,18 @@ def roofline_figure(roofline: Roofline) -> dict[str, Any]:
 
 def _extent(points: Sequence[RooflinePoint], roofs: dict[str, float], bandwidth: float) -> tuple[float, float]:
     ridges = [peak / bandwidth for peak in roofs.values()]
-    intensities = [point.intensity for point in points] + ridges
+    intensities = [point.intensity for point in points] + ridges or [1.0]
     return min(intensities) / 4, max(intensities) * 4
 
 
 def _roofs(roofs: dict[str, float], bandwidth: float, left: float, right: float) -> list[dict[str, Any]]:
-    """The slope of memory up to the highest ridge, and one ceiling a dtype from its own ridge on."""
+    """The slope of memory up to the highest ridge, and one ceiling a dtype from its own ridge on.
+
+    Without any ceiling of math the slope goes on to the right edge.
+    """
     line = {"color": INK, "width": 1.5}
     common = {"mode": "lines", "showlegend": False, "hoverinfo": "skip"}
-    top = max(roofs.values())
+    top = max(roofs.values(), default=right * bandwidth)
     slope = {**common, "x": [left, top / bandwidth], "y": [left * bandwidth, top], "line": line}
     dashes = ("solid", "dash", "dot", "dashdot")
     flats = [

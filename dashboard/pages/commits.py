@@ -25,8 +25,8 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
     found = project_or_404(project)
     try:
         page = queries.commit_page(store(), found.name, prefix)
-    except queries.AmbiguousCommit as error:
-        abort(404, f"{error}. Write more of the hash.")
+    except queries.AmbiguousCommitError as error:
+        abort(404, f"{str(error)[:1].upper()}{str(error)[1:]}.")
     if page is None:
         abort(404, f"No commit of {found.name} that starts with “{prefix}” has results.")
     if page.commit.hash != prefix:

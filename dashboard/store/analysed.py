@@ -142,7 +142,7 @@ def _changepoint_rows(analysis: SeriesAnalysis) -> list[dict[str, Any]]:
     return [
         {
             "series_id": analysis.series.id, "commit_id": commit, "previous_commit_id": previous,
-            "index": change.index, "before": change.before, "after": change.after, "magnitude": change.magnitude,
+            "place": change.index, "before": change.before, "after": change.after, "magnitude": change.magnitude,
             "low": change.low, "high": change.high, "p_value": change.p_value,
             "is_worse": (change.after > change.before) == (analysis.better is Better.LOWER),
         }

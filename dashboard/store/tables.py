@@ -168,7 +168,7 @@ compiled_code = Table(
 changepoint = Table(
     "changepoint", metadata,
     _ref("series", key=True), _ref("commit", key=True), _ref("commit", "previous_commit_id"),
-    Column("index", Integer, nullable=False),
+    Column("place", Integer, nullable=False),  # index among the commits that have a number
     Column("before", Float, nullable=False),
     Column("after", Float, nullable=False),
     Column("magnitude", Float, nullable=False),
@@ -228,7 +228,7 @@ alert = Table(
 alert_series = Table(
     "alert_series", metadata,
     _ref("series", key=True), _ref("commit", key=True), _ref("alert"),  # a regression belongs to one alert
-    Column("index", Integer, nullable=False),
+    Column("place", Integer, nullable=False),  # index among the commits that have a number
     Column("magnitude", Float, nullable=False),
     Column("low", Float, nullable=False),
     Column("high", Float, nullable=False),

@@ -1,21 +1,29 @@
 """Everything the pages, `report`, `check` and the alerts read: store in, frozen records out.
 
 Each function opens its own read transaction. An unknown name gives None, or an empty tuple where a list is asked.
-
-    projects(store) -> tuple[Project, ...]                    newest data first
-    project(store, name) -> Project | None
-    machines(store, project) -> tuple[Machine, ...]           newest data first
-    overview(store, project, *, machine=None) -> tuple[OverviewRow, ...]
-        one row for each listed series of a primary metric (latency-like; see metrics.is_primary) that is not a
-        baseline's, by machine, operator, benchmark and parameters
-    find_series(store, project, *, search="", machine=None, limit=50, offset=0) -> SeriesPage
-        every word of `search` occurs in the benchmark, a parameter, the machine or the environment; listed ones first
-    series(store, key) -> Series | None                       by Series.key
-    history(store, key) -> History | None
-    rooflines(store, project) -> tuple[Roofline, ...]         machines that have ceilings and workloads
-    regressions(store, project, *, machine=None, limit=100) -> tuple[RegressionGroup, ...]   newest commit first
-    commits(store, project, *, limit=100) -> tuple[Commit, ...]                              newest first
-    find_commit(store, project, prefix) -> Commit | None      Raises AmbiguousCommit when several match
-    commit_page(store, project, prefix) -> CommitPage | None
-    report(store, *, project=None, machine=None) -> tuple[ReportRow, ...]
 """
+
+from warpwatch.dashboard.store.queries.commits import AmbiguousCommitError, commit_page, commits, find_commit
+from warpwatch.dashboard.store.queries.overview import overview
+from warpwatch.dashboard.store.queries.projects import machines, project, projects
+from warpwatch.dashboard.store.queries.regressions import regressions
+from warpwatch.dashboard.store.queries.report import report
+from warpwatch.dashboard.store.queries.rooflines import rooflines
+from warpwatch.dashboard.store.queries.series import find_series, history, series
+
+__all__ = [
+    "AmbiguousCommitError",
+    "commit_page",
+    "commits",
+    "find_commit",
+    "find_series",
+    "history",
+    "machines",
+    "overview",
+    "project",
+    "projects",
+    "regressions",
+    "report",
+    "rooflines",
+    "series",
+]

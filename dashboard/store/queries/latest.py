@@ -1,0 +1,100 @@
+"""Every series at its newest commit, with its rivals of the same run and its share of the speed of light."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, select
+
+from warpwatch.dashboard.metrics import is_time
+from warpwatch.dashboard.roofline import speed_of_light
+from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.queries.reading import (
+    Workloads,
+    ceilings_of,
+    moment,
+    select_series,
+    series_record,
+    workload_of,
+)
+from warpwatch.dashboard.store.records import BaselineRatio, Ceilings, Series, Status, Workload
+from warpwatch.dashboard.store.rows import STATUS_OF_CODE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latest:
+    """A series' summary with what stands around it."""
+
+    series: Series
+    workload: Workload | None
+    ceilings: Ceilings | None
+    status: Status
+    summary: Row[Any]  # of the summary table
+    speed_of_light: float | None
+    ratios: tuple[BaselineRatio, ...]  # to each rival at the same commit and run; the fastest rival first
+
+    @property
+    def newest_run(self) -> Any:
+        """When the newest run started."""
+        return moment(self.summary.run_started_ms)
+
+
+def latest(connection: Connection, known: Workloads, *where: Any) -> list[Latest]:
+    """Series that satisfy the conditions and have been analysed, by machine, operator, benchmark and parameters."""
+    summary = tables.summary
+    columns = [column for column in summary.c if column.name != "series_id"]
+    rows = connection.execute(
+        select_series(*columns, tables.machine.c.context, tables.run.c.started_ms.label("run_started_ms"),
+                      tables.run.c.name.label("run_name"))
+        .join(summary, summary.c.series_id == tables.series.c.id)
+        .join(tables.run, tables.run.c.id == summary.c.run_id)
+        .where(*where)
+    ).all()  # fmt: skip
+    rivals: dict[tuple[Any, ...], list[tuple[Series, Row[Any]]]] = {}
+    pairs = [(series_record(row, known), row) for row in rows]
+    for series, row in pairs:
+        if series.is_baseline and row.value is not None:
+            rivals.setdefault(_same_run(series, row), []).append((series, row))
+    found = [_latest(series, row, known, rivals) for series, row in pairs]
+    found.sort(key=lambda item: _order(item.series, item.workload))
+    return found
+
+
+def _same_run(series: Series, row: Row[Any]) -> tuple[Any, ...]:
+    return (series.benchmark, series.workload, series.machine, series.environment, row.commit_id, row.run_id)
+
+
+def _order(series: Series, workload: Workload | None) -> tuple[Any, ...]:
+    operator = workload.operator if workload else ""
+    return (series.machine, operator, series.benchmark, series.is_baseline, series.parameters, series.environment)
+
+
+def _latest(
+    series: Series, row: Row[Any], known: Workloads,
+    rivals: Mapping[tuple[Any, ...], Sequence[tuple[Series, Row[Any]]]],
+) -> Latest:  # fmt: skip
+    workload = workload_of(series, known)
+    ceilings = ceilings_of(row.context)
+    timed = is_time(series.metric.unit) and row.value
+    ratios = [
+        BaselineRatio(implementation=rival.implementation or "", ratio=its.value / row.value, series_key=rival.key)
+        for rival, its in (rivals.get(_same_run(series, row), ()) if timed else ())
+        if rival.key != series.key
+    ]
+    share = speed_of_light(workload, ceilings, row.value) if timed and workload and ceilings else None
+    return Latest(
+        series=series,
+        workload=workload,
+        ceilings=ceilings,
+        status=STATUS_OF_CODE[row.status],
+        summary=row,
+        speed_of_light=share,
+        ratios=tuple(sorted(ratios, key=lambda ratio: ratio.ratio)),
+    )
+
+
+def backends(connection: Connection, run_ids: Sequence[int]) -> dict[tuple[int, str, str, str], str | None]:
+    """What PyTorch's dispatcher took, by run, suite, workload and implementation, where recorded."""
+    table = tables.detail
+    rows = connection.execute(select(table).where(table.c.run_id.in_(run_ids)))
+    return {(r.run_id, r.suite, r.workload, r.implementation): r.data.get("backend") for r in rows}

@@ -1,0 +1,85 @@
+"""Projects and the machines that measured them."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, select
+
+from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.queries.reading import ceilings_of, commits_by_id, moment, project_id
+from warpwatch.dashboard.store.records import Machine, Project
+from warpwatch.dashboard.store.store import Store
+
+
+def projects(store: Store) -> tuple[Project, ...]:
+    """All projects, the one with the newest run first."""
+    table = tables.project
+
+    def count(of: Any) -> Any:
+        return select(func.count()).where(of.c.project_id == table.c.id).scalar_subquery()
+
+    newest_run = select(func.max(tables.run.c.started_ms)).where(tables.run.c.project_id == table.c.id)
+    newest_commit = select(func.max(tables.commit.c.date_ms)).where(tables.commit.c.project_id == table.c.id)
+    with store.read() as connection:
+        rows = connection.execute(
+            select(
+                table.c.name,
+                table.c.repository,
+                count(tables.machine).label("machines"),
+                count(tables.series).label("series"),
+                count(tables.commit).label("commits"),
+                newest_run.scalar_subquery().label("newest_run"),
+                newest_commit.scalar_subquery().label("newest_commit"),
+            )
+        ).all()
+    found = [
+        Project(
+            name=row.name, repository=row.repository, machines=row.machines, series=row.series, commits=row.commits,
+            newest_commit=moment(row.newest_commit), newest_run=moment(row.newest_run),
+        )
+        for row in rows
+    ]  # fmt: skip
+    found.sort(key=lambda p: (p.newest_run is None, -(p.newest_run.timestamp() if p.newest_run else 0), p.name))
+    return tuple(found)
+
+
+def project(store: Store, name: str) -> Project | None:
+    """The project of that name."""
+    return next((found for found in projects(store) if found.name == name), None)
+
+
+def machines(store: Store, project: str) -> tuple[Machine, ...]:
+    """The project's machines, the one with the newest run first."""
+    table, run = tables.machine, tables.run
+    with store.read() as connection:
+        owner = project_id(connection, project)
+        rows = connection.execute(
+            select(table, func.count(run.c.id).label("runs"), func.max(run.c.started_ms).label("newest_run"))
+            .outerjoin(run, run.c.machine_id == table.c.id)
+            .where(table.c.project_id == owner)
+            .group_by(table.c.id)
+        ).all()
+        found = [_machine(connection, row) for row in rows]
+    found.sort(key=lambda m: (m.newest_run is None, -(m.newest_run.timestamp() if m.newest_run else 0), m.name))
+    return tuple(found)
+
+
+def _machine(connection: Connection, row: Row[Any]) -> Machine:
+    run, commit = tables.run, tables.commit
+    newest = connection.execute(
+        select(run.c.commit_id)
+        .join(commit, commit.c.id == run.c.commit_id)
+        .where(run.c.machine_id == row.id)
+        .order_by(commit.c.position.desc())
+        .limit(1)
+    ).scalar()
+    context = row.context or {}
+    return Machine(
+        name=row.name,
+        gpu=(context.get("gpu") or {}).get("name"),
+        cpu=(context.get("cpu") or {}).get("model") or row.details.get("cpu"),
+        details=row.details,
+        ceilings=ceilings_of(context),
+        runs=row.runs,
+        newest_run=moment(row.newest_run),
+        newest_commit=commits_by_id(connection, [newest])[newest] if newest is not None else None,
+    )

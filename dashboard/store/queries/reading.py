@@ -1,0 +1,145 @@
+"""Rows into records: what the queries share. Nothing outside this package uses it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, select
+
+from warpwatch.dashboard.metrics import metric
+from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.records import Ceilings, Commit, Series, SeriesChange, Workload
+from warpwatch.dashboard.store.series_ids import plain
+
+Workloads = Mapping[tuple[str, str], Workload]  # by suite and name
+
+SERIES_COLUMNS = (
+    tables.series,
+    tables.benchmark.c.name.label("benchmark_name"),
+    tables.machine.c.name.label("machine_name"),
+    tables.environment.c.name.label("environment_name"),
+    tables.project.c.name.label("project_name"),
+)
+
+
+def moment(milliseconds: int | None) -> datetime | None:
+    """A time kept in milliseconds."""
+    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def project_id(connection: Connection, name: str) -> int | None:
+    return connection.execute(select(tables.project.c.id).where(tables.project.c.name == name)).scalar()
+
+
+def workloads(connection: Connection, project: int) -> Workloads:
+    """All workloads of a project that context files described."""
+    rows = connection.execute(select(tables.workload).where(tables.workload.c.project_id == project))
+    return {
+        (row.suite, row.name): Workload(
+            benchmark=row.suite, operator=row.operator, name=row.name, dtype=row.dtype, flops=row.flops,
+            bytes=row.bytes, parameters=row.parameters, kernels=tuple(row.kernels), baselines=tuple(row.baselines),
+        )
+        for row in rows
+    }  # fmt: skip
+
+
+def select_series(*more: Any) -> Select[Any]:
+    """A select of series with the names their records need, and more columns."""
+    series = tables.series
+    return (
+        select(*SERIES_COLUMNS, *more)
+        .join_from(series, tables.benchmark, tables.benchmark.c.id == series.c.benchmark_id)
+        .join(tables.machine, tables.machine.c.id == series.c.machine_id)
+        .join(tables.environment, tables.environment.c.id == series.c.environment_id)
+        .join(tables.project, tables.project.c.id == series.c.project_id)
+    )
+
+
+def series_record(row: Row[Any], known: Workloads) -> Series:
+    """A row of `select_series`."""
+    workload = known.get((row.benchmark_name.rpartition(".")[0], row.workload or ""))
+    names = [name for name, _ in row.parameters]
+    values = plain(value for _, value in row.parameters)
+    return Series(
+        key=row.key,
+        project=row.project_name,
+        benchmark=row.benchmark_name,
+        parameters=tuple(zip(names, values, strict=True)),
+        metric=metric(row.metric, row.unit),
+        machine=row.machine_name,
+        environment=row.environment_name,
+        workload=row.workload,
+        implementation=row.implementation,
+        is_baseline=workload is not None and row.implementation in workload.baselines,
+        listed=row.listed,
+    )
+
+
+def workload_of(series: Series, known: Workloads) -> Workload | None:
+    return known.get((series.suite, series.workload or ""))
+
+
+def commits_by_id(connection: Connection, ids: Iterable[int]) -> dict[int, Commit]:
+    """Records of the given commits."""
+    wanted = sorted(set(ids))
+    found: dict[int, Commit] = {}
+    for start in range(0, len(wanted), 500):
+        chunk = wanted[start : start + 500]
+        rows = connection.execute(select(tables.commit).where(tables.commit.c.id.in_(chunk)))
+        found.update({row.id: commit_record(row) for row in rows})
+    return found
+
+
+def commit_record(row: Row[Any]) -> Commit:
+    """A row of the commit table."""
+    return Commit(
+        hash=row.hash,
+        date=datetime.fromtimestamp(row.date_ms / 1000, UTC),
+        subject=row.subject,
+        author=row.author,
+        position=row.position if row.position is not None else 2**31,  # not sorted in yet: the newest
+        unmeasured_before=row.unmeasured_before,
+        parents=tuple((row.parents or "").split()),
+    )
+
+
+def changes_of(connection: Connection, series_ids: Sequence[int]) -> dict[int, tuple[SeriesChange, ...]]:
+    """Changepoints by series, in order."""
+    table = tables.changepoint
+    rows = connection.execute(
+        select(table).where(table.c.series_id.in_(series_ids)).order_by(table.c.series_id, table.c.place)
+    ).all()
+    commits = commits_by_id(connection, (i for row in rows for i in (row.commit_id, row.previous_commit_id)))
+    found: dict[int, tuple[SeriesChange, ...]] = {}
+    for row in rows:
+        found[row.series_id] = (*found.get(row.series_id, ()), change_record(row, commits))
+    return found
+
+
+def change_record(row: Row[Any], commits: Mapping[int, Commit]) -> SeriesChange:
+    """A row of the changepoint table."""
+    return SeriesChange(
+        index=row.place,
+        commit=commits[row.commit_id],
+        previous_commit=commits[row.previous_commit_id],
+        before=row.before,
+        after=row.after,
+        magnitude=row.magnitude,
+        low=row.low,
+        high=row.high,
+        p_value=row.p_value,
+        is_worse=row.is_worse,
+    )
+
+
+def ceilings_of(context: Mapping[str, Any] | None) -> Ceilings | None:
+    """The ceilings that a machine's context names, if it does."""
+    ceilings = (context or {}).get("ceilings")
+    if not ceilings:
+        return None
+    return Ceilings(
+        name=ceilings["name"],
+        source=ceilings["source"],
+        bandwidth_bps=ceilings["bandwidth_bps"],
+        flops=ceilings["flops"],
+    )

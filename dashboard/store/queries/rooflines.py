@@ -1,0 +1,50 @@
+"""The roofline of each machine: its ceilings and the newest latency of every workload under them."""
+
+from warpwatch.dashboard.metrics import is_time
+from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.queries.latest import Latest, latest
+from warpwatch.dashboard.store.queries.projects import machines
+from warpwatch.dashboard.store.queries.reading import commits_by_id, project_id, workloads
+from warpwatch.dashboard.store.records import Commit, Roofline, RooflinePoint
+from warpwatch.dashboard.store.store import Store
+
+
+def rooflines(store: Store, project: str) -> tuple[Roofline, ...]:
+    """Machines that have ceilings, each with its points; baselines are among them."""
+    known_machines = machines(store, project)
+    with store.read() as connection:
+        owner = project_id(connection, project)
+        if owner is None:
+            return ()
+        found = latest(
+            connection, workloads(connection, owner), tables.series.c.project_id == owner, tables.series.c.listed,
+            tables.summary.c.value.is_not(None),
+        )  # fmt: skip
+        commits = commits_by_id(connection, {item.summary.commit_id for item in found})
+    points: dict[str, list[RooflinePoint]] = {}
+    for item in found:
+        point = _point(item, commits)
+        if point is not None:
+            points.setdefault(item.series.machine, []).append(point)
+    return tuple(
+        Roofline(machine=machine, ceilings=machine.ceilings, points=tuple(points.get(machine.name, ())))
+        for machine in known_machines
+        if machine.ceilings is not None
+    )
+
+
+def _point(item: Latest, commits: dict[int, Commit]) -> RooflinePoint | None:
+    workload, latency_s = item.workload, item.summary.value
+    if workload is None or not is_time(item.series.metric.unit) or not latency_s or not workload.bytes:
+        return None
+    return RooflinePoint(
+        series=item.series,
+        workload=workload,
+        implementation=item.series.implementation or "",
+        latency_s=latency_s,
+        intensity=workload.flops / workload.bytes,
+        flop_rate=workload.flops / latency_s,
+        bandwidth_bps=workload.bytes / latency_s,
+        speed_of_light=item.speed_of_light,
+        commit=commits[item.summary.commit_id],
+    )

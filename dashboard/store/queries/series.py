@@ -1,0 +1,119 @@
+"""Finding a series, and its whole history."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Text, cast, func, or_, select
+
+from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.queries.reading import (
+    Workloads,
+    changes_of,
+    commits_by_id,
+    moment,
+    project_id,
+    select_series,
+    series_record,
+    workload_of,
+    workloads,
+)
+from warpwatch.dashboard.store.records import BaselineHistory, History, Point, Series, SeriesPage
+from warpwatch.dashboard.store.rows import STATUS_OF_CODE
+from warpwatch.dashboard.store.store import Store
+
+
+def find_series(
+    store: Store, project: str, *, search: str = "", machine: str | None = None, limit: int = 50, offset: int = 0
+) -> SeriesPage:
+    """Series whose benchmark, parameters, machine or environment hold every word of `search`; listed ones first.
+
+    Letter case does not matter.
+    """
+    series = tables.series
+    with store.read() as connection:
+        owner = project_id(connection, project)
+        where: list[Any] = [series.c.project_id == owner]
+        if machine is not None:
+            where.append(tables.machine.c.name == machine)
+        for word in search.split():
+            fields = (tables.benchmark.c.name, cast(series.c.parameters, Text), tables.machine.c.name,
+                      tables.environment.c.name)  # fmt: skip
+            where.append(or_(*(field.icontains(word, autoescape=True) for field in fields)))
+        matching = select_series().where(*where)
+        total = connection.execute(select(func.count()).select_from(matching.subquery())).scalar_one()
+        rows = connection.execute(
+            select_series(tables.summary.c.value)
+            .outerjoin(tables.summary, tables.summary.c.series_id == series.c.id)
+            .where(*where)
+            .order_by(series.c.listed.desc(), tables.benchmark.c.name, series.c.id)
+            .limit(limit)
+            .offset(offset)
+        ).all()
+        known = workloads(connection, owner) if owner is not None else {}
+    return SeriesPage(
+        total=total,
+        series=tuple(series_record(row, known) for row in rows),
+        latest={row.key: row.value for row in rows},
+    )
+
+
+def series(store: Store, key: str) -> Series | None:
+    """The series of that key."""
+    with store.read() as connection:
+        row = connection.execute(select_series().where(tables.series.c.key == key)).one_or_none()
+        return series_record(row, workloads(connection, row.project_id)) if row is not None else None
+
+
+def history(store: Store, key: str) -> History | None:
+    """A series' points, changepoints and, where its workload has rivals, theirs."""
+    with store.read() as connection:
+        row = connection.execute(select_series().where(tables.series.c.key == key)).one_or_none()
+        if row is None:
+            return None
+        known = workloads(connection, row.project_id)
+        found = series_record(row, known)
+        points = _points(connection, [row.id])
+        return History(
+            series=found,
+            points=points.get(row.id, ()),
+            changes=changes_of(connection, [row.id]).get(row.id, ()),
+            workload=workload_of(found, known),
+            baselines=_baselines(connection, row, known),
+        )
+
+
+def _baselines(connection: Connection, row: Any, known: Workloads) -> tuple[BaselineHistory, ...]:
+    if row.workload is None:
+        return ()
+    table = tables.series
+    rows = connection.execute(
+        select_series().where(
+            table.c.benchmark_id == row.benchmark_id, table.c.machine_id == row.machine_id,
+            table.c.environment_id == row.environment_id, table.c.workload == row.workload, table.c.id != row.id,
+        )
+    ).all()  # fmt: skip
+    rivals = [(other, series_record(other, known)) for other in rows]
+    rivals = [(other, record) for other, record in rivals if record.is_baseline]
+    points = _points(connection, [other.id for other, _ in rivals])
+    return tuple(BaselineHistory(series=record, points=points.get(other.id, ())) for other, record in rivals)
+
+
+def _points(connection: Connection, ids: list[int]) -> dict[int, tuple[Point, ...]]:
+    table, run, commit = tables.measurement, tables.run, tables.commit
+    rows = connection.execute(
+        select(table, run.c.name.label("run_name"), run.c.started_ms)
+        .join(run, run.c.id == table.c.run_id)
+        .join(commit, commit.c.id == table.c.commit_id)
+        .where(table.c.series_id.in_(ids))
+        .order_by(table.c.series_id, commit.c.position, commit.c.date_ms, run.c.started_ms, run.c.id)
+    ).all()
+    commits = commits_by_id(connection, {row.commit_id for row in rows})
+    found: dict[int, list[Point]] = {}
+    for row in rows:
+        found.setdefault(row.series_id, []).append(
+            Point(
+                commit=commits[row.commit_id], value=row.value, q25=row.q25, q75=row.q75,
+                sample_count=row.sample_count, status=STATUS_OF_CODE[row.status], reason=row.reason,
+                run=row.run_name, run_time=moment(row.started_ms),
+            )
+        )  # fmt: skip
+    return {series_id: tuple(points) for series_id, points in found.items()}
