@@ -4,6 +4,7 @@ Each function opens its own read transaction. An unknown name gives None, or an 
 """
 
 from warpwatch.dashboard.store.queries.commits import AmbiguousCommitError, commit_page, commits, find_commit
+from warpwatch.dashboard.store.queries.origins import origin
 from warpwatch.dashboard.store.queries.overview import overview
 from warpwatch.dashboard.store.queries.projects import machines, project, projects
 from warpwatch.dashboard.store.queries.regressions import regressions
@@ -19,6 +20,7 @@ __all__ = [
     "find_series",
     "history",
     "machines",
+    "origin",
     "overview",
     "project",
     "projects",
