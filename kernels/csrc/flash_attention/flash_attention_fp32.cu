@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kThreads)
     load_rows(shared.keys_or_values, k + first_key * p.k_strides.row, p.k_strides.row, p.seq_kv - first_key);
     __syncthreads();
     float scores[2][kKeysPerLane] = {};
-#pragma unroll 4
+#pragma unroll 2
     for (int column = 0; column < HeadDim / 4; ++column) {
       const float4 q0 = shared.queries[rows][column];
       const float4 q1 = shared.queries[rows + 1][column];

@@ -116,7 +116,7 @@ struct Kernel {
 };
 
 template <int HeadDim, int Warps, int RowsPerWarp, int Keys>
-__global__ void __launch_bounds__(32 * Warps, 2)
+__global__ void __launch_bounds__(32 * Warps, 8 / Warps)
     flash_attention_sm75_kernel(const FlashAttentionParams p, const FlashAttentionSchedule schedule) {
   Kernel<HeadDim, Warps, RowsPerWarp, Keys>::run(p, schedule);
 }

@@ -35,6 +35,8 @@ __device__ __forceinline__ uint32_t lane_address_chunks_first(uint32_t tile) {
 // The A fragments of a warp's queries, read from shared memory whenever they are needed.
 template <int RowTiles, int HeadDim>
 struct QueriesInShared {
+  // Of the steps over head_dim: all 8 of head_dim 128 would read so far ahead on sm_90a that registers spill.
+  static constexpr int kUnrolledSteps = 4;
   uint32_t lane_address;
 
   // `tile` is the warp's first row.
@@ -48,6 +50,7 @@ struct QueriesInShared {
 // The same, read once.
 template <int RowTiles, int HeadDim>
 struct QueriesInRegisters {
+  static constexpr int kUnrolledSteps = HeadDim / 16;  // a register has no run-time index
   uint32_t held[HeadDim / 16][RowTiles][4];
 
   __device__ __forceinline__ void take(uint32_t tile) {
@@ -86,7 +89,7 @@ __device__ __forceinline__ void multiply_keys(float (&scores)[RowTiles][KeyTiles
       for (int c = 0; c < 4; ++c) scores[r][n][c] = 0.0f;
     }
   }
-#pragma unroll
+#pragma unroll(Queries::kUnrolledSteps)
   for (int i = 0; i < HeadDim / 16; ++i) {
     uint32_t a[RowTiles][4];
     queries.fragments(a, i);
