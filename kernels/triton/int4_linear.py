@@ -111,11 +111,10 @@ def _int4_linear(
         even = tl.load(x_rows + group * GROUP, mask=live_row[:, None] & there, other=0.0)
         odd = tl.load(x_rows + group * GROUP + 1, mask=live_row[:, None] & there, other=0.0)
         scale = tl.load(scale_rows + group, mask=live_output & there, other=0.0)
-        # Through float32, since the interpreter knows neither bfloat16 constants nor casts from integers to bfloat16.
-        low = ((packed & 0xF).to(tl.float32) - 8.0).to(even.dtype)
-        high = ((packed >> 4).to(tl.float32) - 8.0).to(even.dtype)
-        of_group = tl.dot(even, tl.trans(low))
-        of_group = tl.dot(odd, tl.trans(high), of_group)
+        low = (packed & 0xF).to(even.dtype) - 8.0
+        high = (packed >> 4).to(even.dtype) - 8.0
+        of_group = tl.dot(even, tl.trans(low), input_precision="ieee")
+        of_group = tl.dot(odd, tl.trans(high), of_group, input_precision="ieee")
         total += of_group * scale.to(tl.float32)[None, :]
     at = (split.to(tl.int64) * n_rows + row[:, None]) * n_outputs + output[None, :]
     tl.store(parts_ptr + at, total, mask=live_row[:, None] & live_output[None, :])

@@ -37,7 +37,7 @@ Operands prepare(const Tensor& x, const Tensor& packed_weight, const Tensor& sca
   const int64_t n = packed_weight.size(0);
   WARPWATCH_CHECK(k > 0 && k % group_size == 0, "int4_linear", "K must be a positive multiple of group_size ",
                   group_size, ", got x of shape ", shape_text(x));
-  kChecks.shape({"packed_weight", packed_weight}, {n, k / 2}, "(N, K / 2), two values a byte,");
+  kChecks.shape({"packed_weight", packed_weight}, {n, k / 2}, "(N, K / 2), two values a byte");
   kChecks.shape({"scales", scales}, {n, k / group_size}, "(N, K / group_size)");
   for (const Argument& weight : {Argument{"packed_weight", packed_weight}, Argument{"scales", scales}}) {
     kChecks.contiguous(weight);

@@ -1,0 +1,91 @@
+"""quantize_int4: each weight goes to the nearest value that four bits and its group's scale can say."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perf_suite.references.int4_linear import dequantised
+from warpwatch import kernels
+
+DTYPES = [torch.float16, torch.bfloat16, torch.float32]
+
+
+@st.composite
+def weights(draw: st.DrawFn) -> tuple[torch.Tensor, int]:
+    """Matrices of any magnitude the dtype has, some groups of it all zeros or all but one."""
+    dtype = draw(st.sampled_from(DTYPES))
+    group_size = draw(st.sampled_from([64, 128]))
+    rows, groups = draw(st.integers(0, 5)), draw(st.integers(1, 4))
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**32)))
+    smallest, largest = (-8, 4) if dtype == torch.float16 else (-40, 37)
+    values = torch.rand(rows, groups, group_size, generator=generator) * 2 - 1
+    values *= 10.0 ** draw(st.integers(smallest, largest))
+    kind = torch.randint(0, 4, (rows, groups, 1), generator=generator)
+    outlier = torch.arange(group_size) == 5
+    values = torch.where(kind == 0, 0.0, torch.where((kind == 1) & ~outlier, values / 100, values))
+    return values.view(rows, groups * group_size).to(dtype), group_size
+
+
+@settings(deadline=None)
+@given(weights())
+def test_no_weight_moves_by_more_than_half_a_scale(case: tuple[torch.Tensor, int]) -> None:
+    weight, group_size = case
+    packed, scales = kernels.quantize_int4(weight, group_size)
+    rows, depth = weight.shape
+    assert (packed.dtype, packed.shape) == (torch.uint8, (rows, depth // 2))
+    assert (scales.dtype, scales.shape) == (weight.dtype, (rows, depth // group_size))
+    half_a_scale = scales.double().repeat_interleave(group_size, dim=-1) / 2
+    moved = (weight.double() - dequantised(packed, scales, group_size)).abs()
+    # weight / scale is computed in fp32, and may round to a tie that exact arithmetic would have missed.
+    assert bool((moved <= half_a_scale * (1 + 2.0**-20)).all())
+
+
+@settings(deadline=None)
+@given(weights())
+def test_quantizing_what_was_quantized_changes_nothing(case: tuple[torch.Tensor, int]) -> None:
+    weight, group_size = case
+    packed, scales = kernels.quantize_int4(weight.float(), group_size)
+    exact = dequantised(packed, scales, group_size).float()
+    again, _ = kernels.quantize_int4(exact, group_size)
+    full = (exact.view(*scales.shape, group_size).abs() / scales.unsqueeze(-1)).amax(dim=-1) >= 6.99
+    bytes_of_group = group_size // 2
+    same = (again == packed).view(*scales.shape, bytes_of_group).all(dim=-1)
+    assert bool(same[full].all())
+
+
+def test_low_nibble_is_the_even_k() -> None:
+    weight = torch.zeros(1, 128)
+    weight[0, :4] = torch.tensor([7.0, -7.0, 3.0, 0.0])
+    packed, scales = kernels.quantize_int4(weight)
+    assert scales.item() == 1.0
+    assert packed[0, :3].tolist() == [0x1F, 0x8B, 0x88]
+
+
+def test_a_group_of_zeros_stays_zero() -> None:
+    packed, scales = kernels.quantize_int4(torch.zeros(3, 256, dtype=torch.float16))
+    assert bool((packed == 0x88).all())
+    assert bool((scales > 0).all())
+
+
+@pytest.mark.parametrize(
+    ("weight", "group_size", "sentence"),
+    [
+        (torch.zeros(3, 256), 32, "group_size must be 64 or 128, got 32"),
+        (torch.zeros(3, 200), 128, "K a positive multiple of group_size 128, got shape [3, 200]"),
+        (torch.zeros(3, 0), 128, "K a positive multiple of group_size 128, got shape [3, 0]"),
+        (torch.zeros(256), 128, "weight must be (N, K) with K a positive multiple of group_size 128, got shape [256]"),
+        (torch.zeros(3, 256).double(), 128, "weight must be float16, bfloat16 or float32, got torch.float64"),
+        (torch.full((3, 256), math.nan), 128, "weight must be finite, got a NaN or an infinity"),
+        (torch.full((3, 256), -math.inf), 128, "weight must be finite, got a NaN or an infinity"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_says_what_came_and_what_is_wanted(weight: torch.Tensor, group_size: int, sentence: str) -> None:
+    with pytest.raises(ValueError, match=r"^quantize_int4: ") as refusal:
+        kernels.quantize_int4(weight, group_size)
+    assert sentence in str(refusal.value)
