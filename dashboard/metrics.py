@@ -73,7 +73,9 @@ def is_primary(unit: str) -> bool:
     return is_time(unit) or unit.strip().lower() in {"", "unit"}
 
 
-_TIME_UNITS = frozenset({"seconds", "second", "s", "ms", "us", "µs", "ns", "milliseconds", "microseconds", "nanoseconds"})
+_TIME_UNITS = frozenset(
+    {"seconds", "second", "s", "ms", "us", "µs", "ns", "milliseconds", "microseconds", "nanoseconds"}
+)
 _HIGHER_UNITS = frozenset({"flops", "fps", "hz", "ops", "throughput", "speedup", "accuracy", "qps"})
 _RATE_ENDINGS = ("/s", "/sec", "/second", "per second", "flops")
 _NAME_OF_KIND = {"time": "time", "timeraw": "time", "memory": "memory", "peakmemory": "peak memory"}

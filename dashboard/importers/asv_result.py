@@ -36,7 +36,8 @@ def read_result(text: bytes, file_name: str) -> ResultFile:
     date_ms = _integer(data.get("date"))
     if date_ms is None:
         raise BrokenFileError(f"date is {data.get('date')!r}; wanted milliseconds since 1970")
-    params = data.get("params") if isinstance(data.get("params"), dict) else {}
+    given = data.get("params")
+    params = given if isinstance(given, dict) else {}
     entries, problems = [], []
     for benchmark, columns in _rows(data):
         try:
@@ -105,9 +106,7 @@ def _column(columns: Mapping[str, Any], name: str, count: int) -> Sequence[Any]:
     return column if isinstance(column, list) and len(column) == count else (None,) * count
 
 
-def _value(
-    parameters: tuple[str, ...], raw: Any, q25: Any, q75: Any, repeat: Any, samples: Any
-) -> Value:
+def _value(parameters: tuple[str, ...], raw: Any, q25: Any, q75: Any, repeat: Any, samples: Any) -> Value:
     if raw is None:
         return Value(parameters=parameters, status=Status.FAILED, reason="the benchmark failed")
     value = _number(raw)

@@ -16,9 +16,7 @@ def git_history(repository: Path, hashes: Iterable[str]) -> tuple[KnownCommit, .
 
     Hashes that the repository does not know are passed over. Raises GitError.
     """
-    known = _git(
-        repository, "cat-file", "--batch-check=%(objectname) %(objecttype)", given="\n".join(hashes) + "\n"
-    )
+    known = _git(repository, "cat-file", "--batch-check=%(objectname) %(objecttype)", given="\n".join(hashes) + "\n")
     tips = [line.split()[0] for line in known.splitlines() if line.endswith(" commit")]
     if not tips:
         return ()
@@ -32,7 +30,8 @@ def git_history(repository: Path, hashes: Iterable[str]) -> tuple[KnownCommit, .
 def resolve(repository: Path, revision: str) -> str | None:
     """The full hash of a branch, tag or other name of a commit; None if the repository knows none."""
     try:
-        return _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}").strip()
+        wanted = f"{revision}^{{commit}}"
+        return _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", wanted).strip()
     except GitError:
         return None
 

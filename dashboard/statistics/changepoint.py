@@ -115,7 +115,8 @@ def _prune(logs: _Array, calm: _Array, edges: list[int], noise: float, smallest:
             left, right = logs[start:middle], logs[middle:end]
             shift = abs(float(np.median(right) - np.median(left)))
             p = _rank_test(left, right, worth)
-            weak = p > _ALPHA or shift < smallest or shift < noise * max(1.0, _SEPARATION / math.sqrt(worth * min(len(left), len(right))))
+            separation = max(1.0, _SEPARATION / math.sqrt(worth * min(len(left), len(right))))
+            weak = p > _ALPHA or shift < smallest or shift < separation * noise
             judged.append((weak, p, -shift, middle))
         failed = [item for item in judged if item[0]]
         if not failed:

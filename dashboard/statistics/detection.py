@@ -59,10 +59,16 @@ def _short(commits: Sequence[Sequence[RunValue]], levels: Sequence[float]) -> tu
         noise = max(_SHORT_NOISE, *(sample_scatter(run) for run in (*base, *head)))
         seen = compare(base, head, history_noise=noise, threshold=SMALLEST_CHANGE)
         if seen is not None and seen.p_value < _SHORT_P:
+            before, after = levels[index - 1], levels[index]
             found.append(
                 Changepoint(
-                    index=index, before=levels[index - 1], after=levels[index], magnitude=seen.change,
-                    low=seen.low, high=seen.high, p_value=seen.p_value,
-                )  # fmt: skip
+                    index=index,
+                    before=before,
+                    after=after,
+                    magnitude=seen.change,
+                    low=seen.low,
+                    high=seen.high,
+                    p_value=seen.p_value,
+                )
             )
     return tuple(found)

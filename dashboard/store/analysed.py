@@ -98,9 +98,7 @@ def replace_analyses(connection: Connection, analyses: Sequence[SeriesAnalysis])
         return
     connection.execute(delete(tables.changepoint).where(tables.changepoint.c.series_id.in_(ids)))
     connection.execute(delete(tables.summary).where(tables.summary.c.series_id.in_(ids)))
-    insert_new(
-        connection, tables.changepoint, [row for analysis in analyses for row in _changepoint_rows(analysis)]
-    )
+    insert_new(connection, tables.changepoint, [row for analysis in analyses for row in _changepoint_rows(analysis)])
     insert_new(connection, tables.summary, [row for analysis in analyses for row in _summary_rows(analysis)])
     connection.execute(update(tables.series).where(tables.series.c.id.in_(ids)).values(stale=False))
 

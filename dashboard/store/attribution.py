@@ -71,15 +71,18 @@ class Attribution:
             for record in self._measured[benchmark, parameters]:
                 if record.run.started_ms < chosen.run.started_ms:
                     is_number = record.status == "ok" and record.latency_s is not None
-                    yield parameters, {
-                        "run_id": self._ids[record.run.name],
-                        "value": record.latency_s if is_number else None,
-                        "q25": None,
-                        "q75": None,
-                        "sample_count": record.sample_count,
-                        "status": STATUS_CODES[Status(record.status)],
-                        "reason": record.reason,
-                    }
+                    yield (
+                        parameters,
+                        {
+                            "run_id": self._ids[record.run.name],
+                            "value": record.latency_s if is_number else None,
+                            "q25": None,
+                            "q75": None,
+                            "sample_count": record.sample_count,
+                            "status": STATUS_CODES[Status(record.status)],
+                            "reason": record.reason,
+                        },
+                    )
 
 
 def _newest(records: list[ContextMeasurement], ended_ms: int | None) -> ContextMeasurement:

@@ -40,9 +40,7 @@ def order_commits(store: Store, project: str, project_id: int, history: Sequence
     """
     table = tables.commit
     with store.write(project) as connection:
-        rows = connection.execute(
-            select(table).where(table.c.project_id == project_id)
-        ).all()
+        rows = connection.execute(select(table).where(table.c.project_id == project_id)).all()
         place = {known.hash: index for index, known in enumerate(history)}
         # Clocks run backwards in real histories: a commit counts as no older than its ancestors.
         since = list(itertools.accumulate((known.date_ms for known in history), max))
@@ -77,9 +75,7 @@ def order_commits(store: Store, project: str, project_id: int, history: Sequence
             )  # fmt: skip
         placed = [row.position for row in ordered if row.position is not None]
         if any(a > b for a, b in itertools.pairwise(placed)):
-            connection.execute(
-                update(tables.series).where(tables.series.c.project_id == project_id).values(stale=True)
-            )
+            connection.execute(update(tables.series).where(tables.series.c.project_id == project_id).values(stale=True))
 
 
 def _row(row: Row[Any], position: int, gap: int | None, known: KnownCommit | None) -> dict[str, Any]:

@@ -62,9 +62,7 @@ class SeriesIds:
                 known.update({parameters_of[name]: row for name, row in made})
         return known
 
-    def _row(
-        self, place: Place, benchmark_id: int, benchmark: str, parameters: tuple[str, ...]
-    ) -> dict[str, Any]:
+    def _row(self, place: Place, benchmark_id: int, benchmark: str, parameters: tuple[str, ...]) -> dict[str, Any]:
         listed = self._listed.get(benchmark, Listed())
         names = listed.parameter_names
         if len(names) != len(parameters):

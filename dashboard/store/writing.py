@@ -38,10 +38,8 @@ class ProjectWriter:
         files = tables.source_file
         with store.write(project) as connection:
             self.project_id, self.repository = project_row(connection, project, repository)
-            rows = connection.execute(
-                select(files.c.path, files.c.digest).where(files.c.project_id == self.project_id)
-            )
-            self._digests: dict[str, str] = {path: digest for path, digest in rows}
+            rows = connection.execute(select(files.c.path, files.c.digest).where(files.c.project_id == self.project_id))
+            self._digests: dict[str, str] = {row.path: row.digest for row in rows}
         self._forget()
 
     def has(self, path: str, digest: str) -> bool:
@@ -65,9 +63,7 @@ class ProjectWriter:
         self._names = Names(self.project_id)
         self._series = SeriesIds(self._listed)
 
-    def _write(
-        self, connection: Connection, result: ResultFile, machine: str, context: Context | None
-    ) -> int:
+    def _write(self, connection: Connection, result: ResultFile, machine: str, context: Context | None) -> int:
         names = self._names
         place = Place(
             project=self.project_id,
@@ -137,9 +133,7 @@ def _collect(
                 rows.append({"series_id": series_of[parameters], "commit_id": commit, **older})
 
 
-def _run_of_asv(
-    connection: Connection, names: Names, place: Place, commit: str, entries: Sequence[Entry]
-) -> int:
+def _run_of_asv(connection: Connection, names: Names, place: Place, commit: str, entries: Sequence[Entry]) -> int:
     """The run of entries that no context file explains, named by what they are: the same in every store."""
     identity = [place.machine_name, place.environment_name, commit]
     text = json.dumps([*identity, sorted((entry.benchmark, entry.mark) for entry in entries)])
