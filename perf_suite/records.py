@@ -120,7 +120,7 @@ class MeasurementRecord:
     cache: str  # "cold": L2 flushed before each sample; "warm": as the previous call left it
     seed: int
     backend: str | None = None
-    timer: str | None = None  # the instrument: "nvbench 0.3.0", "cuda-events", "torch.utils.benchmark"
+    timer: str | None = None  # the instrument: "nvbench 0.3.0", "cuda-events", "torch.utils.benchmark, CPU time"
     relative_error: float | None = None
     tolerance: float | None = None
 

@@ -21,7 +21,7 @@ def test_the_cpu_stopwatch_takes_many_samples_of_many_calls():
     assert len(timing.samples_s) >= 5
     assert calls > 10 * len(timing.samples_s)  # calls of microseconds are grouped
     assert all(sample > 0 for sample in timing.samples_s)
-    assert (timing.cache, timing.timer, timing.sm_clock_hz) == ("warm", "torch.utils.benchmark", None)
+    assert (timing.cache, timing.timer, timing.sm_clock_hz) == ("warm", "torch.utils.benchmark, CPU time", None)
 
 
 def test_the_call_is_given_the_threads_that_are_recorded():
