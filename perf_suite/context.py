@@ -1,7 +1,6 @@
 """The machine and its state: what a number was measured on, and whether it may be trusted."""
 
 import importlib.metadata
-import os
 import platform
 from dataclasses import dataclass
 from typing import Any
@@ -56,6 +55,7 @@ class GpuMonitor:
     """NVML's view of torch's current GPU, or nothing where NVML's Python package is missing."""
 
     def __init__(self) -> None:
+        torch.cuda.synchronize()  # from here on NVML counts this process among those on the GPU
         self._properties = torch.cuda.get_device_properties(torch.cuda.current_device())
         self._nvml: Any = None
         self._handle: Any = None
@@ -140,4 +140,5 @@ def _first_flag(answer: Any) -> bool | None:
 
 
 def _others(processes: Any) -> int:
-    return sum(process.pid != os.getpid() for process in processes)
+    """All but this one, which in a container may be listed under another process id."""
+    return max(0, len(processes) - 1)
