@@ -51,7 +51,8 @@ def _run_ninja(root: Path, folder: Path, toolchain: Toolchain, architectures: tu
     recipe.write_text(ninja_file(root, folder, toolchain, architectures))
     jobs = os.environ.get("MAX_JOBS") or str(len(os.sched_getaffinity(0)))
     command = [*find_ninja(), "-f", str(folder / "build.ninja"), "-j", jobs]
-    done = subprocess.run(command, cwd=root)
+    # ccache takes -gencode for a debug flag and would keep the objects of each checkout apart; none holds a path.
+    done = subprocess.run(command, cwd=root, env={**os.environ, "CCACHE_NOHASHDIR": "1"})
     if done.returncode != 0:
         raise RuntimeError(f"the kernels did not compile (the compiler's words are above): {' '.join(command)}")
 
