@@ -280,6 +280,7 @@ class CommitPage:
 class ReportRow:
     """One workload x implementation at a machine's newest commit."""
 
+    project: str
     machine: str
     environment: str
     commit: Commit

@@ -6,6 +6,7 @@ Each function opens its own read transaction. An unknown name gives None, or an 
 from warpwatch.dashboard.store.queries.commits import AmbiguousCommitError, commit_page, commits, find_commit
 from warpwatch.dashboard.store.queries.origins import origin
 from warpwatch.dashboard.store.queries.overview import overview
+from warpwatch.dashboard.store.queries.pairs import pairs
 from warpwatch.dashboard.store.queries.projects import machines, project, projects
 from warpwatch.dashboard.store.queries.regressions import regressions
 from warpwatch.dashboard.store.queries.report import report
@@ -22,6 +23,7 @@ __all__ = [
     "machines",
     "origin",
     "overview",
+    "pairs",
     "project",
     "projects",
     "regressions",

@@ -53,12 +53,13 @@ def _row(item: Latest, commit: Commit, took: dict[tuple[int, str, str, str], str
     latency_s = summary.value
     parameters = ", ".join(value for name, value in series.parameters if name != "implementation")
     return ReportRow(
+        project=series.project,
         machine=series.machine,
         environment=series.environment,
         commit=commit,
         operator=workload.operator if workload else series.suite.rpartition(".")[2],
         benchmark=series.benchmark,
-        workload=series.workload or parameters,
+        workload=series.workload or parameters or series.benchmark.rpartition(".")[2],
         implementation=series.implementation or "",
         is_baseline=series.is_baseline,
         status=item.status if latency_s is not None or item.status is not Status.OK else Status.FAILED,

@@ -1,0 +1,154 @@
+"""A check as text: a table for a terminal, Markdown for a pull request, JSON for programs."""
+
+import itertools
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from warpwatch.dashboard.check import Check, CheckRow, Outcome
+from warpwatch.dashboard.quantities import change, quantity
+from warpwatch.dashboard.store.records import Commit
+from warpwatch.dashboard.verdict import Verdict
+
+# What is not worth a row: nothing moved, or there is nothing to compare. They are counted.
+_COUNTED_ONLY = {Verdict.UNCHANGED, Verdict.MISSING}
+_HEADLINES = {
+    Outcome.UNCHANGED_OR_BETTER: "no regression",
+    Outcome.REGRESSED: "regressed",
+    Outcome.COULD_NOT_TELL: "could not tell",
+}
+_WIDTH = 100
+_INDENT = max(map(len, Verdict)) + 2
+_ROWS_EACH = 20
+
+
+def as_table(check: Check) -> str:
+    """Plain text, two lines a series, cut at 100 columns. Regressions are all told, of the rest the largest."""
+    lines = [_headline(check), ""]
+    for verdict, group in itertools.groupby(_shown(check), key=lambda row: row.verdict):
+        rows = list(group)
+        told = rows if verdict is Verdict.REGRESSED else rows[:_ROWS_EACH]
+        for row in told:
+            lines.append(_cut(f"{verdict.value:<{_INDENT}}{_name(row, check)}"))
+            lines.append(_cut(" " * _INDENT + _sentence(row)))
+        if len(told) < len(rows):
+            lines.append(f"{verdict.value:<{_INDENT}}… and {len(rows) - len(told)} more")
+        lines.append("")
+    return "\n".join([*lines, _counts(check), *_drift_lines(check)])
+
+
+def as_markdown(check: Check) -> str:
+    """For a pull request's comment: verdict first, then what moved."""
+    lines = [f"### warpwatch: {_headline(check)}", ""]
+    shown = _shown(check)
+    if shown:
+        lines += ["| verdict | series | base | head | change | 95 % interval | |", "|---|---|--:|--:|--:|--:|---|"]
+        for row in shown:
+            word = f"**{row.verdict.value}**" if row.verdict is Verdict.REGRESSED else row.verdict.value
+            cells = (word, f"`{_name(row, check)}`", *_numbers(row), _remark(row))
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        lines.append("")
+    lines += [_counts(check), *_drift_lines(check)]
+    return "\n".join(lines)
+
+
+def as_json(check: Check) -> str:
+    """Every series, also those unchanged. Relative changes are fractions."""
+    data = {
+        "schema": 1,
+        "outcome": check.outcome.name.lower(),
+        "project": check.project,
+        "base": _commit(check.base),
+        "head": _commit(check.head),
+        "threshold": check.threshold,
+        "counts": {verdict.value: check.count(verdict) for verdict in Verdict},
+        "drifts": [{"machine": d.machine, "change": d.change, "controls": d.controls} for d in check.drifts],
+        "series": [_row_json(row) for row in check.rows],
+    }
+    return json.dumps(data, indent=2, ensure_ascii=False)
+
+
+def _headline(check: Check) -> str:
+    base, head = check.base, check.head
+    subject = f" “{head.subject}”" if head.subject else ""
+    return f"{_HEADLINES[check.outcome]}: {check.project} {base.hash[:8]} → {head.hash[:8]}{subject}"
+
+
+def _shown(check: Check) -> list[CheckRow]:
+    return [row for row in check.rows if row.verdict not in _COUNTED_ONLY]
+
+
+def _sentence(row: CheckRow) -> str:
+    """What moved, and how surely: "61.5 µs → 70.1 µs, +14.0 % (+13.2 % … +14.8 %), control +0.1 %"."""
+    base, head, moved, interval = _numbers(row)
+    remark = _remark(row)
+    if row.comparison is None:
+        return f"{base} → {head}: {remark}"
+    return f"{base} → {head}, {moved} ({interval})" + (f", {remark}" if remark else "")
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "…"
+
+
+def _name(row: CheckRow, check: Check) -> str:
+    several = len({other.series.machine for other in check.rows}) > 1
+    return f"{row.series.title} on {row.series.machine}" if several else row.series.title
+
+
+def _numbers(row: CheckRow) -> tuple[str, str, str, str]:
+    unit = row.series.metric.unit
+    moved = row.comparison
+    interval = f"{change(moved.low)} … {change(moved.high)}" if moved else ""
+    return quantity(row.base, unit), quantity(row.head, unit), change(moved.change if moved else None), interval
+
+
+def _remark(row: CheckRow) -> str:
+    if row.reason:
+        return row.reason
+    if row.verdict is Verdict.INCONCLUSIVE and row.comparison and row.comparison.runs_needed:
+        return f"{row.comparison.runs_needed} more run{'s' * (row.comparison.runs_needed > 1)} of each"
+    if row.control_change is not None:
+        return f"control {change(row.control_change)}"
+    return ""
+
+
+def _counts(check: Check) -> str:
+    words = [f"{check.count(verdict)} {verdict.value}" for verdict in Verdict if check.count(verdict)]
+    told = ", ".join(words) if words else "no series has results at either commit"
+    return f"{told}; changes from {check.threshold * 100:g} % on matter."
+
+
+def _drift_lines(check: Check) -> Sequence[str]:
+    return [
+        f"The machine {drift.machine} moved by {change(drift.change)} itself ({drift.controls} controls); taken off."
+        for drift in check.drifts
+    ]
+
+
+def _commit(commit: Commit) -> dict[str, Any]:
+    return {"hash": commit.hash, "date": commit.date.isoformat(), "subject": commit.subject, "author": commit.author}
+
+
+def _row_json(row: CheckRow) -> dict[str, Any]:
+    moved = row.comparison
+    return {
+        "verdict": row.verdict.value,
+        "reason": row.reason,
+        "series": row.series.key,
+        "benchmark": row.series.benchmark,
+        "parameters": dict(row.series.parameters),
+        "machine": row.series.machine,
+        "environment": row.series.environment,
+        "metric": row.series.metric.name,
+        "unit": row.series.metric.unit,
+        "better": row.series.metric.better.value,
+        "base": row.base,
+        "head": row.head,
+        "change": moved.change if moved else None,
+        "interval_95": [moved.low, moved.high] if moved else None,
+        "p_value": moved.p_value if moved else None,
+        "runs": {"base": moved.base_runs, "head": moved.head_runs} if moved else None,
+        "runs_needed": moved.runs_needed if moved else None,
+        "control_change": row.control_change,
+    }
