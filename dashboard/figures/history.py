@@ -9,11 +9,11 @@ from typing import Any
 from warpwatch.dashboard import quantities
 from warpwatch.dashboard.figures.hover import change_text, no_number_text, point_text
 from warpwatch.dashboard.figures.layout import axis, layout, plain
-from warpwatch.dashboard.figures.palette import BETTER, INK, MUTED, WORSE, look
+from warpwatch.dashboard.figures.palette import BETTER, INK, MUTED, SURFACE, WORSE, look
 from warpwatch.dashboard.store.records import Commit, History, Point, SeriesChange, Status
 
 _FAR = 4.0  # a rival this many times away starts hidden in the legend, so that our own history stays readable
-_LABELLED_CHANGES = 8  # the largest get their magnitude written beside them; all have it in the hover
+_LABELLED_CHANGES = 8  # the largest get their magnitude written on the figure; all have it in the hover
 
 
 class Spacing(StrEnum):
@@ -70,7 +70,7 @@ def history_figure(history: History, view: HistoryView) -> dict[str, Any]:
         *_changes(history, frame),
         *_no_numbers(no_number, frame),
     ]
-    name = f"{history.series.metric.name} ({unit})" if unit else history.series.metric.name
+    name = f"{history.series.metric.name} ({unit})" if unit not in {"", "unit"} else history.series.metric.name
     # Noise of a thousandth must not fill the height: the axis spans at least 6 % of the typical value.
     least = [typical * factor * 0.97, typical * factor * 1.03]
     return {
@@ -87,6 +87,7 @@ def history_figure(history: History, view: HistoryView) -> dict[str, Any]:
             ),
             **({"yaxis2": _strip_axis()} if no_number else {}),
             shapes=[_change_line(change, frame) for change in history.changes],
+            annotations=_change_labels(history.changes, frame),
             meta={
                 "commits": [commit.hash[:8] for commit in frame.commits],
                 "dates": [commit.date.isoformat() for commit in frame.commits],
@@ -140,7 +141,7 @@ def _own_values(history: History, frame: _Frame) -> list[dict[str, Any]]:
     single = len(line) == len(numbers)
     size = 7 if len(numbers) < 60 else 5 if len(numbers) < 300 else 4
     label = own.label if history.series.implementation else "value"
-    stroke = {"color": own.colour, "width": 1.2}
+    stroke = {"color": own.colour, "width": 1.2 if len(line) < 200 else 0.5}
     through_medians = {
         "name": "median of runs", "legendgroup": "own", "showlegend": False, "mode": "lines",
         "x": [frame.x(commit) for commit, _ in line],
@@ -208,28 +209,37 @@ def _rivals(history: History, frame: _Frame, typical: float) -> list[dict[str, A
 
 def _changes(history: History, frame: _Frame) -> list[dict[str, Any]]:
     """A triangle at each changepoint, upwards where the value went up; worse and better are two legend entries."""
-    ranked = sorted(history.changes, key=lambda change: -abs(change.magnitude))
-    labelled = {change.index for change in ranked[:_LABELLED_CHANGES]}
     traces = []
     for worse, name, colour in ((True, "regression", WORSE), (False, "improvement", BETTER)):
         changes = [change for change in history.changes if change.is_worse is worse]
         if changes:
-            labels = [quantities.change(c.magnitude) if c.index in labelled else "" for c in changes]
             traces.append(
                 {
-                    "name": name, "mode": "markers+text",
+                    "name": name, "mode": "markers",
                     "x": [frame.x(change.commit) for change in changes],
                     "y": [frame.y(change.after) for change in changes],
-                    "marker": {"color": colour, "size": 12, "line": {"width": 1, "color": "--ww-surface"},
+                    "marker": {"color": colour, "size": 12, "line": {"width": 1, "color": SURFACE},
                                "symbol": ["triangle-up" if c.magnitude > 0 else "triangle-down" for c in changes]},
-                    "text": labels, "textposition": "top center", "textfont": {"color": INK, "size": 11},
-                    "hovertext": [change_text(change, history.series.metric) for change in changes],
-                    "hovertemplate": "%{hovertext}<extra></extra>",
+                    "text": [change_text(change, history.series.metric) for change in changes],
+                    "hovertemplate": "%{text}<extra></extra>",
                     "customdata": [change.commit.hash for change in changes],
                     "cliponaxis": False,
                 }
             )  # fmt: skip
     return traces
+
+
+def _change_labels(changes: Sequence[SeriesChange], frame: _Frame) -> list[dict[str, Any]]:
+    """The magnitudes of the largest changes, at the upper end of their lines, where no value is in the way."""
+    largest = sorted(changes, key=lambda change: -abs(change.magnitude))[:_LABELLED_CHANGES]
+    return [
+        {
+            "x": frame.x(change.commit), "xref": "x", "y": 1, "yref": "paper", "xanchor": "left", "yanchor": "top",
+            "text": quantities.change(change.magnitude), "showarrow": False, "xshift": 2, "bgcolor": SURFACE,
+            "borderpad": 1, "font": {"color": WORSE if change.is_worse else BETTER, "size": 11},
+        }
+        for change in largest
+    ]  # fmt: skip
 
 
 def _no_numbers(points: Sequence[Point], frame: _Frame) -> list[dict[str, Any]]:

@@ -93,6 +93,7 @@ def show(project: str) -> str:
         is_narrowed=narrowed != Filter(),
         verdicts=_tally(everything),
         kernels=sorted({group_name(row) for row in everything}),
+        kernel_word="Kernel" if any(row.operator for row in everything) else "Module",
         machines=queries.machines(store(), found.name),
         groups=groups,
         columns=_columns(kept),

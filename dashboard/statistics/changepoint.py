@@ -61,7 +61,7 @@ _SHORTEST = 4  # values in a segment
 _PENALTY = 7.0  # per change, in noise variances times log n
 _ALPHA = 3e-5  # of the rank test
 _SEPARATION = 7.0  # smallest change, in standard errors of the shorter segment; and never below one noise
-_EXACT_UP_TO = 20  # length of the shorter segment up to which the rank test counts; 12 against 12 never reach _ALPHA else
+_EXACT_UP_TO = 20  # values in the shorter segment; beyond, the normal approximation can reach _ALPHA
 _FLOOR = 2e-4  # relative noise below which the clocks' own resolution rules
 
 

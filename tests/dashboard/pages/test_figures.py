@@ -109,8 +109,8 @@ def test_levels_span_their_segments_and_the_change_is_marked_where_it_begins() -
     assert levels["y"] == [1.0, 1.0, None, 1.1, 1.1, None]
     mark = _named(figure, "regression")
     assert mark["x"] == [short[3]]
-    assert mark["text"] == ["+10.0 %"]
-    assert "+9.0 % to +11.0 %" in mark["hovertext"][0]
+    assert [label["text"] for label in figure["layout"]["annotations"]] == ["+10.0 %"]
+    assert "+9.0 % to +11.0 %" in mark["text"][0]
 
 
 def test_levels_leave_out_commits_without_a_number() -> None:

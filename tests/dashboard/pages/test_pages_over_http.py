@@ -81,7 +81,7 @@ def test_each_page_has_a_policy_with_a_nonce_of_its_own_and_no_other_inline_scri
         nonces.add(nonce)
         inline = re.findall(r"<script(?![^>]*\bsrc=)([^>]*)>", answer.text)
         assert all('type="application/json"' in attributes for attributes in inline)
-        assert not re.search(r"\son[a-z]+=", answer.text)
+        assert not re.search(r"<[^>]*\son[a-z]+=", answer.text)
         assert "http://" not in answer.text.replace("http://www.w3.org/2000/svg", "")
         assert "https://" not in answer.text
     assert len(nonces) == 3
