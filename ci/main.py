@@ -15,3 +15,6 @@ def main() -> None:
 
 for command in (import_, check, report, alert, serve):
     main.add_command(command)
+
+if __name__ == "__main__":
+    main()

@@ -42,7 +42,7 @@ def import_(results: Path, project: str | None, repository: Path | None, databas
         folder = open_folder(results, project=project, repository=repository)
     except NoResultsError as error:
         raise click.ClickException(str(error)) from error
-    store = _open(database)
+    store = open_store(database)
     show = _progress("reading", "files")
     summary = import_results(store, folder, progress=show)
     analysed = analyse(store, progress=lambda done: _progress("analysing", "series")(done, 0))
@@ -78,8 +78,8 @@ def check(
     better, 1 regressed, 2 could not tell (also: an unknown commit, or nothing to compare).
     """
     settings = _settings()
-    store = _open(database)
-    chosen = _choose_project(store, project)
+    store = open_store(database)
+    chosen = choose_project(store, project)
     result = run_check(
         store, chosen.name, _commit(store, chosen, base), _commit(store, chosen, head),
         threshold=threshold or settings.threshold, machine=machine, all_metrics=all_metrics,
@@ -99,9 +99,9 @@ def report(project: str | None, machine: str | None, as_json: bool, database: st
 
     Latency, bandwidth, throughput, share of the speed of light (SOL), and how often faster than each baseline.
     """
-    store = _open(database)
+    store = open_store(database)
     if project is not None:
-        _choose_project(store, project)
+        choose_project(store, project)
     rows = queries.report(store, project=project, machine=machine)
     if as_json:
         _write(report_json(rows), None)
@@ -124,14 +124,16 @@ def _settings() -> Settings:
         raise _CannotCompare(str(error)) from error
 
 
-def _open(database: str | None) -> Store:
+def open_store(database: str | None) -> Store:
+    """The store at this address, or at the settings' one. Raises a click error that says what is wrong with it."""
     try:
         return Store(database or _settings().database)
     except StoreError as error:
         raise _CannotCompare(str(error)) from error
 
 
-def _choose_project(store: Store, name: str | None) -> Project:
+def choose_project(store: Store, name: str | None) -> Project:
+    """The project of that name, or the only one. Raises a click error that lists what there is."""
     projects = queries.projects(store)
     names = ", ".join(project.name for project in projects) or "none"
     if name is None and len(projects) == 1:

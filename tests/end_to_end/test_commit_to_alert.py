@@ -1,0 +1,166 @@
+"""From a commit to an alert, with nothing simulated: a clone of this repository in which one commit makes a CPU kernel
+slower, every commit built and measured by asv, imported, judged by `warpwatch check`, and told by `warpwatch alert`
+to an HTTP server that listens on this machine."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+HOUSE = Path(__file__).resolve().parents[2]
+SOURCE = Path("kernels/csrc/rope/rope_cpu.cpp")
+SOUND = "      turn_row(x, "
+# The same row eight times over: the result is right and late, as a careless refactoring is.
+SLOW = "      for (int again = 0; again < 8; ++again) turn_row(x, "
+GOOD_COMMITS, BAD_COMMITS = 9, 4
+# These are CPU latencies on a shared machine; a GPU's default of 2 % would be noise here.
+THRESHOLD = "0.5"
+
+pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(2400)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A clone whose commits are all measured and imported."""
+
+    folder: Path
+    commits: tuple[str, ...]  # oldest first
+    environment: dict[str, str]
+
+    @property
+    def planted(self) -> str:
+        return self.commits[GOOD_COMMITS]
+
+    def warpwatch(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "warpwatch.ci.main", *words],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+        )
+
+
+def _git(folder: Path, *words: str) -> str:
+    identity = ["-c", "user.name=A. Tester", "-c", "user.email=tester@example.org", "-c", "commit.gpgsign=false"]
+    return subprocess.run(
+        ["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def _plant(folder: Path) -> None:
+    source = folder / SOURCE
+    text = source.read_text()
+    assert text.count(SOUND) == 1, f"{SOURCE} no longer has the line this test makes slow"
+    source.write_text(text.replace(SOUND, SLOW))
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    root = tmp_path_factory.mktemp("commit_to_alert")
+    folder = root / "clone"
+    _git(root, "clone", "--quiet", str(HOUSE), str(folder))
+    _git(folder, "checkout", "--quiet", "-B", "main")
+    commits = []
+    for number in range(GOOD_COMMITS + BAD_COMMITS):
+        if number == GOOD_COMMITS:
+            _plant(folder)
+        (folder / "NOTES.md").write_text(f"note {number}\n")
+        _git(folder, "add", "--all")
+        _git(folder, "commit", "--quiet", "--message", f"change {number}")
+        commits.append(_git(folder, "rev-parse", "HEAD"))
+    environment = os.environ | {
+        "HOME": str(root),  # asv keeps its machine file there
+        "CCACHE_DIR": os.environ.get("CCACHE_DIR", str(Path.home() / ".cache" / "ccache")),
+        "WARPWATCH_CUDA_ARCHS": "none",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    environment.pop("WARPWATCH_DATABASE", None)
+    asv = [sys.executable, "-m", "asv"]
+    subprocess.run([*asv, "machine", "--yes"], cwd=folder, env=environment, check=True)
+    (folder / ".asv-commits").write_text("\n".join(commits))
+    run = subprocess.run(
+        [*asv, "run", "--record-samples", "--show-stderr", "--bench", "rope", "HASHFILE:.asv-commits"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-4000:]
+    result = Measured(folder=folder, commits=tuple(commits), environment=environment)
+    imported = result.warpwatch("import", ".", "--project", "demo")
+    assert imported.returncode == 0, imported.stdout + imported.stderr
+    return result
+
+
+def _moved(measured: Measured, base: str, head: str) -> tuple[int, list[dict]]:
+    done = measured.warpwatch("check", base, head, "--project", "demo", "--threshold", THRESHOLD, "--format", "json")
+    return done.returncode, json.loads(done.stdout)["comparisons"]
+
+
+def test_check_names_the_planted_slowdown_and_nothing_else(measured: Measured) -> None:
+    code, comparisons = _moved(measured, measured.commits[GOOD_COMMITS - 1], measured.planted)
+    regressed = [row for row in comparisons if row["verdict"] == "regressed"]
+    assert code == 1
+    assert regressed, comparisons
+    for row in regressed:
+        assert row["benchmark"] == "benchmarks.rope.Rope.track_latency"
+        assert row["parameters"]["implementation"] == "warpwatch"
+        assert row["change"] > 1.0
+
+
+def test_two_measurements_of_the_same_code_raise_nothing(measured: Measured) -> None:
+    code, comparisons = _moved(measured, measured.commits[GOOD_COMMITS - 3], measured.commits[GOOD_COMMITS - 1])
+    assert code == 0, comparisons
+    assert not [row for row in comparisons if row["verdict"] == "regressed"]
+
+
+class _Inbox(ThreadingHTTPServer):
+    """A real HTTP server that keeps what it is sent."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.received: list[dict] = []
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Inbox
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.received.append(json.loads(body))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def inbox() -> Iterator[_Inbox]:
+    server = _Inbox()
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+
+
+def test_the_alert_arrives_once_and_names_the_commit(measured: Measured, inbox: _Inbox) -> None:
+    words = ("alert", "--to", f"http://127.0.0.1:{inbox.server_port}/", "--project", "demo", "--threshold", THRESHOLD)
+    first = measured.warpwatch(*words)
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert [message["first_bad_commit"]["hash"] for message in inbox.received] == [measured.planted]
+    named = {(row["benchmark"], row["parameters"]["implementation"]) for row in inbox.received[0]["regressions"]}
+    assert named == {("benchmarks.rope.Rope.track_latency", "warpwatch")}
+
+    second = measured.warpwatch(*words)
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert len(inbox.received) == 1
