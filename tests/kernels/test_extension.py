@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -58,6 +59,26 @@ def test_a_missing_extension_is_noticed_at_the_call_with_the_command_that_builds
     operator = extension.load_operator("rope", fake=fake)
     with pytest.raises(RuntimeError, match="rope: the kernels are not built; run `pip install -e"):
         operator(torch.zeros(1), scale=2)
+
+
+def test_a_compute_capability_the_gpu_cannot_play_is_refused(cuda: str) -> None:
+    program = f"""
+import torch
+from warpwatch import kernels
+x = torch.zeros(1, 1, 64, 64, dtype=torch.float16, device={cuda!r})
+try:
+    kernels.flash_attention(x, x, x)
+except RuntimeError as refusal:
+    print(refusal)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "WARPWATCH_COMPUTE_CAPABILITY": "990"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "WARPWATCH_COMPUTE_CAPABILITY=990 must be a number such as 75 or 80, and no more than" in done.stdout
 
 
 def test_an_operator_the_extension_lacks_is_noticed_at_the_call() -> None:
