@@ -106,11 +106,18 @@ def _numbers(row: CheckRow) -> tuple[str, str, str, str]:
 def _remark(row: CheckRow) -> str:
     if row.reason:
         return row.reason
-    if row.verdict is Verdict.INCONCLUSIVE and row.comparison and row.comparison.runs_needed:
-        return f"{row.comparison.runs_needed} more run{'s' * (row.comparison.runs_needed > 1)} of each"
+    if needed := _runs_needed(row):
+        return f"{needed} more run{'s' * (needed > 1)} of each"
     if row.control_change is not None:
         return f"control {change(row.control_change)}"
     return ""
+
+
+def _runs_needed(row: CheckRow) -> int:
+    """More runs of each commit that an inconclusive series needs; one at least, as the family asks more than it alone."""
+    if row.verdict is not Verdict.INCONCLUSIVE or row.comparison is None:
+        return 0
+    return max(row.comparison.runs_needed, 1)
 
 
 def _counts(check: Check) -> str:
@@ -149,6 +156,6 @@ def _row_json(row: CheckRow) -> dict[str, Any]:
         "interval_95": [moved.low, moved.high] if moved else None,
         "p_value": moved.p_value if moved else None,
         "runs": {"base": moved.base_runs, "head": moved.head_runs} if moved else None,
-        "runs_needed": moved.runs_needed if moved else None,
+        "runs_needed": _runs_needed(row),
         "control_change": row.control_change,
     }
