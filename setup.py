@@ -75,17 +75,31 @@ setup(
     ext_modules=[Extension("warpwatch.kernels._C", sources=[], py_limited_api=True, optional=True)],
     cmdclass={"build_ext": BuildKernels, "bdist_wheel": StableWheel},
     entry_points={"console_scripts": ["warpwatch = warpwatch.ci.main:main"]},
-    install_requires=[
+    install_requires=[  # the dashboard and the gate; they need neither torch nor a GPU
         "flask>=3.1",
         "sqlalchemy>=2.0",
         "alembic>=1.13",
+        "waitress>=3.0",
         "click>=8.1",
         "numpy>=1.26",
+        "requests>=2.31",
+        "apprise>=1.9",
     ],
     extras_require={
         "kernels": ["torch>=2.10", "triton>=3.4; platform_machine == 'x86_64'"],
         "cuda-compiler": CUDA_FROM_PIP,
         "bench": ["asv==0.6.6", "virtualenv>=20"],
-        "test": ["pytest>=8", "pytest-timeout>=2.3", "pytest-xdist>=3.6", "hypothesis>=6.100"],
+        "gpu": ["cuda-bench[cu13]>=0.3", "nvidia-ml-py>=12.560"],
+        "postgresql": ["psycopg[binary]>=3.2"],
+        "test": [
+            "pytest>=8",
+            "pytest-timeout>=2.3",
+            "pytest-xdist>=3.6",
+            "hypothesis>=6.100",
+            "playwright>=1.50",
+            "psycopg[binary]>=3.2",
+            "ruff>=0.17",  # the versions whose findings are known to be clean; older ones format differently
+            "mypy>=2.4",
+        ],
     },
 )
