@@ -114,6 +114,43 @@ def test_triton_twin_agrees(
     assert_attends(out, reference(q, k, v, causal))
 
 
+# Shared memory of one block at most, in KiB: CUDA C++ Programming Guide, technical specifications per capability.
+SHARED_KIB = {75: 64, 80: 163, 86: 99, 90: 227, 120: 99}
+
+
+@pytest.mark.parametrize("element", ["fp16", "fp32"])
+@pytest.mark.parametrize("compute_capability", SHARED_KIB)
+def test_triton_twins_configs_fit_gpus_that_are_not_here(compute_capability: int, element: str) -> None:
+    triton = pytest.importorskip("triton", reason="Triton is not installed")
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    from warpwatch.kernels.triton.flash_attention import _flash_attention
+    from warpwatch.kernels.triton.flash_attention_configs import flash_attention_config
+
+    config = flash_attention_config(compute_capability, 128, 4 if element == "fp32" else 2)
+    constants = {
+        "CAUSAL": True,
+        "PRECISION": "ieee" if element == "fp32" else "tf32",
+        "HEAD_DIM": 128,
+        "BLOCK_Q": config.block_q,
+        "BLOCK_KV": config.block_kv,
+    }
+    pointers = dict.fromkeys(("q_ptr", "k_ptr", "v_ptr", "out_ptr"), f"*{element}")
+    signature = {
+        name: pointers.get(name, "constexpr" if name in constants else "fp32" if name == "scale_log2" else "i32")
+        for name in _flash_attention.arg_names
+    }
+    aligned = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(signature) if name.endswith(("ptr", "stride"))}
+    compiled = triton.compile(
+        ASTSource(_flash_attention, signature, constexprs=constants, attrs=aligned),
+        target=GPUTarget("cuda", compute_capability, 32),
+        options={"num_warps": config.num_warps, "num_stages": config.num_stages},
+    )
+    assert compiled.asm["cubin"]
+    assert compiled.metadata.shared <= SHARED_KIB[compute_capability] * 1024
+
+
 def test_replays_from_a_cuda_graph(cuda: str) -> None:
     q, k, v = inputs(cuda, torch.float16, (200, 300), heads=(4, 2))
     kernels.flash_attention(q, k, v, causal=True)
