@@ -26,9 +26,9 @@ __device__ __forceinline__ void load_x(const Int4LinearParams& p, int group, int
   }
 }
 
-// The last four are the members of an Int4DecodeTile, weight_tiles as kTiles.
-template <typename Mma, typename Element, int kGroup, int kXTiles, int kTiles, int kWarps, int kDepth>
-__global__ void __launch_bounds__(32 * kWarps) int4_linear_decode(const Int4LinearParams p) {
+// The last five are the members of an Int4DecodeTile, weight_tiles as kTiles.
+template <typename Mma, typename Element, int kGroup, int kXTiles, int kTiles, int kWarps, int kDepth, int kBlocks>
+__global__ void __launch_bounds__(32 * kWarps, kBlocks) int4_linear_decode(const Int4LinearParams p) {
   constexpr int kWords = kGroup / 32;
   constexpr int kSlots = 4 * kTiles * kXTiles;  // sums of a thread
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;

@@ -14,6 +14,7 @@
 #include <type_traits>
 
 #include "int4_linear/int4_linear.h"
+#include "int4_linear/int4_linear_bits.cuh"
 #include "primitives/mma.cuh"
 
 namespace warpwatch {
@@ -52,8 +53,8 @@ __device__ __forceinline__ void dequantize(uint32_t word, uint32_t (&pairs)[4]) 
 #pragma unroll
     for (int i = 0; i < 4; i += 2) {
       const uint32_t shifted = word >> (4 * i);
-      pairs[i] = fma_pair<__half2>((shifted & 0x000f000f) | 0x64006400, kOne, kMinus1032);
-      pairs[i + 1] = fma_pair<__half2>((shifted & 0x00f000f0) | 0x64006400, kSixteenth, kMinus72);
+      pairs[i] = fma_pair<__half2>(masked_or<0x000f000f, 0x64006400>(shifted), kOne, kMinus1032);
+      pairs[i + 1] = fma_pair<__half2>(masked_or<0x00f000f0, 0x64006400>(shifted), kSixteenth, kMinus72);
     }
   } else {
     static_assert(std::is_same_v<Element, __nv_bfloat16>);
@@ -61,7 +62,7 @@ __device__ __forceinline__ void dequantize(uint32_t word, uint32_t (&pairs)[4]) 
     constexpr uint32_t kOne = 0x3f803f80, kMinus136 = 0xc308c308;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      pairs[i] = fma_pair<__nv_bfloat162>(((word >> (4 * i)) & 0x000f000f) | 0x43004300, kOne, kMinus136);
+      pairs[i] = fma_pair<__nv_bfloat162>(masked_or<0x000f000f, 0x43004300>(word >> (4 * i)), kOne, kMinus136);
     }
   }
 }

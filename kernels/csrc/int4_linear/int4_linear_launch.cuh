@@ -22,7 +22,8 @@ cudaError_t launch_decode(const Int4LinearParams& p, cudaStream_t stream, int in
     constexpr Int4DecodeTile kTile = kInt4DecodeTiles[kIndex];
     if (p.m > 8 * kTile.x_tiles) return cudaErrorInvalidValue;
     const int blocks = (p.n - 1) / (16 * kTile.weight_tiles) + 1;
-    int4_linear_decode<Mma, Element, kGroup, kTile.x_tiles, kTile.weight_tiles, kTile.warps, kTile.depth>
+    int4_linear_decode<Mma, Element, kGroup, kTile.x_tiles, kTile.weight_tiles, kTile.warps, kTile.depth,
+                       kTile.blocks_per_sm>
         <<<blocks, 32 * kTile.warps, 0, stream>>>(p);
     return cudaGetLastError();
   }

@@ -13,12 +13,13 @@ struct Int4DecodeTile {
   int weight_tiles;
   int warps;
   int depth;
+  int blocks_per_sm;  // the compiler keeps registers few enough for these, and need not for more
 };
 
 // At 4.4 TB/s and 0.7 us of latency an H200 wants about 24 KB in flight on each SM; one block of the first two tiles
 // asks for 32 KB (8 warps * 32 threads * 128 bytes). More weight rows a block read x less often: at 8 rows of x, x is
 // 64 KB for k = 4096, against 32 KB of weights for each weight tile. Reasoned, not measured yet on any chip.
-constexpr Int4DecodeTile kInt4DecodeTiles[] = {{1, 1, 8, 4}, {1, 2, 8, 2}, {2, 2, 8, 2}};
+constexpr Int4DecodeTile kInt4DecodeTiles[] = {{1, 1, 8, 4, 2}, {1, 2, 8, 2, 2}, {2, 2, 8, 2, 1}};
 
 // Most rows of x that the decode kernel takes; more go to the batch kernel.
 constexpr int kInt4DecodeRows = 16;
