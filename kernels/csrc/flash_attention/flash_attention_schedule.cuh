@@ -1,8 +1,9 @@
 // Which queries a thread block owns, and which keys they can see.
 //
-// Blocks are numbered section by section. A section is as many query heads as keep their keys and values in half of L2;
-// within it the heads run fastest, so the heads that share a key head run side by side, and under the causal mask the
-// query tiles with most keys come first, so that the last blocks to start are the short ones.
+// Blocks are numbered section by section. A section is some of the query heads, whose keys and values take at most half
+// of L2; within it the heads run fastest, so the heads that share a key head run side by side, and under the causal mask
+// the query tiles with most keys come first. All sections are of about one size: the last blocks to start are then the
+// short ones of many heads, not the long ones of the few heads that would be left over.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -21,6 +22,8 @@ struct FlashAttentionSchedule {
   int blocks;
 };
 
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 // cudaErrorInvalidValue when the grid would pass 2**31 - 1 blocks.
 inline cudaError_t make_schedule(const FlashAttentionParams& p, int queries, int element_bytes,
                                  FlashAttentionSchedule* schedule) {
@@ -31,11 +34,13 @@ inline cudaError_t make_schedule(const FlashAttentionParams& p, int queries, int
     return error;
   }
   const int64_t heads = int64_t{p.batch} * p.heads_q;
-  const int64_t tiles = (int64_t{p.seq_q} + queries - 1) / queries;
+  const int64_t tiles = ceil_div(p.seq_q, queries);
   if (heads > INT_MAX || heads * tiles > INT_MAX) return cudaErrorInvalidValue;
-  const int64_t kv_bytes = 2 * int64_t{p.seq_kv} * p.head_dim * element_bytes;
-  const int64_t kv_heads = std::max<int64_t>(1, l2_bytes / 2 / std::max<int64_t>(1, kv_bytes));
-  const int64_t section = std::min(kv_heads * (p.heads_q / p.heads_kv), heads);
+  const int64_t kv_heads = int64_t{p.batch} * p.heads_kv;
+  const int64_t kv_bytes = 2 * kv_heads * p.seq_kv * p.head_dim * element_bytes;
+  const int64_t half_l2 = std::max(l2_bytes / 2, 1);
+  const int64_t sections = std::clamp<int64_t>(ceil_div(kv_bytes, half_l2), 1, std::max<int64_t>(kv_heads, 1));
+  const int64_t section = ceil_div(kv_heads, sections) * (p.heads_q / p.heads_kv);
   *schedule = {static_cast<int>(tiles), static_cast<int>(section), static_cast<int>(heads * tiles)};
   return cudaSuccess;
 }
