@@ -1,0 +1,137 @@
+"""The context file beside asv's: which run a value came from, and what stands around it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store.records import Status
+
+SUITE = "benchmarks.rope.Rope"
+PARAMS = [["'w1'"], ["'warpwatch'", "'eager'"]]
+START = 1_767_225_600_000
+
+
+def _run(name: str, hour: int) -> dict[str, Any]:
+    ceilings = {"name": "H200", "source": "measured", "bandwidth_bps": 4e12, "flops": {"fp16": 6e14}}
+    return {"record": "run", "schema": 1, "run": name, "commit": "c" * 40, "environment": "env-py3.11",
+            "started_at": f"2026-01-01T{hour:02}:00:00+00:00", "device": "cuda", "gpu": {"name": "NVIDIA H200"},
+            "cpu": {"model": "Xeon", "cores": 16}, "software": {"torch": "2.11"}, "ceilings": ceilings}  # fmt: skip
+
+
+WORKLOAD = {"record": "workload", "run": "r1", "benchmark": SUITE, "operator": "rope", "workload": "w1",
+            "parameters": {"batch": 8}, "dtype": "fp16", "flops": 100, "bytes": 4_000_000_000,
+            "kernels": ["warpwatch", "triton"], "baselines": ["eager"]}  # fmt: skip
+
+
+def _measured(run: str, implementation: str, latency: float | None, status: str = "ok", reason: str | None = None) -> Any:
+    return {"record": "measurement", "run": run, "benchmark": SUITE, "workload": "w1", "implementation": implementation,
+            "status": status, "reason": reason, "latency_s": latency, "sample_count": 50, "backend": "cudnn"}  # fmt: skip
+
+
+@pytest.fixture
+def measure(asv: Any) -> Callable[..., Any]:
+    """Writes the commit's file with two latencies measured an hour into the day, as of the given hour."""
+    asv.benchmark(f"{SUITE}.track_latency", workload=PARAMS[0], implementation=PARAMS[1])
+
+    def write(values: list[Any], hour: int) -> Any:
+        started = START + hour * 3_600_000 + 60_000
+        return asv.commit(1, {f"{SUITE}.track_latency": asv.row(values, PARAMS, started_at=started, spread=0.01)})
+
+    return write
+
+
+def test_a_value_is_its_runs_with_rivals_and_the_share_of_the_speed_of_light(
+    store: Store, asv: Any, measure: Callable[..., Any]
+) -> None:
+    path = measure([0.002, 0.003], 1)
+    asv.context(path, _run("r1", 1), WORKLOAD, _measured("r1", "warpwatch", 0.002), _measured("r1", "eager", 0.003))
+    asv.load(store)
+    (row,) = queries.overview(store, "demo")
+    assert row.series.implementation == "warpwatch"
+    assert row.speed_of_light == pytest.approx(0.5)  # 4e9 bytes at 4e12 B/s are 1 ms of 2
+    assert row.baseline is not None
+    assert (row.baseline.implementation, row.baseline.ratio) == ("eager", pytest.approx(1.5))
+    ours, rival = queries.report(store)
+    assert (ours.run, ours.backend, rival.is_baseline) == ("r1", "cudnn", True)
+    assert ours.bandwidth_bps == pytest.approx(2e12)
+    (roofline,) = queries.rooflines(store, "demo")
+    assert roofline.machine.gpu == "NVIDIA H200"
+    assert {point.implementation for point in roofline.points} == {"warpwatch", "eager"}
+    history = queries.history(store, row.series.key)
+    assert history is not None
+    assert [baseline.series.implementation for baseline in history.baselines] == ["eager"]
+
+
+def test_a_throttled_value_is_invalid_with_its_reason_and_no_number(
+    store: Store, asv: Any, measure: Callable[..., Any]
+) -> None:
+    path = measure([0.002, None], 1)
+    asv.context(
+        path, _run("r1", 1), WORKLOAD, _measured("r1", "warpwatch", None, "invalid", "throttled: power cap"),
+        _measured("r1", "eager", None, "failed", "CUDA error"),
+    )  # fmt: skip
+    asv.load(store)
+    reasons = {row.implementation: (row.status, row.latency_s, row.reason) for row in queries.report(store)}
+    assert reasons == {
+        "warpwatch": (Status.INVALID, None, "throttled: power cap"),
+        "eager": (Status.FAILED, None, "CUDA error"),
+    }
+
+
+def test_runs_that_asv_overwrote_are_taken_from_the_context(
+    store: Store, asv: Any, measure: Callable[..., Any]
+) -> None:
+    path = measure([0.002, 0.003], 5)
+    asv.context(path, _run("r1", 1), WORKLOAD, _measured("r1", "warpwatch", 0.0021), _measured("r1", "eager", 0.0031))
+    asv.context(path, _run("r2", 5), _measured("r2", "warpwatch", 0.002), _measured("r2", "eager", 0.003))
+    asv.load(store)
+    history = queries.history(store, queries.overview(store, "demo")[0].series.key)
+    assert history is not None
+    assert [(point.run, point.value) for point in history.points] == [("r1", 0.0021), ("r2", 0.002)]
+
+
+def test_a_run_still_going_on_is_not_taken_before_asv_saves_it(
+    store: Store, asv: Any, measure: Callable[..., Any]
+) -> None:
+    path = measure([0.002, 0.003], 1)
+    asv.context(path, _run("r1", 1), WORKLOAD, _measured("r1", "warpwatch", 0.002), _measured("r1", "eager", 0.003))
+    asv.context(path, _run("r2", 5), _measured("r2", "warpwatch", 0.0022), _measured("r2", "eager", 0.0032))
+    asv.load(store)
+    key = queries.overview(store, "demo")[0].series.key
+    before = queries.history(store, key)
+    assert before is not None
+    assert [point.run for point in before.points] == ["r1"]
+    measure([0.0022, 0.0032], 5)
+    asv.load(store)
+    after = queries.history(store, key)
+    assert after is not None
+    assert [(point.run, point.value, point.q25 is not None) for point in after.points] == [
+        ("r1", 0.002, True), ("r2", 0.0022, True),
+    ]  # fmt: skip
+
+
+def test_compiled_code_is_on_the_commits_page(store: Store, asv: Any) -> None:
+    name = "benchmarks.compiled_code.CompiledCode.track_registers"
+    asv.benchmark(name, unit="registers", kernel=["'k'"], architecture=["'sm_75'"])
+    path = asv.commit(1, {name: asv.row([96], [["'k'"], ["'sm_75'"]], started_at=START + 3_700_000)})
+    compiled = {"record": "compiled", "run": "r1", "benchmark": "benchmarks.compiled_code.CompiledCode",
+                "operator": "rope", "kernel": "k", "architecture": "sm_75", "registers": 96, "stack_bytes": 0,
+                "shared_bytes": 1024, "local_memory_instructions": 0, "code_bytes": 2048,
+                "instructions": {"total": 128, "HMMA": 4}, "sha256": "ab"}  # fmt: skip
+    asv.context(path, _run("r1", 1), compiled)
+    asv.load(store)
+    page = queries.commit_page(store, "demo", "00000001")
+    assert page is not None
+    (code,) = page.compiled
+    assert (code.registers, code.instructions["HMMA"]) == (96, 4)
+    assert page.points[0].value == 96
+
+
+def test_a_broken_line_of_context_is_a_warning(store: Store, asv: Any, measure: Callable[..., Any]) -> None:
+    path = measure([0.002, 0.003], 1)
+    asv.context(path, _run("r1", 1), WORKLOAD, {"record": "measurement"}, _measured("r1", "warpwatch", 0.002))
+    summary = asv.load(store)
+    assert "line 3" in summary.warnings[0]
+    assert summary.set_aside == ()
