@@ -15,11 +15,10 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # 2.13.0 everywhere, so that a baseline's change is never a silent PyTorch upgrade.
 HAS_GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
 TORCH := torch==2.13.0 $(if $(HAS_GPU),,--extra-index-url https://download.pytorch.org/whl/cpu --retries 1)
-EXTRAS := kernels,bench$(if $(HAS_GPU),$(comma)gpu)
 comma := ,
-# All five of one minor version: nvcc refuses the PTX of another's nvvm. They serve where no toolkit is installed.
-NVCC_FROM_PIP := $(if $(or $(CUDA_HOME),$(shell command -v nvcc)),,nvidia-cuda-nvcc==13.0.* nvidia-cuda-crt==13.0.* \
-	nvidia-nvvm==13.0.* nvidia-cuda-runtime==13.0.* nvidia-cuda-cccl==13.0.*)
+EXTRAS := kernels,bench$(if $(HAS_GPU),$(comma)gpu)
+# The CUDA compiler from pip where no toolkit is installed.
+NVCC_FROM_PIP := $(if $(or $(CUDA_HOME),$(shell command -v nvcc)),,-r kernels/building/cuda_from_pip.txt)
 
 .PHONY: run test lint setup build measure import dashboard clean all-architectures
 

@@ -19,17 +19,6 @@ ROOMS = ("kernels", "dashboard", "ci")
 sys.path.insert(0, str(ROOT / "kernels"))
 from building import build_extension  # noqa: E402  (kernels/ itself is not importable before it is installed)
 
-CUDA_FROM_PIP = [
-    f"{package}==13.0.*"  # all of one minor version: mixed ones disagree on the PTX version
-    for package in (
-        "nvidia-cuda-nvcc",
-        "nvidia-cuda-crt",
-        "nvidia-nvvm",
-        "nvidia-cuda-runtime",
-        "nvidia-cuda-cccl",
-    )
-]
-
 
 def packages() -> list[str]:
     """Every package of the three rooms, under the names they are imported by."""
@@ -87,7 +76,6 @@ setup(
     ],
     extras_require={
         "kernels": ["torch>=2.10", "triton>=3.4; platform_machine == 'x86_64'"],
-        "cuda-compiler": CUDA_FROM_PIP,
         "bench": ["asv==0.6.6", "virtualenv>=20"],
         "gpu": ["cuda-bench[cu13]>=0.3", "nvidia-ml-py>=12.560"],
         "postgresql": ["psycopg[binary]>=3.2"],

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from . import architectures as arch
 from .ninja_file import ninja_file
-from .toolchain import PIP_CUDA, Toolchain, find_ninja, find_toolchain, find_torch
+from .toolchain import Toolchain, find_ninja, find_toolchain, find_torch
 
 __all__ = ["build_extension"]
 
@@ -74,9 +74,8 @@ def _say_what(toolchain: Toolchain, architectures: tuple[str, ...]) -> None:
 
 
 def _warn_without_cuda() -> None:
-    packages = " ".join(f"{name}==13.0.*" for name in PIP_CUDA.split())
     _say("WARNING: no CUDA compiler (CUDA_HOME, PATH, pip): the extension will have CPU kernels only.")
-    _say(f"         To get one without a toolkit: pip install {packages}")
+    _say("         To get one without a toolkit: pip install -r kernels/building/cuda_from_pip.txt")
 
 
 def _say(text: str) -> None:

@@ -11,8 +11,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-PIP_CUDA = "nvidia-cuda-nvcc nvidia-cuda-crt nvidia-nvvm nvidia-cuda-runtime nvidia-cuda-cccl"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CudaToolkit:
