@@ -57,7 +57,8 @@ class _Frame:
 
 def history_figure(history: History, view: HistoryView) -> dict[str, Any]:
     """Plotly's JSON for a series' page. `layout.meta.commits` lists what the horizontal axis shows, oldest first."""
-    values = [point.value for point in history.points if point.value is not None]
+    lines = (history.points, *(rival.points for rival in history.baselines))
+    values = next(filter(None, ([p.value for p in points if p.value is not None] for points in lines)), [])
     typical = median(values) if values else 1.0
     factor, unit = quantities.axis_unit(typical, history.series.metric.unit)
     frame = _Frame(_commits(history), view.spacing, factor)
@@ -72,18 +73,19 @@ def history_figure(history: History, view: HistoryView) -> dict[str, Any]:
     ]
     name = f"{history.series.metric.name} ({unit})" if unit not in {"", "unit"} else history.series.metric.name
     # Noise of a thousandth must not fill the height: the axis spans at least 6 % of the typical value.
-    least = [typical * factor * 0.97, typical * factor * 1.03]
+    least = {"autorangeoptions": {"include": [typical * factor * 0.97, typical * factor * 1.03]}} if typical else {}
     return {
         "data": data,
         "layout": layout(
             hovermode="closest",
-            xaxis=_x_axis(frame, view),
+            # Under the strip where there is one; plotly knows no yaxis if all its traces are empty.
+            xaxis={**_x_axis(frame, view), "anchor": "y2" if no_number else "y"},
             yaxis=axis(
                 plain(name),
                 type=view.scale.value,
                 domain=[0.1, 1] if no_number else [0, 1],
-                autorangeoptions={"include": least if typical else []},
                 exponentformat="SI",
+                **(least if values else {"range": [0, 1], "showticklabels": False}),
             ),
             **({"yaxis2": _strip_axis()} if no_number else {}),
             shapes=[_change_line(change, frame) for change in history.changes],

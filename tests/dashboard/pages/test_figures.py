@@ -94,6 +94,14 @@ def test_a_point_without_a_number_stands_in_the_strip_below_with_its_reason() ->
     assert len(_named(figure, "warpwatch")["y"]) == 2
 
 
+def test_a_series_that_never_had_a_number_is_drawn_beside_its_rival() -> None:
+    rival = BaselineHistory(series=_series("sdpa", is_baseline=True), points=(_point(0, 2e-6),))
+    figure = history_figure(_history(_point(0, None), rivals=(rival,)), HistoryView())
+    assert _named(figure, "SDPA")["y"] == pytest.approx([2.0])
+    assert _named(figure, "SDPA")["visible"] is True
+    assert figure["layout"]["xaxis"]["anchor"] == "y2"
+
+
 def test_two_runs_of_a_commit_are_two_points_and_the_line_goes_through_their_median() -> None:
     figure = history_figure(_history(_point(0, 1.0), _point(1, 2.0), _point(1, 4.0, run="again")), HistoryView())
     assert _named(figure, "warpwatch")["y"] == [1.0, 2.0, 4.0]
