@@ -58,7 +58,7 @@ all-architectures: $(VENV)/.run
 measure: build
 	$(ASV) machine --yes
 	git rev-list --max-count=$(COMMITS) HEAD -- kernels setup.py > .asv-commits || true
-	$(ASV) run --skip-existing --record-samples --show-stderr HASHFILE:.asv-commits || test $$? -eq 2
+	$(ASV) run --skip-existing --record-samples HASHFILE:.asv-commits || test $$? -eq 2
 	rm -f .asv-commits
 
 import: $(VENV)/.run

@@ -84,6 +84,7 @@ setup(
             "pytest-timeout>=2.3",
             "pytest-xdist>=3.6",
             "hypothesis>=6.100",
+            "numpy<2.4",  # Triton 3.6's interpreter loops to one-element arrays, which newer ones refuse
             "playwright>=1.50",
             "psycopg[binary]>=3.2",
             "ruff>=0.17",  # the versions whose findings are known to be clean; older ones format differently

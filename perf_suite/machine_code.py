@@ -60,7 +60,7 @@ def find_cuobjdump() -> Path | None:
 
 
 def read_machine_code(library: Path, cuobjdump: Path) -> tuple[KernelCode, ...]:
-    """Every kernel × architecture of a library, sorted. Raises CalledProcessError if it cannot be read."""
+    """Every kernel × architecture of a library, sorted; none of one built for the CPU alone. Raises CalledProcessError if it cannot be read."""
     functions: dict[tuple[str, str], _Function] = defaultdict(_Function)
     for architecture, name, line in _lines_of_functions(_dump(cuobjdump, "-res-usage", library)):
         if found := _RESOURCES.search(line):
@@ -100,7 +100,11 @@ def _summary(kernel: str, architecture: str, instantiations: list[tuple[str, _Fu
 
 def _dump(cuobjdump: Path, what: str, library: Path) -> str:
     command = [str(cuobjdump), what, str(library)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    done = subprocess.run(command, capture_output=True, text=True)
+    if "does not contain device code" in done.stdout + done.stderr:  # a build for the CPU alone; told as an error
+        return ""
+    done.check_returncode()
+    return done.stdout
 
 
 def _lines_of_functions(dump: str) -> Iterator[tuple[str, str, str]]:

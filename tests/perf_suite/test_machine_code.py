@@ -1,5 +1,8 @@
 """Reading a real library, and the list of watched kernels against it."""
 
+import _ctypes
+from pathlib import Path
+
 import pytest
 
 from perf_suite.machine_code import _kernel_name, _signature, find_cuobjdump, read_machine_code
@@ -68,3 +71,10 @@ def test_each_kernel_belongs_to_one_operator():
     assert len(set(names)) == len(names)
     assert operator_of("rope_pairs") == "rope"
     assert operator_of("a_kernel_of_another_library") is None
+
+
+def test_a_library_built_for_the_cpu_alone_has_no_kernels():
+    cuobjdump = find_cuobjdump()
+    if cuobjdump is None:
+        pytest.skip("cuobjdump comes with Triton or CUDA; neither is here")
+    assert read_machine_code(Path(_ctypes.__file__), cuobjdump) == ()
