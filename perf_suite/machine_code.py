@@ -60,7 +60,10 @@ def find_cuobjdump() -> Path | None:
 
 
 def read_machine_code(library: Path, cuobjdump: Path) -> tuple[KernelCode, ...]:
-    """Every kernel × architecture of a library, sorted; none of one built for the CPU alone. Raises CalledProcessError if it cannot be read."""
+    """Every kernel × architecture of a library, sorted; a library built for the CPU alone has none.
+
+    Raises CalledProcessError if it cannot be read.
+    """
     functions: dict[tuple[str, str], _Function] = defaultdict(_Function)
     for architecture, name, line in _lines_of_functions(_dump(cuobjdump, "-res-usage", library)):
         if found := _RESOURCES.search(line):
