@@ -9,6 +9,7 @@ Mann-Whitney test between its neighbours (normal approximation, ties corrected) 
 
 import itertools
 import math
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -61,6 +62,8 @@ _SHORTEST = 4  # values in a segment
 _PENALTY = 7.0  # per change, in noise variances times log n
 _ALPHA = 3e-5  # of the rank test
 _SEPARATION = 7.0  # smallest change, in standard errors of the shorter segment; and never below one noise
+_FEW = 30  # values, below which the rank test has too little to count:
+_OBVIOUS = 8.0  # so many noises between segments that do not overlap are believed without it
 _EXACT_UP_TO = 20  # values in the shorter segment; beyond, the normal approximation can reach _ALPHA
 _FLOOR = 2e-4  # relative noise below which the clocks' own resolution rules
 
@@ -90,6 +93,7 @@ def _pelt(values: _Array, penalty: float) -> list[int]:
     best[0] = -penalty
     came_from = np.zeros(n + 1, dtype=int)
     starts = np.array([0])
+    beaten: deque[NDArray[np.int_]] = deque()
     for end in range(_SHORTEST, n + 1):
         if end - _SHORTEST >= _SHORTEST:
             starts = np.append(starts, end - _SHORTEST)
@@ -98,7 +102,10 @@ def _pelt(values: _Array, penalty: float) -> list[int]:
         choice = int(np.argmin(reached))
         best[end] = reached[choice] + penalty
         came_from[end] = starts[choice]
-        starts = starts[reached <= best[end]]
+        # A start beaten here is beaten for good once a segment from here is long enough to take its place.
+        beaten.append(starts[reached > best[end]])
+        if len(beaten) == _SHORTEST:
+            starts = starts[~np.isin(starts, beaten.popleft())]
     edges = [n]
     while edges[-1] > 0:
         edges.append(int(came_from[edges[-1]]))
@@ -116,7 +123,12 @@ def _prune(logs: _Array, calm: _Array, edges: list[int], noise: float, smallest:
             shift = abs(float(np.median(right) - np.median(left)))
             p = _rank_test(left, right, worth)
             separation = max(1.0, _SEPARATION / math.sqrt(worth * min(len(left), len(right))))
-            weak = p > _ALPHA or shift < smallest or shift < separation * noise
+            obvious = (
+                len(logs) < _FEW
+                and shift > _OBVIOUS * noise / math.sqrt(worth)
+                and _apart(calm[start:middle], calm[middle:end])
+            )
+            weak = (p > _ALPHA and not obvious) or shift < smallest or shift < separation * noise
             judged.append((weak, p, -shift, middle))
         failed = [item for item in judged if item[0]]
         if not failed:
@@ -125,12 +137,17 @@ def _prune(logs: _Array, calm: _Array, edges: list[int], noise: float, smallest:
     return edges
 
 
+def _apart(left: _Array, right: _Array) -> bool:
+    """Whether the segments' values do not overlap."""
+    return bool(left.max() < right.min() or right.max() < left.min())
+
+
 def _worth_of_one(calm: _Array, edges: list[int]) -> float:
     """How many independent values one is worth, from the lag-1 correlation within segments: (1 - r) / (1 + r)."""
     within = np.concatenate([calm[a:b] - calm[a:b].mean() for a, b in itertools.pairwise(edges)])
     power = float((within**2).sum())
-    r = float((within[1:] * within[:-1]).sum()) / power if power > 0 else 0.0
-    r = min(max(r, 0.0), 0.9)
+    rounding = len(within) * _FLOOR**2  # a constant segment's residues hang together and mean nothing
+    r = min(max(float((within[1:] * within[:-1]).sum()) / (power + rounding), 0.0), 0.9)
     return (1 - r) / (1 + r)
 
 

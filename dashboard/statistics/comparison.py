@@ -15,7 +15,7 @@ from warpwatch.dashboard.metrics import Better
 from warpwatch.dashboard.verdict import Verdict
 
 UNKNOWN_BETWEEN_RUNS = 0.01  # relative; published scatter between processes is 0.4-1.5 % on quiet GPUs
-FAMILY_ERROR = 0.05  # chance that any of a family of unchanged series is called changed
+FAMILY_ERROR = 0.01  # chance that any of a family of unchanged series is called changed
 _SMALLEST_NOISE = 0.0005
 
 

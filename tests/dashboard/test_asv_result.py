@@ -92,7 +92,9 @@ def test_the_first_format_is_read() -> None:
         "b.param": {"result": [0.1, None], "params": [["1", "2"]],
                     "stats": [{"q_25": 0.09, "q_75": 0.11, "number": 1, "repeat": 7}, None]},
     }  # fmt: skip
-    entries = {entry.benchmark: entry for entry in _read(results, result_columns=None, started_at={"b.plain": 9}).entries}
+    entries = {
+        entry.benchmark: entry for entry in _read(results, result_columns=None, started_at={"b.plain": 9}).entries
+    }
     assert entries["b.plain"].values[0].value == 0.25
     assert entries["b.plain"].started_ms == 9
     first, second = entries["b.param"].values

@@ -1,0 +1,169 @@
+"""Two commits compared: what is said of real changes, of none, and of too little data."""
+
+import math
+import statistics
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from warpwatch.dashboard.metrics import Better
+from warpwatch.dashboard.statistics.comparison import (
+    Comparison,
+    RunValue,
+    _student_quantile,
+    _student_tail,
+    common_drift,
+    compare,
+    judge,
+)
+from warpwatch.dashboard.verdict import Verdict
+
+NOISE = 0.004
+
+
+def _runs(*values: float, scatter: float = 0.0) -> list[RunValue]:
+    return [
+        RunValue(value=v, q25=v * (1 - scatter / 2), q75=v * (1 + scatter / 2), sample_count=50) for v in values
+    ]  # fmt: skip
+
+
+def _verdict(comparison: Comparison | None, better: Better = Better.LOWER, threshold: float = 0.02) -> Verdict:
+    return judge([comparison], [better], threshold=threshold)[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "better", "verdict"),
+    [
+        (0.041, Better.LOWER, Verdict.REGRESSED),
+        (-0.041, Better.LOWER, Verdict.IMPROVED),
+        (-0.041, Better.HIGHER, Verdict.REGRESSED),
+        (0.041, Better.HIGHER, Verdict.IMPROVED),
+        (0.001, Better.LOWER, Verdict.UNCHANGED),
+        (0.015, Better.LOWER, Verdict.UNCHANGED),  # real, and too small to matter
+    ],
+)
+def test_a_quiet_series_gets_a_clear_verdict(change: float, better: Better, verdict: Verdict) -> None:
+    comparison = compare(_runs(1.0), _runs(1 + change), history_noise=NOISE, threshold=0.02)
+    assert comparison is not None
+    assert comparison.change == pytest.approx(change)
+    assert comparison.low < change < comparison.high
+    assert _verdict(comparison, better) is verdict
+
+
+def test_a_noisy_series_is_inconclusive_and_says_how_many_runs_it_needs() -> None:
+    comparison = compare(_runs(1.0), _runs(1.03), history_noise=0.03, threshold=0.02)
+    assert comparison is not None
+    assert _verdict(comparison) is Verdict.INCONCLUSIVE
+    more = comparison.runs_needed
+    assert more > 0
+    enough = compare(_runs(*[1.0] * (1 + more)), _runs(*[1.001] * (1 + more)), history_noise=0.03, threshold=0.02)
+    assert enough is not None
+    assert enough.runs_needed == 0
+    assert _verdict(enough) is Verdict.UNCHANGED
+
+
+def test_two_single_runs_without_history_cannot_tell_three_percent() -> None:
+    """However tight the samples are: nothing says how the next process would differ."""
+    comparison = compare(_runs(1.0, scatter=0.001), _runs(1.03, scatter=0.001), history_noise=None, threshold=0.02)
+    assert _verdict(comparison) is Verdict.INCONCLUSIVE
+
+
+def test_two_single_runs_without_history_can_tell_a_doubling() -> None:
+    comparison = compare(_runs(1.0, scatter=0.05), _runs(2.0, scatter=0.05), history_noise=None, threshold=0.02)
+    assert _verdict(comparison) is Verdict.REGRESSED
+
+
+def test_runs_that_scatter_widen_the_interval() -> None:
+    quiet = compare(_runs(1.0, 1.001), _runs(1.05, 1.051), history_noise=NOISE, threshold=0.02)
+    loud = compare(_runs(1.0, 1.06), _runs(1.02, 1.08), history_noise=NOISE, threshold=0.02)
+    assert quiet is not None
+    assert loud is not None
+    assert loud.noise > 0.03 > quiet.noise
+    assert _verdict(quiet) is Verdict.REGRESSED
+    assert _verdict(loud) is Verdict.INCONCLUSIVE
+
+
+def test_the_machines_drift_is_taken_off() -> None:
+    comparison = compare(_runs(1.0), _runs(1.05), history_noise=NOISE, threshold=0.02, drift=0.05)
+    assert comparison is not None
+    assert comparison.change == pytest.approx(0.0, abs=1e-9)
+
+
+@given(st.floats(1e-9, 1e3), st.floats(0.5, 2.0), st.sampled_from([2.0**-20, 2.0**8]))
+def test_the_unit_does_not_matter(value: float, ratio: float, scale: float) -> None:
+    one = compare(_runs(value), _runs(value * ratio), history_noise=NOISE, threshold=0.02)
+    other = compare(_runs(value * scale), _runs(value * ratio * scale), history_noise=NOISE, threshold=0.02)
+    assert one is not None
+    assert other is not None
+    assert (one.change, one.low, one.p_value) == pytest.approx((other.change, other.low, other.p_value))
+
+
+@given(st.floats(0.5, 2.0))
+def test_base_and_head_exchanged_give_the_inverse_ratio(ratio: float) -> None:
+    one = compare(_runs(1.0), _runs(ratio), history_noise=NOISE, threshold=0.02)
+    other = compare(_runs(ratio), _runs(1.0), history_noise=NOISE, threshold=0.02)
+    assert one is not None
+    assert other is not None
+    assert (1 + one.change) * (1 + other.change) == pytest.approx(1)
+    assert one.p_value == pytest.approx(other.p_value)
+
+
+def test_a_family_of_unchanged_series_gives_hardly_any_false_alarm() -> None:
+    """200 families of 50 series each, nothing changed: at most 5 % of families may have an alarm, and chance."""
+    rng = np.random.default_rng(1)
+    alarms = 0
+    for _ in range(200):
+        pairs = np.exp(0.02 * rng.standard_normal((50, 2)))
+        found = [compare(_runs(a), _runs(b), history_noise=0.02, threshold=0.02) for a, b in pairs]
+        verdicts = judge(found, [Better.LOWER] * 50, threshold=0.02)
+        alarms += any(v in {Verdict.REGRESSED, Verdict.IMPROVED} for v in verdicts)
+    assert alarms <= 20
+
+
+def test_zero_to_zero_is_no_change_and_zero_to_something_has_no_ratio() -> None:
+    assert _verdict(compare(_runs(0.0), _runs(0.0), history_noise=None, threshold=0.02)) is Verdict.UNCHANGED
+    assert compare(_runs(0.0), _runs(64.0), history_noise=None, threshold=0.02) is None
+
+
+def test_nothing_to_compare_is_missing() -> None:
+    assert _verdict(compare([], _runs(1.0), history_noise=NOISE, threshold=0.02)) is Verdict.MISSING
+
+
+@given(st.integers(3, 40), st.floats(0.01, 0.2), st.integers(0, 2**32 - 1))
+@settings(max_examples=50)
+def test_controls_that_agree_show_the_machines_drift(count: int, drift: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    changes = [(1 + drift) * (1 + 0.001 * x) - 1 for x in rng.standard_normal(count)]
+    assert common_drift(changes) == pytest.approx(drift, abs=0.005)
+
+
+@pytest.mark.parametrize("changes", [[], [0.05], [0.05, 0.05], [0.05, -0.04, 0.03, -0.06, 0.01], [0.0] * 5])
+def test_controls_that_are_few_or_disagree_show_none(changes: list[float]) -> None:
+    assert common_drift(changes) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("freedom", "quantile"), [(1, 12.7062), (2, 4.30265), (3, 3.18245), (10, 2.22814), (30, 2.04227)]
+)
+def test_students_quantile_is_the_tables(freedom: int, quantile: float) -> None:
+    assert _student_quantile(freedom) == pytest.approx(quantile, abs=1e-4)
+
+
+@given(st.floats(0, 8), st.integers(1, 12))
+@settings(max_examples=40)
+def test_students_tail_is_the_densitys_integral(t: float, freedom: int) -> None:
+    factor = math.gamma((freedom + 1) / 2) / math.sqrt(freedom * math.pi) / math.gamma(freedom / 2)
+    grid = np.linspace(0, t, 4001)
+    density = factor * (1 + grid**2 / freedom) ** (-(freedom + 1) / 2)
+    inside = float(np.trapezoid(density, grid))
+    assert _student_tail(t, freedom) == pytest.approx(1 - 2 * inside, abs=1e-5)
+
+
+def test_the_scatter_of_runs_is_pooled_over_both_commits() -> None:
+    base, head = [1.0, 1.02, 0.99], [1.1, 1.13, 1.12]
+    comparison = compare(_runs(*base), _runs(*head), history_noise=None, threshold=0.02)
+    assert comparison is not None
+    variances = [statistics.variance([math.log(v) for v in side]) for side in (base, head)]
+    assert comparison.noise == pytest.approx(math.sqrt(sum(variances) / 2))

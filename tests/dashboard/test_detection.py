@@ -1,0 +1,94 @@
+"""Counted quantities, short histories and long ones: each gets the rule it can bear."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from warpwatch.dashboard.metrics import Better
+from warpwatch.dashboard.statistics.comparison import RunValue
+from warpwatch.dashboard.statistics.detection import detect
+from warpwatch.dashboard.statistics.summary import CommitValues, summarise
+from warpwatch.dashboard.verdict import Verdict
+
+DAY_MS = 86_400_000
+
+
+def _commits(values: list[float], scatter: float = 0.01) -> list[list[RunValue]]:
+    return [
+        [RunValue(value=v, q25=v * (1 - scatter / 2), q75=v * (1 + scatter / 2), sample_count=50)] for v in values
+    ]  # fmt: skip
+
+
+def test_a_register_more_is_told_at_once() -> None:
+    (found,) = detect(_commits([96.0] * 5 + [128.0], 0.0), "registers")
+    assert (found.index, found.before, found.after) == (5, 96.0, 128.0)
+
+
+def test_spilling_from_nothing_is_told() -> None:
+    (found,) = detect(_commits([0.0] * 5 + [64.0], 0.0), "bytes")
+    assert (found.index, found.magnitude) == (5, 1.0)
+
+
+def test_bytes_that_move_at_every_commit_are_not_told_as_counts() -> None:
+    rng = np.random.default_rng(2)
+    assert detect(_commits([float(1_000_000 + rng.integers(5000)) for _ in range(40)], 0.0), "bytes") == ()
+
+
+def test_a_doubling_shows_from_the_second_commit_on() -> None:
+    (found,) = detect(_commits([1e-3, 2e-3]), "seconds")
+    assert (found.index, round(found.magnitude, 3)) == (1, 1.0)
+
+
+@given(st.integers(2, 7), st.integers(0, 2**32 - 1))
+@settings(max_examples=60)
+def test_a_short_history_of_a_quiet_machine_raises_nothing(count: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    assert detect(_commits([1e-3 * (1 + 0.015 * rng.standard_normal()) for _ in range(count)]), "seconds") == ()
+
+
+@pytest.mark.parametrize("before", [4, 6, 10, 20])
+@pytest.mark.parametrize("after", [4, 6, 10])
+def test_a_large_step_is_told_in_a_history_of_any_length(before: int, after: int) -> None:
+    rng = np.random.default_rng(before * after)
+    values = [level * (1 + 0.01 * rng.standard_normal()) for level in [1e-3] * before + [1.6e-3] * after]
+    assert [found.index for found in detect(_commits(values), "seconds")] == [before]
+
+
+def test_a_short_history_whose_samples_scatter_is_not_believed() -> None:
+    assert detect(_commits([1e-3, 1.3e-3], scatter=0.3), "seconds") == ()
+
+
+def _values(values: list[float | None], *, step_days: float = 1.0, failed: bool = True) -> list[CommitValues]:
+    return [
+        CommitValues(
+            commit_id=i, date_ms=int(i * step_days * DAY_MS), failed=failed and v is None,
+            runs=() if v is None else (RunValue(value=v),),
+        )
+        for i, v in enumerate(values)
+    ]  # fmt: skip
+
+
+def test_a_recent_step_is_the_change_that_is_shown() -> None:
+    values = [1.0] * 10 + [1.5] * 10
+    changes = detect([v.runs for v in _values(list(values))], "seconds")
+    summary = summarise(_values(list(values)), changes, Better.LOWER)
+    assert (summary.verdict, summary.change_is_step, summary.change_commit_id) == (Verdict.REGRESSED, True, 10)
+    assert summarise(_values(list(values)), changes, Better.HIGHER).verdict is Verdict.IMPROVED
+
+
+def test_an_old_step_is_news_no_more() -> None:
+    values = _values([1.0] * 10 + [1.5] * 60)
+    changes = detect([v.runs for v in values], "seconds")
+    summary = summarise(values, changes, Better.LOWER)
+    assert (summary.verdict, summary.change, summary.change_commit_id) == (Verdict.UNCHANGED, 0.0, 39)
+
+
+def test_a_newest_commit_without_a_number_is_invalid_or_missing() -> None:
+    assert summarise(_values([1.0, None]), (), Better.LOWER).verdict is Verdict.INVALID
+    assert summarise(_values([1.0, None], failed=False), (), Better.LOWER).verdict is Verdict.MISSING
+
+
+def test_one_commit_says_nothing_about_change() -> None:
+    summary = summarise(_values([1.0]), (), Better.LOWER)
+    assert (summary.verdict, summary.change, summary.sparkline) == (Verdict.INCONCLUSIVE, None, (1.0,))
