@@ -97,7 +97,7 @@ def iso(time: datetime) -> str:
 
 
 def age(time: datetime | None, now: datetime | None = None) -> str:
-    """How long ago, in its largest unit: "5 minutes ago", "3 days ago", "2 years ago"."""
+    """How long ago, in its largest unit: "5 min ago", "3 days ago", "2 years ago"."""
     if time is None:
         return "–"
     passed = (now or datetime.now(UTC)) - _utc(time)
@@ -106,10 +106,11 @@ def age(time: datetime | None, now: datetime | None = None) -> str:
         (timedelta(days=30), "month"),
         (timedelta(days=1), "day"),
         (timedelta(hours=1), "hour"),
-        (timedelta(minutes=1), "minute"),
+        (timedelta(minutes=1), "min"),
     ):
         if passed >= size:
-            return f"{count(int(passed / size), word)} ago"
+            number = int(passed / size)
+            return f"{number} {word}{'s' if number > 1 and word != 'min' else ''} ago"
     return "just now"
 
 

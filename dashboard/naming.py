@@ -1,4 +1,6 @@
-"""How an asv benchmark's dotted name reads on a page: the module it stands in, and its name there."""
+"""How an asv benchmark is called on a page: the module it stands in, its name there, and its place in a list."""
+
+import re
 
 
 def module_of(benchmark: str) -> str:
@@ -11,6 +13,11 @@ def module_of(benchmark: str) -> str:
     while parts and parts[-1][:1].isupper():
         parts.pop()
     return ".".join(parts) or benchmark
+
+
+def natural(text: str) -> tuple[tuple[int, str], ...]:
+    """A key that sorts numbers in names by their size: "s512" before "s2048"."""
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"([0-9]+)", text))
 
 
 def name_in_module(benchmark: str) -> str:

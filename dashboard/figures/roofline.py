@@ -15,7 +15,7 @@ from warpwatch.dashboard.figures.palette import GRID, INK, MUTED, look
 from warpwatch.dashboard.store.records import Roofline, RooflinePoint
 
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "star", "hexagon", "cross", "pentagon", "hourglass")
-_LOGARITHMIC = {"type": "log", "dtick": 1, "exponentformat": "SI", "minor": {"ticks": "outside", "ticklen": 3}}
+_LOGARITHMIC = {"type": "log", "dtick": 1, "tickformat": "~s", "minor": {"ticks": "outside", "ticklen": 3}}
 
 
 def roofline_figure(roofline: Roofline) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def _roof_labels(roofs: dict[str, float], bandwidth: float, left: float, right: 
 
 def _marks(points: Sequence[RooflinePoint]) -> list[dict[str, Any]]:
     symbols = _symbols(points)
-    implementations = sorted({(point.series.is_baseline, point.implementation) for point in points})
+    implementations = sorted({(point.series.is_baseline, point.implementation) for point in points}, key=_ours_first)
     traces = []
     for is_rival, implementation in implementations:
         mine = [point for point in points if point.implementation == implementation]
@@ -104,6 +104,11 @@ def _marks(points: Sequence[RooflinePoint]) -> list[dict[str, Any]]:
             }
         )
     return traces
+
+
+def _ours_first(implementation: tuple[bool, str]) -> tuple[bool, bool, str]:
+    is_rival, name = implementation
+    return is_rival, name != "warpwatch", name
 
 
 def _operator_key(points: Sequence[RooflinePoint]) -> list[dict[str, Any]]:

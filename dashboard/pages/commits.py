@@ -3,13 +3,15 @@
 from flask import Blueprint, abort, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
-from warpwatch.dashboard.pages.shared import project_or_404, store
+from warpwatch.dashboard.metrics import is_primary
+from warpwatch.dashboard.pages.shared import pages, project_or_404, store
 from warpwatch.dashboard.store import queries
+from warpwatch.dashboard.store.records import Status
 
 bp = Blueprint("commits", __name__)
 
 _NEWEST = 200
-_ROWS_OF_A_PAGE = 200
+_ROWS_OF_A_PAGE = 100
 
 
 @bp.get("/<project>/commits")
@@ -33,11 +35,19 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
         return redirect(url_for(".show", project=project, prefix=page.commit.hash))
     words = request.args.get("q", "").strip()
     wanted = words.lower().split()
+    there = [point for point in page.points if point.status is not Status.UNAVAILABLE]
     points = [
         point
-        for point in page.points
+        for point in there
         if all(word in f"{point.series.title} {point.series.machine}".lower() for word in wanted)
     ]
+    points.sort(key=lambda point: not is_primary(point.series.metric.unit))  # what is judged comes first
+    place = pages(_ROWS_OF_A_PAGE, len(points))
     return render_template(
-        "commit.html", commit_page=page, words=words, points=points[:_ROWS_OF_A_PAGE], matching=len(points)
+        "commit.html",
+        commit_page=page,
+        words=words,
+        points=place.of(points),
+        place=place,
+        unavailable=len(page.points) - len(there),
     )

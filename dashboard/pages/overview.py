@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
-from warpwatch.dashboard.naming import module_of
+from warpwatch.dashboard.naming import module_of, natural
 from warpwatch.dashboard.pages.shared import pages, project_or_404, store
 from warpwatch.dashboard.store import queries
-from warpwatch.dashboard.store.records import OverviewRow
+from warpwatch.dashboard.store.records import OverviewRow, Status
 from warpwatch.dashboard.verdict import Verdict
 
 bp = Blueprint("overview", __name__)
@@ -79,7 +79,8 @@ def show(project: str) -> str:
         text=request.args.get("q", "").strip(),
     )
     everything = queries.overview(store(), found.name, machine=narrowed.machine or None)
-    kept = [row for row in everything if narrowed.keeps(row)]
+    kept = [row for row in everything if narrowed.keeps(row) and (narrowed.verdict or not _never_there(row))]
+    kept.sort(key=_place)
     names = sorted({group_name(row) for row in kept})
     # One kernel asked for is shown whole, a page of rows at a time; else a page of groups, each cut to its first rows.
     place = pages(_ROWS_OF_A_PAGE, len(kept)) if narrowed.kernel else pages(_GROUPS_OF_A_PAGE, len(names))
@@ -109,6 +110,19 @@ def show(project: str) -> str:
 def group_name(row: OverviewRow) -> str:
     """The operator, or the module of the benchmark where no operator is known."""
     return row.operator or module_of(row.series.benchmark)
+
+
+def _place(row: OverviewRow) -> tuple[object, ...]:
+    """Sizes in their order, and our CUDA kernel before its twins."""
+    series = row.series
+    case = " ".join(value for name, value in series.parameters if name != "implementation")
+    implementation = series.implementation or ""
+    return (series.machine, natural(series.benchmark), natural(case), implementation != "warpwatch", implementation)
+
+
+def _never_there(row: OverviewRow) -> bool:
+    """Whether this machine has no such thing: of every workload and implementation some do not go together."""
+    return row.status is Status.UNAVAILABLE and not any(value is not None for value in row.sparkline)
 
 
 def _rows_of(name: str, rows: Iterable[OverviewRow]) -> tuple[list[OverviewRow], list[OverviewRow]]:

@@ -6,7 +6,7 @@ import pytest
 
 from warpwatch.dashboard.formatting import age, breakable, change_word, count, percent
 from warpwatch.dashboard.metrics import metric
-from warpwatch.dashboard.naming import module_of, name_in_module
+from warpwatch.dashboard.naming import module_of, name_in_module, natural
 from warpwatch.dashboard.quantities import axis_unit
 
 
@@ -31,8 +31,8 @@ def test_the_word_follows_the_metrics_direction(change: float | None, unit: str,
     ("passed", "said"),
     [
         (timedelta(seconds=20), "just now"),
-        (timedelta(minutes=1), "1 minute ago"),
-        (timedelta(hours=47), "1 day ago"),
+        (timedelta(minutes=1), "1 min ago"),
+        (timedelta(hours=50), "2 days ago"),
         (timedelta(days=400), "1 year ago"),
     ],
 )
@@ -75,3 +75,8 @@ def test_a_benchmark_stands_in_its_module(benchmark: str, module: str, name: str
 )  # fmt: skip
 def test_an_axis_has_one_unit(typical: float, unit: str, factor: float, shown: str) -> None:
     assert axis_unit(typical, unit) == (pytest.approx(factor), shown)
+
+
+def test_sizes_in_names_come_in_their_order() -> None:
+    names = ["b1-s2048", "b1-s512", "b16-s512", "b8", "²", ""]
+    assert sorted(names, key=natural) == ["", "b1-s512", "b1-s2048", "b8", "b16-s512", "²"]

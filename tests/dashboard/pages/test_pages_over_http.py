@@ -1,5 +1,6 @@
 """What the pages answer, read without a browser: statuses, sentences, headers, data."""
 
+import json
 import re
 from pathlib import Path
 
@@ -7,8 +8,12 @@ import pytest
 from flask.testing import FlaskClient
 
 from tests.dashboard.pages.recorded import SLOWER_FROM
+from warpwatch.dashboard.analysis import analyse
 from warpwatch.dashboard.app import create_app
+from warpwatch.dashboard.importers.asv_folder import open_folder
+from warpwatch.dashboard.importers.import_results import import_results
 from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +137,49 @@ def test_a_project_without_context_has_no_columns_for_it(client: FlaskClient) ->
     page = client.get(hostile).text
     assert "Speed of light" not in page
     assert "baseline" not in page
+
+
+def test_what_a_machine_does_not_have_is_listed_only_when_asked_for(client: FlaskClient) -> None:
+    listed = client.get("/kernels/?machine=runner-t4&kernel=rope").text
+    assert "Triton" not in listed
+    missing = client.get("/kernels/?machine=runner-t4&kernel=rope&verdict=missing").text
+    assert missing.count("Triton is not installed") >= 2
+
+
+def test_thousands_of_series_are_a_page_that_can_be_read(tmp_path: Path) -> None:
+    client = _with_many_series(tmp_path)
+    first = client.get("/many/").text
+    assert first.count("<tr>") == 41  # a head and the first forty
+    assert 'href="/many/?kernel=suite"' in first
+    whole = client.get("/many/?kernel=suite").text
+    assert whole.count("<tr>") == 201
+    assert "Page 1 of 15" in whole
+    assert client.get("/many/?kernel=suite&page=15").text.count("<tr>") == 201
+    assert client.get("/many/?kernel=suite&page=16").status_code == 200
+    assert len(first) < 100_000
+
+
+def _with_many_series(folder: Path) -> FlaskClient:
+    params = [[str(i) for i in range(60)], [str(i) for i in range(50)]]
+    name = "suite.Many.time_it"
+    machine = folder / "results" / "machine"
+    machine.mkdir(parents=True)
+    (folder / "results" / "benchmarks.json").write_text(
+        json.dumps({name: {"name": name, "param_names": ["a", "b"], "params": params, "type": "time",
+                           "unit": "seconds"}})
+    )  # fmt: skip
+    (machine / "machine.json").write_text(json.dumps({"machine": "machine", "version": 1}))
+    result = {
+        "commit_hash": "a" * 40, "env_name": "e", "date": 1767225600000, "params": {}, "version": 2,
+        "result_columns": ["result", "params", "version"], "results": {name: [[0.001] * 3000, params, "1"]},
+    }  # fmt: skip
+    (machine / "aaaaaaaa-e.json").write_text(json.dumps(result))
+    settings = Settings(database=f"sqlite:///{folder / 'many.db'}")
+    store = Store(settings.database)
+    import_results(store, open_folder(folder / "results", project="many"))
+    analyse(store)
+    store.close()
+    return create_app(settings).test_client()
 
 
 def test_health_tells_that_the_store_answers(client: FlaskClient) -> None:
