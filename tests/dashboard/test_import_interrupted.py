@@ -1,0 +1,112 @@
+"""An import that is killed, and two at once: nothing lost, nothing twice. Real processes, both databases."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from warpwatch.dashboard.store import Store, queries, tables
+
+COMMITS, COMBINATIONS = 40, 60
+_IMPORT = """
+import sys
+from pathlib import Path
+from warpwatch.dashboard.analysis import analyse
+from warpwatch.dashboard.importers.asv_folder import open_folder
+from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.store import Store
+store = Store(sys.argv[2])
+print("ready", flush=True)
+summary = import_results(store, open_folder(Path(sys.argv[1]), project="demo"))
+analyse(store)
+assert not summary.set_aside, summary.set_aside
+"""
+
+
+@pytest.fixture
+def results(asv: Any) -> Path:
+    """Forty commits of sixty combinations, each with samples."""
+    params = [[str(n) for n in range(COMBINATIONS)]]
+    for number in range(COMMITS):
+        values = [1.0 + number / 1000 + n for n in range(COMBINATIONS)]
+        samples = [[value] * 5 for value in values]
+        row = asv.row(values, params, started_at=number + 1, spread=0.01, samples=samples)
+        asv.commit(number, {"suite.Bench.track_latency": row})
+    return Path(asv.folder)
+
+
+def _start(results: Path, database: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", _IMPORT, str(results), database]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _state(database: str) -> dict[str, int]:
+    store = Store(database)
+    with store.read() as connection:
+        counts = {
+            name: connection.execute(select(func.count()).select_from(tables.metadata.tables[name])).scalar_one()
+            for name in ("measurement", "samples", "run", "series", "commit", "source_file", "summary", "recorded")
+        }
+        counts["stale"] = connection.execute(
+            select(func.count()).select_from(tables.series).where(tables.series.c.stale)
+        ).scalar_one()
+        counts["unplaced"] = connection.execute(
+            select(func.count()).select_from(tables.commit).where(tables.commit.c.position.is_(None))
+        ).scalar_one()
+    store.close()
+    return counts
+
+
+WHOLE = {
+    "measurement": COMMITS * COMBINATIONS, "samples": COMMITS * COMBINATIONS, "run": COMMITS, "series": COMBINATIONS,
+    "commit": COMMITS, "source_file": COMMITS, "summary": COMBINATIONS, "recorded": COMMITS, "stale": 0, "unplaced": 0,
+}  # fmt: skip
+
+
+def test_an_import_killed_at_any_moment_is_made_whole_by_the_next(results: Path, database: str, tmp_path: Path) -> None:
+    begun = time.monotonic()
+    assert _start(results, str(tmp_path / "timing.db")).wait(timeout=120) == 0
+    takes = time.monotonic() - begun
+    moments = random.Random(7)
+    killed = 0
+    for _ in range(5):
+        process = _start(results, database)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(moments.uniform(0.0, 0.2) * takes)
+        killed += process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        state = _state(database)
+        # What a killed import left is whole files.
+        assert state["measurement"] == state["samples"] == state["source_file"] * COMBINATIONS
+        assert state["run"] == state["commit"] == state["recorded"] == state["source_file"]
+    assert killed
+    last = _start(results, database)
+    assert last.communicate(timeout=120)[1] == ""
+    assert _state(database) == WHOLE
+
+
+def test_two_imports_at_once_add_everything_once(results: Path, database: str) -> None:
+    both = [_start(results, database) for _ in range(2)]
+    errors = [process.communicate(timeout=120)[1] for process in both]
+    assert errors == ["", ""]
+    assert _state(database) == WHOLE
+
+
+def test_pages_can_be_read_during_an_import(results: Path, database: str) -> None:
+    Store(database).close()
+    process = _start(results, database)
+    store = Store(database)
+    while process.poll() is None:
+        for row in queries.overview(store, "demo"):
+            assert row.value is not None
+        queries.regressions(store, "demo")
+    store.close()
+    assert process.returncode == 0
