@@ -114,7 +114,7 @@ def _remark(row: CheckRow) -> str:
 
 
 def _runs_needed(row: CheckRow) -> int:
-    """More runs of each commit that an inconclusive series needs; one at least, as the family asks more than it alone."""
+    """More runs of each commit that an inconclusive series needs; one at least, as the family asks for more."""
     if row.verdict is not Verdict.INCONCLUSIVE or row.comparison is None:
         return 0
     return max(row.comparison.runs_needed, 1)

@@ -118,7 +118,7 @@ def test_the_rank_test_counts_what_counting_by_hand_counts(left: list[int], righ
     a, b = len(left), len(right)
     ranks = range(a + b)
     mine = np.array([r + (0.1 if i % 2 else 0.0) for i, r in enumerate(ranks)])
-    chosen = sorted(set((x * 7) % (a + b) for x in left))[:a]
+    chosen = sorted({(x * 7) % (a + b) for x in left})[:a]
     chosen += [r for r in ranks if r not in chosen][: a - len(chosen)]
     others = [r for r in ranks if r not in chosen]
     counts = [

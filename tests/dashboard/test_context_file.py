@@ -8,8 +8,9 @@ from warpwatch.dashboard.importers.context_file import read_context
 RUN = {"record": "run", "schema": 1, "run": "r1", "commit": "c" * 40, "environment": "env",
        "started_at": "2026-01-01T00:00:00+00:00", "device": "cpu", "gpu": None, "cpu": {"model": "x", "cores": 2},
        "software": {}, "ceilings": None}  # fmt: skip
-MEASUREMENT = {"record": "measurement", "run": "r1", "benchmark": "b.Rope", "workload": "w", "implementation": "warpwatch",
-               "status": "ok", "reason": None, "latency_s": 1e-3, "sample_count": 50, "backend": None}  # fmt: skip
+MEASUREMENT = {"record": "measurement", "run": "r1", "benchmark": "b.Rope", "workload": "w",
+               "implementation": "warpwatch", "status": "ok", "reason": None, "latency_s": 1e-3, "sample_count": 50,
+               "backend": None}  # fmt: skip
 
 
 def _text(*records: dict[str, Any] | str) -> bytes:

@@ -1,5 +1,7 @@
 """Counted quantities, short histories and long ones: each gets the rule it can bear."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -59,7 +61,7 @@ def test_a_short_history_whose_samples_scatter_is_not_believed() -> None:
     assert detect(_commits([1e-3, 1.3e-3], scatter=0.3), "seconds") == ()
 
 
-def _values(values: list[float | None], *, step_days: float = 1.0, failed: bool = True) -> list[CommitValues]:
+def _values(values: Sequence[float | None], *, step_days: float = 1.0, failed: bool = True) -> list[CommitValues]:
     return [
         CommitValues(
             commit_id=i, date_ms=int(i * step_days * DAY_MS), failed=failed and v is None,
@@ -71,10 +73,10 @@ def _values(values: list[float | None], *, step_days: float = 1.0, failed: bool 
 
 def test_a_recent_step_is_the_change_that_is_shown() -> None:
     values = [1.0] * 10 + [1.5] * 10
-    changes = detect([v.runs for v in _values(list(values))], "seconds")
-    summary = summarise(_values(list(values)), changes, Better.LOWER)
+    changes = detect([v.runs for v in _values(values)], "seconds")
+    summary = summarise(_values(values), changes, Better.LOWER)
     assert (summary.verdict, summary.change_is_step, summary.change_commit_id) == (Verdict.REGRESSED, True, 10)
-    assert summarise(_values(list(values)), changes, Better.HIGHER).verdict is Verdict.IMPROVED
+    assert summarise(_values(values), changes, Better.HIGHER).verdict is Verdict.IMPROVED
 
 
 def test_an_old_step_is_news_no_more() -> None:

@@ -28,8 +28,8 @@ WORKLOAD = {"record": "workload", "run": "r1", "benchmark": SUITE, "operator": "
 def _measured(
     run: str, implementation: str, latency: float | None, status: str = "ok", reason: str | None = None
 ) -> Any:
-    return {"record": "measurement", "run": run, "benchmark": SUITE, "workload": "w1", "implementation": implementation,
-            "status": status, "reason": reason, "latency_s": latency, "sample_count": 50, "backend": "cudnn"}  # fmt: skip
+    return {"record": "measurement", "run": run, "benchmark": SUITE, "workload": "w1",
+            "implementation": implementation, "status": status, "reason": reason, "latency_s": latency, "sample_count": 50, "backend": "cudnn"}  # fmt: skip
 
 
 @pytest.fixture

@@ -60,9 +60,13 @@ def test_writers_under_one_lock_take_turns(store: Store) -> None:
 
 
 def test_a_failed_transaction_leaves_no_trace(store: Store) -> None:
-    with pytest.raises(RuntimeError), store.write("projects") as connection:
-        connection.execute(insert(project).values(name="half"))
-        raise RuntimeError
+    def fail_halfway() -> None:
+        with store.write("projects") as connection:
+            connection.execute(insert(project).values(name="half"))
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail_halfway()
     with store.read() as connection:
         assert connection.execute(select(project.c.name)).all() == []
 
