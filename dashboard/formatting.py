@@ -21,6 +21,14 @@ _VERDICT_WORDS = {
     Verdict.INVALID: "Invalid",
     Verdict.MISSING: "Missing",
 }
+_VERDICT_MEANINGS = {
+    Verdict.REGRESSED: "Its level moved for the worse within the last 30 days",
+    Verdict.IMPROVED: "Its level moved for the better within the last 30 days",
+    Verdict.UNCHANGED: "No change of level within the last 30 days",
+    Verdict.INCONCLUSIVE: "Too few commits, or too much noise, to tell",
+    Verdict.INVALID: "Recorded, but throttled, wrong or failed: no number",
+    Verdict.MISSING: "Nothing recorded, or not available on this machine",
+}
 
 
 def register(app: Flask) -> None:
@@ -36,6 +44,7 @@ def register(app: Flask) -> None:
         percent=percent,
         implementation=implementation,
         verdict_word=verdict_word,
+        verdict_meaning=verdict_meaning,
         short_hash=short_hash,
         day=day,
         moment=moment,
@@ -74,6 +83,11 @@ def implementation(name: str) -> str:
 def verdict_word(verdict: Verdict) -> str:
     """The verdict as a heading word."""
     return _VERDICT_WORDS[verdict]
+
+
+def verdict_meaning(verdict: Verdict) -> str:
+    """One sentence on what the verdict says of a series' newest commits."""
+    return _VERDICT_MEANINGS[verdict]
 
 
 def short_hash(commit_hash: str) -> str:

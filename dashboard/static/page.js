@@ -1,5 +1,9 @@
 // What pages do besides being read: filters that apply at once, tables that sort, commands that copy.
 
+// On a phone the row of pages is wider than the screen: the current one is brought into view.
+const tab = document.querySelector(".ww-tabs [aria-current]");
+if (tab) tab.parentElement.scrollLeft = tab.offsetLeft - (tab.parentElement.clientWidth - tab.offsetWidth) / 2;
+
 for (const form of document.querySelectorAll("[data-filters]")) {
   // A filter left open stays out of the URL.
   form.addEventListener("formdata", (event) => {
