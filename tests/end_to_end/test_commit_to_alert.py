@@ -6,13 +6,12 @@ import json
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+
+from tests.http_inbox import Inbox, listening
 
 HOUSE = Path(__file__).resolve().parents[2]
 SOURCE = Path("kernels/csrc/rope/rope_cpu.cpp")
@@ -102,7 +101,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
 
 def _moved(measured: Measured, base: str, head: str) -> tuple[int, list[dict]]:
     done = measured.warpwatch("check", base, head, "--project", "demo", "--threshold", THRESHOLD, "--format", "json")
-    return done.returncode, json.loads(done.stdout)["comparisons"]
+    return done.returncode, json.loads(done.stdout)["series"]
 
 
 def test_check_names_the_planted_slowdown_and_nothing_else(measured: Measured) -> None:
@@ -122,39 +121,13 @@ def test_two_measurements_of_the_same_code_raise_nothing(measured: Measured) -> 
     assert not [row for row in comparisons if row["verdict"] == "regressed"]
 
 
-class _Inbox(ThreadingHTTPServer):
-    """A real HTTP server that keeps what it is sent."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.received: list[dict] = []
+def test_the_alert_arrives_once_and_names_the_commit(measured: Measured) -> None:
+    with listening() as inbox:
+        _send_twice(measured, inbox)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: _Inbox
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.received.append(json.loads(body))
-        self.send_response(204)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def inbox() -> Iterator[_Inbox]:
-    server = _Inbox()
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-
-
-def test_the_alert_arrives_once_and_names_the_commit(measured: Measured, inbox: _Inbox) -> None:
-    words = ("alert", "--to", f"http://127.0.0.1:{inbox.server_port}/", "--project", "demo", "--threshold", THRESHOLD)
+def _send_twice(measured: Measured, inbox: Inbox) -> None:
+    words = ("alert", "--to", inbox.url, "--project", "demo", "--threshold", THRESHOLD)
     first = measured.warpwatch(*words)
     assert first.returncode == 0, first.stdout + first.stderr
     assert [message["first_bad_commit"]["hash"] for message in inbox.received] == [measured.planted]

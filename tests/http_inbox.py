@@ -1,0 +1,50 @@
+"""A real HTTP server on this machine that keeps what it is sent and answers as it is told."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+class Inbox(ThreadingHTTPServer):
+    """Received bodies, in order; `answer` is the status of the next responses."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.received: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []  # of the Idempotency-Key headers
+        self.answer = 204
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Inbox
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.received.append(json.loads(body))
+        self.server.keys.append(self.headers["Idempotency-Key"])
+        self.send_response(self.server.answer)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def listening() -> Iterator[Inbox]:
+    """An inbox that answers until the block ends."""
+    server = Inbox()
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
