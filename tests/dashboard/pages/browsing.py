@@ -1,8 +1,15 @@
-"""A browser tab that remembers complaints, and the name that no page may run."""
+"""The dashboard on a socket, a browser tab that remembers complaints, and the name that no page may run."""
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+import waitress
 from playwright.sync_api import Page
+
+from warpwatch.dashboard.app import create_app
+from warpwatch.dashboard.settings import Settings
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\">'\"&{{7*7}}</script><script>document.title='owned'</script>"
 
@@ -21,3 +28,18 @@ class Tab:
             plot.scroll_into_view_if_needed()
             self.page.wait_for_function("plot => plot.dataset.drawn", arg=plot.element_handle())
         return response.status if response else 0
+
+
+@contextmanager
+def serving(settings: Settings) -> Iterator[str]:
+    """The dashboard on a socket of its own; the address without a slash at its end."""
+    app = create_app(settings)
+    server = waitress.create_server(app, host="127.0.0.1", port=0, threads=4)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.effective_port}"
+    finally:
+        server.close()
+        thread.join(timeout=10)
+        app.extensions["store"].close()

@@ -1,20 +1,16 @@
 """The dashboard as it runs: an application on a temporary store, a real socket, Debian's Chromium."""
 
 import json
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-import waitress
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.dashboard.pages.browsing import HOSTILE, Tab
+from tests.dashboard.pages.browsing import HOSTILE, Tab, serving
 from tests.dashboard.pages.recorded import write_recorded
 from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_results import import_results
 from warpwatch.dashboard.settings import Settings
@@ -25,7 +21,6 @@ CHROMIUM_ARGUMENTS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
-SHARED_DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 
 
 @pytest.fixture(scope="session")
@@ -65,21 +60,6 @@ def write_hostile(folder: Path) -> Path:
         }  # fmt: skip
         (machine / f"{commit[:8]}-hostile.json").write_text(json.dumps(result))
     return folder
-
-
-@contextmanager
-def serving(settings: Settings) -> Iterator[str]:
-    """The dashboard on a socket of its own; the address without a slash at its end."""
-    app = create_app(settings)
-    server = waitress.create_server(app, host="127.0.0.1", port=0, threads=4)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.effective_port}"
-    finally:
-        server.close()
-        thread.join(timeout=10)
-        app.extensions["store"].close()
 
 
 @pytest.fixture(scope="session")
