@@ -9,32 +9,48 @@ from warpwatch.dashboard.quantities import latency, quantity, ratio, share
 from warpwatch.dashboard.store.records import ReportRow, Status
 from warpwatch.dashboard.text_table import text_table
 
-_HEADER = ("workload", "implementation", "latency", "bandwidth", "throughput", "SOL", "against")
-_ALIGN = "llrrrrl"
+_HEADER = ("", "latency", "bandwidth", "throughput", "SOL", "as fast as")
+_ALIGN = "lrrrrl"
 _WIDTH = 100
 
 
 def report_table(rows: Sequence[ReportRow]) -> str:
-    """A table for each machine and operator, 100 columns at most. SOL is the share of the speed of light."""
+    """A table for each machine and operator, 100 columns at most. SOL is the share of the speed of light.
+
+    Workloads that the machine cannot run at all are counted, not listed.
+    """
     blocks = []
-    for (machine, commit, _), of_machine in itertools.groupby(
-        rows, key=lambda r: (r.machine, r.commit.hash, r.commit.date)
-    ):
+    for (machine, commit, _), of_machine in itertools.groupby(rows, key=_machine_and_commit):
         mine = list(of_machine)
         subject = f" “{mine[0].commit.subject}”" if mine[0].commit.subject else ""
         blocks.append(f"{machine} at {commit[:8]}{subject}, {mine[0].commit.date:%Y-%m-%d}")
+        absent = 0
         for operator, group in itertools.groupby(mine, key=lambda row: row.operator):
-            blocks.append(f"{operator}\n{_table([_cells(row) for row in group])}")
+            by_workload = [list(same) for _, same in itertools.groupby(group, key=lambda r: (r.benchmark, r.workload))]
+            shown = [same for same in by_workload if any(row.status is not Status.UNAVAILABLE for row in same)]
+            absent += len(by_workload) - len(shown)
+            if shown:
+                blocks.append(f"{operator}\n{_table(shown)}")
+        if absent:
+            blocks.append(f"{absent} workload{'s' * (absent > 1)} not available on this machine.")
     return "\n\n".join(blocks)
 
 
-def report_json(rows: Sequence[ReportRow]) -> str:
-    """One object a row, SI units, in the order of the table."""
-    return json.dumps({"schema": 1, "rows": [_row_json(row) for row in rows]}, indent=2, ensure_ascii=False)
+def _machine_and_commit(row: ReportRow) -> tuple[str, str, str]:
+    return (row.machine, row.commit.hash, row.environment)
 
 
-def _table(rows: Sequence[tuple[str, ...]]) -> str:
-    """The rows under the header, without columns that have nothing in any row."""
+def _table(workloads: Sequence[Sequence[ReportRow]]) -> str:
+    """Each workload on a line, its implementations below; without columns that have nothing in any row."""
+    if all(len(same) == 1 and not same[0].implementation for same in workloads):
+        return _columns([(same[0].workload, *_cells(same[0])) for same in workloads])
+    lines = _columns([(f" {row.implementation}", *_cells(row)) for same in workloads for row in same]).splitlines()
+    body = iter(lines[1:])
+    grouped = ((same[0].workload, *itertools.islice(body, len(same))) for same in workloads)
+    return "\n".join([lines[0], *itertools.chain.from_iterable(grouped)])
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> str:
     used = [column for column in range(len(_HEADER)) if any(row[column] not in {"", "–"} for row in rows)]
     return text_table(
         [_HEADER[column] for column in used],
@@ -45,19 +61,23 @@ def _table(rows: Sequence[tuple[str, ...]]) -> str:
     )
 
 
+def report_json(rows: Sequence[ReportRow]) -> str:
+    """One object a row, SI units, in the order of the table."""
+    return json.dumps({"schema": 1, "rows": [_row_json(row) for row in rows]}, indent=2, ensure_ascii=False)
+
+
 def _cells(row: ReportRow) -> tuple[str, ...]:
     if row.latency_s is None:
         word = "not available" if row.status is Status.UNAVAILABLE else row.status.value
-        return row.workload, row.implementation, word, "", "", "", (row.reason or "")[:30]
-    against = ", ".join(f"{ratio(other.ratio)} {other.implementation}" for other in row.ratios)
+        reason = row.reason if row.status is not Status.UNAVAILABLE else None
+        return word, "", "", "", (reason or "")[:40]
+    rivals = ", ".join(f"{ratio(other.ratio)} {other.implementation}" for other in row.ratios)
     return (
-        row.workload,
-        row.implementation,
         latency(row.latency_s),
         quantity(row.bandwidth_bps, "B/s"),
         quantity(row.flop_rate, "FLOP/s"),
         share(row.speed_of_light),
-        against,
+        rivals,
     )
 
 

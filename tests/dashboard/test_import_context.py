@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from warpwatch.dashboard.report_text import report_table
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.records import Status
 
@@ -29,7 +30,8 @@ def _measured(
     run: str, implementation: str, latency: float | None, status: str = "ok", reason: str | None = None
 ) -> Any:
     return {"record": "measurement", "run": run, "benchmark": SUITE, "workload": "w1",
-            "implementation": implementation, "status": status, "reason": reason, "latency_s": latency, "sample_count": 50, "backend": "cudnn"}  # fmt: skip
+            "implementation": implementation, "status": status, "reason": reason, "latency_s": latency,
+            "sample_count": 50, "backend": "cudnn"}  # fmt: skip
 
 
 @pytest.fixture
@@ -137,3 +139,20 @@ def test_a_broken_line_of_context_is_a_warning(store: Store, asv: Any, measure: 
     summary = asv.load(store)
     assert "line 3" in summary.warnings[0]
     assert summary.set_aside == ()
+
+
+def test_a_rival_is_known_as_one_where_the_machine_cannot_run_the_workload(sqlite_store: Store, asv: Any) -> None:
+    """Only workloads that a machine can run are described; the others' implementations still have their roles."""
+    params = [["'w1'", "'gpu'"], PARAMS[1]]
+    asv.benchmark(f"{SUITE}.track_latency", workload=params[0], implementation=params[1])
+    values = [0.002, 0.003, float("nan"), float("nan")]
+    path = asv.commit(1, {f"{SUITE}.track_latency": asv.row(values, params, started_at=START + 3_700_000)})
+    asv.context(path, _run("r1", 1), WORKLOAD, _measured("r1", "warpwatch", 0.002), _measured("r1", "eager", 0.003))
+    asv.load(sqlite_store)
+    shown = [(row.series.workload, row.series.implementation) for row in queries.overview(sqlite_store, "demo")]
+    assert sorted(shown) == [("gpu", "warpwatch"), ("w1", "warpwatch")]
+    text = report_table(queries.report(sqlite_store))
+    assert "1 workload not available on this machine." in text
+    assert "gpu" not in text
+    assert [line.split()[0] for line in text.splitlines() if " ms " in line] == ["warpwatch", "eager"]
+    assert all(len(line) <= 100 for line in text.splitlines())

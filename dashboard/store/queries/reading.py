@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, select
@@ -11,7 +12,18 @@ from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.records import Ceilings, Commit, Series, SeriesChange, Workload
 from warpwatch.dashboard.store.series_ids import plain
 
-Workloads = Mapping[tuple[str, str], Workload]  # by suite and name
+
+class Workloads(dict[tuple[str, str], Workload]):
+    """A project's workloads by suite and name, and which implementations are rivals in a suite."""
+
+    def is_rival(self, suite: str, implementation: str | None) -> bool:
+        """Whether any workload of the suite names it: one that a machine cannot run has no record of its own."""
+        return (suite, implementation) in self._rivals
+
+    @cached_property
+    def _rivals(self) -> frozenset[tuple[str, str]]:
+        return frozenset((suite, name) for (suite, _), workload in self.items() for name in workload.baselines)
+
 
 SERIES_COLUMNS = (
     tables.series,
@@ -34,13 +46,14 @@ def project_id(connection: Connection, name: str) -> int | None:
 def workloads(connection: Connection, project: int) -> Workloads:
     """All workloads of a project that context files described."""
     rows = connection.execute(select(tables.workload).where(tables.workload.c.project_id == project))
-    return {
-        (row.suite, row.name): Workload(
-            benchmark=row.suite, operator=row.operator, name=row.name, dtype=row.dtype, flops=row.flops,
-            bytes=row.bytes, parameters=row.parameters, kernels=tuple(row.kernels), baselines=tuple(row.baselines),
-        )
-        for row in rows
-    }  # fmt: skip
+    return Workloads(((row.suite, row.name), _workload(row)) for row in rows)
+
+
+def _workload(row: Row[Any]) -> Workload:
+    return Workload(
+        benchmark=row.suite, operator=row.operator, name=row.name, dtype=row.dtype, flops=row.flops,
+        bytes=row.bytes, parameters=row.parameters, kernels=tuple(row.kernels), baselines=tuple(row.baselines),
+    )  # fmt: skip
 
 
 def select_series(*more: Any) -> Select[Any]:
@@ -57,7 +70,6 @@ def select_series(*more: Any) -> Select[Any]:
 
 def series_record(row: Row[Any], known: Workloads) -> Series:
     """A row of `select_series`."""
-    workload = known.get((row.benchmark_name.rpartition(".")[0], row.workload or ""))
     names = [name for name, _ in row.parameters]
     values = plain(value for _, value in row.parameters)
     return Series(
@@ -70,7 +82,7 @@ def series_record(row: Row[Any], known: Workloads) -> Series:
         environment=row.environment_name,
         workload=row.workload,
         implementation=row.implementation,
-        is_baseline=workload is not None and row.implementation in workload.baselines,
+        is_baseline=known.is_rival(row.benchmark_name.rpartition(".")[0], row.implementation),
         listed=row.listed,
     )
 

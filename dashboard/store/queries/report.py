@@ -1,5 +1,6 @@
 """The report: every workload and implementation at the newest commit of each machine."""
 
+import re
 from collections.abc import Iterable
 
 from sqlalchemy import select
@@ -36,7 +37,14 @@ def report(store: Store, *, project: str | None = None, machine: str | None = No
             kept = [item for item in found if commits[item.summary.commit_id] is newest[item.series.machine]]
             took = backends(connection, sorted({item.summary.run_id for item in kept}))
             rows.extend(_row(item, commits[item.summary.commit_id], took) for item in kept)
-    return tuple(rows)
+    return tuple(sorted(rows, key=_order))
+
+
+def _order(row: ReportRow) -> tuple[object, ...]:
+    """Ours before its rivals within a workload, and S512 before S2048."""
+    size = tuple((int(part) if part.isdigit() else -1, part) for part in re.split(r"(\d+)", row.workload))
+    place = (row.project, row.machine, row.environment, row.operator, row.benchmark)
+    return (*place, size, row.is_baseline, row.implementation != "warpwatch", row.implementation)
 
 
 def _newest_by_machine(found: Iterable[Latest], commits: dict[int, Commit]) -> dict[str, Commit]:

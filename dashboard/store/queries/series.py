@@ -48,7 +48,7 @@ def find_series(
             .limit(limit)
             .offset(offset)
         ).all()
-        known = workloads(connection, owner) if owner is not None else {}
+        known = workloads(connection, owner) if owner is not None else Workloads()
     return SeriesPage(
         total=total,
         series=tuple(series_record(row, known) for row in rows),
