@@ -7,6 +7,7 @@ from werkzeug.exceptions import HTTPException
 
 from warpwatch.dashboard import formatting, security
 from warpwatch.dashboard.pages import commits, health, machines, overview, regressions, roofline, series
+from warpwatch.dashboard.pages.addresses import ProjectName
 from warpwatch.dashboard.pages.shared import error_page, register_globals
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store
@@ -27,6 +28,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     app.jinja_env.lstrip_blocks = True
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.jinja_env.policies["json.dumps_kwargs"] = {"sort_keys": False}
+    app.url_map.converters["project"] = ProjectName
     formatting.register(app)
     security.register(app)
     register_globals(app)

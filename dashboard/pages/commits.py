@@ -14,14 +14,14 @@ _NEWEST = 200
 _ROWS_OF_A_PAGE = 100
 
 
-@bp.get("/<project>/commits")
+@bp.get("/<project:project>/commits")
 def index(project: str) -> str:
     """The newest commits that have results."""
     found = project_or_404(project)
     return render_template("commits.html", commits=queries.commits(store(), found.name, limit=_NEWEST), newest=_NEWEST)
 
 
-@bp.get("/<project>/commit/<prefix>")
+@bp.get("/<project:project>/commit/<prefix>")
 def show(project: str, prefix: str) -> ResponseReturnValue:
     """One commit; a shortened hash leads to the full one, so that an address means the same for ever."""
     found = project_or_404(project)

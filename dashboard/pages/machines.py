@@ -8,7 +8,7 @@ from warpwatch.dashboard.store import queries
 bp = Blueprint("machines", __name__)
 
 
-@bp.get("/<project>/machines")
+@bp.get("/<project:project>/machines")
 def show(project: str) -> str:
     """All machines of a project, newest data first."""
     found = project_or_404(project)

@@ -68,7 +68,7 @@ def index() -> ResponseReturnValue:
     return render_template("projects.html", projects=projects)
 
 
-@bp.get("/<project>/")
+@bp.get("/<project:project>/")
 def show(project: str) -> str:
     """One project's overview, narrowed by the filters in the URL."""
     found = project_or_404(project)

@@ -17,7 +17,7 @@ _MOST_GROUPS = 1000
 PERIODS = {"30": "last 30 days", "90": "last 90 days", "365": "last year"}
 
 
-@bp.get("/<project>/regressions")
+@bp.get("/<project:project>/regressions")
 def show(project: str) -> str:
     """The list, narrowed by machine, words and period."""
     found = project_or_404(project)

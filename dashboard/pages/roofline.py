@@ -9,7 +9,7 @@ from warpwatch.dashboard.store import queries
 bp = Blueprint("roofline", __name__)
 
 
-@bp.get("/<project>/roofline")
+@bp.get("/<project:project>/roofline")
 def show(project: str) -> str:
     """One machine's roofline and the table beside it; the machine with the newest data where the URL names none."""
     found = project_or_404(project)

@@ -65,8 +65,8 @@
     });
     plot.on("plotly_click", (event) => {
       const place = event.points[0].customdata;
-      if (place && chart.dataset.seriesUrl) location.assign(chart.dataset.seriesUrl.replace("SERIES", place));
-      if (place && chart.dataset.commitUrl) location.assign(chart.dataset.commitUrl.replace("COMMIT", place));
+      if (place && chart.dataset.seriesUrl) location.assign(chart.dataset.seriesUrl.replace(/SERIES$/, place));
+      if (place && chart.dataset.commitUrl) location.assign(chart.dataset.commitUrl.replace(/COMMIT$/, place));
     });
     if ("range" in chart.dataset) plot.on("plotly_relayout", () => keepRange(plot));
   }

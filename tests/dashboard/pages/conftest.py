@@ -34,7 +34,7 @@ def history_store(tmp_path_factory: pytest.TempPathFactory) -> Settings:
         commits = {"commits": 1} if name == "young" else {}
         repository, results = write_recorded(folder / name, **commits)
         import_results(store, open_folder(results, project=name, repository=repository))
-    import_results(store, open_folder(write_hostile(folder / "hostile"), project=HOSTILE.replace("/", "")))
+    import_results(store, open_folder(write_hostile(folder / "hostile"), project=HOSTILE))
     analyse(store)
     store.close()
     return settings
@@ -112,7 +112,7 @@ def addresses(history_store: Settings) -> dict[str, str]:
             ("throttled", "kernels", "int4_linear m16 warpwatch", "nvidia-h200"),
             ("failed", "kernels", "int4_linear m1 triton", "runner-t4"),
             ("young", "young", "rope warpwatch", "nvidia-h200"),
-            ("hostile", HOSTILE.replace("/", ""), "time_it", None),
+            ("hostile", HOSTILE, "time_it", None),
         )
     }
     (slower,) = queries.history(store, found["slowed"]).changes  # type: ignore[union-attr]

@@ -154,7 +154,7 @@ def test_a_page_is_whole_before_its_figure_arrives_and_does_not_move_when_it_doe
 
 
 def test_hostile_names_are_only_text(address: str, new_tab: Callable[..., Tab], addresses: dict[str, str]) -> None:
-    project = quote(HOSTILE.replace("/", ""), safe="")
+    project = quote(HOSTILE.replace("/", "~1"), safe="~")
     for path in ("", "/", f"/{project}/", f"/{project}/series", f"/{project}/series/{addresses['hostile']}",
                  f"/{project}/machines", f"/{project}/commits", f"/{project}/regressions", f"/{project}/roofline",
                  f"/{project}/?q={quote(HOSTILE)}", f"/{project}/commit/{quote(HOSTILE, safe='')}"):  # fmt: skip
@@ -171,7 +171,7 @@ def test_hostile_names_are_only_text(address: str, new_tab: Callable[..., Tab], 
 def test_hovering_a_hostile_point_shows_its_name_as_text(
     address: str, new_tab: Callable[..., Tab], addresses: dict[str, str]
 ) -> None:
-    project = quote(HOSTILE.replace("/", ""), safe="")
+    project = quote(HOSTILE.replace("/", "~1"), safe="~")
     tab = new_tab()
     tab.open(f"{address}/{project}/series/{addresses['hostile']}")
     box = tab.page.locator(".ww-plot .point").first.bounding_box()

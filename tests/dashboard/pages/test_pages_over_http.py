@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
-from tests.dashboard.pages.recorded import SLOWER_FROM
+from tests.dashboard.pages.recorded import SLOWER_FROM, write_recorded
 from warpwatch.dashboard.analysis import analyse
 from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.importers.asv_folder import open_folder
@@ -62,6 +62,21 @@ def test_what_is_not_there_is_a_404_with_a_sentence(client: FlaskClient, path: s
 )  # fmt: skip
 def test_a_nonsense_query_is_no_error(client: FlaskClient, path: str) -> None:
     assert client.get(path).status_code == 200
+
+
+def test_a_project_may_be_called_owner_slash_name(tmp_path: Path) -> None:
+    settings = Settings(database=f"sqlite:///{tmp_path / 'slash.db'}")
+    store = Store(settings.database)
+    _, results = write_recorded(tmp_path, commits=1)
+    for name in ("owner/na~me", "other"):
+        import_results(store, open_folder(results, project=name))
+    store.close()
+    client = create_app(settings).test_client()
+    (link,) = re.findall(r'<a href="(/owner[^"]+)"', client.get("/").text)
+    page = client.get(link)
+    assert page.status_code == 200
+    assert "owner/na~me" in page.text
+    assert client.get(f"{link}series").status_code == 200
 
 
 def test_a_series_of_another_project_is_not_shown(client: FlaskClient, addresses: dict[str, str]) -> None:
