@@ -1,0 +1,55 @@
+"""The command on a series' page picks this series alone, with asv's own rule of matching."""
+
+import re
+import shlex
+from datetime import UTC, datetime
+from itertools import product
+
+import pytest
+
+from warpwatch.dashboard.metrics import metric
+from warpwatch.dashboard.reproduce import asv_command
+from warpwatch.dashboard.store.records import Commit, Series
+
+COMMIT = Commit(
+    hash="a" * 40, date=datetime(2026, 1, 1, tzinfo=UTC), subject=None, author=None, position=0, unmeasured_before=None
+)
+WORKLOADS = ("fp16-b1", "fp16-b16", "fp16-b1.5 (odd)", "it's; rm -rf $HOME")
+
+
+def _series(benchmark: str, *values: str) -> Series:
+    return Series(
+        key="0" * 16, project="p", benchmark=benchmark,
+        parameters=tuple((f"p{i}", value) for i, value in enumerate(values)), metric=metric("latency", "seconds"),
+        machine="m", environment="e", workload=None, implementation=None, is_baseline=False, listed=True,
+    )  # fmt: skip
+
+
+def _arguments(series: Series) -> tuple[str, str]:
+    words = shlex.split(asv_command(series, COMMIT))
+    assert words[:4] == ["asv", "run", "--record-samples", "--bench"]
+    pattern, commits = words[4:]
+    return pattern, commits
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_of_all_combinations_asv_would_run_only_this_one(workload: str) -> None:
+    pattern, commits = _arguments(_series("b.rope.Rope.track_latency", workload, "warpwatch"))
+    # As asv's Benchmarks does: re.search over "name(repr, repr)".
+    names = {
+        f"{benchmark}({case!r}, {implementation!r})": (benchmark, case, implementation)
+        for benchmark, case, implementation in product(
+            ("b.rope.Rope.track_latency", "b.rope.Rope.track_latency_2", "ab.rope.Rope.track_latency"),
+            WORKLOADS, ("warpwatch", "warpwatch2", "sdpa"),
+        )
+    }  # fmt: skip
+    matching = [found for name, found in names.items() if re.search(pattern, name)]
+    assert matching == [("b.rope.Rope.track_latency", workload, "warpwatch")]
+    assert commits == f"{COMMIT.hash}^!"
+
+
+def test_a_benchmark_without_parameters_is_its_name() -> None:
+    pattern, _ = _arguments(_series("suite.time_it"))
+    assert re.search(pattern, "suite.time_it")
+    assert not re.search(pattern, "suite.time_it_twice")
+    assert not re.search(pattern, "suiteXtime_it")
