@@ -33,7 +33,7 @@ def serve(host: str, port: int, database: str | None, threads: int, opens: bool)
         listener = _listen(host, port)
     except (StoreError, ValueError) as error:
         raise click.ClickException(str(error)) from error
-    # With a name of its own for IPv6, and localhost for "all addresses", which no browser can open.
+    # No browser opens "all addresses"; an IPv6 address stands in brackets.
     shown = "127.0.0.1" if host in {"0.0.0.0", "::"} else f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listener.getsockname()[1]}/"
     server = waitress.create_server(app, sockets=[listener], threads=threads, ident="warpwatch")
