@@ -10,13 +10,15 @@ from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alerts import AlertState, alerts, new_regressions, open_alert, set_state
 from warpwatch.dashboard.store.outbox import claim_deliveries, mark_delivered, mark_failed
 
+STEADY = [1.0, 1.01, 0.99, 1.0, 1.01, 1.0, 0.99, 1.0, 1.01, 1.0]
+SLOW = [2.0, 2.01, 1.99, 2.0, 2.01, 2.0, 2.01, 1.99, 2.0, 2.01]
 HOOK = {"http://hook": '{"text": "slower"}'}
 
 
 @pytest.fixture
 def regressed(store: Store, timed_history: Callable[..., Any]) -> Any:
     """A store with a history that doubles at its eleventh commit, and the folder it came from."""
-    results = timed_history([1.0, 1.01, 0.99, 1.0, 1.01, 1.0, 0.99, 1.0, 1.01, 1.0] + [2.0, 2.01, 1.99, 2.0, 2.01] * 2)
+    results = timed_history([*STEADY, *SLOW])
     results.load(store)
     return results
 
@@ -36,6 +38,20 @@ def test_more_data_does_not_make_it_new_again(store: Store, regressed: Any, time
     open_alert(store, new_regressions(store, "demo")[0], messages=HOOK, now_ms=1000)
     timed_history([2.0, 2.01, 1.99] * 4, first=20).load(store)
     assert queries.regressions(store, "demo") != ()
+    assert new_regressions(store, "demo") == ()
+
+
+def test_a_changepoint_that_wanders_is_the_same_regression(
+    store: Store, timed_history: Callable[..., Any], asv: Any
+) -> None:
+    timed_history([*STEADY, *SLOW]).load(store)
+    (first,) = new_regressions(store, "demo")
+    open_alert(store, first, messages=HOOK, now_ms=1000)
+    for started in (100, 101, 102):  # its first slow commit was measured badly, say later runs
+        asv.commit(10, {"suite.Bench.track_latency": asv.row([started / 100], started_at=started, spread=0.002)})
+        asv.load(store)
+    (now,) = queries.regressions(store, "demo")
+    assert now.commit.position == first.commit.position + 1
     assert new_regressions(store, "demo") == ()
 
 

@@ -75,6 +75,17 @@ def test_the_old_file_coming_back_adds_nothing(store: Store, asv: Any) -> None:
     assert _values(store) == [1.0, 1.1]
 
 
+def test_a_count_in_a_resaved_file_is_not_a_second_value(store: Store, asv: Any) -> None:
+    """Counts are equal in every run, so their values cannot tell that an entry is in already."""
+    name = "suite.Code.track_registers"
+    registers = asv.row([96], started_at=10)
+    asv.commit(1, {name: registers})
+    asv.load(store)
+    asv.commit(1, {name: registers, BENCH: asv.row([1.0], started_at=20)})
+    asv.load(store)
+    assert _values(store, "registers") == [96.0]
+
+
 def test_what_a_partial_rerun_carried_over_is_not_a_second_value(store: Store, asv: Any) -> None:
     """asv run --bench "f(2)" gives the whole benchmark a new start time and keeps the other combinations' values."""
     params = [["1", "2"]]
@@ -257,13 +268,26 @@ def test_the_repository_is_remembered_for_later_imports(store: Store, asv: Any, 
 
 def test_a_commit_the_repository_lost_stands_where_its_date_says(store: Store, asv: Any, repository: Path) -> None:
     hashes = _git(repository, "log", "--reverse", "--format=%H").splitlines()
-    for number in (0, 4):
+    for number in (0, 1, 4):
         asv.commit(number, {BENCH: asv.row([float(number)], started_at=number + 1)}, commit=hashes[number])
     lost = asv.commit(7, {BENCH: asv.row([99.0], started_at=7)}, commit="f" * 40)
-    data = json.loads(lost.read_text()) | {"date": 1_735_862_400_000 + 3_600_000}  # 2025-01-03 01:00
+    data = json.loads(lost.read_text()) | {"date": 1_735_732_800_000}  # noon of 2025-01-01, between the first two
     lost.write_text(json.dumps(data))
     asv.load(store, repository=repository)
-    assert _values(store) == [0.0, 99.0, 4.0]
+    assert _values(store) == [0.0, 99.0, 1.0, 4.0]
+
+
+def test_commits_that_change_places_are_analysed_again(store: Store, asv: Any, repository: Path) -> None:
+    """By their dates the slow commit is the first; the repository knows better when it comes to be known."""
+    hashes = _git(repository, "log", "--reverse", "--format=%H").splitlines()
+    for number, date in ((2, 0), (0, 1), (1, 2)):
+        value = 3.0 if number == 2 else 1.0
+        asv.commit(date, {BENCH: asv.row([value], started_at=number + 1)}, commit=hashes[number])
+    asv.load(store)
+    assert queries.regressions(store, "demo") == ()
+    asv.load(store, repository=repository)
+    (group,) = queries.regressions(store, "demo")
+    assert group.commit.hash == hashes[2]
 
 
 def test_a_folder_with_asvs_configuration_names_project_results_and_repository(
