@@ -75,8 +75,10 @@ class WatchedWorker:
         reader, writer = os.pipe()
         handle, name = tempfile.mkstemp(prefix="perf_suite_worker_")
         self._output, self._reader, self._buffer, self._silent = Path(name), reader, b"", False
-        # -P keeps the working directory off sys.path, where a folder may be called like an installed package
-        code = f"import sys; sys.path.append({str(_SUITE_PARENT)!r}); import runpy; "
+        # The worker must find what this process finds: asv puts ASV_PYTHONPATH on sys.path alone. -P keeps the working
+        # directory off it, where a folder may be called like an installed package.
+        places = [*filter(None, sys.path), str(_SUITE_PARENT)]
+        code = f"import sys; sys.path[:] = {places!r}; import runpy; "
         code += "runpy.run_module('perf_suite.worker', run_name='__main__', alter_sys=True)"
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", code, str(writer), self._run],

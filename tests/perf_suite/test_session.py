@@ -37,7 +37,7 @@ def install(tmp_path, monkeypatch):
         kernels = tmp_path / "warpwatch" / "kernels"
         kernels.mkdir(parents=True)
         (kernels / "__init__.py").write_text(f"{source}\ndef extension_path(): return __file__\n")
-        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        monkeypatch.syspath_prepend(tmp_path)  # of this process alone, as asv does it
 
     monkeypatch.delenv("ASV_ENV_DIR", raising=False)
     return install
@@ -104,6 +104,6 @@ def test_kernels_from_outside_the_environment_asv_built_are_not_measured(install
 
 def test_a_worker_that_cannot_start_says_why(tmp_path, monkeypatch):
     (tmp_path / "torch.py").write_text("raise ImportError('libcudart is missing')")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)  # of this process alone, as asv does it
     with pytest.raises(WorkerStartError, match="libcudart is missing"):
         session.measure("rope", benchmark="b", limits=LIMITS)
