@@ -62,8 +62,9 @@ _SHORTEST = 4  # values in a segment
 _PENALTY = 7.0  # per change, in noise variances times log n
 _ALPHA = 3e-5  # of the rank test
 _SEPARATION = 7.0  # smallest change, in standard errors of the shorter segment; and never below one noise
-_FEW = 30  # values, below which the rank test has too little to count:
-_OBVIOUS = 8.0  # so many noises between segments that do not overlap are believed without it
+_OBVIOUS = 8.0  # noises between segments that do not overlap: believed without the rank test, where
+_FEW = 30  # the series has fewer values than these, so that the test has too little to count, or
+_LASTING = 10  # both segments are as long as this; shorter ones are the bursts of real machines
 _EXACT_UP_TO = 20  # values in the shorter segment; beyond, the normal approximation can reach _ALPHA
 _FLOOR = 2e-4  # relative noise below which the clocks' own resolution rules
 
@@ -124,7 +125,7 @@ def _prune(logs: _Array, calm: _Array, edges: list[int], noise: float, smallest:
             p = _rank_test(left, right, worth)
             separation = max(1.0, _SEPARATION / math.sqrt(worth * min(len(left), len(right))))
             obvious = (
-                len(logs) < _FEW
+                (len(logs) < _FEW or min(len(left), len(right)) >= _LASTING)
                 and shift > _OBVIOUS * noise / math.sqrt(worth)
                 and _apart(calm[start:middle], calm[middle:end])
             )

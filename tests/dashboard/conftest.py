@@ -11,9 +11,14 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from hypothesis import settings
 
 from tests.asv_results import AsvResults, hash_of
 from warpwatch.dashboard.store import Store
+
+# The same examples each time, so that a red run is a change of ours; no stopwatch, as machines are shared.
+settings.register_profile("warpwatch", derandomize=True, deadline=None)
+settings.load_profile("warpwatch")
 
 
 def _postgresql(name: str) -> str | None:

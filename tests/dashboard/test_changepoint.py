@@ -41,7 +41,7 @@ def test_a_large_step_is_found_where_it_is(seed: int, size: float, left: int, ri
     level = 1 / (1 + size) if down else 1 + size
     (found,) = changepoints(_noisy(seed, [(left, 1.0), (right, level)]))
     assert abs(found.index - left) <= 1
-    assert found.magnitude == pytest.approx(level - 1, abs=0.02)
+    assert found.magnitude == pytest.approx(level - 1, abs=0.03)  # three standard errors and more
     assert found.low < found.magnitude < found.high
 
 

@@ -131,7 +131,7 @@ def test_nothing_to_compare_is_missing() -> None:
     assert _verdict(compare([], _runs(1.0), history_noise=NOISE, threshold=0.02)) is Verdict.MISSING
 
 
-@given(st.integers(3, 40), st.floats(0.01, 0.2), st.integers(0, 2**32 - 1))
+@given(st.integers(3, 40), st.floats(0.02, 0.2), st.integers(0, 2**32 - 1))
 @settings(max_examples=50)
 def test_controls_that_agree_show_the_machines_drift(count: int, drift: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -157,7 +157,7 @@ def test_students_tail_is_the_densitys_integral(t: float, freedom: int) -> None:
     factor = math.gamma((freedom + 1) / 2) / math.sqrt(freedom * math.pi) / math.gamma(freedom / 2)
     grid = np.linspace(0, t, 4001)
     density = factor * (1 + grid**2 / freedom) ** (-(freedom + 1) / 2)
-    inside = float(np.trapezoid(density, grid))
+    inside = float(((density[1:] + density[:-1]) / 2 * np.diff(grid)).sum())
     assert _student_tail(t, freedom) == pytest.approx(1 - 2 * inside, abs=1e-5)
 
 
