@@ -66,11 +66,12 @@ setup(
     entry_points={"console_scripts": ["warpwatch = warpwatch.ci.main:main"]},
     install_requires=[  # the dashboard and the gate; they need neither torch nor a GPU
         "flask>=3.1",
-        "sqlalchemy>=2.0",
+        "sqlalchemy>=2.0.40,<2.2",
         "alembic>=1.13",
         "waitress>=3.0",
         "click>=8.1",
         "numpy>=1.26",
+        "json5>=0.9",  # asv.conf.json has comments
         "requests>=2.31",
         "apprise>=1.9",
     ],
