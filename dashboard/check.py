@@ -5,22 +5,20 @@ machine is the machine's, and is taken off every other series there.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from statistics import median
 
-import numpy as np
-
+from warpwatch.dashboard.metrics import is_time
 from warpwatch.dashboard.statistics.comparison import Comparison, RunValue, common_drift, compare, judge
-from warpwatch.dashboard.statistics.noise import noise_scale
+from warpwatch.dashboard.statistics.machine_noise import Peer, history_noise, neighbour_differences
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.queries.pairs import Pair
 from warpwatch.dashboard.store.records import Commit, Series, Status
 from warpwatch.dashboard.store.store import Store
 from warpwatch.dashboard.verdict import Verdict
 
-_ENOUGH_HISTORY = 8  # commits, before a series' own noise is believed
 _ORDER = (
     Verdict.REGRESSED,
     Verdict.INVALID,
@@ -29,6 +27,8 @@ _ORDER = (
     Verdict.UNCHANGED,
     Verdict.MISSING,
 )
+
+_Place = tuple[str, str, str]  # machine, environment, unit: what peers share
 
 
 class Outcome(IntEnum):
@@ -99,7 +99,8 @@ def check(
     drifts = _drifts(controls)
     judged = [pair for pair in found if not pair.series.is_baseline and _has_something(pair)]
     drift_of = {drift.machine: drift.change for drift in drifts}
-    comparisons = [_compare(pair, threshold, drift_of.get(pair.series.machine, 0.0)) for pair in judged]
+    peers = _peers(found, drift_of)
+    comparisons = [_compare(pair, threshold, drift_of.get(pair.series.machine, 0.0), peers) for pair in judged]
     verdicts = judge(comparisons, [pair.series.metric.better for pair in judged], threshold=threshold)
     rows = [
         _row(pair, comparison, verdict, controls)
@@ -131,10 +132,35 @@ def _drifts(controls: Sequence[tuple[Pair, float]]) -> tuple[Drift, ...]:
     return tuple(found)
 
 
-def _compare(pair: Pair, threshold: float, drift: float) -> Comparison | None:
-    levels = np.asarray(pair.levels)
-    usable = len(levels) >= _ENOUGH_HISTORY and bool((levels > 0).all())
-    noise = noise_scale(np.log(levels)) if usable else None
+def _peers(found: Sequence[Pair], drift_of: Mapping[str, float]) -> dict[_Place, list[tuple[str, Peer]]]:
+    """Keys and histories of the series in times that can tell of a machine's noise, by what they have to share."""
+    peers: dict[_Place, list[tuple[str, Peer]]] = {}
+    for pair in found:
+        if not is_time(pair.series.metric.unit) or not pair.levels or min(pair.levels) <= 0:
+            continue
+        control, change = pair.series.is_baseline, _raw_change(pair)
+        moved = math.nan
+        if control and change is not None:
+            moved = math.log1p(change) - math.log1p(drift_of.get(pair.series.machine, 0.0))
+        peer = Peer(
+            level=median(pair.levels),
+            differences=neighbour_differences(pair.levels, None if control else pair.span),
+            is_control=control,
+            change=moved,
+        )
+        peers.setdefault(_place(pair.series), []).append((pair.series.key, peer))
+    return peers
+
+
+def _place(series: Series) -> _Place:
+    return series.machine, series.environment, series.metric.unit
+
+
+def _compare(
+    pair: Pair, threshold: float, drift: float, peers: Mapping[_Place, Sequence[tuple[str, Peer]]]
+) -> Comparison | None:
+    others = [peer for key, peer in peers.get(_place(pair.series), ()) if key != pair.series.key]
+    noise = history_noise(pair.levels, others, pair.span)
     return compare(pair.base.runs, pair.head.runs, history_noise=noise, threshold=threshold, drift=drift)
 
 

@@ -155,6 +155,8 @@ def _row_json(row: CheckRow) -> dict[str, Any]:
         "change": moved.change if moved else None,
         "interval_95": [moved.low, moved.high] if moved else None,
         "p_value": moved.p_value if moved else None,
+        "noise": moved.noise if moved else None,
+        "noise_source": moved.noise_source.value if moved else None,
         "runs": {"base": moved.base_runs, "head": moved.head_runs} if moved else None,
         "runs_needed": _runs_needed(row),
         "control_change": row.control_change,

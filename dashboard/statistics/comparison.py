@@ -1,9 +1,10 @@
 """Did a series change between two commits? The estimate, its interval, and the verdict of a whole family.
 
 On logarithms, so that changes are relative. The estimate is the difference of the medians over runs. Its noise is the
-scale of one run: the larger of what is known of (a) the scatter between runs of the same commit and (b) the series'
-own history; the scatter inside a run bounds it from below. A series with neither (a) nor (b) is given the whole
-scatter of its samples and no less than `UNKNOWN_BETWEEN_RUNS`, since one run cannot tell how the next would differ.
+scale of one run: the larger of what is known of (a) the scatter between runs of the same commit and (b) the history
+of the series and its machine (`machine_noise.py`); the scatter inside a run bounds it from below. A series with
+neither (a) nor (b) is given the whole scatter of its samples and no less than `UNKNOWN_BETWEEN_RUNS`, since one run
+cannot tell how the next would differ.
 """
 
 import math
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from statistics import NormalDist, median
 
 from warpwatch.dashboard.metrics import Better
+from warpwatch.dashboard.statistics.noise import Noise, NoiseSource
 from warpwatch.dashboard.verdict import Verdict
 
 UNKNOWN_BETWEEN_RUNS = 0.01  # relative; published scatter between processes is 0.4-1.5 % on quiet GPUs
@@ -37,6 +39,7 @@ class Comparison:
     low: float  # 95 % interval
     high: float
     noise: float  # of one run
+    noise_source: NoiseSource
     p_value: float  # two-sided, that nothing changed
     base_runs: int
     head_runs: int
@@ -44,14 +47,14 @@ class Comparison:
 
 
 def compare(
-    base: Sequence[RunValue], head: Sequence[RunValue], *, history_noise: float | None, threshold: float,
+    base: Sequence[RunValue], head: Sequence[RunValue], *, history_noise: Noise | None, threshold: float,
     drift: float = 0.0, unknown_between_runs: float = UNKNOWN_BETWEEN_RUNS,
 ) -> Comparison | None:  # fmt: skip
     """Compares runs of two commits; None where a value at or below zero allows no relative change.
 
-    `history_noise` is the relative noise of the series over commits, None if unknown; `drift` the machine's relative
-    change between the two, taken off. The interval uses the normal quantile, or Student's where only the runs at the
-    two commits tell the noise.
+    `history_noise` is what the history of series and machine tells, None if unknown; `drift` the machine's relative
+    change between the two, taken off. Test and interval use the normal distribution, or Student's t where only the
+    runs at the two commits tell the noise or `history_noise` rests on few degrees of freedom.
     """
     if not base or not head or any(run.value <= 0 for run in (*base, *head)):
         return _of_zeros(base, head)
@@ -63,21 +66,28 @@ def compare(
     counts = [max(run.sample_count or 1, 1) for run in (*base, *head)]
     standard_error = max(s / math.sqrt(n) for s, n in zip(scatter, counts, strict=True))
     if between is None and history_noise is None:
-        noise = max(unknown_between_runs, *scatter)
+        told = {NoiseSource.ASSUMED: unknown_between_runs, NoiseSource.SAMPLES: max(scatter)}
     else:
-        noise = max(between or 0.0, history_noise or 0.0, 1.2533 * standard_error)
-    noise = max(noise, _SMALLEST_NOISE)
+        told = {NoiseSource.SAMPLES: 1.2533 * standard_error}
+        if history_noise is not None:
+            told[history_noise.source] = max(history_noise.scale, _SMALLEST_NOISE)
+        if between is not None:
+            told[NoiseSource.RUNS] = max(between, _SMALLEST_NOISE)
+    source = max(told, key=lambda name: told[name])
+    noise = told[source]
     error = noise * math.sqrt(1 / len(base) + 1 / len(head))
-    only_runs = between is not None and history_noise is None
+    few = history_noise.freedom if history_noise is not None else freedom if between is not None else None
     z = abs(shift) / error
-    p = _student_tail(z, freedom) if only_runs else math.erfc(z / math.sqrt(2))
-    reach = _student_quantile(freedom) if only_runs else 1.96
-    wanted = math.ceil(2 * (1.96 * noise / math.log1p(threshold)) ** 2)
+    p = _student_tail(z, few) if few is not None else math.erfc(z / math.sqrt(2))
+    reach = _student_quantile(few) if few is not None else 1.96
+    settled = reach if history_noise is not None else 1.96  # more runs bring their own degrees of freedom
+    wanted = math.ceil(2 * (settled * noise / math.log1p(threshold)) ** 2)
     return Comparison(
         change=math.expm1(shift),
         low=math.expm1(shift - reach * error),
         high=math.expm1(shift + reach * error),
         noise=noise,
+        noise_source=source,
         p_value=p,
         base_runs=len(base),
         head_runs=len(head),
@@ -132,8 +142,8 @@ def _of_zeros(base: Sequence[RunValue], head: Sequence[RunValue]) -> Comparison 
     """Zero to zero is no change (spilled bytes, say); anything else from or to zero has no ratio."""
     if not base or not head or any(run.value != 0 for run in (*base, *head)):
         return None
-    return Comparison(change=0.0, low=0.0, high=0.0, noise=0.0, p_value=1.0, base_runs=len(base),
-                      head_runs=len(head), runs_needed=0)  # fmt: skip
+    return Comparison(change=0.0, low=0.0, high=0.0, noise=0.0, noise_source=NoiseSource.ASSUMED, p_value=1.0,
+                      base_runs=len(base), head_runs=len(head), runs_needed=0)  # fmt: skip
 
 
 def _between_runs(sides: Sequence[Sequence[float]]) -> float:

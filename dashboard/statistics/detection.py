@@ -7,6 +7,7 @@ from statistics import median
 from warpwatch.dashboard.metrics import is_time
 from warpwatch.dashboard.statistics.changepoint import Changepoint, changepoints
 from warpwatch.dashboard.statistics.comparison import RunValue, compare, sample_scatter
+from warpwatch.dashboard.statistics.noise import Noise
 
 LONG_ENOUGH = 8  # commits from which the detector can judge
 SMALLEST_CHANGE = 0.01
@@ -57,7 +58,7 @@ def _short(commits: Sequence[Sequence[RunValue]], levels: Sequence[float]) -> tu
     found = []
     for index, (base, head) in enumerate(itertools.pairwise(commits), start=1):
         noise = max(_SHORT_NOISE, *(sample_scatter(run) for run in (*base, *head)))
-        seen = compare(base, head, history_noise=noise, threshold=SMALLEST_CHANGE)
+        seen = compare(base, head, history_noise=Noise(scale=noise), threshold=SMALLEST_CHANGE)
         if seen is not None and seen.p_value < _SHORT_P:
             before, after = levels[index - 1], levels[index]
             found.append(

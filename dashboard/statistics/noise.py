@@ -1,11 +1,34 @@
 """How much a series scatters around its level, whatever the level does."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 _FEW = 16
+_ONE_SIGMA = 0.683  # quantile of absolute values
+
+
+class NoiseSource(StrEnum):
+    """What told the noise of a comparison."""
+
+    RUNS = "runs"  # several runs of the same commit
+    HISTORY = "history"  # the series over commits
+    MACHINE = "machine"  # mostly the machine's series of similar latency
+    SAMPLES = "samples"  # within a run
+    ASSUMED = "assumed"  # nothing did
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """The scale of one run around its level, relative."""
+
+    scale: float
+    source: NoiseSource = NoiseSource.HISTORY
+    freedom: int | None = None  # degrees of freedom that it rests on; None: as good as known
 
 
 def noise_scale(values: NDArray[np.float64]) -> float:
@@ -17,5 +40,9 @@ def noise_scale(values: NDArray[np.float64]) -> float:
     a constant series.
     """
     lags = (1, 2, 3) if len(values) >= _FEW else (1,)
-    scales = (float(np.quantile(np.abs(values[lag:] - values[:-lag]), 0.683)) for lag in lags)
-    return max(scales) / math.sqrt(2)
+    return max(difference_scale(values[lag:] - values[:-lag]) for lag in lags)
+
+
+def difference_scale(differences: Sequence[float] | NDArray[np.float64]) -> float:
+    """Scale of one value, from differences of two: their 68.3 % quantile over sqrt 2. Wants at least one."""
+    return float(np.quantile(np.abs(differences), _ONE_SIGMA)) / math.sqrt(2)

@@ -18,9 +18,10 @@ from warpwatch.dashboard.statistics.comparison import (
     compare,
     judge,
 )
+from warpwatch.dashboard.statistics.noise import Noise
 from warpwatch.dashboard.verdict import Verdict
 
-NOISE = 0.004
+NOISE = Noise(scale=0.004)
 
 
 def _runs(*values: float, scatter: float = 0.0) -> list[RunValue]:
@@ -53,12 +54,13 @@ def test_a_quiet_series_gets_a_clear_verdict(change: float, better: Better, verd
 
 
 def test_a_noisy_series_is_inconclusive_and_says_how_many_runs_it_needs() -> None:
-    comparison = compare(_runs(1.0), _runs(1.03), history_noise=0.03, threshold=0.02)
+    comparison = compare(_runs(1.0), _runs(1.03), history_noise=Noise(scale=0.03), threshold=0.02)
     assert comparison is not None
     assert _verdict(comparison) is Verdict.INCONCLUSIVE
     more = comparison.runs_needed
     assert more > 0
-    enough = compare(_runs(*[1.0] * (1 + more)), _runs(*[1.001] * (1 + more)), history_noise=0.03, threshold=0.02)
+    base, head = _runs(*[1.0] * (1 + more)), _runs(*[1.001] * (1 + more))
+    enough = compare(base, head, history_noise=Noise(scale=0.03), threshold=0.02)
     assert enough is not None
     assert enough.runs_needed == 0
     assert _verdict(enough) is Verdict.UNCHANGED
@@ -116,7 +118,7 @@ def test_a_family_of_unchanged_series_gives_hardly_any_false_alarm() -> None:
     alarms = 0
     for _ in range(200):
         pairs = np.exp(0.02 * rng.standard_normal((50, 2)))
-        found = [compare(_runs(a), _runs(b), history_noise=0.02, threshold=0.02) for a, b in pairs]
+        found = [compare(_runs(a), _runs(b), history_noise=Noise(scale=0.02), threshold=0.02) for a, b in pairs]
         verdicts = judge(found, [Better.LOWER] * 50, threshold=0.02)
         alarms += any(v in {Verdict.REGRESSED, Verdict.IMPROVED} for v in verdicts)
     assert alarms <= 20

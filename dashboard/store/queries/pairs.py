@@ -36,6 +36,7 @@ class Pair:
     base: Side
     head: Side
     levels: tuple[float, ...]
+    span: tuple[int, int] | None  # the places of base and head among the levels; None if either has no number
 
 
 def pairs(
@@ -64,14 +65,19 @@ def pairs(
         known = workloads(connection, owner)
         newest = max((row.position for row in ends if row.position is not None), default=0)
         histories = _histories(connection, [row.id for row in rows], newest, list(id_of.values()))
-    return tuple(
-        Pair(
-            series=series_record(row, known),
-            base=_side(histories.get(row.id, ()), id_of[base]),
-            head=_side(histories.get(row.id, ()), id_of[head]),
-            levels=_levels(histories.get(row.id, ())),
-        )
-        for row in rows
+    return tuple(_pair(series_record(row, known), histories.get(row.id, ()), id_of[base], id_of[head]) for row in rows)
+
+
+def _pair(series: Series, rows: Sequence[Row[Any]], base: int, head: int) -> Pair:
+    groups = itertools.groupby((row for row in rows if row.value is not None), key=lambda row: row.commit_id)
+    level_of = {commit: median(row.value for row in group) for commit, group in groups}  # in the commits' order
+    places = list(level_of)
+    return Pair(
+        series=series,
+        base=_side(rows, base),
+        head=_side(rows, head),
+        levels=tuple(level_of.values()),
+        span=(places.index(base), places.index(head)) if base in level_of and head in level_of else None,
     )
 
 
@@ -108,8 +114,3 @@ def _side(rows: Sequence[Row[Any]], commit: int) -> Side:
     )
     status = Status.OK if runs else STATUS_OF_CODE[at[-1].status] if at else None
     return Side(runs=runs, status=status, reason=at[-1].reason if at and not runs else None)
-
-
-def _levels(rows: Sequence[Row[Any]]) -> tuple[float, ...]:
-    groups = itertools.groupby((row for row in rows if row.value is not None), key=lambda row: row.commit_id)
-    return tuple(median(row.value for row in group) for _, group in groups)

@@ -1,0 +1,86 @@
+"""The noise of a series with a short history, with the help of the other series of its machine.
+
+A moderated variance, as in Smyth, "Linear models and empirical Bayes methods for assessing differential expression in
+microarray experiments" (Statistical Applications in Genetics and Molecular Biology 3:1, 2004): what the machine's
+series of similar latency typically show counts as `MACHINE_FREEDOM` degrees of freedom, the series' own differences
+are added to it, and the test uses Student's t with their sum, so that a series noisier than its like is allowed for.
+Smyth estimates the degrees of freedom; here they are a constant, as a machine has dozens of series and not thousands.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from warpwatch.dashboard.statistics.noise import Noise, NoiseSource, difference_scale, noise_scale
+
+ENOUGH_ALONE = 16  # commits from which a series' own history tells its noise
+MACHINE_FREEDOM = 6  # no false alarm among the H200's own baselines (README.md); 0.5-1 % of simulated families
+
+_SIMILAR = 4.0  # largest ratio of two latencies that are similar
+_ENOUGH_PEERS = 5
+_ENOUGH_DIFFERENCES = 3  # of one series, before it speaks for the machine
+_ENOUGH_COMMITS_WITHOUT_MACHINE = 8
+_WORTH_OF_A_DIFFERENCE = 0.5  # degrees of freedom: neighbours share a value, and a quantile is no variance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """Another series of the same machine, environment and unit."""
+
+    level: float  # its median
+    differences: tuple[float, ...]  # of the logarithms of neighbouring commits
+    is_control: bool  # no commit of the project changes it
+    change: float = math.nan  # of the logarithm between the two commits compared, the machine's drift taken off
+
+
+def neighbour_differences(levels: Sequence[float], span: tuple[int, int] | None = None) -> tuple[float, ...]:
+    """Differences of the logarithms of neighbouring positive levels.
+
+    With `span`, places of two commits under comparison, the largest between them is left out: it may be the change.
+    """
+    logs = np.log(np.asarray(levels, dtype=float))
+    steps = np.diff(logs)
+    if span is not None and span[0] != span[1]:
+        first, last = min(span), max(span)
+        steps = np.delete(steps, first + int(np.argmax(np.abs(steps[first:last]))))
+    return tuple(float(step) for step in steps)
+
+
+def machine_scale(level: float, peers: Sequence[Peer]) -> float | None:
+    """What the machine's series of similar latency scatter between runs; None where fewer than five tell.
+
+    The median of their scales, or what their controls' changes between the two commits show if that is more. Controls
+    speak alone where there are five.
+    """
+    similar = [peer for peer in peers if max(peer.level, level) <= _SIMILAR * min(peer.level, level)]
+    controls = [peer for peer in similar if peer.is_control]
+    asked = controls if len(controls) >= _ENOUGH_PEERS else similar
+    scales = [difference_scale(peer.differences) for peer in asked if len(peer.differences) >= _ENOUGH_DIFFERENCES]
+    changes = [peer.change for peer in controls if not math.isnan(peer.change)]
+    told = [median(scales)] if len(scales) >= _ENOUGH_PEERS else []
+    if len(changes) >= _ENOUGH_PEERS:
+        told.append(difference_scale(changes))
+    return max(told, default=None)
+
+
+def history_noise(levels: Sequence[float], peers: Sequence[Peer], span: tuple[int, int] | None = None) -> Noise | None:
+    """The noise of one run of a series, from its history and, up to 15 commits, its machine; None if neither tells."""
+    if not levels or min(levels) <= 0:
+        return None
+    if len(levels) >= ENOUGH_ALONE:
+        return Noise(scale=noise_scale(np.log(np.asarray(levels))), source=NoiseSource.HISTORY)
+    own = neighbour_differences(levels, span)
+    machine = machine_scale(median(levels), peers)
+    if machine is None:
+        enough = len(levels) >= _ENOUGH_COMMITS_WITHOUT_MACHINE and own
+        return Noise(scale=difference_scale(own), source=NoiseSource.HISTORY) if enough else None
+    weight = _WORTH_OF_A_DIFFERENCE * len(own)
+    square = MACHINE_FREEDOM * machine**2 + (weight * difference_scale(own) ** 2 if own else 0.0)
+    return Noise(
+        scale=math.sqrt(square / (MACHINE_FREEDOM + weight)),
+        source=NoiseSource.HISTORY if weight > MACHINE_FREEDOM else NoiseSource.MACHINE,
+        freedom=MACHINE_FREEDOM + int(weight),
+    )

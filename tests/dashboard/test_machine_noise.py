@@ -1,0 +1,181 @@
+"""A short history's noise, with its machine's help: what it must not depend on, false alarms, and our own results."""
+
+import itertools
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from warpwatch.dashboard.check import Check, _compare, _peers, check
+from warpwatch.dashboard.importers.asv_folder import open_folder
+from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.metrics import Better
+from warpwatch.dashboard.statistics.comparison import RunValue, compare, judge
+from warpwatch.dashboard.statistics.machine_noise import Peer, history_noise, machine_scale, neighbour_differences
+from warpwatch.dashboard.statistics.noise import Noise, NoiseSource, noise_scale
+from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.verdict import Verdict
+
+ROOT = Path(__file__).parents[2]
+CERTAIN = {Verdict.REGRESSED, Verdict.IMPROVED, Verdict.UNCHANGED}
+seeds = st.integers(0, 2**32 - 1)
+
+
+def _histories(rng: np.random.Generator, count: int, commits: int, scale: float = 0.005) -> list[list[float]]:
+    """Unchanged series of one machine; some are twice as noisy as others."""
+    scales = scale * np.exp(0.4 * rng.standard_normal(count))
+    return [[float(2e-5 * np.exp(s * x)) for x in rng.standard_normal(commits)] for s in scales]
+
+
+def _control(levels: list[float]) -> Peer:
+    return Peer(
+        level=float(np.median(levels)),
+        differences=neighbour_differences(levels),
+        is_control=True,
+        change=math.log(levels[-1] / levels[-2]),
+    )
+
+
+def _verdict(levels: list[float], noise: Noise | None) -> Verdict:
+    base, head = (RunValue(value=level) for level in levels[-2:])
+    return judge([compare([base], [head], history_noise=noise, threshold=0.02)], [Better.LOWER], threshold=0.02)[0]
+
+
+@given(seeds, st.integers(2, 14), st.sampled_from([2.0**-20, 2.0**10]))
+def test_the_unit_does_not_matter(seed: int, commits: int, factor: float) -> None:
+    own, *others = _histories(np.random.default_rng(seed), 8, commits)
+    one = history_noise(own, [_control(levels) for levels in others], (commits - 2, commits - 1))
+    scaled = [[factor * level for level in levels] for levels in (own, *others)]
+    other = history_noise(scaled[0], [_control(levels) for levels in scaled[1:]], (commits - 2, commits - 1))
+    assert one is not None
+    assert other is not None
+    assert (other.scale, other.freedom, other.source) == (pytest.approx(one.scale), one.freedom, one.source)
+
+
+@given(seeds, st.integers(2, 14), st.floats(0.9, 1.1), st.floats(1.0, 20.0), st.integers(0, 7))
+@settings(max_examples=200)
+def test_controls_that_scatter_more_never_make_a_verdict_more_certain(
+    seed: int, commits: int, step: float, wider: float, which: int
+) -> None:
+    own, *others = _histories(np.random.default_rng(seed), 9, commits)
+    own[-1] = own[-2] * step
+    span = (commits - 2, commits - 1)
+    controls = [_control(levels) for levels in others]
+    loud = [
+        peer if number < which else Peer(
+            level=peer.level, differences=tuple(wider * x for x in peer.differences), is_control=True,
+            change=wider * peer.change,
+        )
+        for number, peer in enumerate(controls)
+    ]  # fmt: skip
+    calm_noise, loud_noise = history_noise(own, controls, span), history_noise(own, loud, span)
+    assert calm_noise is not None
+    assert loud_noise is not None
+    assert loud_noise.scale >= calm_noise.scale
+    verdict = _verdict(own, loud_noise)
+    assert verdict not in CERTAIN or verdict is _verdict(own, calm_noise)
+
+
+@given(seeds, st.integers(3, 15), st.floats(0.5, 2.0))
+def test_the_change_that_is_asked_about_is_not_its_own_noise(seed: int, commits: int, step: float) -> None:
+    own, *others = _histories(np.random.default_rng(seed), 8, commits)
+    peers, span = [_control(levels) for levels in others], (commits - 2, commits - 1)
+    flat = history_noise([*own[:-1], own[-2]], peers, span)
+    moved = history_noise([*own[:-1], own[-2] * step], peers, span)
+    assert flat is not None
+    assert moved is not None
+    assert moved.scale == pytest.approx(flat.scale)
+
+
+def test_a_long_history_speaks_alone_and_the_machine_fades_before() -> None:
+    rng = np.random.default_rng(3)
+    controls = [_control(levels) for levels in _histories(rng, 10, 15, scale=0.05)]
+    own = _histories(rng, 1, 16, scale=0.002)[0]
+    found = [history_noise(own[:commits], controls) for commits in range(2, 17)]
+    scales = [noise.scale for noise in found if noise is not None]
+    assert scales[0] > scales[6] > scales[13] > scales[14] == pytest.approx(noise_scale(np.log(own)))
+    sources = [noise.source for noise in found if noise is not None]
+    assert sources[:5] == [NoiseSource.MACHINE] * 5
+    assert sources[-2:] == [NoiseSource.HISTORY] * 2
+
+
+def test_fewer_than_five_of_similar_latency_tell_nothing_and_controls_go_first() -> None:
+    near = [Peer(level=1e-5, differences=(0.01,) * 5, is_control=True)] * 4
+    far = [Peer(level=1e-3, differences=(0.01,) * 5, is_control=True)] * 9
+    watched = [Peer(level=1e-5, differences=(0.2,) * 5, is_control=False)] * 9
+    assert machine_scale(1e-5, [*near, *far]) is None
+    assert machine_scale(1e-5, [*near, *near, *watched]) == pytest.approx(0.01 / math.sqrt(2))
+    assert machine_scale(1e-5, [*near, *watched]) == pytest.approx(0.2 / math.sqrt(2))
+    assert history_noise([1.0] * 7, []) is None
+    assert history_noise([0.0] * 7, [*near, *near]) is None
+
+
+@pytest.mark.parametrize("commits", [2, 6])
+def test_a_family_of_unchanged_series_on_a_machine_gives_hardly_any_false_alarm(commits: int) -> None:
+    """300 machines of 40 series, 20 of them controls, nothing changed: at most 2 % of the families have an alarm."""
+    rng = np.random.default_rng(1)
+    alarms = 0
+    for _ in range(300):
+        levels = _histories(rng, 40, commits)
+        controls = [_control(history) for history in levels[20:]]
+        span = (commits - 2, commits - 1)
+        found = [
+            compare(
+                [RunValue(value=own[-2])], [RunValue(value=own[-1])],
+                history_noise=history_noise(own, controls, span), threshold=0.02,
+            )
+            for own in levels[:20]
+        ]  # fmt: skip
+        verdicts = judge(found, [Better.LOWER] * 20, threshold=0.02)
+        alarms += any(verdict in {Verdict.REGRESSED, Verdict.IMPROVED} for verdict in verdicts)
+    assert alarms <= 6
+
+
+@pytest.fixture(scope="module")
+def h200(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """This repository's own recorded results."""
+    store = Store(str(tmp_path_factory.mktemp("h200") / "history.db"))
+    import_results(store, open_folder(ROOT, project="warpwatch"))
+    yield store
+    store.close()
+
+
+def _check(store: Store, base: str, head: str) -> Check:
+    commits = [queries.find_commit(store, "warpwatch", name) for name in (base, head)]
+    assert commits[0] is not None
+    assert commits[1] is not None
+    return check(store, "warpwatch", commits[0], commits[1], threshold=0.02, machine="nvidia-h200")
+
+
+def test_the_same_kernels_measured_twice_on_an_h200_raise_nothing(h200: Store) -> None:
+    found = _check(h200, "4d95a140", "169cdf93")
+    assert (found.count(Verdict.REGRESSED), found.count(Verdict.IMPROVED)) == (0, 0)
+    assert found.count(Verdict.UNCHANGED) > len(found.rows) / 2
+
+
+def test_attention_made_faster_on_an_h200_is_told(h200: Store) -> None:
+    found = _check(h200, "27c0a241", "4d95a140")
+    told = {(row.series.implementation, row.series.workload) for row in found.rows if row.verdict is Verdict.IMPROVED}
+    causal = "cuda-fp16-b1-h32-s{}-d128-causal"
+    assert {("warpwatch", causal.format(2048)), ("warpwatch", causal.format(4096))} <= told
+    assert {name for name, _ in told} == {"warpwatch"}
+    assert found.count(Verdict.REGRESSED) == 0
+
+
+def test_no_baseline_is_called_changed_between_any_two_commits_on_an_h200(h200: Store) -> None:
+    """Each baseline judged as if it were ours, with the others as its controls."""
+    hashes = ["5c3ff8ee", "693d3db8", "27c0a241", "4d95a140", "169cdf93"]
+    commits = [queries.find_commit(h200, "warpwatch", name) for name in hashes]
+    for base, head in itertools.combinations([commit.hash for commit in commits if commit], 2):
+        found = queries.pairs(h200, "warpwatch", base, head, machine="nvidia-h200")
+        rivals = [pair for pair in found if pair.series.is_baseline]
+        peers = _peers(found, {})
+        verdicts = judge(
+            [_compare(pair, 0.02, 0.0, peers) for pair in rivals], [Better.LOWER] * len(rivals), threshold=0.02
+        )
+        assert len(verdicts) > 40
+        assert not {Verdict.REGRESSED, Verdict.IMPROVED} & set(verdicts)
