@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 import re
@@ -42,14 +43,23 @@ class Toolchain:
 
 
 def find_torch() -> Torch | None:
-    """The installed PyTorch's headers and libraries, without importing it."""
+    """The headers and libraries of an installed PyTorch of 2.10 or newer, without importing it."""
     spec = importlib.util.find_spec("torch")
     if spec is None or not spec.submodule_search_locations:
         return None
     home = Path(next(iter(spec.submodule_search_locations)))
-    if not (home / "include" / "torch" / "csrc" / "stable").is_dir():
+    # Older ones have the folder too, without the calls that the bindings use.
+    if _torch_version() < (2, 10) or not (home / "include" / "torch" / "csrc" / "stable").is_dir():
         return None
     return Torch(include=home / "include", libraries=home / "lib")
+
+
+def _torch_version() -> tuple[int, int]:
+    try:
+        major, minor = importlib.metadata.version("torch").split(".")[:2]
+    except importlib.metadata.PackageNotFoundError:  # built from source and put on the path: trust it
+        return (2, 10)
+    return (int(major), int(minor))
 
 
 def find_ninja() -> list[str]:

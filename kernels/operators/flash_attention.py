@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from ..extension import load_operator
+from .devices import check_devices
 
 
 def flash_attention(
@@ -23,6 +24,7 @@ def flash_attention(
     Scores, softmax and sums are in float32. causal is aligned bottom-right: query i sees keys
     j <= i + (seq_kv - seq_q), and a query that sees none gives zeros. scale is positive, 1 / sqrt(head_dim) by default.
     Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning" (2023).
+    Forward only: there is no gradient.
     Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
     """
     return _flash_attention(q, k, v, causal, scale)
@@ -35,6 +37,7 @@ def _fake_flash_attention(
     causal: bool = False,
     scale: float | None = None,
 ) -> torch.Tensor:
+    check_devices("flash_attention", q=q, k=k, v=v)
     return q.new_empty(q.shape)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from ..extension import load_operator
+from .devices import check_devices
 
 GROUP_SIZES = (64, 128)
 
@@ -20,6 +21,7 @@ def int4_linear(
     (nibble - 8) * scales[n, k / group_size], the low nibble of a byte being the even k. group_size is 64 or 128 and
     divides K. The result is (..., N). Dimensions of x before the last are free, but where they do not collapse into
     rows of one stride, x is copied.
+    Forward only: there is no gradient.
     Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
     """
     return _int4_linear(x, packed_weight, scales, group_size)
@@ -60,6 +62,7 @@ def _check_weight(weight: torch.Tensor, group_size: int) -> None:
 def _fake_int4_linear(
     x: torch.Tensor, packed_weight: torch.Tensor, scales: torch.Tensor, group_size: int = 128
 ) -> torch.Tensor:
+    check_devices("int4_linear", x=x, packed_weight=packed_weight, scales=scales)
     return x.new_empty(*x.shape[:-1], packed_weight.shape[0])
 
 

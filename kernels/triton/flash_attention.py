@@ -8,6 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
+from ..operators.devices import check_devices
 from .flash_attention_configs import flash_attention_config
 
 HEAD_DIMS = (16, 32, 64, 128, 256)  # powers of two, as Triton's blocks are
@@ -23,9 +24,10 @@ def flash_attention(
     scale: float | None = None,
 ) -> torch.Tensor:
     """What warpwatch.kernels.flash_attention computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    check_devices("triton flash_attention", q=q, k=k, v=v)
     batch, heads_q, seq_q, head_dim = q.shape
     heads_kv, seq_kv = k.shape[1], k.shape[2]
-    if k.shape != v.shape or k.shape != (batch, heads_kv, seq_kv, head_dim) or heads_q % max(heads_kv, 1):
+    if k.shape != v.shape or k.shape != (batch, heads_kv, seq_kv, head_dim) or heads_kv < 1 or heads_q % heads_kv:
         raise RuntimeError(
             f"triton flash_attention: k and v must have shape (batch, heads_kv, seq_kv, head_dim) with heads_kv "
             f"dividing heads_q of q {list(q.shape)}, got {list(k.shape)} and {list(v.shape)}"
@@ -39,29 +41,30 @@ def flash_attention(
         return out
     config = flash_attention_config(_compute_capability(q.device), head_dim, q.element_size())
     query_blocks = triton.cdiv(seq_q, config.block_q)
-    _flash_attention[(query_blocks * batch * heads_q,)](
-        q,
-        k,
-        v,
-        out,
-        *q.stride()[:3],
-        *k.stride()[:3],
-        *v.stride()[:3],
-        *out.stride()[:3],
-        heads_q,
-        heads_q // heads_kv,
-        seq_q,
-        seq_kv,
-        query_blocks,
-        (head_dim**-0.5 if scale is None else scale) * math.log2(math.e),
-        CAUSAL=causal,
-        PRECISION="ieee" if q.dtype == torch.float32 else "tf32",
-        HEAD_DIM=head_dim,
-        BLOCK_Q=config.block_q,
-        BLOCK_KV=config.block_kv,
-        num_warps=config.num_warps,
-        num_stages=config.num_stages,
-    )
+    with torch.cuda.device_of(q):  # the launch goes to the current device
+        _flash_attention[(query_blocks * batch * heads_q,)](
+            q,
+            k,
+            v,
+            out,
+            *q.stride()[:3],
+            *k.stride()[:3],
+            *v.stride()[:3],
+            *out.stride()[:3],
+            heads_q,
+            heads_q // heads_kv,
+            seq_q,
+            seq_kv,
+            query_blocks,
+            (head_dim**-0.5 if scale is None else scale) * math.log2(math.e),
+            CAUSAL=causal,
+            PRECISION="ieee" if q.dtype == torch.float32 else "tf32",
+            HEAD_DIM=head_dim,
+            BLOCK_Q=config.block_q,
+            BLOCK_KV=config.block_kv,
+            num_warps=config.num_warps,
+            num_stages=config.num_stages,
+        )
     return out
 
 

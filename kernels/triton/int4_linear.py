@@ -6,6 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
+from ..operators.devices import check_devices
 from .int4_linear_configs import int4_linear_config
 
 
@@ -13,6 +14,7 @@ def int4_linear(
     x: torch.Tensor, packed_weight: torch.Tensor, scales: torch.Tensor, *, group_size: int = 128
 ) -> torch.Tensor:
     """What warpwatch.kernels.int4_linear computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    check_devices("triton int4_linear", x=x, packed_weight=packed_weight, scales=scales)
     _check(x, packed_weight, scales, group_size)
     outputs, depth = packed_weight.shape[0], x.shape[-1]
     x_rows = x.reshape(-1, depth)
@@ -27,22 +29,23 @@ def int4_linear(
             triton.cdiv(rows, config.block_rows),
             config.splits,
         )
-        _int4_linear[grid](
-            x_rows,
-            packed_weight,
-            scales,
-            parts,
-            rows,
-            outputs,
-            depth,
-            x_rows.stride(0),
-            GROUP=group_size,
-            PART=triton.cdiv(groups, config.splits),
-            BLOCK_ROWS=config.block_rows,
-            BLOCK_OUTPUTS=config.block_outputs,
-            num_warps=config.num_warps,
-            num_stages=config.num_stages,
-        )
+        with torch.cuda.device_of(x):  # the launch goes to the current device
+            _int4_linear[grid](
+                x_rows,
+                packed_weight,
+                scales,
+                parts,
+                rows,
+                outputs,
+                depth,
+                x_rows.stride(0),
+                GROUP=group_size,
+                PART=triton.cdiv(groups, config.splits),
+                BLOCK_ROWS=config.block_rows,
+                BLOCK_OUTPUTS=config.block_outputs,
+                num_warps=config.num_warps,
+                num_stages=config.num_stages,
+            )
     out = parts[0] if whole else parts.sum(dim=0).to(x.dtype)
     return out.view(*x.shape[:-1], outputs)
 

@@ -39,5 +39,5 @@ def int4_linear_config(*, rows: int, outputs: int, groups: int) -> Int4LinearCon
 
 def _splits(outputs: int, block_outputs: int, groups: int) -> int:
     # A part of K is at least four groups long: below that, starting it and adding it up cost more than it brings.
-    blocks = -(-outputs // block_outputs)
+    blocks = max(1, -(-outputs // block_outputs))
     return max(1, min(_WANTED_PROGRAMS // blocks, groups // 4))

@@ -6,11 +6,13 @@ import torch
 import triton
 import triton.language as tl
 
+from ..operators.devices import check_devices
 from .rope_configs import rope_config
 
 
 def rope(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *, interleaved: bool = False) -> torch.Tensor:
     """What warpwatch.kernels.rope computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    check_devices("triton rope", x=x, cos=cos, sin=sin)
     batch, heads, seq, head_dim = x.shape
     half = head_dim // 2
     if head_dim % 2 or cos.shape != (seq, half) or sin.shape != (seq, half):
@@ -26,27 +28,28 @@ def rope(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *, interleaved: 
     config = rope_config(head_dim)
     seq_blocks = triton.cdiv(seq, config.block_seq)
     head_groups = triton.cdiv(heads, config.heads)
-    _rope[(seq_blocks * head_groups * batch,)](
-        x,
-        cos,
-        sin,
-        out,
-        x.stride(0),
-        x.stride(1),
-        x.stride(2),
-        cos.stride(0),
-        sin.stride(0),
-        heads,
-        seq,
-        half,
-        seq_blocks,
-        head_groups,
-        INTERLEAVED=interleaved,
-        HEADS=config.heads,
-        BLOCK_SEQ=config.block_seq,
-        BLOCK_HALF=triton.next_power_of_2(half),
-        num_warps=config.num_warps,
-    )
+    with torch.cuda.device_of(x):  # the launch goes to the current device
+        _rope[(seq_blocks * head_groups * batch,)](
+            x,
+            cos,
+            sin,
+            out,
+            x.stride(0),
+            x.stride(1),
+            x.stride(2),
+            cos.stride(0),
+            sin.stride(0),
+            heads,
+            seq,
+            half,
+            seq_blocks,
+            head_groups,
+            INTERLEAVED=interleaved,
+            HEADS=config.heads,
+            BLOCK_SEQ=config.block_seq,
+            BLOCK_HALF=triton.next_power_of_2(half),
+            num_warps=config.num_warps,
+        )
     return out
 
 

@@ -85,3 +85,21 @@ def test_an_operator_the_extension_lacks_is_noticed_at_the_call() -> None:
     operator = extension.load_operator("newer_than_the_build", fake=fake)
     with pytest.raises(RuntimeError, match=r"newer_than_the_build: the extension at .*_C.abi3.so does not have it"):
         operator(torch.zeros(1))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: kernels.rope(torch.randn(1, 1, 4, 8), torch.rand(4, 4, device="meta"), torch.rand(4, 4)),
+        lambda: kernels.int4_linear(
+            torch.randn(1, 128), torch.zeros(4, 64, dtype=torch.uint8, device="meta"), torch.rand(4, 1)
+        ),
+        lambda: kernels.flash_attention(
+            torch.randn(1, 1, 4, 8), torch.randn(1, 1, 4, 8), torch.randn(1, 1, 4, 8, device="meta")
+        ),
+    ],
+    ids=["rope", "int4_linear", "flash_attention"],
+)
+def test_a_weight_that_was_never_loaded_is_refused_not_computed_with(call):
+    with pytest.raises(RuntimeError, match=r"must be on one device: \w+ is on cpu, \w+ on meta"):
+        call()

@@ -1,0 +1,20 @@
+"""That tensors are on one device, for the implementations that are in Python: the fake ones and the Triton twins."""
+
+from __future__ import annotations
+
+import torch
+
+
+def check_devices(operator: str, **tensors: torch.Tensor) -> None:
+    """Raise RuntimeError unless all tensors are on the first one's device.
+
+    The real operators check this too, but PyTorch calls the fake one as soon as a single argument is a meta tensor (a
+    weight that was never loaded, say), and would return memory that nothing was written to.
+    """
+    (first, reference), *others = tensors.items()
+    for name, tensor in others:
+        if tensor.device != reference.device:
+            raise RuntimeError(
+                f"{operator}: {first} and {name} must be on one device: "
+                f"{first} is on {reference.device}, {name} on {tensor.device}"
+            )
