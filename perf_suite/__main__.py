@@ -1,8 +1,10 @@
 """The suite without asv: `python -m perf_suite measure [-b OPERATOR]` measures and prints a table."""
 
 import argparse
+import sys
 
 from .protocol import Outcome
+from .records import Status
 from .session import measure
 from .workloads import OPERATORS
 
@@ -15,10 +17,14 @@ def main() -> None:
     command.add_argument("-b", "--bench", choices=OPERATORS, action="append", help="only this operator")
     command.add_argument("--quick", action="store_true", help="a handful of samples, to see that it works")
     arguments = parser.parse_args()
+    failed = False
     for operator in arguments.bench or OPERATORS:
         print(operator)
         results = measure(operator, benchmark=operator, quick=arguments.quick, on_outcome=_print)
         print(f"  on {results.run.gpu.name if results.run.gpu else results.run.cpu.model}\n")
+        failed |= any(outcome.measurement.status is Status.FAILED for outcome in results.outcomes)
+    if failed:
+        sys.exit("some combinations failed; their reasons stand above")
 
 
 def _print(outcome: Outcome) -> None:

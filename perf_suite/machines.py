@@ -71,10 +71,8 @@ MACHINES = (
     _machine("NVIDIA GeForce RTX 4090", gbps=1008, fp32=82.6, fp16=165, int8=661),
     _machine("NVIDIA L4", gbps=300, fp32=30.3, fp16=121, int8=242),
     _machine("NVIDIA GeForce RTX 5090", gbps=1792, fp32=105, fp16=209, int8=838, note=_UNCHECKED),
-    _machine(
-        "NVIDIA A100-SXM4-80GB", "NVIDIA A100 80GB PCIe", gbps=2039, fp32=19.5, fp16=312, int8=624,
-        note="the SXM figures; PCIe has 1935 GB/s",
-    ),
+    _machine("NVIDIA A100-SXM4-80GB", gbps=2039, fp32=19.5, fp16=312, int8=624),
+    _machine("NVIDIA A100 80GB PCIe", gbps=1935, fp32=19.5, fp16=312, int8=624),
     _machine("NVIDIA H100 80GB HBM3", gbps=3350, fp32=67, fp16=989, int8=1979),
     _machine("NVIDIA H200", gbps=4800, fp32=67, fp16=989, int8=1979),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .protocol import STARTED, Job, Outcome, outcome_from_line
 from .records import MeasurementRecord, RunRecord, Status, WorkloadRecord
 from .spool import Spool
-from .watched_worker import Limits, WatchedWorker
+from .watched_worker import Limits, WatchedWorker, WorkerStartError
 from .workloads import workload_named, workloads_of
 from .workloads.workload import Workload
 
@@ -86,10 +86,15 @@ def _outcomes(worker: WatchedWorker, jobs: list[Job], run: str) -> Iterator[Outc
         else:
             if within_job:
                 yield _lost(waiting.pop(0), run, worker.last_words())
-            if waiting:
+            if not waiting:
+                return
+            try:
                 worker.restart()
-                worker.give(waiting)
-                within_job = True
+            except WorkerStartError as error:  # the GPU is gone, say: what was measured stays
+                yield from (_lost(job, run, str(error)) for job in waiting)
+                return
+            worker.give(waiting)
+            within_job = True
 
 
 def _lost(job: Job, run: str, reason: str) -> Outcome:

@@ -120,5 +120,7 @@ class WatchedWorker:
         self._process.wait()
         if self._process.stdin is not None and not self._process.stdin.closed:
             self._process.stdin.close()
-        os.close(self._reader)
+        if self._reader >= 0:  # a worker that failed to start has been ended already
+            os.close(self._reader)
+            self._reader = -1
         self._output.unlink(missing_ok=True)

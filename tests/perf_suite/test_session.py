@@ -20,6 +20,12 @@ def rope(x, cos, sin, *, interleaved=False):
         time.sleep(1000)
     os.abort()
 """
+BREAKS_THE_MACHINE = """
+import os, pathlib
+def rope(x, cos, sin, *, interleaved=False):
+    pathlib.Path(__file__).parents[2].joinpath("torch.py").write_text("raise ImportError('the GPU is gone')")
+    os.abort()
+"""
 RAISES_AND_LIES = """
 import torch
 def int4_linear(x, packed, scales, *, group_size=128):
@@ -70,6 +76,14 @@ def test_a_crash_and_a_hang_cost_their_own_combination_only(install, tmp_path, m
     records = [from_line(line) for line in written.read_text().splitlines()]
     assert len([record for record in records if isinstance(record, WorkloadRecord)]) == 2
     assert [r for r in records if r.record == "measurement"] == [o.measurement for o in outcomes.values()]
+
+
+def test_a_machine_that_breaks_on_the_way_costs_what_was_not_measured_yet(install):
+    install(BREAKS_THE_MACHINE)
+    first, *rest = (outcome.measurement for outcome in measured("rope").values())
+    assert "signal 6" in first.reason
+    assert {m.status for m in rest} == {Status.FAILED}
+    assert all("the GPU is gone" in m.reason for m in rest)
 
 
 def test_an_exception_and_a_wrong_result_are_failures_with_their_reason(install):
