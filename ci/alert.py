@@ -41,8 +41,8 @@ def alert(
 ) -> None:  # fmt: skip
     """Send new regressions, each once to each destination.
 
-    A message is kept until it has arrived: what a destination did not take is sent at the next call. Exit status: 0 all
-    sent or nothing new, 1 something did not arrive.
+    A message is kept until it has arrived: what a destination did not take is sent at the next call that names it.
+    Exit status: 0 all sent or nothing new, 1 something did not arrive.
     """
     if not destinations and not dry_run:
         raise click.UsageError("nowhere to send to: give --to URL, set WARPWATCH_ALERT_TO, or try --dry-run")
@@ -67,7 +67,7 @@ def alert(
     for group in groups:
         payload = json.dumps(asdict(_message(group, dashboard_url)))
         open_alert(store, group, messages=dict.fromkeys(destinations, payload), now_ms=_now_ms())
-    sent, failed = _empty_outbox(store)
+    sent, failed = _empty_outbox(store, destinations)
     click.echo(f"{len(groups)} new, {sent} sent, {failed} not delivered")
     if failed:
         raise SystemExit(1)
@@ -83,11 +83,11 @@ def _message(group: RegressionGroup, dashboard_url: str | None) -> Message:
     return compose(group, hashlib.sha256("\n".join(facts).encode()).hexdigest()[:32], dashboard_url)
 
 
-def _empty_outbox(store: Store) -> tuple[int, int]:
-    """Deliver everything that waits, this call's and what earlier ones could not. Returns how many arrived and not."""
+def _empty_outbox(store: Store, destinations: tuple[str, ...]) -> tuple[int, int]:
+    """Deliver what waits for these, this call's and what earlier ones could not. Returns how many arrived and not."""
     worker = f"{socket.gethostname()}:{os.getpid()}"
     sent = failed = 0
-    for delivery in claim_deliveries(store, worker=worker, now_ms=_now_ms()):
+    for delivery in claim_deliveries(store, destinations=destinations, worker=worker, now_ms=_now_ms()):
         try:
             deliver(Message(**json.loads(delivery.payload)), delivery.destination)
         except DeliveryError as error:

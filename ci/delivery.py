@@ -28,6 +28,8 @@ class Message:
 def check_destination(destination: str) -> None:
     """Refuse an address nobody can deliver to, before anything is queued for it. Raises DeliveryError."""
     if _is_webhook(destination):
+        if not urlsplit(destination).hostname:
+            raise DeliveryError(f"cannot send to {destination!r}: the address names no host")
         return
     if not apprise.Apprise().add(destination):
         scheme = destination.partition("://")[0]

@@ -6,7 +6,7 @@ before it sends. A sender that dies between sending and `mark_delivered` leaves 
 goes out again. Its `id` never changes, so a receiver can tell.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, or_, select, update
@@ -36,15 +36,18 @@ def queue_messages(connection: Connection, alert_id: int, kind: str, messages: M
 
 
 def claim_deliveries(
-    store: Store, *, worker: str, now_ms: int, lease_ms: int = 120_000, limit: int = 100
+    store: Store, *, destinations: Collection[str], worker: str, now_ms: int, lease_ms: int = 120_000, limit: int = 100
 ) -> tuple[Delivery, ...]:
-    """Claims messages not yet delivered and not claimed by another within the lease, oldest first."""
+    """Claims messages to these destinations that are not delivered yet nor claimed by another within the lease, oldest
+    first. A destination that nobody names any more (a retired webhook) keeps its messages and is no failure.
+    """
     table = tables.outbox
     with store.write("outbox") as connection:
         rows = connection.execute(
             select(table)
             .where(
                 table.c.delivered_ms.is_(None),
+                table.c.destination.in_(destinations),
                 or_(table.c.claimed_ms.is_(None), table.c.claimed_ms <= now_ms - lease_ms),
             )
             .order_by(table.c.id)

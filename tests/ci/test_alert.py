@@ -104,6 +104,19 @@ def test_an_address_nobody_knows_is_refused_before_anything_is_recorded(history:
     assert history.alert("--to", inbox.url).stdout == "1 new, 1 sent, 0 not delivered\n"
 
 
+def test_a_webhook_without_a_host_is_refused(history: History) -> None:
+    refused = history.alert("--to", "https:///hook")
+    assert refused.returncode == 2
+    assert "names no host" in refused.stderr
+
+
+def test_a_retired_destination_does_not_fail_later_alerts(history: History, inbox: Inbox) -> None:
+    assert history.alert("--to", "http://127.0.0.1:9/").returncode == 1
+    assert history.alert("--to", inbox.url).stdout == "0 new, 0 sent, 0 not delivered\n"
+    inbox_later = history.alert("--to", "http://127.0.0.1:9/")
+    assert (inbox_later.returncode, inbox_later.stdout) == (1, "0 new, 0 sent, 1 not delivered\n")
+
+
 def test_nowhere_to_send_to_is_said(history: History) -> None:
     done = history.alert(WARPWATCH_ALERT_TO="")
     assert done.returncode == 2

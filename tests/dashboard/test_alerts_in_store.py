@@ -96,26 +96,26 @@ def test_processes_that_open_the_same_alert_at_once_open_one(store: Store, regre
     for thread in threads:
         thread.join()
     assert sorted(alert is None for alert in opened) == [False, True, True, True]
-    assert len(claim_deliveries(store, worker="w", now_ms=2)) == 1
+    assert len(claim_deliveries(store, destinations=HOOK, worker="w", now_ms=2)) == 1
 
 
 def test_a_message_is_claimed_by_one_and_delivered_once(store: Store, regressed: Any) -> None:
     open_alert(store, new_regressions(store, "demo")[0], messages=HOOK, now_ms=1000)
-    (message,) = claim_deliveries(store, worker="a", now_ms=2000)
+    (message,) = claim_deliveries(store, destinations=HOOK, worker="a", now_ms=2000)
     assert (message.destination, message.payload, message.attempts) == ("http://hook", HOOK["http://hook"], 1)
-    assert claim_deliveries(store, worker="b", now_ms=2001) == ()
+    assert claim_deliveries(store, destinations=HOOK, worker="b", now_ms=2001) == ()
     assert mark_delivered(store, message.id, worker="a", now_ms=2002)
-    assert claim_deliveries(store, worker="b", now_ms=10_000_000) == ()
+    assert claim_deliveries(store, destinations=HOOK, worker="b", now_ms=10_000_000) == ()
     assert not mark_delivered(store, message.id, worker="b", now_ms=2003)
 
 
 def test_a_failed_message_is_tried_again_and_a_dead_senders_claim_runs_out(store: Store, regressed: Any) -> None:
     open_alert(store, new_regressions(store, "demo")[0], messages=HOOK, now_ms=1000)
-    (first,) = claim_deliveries(store, worker="a", now_ms=2000)
+    (first,) = claim_deliveries(store, destinations=HOOK, worker="a", now_ms=2000)
     mark_failed(store, first.id, worker="a", error="connection refused")
-    (second,) = claim_deliveries(store, worker="b", now_ms=2001)
+    (second,) = claim_deliveries(store, destinations=HOOK, worker="b", now_ms=2001)
     assert (second.id, second.attempts) == (first.id, 2)
-    (third,) = claim_deliveries(store, worker="c", now_ms=2001 + 120_000)
+    (third,) = claim_deliveries(store, destinations=HOOK, worker="c", now_ms=2001 + 120_000)
     assert third.id == first.id
     assert not mark_delivered(store, third.id, worker="b", now_ms=200_000)
     assert mark_delivered(store, third.id, worker="c", now_ms=200_000)
@@ -131,6 +131,6 @@ def test_an_alert_moves_through_its_states_and_remembers_them(store: Store, regr
     assert [(event.state, event.author) for event in kept.events] == [
         (AlertState.OPEN, None), (AlertState.ACKNOWLEDGED, "ada"), (AlertState.RESOLVED, None),
     ]  # fmt: skip
-    (message,) = claim_deliveries(store, worker="a", now_ms=4000)
+    (message,) = claim_deliveries(store, destinations=HOOK, worker="a", now_ms=4000)
     assert message.kind == "resolved"
     assert alerts(store, "demo", states=[AlertState.OPEN]) == ()
