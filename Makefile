@@ -22,6 +22,8 @@ EXTRAS := kernels,bench$(if $(HAS_GPU),$(comma)gpu)
 # The CUDA compiler from pip where no toolkit is installed.
 NVCC_FROM_PIP := $(if $(or $(CUDA_HOME),$(shell command -v nvcc)),,-r kernels/building/cuda_from_pip.txt)
 
+# Each step wants the one before it, also under make -j.
+.NOTPARALLEL:
 .PHONY: run test lint setup build measure import dashboard clean all-architectures
 
 run: measure import dashboard
@@ -65,8 +67,10 @@ measure: build
 		|| test $$? -eq 2
 	rm -f .asv-commits
 
+# First what the repository ships of other machines, then what this one has measured.
 import: $(VENV)/.run
-	$(BIN)/warpwatch import . --project warpwatch
+	$(BIN)/warpwatch import perf_suite/results --project warpwatch --repository .
+	test ! -d .asv/results || $(BIN)/warpwatch import . --project warpwatch
 
 dashboard: $(VENV)/.run
 	$(BIN)/warpwatch serve --port $(PORT) --open

@@ -57,8 +57,7 @@ setup(
     packages=packages(),
     package_dir={f"warpwatch.{room}": room for room in ROOMS},
     package_data={
-        "warpwatch.dashboard": ["templates/**/*", "static/**/*", "**/migrations/**/*", "**/*.ini", "**/*.mako"],
-        "warpwatch.ci": ["templates/**/*"],
+        "warpwatch.dashboard": ["templates/**/*", "static/**/*", "**/migrations/**/*"],
     },
     # Optional: a machine without PyTorch gets everything else. A compiler's error still stops the installation.
     ext_modules=[Extension("warpwatch.kernels._C", sources=[], py_limited_api=True, optional=True)],

@@ -66,7 +66,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     root = tmp_path_factory.mktemp("commit_to_alert")
     folder = root / "clone"
     _git(root, "clone", "--quiet", str(HOUSE), str(folder))
-    _git(folder, "checkout", "--quiet", "-B", "main")
+    _git(folder, "checkout", "--quiet", "--detach")  # as a runner's checkout is
     commits = []
     for number in range(GOOD_COMMITS + BAD_COMMITS):
         if number == GOOD_COMMITS:
@@ -99,8 +99,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     return result
 
 
-def _moved(measured: Measured, base: str, head: str) -> tuple[int, list[dict]]:
-    done = measured.warpwatch("check", base, head, "--project", "demo", "--threshold", THRESHOLD, "--format", "json")
+def _moved(measured: Measured, base: str, head: str, threshold: str = THRESHOLD) -> tuple[int, list[dict]]:
+    done = measured.warpwatch("check", base, head, "--project", "demo", "--threshold", threshold, "--format", "json")
     return done.returncode, json.loads(done.stdout)["series"]
 
 
@@ -118,7 +118,9 @@ def test_check_names_the_planted_slowdown_and_nothing_else(measured: Measured) -
 def test_two_measurements_of_the_same_code_raise_nothing(measured: Measured) -> None:
     code, comparisons = _moved(measured, measured.commits[GOOD_COMMITS - 3], measured.commits[GOOD_COMMITS - 1])
     assert code == 0, comparisons
-    assert not [row for row in comparisons if row["verdict"] == "regressed"]
+    # At a GPU's threshold this machine may not be able to tell, but it must not accuse.
+    code, comparisons = _moved(measured, measured.commits[GOOD_COMMITS - 3], measured.commits[GOOD_COMMITS - 1], "0.02")
+    assert code in (0, 2), comparisons
 
 
 def test_the_alert_arrives_once_and_names_the_commit(measured: Measured) -> None:
