@@ -79,8 +79,11 @@ def change(relative: float | None) -> str:
 
 
 def share(fraction: float | None) -> str:
-    """A fraction of one as "63 %"."""
-    return "–" if fraction is None else f"{fraction * 100:.0f} %"
+    """A fraction of one as "63 %"; below one per cent with a decimal, as "0.4 %"."""
+    if fraction is None:
+        return "–"
+    decimals = 1 if 0 < abs(fraction) < 0.00995 else 0  # 0.00995 and up would round to 1.0
+    return f"{fraction * 100:.{decimals}f} %"
 
 
 def ratio(value: float | None) -> str:

@@ -36,3 +36,4 @@ def test_what_is_shown_is_the_value_to_three_digits(value: float) -> None:
 def test_changes_carry_their_sign_and_large_ones_their_factor() -> None:
     assert [change(x) for x in (0.041, -0.5, 3.1, None)] == ["+4.1 %", "−50.0 %", "4.1×", "–"]
     assert (share(0.634), ratio(1.3056)) == ("63 %", "1.31×")
+    assert (share(0.0042), share(0.00999), share(0.0), share(1.2)) == ("0.4 %", "1 %", "0 %", "120 %")
