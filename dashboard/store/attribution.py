@@ -1,8 +1,9 @@
 """Which run of the suite a value in an asv file came from, as the context file beside it tells.
 
 asv keeps one value a benchmark and parameter combination; the context file keeps every run. A value belongs to the
-newest run that measured its combination before asv finished the benchmark. Runs that asv has since overwritten still
-have their latency in the context, and are added from there.
+newest run that measured its combination before asv finished the benchmark; one that no run speaks of (the machine
+cannot run it) to the newest run of the same suite. Runs that asv has since overwritten still have their latency in the
+context, and are added from there. A run that recorded nothing gets no row.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,9 +31,14 @@ class Attribution:
         self._measured: dict[_Combination, list[ContextMeasurement]] = {}
         self._compiled: dict[_Combination, list[ContextRun]] = {}
         self._chosen: dict[_Combination, ContextMeasurement] = {}
+        self._suites: dict[str, dict[str, ContextRun]] = {}
         if context is None:
             return
-        for run in context.runs.values():
+        for record in context.measurements:
+            self._suites.setdefault(record.benchmark, {})[record.run.name] = record.run
+        for run, compiled in context.compiled:
+            self._suites.setdefault(compiled["benchmark"], {})[run.name] = run
+        for run in {name: run for runs in self._suites.values() for name, run in runs.items()}.values():
             values = {"machine_id": machine, "environment_id": environment, "commit_id": commit,
                       "started_ms": run.started_ms, "context": dict(run.data)}  # fmt: skip
             self._ids[run.name] = names.run(connection, run.name, values)
@@ -57,11 +63,13 @@ class Attribution:
                 status = Status(record.status) if record.status != "ok" else status
                 reason = record.reason or reason
             return self._ids[record.run.name], status, reason
-        if combination in self._compiled:
-            run = self._compiled[combination][-1]
-            before = [r for r in self._compiled[combination] if ended_ms is None or r.started_ms <= ended_ms]
-            return self._ids[(before or [run])[-1].name], value.status, value.reason
-        return None, value.status, value.reason
+        runs = self._compiled.get(combination) or sorted(
+            self._suites.get(suite, {}).values(), key=lambda run: run.started_ms
+        )
+        if not runs:
+            return None, value.status, value.reason
+        before = [run for run in runs if ended_ms is None or run.started_ms <= ended_ms]
+        return self._ids[(before or runs[:1])[-1].name], value.status, value.reason
 
     def older_runs(self, suite: str) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
         """Latency of runs before the chosen ones, by parameters, as rows that lack only series and commit."""

@@ -9,6 +9,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
@@ -79,7 +80,7 @@ class ProjectWriter:
         fresh = [entry for entry in result.entries if entry.mark not in marks.get(entry.benchmark, ())]
         if not fresh:
             return 0
-        run = _run_of_asv(connection, names, place, result.commit, fresh)
+        asv_run = _AsvRun(connection, names, place, result.commit, fresh)
         rows: list[_Row] = []
         samples: list[_Row] = []
         for entry in fresh:
@@ -88,7 +89,7 @@ class ProjectWriter:
                 connection, place, benchmark, entry.benchmark, (value.parameters for value in entry.values)
             )
             carried = _recorded(connection, place.commit, ids.values()) if entry.benchmark in marks else set()
-            _collect(entry, place.commit, ids, run, attribution, carried, rows, samples)
+            _collect(entry, place.commit, ids, asv_run, attribution, carried, rows, samples)
             marks.setdefault(entry.benchmark, []).append(entry.mark)
         added = insert_new(connection, tables.measurement, rows)
         insert_new(connection, tables.samples, samples)
@@ -99,7 +100,7 @@ class ProjectWriter:
 
 
 def _collect(
-    entry: Entry, commit: int, ids: Mapping[tuple[str, ...], int], asv_run: int, attribution: Attribution,
+    entry: Entry, commit: int, ids: Mapping[tuple[str, ...], int], asv_run: "_AsvRun", attribution: Attribution,
     carried: set[tuple[Any, ...]], rows: list[_Row], samples: list[_Row],
 ) -> None:  # fmt: skip
     """Appends an entry's rows, without what asv only carried over from its last run of the benchmark."""
@@ -112,7 +113,7 @@ def _collect(
             continue
         run, status, reason = attribution.of(suite, plain(value.parameters), ended_ms, value)
         ok = status is Status.OK
-        where = {"series_id": series, "commit_id": commit, "run_id": run or asv_run}
+        where = {"series_id": series, "commit_id": commit, "run_id": run or asv_run.id}
         rows.append(
             {
                 **where,
@@ -133,14 +134,29 @@ def _collect(
                 rows.append({"series_id": series_of[parameters], "commit_id": commit, **older})
 
 
-def _run_of_asv(connection: Connection, names: Names, place: Place, commit: str, entries: Sequence[Entry]) -> int:
-    """The run of entries that no context file explains, named by what they are: the same in every store."""
-    identity = [place.machine_name, place.environment_name, commit]
-    text = json.dumps([*identity, sorted((entry.benchmark, entry.mark) for entry in entries)])
-    started = [entry.started_ms for entry in entries if entry.started_ms is not None]
-    values = {"machine_id": place.machine, "environment_id": place.environment, "commit_id": place.commit,
-              "started_ms": min(started, default=None)}  # fmt: skip
-    return names.run(connection, "asv-" + hashlib.blake2b(text.encode(), digest_size=12).hexdigest(), values)
+class _AsvRun:
+    """The run of values that no context file explains, named by what they are: the same in every store.
+
+    Its row is made with the first such value.
+    """
+
+    def __init__(
+        self, connection: Connection, names: Names, place: Place, commit: str, entries: Sequence[Entry]
+    ) -> None:
+        self._connection, self._names, self._place, self._commit, self._entries = (
+            connection, names, place, commit, entries,
+        )  # fmt: skip
+
+    @cached_property
+    def id(self) -> int:
+        place = self._place
+        identity = [place.machine_name, place.environment_name, self._commit]
+        text = json.dumps([*identity, sorted((entry.benchmark, entry.mark) for entry in self._entries)])
+        started = [entry.started_ms for entry in self._entries if entry.started_ms is not None]
+        values = {"machine_id": place.machine, "environment_id": place.environment, "commit_id": place.commit,
+                  "started_ms": min(started, default=None)}  # fmt: skip
+        name = "asv-" + hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+        return self._names.run(self._connection, name, values)
 
 
 def _recorded(connection: Connection, commit: int, series: Iterable[int]) -> set[tuple[Any, ...]]:
