@@ -1,4 +1,4 @@
-"""A series over commits: values with their spread, levels, changepoints, rivals, and what is no number."""
+"""A series over commits: values and their spread, levels, changepoints, rivals and twins, and what is no number."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from warpwatch.dashboard.figures.layout import axis, layout, plain
 from warpwatch.dashboard.figures.palette import BETTER, INK, MUTED, SURFACE, WORSE, look
 from warpwatch.dashboard.store.records import Commit, History, Point, SeriesChange, Status
 
-_FAR = 4.0  # a rival this many times away starts hidden in the legend, so that our own history stays readable
+_FAR = 4.0  # another implementation this many times away starts hidden, so that our own history stays readable
 _LABELLED_CHANGES = 8  # the largest get their magnitude written on the figure; all have it in the hover
 
 
@@ -57,7 +57,7 @@ class _Frame:
 
 def history_figure(history: History, view: HistoryView) -> dict[str, Any]:
     """Plotly's JSON for a series' page. `layout.meta.commits` lists what the horizontal axis shows, oldest first."""
-    lines = (history.points, *(rival.points for rival in history.baselines))
+    lines = (history.points, *(other.points for other in history.others))
     values = next(filter(None, ([p.value for p in points if p.value is not None] for points in lines)), [])
     typical = median(values) if values else 1.0
     factor, unit = quantities.axis_unit(typical, history.series.metric.unit)
@@ -67,7 +67,7 @@ def history_figure(history: History, view: HistoryView) -> dict[str, Any]:
         *_band(history.points, frame),
         *_own_values(history, frame),
         *_levels(history, frame),
-        *_rivals(history, frame, typical),
+        *_others(history, frame, typical),
         *_changes(history, frame),
         *_no_numbers(no_number, frame),
     ]
@@ -100,7 +100,7 @@ def history_figure(history: History, view: HistoryView) -> dict[str, Any]:
 
 
 def _commits(history: History) -> tuple[Commit, ...]:
-    lines: Iterable[Sequence[Point]] = (history.points, *(rival.points for rival in history.baselines))
+    lines: Iterable[Sequence[Point]] = (history.points, *(other.points for other in history.others))
     seen = {point.commit.hash: point.commit for points in lines for point in points}
     return tuple(sorted(seen.values(), key=lambda commit: (commit.position, commit.date)))
 
@@ -181,15 +181,15 @@ def _levels(history: History, frame: _Frame) -> list[dict[str, Any]]:
     return [{"name": "level", "mode": "lines", "x": x, "y": y, "line": {"color": INK, "width": 2}, "hoverinfo": "skip"}]
 
 
-def _rivals(history: History, frame: _Frame, typical: float) -> list[dict[str, Any]]:
+def _others(history: History, frame: _Frame, typical: float) -> list[dict[str, Any]]:
     traces = []
-    for rival in history.baselines:
-        line = _by_commit(rival.points)
+    for other in history.others:
+        line = _by_commit(other.points)
         if not line:
             continue
-        theirs = look(rival.series.implementation)
-        unit = rival.series.metric.unit
-        newest = {p.commit.hash: p for p in rival.points if p.status is Status.OK}
+        theirs = look(other.series.implementation)
+        unit = other.series.metric.unit
+        newest = {p.commit.hash: p for p in other.points if p.status is Status.OK}
         distance = median(value for _, value in line) / typical if typical else 1.0
         traces.append(
             {
@@ -199,7 +199,7 @@ def _rivals(history: History, frame: _Frame, typical: float) -> list[dict[str, A
                 "y": [frame.y(value) for _, value in line],
                 "line": {"color": theirs.colour, "width": 1.5, "dash": theirs.dash},
                 "marker": {"color": theirs.colour, "size": 6,
-                           "symbol": "circle-open" if rival.series.is_baseline else "diamond"},
+                           "symbol": "circle-open" if other.series.is_baseline else "diamond"},
                 "text": [f"<b>{plain(theirs.label)}</b> {point_text(newest[commit.hash], unit)}"
                          for commit, _ in line],
                 "hovertemplate": "%{text}<extra></extra>",

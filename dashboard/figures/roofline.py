@@ -12,7 +12,7 @@ from warpwatch.dashboard import quantities
 from warpwatch.dashboard.figures.hover import roofline_text
 from warpwatch.dashboard.figures.layout import axis, layout, plain
 from warpwatch.dashboard.figures.palette import GRID, INK, MUTED, look
-from warpwatch.dashboard.store.records import Roofline, RooflinePoint
+from warpwatch.dashboard.store.records import Ceilings, Roofline, RooflinePoint
 
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "star", "hexagon", "cross", "pentagon", "hourglass")
 _LOGARITHMIC = {"type": "log", "dtick": 1, "tickformat": "~s", "minor": {"ticks": "outside", "ticklen": 3}}
@@ -33,9 +33,9 @@ def roofline_figure(roofline: Roofline) -> dict[str, Any]:
         ],
         "layout": layout(
             hovermode="closest",
-            xaxis=axis("arithmetic intensity (FLOP/byte)", **_LOGARITHMIC),
+            xaxis=axis("arithmetic intensity (FLOP/byte)", range=[log10(left), log10(right)], **_LOGARITHMIC),
             yaxis=axis("throughput (FLOP/s)", **_LOGARITHMIC),
-            annotations=_roof_labels(roofs, bandwidth, left, right),
+            annotations=_roof_labels(roofs, roofline.ceilings, left, right),
         ),
     }
 
@@ -64,17 +64,21 @@ def _roofs(roofs: dict[str, float], bandwidth: float, left: float, right: float)
     return [slope, *flats]
 
 
-def _roof_labels(roofs: dict[str, float], bandwidth: float, left: float, right: float) -> list[dict[str, Any]]:
-    """Annotations on log axes stand at the logarithm of their place."""
-    common = {"showarrow": False, "font": {"color": MUTED, "size": 11}, "bgcolor": "--ww-surface"}
+def _roof_labels(roofs: dict[str, float], ceilings: Ceilings, left: float, right: float) -> list[dict[str, Any]]:
+    """What each roof is and who says so. Annotations on log axes stand at the logarithm of their place."""
+    common = {"showarrow": False, "font": {"color": MUTED, "size": 11}, "borderpad": 2}
     labels = [
         {**common, "x": log10(right), "y": log10(peak), "xanchor": "right", "yanchor": "bottom",
-         "text": plain(f"{dtype} {quantities.quantity(peak, 'FLOP/s')}")}
+         "text": plain(f"{dtype} {quantities.quantity(peak, 'FLOP/s')} ({ceilings.source})")}
         for dtype, peak in roofs.items()
     ]  # fmt: skip
+    # It ends at three quarters of the slope, above it: further left the slope only falls away from the words.
+    ridge = max(roofs.values(), default=right * ceilings.bandwidth_bps) / ceilings.bandwidth_bps
+    end = left**0.25 * ridge**0.75
+    memory = plain(f"{quantities.quantity(ceilings.bandwidth_bps, 'B/s')} ({ceilings.source})")
     labels.append(
-        {**common, "x": log10(left), "y": log10(left * bandwidth), "xanchor": "left", "yanchor": "top",
-         "text": quantities.quantity(bandwidth, "B/s")}
+        {**common, "x": log10(end), "y": log10(end * ceilings.bandwidth_bps), "xanchor": "right",
+         "yanchor": "bottom", "text": memory}
     )  # fmt: skip
     return labels
 

@@ -17,7 +17,7 @@ class Sparkline:
 
 
 def sparkline(values: Sequence[float | None]) -> Sparkline:
-    """Values at even spacing, oldest left, scaled to their own range but never to less than 4 % of their size.
+    """Values at even spacing, oldest left, scaled to their own range but never to less than 10 % of their size.
 
     Without that floor a quiet series would fill the height with its noise. A missing value is a gap in the line.
     """
@@ -25,7 +25,7 @@ def sparkline(values: Sequence[float | None]) -> Sparkline:
     if not known:
         return Sparkline(path="", dot=None)
     middle = (max(known) + min(known)) / 2
-    span = max(max(known) - min(known), 0.04 * abs(middle)) or 1.0
+    span = max(max(known) - min(known), 0.10 * abs(middle)) or 1.0
     step = (WIDTH - 2 * _MARGIN) / max(len(values) - 1, 1)
     pieces: list[str] = []
     dot: tuple[float, float] | None = None

@@ -10,7 +10,7 @@ from flask.typing import ResponseReturnValue
 from warpwatch.dashboard.naming import module_of, natural
 from warpwatch.dashboard.pages.shared import pages, project_or_404, store
 from warpwatch.dashboard.store import queries
-from warpwatch.dashboard.store.records import OverviewRow, Status
+from warpwatch.dashboard.store.records import Commit, OverviewRow, Status
 from warpwatch.dashboard.verdict import Verdict
 
 bp = Blueprint("overview", __name__)
@@ -18,7 +18,9 @@ bp = Blueprint("overview", __name__)
 _ROWS_OF_A_GROUP = 40
 _GROUPS_OF_A_PAGE = 25
 _ROWS_OF_A_PAGE = 200  # when one group is asked for
+_JUDGED = (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.UNCHANGED)
 _NEWEST_REGRESSIONS = 4
+_NEWEST_IMPROVEMENTS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,15 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Improvement:
+    """The series that one commit made better on a machine, the largest change first."""
+
+    machine: str
+    commit: Commit
+    rows: tuple[OverviewRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
     """Which columns the page has, the same in all its groups; other projects' results tell nothing for these."""
 
@@ -80,7 +91,8 @@ def show(project: str) -> str:
     )
     everything = queries.overview(store(), found.name, machine=narrowed.machine or None)
     kept = [row for row in everything if narrowed.keeps(row) and (narrowed.verdict or not _never_there(row))]
-    kept.sort(key=_place)
+    judged = Counter(row.series.machine for row in everything if row.verdict in _JUDGED)
+    kept.sort(key=lambda row: (-judged[row.series.machine], *_place(row)))  # the machine with most to tell first
     names = sorted({group_name(row) for row in kept})
     # One kernel asked for is shown whole, a page of rows at a time; else a page of groups, each cut to its first rows.
     place = pages(_ROWS_OF_A_PAGE, len(kept)) if narrowed.kernel else pages(_GROUPS_OF_A_PAGE, len(names))
@@ -104,7 +116,23 @@ def show(project: str) -> str:
         regressions=queries.regressions(
             store(), found.name, machine=narrowed.machine or None, limit=_NEWEST_REGRESSIONS
         ),
+        improvements=_improvements(everything)[:_NEWEST_IMPROVEMENTS],
     )
+
+
+def _improvements(rows: Iterable[OverviewRow]) -> list[Improvement]:
+    """What stands improved, by the commit behind it, newest first."""
+    together: dict[tuple[str, str], list[OverviewRow]] = {}
+    for row in rows:
+        if row.verdict is Verdict.IMPROVED and row.change_is_step and row.change_commit is not None:
+            together.setdefault((row.change_commit.hash, row.series.machine), []).append(row)
+    found = []
+    for (_, machine), better in together.items():
+        better.sort(key=lambda row: -abs(row.change or 0.0))
+        commit = better[0].change_commit
+        assert commit is not None
+        found.append(Improvement(machine=machine, commit=commit, rows=tuple(better)))
+    return sorted(found, key=lambda one: (-one.commit.position, one.machine))
 
 
 def group_name(row: OverviewRow) -> str:

@@ -151,12 +151,12 @@ class History:
     points: tuple[Point, ...]  # by commit, then run time
     changes: tuple[SeriesChange, ...]
     workload: Workload | None
-    baselines: tuple["BaselineHistory", ...]
+    others: tuple["OtherHistory", ...]  # the workload's other implementations: rivals and twins of ours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BaselineHistory:
-    """Another implementation of the same workload, metric, machine and environment."""
+class OtherHistory:
+    """Another implementation of the same workload, metric, machine and environment: a rival's or a twin of ours."""
 
     series: Series
     points: tuple[Point, ...]
@@ -272,7 +272,7 @@ class CommitPage:
     older: Commit | None  # neighbours in the project's order
     newer: Commit | None
     points: tuple[CommitPoint, ...]
-    changes: tuple[Regression, ...]  # changepoints at this commit, better and worse
+    changes: tuple[Regression, ...]  # changepoints at this commit: what is judged first, then worse before better
     compiled: tuple[CompiledCode, ...]
 
 

@@ -65,7 +65,7 @@ def test_a_value_is_its_runs_with_rivals_and_the_share_of_the_speed_of_light(
     assert {point.implementation for point in roofline.points} == {"warpwatch", "eager"}
     history = queries.history(store, row.series.key)
     assert history is not None
-    assert [baseline.series.implementation for baseline in history.baselines] == ["eager"]
+    assert [other.series.implementation for other in history.others] == ["eager"]
 
 
 def test_a_throttled_value_is_invalid_with_its_reason_and_no_number(
@@ -156,3 +156,36 @@ def test_a_rival_is_known_as_one_where_the_machine_cannot_run_the_workload(sqlit
     assert "gpu" not in text
     assert [line.split()[0] for line in text.splitlines() if " ms " in line] == ["warpwatch", "eager"]
     assert all(len(line) <= 100 for line in text.splitlines())
+
+
+def test_a_value_that_no_run_speaks_of_is_its_suites_and_a_run_without_values_is_none(
+    sqlite_store: Store, asv: Any
+) -> None:
+    params = [["'w1'", "'gpu'"], PARAMS[1]]
+    asv.benchmark(f"{SUITE}.track_latency", workload=params[0], implementation=params[1])
+    values = [0.002, 0.003, float("nan"), float("nan")]
+    path = asv.commit(1, {f"{SUITE}.track_latency": asv.row(values, params, started_at=START + 3_700_000)})
+    asv.context(path, _run("r0", 0), _run("r1", 1), WORKLOAD, _measured("r1", "warpwatch", 0.002),
+                _measured("r1", "eager", 0.003))  # fmt: skip
+    asv.load(sqlite_store)
+    (machine,) = queries.machines(sqlite_store, "demo")
+    assert machine.runs == 1
+    found = queries.find_series(sqlite_store, "demo", search="gpu warpwatch").series
+    history = queries.history(sqlite_store, found[0].key)
+    assert history is not None
+    assert [(point.run, point.status) for point in history.points] == [("r1", Status.UNAVAILABLE)]
+
+
+def test_a_twin_of_ours_stands_beside_the_rivals(sqlite_store: Store, asv: Any) -> None:
+    implementations = ["'warpwatch'", "'eager'", "'triton'"]
+    asv.benchmark(f"{SUITE}.track_latency", workload=["'w1'"], implementation=implementations)
+    row = asv.row([0.002, 0.003, 0.0025], [["'w1'"], implementations], started_at=START + 3_700_000)
+    path = asv.commit(1, {f"{SUITE}.track_latency": row})
+    names = {"warpwatch": 0.002, "eager": 0.003, "triton": 0.0025}
+    asv.context(path, _run("r1", 1), WORKLOAD, *(_measured("r1", name, value) for name, value in names.items()))
+    asv.load(sqlite_store)
+    found = queries.find_series(sqlite_store, "demo", search="warpwatch").series
+    history = queries.history(sqlite_store, found[0].key)
+    assert history is not None
+    others = [(other.series.implementation, other.series.is_baseline) for other in history.others]
+    assert others == [("triton", False), ("eager", True)]

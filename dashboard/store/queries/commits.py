@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
+from warpwatch.dashboard.metrics import is_primary
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.queries.reading import (
     Workloads,
@@ -165,7 +166,11 @@ def _changes(connection: Connection, commit_id: int, known: Workloads) -> tuple[
     ).all()
     found = commits_by_id(connection, (i for row in rows for i in (row.commit_id, row.previous_commit_id)))
     changes = [Regression(series=series_record(row, known), change=change_record(row, found)) for row in rows]
-    changes.sort(key=lambda one: (not one.change.is_worse, -abs(one.change.magnitude)))
+    changes.sort(
+        key=lambda one: (
+            not is_primary(one.series.metric.unit), not one.change.is_worse, -abs(one.change.magnitude)
+        )
+    )  # fmt: skip
     return tuple(changes)
 
 

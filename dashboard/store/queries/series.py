@@ -16,7 +16,7 @@ from warpwatch.dashboard.store.queries.reading import (
     workload_of,
     workloads,
 )
-from warpwatch.dashboard.store.records import BaselineHistory, History, Point, Series, SeriesPage
+from warpwatch.dashboard.store.records import History, OtherHistory, Point, Series, SeriesPage
 from warpwatch.dashboard.store.rows import STATUS_OF_CODE
 from warpwatch.dashboard.store.store import Store
 
@@ -64,7 +64,7 @@ def series(store: Store, key: str) -> Series | None:
 
 
 def history(store: Store, key: str) -> History | None:
-    """A series' points, changepoints and, where its workload has rivals, theirs."""
+    """A series' points and changepoints, and the points of its workload's other implementations."""
     with store.read() as connection:
         row = connection.execute(select_series().where(tables.series.c.key == key)).one_or_none()
         if row is None:
@@ -77,24 +77,26 @@ def history(store: Store, key: str) -> History | None:
             points=points.get(row.id, ()),
             changes=changes_of(connection, [row.id]).get(row.id, ()),
             workload=workload_of(found, known),
-            baselines=_baselines(connection, row, known),
+            others=_others(connection, row, known),
         )
 
 
-def _baselines(connection: Connection, row: Any, known: Workloads) -> tuple[BaselineHistory, ...]:
-    if row.workload is None:
+def _others(connection: Connection, row: Any, known: Workloads) -> tuple[OtherHistory, ...]:
+    """Twins of ours first, then rivals, each by name."""
+    if row.workload is None or row.implementation is None:
         return ()
     table = tables.series
     rows = connection.execute(
         select_series().where(
             table.c.benchmark_id == row.benchmark_id, table.c.machine_id == row.machine_id,
             table.c.environment_id == row.environment_id, table.c.workload == row.workload, table.c.id != row.id,
+            table.c.implementation.is_not(None),
         )
     ).all()  # fmt: skip
-    rivals = [(other, series_record(other, known)) for other in rows]
-    rivals = [(other, record) for other, record in rivals if record.is_baseline]
-    points = _points(connection, [other.id for other, _ in rivals])
-    return tuple(BaselineHistory(series=record, points=points.get(other.id, ())) for other, record in rivals)
+    points = _points(connection, [other.id for other in rows])
+    found = [OtherHistory(series=series_record(other, known), points=points.get(other.id, ())) for other in rows]
+    found.sort(key=lambda one: (one.series.is_baseline, one.series.implementation or ""))
+    return tuple(found)
 
 
 def _points(connection: Connection, ids: list[int]) -> dict[int, tuple[Point, ...]]:

@@ -14,11 +14,11 @@ from warpwatch.dashboard.figures.roofline import roofline_figure
 from warpwatch.dashboard.figures.sparkline import HEIGHT, WIDTH, sparkline
 from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.store.records import (
-    BaselineHistory,
     Ceilings,
     Commit,
     History,
     Machine,
+    OtherHistory,
     Point,
     Roofline,
     RooflinePoint,
@@ -55,8 +55,8 @@ def _series(implementation: str | None = "warpwatch", *, is_baseline: bool = Fal
     )  # fmt: skip
 
 
-def _history(*points: Point, rivals: tuple[BaselineHistory, ...] = (), **more: Any) -> History:
-    return History(series=_series(), points=points, changes=more.get("changes", ()), workload=None, baselines=rivals)
+def _history(*points: Point, rivals: tuple[OtherHistory, ...] = (), **more: Any) -> History:
+    return History(series=_series(), points=points, changes=more.get("changes", ()), workload=None, others=rivals)
 
 
 def _named(figure: dict[str, Any], name: str) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def test_a_point_without_a_number_stands_in_the_strip_below_with_its_reason() ->
 
 
 def test_a_series_that_never_had_a_number_is_drawn_beside_its_rival() -> None:
-    rival = BaselineHistory(series=_series("sdpa", is_baseline=True), points=(_point(0, 2e-6),))
+    rival = OtherHistory(series=_series("sdpa", is_baseline=True), points=(_point(0, 2e-6),))
     figure = history_figure(_history(_point(0, None), rivals=(rival,)), HistoryView())
     assert _named(figure, "SDPA")["y"] == pytest.approx([2.0])
     assert _named(figure, "SDPA")["visible"] is True
@@ -131,7 +131,7 @@ def test_levels_leave_out_commits_without_a_number() -> None:
 
 def test_a_rival_is_hollow_and_dashed_and_hidden_if_it_would_squash_our_own() -> None:
     rivals = tuple(
-        BaselineHistory(series=_series(name, is_baseline=True), points=(_point(0, value),))
+        OtherHistory(series=_series(name, is_baseline=True), points=(_point(0, value),))
         for name, value in (("sdpa", 1.3), ("eager", 9.0))
     )
     figure = history_figure(_history(_point(0, 1.0), rivals=rivals), HistoryView())
@@ -213,4 +213,11 @@ def test_under_the_roof_rivals_are_hollow_and_a_shape_is_an_operator() -> None:
     assert slope["x"][-1] == flat["x"][0] == pytest.approx(6e14 / 4e12)  # the ridge point
     assert slope["y"] == pytest.approx([x * 4e12 for x in slope["x"]])
     texts = [annotation["text"] for annotation in figure["layout"]["annotations"]]
-    assert texts == ["fp16 600 TFLOP/s", "4.00 TB/s"]  # int8 has no workload here
+    # int8 has no workload here
+    assert texts == ["fp16 600 TFLOP/s (measured)", "4.00 TB/s (measured)"]
+
+
+def test_a_twin_of_ours_is_solid_and_filled_beside_the_rivals() -> None:
+    twin = OtherHistory(series=_series("triton"), points=(_point(0, 1.2),))
+    drawn = _named(history_figure(_history(_point(0, 1.0), rivals=(twin,)), HistoryView()), "Triton")
+    assert (drawn["line"]["dash"], drawn["marker"]["symbol"]) == ("solid", "diamond")

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -199,3 +200,31 @@ def _with_many_series(folder: Path) -> FlaskClient:
 
 def test_health_tells_that_the_store_answers(client: FlaskClient) -> None:
     assert client.get("/healthz").json == {"status": "ok", "projects": 3}
+
+
+def test_an_improvement_stands_above_the_tables_with_its_commit(tmp_path: Path) -> None:
+    settings = Settings(database=f"sqlite:///{tmp_path / 'faster.db'}")
+    results = tmp_path / "results" / "m"
+    results.mkdir(parents=True)
+    name = "suite.Sort.time_it"
+    (results.parent / "benchmarks.json").write_text(
+        json.dumps({name: {"name": name, "param_names": [], "params": [], "type": "time", "unit": "seconds"}})
+    )
+    (results / "machine.json").write_text(json.dumps({"machine": "m", "version": 1}))
+    start = int(time.time() * 1000) - 20 * 60_000
+    for index in range(16):
+        value = (2.0 if index < 8 else 1.0) * (1 + 0.003 * (index % 3))
+        result = {
+            "commit_hash": f"{index:x}" * 40, "env_name": "e", "date": start + index * 60_000, "version": 2,
+            "params": {"machine": "m"}, "result_columns": ["result", "params", "version"],
+            "results": {name: [[value], [], "1"]},
+        }  # fmt: skip
+        (results / f"{index:x}-e.json").write_text(json.dumps(result))
+    store = Store(settings.database)
+    import_results(store, open_folder(results.parent, project="sorting"))
+    analyse(store)
+    store.close()
+    page = create_app(settings).test_client().get("/sorting/").text
+    news = page[page.index("Newest improvements") : page.index("data-filters")]
+    assert re.search(r"−\d\d\.\d %", news)
+    assert "/commit/" + "8" * 40 in news
