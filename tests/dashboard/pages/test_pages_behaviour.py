@@ -3,7 +3,11 @@
 from collections.abc import Callable
 from urllib.parse import parse_qs, quote, urlsplit
 
+from playwright.sync_api import Locator, TimeoutError
+
 from tests.dashboard.pages.browsing import HOSTILE, Tab
+
+Place = tuple[float, float]  # CSS pixels of the page's view
 
 
 def _query(tab: Tab) -> dict[str, list[str]]:
@@ -110,6 +114,28 @@ def test_a_point_under_the_roof_leads_to_its_series(address: str, new_tab: Calla
 
 
 def _click_point(tab: Tab, trace: str, index: int) -> None:
+    tab.page.mouse.click(*_point_at(tab, lambda: _place_of_point(tab, trace, index)))
+
+
+def _point_at(tab: Tab, place: Callable[[], Place]) -> Place:
+    """Moves onto a place as a hand does, a pixel to and fro, until the label is there; returns where it is.
+
+    plotly answers movements alone. One that it did not see, or that missed a figure still settling, is never made up
+    for by waiting under a pointer that rests; so each try asks for the place anew and moves.
+    """
+    label = tab.page.locator(".hoverlayer .hovertext")
+    for nudge in (0, 1) * 15:
+        x, y = place()
+        tab.page.mouse.move(x + nudge, y)
+        try:
+            label.first.wait_for(timeout=1000)
+            return x + nudge, y
+        except TimeoutError:
+            continue
+    raise AssertionError("no label at a point of the figure")
+
+
+def _place_of_point(tab: Tab, trace: str, index: int) -> Place:
     x, y = tab.page.evaluate(
         """([name, index]) => {
           const plot = document.querySelector('.ww-plot');
@@ -120,9 +146,7 @@ def _click_point(tab: Tab, trace: str, index: int) -> None:
         }""",
         [trace, index],
     )
-    tab.page.mouse.move(x, y)
-    tab.page.wait_for_selector(".hoverlayer .hovertext")
-    tab.page.mouse.click(x, y)
+    return x, y
 
 
 def test_the_table_beside_the_roofline_sorts_by_any_column(address: str, new_tab: Callable[..., Tab]) -> None:
@@ -174,9 +198,12 @@ def test_hovering_a_hostile_point_shows_its_name_as_text(
     project = quote(HOSTILE.replace("/", "~1"), safe="~")
     tab = new_tab()
     tab.open(f"{address}/{project}/series/{addresses['hostile']}")
-    box = tab.page.locator(".ww-plot .point").first.bounding_box()
-    assert box is not None
-    tab.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    tab.page.wait_for_selector(".hoverlayer .hovertext")
+    _point_at(tab, lambda: _middle(tab.page.locator(".ww-plot .point").first))
     assert tab.page.title() != "owned"
     assert tab.complaints == []
+
+
+def _middle(element: Locator) -> Place:
+    box = element.bounding_box()
+    assert box is not None
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
