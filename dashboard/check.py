@@ -12,7 +12,7 @@ from statistics import median
 
 from warpwatch.dashboard.metrics import is_time
 from warpwatch.dashboard.statistics.comparison import Comparison, RunValue, common_drift, compare, judge
-from warpwatch.dashboard.statistics.machine_noise import Peer, history_noise, neighbour_differences
+from warpwatch.dashboard.statistics.machine_noise import Peer, history_noise, machine_scale, peer
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.queries.pairs import Pair
 from warpwatch.dashboard.store.records import Commit, Series, Status
@@ -142,13 +142,8 @@ def _peers(found: Sequence[Pair], drift_of: Mapping[str, float]) -> dict[_Place,
         moved = math.nan
         if control and change is not None:
             moved = math.log1p(change) - math.log1p(drift_of.get(pair.series.machine, 0.0))
-        peer = Peer(
-            level=median(pair.levels),
-            differences=neighbour_differences(pair.levels, None if control else pair.span),
-            is_control=control,
-            change=moved,
-        )
-        peers.setdefault(_place(pair.series), []).append((pair.series.key, peer))
+        told = peer(pair.levels, is_control=control, span=pair.span, change=moved)
+        peers.setdefault(_place(pair.series), []).append((pair.series.key, told))
     return peers
 
 
@@ -159,8 +154,9 @@ def _place(series: Series) -> _Place:
 def _compare(
     pair: Pair, threshold: float, drift: float, peers: Mapping[_Place, Sequence[tuple[str, Peer]]]
 ) -> Comparison | None:
-    others = [peer for key, peer in peers.get(_place(pair.series), ()) if key != pair.series.key]
-    noise = history_noise(pair.levels, others, pair.span)
+    others = [other for key, other in peers.get(_place(pair.series), ()) if key != pair.series.key]
+    machine = machine_scale(median(pair.levels), others) if pair.levels else None
+    noise = history_noise(pair.levels, machine, pair.span)
     return compare(pair.base.runs, pair.head.runs, history_noise=noise, threshold=threshold, drift=drift)
 
 

@@ -10,10 +10,11 @@ cannot tell how the next would differ.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist, median
+from statistics import median
 
 from warpwatch.dashboard.metrics import Better
 from warpwatch.dashboard.statistics.noise import Noise, NoiseSource
+from warpwatch.dashboard.statistics.student import student_quantile, student_tail
 from warpwatch.dashboard.verdict import Verdict
 
 UNKNOWN_BETWEEN_RUNS = 0.01  # relative; published scatter between processes is 0.4-1.5 % on quiet GPUs
@@ -63,12 +64,11 @@ def compare(
     freedom = len(base) + len(head) - 2
     between = _between_runs(logs) if min(len(base), len(head)) >= 2 else None
     scatter = [sample_scatter(run) for run in (*base, *head)]
-    counts = [max(run.sample_count or 1, 1) for run in (*base, *head)]
-    standard_error = max(s / math.sqrt(n) for s, n in zip(scatter, counts, strict=True))
+    inside = max(sample_error(run) for run in (*base, *head))
     if between is None and history_noise is None:
         told = {NoiseSource.ASSUMED: unknown_between_runs, NoiseSource.SAMPLES: max(scatter)}
     else:
-        told = {NoiseSource.SAMPLES: 1.2533 * standard_error}
+        told = {NoiseSource.SAMPLES: inside}
         if history_noise is not None:
             told[history_noise.source] = max(history_noise.scale, _SMALLEST_NOISE)
         if between is not None:
@@ -78,8 +78,8 @@ def compare(
     error = noise * math.sqrt(1 / len(base) + 1 / len(head))
     few = history_noise.freedom if history_noise is not None else freedom if between is not None else None
     z = abs(shift) / error
-    p = _student_tail(z, few) if few is not None else math.erfc(z / math.sqrt(2))
-    reach = _student_quantile(few) if few is not None else 1.96
+    p = student_tail(z, few) if few is not None else math.erfc(z / math.sqrt(2))
+    reach = student_quantile(few) if few is not None else 1.96
     settled = reach if history_noise is not None else 1.96  # more runs bring their own degrees of freedom
     wanted = math.ceil(2 * (settled * noise / math.log1p(threshold)) ** 2)
     return Comparison(
@@ -159,26 +159,6 @@ def sample_scatter(run: RunValue) -> float:
     return abs(run.q75 - run.q25) / 1.349 / abs(run.value)
 
 
-def _student_tail(t: float, freedom: int) -> float:
-    """Two-sided tail of Student's t with a whole number of degrees of freedom (Abramowitz and Stegun, 26.7.3-4)."""
-    angle = math.atan2(t, math.sqrt(freedom))
-    cosine, term, total = math.cos(angle), 1.0, 0.0
-    if freedom % 2:
-        term = cosine
-        for k in range(1, (freedom - 1) // 2 + 1):
-            total += term
-            term *= cosine**2 * 2 * k / (2 * k + 1)
-        return max(1 - 2 / math.pi * (angle + math.sin(angle) * total), 0.0)
-    for k in range(1, freedom // 2 + 1):
-        total += term
-        term *= cosine**2 * (2 * k - 1) / (2 * k)
-    return max(1 - math.sin(angle) * total, 0.0)
-
-
-def _student_quantile(freedom: int) -> float:
-    """Where the two-sided tail is 5 %, by bisection."""
-    low, high = NormalDist().inv_cdf(0.975), 20.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _student_tail(middle, freedom) > 0.05 else (low, middle)
-    return high
+def sample_error(run: RunValue) -> float:
+    """Relative standard error of a run's median, as of independent normal samples; 0 if unknown."""
+    return 1.2533 * sample_scatter(run) / math.sqrt(max(run.sample_count or 1, 1))

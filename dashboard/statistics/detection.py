@@ -7,7 +7,9 @@ from statistics import median
 from warpwatch.dashboard.metrics import is_time
 from warpwatch.dashboard.statistics.changepoint import Changepoint, changepoints
 from warpwatch.dashboard.statistics.comparison import RunValue, compare, sample_scatter
+from warpwatch.dashboard.statistics.machine_noise import ENOUGH_ALONE
 from warpwatch.dashboard.statistics.noise import Noise
+from warpwatch.dashboard.statistics.short_history import short_changepoints
 
 LONG_ENOUGH = 8  # commits from which the detector can judge
 SMALLEST_CHANGE = 0.01
@@ -17,12 +19,15 @@ _SHORT_P = 1e-4
 _COUNTED_CHANGE = 0.05  # smallest change of a counted quantity whose steadiness is not yet known
 
 
-def detect(commits: Sequence[Sequence[RunValue]], unit: str) -> tuple[Changepoint, ...]:
+def detect(
+    commits: Sequence[Sequence[RunValue]], unit: str, machine_noise: float | None = None
+) -> tuple[Changepoint, ...]:  # fmt: skip
     """The changepoints of a series given as runs by commit, in order; each commit has one run or more.
 
-    Counted quantities (registers, bytes) that hardly ever move: every change is one. Up to seven commits: neighbours
-    are compared, and only large changes are told (from 11 % on, more if samples scatter). Else `changepoints` of the
-    commits' medians.
+    Counted quantities (registers, bytes) that hardly ever move: every change is one. Times of up to 15 commits, where
+    `machine_noise` (`machine_scale`) is known: `short_changepoints`. Else up to seven commits: neighbours are compared,
+    and only large changes are told (from 11 % on, more if samples scatter). Else `changepoints` of the commits'
+    medians.
     """
     levels = [median(run.value for run in runs) for runs in commits]
     smallest = _counted_threshold(levels, unit)
@@ -32,6 +37,8 @@ def detect(commits: Sequence[Sequence[RunValue]], unit: str) -> tuple[Changepoin
             for index, (before, after) in enumerate(itertools.pairwise(levels), start=1)
             if abs(after - before) > smallest * abs(before)
         )
+    if machine_noise is not None and is_time(unit) and len(levels) < ENOUGH_ALONE and min(levels, default=0) > 0:
+        return short_changepoints(commits, machine_noise, smallest_change=SMALLEST_CHANGE)
     if len(levels) < LONG_ENOUGH:
         return _short(commits, levels)
     return changepoints(levels, smallest_change=SMALLEST_CHANGE)

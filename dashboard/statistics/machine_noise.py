@@ -17,7 +17,7 @@ import numpy as np
 from warpwatch.dashboard.statistics.noise import Noise, NoiseSource, difference_scale, noise_scale
 
 ENOUGH_ALONE = 16  # commits from which a series' own history tells its noise
-MACHINE_FREEDOM = 6  # no false alarm among the H200's own baselines (README.md); 0.5-1 % of simulated families
+MACHINE_FREEDOM = 6  # about 1 % of simulated families raise an alarm, and none of the H200's baselines (README.md)
 
 _SIMILAR = 4.0  # largest ratio of two latencies that are similar
 _ENOUGH_PEERS = 5
@@ -31,9 +31,18 @@ class Peer:
     """Another series of the same machine, environment and unit."""
 
     level: float  # its median
-    differences: tuple[float, ...]  # of the logarithms of neighbouring commits
+    scale: float | None  # of one run, from neighbouring commits; None if too few
     is_control: bool  # no commit of the project changes it
     change: float = math.nan  # of the logarithm between the two commits compared, the machine's drift taken off
+
+
+def peer(
+    levels: Sequence[float], *, is_control: bool, span: tuple[int, int] | None = None, change: float = math.nan
+) -> Peer:
+    """A series of positive levels as a peer; of one that is watched, the change between the `span` is left out."""
+    differences = neighbour_differences(levels, None if is_control else span)
+    scale = difference_scale(differences) if len(differences) >= _ENOUGH_DIFFERENCES else None
+    return Peer(level=median(levels), scale=scale, is_control=is_control, change=change)
 
 
 def neighbour_differences(levels: Sequence[float], span: tuple[int, int] | None = None) -> tuple[float, ...]:
@@ -58,7 +67,7 @@ def machine_scale(level: float, peers: Sequence[Peer]) -> float | None:
     similar = [peer for peer in peers if max(peer.level, level) <= _SIMILAR * min(peer.level, level)]
     controls = [peer for peer in similar if peer.is_control]
     asked = controls if len(controls) >= _ENOUGH_PEERS else similar
-    scales = [difference_scale(peer.differences) for peer in asked if len(peer.differences) >= _ENOUGH_DIFFERENCES]
+    scales = [peer.scale for peer in asked if peer.scale is not None]
     changes = [peer.change for peer in controls if not math.isnan(peer.change)]
     told = [median(scales)] if len(scales) >= _ENOUGH_PEERS else []
     if len(changes) >= _ENOUGH_PEERS:
@@ -66,14 +75,15 @@ def machine_scale(level: float, peers: Sequence[Peer]) -> float | None:
     return max(told, default=None)
 
 
-def history_noise(levels: Sequence[float], peers: Sequence[Peer], span: tuple[int, int] | None = None) -> Noise | None:
-    """The noise of one run of a series, from its history and, up to 15 commits, its machine; None if neither tells."""
+def history_noise(
+    levels: Sequence[float], machine: float | None, span: tuple[int, int] | None = None
+) -> Noise | None:  # fmt: skip
+    """The noise of one run of a series, from its history and, up to 15 commits, its machine's scale."""
     if not levels or min(levels) <= 0:
         return None
     if len(levels) >= ENOUGH_ALONE:
         return Noise(scale=noise_scale(np.log(np.asarray(levels))), source=NoiseSource.HISTORY)
     own = neighbour_differences(levels, span)
-    machine = machine_scale(median(levels), peers)
     if machine is None:
         enough = len(levels) >= _ENOUGH_COMMITS_WITHOUT_MACHINE and own
         return Noise(scale=difference_scale(own), source=NoiseSource.HISTORY) if enough else None

@@ -12,13 +12,12 @@ from warpwatch.dashboard.metrics import Better
 from warpwatch.dashboard.statistics.comparison import (
     Comparison,
     RunValue,
-    _student_quantile,
-    _student_tail,
     common_drift,
     compare,
     judge,
 )
 from warpwatch.dashboard.statistics.noise import Noise
+from warpwatch.dashboard.statistics.student import student_quantile, student_tail
 from warpwatch.dashboard.verdict import Verdict
 
 NOISE = Noise(scale=0.004)
@@ -150,7 +149,7 @@ def test_controls_that_are_few_or_disagree_show_none(changes: list[float]) -> No
     ("freedom", "quantile"), [(1, 12.7062), (2, 4.30265), (3, 3.18245), (10, 2.22814), (30, 2.04227)]
 )
 def test_students_quantile_is_the_tables(freedom: int, quantile: float) -> None:
-    assert _student_quantile(freedom) == pytest.approx(quantile, abs=1e-4)
+    assert student_quantile(freedom) == pytest.approx(quantile, abs=1e-4)
 
 
 @given(st.floats(0, 8), st.integers(1, 12))
@@ -160,7 +159,7 @@ def test_students_tail_is_the_densitys_integral(t: float, freedom: int) -> None:
     grid = np.linspace(0, t, 4001)
     density = factor * (1 + grid**2 / freedom) ** (-(freedom + 1) / 2)
     inside = float(((density[1:] + density[:-1]) / 2 * np.diff(grid)).sum())
-    assert _student_tail(t, freedom) == pytest.approx(1 - 2 * inside, abs=1e-5)
+    assert student_tail(t, freedom) == pytest.approx(1 - 2 * inside, abs=1e-5)
 
 
 def test_the_scatter_of_runs_is_pooled_over_both_commits() -> None:

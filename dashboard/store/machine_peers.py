@@ -1,0 +1,82 @@
+"""The series of a machine in short, for its noise: what the analysis of short histories asks."""
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from statistics import median
+
+from sqlalchemy import Connection, select
+
+from warpwatch.dashboard.metrics import is_time
+from warpwatch.dashboard.statistics.machine_noise import Peer, machine_scale, peer
+from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.queries.reading import workloads
+
+_Place = tuple[int, int, str]  # machine, environment, unit: what peers share
+_COMMITS = 100  # of the project's newest, that are read
+
+
+@dataclass(slots=True)
+class MachinePeers:
+    """Each machine's series of a project in times, read when first asked for and then kept."""
+
+    project_id: int
+    _known: dict[_Place, dict[int, Peer]] = field(default_factory=dict)
+
+    def scales(self, connection: Connection, levels: dict[int, float]) -> dict[int, float | None]:
+        """What the machine scatters at the level of each series, by series id."""
+        series = tables.series
+        rows = connection.execute(
+            select(series.c.id, series.c.machine_id, series.c.environment_id, series.c.unit).where(
+                series.c.id.in_(levels)
+            )
+        ).all()
+        place_of: dict[int, _Place] = {row[0]: (row[1], row[2], row[3]) for row in rows if is_time(row[3])}
+        for place in set(place_of.values()) - self._known.keys():
+            self._known[place] = _read(connection, self.project_id, place)
+        return {
+            key: machine_scale(levels[key], _others(self._known[place], key)) for key, place in place_of.items()
+        }  # fmt: skip
+
+
+def _others(peers: dict[int, Peer], key: int) -> list[Peer]:
+    return [other for number, other in peers.items() if number != key]
+
+
+def _read(connection: Connection, project: int, place: _Place) -> dict[int, Peer]:
+    series, measurement, commit = tables.series, tables.measurement, tables.commit
+    known = workloads(connection, project)
+    newest = (
+        select(commit.c.id)
+        .where(commit.c.project_id == project, commit.c.id.in_(select(measurement.c.commit_id)))
+        .order_by(commit.c.position.desc())
+        .limit(_COMMITS)
+    )
+    recent = connection.execute(newest).scalars().all()
+    rows = connection.execute(
+        select(
+            series.c.id, tables.benchmark.c.name, series.c.implementation, measurement.c.commit_id, measurement.c.value
+        )
+        .join_from(series, tables.benchmark, tables.benchmark.c.id == series.c.benchmark_id)
+        .join(measurement, measurement.c.series_id == series.c.id)
+        .join(commit, commit.c.id == measurement.c.commit_id)
+        .where(
+            series.c.project_id == project,
+            series.c.machine_id == place[0],
+            series.c.environment_id == place[1],
+            series.c.unit == place[2],
+            measurement.c.value.is_not(None),
+            measurement.c.commit_id.in_(recent),
+        )
+        .order_by(series.c.id, commit.c.position, commit.c.date_ms, commit.c.id)
+    )
+    found: dict[int, Peer] = {}
+    for (key, name, implementation), group in itertools.groupby(rows, key=lambda row: (row[0], row[1], row[2])):
+        levels = _levels((row[3], row[4]) for row in group)
+        if min(levels) > 0:
+            found[key] = peer(levels, is_control=known.is_rival(name.rpartition(".")[0], implementation))
+    return found
+
+
+def _levels(values: Iterable[tuple[int, float]]) -> list[float]:
+    return [median(value for _, value in group) for _, group in itertools.groupby(values, key=lambda pair: pair[0])]
