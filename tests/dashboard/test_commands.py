@@ -130,6 +130,7 @@ def test_check_as_json_holds_every_series(
     assert series["change"] == pytest.approx(0.059, abs=0.001)
     assert series["interval_95"][0] < series["change"] < series["interval_95"][1]
     assert series["benchmark"] == BENCH
+    assert (series["noise_source"], series["noise"]) == ("history", pytest.approx(0.0018, abs=0.001))
 
 
 def test_check_as_markdown_puts_the_verdict_first(
