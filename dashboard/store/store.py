@@ -1,6 +1,8 @@
 """A database opened, brought to the newest schema, and read or written in whole transactions."""
 
 import hashlib
+import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +12,8 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.exc import ArgumentError, OperationalError
 
 from warpwatch.dashboard.store.migrate import migrate
+
+_PATIENCE_S = 60  # for another process to finish writing
 
 
 class StoreError(Exception):
@@ -81,7 +85,7 @@ def _engine(url: URL) -> Engine:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(f"cannot create the folder {path.parent}: {error.strerror}") from error
-    engine = create_engine(url, connect_args={"timeout": 60})
+    engine = create_engine(url, connect_args={"timeout": _PATIENCE_S})
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
@@ -90,10 +94,26 @@ def _engine(url: URL) -> Engine:
 def _prepare_sqlite(dbapi_connection: Any, _record: object) -> None:
     dbapi_connection.isolation_level = None  # transactions are ours: the driver's own would commit before DDL
     cursor = dbapi_connection.cursor()
-    for pragma in ("busy_timeout=60000", "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON",
-                   "cache_size=-131072", "temp_store=MEMORY"):  # fmt: skip
+    for pragma in (f"busy_timeout={_PATIENCE_S * 1000}", "synchronous=NORMAL", "foreign_keys=ON", "cache_size=-131072",
+                   "temp_store=MEMORY"):  # fmt: skip
         cursor.execute(f"PRAGMA {pragma}")
+    _enter_wal(cursor)
     cursor.close()
+
+
+def _enter_wal(cursor: sqlite3.Cursor) -> None:
+    """Write-ahead logging, which a database keeps once it is on. SQLite does not wait for others when it turns it on,
+    whatever the busy timeout: of two processes that make a store at once, one has to ask again.
+    """
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
 
 
 def _begin_sqlite(connection: Connection) -> None:

@@ -1,5 +1,6 @@
 """The store opens, migrates and takes turns, on both databases."""
 
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -104,3 +105,14 @@ def test_a_database_that_cannot_serve_is_refused_with_a_reason(url: str, said: s
 def test_samples_come_back_as_they_went_in() -> None:
     values = (3.1e-5, 3.2e-5, 1e300, 0.0)
     assert decode(encode(values)) == values
+
+
+def test_a_store_made_while_another_process_holds_the_file_waits_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN EXCLUSIVE")
+    release = threading.Timer(0.5, other.rollback)
+    release.start()
+    Store(str(path)).close()
+    release.join()
+    other.close()
