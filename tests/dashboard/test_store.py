@@ -110,7 +110,8 @@ def test_samples_come_back_as_they_went_in() -> None:
 def test_a_store_made_while_another_process_holds_the_file_waits_for_it(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    other.execute("BEGIN EXCLUSIVE")
+    other.execute("CREATE TABLE something (x)")
+    other.execute("BEGIN IMMEDIATE")  # the lock for which SQLite does not wait when it turns write-ahead logging on
     release = threading.Timer(0.5, other.rollback)
     release.start()
     Store(str(path)).close()
