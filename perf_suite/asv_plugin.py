@@ -46,17 +46,18 @@ def _with_spool(run: Any) -> Any:
 def _with_context(save: Any) -> Any:
     @functools.wraps(save)
     def wrapped(results: Any, result_dir: str) -> None:
-        """asv's save, then the waiting context lines beside the file it wrote."""
-        save(results, result_dir)
+        """The waiting context lines beside the file asv is about to write: nobody reads it without them."""
         folder = os.environ.get(spool.FOLDER_VARIABLE)
         if folder:
             saved = Path(result_dir) / results._filename
+            saved.parent.mkdir(parents=True, exist_ok=True)
             spool.move(
                 Path(folder),
                 saved.with_suffix(".context.jsonl"),
                 commit=results.commit_hash,
                 environment=results.env_name,
             )
+        save(results, result_dir)
 
     return wrapped
 

@@ -37,7 +37,7 @@ def run(project, *arguments):
 
 
 def contexts(project):
-    return list((project / "perf_suite" / "results").rglob("*.context.jsonl"))
+    return list((project / ".asv" / "results").rglob("*.context.jsonl"))
 
 
 def test_a_saved_run_has_its_context_beside_it_and_a_dry_run_leaves_nothing(project):
