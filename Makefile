@@ -14,9 +14,11 @@ ASV := $(BIN)/python -m asv
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 # With an NVIDIA driver PyTorch's CUDA build, elsewhere the CPU build, which is a tenth of the size.
-# 2.13.0 everywhere, so that a baseline's change is never a silent PyTorch upgrade.
+# 2.13.0 everywhere, so that a baseline's change is never a silent PyTorch upgrade. The CUDA build brings its own Triton;
+# beside the CPU build 3.6.0 interprets and compiles the twins and reads the compiled code, always the same way.
 HAS_GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
-TORCH := torch==2.13.0 $(if $(HAS_GPU),,--extra-index-url https://download.pytorch.org/whl/cpu --retries 1)
+TORCH_ON_CPU := triton==3.6.0 --extra-index-url https://download.pytorch.org/whl/cpu --retries 1
+TORCH := torch==2.13.0 $(if $(HAS_GPU),,$(TORCH_ON_CPU))
 comma := ,
 EXTRAS := kernels,bench$(if $(HAS_GPU),$(comma)gpu)
 # The CUDA compiler from pip where no toolkit is installed.

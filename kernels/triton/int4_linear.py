@@ -109,7 +109,9 @@ def _int4_linear(
     total = tl.zeros((BLOCK_ROWS, BLOCK_OUTPUTS), dtype=tl.float32)
     for step in range(PART):
         group = split * PART + step
-        there = group < groups  # the last split may be shorter; what it does not read counts as zero
+        # The last split may be shorter; what it does not read counts as zero. One element, not a scalar: Triton 3.9's
+        # interpreter makes an integer of a mask and-ed with a scalar.
+        there = tl.full((1,), group, tl.int32) < groups
         packed = tl.load(packed_rows + group * (GROUP // 2), mask=live_output[:, None] & there, other=0)
         even = tl.load(x_rows + group * GROUP, mask=live_row[:, None] & there, other=0.0)
         odd = tl.load(x_rows + group * GROUP + 1, mask=live_row[:, None] & there, other=0.0)

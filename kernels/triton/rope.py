@@ -89,7 +89,8 @@ def _rope(
 
     for h in tl.static_range(HEADS):
         head = (head_block % n_head_groups * HEADS + h).to(tl.int64)
-        there = head < n_heads
+        # One element, not a scalar: Triton 3.9's interpreter makes an integer of a mask and-ed with a scalar.
+        there = tl.full((1, 1), head, tl.int64) < n_heads
         rows = x_ptr + batch * x_batch_stride + head * x_head_stride + seq[:, None] * x_seq_stride
         out_rows = out_ptr + ((batch * n_heads + head) * n_seq + seq[:, None]) * (2 * n_half)
         if INTERLEAVED:
