@@ -61,7 +61,7 @@ def open_folder(path: Path, *, project: str | None = None, repository: Path | No
         conf = _read_conf(conf_path)
         results = conf_path.parent / conf.get("results_dir", "results")
         if not results.is_dir():
-            raise NoResultsError(f"{conf_path} says the results are in {results}, which is no folder")
+            raise NoResultsError(f"{results} is no folder, and {conf_path} puts results there: has asv run yet?")
         repo = conf_path.parent / str(conf.get("repo", "."))
         if repository is None and (repo / ".git").exists():
             repository = repo.resolve()
