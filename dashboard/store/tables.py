@@ -211,13 +211,6 @@ recorded = Table(
     Column("marks", JSON, nullable=False),
 )  # fmt: skip
 
-annotation = Table(
-    "annotation", metadata, _id(), _ref("project"), _ref("commit", null=True), _ref("series", null=True),
-    Column("text", Text, nullable=False),
-    Column("author", Text),
-    Column("created_ms", BigInteger, nullable=False),
-)  # fmt: skip
-
 alert = Table(
     "alert", metadata, _id(), _ref("project"), _ref("machine"), _ref("commit"), _ref("commit", "previous_commit_id"),
     Column("state", Text, nullable=False),

@@ -195,20 +195,6 @@ def upgrade() -> None:
     )
     op.create_index(op.f("ix_alert_series_alert_id"), "alert_series", ["alert_id"])
     op.create_table(
-        "annotation",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("project_id", sa.Integer(), nullable=False),
-        sa.Column("commit_id", sa.Integer(), nullable=True),
-        sa.Column("series_id", sa.Integer(), nullable=True),
-        sa.Column("text", sa.Text(), nullable=False),
-        sa.Column("author", sa.Text(), nullable=True),
-        sa.Column("created_ms", sa.BigInteger(), nullable=False),
-        sa.ForeignKeyConstraint(["commit_id"], ["commit.id"], name=op.f("fk_annotation_commit_id")),
-        sa.ForeignKeyConstraint(["project_id"], ["project.id"], name=op.f("fk_annotation_project_id")),
-        sa.ForeignKeyConstraint(["series_id"], ["series.id"], name=op.f("fk_annotation_series_id")),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_annotation")),
-    )
-    op.create_table(
         "changepoint",
         sa.Column("series_id", sa.Integer(), nullable=False),
         sa.Column("commit_id", sa.Integer(), nullable=False),
