@@ -1,10 +1,11 @@
 """What an alert says: which commit, what got slower and by how much, and how to see it again."""
 
-import re
 from typing import Any
 
 from warpwatch.ci.delivery import Message
+from warpwatch.dashboard.pages.addresses import commit_address
 from warpwatch.dashboard.quantities import change, quantity
+from warpwatch.dashboard.reproduce import asv_comparison
 from warpwatch.dashboard.store.records import Commit, Regression, RegressionGroup
 
 _ROWS_SHOWN = 10
@@ -23,16 +24,15 @@ def compose(group: RegressionGroup, key: str, dashboard_url: str | None) -> Mess
     ]
     if count > _ROWS_SHOWN:
         lines.append(f"- and {count - _ROWS_SHOWN} more")
-    lines += ["", f"Reproduce: `{reproduce_command(group)}`"]
+    lines += ["", f"Reproduce: `{_reproduce(group)}`"]
     if dashboard_url:
-        lines += ["", _link(group, dashboard_url)]
+        lines += ["", commit_address(dashboard_url, group.project, group.commit.hash)]
     return Message(key=key, title=title, text="\n".join(lines), payload=_payload(group, key, title, dashboard_url))
 
 
-def reproduce_command(group: RegressionGroup) -> str:
-    """The asv command that measures the worst benchmark at both ends of the range again."""
-    pattern = "^" + re.escape(group.regressions[0].series.benchmark)
-    return f"asv continuous --bench '{pattern}' {group.previous_commit.hash[:12]} {group.commit.hash[:12]}"
+def _reproduce(group: RegressionGroup) -> str:
+    """The command that measures the worst series at both ends of the range again."""
+    return asv_comparison(group.regressions[0].series, group.previous_commit, group.commit)
 
 
 def _row(regression: Regression) -> str:
@@ -46,10 +46,6 @@ def _row(regression: Regression) -> str:
 
 def _commit(commit: Commit) -> str:
     return f"{commit.hash[:8]}" + (f" “{commit.subject}”" if commit.subject else "")
-
-
-def _link(group: RegressionGroup, dashboard_url: str) -> str:
-    return f"{dashboard_url.rstrip('/')}/{group.project}/commit/{group.commit.hash}"
 
 
 def _payload(group: RegressionGroup, key: str, title: str, dashboard_url: str | None) -> dict[str, Any]:
@@ -85,6 +81,6 @@ def _payload(group: RegressionGroup, key: str, title: str, dashboard_url: str | 
             }
             for regression in group.regressions
         ],
-        "reproduce": reproduce_command(group),
-        "url": _link(group, dashboard_url) if dashboard_url else None,
+        "reproduce": _reproduce(group),
+        "url": commit_address(dashboard_url, group.project, group.commit.hash) if dashboard_url else None,
     }

@@ -1,4 +1,4 @@
-"""The command that measures one series again, on any machine with the repository."""
+"""The commands that measure one series again, on any machine with the repository."""
 
 import re
 import shlex
@@ -7,14 +7,24 @@ from warpwatch.dashboard.store.records import Commit, Series
 
 
 def asv_command(series: Series, commit: Commit) -> str:
-    """`asv run` for exactly this benchmark and these parameters at this commit.
+    """`asv run` for exactly this benchmark and these parameters at this commit."""
+    return f"asv run --record-samples --bench {_pattern(series)} {shlex.quote(commit.hash + '^!')}"
 
-    asv matches `--bench` against "name(param, param)" with strings in quotes; the store keeps parameters without
-    them, so a dot stands where a quote may be.
+
+def asv_comparison(series: Series, base: Commit, head: Commit) -> str:
+    """`asv continuous` for the same at two commits."""
+    return f"asv continuous --bench {_pattern(series)} {base.hash} {head.hash}"
+
+
+def _pattern(series: Series) -> str:
+    """What `--bench` wants, quoted for a shell.
+
+    asv matches it against "name(param, param)" with strings in quotes; the store keeps parameters without them, so a
+    dot stands where a quote may be.
     """
     pattern = f"^{re.escape(series.benchmark)}"
     if series.parameters:
         pattern += r"\(" + ", ".join(f".?{re.escape(value)}.?" for _, value in series.parameters) + r"\)"
     # re.escape also escapes what is no sign in a regular expression; without that the command reads better.
     pattern = re.sub(r"\\([ \-#&~=,:<>/'\"])", r"\1", pattern)
-    return f"asv run --record-samples --bench {shlex.quote(pattern + '$')} {shlex.quote(commit.hash + '^!')}"
+    return shlex.quote(pattern + "$")

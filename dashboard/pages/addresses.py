@@ -1,5 +1,7 @@
 """How a project's name stands in an address: any name is one part of the path, `owner/name` too."""
 
+from urllib.parse import quote
+
 from werkzeug.routing import BaseConverter
 
 
@@ -13,4 +15,14 @@ class ProjectName(BaseConverter):
         return value.replace("~1", "/").replace("~0", "~")
 
     def to_url(self, value: str) -> str:
-        return super().to_url(value.replace("~", "~0").replace("/", "~1"))
+        return project_in_path(value)
+
+
+def project_in_path(name: str) -> str:
+    """The name as that one part of a path."""
+    return quote(name.replace("~", "~0").replace("/", "~1"), safe="~")
+
+
+def commit_address(dashboard_url: str, project: str, commit_hash: str) -> str:
+    """The commit's page on the dashboard at this URL, for messages that are read elsewhere."""
+    return f"{dashboard_url.rstrip('/')}/{project_in_path(project)}/commit/{commit_hash}"

@@ -1,11 +1,14 @@
 """`warpwatch alert` as its users run it: a process, a store, and a real HTTP server at the other end."""
 
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from asv.commands import make_argparser
 
 from tests.asv_results import AsvResults, hash_of
 from tests.http_inbox import Inbox, listening
@@ -61,7 +64,10 @@ def test_a_regression_is_told_once_with_commit_size_and_command(history: History
     (row,) = message["regressions"]
     assert row["relative_change"] == pytest.approx(1.0, abs=0.02)
     assert row["interval_95"][0] < row["relative_change"] < row["interval_95"][1]
-    assert message["reproduce"].startswith("asv continuous --bench ")
+    command = shlex.split(message["reproduce"])
+    parsed = make_argparser()[0].parse_args(command[1:])  # asv's own reading of it
+    assert (parsed.base, parsed.branch) == (hash_of(9), hash_of(10))
+    assert re.search(parsed.bench[0], "suite.Bench.track_latency")
     assert message["url"] == f"https://perf.example.org/demo/commit/{hash_of(10)}"
 
     again = history.alert("--to", inbox.url)
