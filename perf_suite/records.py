@@ -20,6 +20,7 @@ class Status(StrEnum):
     INVALID = "invalid"  # measured, but not under the conditions a number may be taken under
     FAILED = "failed"  # wrong result, exception, crash or time limit: no number
     UNAVAILABLE = "unavailable"  # this commit or machine has no such implementation
+    UNCHANGED = "unchanged"  # skipped on request: its machine code is that of a commit measured before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +58,8 @@ class Ceilings:
     bandwidth_bps: float
     flops: Mapping[str, float]  # FLOP/s (OP/s for int8) by dtype
     note: str | None = None  # what is uncertain about them
+    l2_bandwidth_bps: float | None = None
+    measured_at: str | None = None  # ISO 8601, UTC; of measured ceilings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +75,8 @@ class RunRecord:
     gpu: Gpu | None
     cpu: Cpu
     software: Mapping[str, str]
-    ceilings: Ceilings | None
+    ceilings: Ceilings | None  # the datasheet's peaks
+    measured_ceilings: Ceilings | None = None  # what `python -m perf_suite calibrate` measured on this very GPU
     schema: int = SCHEMA
 
 
@@ -91,6 +95,25 @@ class WorkloadRecord:
     bytes: int
     kernels: tuple[str, ...]
     baselines: tuple[str, ...]
+    controls: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Energy:
+    """Energy of one call by NVML's total-energy counter, gross: the GPU's idle power is in it."""
+
+    per_call_j: tuple[float, ...]  # one a window
+    window_s: float  # length of a window, from one step of the counter to another
+    power_w: float  # mean over the windows
+    method: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """One of a control's visits within a run."""
+
+    at_s: float  # seconds since the run began
+    latency_s: float  # median of the visit's samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +146,48 @@ class MeasurementRecord:
     timer: str | None = None  # the instrument: "nvbench 0.3.0", "cuda-events", "torch.utils.benchmark, CPU time"
     relative_error: float | None = None
     tolerance: float | None = None
+    at_s: float | None = None  # when it was measured, in seconds since the run began
+    throttled_s: Mapping[str, float] | None = None  # time throttled while measuring, by reason, of the driver's counters
+    contenders: int | None = None  # other processes that computed on the GPU meanwhile
+    warm_latency_s: float | None = None  # inputs still in the L2, calls back to back in a CUDA graph
+    sm_cycles: float | None = None  # median of latency x SM clock, sample by sample
+    peak_memory_bytes: int | None = None  # allocated at the worst moment of a call, over its inputs and outputs
+    kernels_launched: int | None = None  # kernels, copies and memsets that one call enqueues
+    launched: Mapping[str, int] | None = None  # how often each, by kernel name
+    energy: Energy | None = None
+    code_sha256: str | None = None  # of the machine code it ran, where it is ours; equal code is an A/A pair
+    visits: tuple[Visit, ...] = ()  # of a control
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfiledKernel:
+    """One kernel of a profiled call, by Nsight Compute's counters."""
+
+    name: str
+    duration_s: float
+    dram_bytes: float  # read and written
+    l2_bytes: float
+    l1_bytes: float
+    occupancy: float  # achieved, as a share of the warps an SM can hold
+    tensor_pipe: float | None  # share of the cycles in which the tensor pipe was busy
+    stalls: Mapping[str, float]  # warps an issued instruction stalled for a reason, largest first
+    counters: Mapping[str, float]  # the rest, by Nsight Compute's own names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileRecord:
+    """What Nsight Compute saw of one workload x implementation. No latency: a profiler slows what it watches."""
+
+    record: ClassVar[str] = "profile"
+    run: str
+    benchmark: str
+    operator: str
+    workload: str
+    implementation: str
+    profiler: str  # "Nsight Compute 2025.3.1"
+    cache: str
+    dram_bytes: float  # of all kernels together
+    kernels: tuple[ProfiledKernel, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,13 +209,21 @@ class CompiledRecord:
     sha256: str
 
 
-Record = RunRecord | WorkloadRecord | MeasurementRecord | CompiledRecord
+Record = RunRecord | WorkloadRecord | MeasurementRecord | ProfileRecord | CompiledRecord
 _BY_NAME: dict[str, type[Any]] = {
-    kind.record: kind for kind in (RunRecord, WorkloadRecord, MeasurementRecord, CompiledRecord)
+    kind.record: kind for kind in (RunRecord, WorkloadRecord, MeasurementRecord, ProfileRecord, CompiledRecord)
 }
-_NESTED: dict[str, type[Any]] = {
-    "gpu": Gpu, "cpu": Cpu, "ceilings": Ceilings, "clock_event_reasons": ClockEventReasons, "status": Status,
-}  # fmt: skip
+_NESTED: dict[tuple[type[Any], str], type[Any]] = {
+    (RunRecord, "gpu"): Gpu,
+    (RunRecord, "cpu"): Cpu,
+    (RunRecord, "ceilings"): Ceilings,
+    (RunRecord, "measured_ceilings"): Ceilings,
+    (MeasurementRecord, "clock_event_reasons"): ClockEventReasons,
+    (MeasurementRecord, "status"): Status,
+    (MeasurementRecord, "energy"): Energy,
+    (MeasurementRecord, "visits"): Visit,
+    (ProfileRecord, "kernels"): ProfiledKernel,
+}
 
 
 def to_line(record: Record) -> str:
@@ -164,16 +237,23 @@ def from_line(line: str) -> Record:
     kind = _BY_NAME.get(values.get("record"))
     if kind is None:
         raise ValueError(f"no record kind {values.get('record')!r}; there are {', '.join(_BY_NAME)}")
-    known = {item.name for item in fields(kind)}
-    built = {key: _typed(key, value) for key, value in values.items() if key in known}
-    record: Record = kind(**built)
+    record: Record = _built(kind, values)
     return record
 
 
-def _typed(key: str, value: Any) -> Any:
+def _built(kind: type[Any], values: Mapping[str, Any]) -> Any:
+    known = {item.name for item in fields(kind)}
+    return kind(**{name: _typed(kind, name, value) for name, value in values.items() if name in known})
+
+
+def _typed(kind: type[Any], name: str, value: Any) -> Any:
+    nested = _NESTED.get((kind, name))
     if isinstance(value, list):
-        return tuple(value)
-    nested = _NESTED.get(key)
+        return tuple(_built(nested, item) if nested else _plain(item) for item in value)
     if nested is None or value is None:
         return value
-    return nested(**value) if isinstance(value, dict) else nested(value)
+    return _built(nested, value) if isinstance(value, dict) else nested(value)
+
+
+def _plain(item: Any) -> Any:
+    return tuple(item) if isinstance(item, list) else item
