@@ -51,6 +51,17 @@ def int4_linear(*, rows: int, outputs: int, depth: int, group_size: int, element
     return Cost(flops=2 * rows * outputs * depth, bytes=weight + activations)
 
 
+def linear(*, rows: int, outputs: int, depth: int, element_bytes: int) -> Cost:
+    """A (rows, depth) by (depth, outputs) product, every matrix in the same dtype."""
+    elements = rows * depth + outputs * depth + rows * outputs
+    return Cost(flops=2 * rows * outputs * depth, bytes=elements * element_bytes)
+
+
+def triad(*, elements: int, element_bytes: int) -> Cost:
+    """b + s * c: two arrays read, one written."""
+    return Cost(flops=2 * elements, bytes=3 * elements * element_bytes)
+
+
 def _causal_pairs(seq_q: int, seq_kv: int) -> int:
     """Pairs seen when query i sees the keys j <= i + (seq_kv - seq_q)."""
     hidden_rows = max(seq_q - seq_kv, 0)

@@ -1,9 +1,10 @@
 """The catalogue: every operator's workloads. Importing it needs neither torch nor a kernel."""
 
-from . import flash_attention, int4_linear, rope
+from . import control, flash_attention, int4_linear, rope
 from .workload import Workload
 
 _CATALOGUE: dict[str, tuple[Workload, ...]] = {
+    "control": control.WORKLOADS,
     "flash_attention": flash_attention.WORKLOADS,
     "int4_linear": int4_linear.WORKLOADS,
     "rope": rope.WORKLOADS,

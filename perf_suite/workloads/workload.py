@@ -7,6 +7,7 @@ from ..costs import Cost
 
 KERNELS = ("warpwatch", "triton")
 BASELINES = ("sdpa", "cublas", "eager", "torch_compile")
+CONTROLS = ("canary",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,3 +33,8 @@ class Workload:
     def baselines(self) -> tuple[str, ...]:
         """The rivals."""
         return tuple(name for name in self.implementations if name in BASELINES)
+
+    @property
+    def controls(self) -> tuple[str, ...]:
+        """What no commit changes."""
+        return tuple(name for name in self.implementations if name in CONTROLS)

@@ -42,6 +42,15 @@ def test_int4_weight_is_half_a_byte_and_a_scale_a_group():
     assert cost.bytes == 8_388_608 + 4096 * 32 * 2 + 2 * 4096 * 2
 
 
+def test_the_canaries_read_and_write_each_array_once():
+    assert workload_named("control", "cuda-fp32-triad-128mib").cost.bytes == 3 * 128 * 1024 * 1024
+    assert workload_named("control", "cuda-fp32-triad-128mib").cost.flops == 2 * 33_554_432
+    matmul = workload_named("control", "cuda-fp16-matmul-m2048-n2048-k2048").cost
+    assert matmul.bytes == 3 * 2048 * 2048 * 2
+    assert matmul.flops == 17_179_869_184
+    assert costs.linear(rows=2, outputs=3, depth=5, element_bytes=4).bytes == (10 + 15 + 6) * 4
+
+
 def test_the_design_floors_follow_from_the_catalogue():
     """Design §6 floors, in µs: max(bytes / 4.37 TB/s, FLOPs / 790 TFLOP/s)."""
     floors = {
