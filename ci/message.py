@@ -16,7 +16,8 @@ def compose(group: RegressionGroup, key: str, dashboard_url: str | None) -> Mess
     worst = group.regressions[0]
     count = len(group.regressions)
     what = worst.series.title if count == 1 else f"{count} series, {worst.series.title} the most"
-    title = f"{group.project}: {change(worst.change.magnitude)} on {group.machine} at {group.commit.hash[:8]} ({what})"
+    moved = change(worst.change.magnitude, worst.change.before)
+    title = f"{group.project}: {moved} on {group.machine} at {group.commit.hash[:8]} ({what})"
     lines = [
         f"First bad commit {_commit(group.commit)}; the last measured good one is {_commit(group.previous_commit)}.",
         "",
@@ -38,9 +39,10 @@ def _reproduce(group: RegressionGroup) -> str:
 def _row(regression: Regression) -> str:
     series, moved = regression.series, regression.change
     unit = series.metric.unit
+    interval = f" ({change(moved.low)} to {change(moved.high)})" if moved.low < moved.high else ""
     return (
         f"{series.title}: {quantity(moved.before, unit)} → {quantity(moved.after, unit)}, "
-        f"{change(moved.magnitude)} ({change(moved.low)} to {change(moved.high)})"
+        f"{change(moved.magnitude, moved.before)}{interval}"
     )
 
 

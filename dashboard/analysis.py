@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from warpwatch.dashboard.metrics import is_time, metric
 from warpwatch.dashboard.statistics.detection import detect
 from warpwatch.dashboard.statistics.machine_noise import ENOUGH_ALONE
 from warpwatch.dashboard.statistics.summary import summarise
@@ -43,15 +42,15 @@ def _short_levels(taken: Sequence[StaleSeries]) -> dict[int, float]:
     levels = {
         series.id: [median(run.value for run in commit.runs) for commit in series.commits if commit.runs]
         for series in taken
-        if is_time(series.unit)
+        if series.metric.is_time
     }
     return {key: median(found) for key, found in levels.items() if 2 <= len(found) < ENOUGH_ALONE and min(found) > 0}
 
 
 def _analyse(series: StaleSeries, machine_noise: float | None) -> SeriesAnalysis:
     numbers = [values for values in series.commits if values.runs]
-    changes = detect([values.runs for values in numbers], series.unit, machine_noise)
-    better = metric("", series.unit).better
+    changes = detect([values.runs for values in numbers], series.metric, machine_noise)
+    better = series.metric.better
     return SeriesAnalysis(
         series=series,
         better=better,

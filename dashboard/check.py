@@ -10,8 +10,14 @@ from dataclasses import dataclass
 from enum import IntEnum
 from statistics import median
 
-from warpwatch.dashboard.metrics import is_time
-from warpwatch.dashboard.statistics.comparison import Comparison, RunValue, common_drift, compare, judge
+from warpwatch.dashboard.statistics.comparison import (
+    Comparison,
+    RunValue,
+    common_drift,
+    compare,
+    compare_exact,
+    judge,
+)
 from warpwatch.dashboard.statistics.machine_noise import Peer, history_noise, machine_scale, peer
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.queries.pairs import Pair
@@ -28,7 +34,7 @@ _ORDER = (
     Verdict.MISSING,
 )
 
-_Place = tuple[str, str, str]  # machine, environment, unit: what peers share
+_Place = tuple[str, str, str, str | None]  # machine, environment, unit, noise family: what peers share
 
 
 class Outcome(IntEnum):
@@ -124,8 +130,9 @@ def _raw_change(pair: Pair) -> float | None:
 
 def _drifts(controls: Sequence[tuple[Pair, float]]) -> tuple[Drift, ...]:
     found = []
-    for machine in sorted({pair.series.machine for pair, _ in controls}):
-        changes = [change for pair, change in controls if pair.series.machine == machine]
+    timed = [(pair.series.machine, change) for pair, change in controls if pair.series.metric.noise_family == "latency"]
+    for machine in sorted({name for name, _ in timed}):
+        changes = [change for name, change in timed if name == machine]
         shared = common_drift(changes)
         if shared:
             found.append(Drift(machine=machine, change=shared, controls=len(changes)))
@@ -136,7 +143,7 @@ def _peers(found: Sequence[Pair], drift_of: Mapping[str, float]) -> dict[_Place,
     """Keys and histories of the series in times that can tell of a machine's noise, by what they have to share."""
     peers: dict[_Place, list[tuple[str, Peer]]] = {}
     for pair in found:
-        if not is_time(pair.series.metric.unit) or not pair.levels or min(pair.levels) <= 0:
+        if not pair.series.metric.is_time or not pair.levels or min(pair.levels) <= 0:
             continue
         control, change = pair.series.is_baseline, _raw_change(pair)
         moved = math.nan
@@ -148,15 +155,18 @@ def _peers(found: Sequence[Pair], drift_of: Mapping[str, float]) -> dict[_Place,
 
 
 def _place(series: Series) -> _Place:
-    return series.machine, series.environment, series.metric.unit
+    return series.machine, series.environment, series.metric.unit, series.metric.noise_family
 
 
 def _compare(
     pair: Pair, threshold: float, drift: float, peers: Mapping[_Place, Sequence[tuple[str, Peer]]]
 ) -> Comparison | None:
+    if pair.series.metric.is_exact and (certain := compare_exact(pair.base.runs, pair.head.runs)) is not None:
+        return certain
     others = [other for key, other in peers.get(_place(pair.series), ()) if key != pair.series.key]
     machine = machine_scale(median(pair.levels), others) if pair.levels else None
     noise = history_noise(pair.levels, machine, pair.span)
+    drift = drift if pair.series.metric.follows_machine else 0.0
     return compare(pair.base.runs, pair.head.runs, history_noise=noise, threshold=threshold, drift=drift)
 
 

@@ -84,7 +84,7 @@ def _sentence(row: CheckRow) -> str:
     remark = _remark(row)
     if row.comparison is None:
         return f"{base} → {head}: {remark}"
-    return f"{base} → {head}, {moved} ({interval})" + (f", {remark}" if remark else "")
+    return f"{base} → {head}, {moved}" + (f" ({interval})" if interval else "") + (f", {remark}" if remark else "")
 
 
 def _cut(line: str) -> str:
@@ -99,8 +99,9 @@ def _name(row: CheckRow, check: Check) -> str:
 def _numbers(row: CheckRow) -> tuple[str, str, str, str]:
     unit = row.series.metric.unit
     moved = row.comparison
-    interval = f"{change(moved.low)} … {change(moved.high)}" if moved else ""
-    return quantity(row.base, unit), quantity(row.head, unit), change(moved.change if moved else None), interval
+    interval = f"{change(moved.low)} … {change(moved.high)}" if moved and moved.low < moved.high else ""
+    by = change(moved.change if moved else None, row.base)
+    return quantity(row.base, unit), quantity(row.head, unit), by, interval
 
 
 def _remark(row: CheckRow) -> str:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from warpwatch.dashboard import quantities
 from warpwatch.dashboard.figures.palette import look
 from warpwatch.dashboard.figures.sparkline import sparkline
-from warpwatch.dashboard.metrics import Metric, is_time
+from warpwatch.dashboard.metrics import Metric, Role
 from warpwatch.dashboard.naming import name_in_module
 from warpwatch.dashboard.verdict import Verdict
 
@@ -29,6 +29,7 @@ _VERDICT_MEANINGS = {
     Verdict.INVALID: "Recorded, but throttled, wrong or failed: no number",
     Verdict.MISSING: "Nothing recorded, or not available on this machine",
 }
+_COUNTED_WITH_FEWER = frozenset({"launches", "registers", "instructions", "barriers"})
 
 
 def register(app: Flask) -> None:
@@ -41,6 +42,7 @@ def register(app: Flask) -> None:
         ratio=quantities.ratio,
         number=quantities.number,
         change_word=change_word,
+        role_word=role_word,
         percent=percent,
         implementation=implementation,
         verdict_word=verdict_word,
@@ -58,16 +60,25 @@ def register(app: Flask) -> None:
 
 
 def change_word(change: float | None, metric: Metric) -> str:
-    """What a signed change means for this metric: "slower", "faster", "larger", "smaller", "worse" or "better"."""
+    """What a signed change means for this metric: "slower", "faster", "larger", "fewer", "worse" and so on."""
     if change is None or abs(change) < 0.0005:
         return ""
     worse = metric.is_worse(change)
     unit = metric.unit.strip().lower()
-    if is_time(unit) or unit.endswith("/s"):
+    if metric.is_time or unit.endswith("/s") or unit == "cycles":
         return "slower" if worse else "faster"
     if unit in {"bytes", "b"}:
         return "larger" if worse else "smaller"
+    if unit in _COUNTED_WITH_FEWER:
+        return "more" if worse else "fewer"
+    if unit == "joules":
+        return "more" if worse else "less"
     return "worse" if worse else "better"
+
+
+def role_word(metric: Metric) -> str:
+    """Why a metric that is not judged is not."""
+    return "not judged: restates the latency" if metric.role is Role.RESTATED else "not judged"
 
 
 def percent(share: float) -> str:

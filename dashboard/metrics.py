@@ -1,4 +1,4 @@
-"""What a metric's unit is, which direction is better, and which metrics are judged: the one home of these facts."""
+"""What a metric's unit is, which direction is better, and which are judged: the one home of these facts."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,13 +12,61 @@ class Better(Enum):
     HIGHER = "higher"
 
 
+class Role(Enum):
+    """What a change of a metric amounts to."""
+
+    JUDGED = "judged"  # a verdict, a regression, an alert
+    RESTATED = "restated"  # the latency of the same measurement in other words: judging it too would count it twice
+    EXPLAINS = "explains"  # tells why something moved, and is no harm in itself
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One measured quantity of a benchmark: its name, its unit as recorded, and which way is better."""
+    """One quantity of a benchmark: its name, its unit as recorded, which way is better, and what a change amounts to.
+
+    An exact quantity has no noise, so that any difference is real: registers, launches, bytes of an allocator.
+    """
 
     name: str
     unit: str
     better: Better
+    role: Role
+    is_exact: bool
+
+    @property
+    def label(self) -> str:
+        """The name in words."""
+        return _LABELS.get(self.name) or self.name.replace("_", " ")
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether its changes are verdicts by default."""
+        return self.role is Role.JUDGED
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is recorded in a unit of time."""
+        return _plain(self.unit) in _TIME_UNITS
+
+    @property
+    def is_latency(self) -> bool:
+        """Whether it is the time that speed of light, bandwidth and throughput are made of."""
+        return self.name == "latency" and self.is_time
+
+    @property
+    def noise_family(self) -> str | None:
+        """Times of one family scatter alike on a machine; None for what is no time.
+
+        What the CPU does scatters apart from what the GPU does, and a warm L2 apart from a cold one.
+        """
+        if not self.is_time:
+            return None
+        return self.name if self.name in _FAMILIES_OF_THEIR_OWN else "latency"
+
+    @property
+    def follows_machine(self) -> bool:
+        """Whether a drift of the machine that its controls show is in it too."""
+        return self.noise_family in {"latency", "warm_latency"}
 
     def is_worse(self, change: float) -> bool:
         """Whether a signed relative change (0.04 is 4 % more) is for the worse."""
@@ -26,10 +74,20 @@ class Metric:
 
 
 def metric(name: str, unit: str) -> Metric:
-    """The metric called `name`, with the direction its unit implies: rates are better high, the rest low."""
-    plain = unit.strip().lower()
-    higher = plain in _HIGHER_UNITS or plain.endswith(_RATE_ENDINGS)
-    return Metric(name=name, unit=unit, better=Better.HIGHER if higher else Better.LOWER)
+    """The metric of that name and unit; one that the suite does not record itself is told by its unit.
+
+    Rates are better high, the rest low. Judged are times, and quantities that name no unit.
+    """
+    plain = _plain(unit)
+    if (name, plain) in _OWN:
+        role, better, is_exact = _OWN[name, plain]
+        return Metric(name=name, unit=unit, better=better, role=role, is_exact=is_exact)
+    is_rate = plain in _HIGHER_UNITS or plain.endswith(_RATE_ENDINGS)
+    role = Role.JUDGED if plain in _TIME_UNITS | {"", "unit"} else Role.RESTATED if is_rate else Role.EXPLAINS
+    return Metric(
+        name=name, unit=unit, better=Better.HIGHER if is_rate else Better.LOWER, role=role,
+        is_exact=plain in _EXACT_UNITS,
+    )  # fmt: skip
 
 
 def metric_name(benchmark: str, kind: str | None) -> str:
@@ -60,23 +118,44 @@ def unit_of(benchmark: str, declared: str | None, parameter_values: Iterable[str
     return declared or "unit"
 
 
-def is_time(unit: str) -> bool:
-    """Whether a unit is one of time."""
-    return unit.strip().lower() in _TIME_UNITS
+def _plain(unit: str) -> str:
+    return unit.strip().lower()
 
 
-def is_primary(unit: str) -> bool:
-    """Whether series of this unit are judged by default: times, and quantities that name no unit.
-
-    Bandwidth and FLOP/s restate the latency of the same measurement, so judging them too would count it thrice.
-    """
-    return is_time(unit) or unit.strip().lower() in {"", "unit"}
-
-
+# The metrics of perf_suite by name and unit: role, direction, exact or measured. Energy is not judged: it is gross, so
+# that a longer latency is in it already, and the rest follows the card's temperature.
+_OWN: dict[tuple[str, str], tuple[Role, Better, bool]] = {
+    ("latency", "seconds"): (Role.JUDGED, Better.LOWER, False),
+    ("warm_latency", "seconds"): (Role.JUDGED, Better.LOWER, False),
+    ("host_overhead", "seconds"): (Role.JUDGED, Better.LOWER, False),
+    ("peak_memory", "bytes"): (Role.JUDGED, Better.LOWER, True),
+    ("kernels_launched", "launches"): (Role.JUDGED, Better.LOWER, True),
+    ("cycles", "cycles"): (Role.RESTATED, Better.LOWER, False),
+    ("bandwidth", "gb/s"): (Role.RESTATED, Better.HIGHER, False),
+    ("tflops", "tflop/s"): (Role.RESTATED, Better.HIGHER, False),
+    ("sol_peak", "share of peak"): (Role.RESTATED, Better.HIGHER, False),
+    ("sol_ceiling", "share of ceiling"): (Role.RESTATED, Better.HIGHER, False),
+    ("energy", "joules"): (Role.EXPLAINS, Better.LOWER, False),
+    ("compile_time", "seconds"): (Role.EXPLAINS, Better.LOWER, False),
+    ("occupancy", "share"): (Role.EXPLAINS, Better.HIGHER, True),
+    ("stack", "bytes"): (Role.EXPLAINS, Better.LOWER, True),
+    ("shared_memory", "bytes"): (Role.EXPLAINS, Better.LOWER, True),
+    ("code_size", "bytes"): (Role.EXPLAINS, Better.LOWER, True),
+}
+_LABELS = {
+    "sol_peak": "speed of light, of the datasheet’s peak",
+    "sol_ceiling": "speed of light, of the measured ceiling",
+    "tflops": "throughput",
+    "cycles": "SM cycles",
+}
+_FAMILIES_OF_THEIR_OWN = frozenset({"warm_latency", "host_overhead", "compile_time"})
+_EXACT_UNITS = frozenset({"registers", "instructions", "launches", "barriers"})
 _TIME_UNITS = frozenset(
     {"seconds", "second", "s", "ms", "us", "µs", "ns", "milliseconds", "microseconds", "nanoseconds"}
 )
-_HIGHER_UNITS = frozenset({"flops", "fps", "hz", "ops", "throughput", "speedup", "accuracy", "qps"})
+_HIGHER_UNITS = frozenset(
+    {"flops", "fps", "hz", "ops", "throughput", "speedup", "accuracy", "qps", "share of peak", "share of ceiling"}
+)
 _RATE_ENDINGS = ("/s", "/sec", "/second", "per second", "flops")
 _NAME_OF_KIND = {"time": "time", "timeraw": "time", "memory": "memory", "peakmemory": "peak memory"}
 _NAME_OF_PREFIX = {"time": "time", "timeraw": "time", "mem": "memory", "peakmem": "peak memory"}

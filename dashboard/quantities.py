@@ -31,8 +31,13 @@ _SI_UNITS = {
     "FLOP/s": ("FLOP/s", 1.0),
     "W": ("W", 1.0),
     "J": ("J", 1.0),
+    "joules": ("J", 1.0),
     "Hz": ("Hz", 1.0),
 }
+# Shares are recorded as fractions of one and shown in per cent, followed by what they are a share of.
+_SHARES = {"share": "", "share of peak": " of peak", "share of ceiling": " of ceiling"}
+_SINGULAR = {"launches": "launch", "registers": "register", "instructions": "instruction", "barriers": "barrier",
+             "cycles": "cycle"}  # fmt: skip
 
 
 def quantity(value: float | None, unit: str) -> str:
@@ -41,9 +46,10 @@ def quantity(value: float | None, unit: str) -> str:
         return "–"
     if unit == "unit":
         unit = ""  # asv's word for a unit that nobody stated
+    if unit in _SHARES:
+        return f"{value * 100:.1f} %{_SHARES[unit]}"
     if unit not in _SI_UNITS:
-        text = f"{value:.0f}" if float(value).is_integer() else _three_digits(value)  # 96 registers, not 96.0
-        return f"{text} {unit}".rstrip()
+        return _counted(value, unit)
     si_unit, factor = _SI_UNITS[unit]
     scaled = value * factor
     for size, prefix in _PREFIXES:
@@ -55,6 +61,8 @@ def quantity(value: float | None, unit: str) -> str:
 
 def axis_unit(typical: float, unit: str) -> tuple[float, str]:
     """What to multiply recorded values by on an axis around `typical`, and the unit they then have: (1e6, "µs")."""
+    if unit in _SHARES:
+        return 100.0, f"%{_SHARES[unit]}"
     if unit not in _SI_UNITS:
         return 1.0, unit
     si_unit, factor = _SI_UNITS[unit]
@@ -69,10 +77,15 @@ def latency(seconds: float | None) -> str:
     return quantity(seconds, "s")
 
 
-def change(relative: float | None) -> str:
-    """A signed relative change as "+4.1 %"; "–" for None. From a factor of two on it is told as "2.4×"."""
+def change(relative: float | None, before: float | None = None) -> str:
+    """A signed relative change as "+4.1 %"; "–" for None. From a factor of two on it is told as "2.4×".
+
+    A change from a value of zero has no ratio and is told as "from 0".
+    """
     if relative is None or math.isnan(relative):
         return "–"
+    if before == 0 and relative:
+        return "from 0"
     if relative >= 1.0:
         return f"{relative + 1:.3g}×"
     return f"{relative * 100:+.1f} %".replace("-", "−")
@@ -94,6 +107,17 @@ def ratio(value: float | None) -> str:
 def number(value: float | None) -> str:
     """Three significant digits without a unit."""
     return "–" if value is None else _three_digits(value)
+
+
+def _counted(value: float, unit: str) -> str:
+    """A number of things: 96 registers, not 96.0; from a million on "1.23 M cycles"."""
+    if abs(value) >= 999_500 and unit in _SINGULAR:
+        return f"{_three_digits(value / 1e6)} M {unit}"
+    if abs(value) >= 1000 and unit in _SINGULAR:
+        text = f"{value:,.0f}"
+    else:
+        text = f"{value:.0f}" if float(value).is_integer() else _three_digits(value)
+    return f"{text} {_SINGULAR.get(unit, unit) if text == '1' else unit}".rstrip()
 
 
 def _three_digits(value: float) -> str:

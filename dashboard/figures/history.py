@@ -71,7 +71,8 @@ def history_figure(history: History, view: HistoryView) -> dict[str, Any]:
         *_changes(history, frame),
         *_no_numbers(no_number, frame),
     ]
-    name = f"{history.series.metric.name} ({unit})" if unit not in {"", "unit"} else history.series.metric.name
+    label = history.series.metric.label
+    name = f"{label} ({unit})" if unit not in {"", "unit"} else label
     # Noise of a thousandth must not fill the height: the axis spans at least 6 % of the typical value.
     least = {"autorangeoptions": {"include": [typical * factor * 0.97, typical * factor * 1.03]}} if typical else {}
     return {
@@ -237,8 +238,8 @@ def _change_labels(changes: Sequence[SeriesChange], frame: _Frame) -> list[dict[
     return [
         {
             "x": frame.x(change.commit), "xref": "x", "y": 1, "yref": "paper", "xanchor": "left", "yanchor": "top",
-            "text": quantities.change(change.magnitude), "showarrow": False, "xshift": 2, "bgcolor": SURFACE,
-            "borderpad": 1, "font": {"color": WORSE if change.is_worse else BETTER, "size": 11},
+            "text": quantities.change(change.magnitude, change.before), "showarrow": False, "xshift": 2,
+            "bgcolor": SURFACE, "borderpad": 1, "font": {"color": WORSE if change.is_worse else BETTER, "size": 11},
         }
         for change in largest
     ]  # fmt: skip

@@ -29,9 +29,11 @@ def change_text(change: SeriesChange, metric: Metric) -> str:
     """How far the level moved, with its interval, and the commit it moved at."""
     word = "regression" if change.is_worse else "improvement"
     before, after = (quantities.quantity(value, metric.unit) for value in (change.before, change.after))
+    interval = ""  # what is exact has none
+    if change.low < change.high:
+        interval = f" (95 %: {quantities.change(change.low)} to {quantities.change(change.high)})"
     return (
-        f"<b>{quantities.change(change.magnitude)}</b> {word}"
-        f" (95 %: {quantities.change(change.low)} to {quantities.change(change.high)})"
+        f"<b>{quantities.change(change.magnitude, change.before)}</b> {word}{interval}"
         f"<br>{plain(before)} → {plain(after)}<br>{_commit_text(change.commit)}"
     )
 

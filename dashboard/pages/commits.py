@@ -3,7 +3,6 @@
 from flask import Blueprint, abort, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
-from warpwatch.dashboard.metrics import is_primary
 from warpwatch.dashboard.pages.shared import pages, project_or_404, store
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.records import Status
@@ -41,7 +40,7 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
         for point in there
         if all(word in f"{point.series.title} {point.series.machine}".lower() for word in wanted)
     ]
-    points.sort(key=lambda point: not is_primary(point.series.metric.unit))  # what is judged comes first
+    points.sort(key=lambda point: not point.series.metric.is_judged)  # what is judged comes first
     place = pages(_ROWS_OF_A_PAGE, len(points))
     return render_template(
         "commit.html",

@@ -37,7 +37,7 @@ class Filter:
         searched = f"{row.series.title} {row.series.machine} {row.series.environment}".lower()
         return (
             (not self.kernel or group_name(row) == self.kernel)
-            and (not self.verdict or row.verdict == self.verdict)
+            and (not self.verdict or self.verdict in {row.verdict, *(other.verdict for other in row.beside)})
             and all(word in searched for word in self.text.lower().split())
         )
 

@@ -12,7 +12,7 @@ from warpwatch.dashboard.pages.origin_facts import origin_facts
 from warpwatch.dashboard.pages.shared import page_number, pages, project_or_404, store
 from warpwatch.dashboard.reproduce import asv_command
 from warpwatch.dashboard.store import queries
-from warpwatch.dashboard.store.records import CompiledCode, History, OverviewRow, Point, Status
+from warpwatch.dashboard.store.records import CompiledCode, History, Point, Status
 
 bp = Blueprint("series", __name__, url_prefix="/<project:project>/series")
 
@@ -58,6 +58,11 @@ def show(project: str, key: str) -> str:
     )
     newest = history.points[-1] if history.points else None
     origin = queries.origin(store(), key, newest.run) if newest else None
+    recorded = queries.siblings(store(), key)
+    own = history.series
+    # A rival has no verdict of ours, and neither has what restates another metric.
+    is_watched = own.metric.is_judged and not own.is_baseline
+    standing = next((row for row in recorded if row.series.key == key and is_watched), None)
     return render_template(
         "series.html",
         series=history.series,
@@ -69,7 +74,8 @@ def show(project: str, key: str) -> str:
         newest_number=next((p for p in reversed(history.points) if p.status is Status.OK), None),
         changes=sorted(history.changes, key=lambda change: change.index, reverse=True),
         no_numbers=[point for point in reversed(history.points) if point.status is not Status.OK],
-        standing=_standing(history),
+        standing=standing,
+        siblings=[row for row in recorded if row.series.key != key],
         origin=origin_facts(origin) if origin else (),
         compiled=_compiled(project, history, newest),
         command=asv_command(history.series, newest.commit) if newest else None,
@@ -110,12 +116,6 @@ def _history_or_404(project: str, key: str) -> History:
     if history is None or history.series.project != found.name:
         abort(404, f"There is no series “{key}” in {found.name}. Its benchmark may have been renamed.")
     return history
-
-
-def _standing(history: History) -> OverviewRow | None:
-    """The series as the overview judges it; None for a rival's, or a metric that restates another."""
-    rows = queries.overview(store(), history.series.project, machine=history.series.machine)
-    return next((row for row in rows if row.series.key == history.series.key), None)
 
 
 def _compiled(project: str, history: History, newest: Point | None) -> tuple[CompiledCode, ...]:

@@ -95,6 +95,21 @@ def compare(
     )
 
 
+def compare_exact(base: Sequence[RunValue], head: Sequence[RunValue]) -> Comparison | None:
+    """Compares runs of a quantity without noise: equal, or certainly not. From zero on, it grows by 100 %.
+
+    None where the runs of one commit disagree, so that it is not exact here, or where a side has none.
+    """
+    sides = [{run.value for run in side} for side in (base, head)]
+    if any(len(side) != 1 for side in sides):
+        return None
+    before, after = (side.pop() for side in sides)
+    change = after / before - 1 if before else float(after > 0) - float(after < 0)
+    return Comparison(change=change, low=change, high=change, noise=0.0, noise_source=NoiseSource.NONE,
+                      p_value=float(before == after), base_runs=len(base), head_runs=len(head),
+                      runs_needed=0)  # fmt: skip
+
+
 def judge(
     comparisons: Sequence[Comparison | None], better: Sequence[Better], *, threshold: float
 ) -> tuple[Verdict, ...]:
@@ -102,9 +117,11 @@ def judge(
 
     REGRESSED and IMPROVED: changed by the family's test, and by at least `threshold`. UNCHANGED: changed by less, and
     the interval reaches no further than `threshold` either side of the estimate. Else INCONCLUSIVE. None is MISSING.
+    What is exact is certain, so it neither belongs to the family nor makes it larger.
     """
-    ordered = sorted((c.p_value, i) for i, c in enumerate(comparisons) if c is not None)
-    changed: set[int] = set()
+    exact = {i for i, c in enumerate(comparisons) if c is not None and c.noise_source is NoiseSource.NONE}
+    ordered = sorted((c.p_value, i) for i, c in enumerate(comparisons) if c is not None and i not in exact)
+    changed = {i for i in exact if (c := comparisons[i]) is not None and c.change}
     for rank, (p, i) in enumerate(ordered):
         if p > FAMILY_ERROR / (len(ordered) - rank):
             break
@@ -140,10 +157,7 @@ def common_drift(changes: Sequence[float]) -> float:
 
 def _of_zeros(base: Sequence[RunValue], head: Sequence[RunValue]) -> Comparison | None:
     """Zero to zero is no change (spilled bytes, say); anything else from or to zero has no ratio."""
-    if not base or not head or any(run.value != 0 for run in (*base, *head)):
-        return None
-    return Comparison(change=0.0, low=0.0, high=0.0, noise=0.0, noise_source=NoiseSource.ASSUMED, p_value=1.0,
-                      base_runs=len(base), head_runs=len(head), runs_needed=0)  # fmt: skip
+    return None if any(run.value != 0 for run in (*base, *head)) else compare_exact(base, head)
 
 
 def _between_runs(sides: Sequence[Sequence[float]]) -> float:

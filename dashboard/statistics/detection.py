@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Sequence
 from statistics import median
 
-from warpwatch.dashboard.metrics import is_time
+from warpwatch.dashboard.metrics import Metric
 from warpwatch.dashboard.statistics.changepoint import Changepoint, changepoints
 from warpwatch.dashboard.statistics.comparison import RunValue, compare, sample_scatter
 from warpwatch.dashboard.statistics.machine_noise import ENOUGH_ALONE
@@ -20,33 +20,38 @@ _COUNTED_CHANGE = 0.05  # smallest change of a counted quantity whose steadiness
 
 
 def detect(
-    commits: Sequence[Sequence[RunValue]], unit: str, machine_noise: float | None = None
+    commits: Sequence[Sequence[RunValue]], metric: Metric, machine_noise: float | None = None
 ) -> tuple[Changepoint, ...]:  # fmt: skip
     """The changepoints of a series given as runs by commit, in order; each commit has one run or more.
 
-    Counted quantities (registers, bytes) that hardly ever move: every change is one. Times of up to 15 commits, where
-    `machine_noise` (`machine_scale`) is known: `short_changepoints`. Else up to seven commits: neighbours are compared,
-    and only large changes are told (from 11 % on, more if samples scatter). Else `changepoints` of the commits'
-    medians.
+    Exact quantities (registers, launches) have no noise: every change is one, from the second commit on. So it is with
+    other whole numbers (bytes) that hardly ever move. Times of up to 15 commits, where `machine_noise`
+    (`machine_scale`) is known: `short_changepoints`. Else up to seven commits: neighbours are compared, and only large
+    changes are told (from 11 % on, more if samples scatter). Else `changepoints` of the commits' medians.
     """
     levels = [median(run.value for run in runs) for runs in commits]
-    smallest = _counted_threshold(levels, unit)
+    smallest = _counted_threshold(levels, metric)
     if smallest is not None:
         return tuple(
             _exact_step(index, before, after)
             for index, (before, after) in enumerate(itertools.pairwise(levels), start=1)
             if abs(after - before) > smallest * abs(before)
         )
-    if machine_noise is not None and is_time(unit) and len(levels) < ENOUGH_ALONE and min(levels, default=0) > 0:
+    if machine_noise is not None and metric.is_time and len(levels) < ENOUGH_ALONE and min(levels, default=0) > 0:
         return short_changepoints(commits, machine_noise, smallest_change=SMALLEST_CHANGE)
     if len(levels) < LONG_ENOUGH:
         return _short(commits, levels)
     return changepoints(levels, smallest_change=SMALLEST_CHANGE)
 
 
-def _counted_threshold(levels: Sequence[float], unit: str) -> float | None:
+def _counted_threshold(levels: Sequence[float], metric: Metric) -> float | None:
     """The smallest change to tell of a counted quantity; None for one that is measured."""
-    if is_time(unit) or not all(float(level).is_integer() for level in levels) or len(levels) < 2:
+    if len(levels) < 2:
+        return None
+    if metric.is_exact:
+        # A launch more is one more; of memory, where allocators round, what is told is worth telling.
+        return SMALLEST_CHANGE if metric.is_judged and metric.unit == "bytes" else 0.0
+    if metric.is_time or not all(float(level).is_integer() for level in levels):
         return None
     still = sum(a == b for a, b in itertools.pairwise(levels)) / (len(levels) - 1)
     if len(levels) >= 4:

@@ -20,6 +20,7 @@ class NoiseSource(StrEnum):
     MACHINE = "machine"  # mostly the machine's series of similar latency
     SAMPLES = "samples"  # within a run
     ASSUMED = "assumed"  # nothing did
+    NONE = "none"  # the quantity is exact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, select, update
 
-from warpwatch.dashboard.metrics import Better
+from warpwatch.dashboard.metrics import Better, Metric, metric
 from warpwatch.dashboard.statistics.changepoint import Changepoint
 from warpwatch.dashboard.statistics.comparison import RunValue
 from warpwatch.dashboard.statistics.summary import CommitValues, Summary
@@ -46,7 +46,7 @@ class StaleSeries:
     """A series' whole history, by commit in the project's order."""
 
     id: int
-    unit: str
+    metric: Metric
     commits: tuple[CommitValues, ...]
     newest: Newest | None
 
@@ -75,7 +75,7 @@ def take_stale(connection: Connection, project_id: int, limit: int) -> list[Stal
     """Up to `limit` stale series with their histories."""
     series, measurement, commit, run = tables.series, tables.measurement, tables.commit, tables.run
     taken = connection.execute(
-        select(series.c.id, series.c.unit)
+        select(series.c.id, series.c.metric, series.c.unit)
         .where(series.c.project_id == project_id, series.c.stale)
         .order_by(series.c.id)
         .limit(limit)
@@ -88,7 +88,7 @@ def take_stale(connection: Connection, project_id: int, limit: int) -> list[Stal
         .order_by(measurement.c.series_id, commit.c.position, commit.c.date_ms, run.c.started_ms, run.c.id)
     )
     by_series = {key: list(group) for key, group in itertools.groupby(rows, key=lambda row: row.series_id)}
-    return [_series(row.id, row.unit, by_series.get(row.id, [])) for row in taken]
+    return [_series(row.id, metric(row.metric, row.unit), by_series.get(row.id, [])) for row in taken]
 
 
 def replace_analyses(connection: Connection, analyses: Sequence[SeriesAnalysis]) -> None:
@@ -103,11 +103,11 @@ def replace_analyses(connection: Connection, analyses: Sequence[SeriesAnalysis])
     connection.execute(update(tables.series).where(tables.series.c.id.in_(ids)).values(stale=False))
 
 
-def _series(series_id: int, unit: str, rows: Sequence[Row[Any]]) -> StaleSeries:
+def _series(series_id: int, its_metric: Metric, rows: Sequence[Row[Any]]) -> StaleSeries:
     groups = [list(group) for _, group in itertools.groupby(rows, key=lambda row: row.commit_id)]
     return StaleSeries(
         id=series_id,
-        unit=unit,
+        metric=its_metric,
         commits=tuple(_commit(group) for group in groups),
         newest=_newest(groups[-1]) if groups else None,
     )

@@ -7,12 +7,12 @@ from statistics import median
 
 from sqlalchemy import Connection, select
 
-from warpwatch.dashboard.metrics import is_time
+from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.statistics.machine_noise import Peer, machine_scale, peer
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.queries.reading import workloads
 
-_Place = tuple[int, int, str]  # machine, environment, unit: what peers share
+_Place = tuple[int, int, str, str]  # machine, environment, unit, noise family: what peers share
 _COMMITS = 100  # of the project's newest, that are read
 
 
@@ -27,11 +27,15 @@ class MachinePeers:
         """What the machine scatters at the level of each series, by series id."""
         series = tables.series
         rows = connection.execute(
-            select(series.c.id, series.c.machine_id, series.c.environment_id, series.c.unit).where(
+            select(series.c.id, series.c.machine_id, series.c.environment_id, series.c.metric, series.c.unit).where(
                 series.c.id.in_(levels)
             )
         ).all()
-        place_of: dict[int, _Place] = {row[0]: (row[1], row[2], row[3]) for row in rows if is_time(row[3])}
+        place_of: dict[int, _Place] = {
+            row.id: (row.machine_id, row.environment_id, row.unit, family)
+            for row in rows
+            if (family := metric(row.metric, row.unit).noise_family) is not None
+        }
         for place in set(place_of.values()) - self._known.keys():
             self._known[place] = _read(connection, self.project_id, place)
         return {
@@ -55,7 +59,13 @@ def _read(connection: Connection, project: int, place: _Place) -> dict[int, Peer
     recent = connection.execute(newest).scalars().all()
     rows = connection.execute(
         select(
-            series.c.id, tables.benchmark.c.name, series.c.implementation, measurement.c.commit_id, measurement.c.value
+            series.c.id,
+            tables.benchmark.c.name,
+            series.c.implementation,
+            series.c.metric,
+            series.c.unit,
+            measurement.c.commit_id,
+            measurement.c.value,
         )
         .join_from(series, tables.benchmark, tables.benchmark.c.id == series.c.benchmark_id)
         .join(measurement, measurement.c.series_id == series.c.id)
@@ -71,9 +81,9 @@ def _read(connection: Connection, project: int, place: _Place) -> dict[int, Peer
         .order_by(series.c.id, commit.c.position, commit.c.date_ms, commit.c.id)
     )
     found: dict[int, Peer] = {}
-    for (key, name, implementation), group in itertools.groupby(rows, key=lambda row: (row[0], row[1], row[2])):
-        levels = _levels((row[3], row[4]) for row in group)
-        if min(levels) > 0:
+    for (key, name, implementation, its_metric, unit), group in itertools.groupby(rows, key=lambda row: row[:5]):
+        levels = _levels((row.commit_id, row.value) for row in group)
+        if min(levels) > 0 and metric(its_metric, unit).noise_family == place[3]:
             found[key] = peer(levels, is_control=known.is_rival(name.rpartition(".")[0], implementation))
     return found
 

@@ -106,6 +106,11 @@ class Series:
         return self.benchmark.rpartition(".")[0]
 
     @property
+    def case(self) -> tuple[str, ...]:
+        """What is measured, by whichever implementation: the other parameters' values."""
+        return tuple(value for name, value in self.parameters if name != "implementation")
+
+    @property
     def title(self) -> str:
         """Benchmark and parameter values on one line."""
         values = ", ".join(value for _, value in self.parameters)
@@ -172,8 +177,17 @@ class BaselineRatio:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A judged series whose level moved of late, told beside the latency of the same workload and implementation."""
+
+    series: Series
+    value: float | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OverviewRow:
-    """One series as the overview shows it."""
+    """One workload x implementation as the overview shows it: its latency, or a judged series of its own."""
 
     series: Series
     operator: str | None
@@ -189,6 +203,7 @@ class OverviewRow:
     sparkline: tuple[float | None, ...]
     verdict: Verdict
     newest_run: datetime | None
+    beside: tuple[Moved, ...]  # other judged metrics of the same measurement that regressed or improved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

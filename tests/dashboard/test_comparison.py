@@ -14,6 +14,7 @@ from warpwatch.dashboard.statistics.comparison import (
     RunValue,
     common_drift,
     compare,
+    compare_exact,
     judge,
 )
 from warpwatch.dashboard.statistics.noise import Noise
@@ -168,3 +169,39 @@ def test_the_scatter_of_runs_is_pooled_over_both_commits() -> None:
     assert comparison is not None
     variances = [statistics.variance([math.log(v) for v in side]) for side in (base, head)]
     assert comparison.noise == pytest.approx(math.sqrt(sum(variances) / 2))
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "verdict", "change"),
+    [
+        (3.0, 3.0, Verdict.UNCHANGED, 0.0),
+        (3.0, 4.0, Verdict.REGRESSED, 1 / 3),
+        (0.0, 4096.0, Verdict.REGRESSED, 1.0),
+        (2.0, 1.0, Verdict.IMPROVED, -0.5),
+        (1000.0, 1001.0, Verdict.UNCHANGED, 0.001),  # real, and too small to matter
+    ],
+)
+def test_what_is_exact_is_certain_after_one_run(base: float, head: float, verdict: Verdict, change: float) -> None:
+    compared = compare_exact(_runs(base), _runs(head))
+    assert compared is not None
+    assert (compared.change, compared.low, compared.high, compared.runs_needed) == (
+        pytest.approx(change), pytest.approx(change), pytest.approx(change), 0,
+    )  # fmt: skip
+    assert _verdict(compared) is verdict
+
+
+def test_what_differs_between_runs_of_a_commit_is_not_exact() -> None:
+    assert compare_exact(_runs(3.0, 4.0), _runs(4.0, 4.0)) is None
+    assert compare_exact(_runs(3.0, 3.0), _runs(4.0, 4.0)) is not None
+    assert compare_exact((), _runs(4.0)) is None
+
+
+def test_exact_series_make_no_family_larger() -> None:
+    """A change at the edge of the family's certainty stays one with a hundred counted series beside it."""
+    edge = compare(_runs(1.0), _runs(1.025), history_noise=Noise(scale=0.0065), threshold=0.02)
+    counted = [compare_exact(_runs(3.0), _runs(3.0))] * 100
+    assert edge is not None
+    assert judge([edge], [Better.LOWER], threshold=0.02)[0] is Verdict.REGRESSED
+    found = judge([edge, *counted], [Better.LOWER] * 101, threshold=0.02)
+    assert set(found[1:]) == {Verdict.UNCHANGED}
+    assert found[0] is Verdict.REGRESSED

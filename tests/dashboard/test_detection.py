@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpwatch.dashboard.metrics import Better
+from warpwatch.dashboard.metrics import Better, metric
 from warpwatch.dashboard.statistics.comparison import RunValue
 from warpwatch.dashboard.statistics.detection import detect
 from warpwatch.dashboard.statistics.summary import CommitValues, summarise
 from warpwatch.dashboard.verdict import Verdict
 
 DAY_MS = 86_400_000
+TIME, BYTES, REGISTERS = (metric("m", unit) for unit in ("seconds", "bytes", "registers"))
 
 
 def _commits(values: list[float], scatter: float = 0.01) -> list[list[RunValue]]:
@@ -23,22 +24,42 @@ def _commits(values: list[float], scatter: float = 0.01) -> list[list[RunValue]]
 
 
 def test_a_register_more_is_told_at_once() -> None:
-    (found,) = detect(_commits([96.0] * 5 + [128.0], 0.0), "registers")
+    (found,) = detect(_commits([96.0] * 5 + [128.0], 0.0), REGISTERS)
     assert (found.index, found.before, found.after) == (5, 96.0, 128.0)
 
 
+def test_what_is_exact_has_no_noise_so_that_each_change_is_told_at_once_and_none_where_nothing_changed() -> None:
+    launches = metric("kernels_launched", "launches")
+    assert [found.index for found in detect(_commits([3.0, 4.0, 3.0], 0.0), launches)] == [1, 2]
+    assert [found.index for found in detect(_commits([100.0, 101.0], 0.0), launches)] == [1]
+    assert detect(_commits([3.0] * 30, 0.0), launches) == ()
+    shares = detect(_commits([0.5, 0.375], 0.0), metric("occupancy", "share"))
+    assert [(found.magnitude, found.low, found.high) for found in shares] == [(-0.25, -0.25, -0.25)]
+
+
+def test_memory_that_grows_by_an_allocators_rounding_is_not_told() -> None:
+    memory = metric("peak_memory", "bytes")
+    assert detect(_commits([1e9, 1e9 + 512], 0.0), memory) == ()
+    assert [found.index for found in detect(_commits([0.0, 512.0], 0.0), memory)] == [1]
+
+
+def test_a_constant_time_has_no_change_and_a_step_out_of_it_has_one() -> None:
+    assert detect(_commits([1e-3] * 20, 0.0), TIME) == ()
+    assert [found.index for found in detect(_commits([1e-3] * 10 + [1.02e-3] * 10, 0.0), TIME)] == [10]
+
+
 def test_spilling_from_nothing_is_told() -> None:
-    (found,) = detect(_commits([0.0] * 5 + [64.0], 0.0), "bytes")
+    (found,) = detect(_commits([0.0] * 5 + [64.0], 0.0), BYTES)
     assert (found.index, found.magnitude) == (5, 1.0)
 
 
 def test_bytes_that_move_at_every_commit_are_not_told_as_counts() -> None:
     rng = np.random.default_rng(2)
-    assert detect(_commits([float(1_000_000 + rng.integers(5000)) for _ in range(40)], 0.0), "bytes") == ()
+    assert detect(_commits([float(1_000_000 + rng.integers(5000)) for _ in range(40)], 0.0), BYTES) == ()
 
 
 def test_a_doubling_shows_from_the_second_commit_on() -> None:
-    (found,) = detect(_commits([1e-3, 2e-3]), "seconds")
+    (found,) = detect(_commits([1e-3, 2e-3]), TIME)
     assert (found.index, round(found.magnitude, 3)) == (1, 1.0)
 
 
@@ -46,7 +67,7 @@ def test_a_doubling_shows_from_the_second_commit_on() -> None:
 @settings(max_examples=60)
 def test_a_short_history_of_a_quiet_machine_raises_nothing(count: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    assert detect(_commits([1e-3 * (1 + 0.015 * rng.standard_normal()) for _ in range(count)]), "seconds") == ()
+    assert detect(_commits([1e-3 * (1 + 0.015 * rng.standard_normal()) for _ in range(count)]), TIME) == ()
 
 
 @pytest.mark.parametrize("before", [4, 6, 10, 20])
@@ -54,11 +75,11 @@ def test_a_short_history_of_a_quiet_machine_raises_nothing(count: int, seed: int
 def test_a_large_step_is_told_in_a_history_of_any_length(before: int, after: int) -> None:
     rng = np.random.default_rng(before * after)
     values = [level * (1 + 0.01 * rng.standard_normal()) for level in [1e-3] * before + [1.6e-3] * after]
-    assert [found.index for found in detect(_commits(values), "seconds")] == [before]
+    assert [found.index for found in detect(_commits(values), TIME)] == [before]
 
 
 def test_a_short_history_whose_samples_scatter_is_not_believed() -> None:
-    assert detect(_commits([1e-3, 1.3e-3], scatter=0.3), "seconds") == ()
+    assert detect(_commits([1e-3, 1.3e-3], scatter=0.3), TIME) == ()
 
 
 def _values(values: Sequence[float | None], *, step_days: float = 1.0, failed: bool = True) -> list[CommitValues]:
@@ -73,7 +94,7 @@ def _values(values: Sequence[float | None], *, step_days: float = 1.0, failed: b
 
 def test_a_recent_step_is_the_change_that_is_shown() -> None:
     values = [1.0] * 10 + [1.5] * 10
-    changes = detect([v.runs for v in _values(values)], "seconds")
+    changes = detect([v.runs for v in _values(values)], TIME)
     summary = summarise(_values(values), changes, Better.LOWER)
     assert (summary.verdict, summary.change_is_step, summary.change_commit_id) == (Verdict.REGRESSED, True, 10)
     assert summarise(_values(values), changes, Better.HIGHER).verdict is Verdict.IMPROVED
@@ -81,7 +102,7 @@ def test_a_recent_step_is_the_change_that_is_shown() -> None:
 
 def test_an_old_step_is_news_no_more() -> None:
     values = _values([1.0] * 10 + [1.5] * 60)
-    changes = detect([v.runs for v in values], "seconds")
+    changes = detect([v.runs for v in values], TIME)
     summary = summarise(values, changes, Better.LOWER)
     assert (summary.verdict, summary.change, summary.change_commit_id) == (Verdict.UNCHANGED, 0.0, 39)
 

@@ -16,7 +16,7 @@ from warpwatch.dashboard.analysis import analyse
 from warpwatch.dashboard.check import Check, _compare, _peers, check
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_results import import_results
-from warpwatch.dashboard.metrics import Better
+from warpwatch.dashboard.metrics import Better, metric
 from warpwatch.dashboard.statistics.comparison import RunValue, compare, judge
 from warpwatch.dashboard.statistics.detection import detect
 from warpwatch.dashboard.statistics.machine_noise import Peer, history_noise, machine_scale, peer
@@ -26,6 +26,7 @@ from warpwatch.dashboard.verdict import Verdict
 
 ROOT = Path(__file__).parents[2]
 COMMITS = ("5307edd5", "76dec9ab", "5c3ff8ee", "693d3db8", "27c0a241", "4d95a140", "169cdf93")
+TIME = metric("latency", "seconds")
 CERTAIN = {Verdict.REGRESSED, Verdict.IMPROVED, Verdict.UNCHANGED}
 seeds = st.integers(0, 2**32 - 1)
 
@@ -147,10 +148,10 @@ def test_short_histories_without_a_step_show_hardly_any_changepoint_and_a_step_i
         peers = [_control(levels) for levels in histories[20:]]
         for own in histories:
             machine = machine_scale(median(own), peers)
-            alarms += len(detect([[RunValue(value=level)] for level in own], "seconds", machine))
+            alarms += len(detect([[RunValue(value=level)] for level in own], TIME, machine))
         steady = histories[0][:1] * 7
         stepped = [[RunValue(value=level * (1.06 if n >= 4 else 1.0))] for n, level in enumerate(steady)]
-        hits += [change.index for change in detect(stepped, "seconds", machine_scale(steady[0], peers))] == [4]
+        hits += [change.index for change in detect(stepped, TIME, machine_scale(steady[0], peers))] == [4]
     assert alarms <= 2
     assert hits == 60
 

@@ -19,6 +19,13 @@ from warpwatch.dashboard.quantities import change, quantity, ratio, share
         (96, "", "96"),
         (0.317, "", "0.317"),
         (12345, "rows", "12345 rows"),
+        (0.01234, "joules", "12.3 mJ"),
+        (61400.4, "cycles", "61,400 cycles"),
+        (7994400, "cycles", "7.99 M cycles"),
+        (1, "launches", "1 launch"),
+        (3, "launches", "3 launches"),
+        (0.6341, "share of peak", "63.4 % of peak"),
+        (0.5, "share", "50.0 %"),
         (None, "s", "–"),
     ],
 )
@@ -35,5 +42,6 @@ def test_what_is_shown_is_the_value_to_three_digits(value: float) -> None:
 
 def test_changes_carry_their_sign_and_large_ones_their_factor() -> None:
     assert [change(x) for x in (0.041, -0.5, 3.1, None)] == ["+4.1 %", "−50.0 %", "4.1×", "–"]
+    assert [change(1.0, 0.0), change(1.0, 2.0), change(0.0, 0.0)] == ["from 0", "2×", "+0.0 %"]
     assert (share(0.634), ratio(1.3056)) == ("63 %", "1.31×")
     assert (share(0.0042), share(0.00999), share(0.0), share(1.2)) == ("0.4 %", "1 %", "0 %", "120 %")

@@ -12,6 +12,7 @@ from warpwatch.dashboard.store.queries.regressions import regressions
 from warpwatch.dashboard.store.queries.report import report
 from warpwatch.dashboard.store.queries.rooflines import rooflines
 from warpwatch.dashboard.store.queries.series import find_series, history, series
+from warpwatch.dashboard.store.queries.siblings import siblings
 
 __all__ = [
     "AmbiguousCommitError",
@@ -30,4 +31,5 @@ __all__ = [
     "report",
     "rooflines",
     "series",
+    "siblings",
 ]

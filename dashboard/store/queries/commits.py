@@ -6,7 +6,6 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
-from warpwatch.dashboard.metrics import is_primary
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.queries.reading import (
     Workloads,
@@ -168,7 +167,7 @@ def _changes(connection: Connection, commit_id: int, known: Workloads) -> tuple[
     changes = [Regression(series=series_record(row, known), change=change_record(row, found)) for row in rows]
     changes.sort(
         key=lambda one: (
-            not is_primary(one.series.metric.unit), not one.change.is_worse, -abs(one.change.magnitude)
+            not one.series.metric.is_judged, not one.change.is_worse, -abs(one.change.magnitude)
         )
     )  # fmt: skip
     return tuple(changes)

@@ -6,7 +6,6 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from warpwatch.dashboard.metrics import is_time
 from warpwatch.dashboard.roofline import speed_of_light
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.queries.reading import (
@@ -61,7 +60,7 @@ def latest(connection: Connection, known: Workloads, *where: Any) -> list[Latest
 
 
 def _same_run(series: Series, row: Row[Any]) -> tuple[Any, ...]:
-    return (series.benchmark, series.workload, series.machine, series.environment, row.commit_id, row.run_id)
+    return (series.benchmark, series.case, series.machine, series.environment, row.commit_id, row.run_id)
 
 
 def _order(series: Series, workload: Workload | None) -> tuple[Any, ...]:
@@ -75,13 +74,14 @@ def _latest(
 ) -> Latest:  # fmt: skip
     workload = workload_of(series, known)
     ceilings = ceilings_of(row.context)
-    timed = is_time(series.metric.unit) and row.value
+    timed = series.metric.is_time and row.value
     ratios = [
         BaselineRatio(implementation=rival.implementation or "", ratio=its.value / row.value, series_key=rival.key)
         for rival, its in (rivals.get(_same_run(series, row), ()) if timed else ())
         if rival.key != series.key
     ]
-    share = speed_of_light(workload, ceilings, row.value) if timed and workload and ceilings else None
+    bound = series.metric.is_latency and row.value and workload and ceilings
+    share = speed_of_light(workload, ceilings, row.value) if bound and workload and ceilings else None
     return Latest(
         series=series,
         workload=workload,

@@ -1,18 +1,25 @@
-"""The overview: each series that is judged, as it stands."""
+"""The overview: each workload and implementation that is judged, as it stands."""
 
-from warpwatch.dashboard.metrics import is_primary
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, and_, false, or_, select
+
+from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.queries.latest import Latest, latest
 from warpwatch.dashboard.store.queries.reading import commits_by_id, project_id, workloads
-from warpwatch.dashboard.store.records import Commit, OverviewRow
+from warpwatch.dashboard.store.records import Commit, Moved, OverviewRow
 from warpwatch.dashboard.store.store import Store
 from warpwatch.dashboard.verdict import Verdict
 
 
 def overview(store: Store, project: str, *, machine: str | None = None) -> tuple[OverviewRow, ...]:
-    """One row for each listed series of a primary metric that is not a baseline's.
+    """One row for each workload and implementation of ours that is listed: its latency, the rest beside it.
 
-    A project none of whose series are primary (memory only, say) shows all its metrics.
+    Judged series without a latency have a row each. A project in which nothing is judged (memory only, say) shows all
+    its metrics.
     """
     with store.read() as connection:
         owner = project_id(connection, project)
@@ -21,16 +28,46 @@ def overview(store: Store, project: str, *, machine: str | None = None) -> tuple
         where = [tables.series.c.project_id == owner, tables.series.c.listed]
         if machine is not None:
             where.append(tables.machine.c.name == machine)
-        found = latest(connection, workloads(connection, owner), *where)
-        own = [item for item in found if not item.series.is_baseline]
-        shown = [item for item in own if is_primary(item.series.metric.unit)] or own
-        ids = [i for item in shown for i in (item.summary.commit_id, item.summary.change_commit_id) if i is not None]
+        known = workloads(connection, owner)
+        found = latest(connection, known, *where, _is_judged(connection, owner)) or latest(connection, known, *where)
+        shown = headlines([item for item in found if not item.series.is_baseline])
+        ids = [i for item, _ in shown for i in (item.summary.commit_id, item.summary.change_commit_id) if i is not None]
         commits = commits_by_id(connection, ids)
-    return tuple(_row(item, commits) for item in shown)
+    return tuple(overview_row(item, beside, commits) for item, beside in shown)
 
 
-def _row(item: Latest, commits: dict[int, Commit]) -> OverviewRow:
+def headlines(found: Sequence[Latest]) -> list[tuple[Latest, tuple[Latest, ...]]]:
+    """Each series that stands for its measurement, with the other series of it: the latency, else every one alone."""
+    shown: list[tuple[Latest, tuple[Latest, ...]]] = []
+    for _, group in itertools.groupby(sorted(found, key=_measurement), key=_measurement):
+        series = list(group)
+        times = [item for item in series if item.series.metric.is_latency] or series
+        shown += [(item, tuple(x for x in series if x not in times)) for item in times]
+    place = {item.series.key: number for number, item in enumerate(found)}
+    return sorted(shown, key=lambda pair: place[pair[0].series.key])
+
+
+def _measurement(item: Latest) -> tuple[Any, ...]:
+    series = item.series
+    return (series.suite, series.parameters, series.machine, series.environment)
+
+
+def _is_judged(connection: Connection, project: int) -> Any:
+    """A condition on the project's series: that their metric is judged."""
+    series = tables.series
+    kinds = connection.execute(select(series.c.metric, series.c.unit).where(series.c.project_id == project).distinct())
+    judged = [(name, unit) for name, unit in kinds if metric(name, unit).is_judged]
+    return or_(false(), *(and_(series.c.metric == name, series.c.unit == unit) for name, unit in judged))
+
+
+def overview_row(item: Latest, beside: Sequence[Latest], commits: dict[int, Commit]) -> OverviewRow:
+    """A headline with what moved beside it."""
     row = item.summary
+    moved = [
+        Moved(series=other.series, value=other.summary.value, verdict=Verdict(other.summary.verdict))
+        for other in beside
+        if Verdict(other.summary.verdict) in {Verdict.REGRESSED, Verdict.IMPROVED}
+    ]
     return OverviewRow(
         series=item.series,
         operator=item.workload.operator if item.workload else None,
@@ -46,4 +83,5 @@ def _row(item: Latest, commits: dict[int, Commit]) -> OverviewRow:
         sparkline=tuple(row.sparkline),
         verdict=Verdict(row.verdict),
         newest_run=item.newest_run,
+        beside=tuple(moved),
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, or_, select
 
-from warpwatch.dashboard.metrics import is_primary
+from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.statistics.comparison import RunValue
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.queries.reading import project_id, select_series, series_record, workloads
@@ -42,7 +42,7 @@ class Pair:
 def pairs(
     store: Store, project: str, base: str, head: str, *, machine: str | None = None, all_metrics: bool = False
 ) -> tuple[Pair, ...]:
-    """Series of primary metrics (or all) with a record at either commit, given by full hash; baselines among them."""
+    """Series of judged metrics (or all) with a record at either commit, given by full hash; baselines among them."""
     series = tables.series
     with store.read() as connection:
         owner = project_id(connection, project)
@@ -61,7 +61,7 @@ def pairs(
         rows = connection.execute(
             select_series().where(*where).order_by(tables.machine.c.name, tables.benchmark.c.name, series.c.id)
         ).all()
-        rows = [row for row in rows if all_metrics or is_primary(row.unit)]
+        rows = [row for row in rows if all_metrics or metric(row.metric, row.unit).is_judged]
         known = workloads(connection, owner)
         newest = max((row.position for row in ends if row.position is not None), default=0)
         histories = _histories(connection, [row.id for row in rows], newest, list(id_of.values()))

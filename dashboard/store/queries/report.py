@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 from sqlalchemy import select
 
-from warpwatch.dashboard.metrics import is_time
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.queries.latest import Latest, backends, latest
+from warpwatch.dashboard.store.queries.overview import headlines
 from warpwatch.dashboard.store.queries.reading import commits_by_id, workloads
 from warpwatch.dashboard.store.records import Commit, ReportRow, Status
 from warpwatch.dashboard.store.store import Store
@@ -27,11 +27,12 @@ def report(store: Store, *, project: str | None = None, machine: str | None = No
             where = [tables.series.c.project_id == owner.id]
             if machine is not None:
                 where.append(tables.machine.c.name == machine)
-            found = [
+            judged = [
                 item
                 for item in latest(connection, workloads(connection, owner.id), *where)
-                if is_time(item.series.metric.unit)
+                if item.series.metric.is_time and item.series.metric.is_judged
             ]
+            found = [item for item, _ in headlines(judged)]
             commits = commits_by_id(connection, {item.summary.commit_id for item in found})
             newest = _newest_by_machine(found, commits)
             kept = [item for item in found if commits[item.summary.commit_id] is newest[item.series.machine]]

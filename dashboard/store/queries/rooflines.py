@@ -1,6 +1,5 @@
 """The roofline of each machine: its ceilings and the newest latency of every workload under them."""
 
-from warpwatch.dashboard.metrics import is_time
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.queries.latest import Latest, latest
 from warpwatch.dashboard.store.queries.projects import machines
@@ -35,7 +34,7 @@ def rooflines(store: Store, project: str) -> tuple[Roofline, ...]:
 
 def _point(item: Latest, commits: dict[int, Commit]) -> RooflinePoint | None:
     workload, latency_s = item.workload, item.summary.value
-    if workload is None or not is_time(item.series.metric.unit) or not latency_s or not workload.bytes:
+    if workload is None or not item.series.metric.is_latency or not latency_s or not workload.bytes:
         return None
     return RooflinePoint(
         series=item.series,

@@ -83,18 +83,20 @@ def history(store: Store, key: str) -> History | None:
 
 def _others(connection: Connection, row: Any, known: Workloads) -> tuple[OtherHistory, ...]:
     """Twins of ours first, then rivals, each by name."""
-    if row.workload is None or row.implementation is None:
+    if row.implementation is None:
         return ()
     table = tables.series
     rows = connection.execute(
         select_series().where(
             table.c.benchmark_id == row.benchmark_id, table.c.machine_id == row.machine_id,
-            table.c.environment_id == row.environment_id, table.c.workload == row.workload, table.c.id != row.id,
-            table.c.implementation.is_not(None),
+            table.c.environment_id == row.environment_id, table.c.workload.is_not_distinct_from(row.workload),
+            table.c.id != row.id, table.c.implementation.is_not(None),
         )
     ).all()  # fmt: skip
-    points = _points(connection, [other.id for other in rows])
-    found = [OtherHistory(series=series_record(other, known), points=points.get(other.id, ())) for other in rows]
+    case = series_record(row, known).case
+    same = [(other.id, record) for other in rows if (record := series_record(other, known)).case == case]
+    points = _points(connection, [number for number, _ in same])
+    found = [OtherHistory(series=record, points=points.get(number, ())) for number, record in same]
     found.sort(key=lambda one: (one.series.is_baseline, one.series.implementation or ""))
     return tuple(found)
 

@@ -19,6 +19,11 @@ from warpwatch.dashboard.quantities import axis_unit
         (-0.041, "TFLOP/s", "slower"),
         (0.041, "bytes", "larger"),
         (-0.041, "unit", "better"),
+        (0.5, "launches", "more"),
+        (-0.5, "registers", "fewer"),
+        (-0.1, "joules", "less"),
+        (0.1, "cycles", "slower"),
+        (0.1, "share of peak", "better"),
         (0.0001, "seconds", ""),
         (None, "seconds", ""),
     ],
@@ -56,7 +61,7 @@ def test_a_breakable_name_is_escaped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "module", "name"),
+    ("full", "module", "name"),
     [
         ("benchmarks.rope.Rope.track_latency", "benchmarks.rope", "Rope.track_latency"),
         ("module.time_it", "module", "time_it"),
@@ -64,14 +69,14 @@ def test_a_breakable_name_is_escaped() -> None:
         ("Suite.time_it", "Suite.time_it", "Suite.time_it"),
     ],
 )
-def test_a_benchmark_stands_in_its_module(benchmark: str, module: str, name: str) -> None:
-    assert (module_of(benchmark), name_in_module(benchmark)) == (module, name)
+def test_a_benchmark_stands_in_its_module(full: str, module: str, name: str) -> None:
+    assert (module_of(full), name_in_module(full)) == (module, name)
 
 
 @pytest.mark.parametrize(
     ("typical", "unit", "factor", "shown"),
     [(3e-5, "seconds", 1e6, "µs"), (4370, "GB/s", 1e-3, "TB/s"), (96, "registers", 1.0, "registers"),
-     (0, "seconds", 1.0, "s")],
+     (0, "seconds", 1.0, "s"), (2e-3, "joules", 1e3, "mJ"), (0.6, "share of peak", 100.0, "% of peak")],
 )  # fmt: skip
 def test_an_axis_has_one_unit(typical: float, unit: str, factor: float, shown: str) -> None:
     assert axis_unit(typical, unit) == (pytest.approx(factor), shown)
