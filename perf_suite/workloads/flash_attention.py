@@ -3,39 +3,46 @@
 from .. import costs
 from .workload import Workload
 
-# Softmax weights and results are rounded to fp16, about 3e-4 each; fp32 sums over the keys reach 1e-6.
-_TOLERANCE = {"fp16": 2e-3, "fp32": 1e-5}
+# Softmax weights and results are rounded to fp16, about 3e-4 each (bf16: eight times that); fp32 sums over the keys
+# reach 1e-6.
+_TOLERANCE = {"fp16": 2e-3, "bf16": 1.6e-2, "fp32": 1e-5}
 _IMPLEMENTATIONS = {
     "cuda": ("warpwatch", "triton", "sdpa", "eager"),
     "cpu": ("warpwatch", "sdpa", "eager"),
 }
 
 
-def _row(
+def workload(
     device: str,
     dtype: str,
     *,
     batch: int = 1,
-    heads: int,
-    heads_kv: int | None = None,
-    seq: int,
-    head_dim: int,
-    causal: bool,
+    heads: int = 32,
+    heads_kv: int | None = None,  # as many as heads
+    seq_len: int,
+    seq_len_kv: int | None = None,  # as long as seq_len
+    head_dim: int = 128,
+    causal: bool = False,
 ) -> Workload:
+    """Scaled dot-product attention of one shape. Raises ValueError for heads that do not share key heads evenly."""
     heads_kv = heads if heads_kv is None else heads_kv
+    seq_len_kv = seq_len if seq_len_kv is None else seq_len_kv
+    if heads % heads_kv:
+        raise ValueError(f"heads ({heads}) must be a multiple of heads_kv ({heads_kv})")
     grouped = f"-kv{heads_kv}" if heads_kv != heads else ""
+    lengths = f"{seq_len}" if seq_len_kv == seq_len else f"{seq_len}x{seq_len_kv}"
     mask = "causal" if causal else "full"
     return Workload(
         operator="flash_attention",
-        name=f"{device}-{dtype}-b{batch}-h{heads}{grouped}-s{seq}-d{head_dim}-{mask}",
+        name=f"{device}-{dtype}-b{batch}-h{heads}{grouped}-s{lengths}-d{head_dim}-{mask}",
         device=device,
         dtype=dtype,
         parameters={
             "batch": batch,
             "heads_q": heads,
             "heads_kv": heads_kv,
-            "seq_q": seq,
-            "seq_kv": seq,
+            "seq_q": seq_len,
+            "seq_kv": seq_len_kv,
             "head_dim": head_dim,
             "causal": causal,
         },
@@ -43,8 +50,8 @@ def _row(
             batch=batch,
             heads_q=heads,
             heads_kv=heads_kv,
-            seq_q=seq,
-            seq_kv=seq,
+            seq_q=seq_len,
+            seq_kv=seq_len_kv,
             head_dim=head_dim,
             causal=causal,
             element_bytes=costs.ELEMENT_BYTES[dtype],
@@ -55,12 +62,12 @@ def _row(
 
 
 WORKLOADS = (
-    _row("cuda", "fp16", batch=16, heads=32, seq=512, head_dim=64, causal=False),
-    _row("cuda", "fp16", heads=32, seq=512, head_dim=128, causal=True),
-    _row("cuda", "fp16", heads=32, seq=1024, head_dim=128, causal=True),
-    _row("cuda", "fp16", heads=32, seq=2048, head_dim=128, causal=True),
-    _row("cuda", "fp16", heads=32, seq=4096, head_dim=128, causal=True),
-    _row("cuda", "fp16", heads=32, heads_kv=8, seq=2048, head_dim=128, causal=True),  # a Llama 3 prefill
-    _row("cpu", "fp32", heads=4, seq=128, head_dim=64, causal=True),
-    _row("cpu", "fp32", heads=8, heads_kv=2, seq=128, head_dim=64, causal=False),
+    workload("cuda", "fp16", batch=16, heads=32, seq_len=512, head_dim=64, causal=False),
+    workload("cuda", "fp16", heads=32, seq_len=512, head_dim=128, causal=True),
+    workload("cuda", "fp16", heads=32, seq_len=1024, head_dim=128, causal=True),
+    workload("cuda", "fp16", heads=32, seq_len=2048, head_dim=128, causal=True),
+    workload("cuda", "fp16", heads=32, seq_len=4096, head_dim=128, causal=True),
+    workload("cuda", "fp16", heads=32, heads_kv=8, seq_len=2048, head_dim=128, causal=True),  # a Llama 3 prefill
+    workload("cpu", "fp32", heads=4, seq_len=128, head_dim=64, causal=True),
+    workload("cpu", "fp32", heads=8, heads_kv=2, seq_len=128, head_dim=64, causal=False),
 )
