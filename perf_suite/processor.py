@@ -1,4 +1,4 @@
-"""The CPU's own name and the cores we may use. No torch here."""
+"""The CPU's own name, the cores we may use and their clock. No torch here."""
 
 import os
 import platform
@@ -9,13 +9,17 @@ from .records import Cpu
 
 def describe(*, threads: int | None) -> Cpu:
     """This machine's processor; `threads` is what a measurement is given, None where nothing is timed."""
-    return Cpu(model=_model(), cores=len(os.sched_getaffinity(0)), threads=threads)
+    models, clocks_mhz = _told("model name"), _told("cpu MHz")
+    return Cpu(
+        model=models[0] if models else platform.processor() or platform.machine(),
+        cores=len(os.sched_getaffinity(0)),
+        threads=threads,
+        clock_hz=max(map(float, clocks_mhz)) * 1e6 if clocks_mhz else None,
+    )
 
 
-def _model() -> str:
+def _told(name: str) -> list[str]:
+    """What Linux says under a name, of each core; nothing elsewhere, and on some architectures."""
     info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    lines = info.read_text().splitlines() if info.exists() else []
+    return [line.partition(":")[2].strip() for line in lines if line.startswith(name)]

@@ -47,6 +47,7 @@ class Cpu:
     model: str
     cores: int
     threads: int | None
+    clock_hz: float | None = None  # of the fastest core as the run began, where the system tells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
