@@ -6,9 +6,10 @@ import sys
 import pytest
 import torch
 
-from perf_suite import gate
+from perf_suite.gate import Gate
 from perf_suite.implementations import UnavailableError, prepare
 from perf_suite.inputs import make_inputs
+from perf_suite.setting import set_up
 from perf_suite.workloads import OPERATORS, workload_named, workloads_of
 
 ROWS = [workload for operator in OPERATORS for workload in workloads_of(operator)]
@@ -30,7 +31,7 @@ def test_an_operator_has_rows_for_both_devices(operator):
 def test_a_row_states_work_and_at_least_one_kernel_and_one_baseline_unless_it_is_a_control(workload):
     assert workload.cost.flops > 0
     assert workload.cost.bytes > 0
-    assert 0 < workload.tolerance < 0.01
+    assert 0 < workload.tolerance < 0.02
     if workload.operator == "control":
         assert workload.controls == workload.implementations
     else:
@@ -41,16 +42,14 @@ def test_a_row_states_work_and_at_least_one_kernel_and_one_baseline_unless_it_is
 
 @pytest.mark.parametrize("workload", CPU_ROWS, ids=lambda w: f"{w.operator}-{w.name}")
 def test_every_cpu_implementation_agrees_with_the_reference(workload):
-    generator = torch.Generator("cpu").manual_seed(workload.seed)
-    inputs = make_inputs(workload, generator)
-    questions = (gate.ask(inputs),)
+    setting = set_up(workload)
     for implementation in workload.implementations:
         try:
-            prepared = prepare(workload, implementation, inputs)
+            run = prepare(workload, implementation, setting.inputs).run
         except UnavailableError:
             assert implementation == "warpwatch"  # the kernels may not be built; a baseline always is
             continue
-        assert gate.check(prepared.run, inputs, questions, workload.tolerance) <= workload.tolerance
+        assert Gate(run, setting.inputs, setting.questions, workload.tolerance).check() <= workload.tolerance
 
 
 @pytest.mark.parametrize("workload", CPU_ROWS, ids=lambda w: f"{w.operator}-{w.name}")
@@ -72,6 +71,7 @@ def test_an_unknown_workload_is_refused_with_the_names_there_are():
 def test_what_a_benchmark_process_imports_has_no_torch_in_it():
     program = (
         "import sys; import perf_suite.benchmarks.rope, perf_suite.benchmarks.compiled_code, "
-        "perf_suite.asv_plugin; sys.exit(any(name in sys.modules for name in ('torch', 'asv', 'warpwatch.kernels')))"
+        "perf_suite.benchmarks.host_overhead, perf_suite.asv_plugin; "
+        "sys.exit(any(name in sys.modules for name in ('torch', 'asv', 'warpwatch.kernels')))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -1,0 +1,30 @@
+"""The smallest call of each operator, so that the host is what takes the time. No torch here."""
+
+from dataclasses import replace
+
+from ..workloads import flash_attention, int4_linear, rope
+from ..workloads.workload import Workload
+
+_DTYPES = {"cuda": "fp16", "cpu": "fp32"}
+_SMALLEST = {
+    "flash_attention": lambda device, dtype: flash_attention.workload(device, dtype, heads=1, seq_len=16, head_dim=64),
+    "int4_linear": lambda device, dtype: int4_linear.workload(device, dtype, depth=128, outputs=128),
+    "rope": lambda device, dtype: rope.workload(device, dtype, heads=1, seq_len=1),
+}
+# Compiling it anew takes longer than measuring all the others.
+_LEFT_OUT = {"torch_compile"}
+
+OPERATORS = tuple(_SMALLEST)
+
+
+def smallest(operator: str, device: str) -> Workload:
+    """The operator's smallest workload, called like the operator."""
+    workload = _SMALLEST[operator](device, _DTYPES[device])
+    implementations = tuple(name for name in workload.implementations if name not in _LEFT_OUT)
+    return replace(workload, name=operator, implementations=implementations)
+
+
+def implementations() -> tuple[str, ...]:
+    """Those of any operator on any device."""
+    workloads = [smallest(operator, device) for operator in OPERATORS for device in ("cuda", "cpu")]
+    return tuple(dict.fromkeys(name for workload in workloads for name in workload.implementations))

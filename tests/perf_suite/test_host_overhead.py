@@ -1,0 +1,108 @@
+"""Host overhead of commits whose kernels misbehave, with real pytest-benchmark processes."""
+
+import statistics
+import sys
+
+import pytest
+
+from perf_suite.benchmarks.host_overhead import HostOverhead
+from perf_suite.host_overhead.session import measure_host_overhead
+from perf_suite.host_overhead.smallest import OPERATORS, smallest
+from perf_suite.records import RunRecord, Status, WorkloadRecord, from_line
+from perf_suite.spool import FOLDER_VARIABLE
+from perf_suite.workloads import OPERATORS as CATALOGUE
+
+pytest.importorskip("torch")
+
+ROPE_IS_RIGHT = """
+import torch
+def rope(x, cos, sin, *, interleaved=False):
+    first, second = x.float().chunk(2, dim=-1)
+    return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1).to(x.dtype)
+"""
+ABORTS_LIES_AND_HANGS = """
+import os, time, torch
+def flash_attention(q, k, v, *, causal=False):
+    print("about to misbehave", flush=True)
+    os.abort()
+def int4_linear(x, packed, scales, *, group_size=128):
+    return torch.zeros(x.shape[0], packed.shape[0], dtype=x.dtype, device=x.device)
+def rope(x, cos, sin, *, interleaved=False):
+    time.sleep(1000)
+"""
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """A commit whose warpwatch.kernels is the given source, for the measuring process to import."""
+
+    def install(source):
+        kernels = tmp_path / "warpwatch" / "kernels"
+        kernels.mkdir(parents=True)
+        (kernels / "__init__.py").write_text(f"{source}\ndef extension_path(): return __file__\n")
+        monkeypatch.syspath_prepend(tmp_path)  # of this process alone, as asv does it
+
+    monkeypatch.delenv("ASV_ENV_DIR", raising=False)
+    return install
+
+
+def test_a_call_of_each_implementation_is_sampled_and_recorded(install, tmp_path, monkeypatch):
+    install(ROPE_IS_RIGHT)
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "spool"))
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--benchmark-disable")  # of another pytest; not for this one
+    results = measure_host_overhead("benchmarks.host_overhead.HostOverhead", quick=True)
+
+    assert results.outcomes["rope", "warpwatch"].measurement.status is Status.OK
+    for case in (("rope", "warpwatch"), ("rope", "eager"), ("int4_linear", "eager"), ("flash_attention", "sdpa")):
+        outcome = results.outcomes[case]
+        assert outcome.measurement.status is Status.OK, outcome.measurement.reason
+        assert len(outcome.samples_s) == outcome.measurement.sample_count == 5
+        assert all(0 < sample_s < 1 for sample_s in outcome.samples_s)
+        assert outcome.measurement.latency_s == statistics.median(outcome.samples_s)
+        assert outcome.measurement.relative_error <= outcome.measurement.tolerance
+    lacking = results.outcomes["int4_linear", "warpwatch"].measurement
+    assert lacking.status is Status.UNAVAILABLE
+    assert lacking.reason == "warpwatch.kernels of this commit has no operator int4_linear"
+
+    (written,) = (tmp_path / "spool").iterdir()
+    run, *records = [from_line(line) for line in written.read_text().splitlines()]
+    assert isinstance(run, RunRecord)
+    assert run.software["pytest-benchmark"]
+    assert {record.workload for record in records if isinstance(record, WorkloadRecord)} == set(OPERATORS)
+    assert [r for r in records if r.record == "measurement"] == [o.measurement for o in results.outcomes.values()]
+
+
+def test_what_crashes_lies_or_hangs_costs_itself_alone(install):
+    install(ABORTS_LIES_AND_HANGS)
+    outcomes = measure_host_overhead("b", quick=True, limit_s=30).outcomes
+    crashed, wrong, hung = (outcomes[operator, "warpwatch"].measurement for operator in OPERATORS)
+    assert {crashed.status, wrong.status, hung.status} == {Status.FAILED}
+    assert "signal 6" in crashed.reason
+    assert "about to misbehave" in crashed.reason
+    assert "relative error 1.00e+00 exceeds" in wrong.reason
+    assert "no end after 30 s" in hung.reason
+    assert all(outcomes[operator, "eager"].measurement.status is Status.OK for operator in OPERATORS)
+
+
+def test_a_process_that_cannot_start_says_why(tmp_path, monkeypatch):
+    (tmp_path / "torch.py").write_text("raise ImportError('libcudart is missing')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(RuntimeError, match="libcudart is missing"):
+        measure_host_overhead("b")
+
+
+def test_without_pytest_benchmark_it_is_not_available(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pytest_benchmark", None)
+    results = measure_host_overhead("b")
+    with pytest.raises(NotImplementedError, match="pip install pytest-benchmark"):
+        HostOverhead().setup(results, "rope", "warpwatch")
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_every_operator_of_the_catalogue_has_a_smallest_call(device):
+    assert set(OPERATORS) == set(CATALOGUE) - {"control"}
+    for operator in OPERATORS:
+        workload = smallest(operator, device)
+        assert (workload.operator, workload.name, workload.device) == (operator, operator, device)
+        assert workload.cost.bytes < 50_000
+        assert {"warpwatch", "eager"} <= set(workload.implementations)
