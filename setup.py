@@ -76,7 +76,7 @@ setup(
     ],
     extras_require={
         "kernels": ["torch>=2.10", "triton>=3.4; platform_machine == 'x86_64'"],
-        "bench": ["asv==0.6.6", "virtualenv>=20", "pytest>=8.1", "pytest-benchmark>=5.1"],
+        "bench": ["asv==0.6.6", "virtualenv>=20", "pytest>=8.1", "pytest-benchmark>=5.1", "rich>=13"],
         "gpu": ["cuda-bench[cu13]>=0.3", "nvidia-ml-py>=12.560"],
         "postgresql": ["psycopg[binary]>=3.2"],
         "test": [

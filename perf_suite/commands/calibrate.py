@@ -3,16 +3,16 @@
 import argparse
 import sys
 from pathlib import Path
-
-from rich import box
-from rich.console import Console
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from .. import machines
 from ..calibration import ceiling_file
 from ..calibration.ceiling_file import BANDWIDTH, L2_BANDWIDTH, Calibration
 from ..quantity_text import quantity, share
 from ..records import Ceilings
+
+if TYPE_CHECKING:  # asv imports every module of the suite, also where rich is missing
+    from rich.table import Table
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
@@ -35,6 +35,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, print the table, store."""
+    from rich.console import Console
+
     from .. import context  # torch takes seconds to import; --help need not wait
 
     device = arguments.device or context.device()
@@ -61,7 +63,10 @@ def run(arguments: argparse.Namespace) -> None:
     console.print(f"Stored in {file}", highlight=False, soft_wrap=True)
 
 
-def _table(calibration: Calibration, peaks: Ceilings | None) -> Table:
+def _table(calibration: Calibration, peaks: Ceilings | None) -> "Table":
+    from rich import box
+    from rich.table import Table
+
     table = Table(title=calibration.name, title_justify="left", box=box.SIMPLE)
     table.add_column("ceiling")
     for column in ("measured", "data sheet", "share", "spread", "SM clock"):
