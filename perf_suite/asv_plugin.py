@@ -1,4 +1,4 @@
-"""asv's side of the suite, named in asv.conf.json: shares packages, passes --quick on, keeps the context files.
+"""asv's side of the suite, named in asv.conf.json: shares packages, hands on what was asked, keeps the context files.
 
 asv imports this in its own process and calls `setup`. Discovery also imports it inside benchmark environments,
 where asv is missing, so asv is imported only in there.
@@ -11,19 +11,23 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from . import shared_packages, spool
-from .session import QUICK_VARIABLE
+from . import asv_values, catalogue_jobs, shared_packages, spool
 
 _SPOOLS = Path(".asv/context")
+_SELECTION = "selection.json"
 
 
 def setup() -> None:
-    """Wrap asv's `run` and its saving of results."""
-    from asv.commands.run import Run
+    """Wrap asv's `run`, its running of benchmarks, its asking for one value, and its saving of results."""
+    from asv import runner
+    from asv.commands import run as run_command
     from asv.results import Results
 
     os.environ[shared_packages.VARIABLE] = os.pathsep.join(_site_packages())
-    Run.run = classmethod(_with_spool(Run.run.__func__))
+    run_command.Run.run = classmethod(_with_spool(run_command.Run.run.__func__))
+    run_command.run_benchmarks = _with_selection(run_command.run_benchmarks)
+    runner.ForkServer.run = _without_a_process(runner.ForkServer.run)
+    runner.Spawner.run = _without_a_process(runner.Spawner.run)
     Results.save = _with_context(Results.save)
 
 
@@ -34,11 +38,52 @@ def _with_spool(run: Any) -> Any:
         _SPOOLS.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=_SPOOLS) as folder:
             os.environ[spool.FOLDER_VARIABLE] = str(Path(folder).resolve())
-            os.environ[QUICK_VARIABLE] = "1" if keywords.get("quick") else "0"
+            os.environ[catalogue_jobs.QUICK_VARIABLE] = "1" if keywords.get("quick") else "0"
             try:
                 return run(cls, *arguments, **keywords)
             finally:
-                del os.environ[spool.FOLDER_VARIABLE], os.environ[QUICK_VARIABLE]
+                del os.environ[spool.FOLDER_VARIABLE], os.environ[catalogue_jobs.QUICK_VARIABLE]
+                os.environ.pop(catalogue_jobs.SELECTION_VARIABLE, None)
+
+    return wrapped
+
+
+def _with_selection(run_benchmarks: Any) -> Any:
+    @functools.wraps(run_benchmarks)
+    def wrapped(benchmarks: Any, *arguments: Any, **keywords: Any) -> Any:
+        """asv's run of some benchmarks, whose session is told which, so that it measures no others."""
+        folder = os.environ.get(spool.FOLDER_VARIABLE)
+        if folder:
+            path = Path(folder) / _SELECTION
+            selected = {name: benchmarks.benchmark_selection.get(name) for name in benchmarks}
+            catalogue_jobs.write_selection(asv_values.selection(selected), path)
+            os.environ[catalogue_jobs.SELECTION_VARIABLE] = str(path)
+        return run_benchmarks(benchmarks, *arguments, **keywords)
+
+    return wrapped
+
+
+def _without_a_process(run: Any) -> Any:
+    @functools.wraps(run)
+    def wrapped(spawner: Any, name: str, params_str: str, profile_path: str, result_file_name: str, **rest: Any) -> Any:
+        """One value: looked up here where a session has measured it, else by the process that asv starts for it.
+
+        A process takes asv 20 ms, which for ten metrics of 200 combinations is more than measuring them.
+        """
+        value = asv_values.look_up(name, rest.get("cwd")) if profile_path == "None" else None
+        if value is None:
+            return run(
+                spawner,
+                name=name,
+                params_str=params_str,
+                profile_path=profile_path,
+                result_file_name=result_file_name,
+                **rest,
+            )
+        if value.failure is not None:
+            return value.failure, 1
+        Path(result_file_name).write_text(value.json)
+        return "", 0
 
     return wrapped
 

@@ -1,34 +1,40 @@
-"""The machine and its state: what a number was measured on, and whether it may be trusted."""
+"""The machine and its state, as the driver and PyTorch tell them: what a number was measured on."""
 
 import importlib.metadata
+import os
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from . import machines
-from .records import Ceilings, ClockEventReasons, Gpu
+from .records import Ceilings, Gpu
 
-# NVML's clock-event bits under which a number is not taken. A software power cap is not among them: a T4 (70 W)
-# lives under its cap whenever it works, so there it is the normal condition; the bits are recorded all the same.
-_INVALIDATING = {
-    0x08: "hardware slowdown",
-    0x20: "software thermal slowdown",
-    0x40: "hardware thermal slowdown",
-    0x80: "hardware power brake",
+# NVML's counters of nanoseconds throttled, by what they mean; and their elders, for older drivers.
+_THROTTLE_FIELDS = {
+    "power cap": "NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP",
+    "sync boost": "NVML_FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST",
+    "software thermal slowdown": "NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN",
+    "hardware thermal slowdown": "NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN",
+    "hardware power brake": "NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN",
+}
+_ELDER_THROTTLE_FIELDS = {
+    "power cap": "NVML_FI_DEV_PERF_POLICY_POWER",
+    "sync boost": "NVML_FI_DEV_PERF_POLICY_SYNC_BOOST",
+    "thermal slowdown": "NVML_FI_DEV_PERF_POLICY_THERMAL",
+    "board limit": "NVML_FI_DEV_PERF_POLICY_BOARD_LIMIT",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """The GPU's state at one moment; None where NVML is missing or does not say."""
+    """The GPU's state at one moment; None or empty where NVML is missing or does not say."""
 
-    temperature_c: float | None
-    clock_event_reasons: int | None
-
-
-UNKNOWN_CONDITIONS = Conditions(temperature_c=None, clock_event_reasons=None)
+    temperature_c: float | None = None
+    clock_event_reasons: int | None = None
+    throttled_s: dict[str, float] = field(default_factory=dict)  # since the driver was loaded, by reason
+    seen_us: int = 0  # NVML's clock, for `contenders`
 
 
 def device() -> str:
@@ -55,26 +61,33 @@ class GpuMonitor:
     """NVML's view of torch's current GPU, or nothing where NVML's Python package is missing."""
 
     def __init__(self) -> None:
+        self._nvml, before = _nvml(), {}
+        if self._nvml is not None:
+            before = _processes_by_gpu(self._nvml)
         torch.cuda.synchronize()  # from here on NVML counts this process among those on the GPU
         self._properties = torch.cuda.get_device_properties(torch.cuda.current_device())
-        self._nvml: Any = None
         self._handle: Any = None
-        try:
-            import pynvml
-        except ModuleNotFoundError:
+        if self._nvml is None:
             return
+        uuid = f"GPU-{self._properties.uuid}"
         try:
-            pynvml.nvmlInit()
-            self._handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{self._properties.uuid}")
-        except pynvml.NVMLError:  # no driver library, or a MIG slice, which has a UUID of its own kind
+            self._handle = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
+        except self._nvml.NVMLError:  # a MIG slice has a UUID of its own kind
+            self._nvml = None
             return
-        self._nvml = pynvml
+        now = _processes(self._nvml, self._handle)
+        # In a container NVML may list us under the host's process id: then we are who came just now.
+        self._own = {os.getpid()} if os.getpid() in now else now - before.get(uuid, set())
+
+    @property
+    def l2_bytes(self) -> int:
+        """Size of the L2."""
+        return int(self._properties.L2_cache_size)
 
     def gpu(self) -> Gpu:
         """The GPU's identity and settings."""
         p = self._properties
         power = self._ask("nvmlDeviceGetPowerManagementLimit")  # milliwatts
-        processes = self._ask("nvmlDeviceGetComputeRunningProcesses")
         driver = self._nvml.nvmlSystemGetDriverVersion() if self._nvml else None
         return Gpu(
             name=p.name,
@@ -87,21 +100,58 @@ class GpuMonitor:
             memory_bytes=p.total_memory,
             ecc=_first_flag(self._ask("nvmlDeviceGetEccMode")),
             mig=_first_flag(self._ask("nvmlDeviceGetMigMode")),
-            other_processes=None if processes is None else _others(processes),
+            other_processes=len(self.others()) if self._nvml else None,
         )
 
     def ceilings(self) -> Ceilings | None:
         """The data sheet's ceilings, where machines.py knows this GPU and it is whole."""
-        mig = _first_flag(self._ask("nvmlDeviceGetMigMode"))
-        return None if mig else machines.ceilings_of(self._properties.name)
+        p, mig = self._properties, _first_flag(self._ask("nvmlDeviceGetMigMode"))
+        return None if mig else machines.ceilings_of(p.name, sm_count=p.multi_processor_count)
 
     def conditions(self) -> Conditions:
-        """Temperature and clock-event bits now."""
+        """Temperature, clock-event bits and throttling counters now."""
         temperature = self._ask("nvmlDeviceGetTemperature", 0)  # 0: the GPU's own sensor
+        seen = self._ask("nvmlDeviceGetViolationStatus", 0)
         return Conditions(
             temperature_c=None if temperature is None else float(temperature),
             clock_event_reasons=self._clock_event_reasons(),
+            throttled_s=self._throttled_s(),
+            seen_us=0 if seen is None else int(seen.referenceTime),
         )
+
+    def others(self) -> set[int]:
+        """Process ids of others with a compute context on the GPU, at work or not."""
+        return _processes(self._nvml, self._handle) - self._own if self._nvml else set()
+
+    def at_work(self, since_us: int) -> set[int]:
+        """Those that NVML saw computing since a time on its clock. It samples some five times a second, one
+        process at a time."""
+        samples = self._ask("nvmlDeviceGetProcessUtilization", since_us) or ()
+        return {sample.pid for sample in samples if sample.smUtil > 0 and sample.timeStamp > since_us} - self._own
+
+    def energy_j(self) -> float | None:
+        """What the GPU has consumed since the driver was loaded, in joules."""
+        millijoules = self._ask("nvmlDeviceGetTotalEnergyConsumption")
+        return None if millijoules is None else millijoules / 1000
+
+    def _throttled_s(self) -> dict[str, float]:
+        counters = self._counters(_THROTTLE_FIELDS)
+        return counters or self._counters(_ELDER_THROTTLE_FIELDS)
+
+    def _counters(self, fields: dict[str, str]) -> dict[str, float]:
+        known = {name: getattr(self._nvml, field, None) for name, field in fields.items()} if self._nvml else {}
+        wanted = {name: number for name, number in known.items() if number is not None}
+        if not wanted:
+            return {}
+        try:
+            values = self._nvml.nvmlDeviceGetFieldValues(self._handle, list(wanted.values()))
+        except self._nvml.NVMLError:
+            return {}
+        return {
+            name: value.value.ullVal * 1e-9
+            for name, value in zip(wanted, values, strict=True)
+            if value.nvmlReturn == self._nvml.NVML_SUCCESS
+        }
 
     def _clock_event_reasons(self) -> int | None:
         bits = self._ask("nvmlDeviceGetCurrentClocksEventReasons")
@@ -119,26 +169,31 @@ class GpuMonitor:
             return None
 
 
-def clock_events(before: Conditions, after: Conditions) -> ClockEventReasons | None:
-    """The bits around a measurement, or None where NVML gave none."""
-    if before.clock_event_reasons is None or after.clock_event_reasons is None:
+def _nvml() -> Any:
+    """NVML's Python package, started; None without it or without a driver."""
+    try:
+        import pynvml
+    except ModuleNotFoundError:
         return None
-    return ClockEventReasons(before=before.clock_event_reasons, after=after.clock_event_reasons)
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None
+    return pynvml
 
 
-def throttled(events: ClockEventReasons | None) -> str | None:
-    """The reason for which a measurement between these bits is invalid, or None."""
-    if events is None:
-        return None
-    names = [name for bit, name in _INVALIDATING.items() if (events.before | events.after) & bit]
-    return f"the GPU throttled: {', '.join(names)}" if names else None
+def _processes_by_gpu(nvml: Any) -> dict[str, set[int]]:
+    handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
+    return {nvml.nvmlDeviceGetUUID(handle): _processes(nvml, handle) for handle in handles}
+
+
+def _processes(nvml: Any, handle: Any) -> set[int]:
+    try:
+        return {process.pid for process in nvml.nvmlDeviceGetComputeRunningProcesses(handle)}
+    except nvml.NVMLError:
+        return set()
 
 
 def _first_flag(answer: Any) -> bool | None:
     """NVML answers ECC and MIG as (current, pending)."""
     return None if answer is None else bool(answer[0])
-
-
-def _others(processes: Any) -> int:
-    """All but this one, which in a container may be listed under another process id."""
-    return max(0, len(processes) - 1)

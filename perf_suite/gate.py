@@ -1,5 +1,18 @@
-"""Correctness before speed: a kernel that gives a wrong result is given no number."""
+"""Correctness before speed: a kernel that gives a wrong result is given no number.
 
+What a timed call could get away with, and what is set against it:
+
+| it | is found by |
+|---|---|
+| returns its input, zeros, NaN, part of the result | a float64 reference, on inputs drawn for the purpose |
+| keeps an earlier result, by address or by count of calls | two questions in the same memory, at random while timed |
+| leaves its output unwritten, trusting what the memory holds | outputs filled with NaN before their memory goes back |
+| works on another stream after it returned | the output copied on the caller's stream, at once; a CUDA graph's replay |
+| is right until it is timed | each question's last timed output |
+| is right at this shape alone | every workload passes its own gate |
+"""
+
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -25,42 +38,92 @@ def ask(inputs: Inputs) -> Question:
     return Question(activations=tuple(tensor.clone() for tensor in inputs.activations()), answer=inputs.expected())
 
 
-def check(
-    run: Callable[[], torch.Tensor],
-    inputs: Inputs,
-    questions: tuple[Question, ...],
-    tolerance: float,
-) -> float:
-    """Largest ||out - reference|| / ||reference|| over the questions, each put to the same prepared call.
+class Gate:
+    """Watches one prepared call; every method raises WrongResultError. Works on torch's current stream."""
 
-    The activations change in place between calls, and each output is filled with NaN before its memory is
-    handed back: a stale result, an output left unwritten and a result kept by address all show. The inputs
-    end as the last question left them. Raises WrongResultError.
-    """
-    worst = 0.0
-    for question in questions:
-        for tensor, values in zip(inputs.activations(), question.activations, strict=True):
+    def __init__(
+        self, run: Callable[[], torch.Tensor], inputs: Inputs, questions: tuple[Question, ...], tolerance: float
+    ) -> None:
+        self._run, self._inputs, self._tolerance = run, inputs, tolerance
+        self._questions = questions
+        self._random = random.Random()  # not seeded: nobody can know what is asked next
+        self._posed = 0
+        self._timed: dict[int, torch.Tensor] = {}  # the last timed output of each question
+
+    def check(self) -> float:
+        """Put every question to the call; the largest ||out - reference|| / ||reference||."""
+        return max(self._answer(self._run, question) for question in self._questions)
+
+    def check_replay(self, replay: Callable[[], torch.Tensor]) -> None:
+        """Put every question to the call's CUDA graph.
+
+        The graph holds what the call put on the captured stream, and nothing else: work that it does on another
+        stream, or on the host, is missing from the replay however fast it was the first time.
+        """
+        try:
+            for question in self._questions:
+                self._answer(replay, question)
+        except WrongResultError as error:
+            raise WrongResultError(
+                f"replayed from a CUDA graph {error}: part of its work is not on the current stream"
+            ) from None
+
+    def begin_timing(self) -> None:
+        """Pose the first question of the timed calls."""
+        self._pose_any()
+
+    def after_timed_call(self, out: torch.Tensor) -> None:
+        """Between two timed calls: spoil this question's output of before, keep this one, pose another at random."""
+        earlier = self._timed.get(self._posed)
+        if earlier is not None:
+            earlier.fill_(torch.nan)
+        self._timed[self._posed] = out
+        self._pose_any()
+
+    def check_timed(self) -> None:
+        """The last timed output of each question; then every question once more."""
+        for index, out in self._timed.items():
+            self._refuse_inputs(out)
+            _relative_error(out, self._questions[index].answer, self._tolerance)
+        self._timed.clear()
+        self.check()
+
+    def _pose_any(self) -> None:
+        self._posed = self._random.randrange(len(self._questions))
+        self._ask(self._questions[self._posed])
+
+    def _ask(self, question: Question) -> None:
+        for tensor, values in zip(self._inputs.activations(), question.activations, strict=True):
             tensor.copy_(values)
+
+    def _answer(self, run: Callable[[], torch.Tensor], question: Question) -> float:
+        """One call's error. Its output ends as NaN, and its inputs must be what they were."""
+        self._ask(question)
         out = run()
-        worst = max(worst, relative_error(out, inputs, question.answer, tolerance))
-        for tensor, values in zip(inputs.activations(), question.activations, strict=True):
+        # The copy is on the caller's stream and behind the call: it sees what a caller's next kernel would see.
+        seen = out.clone()
+        self._refuse_inputs(out)
+        error = _relative_error(seen, question.answer, self._tolerance)
+        for tensor, values in zip(self._inputs.activations(), question.activations, strict=True):
             if not torch.equal(tensor, values):
                 raise WrongResultError("it wrote over its inputs")
         out.fill_(torch.nan)
-    return worst
+        return error
+
+    def _refuse_inputs(self, out: torch.Tensor) -> None:
+        kept = {tensor.untyped_storage().data_ptr() for tensor in self._inputs.activations()}
+        if out.untyped_storage().data_ptr() in kept:
+            raise WrongResultError("it returned one of its inputs")
 
 
-def relative_error(out: torch.Tensor, inputs: Inputs, answer: torch.Tensor, tolerance: float) -> float:
+def _relative_error(out: torch.Tensor, answer: torch.Tensor, tolerance: float) -> float:
     """||out - answer|| / ||answer|| in float64. Raises WrongResultError beyond the tolerance."""
     if out.shape != answer.shape:
         raise WrongResultError(f"its output is {tuple(out.shape)}, the reference's {tuple(answer.shape)}")
-    kept = {tensor.untyped_storage().data_ptr() for tensor in inputs.activations()}
-    if out.untyped_storage().data_ptr() in kept:
-        raise WrongResultError("it returned one of its inputs")
-    bad = int((~torch.isfinite(out)).sum())
-    if bad:
-        raise WrongResultError(f"{bad} of {out.numel()} elements are not finite")
     error = float(torch.linalg.vector_norm(out.double() - answer) / torch.linalg.vector_norm(answer))
     if not error <= tolerance:
+        bad = int((~torch.isfinite(out)).sum())
+        if bad:
+            raise WrongResultError(f"{bad} of {out.numel()} elements are not finite")
         raise WrongResultError(f"relative error {error:.2e} exceeds {tolerance:.0e}")
     return error

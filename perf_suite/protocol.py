@@ -1,45 +1,70 @@
 """What session.py and worker.py say to each other. No torch here."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from .records import MeasurementRecord, from_line, to_line
+from .costs import Cost
+from .records import MeasurementRecord, Status, from_line, to_line
+from .workloads.workload import Workload
 
 STARTED = json.dumps({"started": True})  # the worker's line before each job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One workload × implementation to measure."""
+    """One workload × implementation to measure. The workload travels whole: it need not be in the catalogue."""
 
     benchmark: str  # the asv class it is recorded under
-    operator: str
-    workload: str
+    workload: Workload
     implementation: str
-    quick: bool
+    quick: bool = False
+    metrics: tuple[str, ...] = ()  # of OPTIONAL_METRICS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of a job: the record, and the thinned latency samples that go to asv."""
+    """What came of a job: the record, and the latency samples that go to asv."""
 
     measurement: MeasurementRecord
-    samples_s: tuple[float, ...]
+    samples_s: tuple[float, ...] = ()
+    calls_per_sample: int = 1  # each sample is a mean of so many
+    warm_samples_s: tuple[float, ...] = ()
 
 
-def jobs_to_json(jobs: list[Job]) -> str:
+# What takes device time of its own and is left out where nobody asks for it.
+OPTIONAL_METRICS = ("warm_latency", "energy")
+_SAMPLES = ("samples_s", "calls_per_sample", "warm_samples_s")
+
+
+def blank_record(run: str, job: Job) -> MeasurementRecord:
+    """What is known of a job before it is measured; failed until it is."""
+    return MeasurementRecord(
+        run=run,
+        benchmark=job.benchmark,
+        workload=job.workload.name,
+        implementation=job.implementation,
+        status=Status.FAILED,
+        cache="cold" if job.workload.device == "cuda" else "warm",
+        seed=job.workload.seed,
+        tolerance=job.workload.tolerance,
+    )
+
+
+def jobs_to_json(jobs: Sequence[Job]) -> str:
     """The worker's standard input."""
     return json.dumps([asdict(job) for job in jobs])
 
 
 def jobs_from_json(text: str) -> list[Job]:
     """The inverse of jobs_to_json."""
-    return [Job(**values) for values in json.loads(text)]
+    return [_job(**values) for values in json.loads(text)]
 
 
 def outcome_to_line(outcome: Outcome) -> str:
     """The measurement's own line with the samples added."""
-    return json.dumps({**json.loads(to_line(outcome.measurement)), "samples_s": outcome.samples_s})
+    samples = {name: getattr(outcome, name) for name in _SAMPLES}
+    return json.dumps({**json.loads(to_line(outcome.measurement)), **samples})
 
 
 def outcome_from_line(line: str) -> Outcome:
@@ -47,4 +72,16 @@ def outcome_from_line(line: str) -> Outcome:
     measurement = from_line(line)
     if not isinstance(measurement, MeasurementRecord):
         raise ValueError(f"wanted a measurement from the worker, got {line[:80]!r}")
-    return Outcome(measurement=measurement, samples_s=tuple(json.loads(line)["samples_s"]))
+    values = json.loads(line)
+    return Outcome(
+        measurement=measurement,
+        samples_s=tuple(values["samples_s"]),
+        calls_per_sample=values["calls_per_sample"],
+        warm_samples_s=tuple(values["warm_samples_s"]),
+    )
+
+
+def _job(*, workload: dict[str, object], metrics: list[str], **values: object) -> Job:
+    workload = {name: tuple(value) if isinstance(value, list) else value for name, value in workload.items()}
+    workload["cost"] = Cost(**workload["cost"])  # type: ignore[arg-type]
+    return Job(workload=Workload(**workload), metrics=tuple(metrics), **values)  # type: ignore[arg-type]

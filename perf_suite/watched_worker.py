@@ -3,7 +3,6 @@
 import os
 import select
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -11,10 +10,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from .child_process import python_running
 from .protocol import Job, jobs_to_json
 from .records import RunRecord, from_line
 
-_SUITE_PARENT = Path(__file__).resolve().parent.parent
 _LAST_WORDS = 300  # characters of the worker's output kept as a reason
 
 
@@ -36,7 +35,7 @@ class WatchedWorker:
     record: RunRecord  # what the first worker found the machine to be
 
     def __init__(self, run: str, limits: Limits) -> None:
-        self._run, self._limits = run, limits
+        self._run, self._limits, self._begun = run, limits, time.time()
 
     def __enter__(self) -> Self:
         self._start()
@@ -75,13 +74,8 @@ class WatchedWorker:
         reader, writer = os.pipe()
         handle, name = tempfile.mkstemp(prefix="perf_suite_worker_")
         self._output, self._reader, self._buffer, self._silent = Path(name), reader, b"", False
-        # The worker must find what this process finds: asv puts ASV_PYTHONPATH on sys.path alone. -P keeps the working
-        # directory off it, where a folder may be called like an installed package.
-        places = [*filter(None, sys.path), str(_SUITE_PARENT)]
-        code = f"import sys; sys.path[:] = {places!r}; import runpy; "
-        code += "runpy.run_module('perf_suite.worker', run_name='__main__', alter_sys=True)"
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", code, str(writer), self._run],
+            [*python_running("perf_suite.worker"), str(writer), self._run, str(self._begun)],
             stdin=subprocess.PIPE,
             stdout=handle,
             stderr=handle,

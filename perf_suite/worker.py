@@ -1,62 +1,55 @@
-"""The process that measures: `python -m perf_suite.worker FD RUN`, started and watched by session.py.
+"""The process that measures: `python -m perf_suite.worker FD RUN BEGUN`, started and watched by session.py.
 
 On FD it writes a run record, then one outcome a line; from standard input it reads the jobs. Whatever it
 survives it reports itself. What it does not survive (a crash, a hang, a CUDA context that works no longer) its
 watcher reports, and starts another worker for the rest.
 """
 
-import datetime
 import os
-import statistics
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 
-from . import context, gate, processor
-from .implementations import UnavailableError, prepare
-from .inputs import Inputs, make_inputs
-from .protocol import STARTED, Job, Outcome, jobs_from_json, outcome_to_line
-from .records import MeasurementRecord, RunRecord, Status, to_line
+from . import context, gate, run_record
+from .implementations import UnavailableError
+from .launches import NotCapturableError
+from .measurement import Bench, measure
+from .protocol import STARTED, Outcome, blank_record, jobs_from_json, outcome_to_line
+from .records import MeasurementRecord, Status, to_line
+from .setting import Setting, set_up
 from .timing import Stopwatch
-from .timing.cpu import THREADS
-from .timing.timing import TimingError, thinned
-from .workloads import workload_named
-from .workloads.workload import Workload
+from .timing.timing import TimingError
 
-_REASON_LENGTH = 500
+_REASON_LENGTH = 400  # characters kept of what an implementation raised
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Bench:
-    """What the implementations of one workload share."""
-
-    workload: Workload
-    inputs: Inputs
-    questions: tuple[gate.Question, ...]
-
-
-def main(fd: int, run: str) -> None:
-    """Greet, then measure the jobs of standard input in their order."""
+def main(fd: int, run: str, begun: float) -> None:
+    """Greet, then measure the jobs of standard input in their order; `begun` is when the run did, as time.time()."""
     device = context.device()
     monitor = context.GpuMonitor() if device == "cuda" else None
     with os.fdopen(fd, "w", buffering=1) as channel:
-        print(to_line(_run_record(run, device, monitor)), file=channel)
+        record = run_record.describe(run, device, monitor)
+        print(to_line(record), file=channel)
         jobs = jobs_from_json(sys.stdin.read())
-        stopwatch = Stopwatch(device=device, quick=any(job.quick for job in jobs))
-        bench: _Bench | None = None
+        bench = Bench(
+            stopwatch=Stopwatch(device=device, quick=any(job.quick for job in jobs)),
+            monitor=monitor,
+            stream=torch.cuda.Stream() if device == "cuda" else None,
+            begun=begun,
+        )
+        setting: Setting | None = None
 
-        def measure(index: int) -> None:
-            nonlocal bench
+        def body(index: int) -> None:
+            nonlocal setting
             job = jobs[index]
-            workload = workload_named(job.operator, job.workload)
-            blank = _blank(run, job, workload)
             print(STARTED, file=channel)
+            blank = blank_record(run, job)
             try:
-                if bench is None or bench.workload is not workload:
-                    bench = None  # gives its memory back before the next one is made
-                    bench = _set_up(workload)
-                outcome = _measure(bench, job, blank, monitor, stopwatch)
+                if setting is None or setting.workload != job.workload:
+                    setting = None  # gives its memory back before the next one is made
+                    setting = set_up(job.workload)
+                outcome = measure(bench, setting, job, blank)
             except (UnavailableError, torch.cuda.OutOfMemoryError) as error:
                 outcome = _numberless(blank, Status.UNAVAILABLE, error)
             except TimingError as error:
@@ -67,84 +60,17 @@ def main(fd: int, run: str) -> None:
             if device == "cuda" and not _gpu_works():
                 sys.exit("the CUDA context works no longer")
 
-        stopwatch.for_each(len(jobs), measure)
-
-
-def _run_record(run: str, device: str, monitor: context.GpuMonitor | None) -> RunRecord:
-    return RunRecord(
-        run=run,
-        commit=os.environ.get("ASV_COMMIT", ""),
-        environment=os.environ.get("ASV_ENV_NAME", ""),
-        started_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        device=device,
-        gpu=monitor.gpu() if monitor else None,
-        cpu=processor.describe(threads=THREADS if device == "cpu" else torch.get_num_threads()),
-        software=context.software(),
-        ceilings=monitor.ceilings() if monitor else None,
-    )
-
-
-def _blank(run: str, job: Job, workload: Workload) -> MeasurementRecord:
-    return MeasurementRecord(
-        run=run,
-        benchmark=job.benchmark,
-        workload=job.workload,
-        implementation=job.implementation,
-        status=Status.FAILED,
-        cache="cold" if workload.device == "cuda" else "warm",
-        seed=workload.seed,
-        tolerance=workload.tolerance,
-    )
-
-
-def _set_up(workload: Workload) -> _Bench:
-    """Two sets of activations over one set of weights, each with its reference."""
-    generator = torch.Generator(workload.device).manual_seed(workload.seed)
-    inputs = make_inputs(workload, generator)
-    first = gate.ask(inputs)
-    for tensor in inputs.activations():
-        tensor.normal_(generator=generator)
-    return _Bench(workload=workload, inputs=inputs, questions=(first, gate.ask(inputs)))
-
-
-def _measure(
-    bench: _Bench, job: Job, blank: MeasurementRecord, monitor: context.GpuMonitor | None, stopwatch: Stopwatch
-) -> Outcome:
-    """Gate, stopwatch, gate again."""
-    inputs, tolerance = bench.inputs, bench.workload.tolerance
-    prepared = prepare(bench.workload, job.implementation, inputs)
-    error = gate.check(prepared.run, inputs, bench.questions, tolerance)
-    before = monitor.conditions() if monitor else context.UNKNOWN_CONDITIONS
-    timing = stopwatch.sample_latency(prepared.run)
-    after = monitor.conditions() if monitor else context.UNKNOWN_CONDITIONS
-    gate.relative_error(prepared.run(), inputs, bench.questions[-1].answer, tolerance)
-    samples_s = thinned(timing.samples_s)
-    events = context.clock_events(before, after)
-    reason = context.throttled(events)
-    measured = replace(
-        blank,
-        status=Status.INVALID if reason else Status.OK,
-        reason=reason,
-        latency_s=None if reason else statistics.median(samples_s),
-        sample_count=len(timing.samples_s),
-        sm_clock_hz=thinned(timing.sm_clock_hz) if timing.sm_clock_hz else None,
-        temperature_c=after.temperature_c,
-        clock_event_reasons=events,
-        cache=timing.cache,
-        backend=prepared.backend,
-        timer=timing.timer,
-        relative_error=error,
-    )
-    return Outcome(measurement=measured, samples_s=() if reason else samples_s)
+        bench.stopwatch.for_each(len(jobs), body)
 
 
 def _numberless(blank: MeasurementRecord, status: Status, error: Exception) -> Outcome:
-    text = str(error) if isinstance(error, UnavailableError | TimingError | gate.WrongResultError) else repr(error)
-    return Outcome(measurement=replace(blank, status=status, reason=text[:_REASON_LENGTH]), samples_s=())
+    ours = UnavailableError | TimingError | gate.WrongResultError | NotCapturableError
+    text = str(error) if isinstance(error, ours) else repr(error)
+    return Outcome(measurement=replace(blank, status=status, reason=text[:_REASON_LENGTH]))
 
 
 def _gpu_works() -> bool:
-    """Whether CUDA still answers; also gives the timed call's memory back, which was kept for NVBench's stream."""
+    """Whether CUDA still answers; also gives the timed call's memory back, which was kept for its streams."""
     try:
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
@@ -154,4 +80,4 @@ def _gpu_works() -> bool:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])
+    main(int(sys.argv[1]), sys.argv[2], float(sys.argv[3]))

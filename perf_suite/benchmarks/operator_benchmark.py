@@ -1,62 +1,137 @@
 """The asv face of one operator's measurements."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from ..catalogue_jobs import benchmark_of, catalogue_jobs, quick_wanted, selection_wanted
 from ..protocol import Outcome
-from ..records import Status
-from ..session import measure, quick_wanted
+from ..records import Ceilings, RunRecord, Status
+from ..roofline import bound_s
+from ..session import measure
 from ..workloads import workload_named, workloads_of
 
-Cache = dict[tuple[str, str], Outcome]
-SETUP_TIMEOUT_S = 3600.0  # all of an operator's combinations, first compilations included
+SETUP_TIMEOUT_S = 7200.0  # all of the catalogue, first compilations included
+
+
+class Cache:
+    """What one session measured, of all operators that asv asked for."""
+
+    def __init__(self, run: RunRecord, outcomes: tuple[Outcome, ...]) -> None:
+        self.run = run
+        self.outcomes: Mapping[tuple[str, str, str], Outcome] = {
+            (o.measurement.benchmark, o.measurement.workload, o.measurement.implementation): o for o in outcomes
+        }
 
 
 class OperatorBenchmark(ABC):
-    """Three metrics of one measurement. Abstract, so that asv's discovery passes it over.
+    """The metrics of one measurement. Abstract, so that asv's discovery passes it over."""
 
-    asv tells setup_caches apart by file and line, so each operator defines its own, in one line.
-    """
-
-    operator: ClassVar[str]
     param_names: ClassVar[list[str]] = ["workload", "implementation"]
     params: ClassVar[list[list[str]]]
     version = "1"  # asv's default hashes this source, so any edit would orphan the history
     timeout = 60.0
 
+    @property
     @abstractmethod
+    def operator(self) -> str:
+        """A name of the catalogue."""
+
     def setup_cache(self) -> Cache:
-        """What `measured` returns for the operator."""
+        """One session measures what asv asked for of all operators: asv tells setup_caches apart by file and line."""
+        results = measure(catalogue_jobs(quick=quick_wanted(), selection=selection_wanted()))
+        return Cache(results.run, results.outcomes)
+
+    setup_cache.timeout = SETUP_TIMEOUT_S  # type: ignore[attr-defined]
 
     def setup(self, cache: Cache, workload: str, implementation: str) -> None:
         """Not measured here is asv's n/a; no number where there should be one is asv's failure."""
-        outcome = cache.get((workload, implementation))
+        outcome = self._find(cache, workload, implementation)
         if outcome is None:
             device = workload_named(self.operator, workload).device
             raise NotImplementedError(f"{implementation} is not measured on this workload ({device}) here")
         measurement = outcome.measurement
-        if measurement.status is Status.UNAVAILABLE:
+        if measurement.status in (Status.UNAVAILABLE, Status.UNCHANGED):
             raise NotImplementedError(measurement.reason)
         if measurement.status is not Status.OK:
             raise RuntimeError(f"{measurement.status}: {measurement.reason}")
 
     def track_latency(self, cache: Cache, workload: str, implementation: str) -> dict[str, Any]:
-        """Every sample, so that asv computes its own statistics."""
-        return {"samples": list(cache[workload, implementation].samples_s), "number": 1}
+        """Every sample, so that asv computes its own statistics. Cold on a GPU, warm on a CPU."""
+        outcome = self._measured(cache, workload, implementation)
+        return {"samples": list(outcome.samples_s), "number": outcome.calls_per_sample}
+
+    def track_warm_latency(self, cache: Cache, workload: str, implementation: str) -> dict[str, Any]:
+        """With the data in the L2; where it fits."""
+        outcome = self._measured(cache, workload, implementation)
+        if not outcome.warm_samples_s:
+            raise NotImplementedError("measured where a call's bytes fit the GPU's L2")
+        return {"samples": list(outcome.warm_samples_s), "number": 1}
+
+    def track_cycles(self, cache: Cache, workload: str, implementation: str) -> float:
+        """SM cycles of a call: what a kernel bound by its arithmetic takes, whatever the clock was."""
+        return _known(self._measured(cache, workload, implementation).measurement.sm_cycles)
 
     def track_bandwidth(self, cache: Cache, workload: str, implementation: str) -> float:
         """Least bytes over the median latency."""
-        cost = workload_named(self.operator, workload).cost
-        return cost.bytes / _latency_s(cache[workload, implementation]) / 1e9
+        return (
+            workload_named(self.operator, workload).cost.bytes / self._latency_s(cache, workload, implementation) / 1e9
+        )
 
     def track_tflops(self, cache: Cache, workload: str, implementation: str) -> float:
         """FLOPs over the median latency."""
         cost = workload_named(self.operator, workload).cost
-        return cost.flops / _latency_s(cache[workload, implementation]) / 1e12
+        return cost.flops / self._latency_s(cache, workload, implementation) / 1e12
+
+    def track_sol_peak(self, cache: Cache, workload: str, implementation: str) -> float:
+        """Share of speed of light by the data sheet's peaks."""
+        return self._share(cache, workload, implementation, cache.run.ceilings)
+
+    def track_sol_ceiling(self, cache: Cache, workload: str, implementation: str) -> float:
+        """Share of speed of light by this GPU's measured ceilings."""
+        return self._share(cache, workload, implementation, cache.run.measured_ceilings)
+
+    def track_peak_memory(self, cache: Cache, workload: str, implementation: str) -> int:
+        """Allocated at the worst moment, over inputs and outputs."""
+        return int(_known(self._measured(cache, workload, implementation).measurement.peak_memory_bytes))
+
+    def track_energy(self, cache: Cache, workload: str, implementation: str) -> dict[str, Any]:
+        """Energy of one call, of the headline workloads."""
+        energy = _known(self._measured(cache, workload, implementation).measurement.energy)
+        return {"samples": list(energy.per_call_j), "number": 1}
+
+    def track_kernels_launched(self, cache: Cache, workload: str, implementation: str) -> int:
+        """Kernels, copies and memsets a call."""
+        return int(_known(self._measured(cache, workload, implementation).measurement.kernels_launched))
 
     track_latency.unit = "seconds"  # type: ignore[attr-defined]
+    track_warm_latency.unit = "seconds"  # type: ignore[attr-defined]
+    track_cycles.unit = "cycles"  # type: ignore[attr-defined]
     track_bandwidth.unit = "GB/s"  # type: ignore[attr-defined]
     track_tflops.unit = "TFLOP/s"  # type: ignore[attr-defined]
+    track_sol_peak.unit = "share of peak"  # type: ignore[attr-defined]
+    track_sol_ceiling.unit = "share of ceiling"  # type: ignore[attr-defined]
+    track_peak_memory.unit = "bytes"  # type: ignore[attr-defined]
+    track_energy.unit = "joules"  # type: ignore[attr-defined]
+    track_kernels_launched.unit = "launches"  # type: ignore[attr-defined]
+
+    def _find(self, cache: Cache, workload: str, implementation: str) -> Outcome | None:
+        return cache.outcomes.get((benchmark_of(self.operator), workload, implementation))
+
+    def _measured(self, cache: Cache, workload: str, implementation: str) -> Outcome:
+        outcome = self._find(cache, workload, implementation)
+        assert outcome is not None, "setup lets only measured combinations through"
+        return outcome
+
+    def _latency_s(self, cache: Cache, workload: str, implementation: str) -> float:
+        latency_s = self._measured(cache, workload, implementation).measurement.latency_s
+        assert latency_s is not None, "setup lets only measured combinations through"
+        return latency_s
+
+    def _share(self, cache: Cache, workload: str, implementation: str, ceilings: Ceilings | None) -> float:
+        row = workload_named(self.operator, workload)
+        bound = bound_s(row.cost, row.dtype, ceilings) if ceilings else None
+        return _known(bound) / self._latency_s(cache, workload, implementation)
 
 
 def parameters(operator: str) -> list[list[str]]:
@@ -66,13 +141,8 @@ def parameters(operator: str) -> list[list[str]]:
     return [[workload.name for workload in workloads], list(implementations)]
 
 
-def measured(operator: str, benchmark: str) -> Cache:
-    """Measure the operator once, for all metrics."""
-    results = measure(operator, benchmark=benchmark, quick=quick_wanted())
-    return {(o.measurement.workload, o.measurement.implementation): o for o in results.outcomes}
-
-
-def _latency_s(outcome: Outcome) -> float:
-    latency_s = outcome.measurement.latency_s
-    assert latency_s is not None, "setup lets only measured combinations through"
-    return latency_s
+def _known(value: Any) -> Any:
+    """asv's n/a for what this machine does not tell."""
+    if value is None:
+        raise NotImplementedError("not known on this machine")
+    return value

@@ -2,10 +2,8 @@
 
 from collections.abc import Callable
 
-import torch
-
 from . import cpu, cuda_events, nvbench
-from .timing import Timing
+from .timing import TimedCall, Timing
 
 
 class Stopwatch:
@@ -18,20 +16,20 @@ class Stopwatch:
         self._nvbench = nvbench.NVBench() if device == "cuda" and nvbench.is_installed() else None
 
     def for_each(self, count: int, body: Callable[[int], None]) -> None:
-        """Call `body` with 0 to count - 1. Inside, `sample_latency` may be called once; once in a process."""
+        """Call `body` with 0 to count - 1. Inside, `sample_latency` may be called; once in a process."""
         if self._nvbench is not None:
-            self._nvbench.for_each(count, body, quick=self._quick)
+            self._nvbench.for_each(count, body)
             return
         for index in range(count):
             body(index)
 
-    def sample_latency(self, run: Callable[[], torch.Tensor]) -> Timing:
-        """Latency samples of `run`, which must be warm (compiled, autotuned, loaded).
+    def sample_latency(self, call: TimedCall) -> Timing:
+        """Latency samples of a call that is warm (compiled, autotuned, loaded).
 
         Raises TimingError if no sample could be taken under fair conditions.
         """
         if self._nvbench is not None:
-            return self._nvbench.sample_latency(run)
+            return self._nvbench.sample_latency(call, quick=self._quick)
         if self._device == "cuda":
-            return cuda_events.sample_latency(run, quick=self._quick)
-        return cpu.sample_latency(run, quick=self._quick)
+            return cuda_events.sample_latency(call, quick=self._quick)
+        return cpu.sample_latency(call, quick=self._quick)

@@ -6,12 +6,12 @@ kernel's own work costs shows all the same. Time asleep is not seen.
 """
 
 import time
-from collections.abc import Callable
 
 import torch
 from torch.utils.benchmark import Timer
 
-from .timing import Timing
+from ..samples import thinned
+from .timing import TimedCall, Timing
 
 THREADS = 1
 _NAME = "torch.utils.benchmark, CPU time"
@@ -21,13 +21,29 @@ _LONGEST_S = 2.0  # slow calls take fewer samples, but never fewer than _FEWEST
 _FEWEST = 5
 
 
-def sample_latency(run: Callable[[], torch.Tensor], *, quick: bool) -> Timing:
-    """CPU seconds per call of `run`, a group of calls a sample, caches as the previous call left them."""
+def sample_latency(call: TimedCall, *, quick: bool) -> Timing:
+    """CPU seconds per call, a group of calls a sample, caches as the previous call left them."""
+    kept: dict[str, torch.Tensor] = {}
+
+    def run() -> None:
+        kept["out"] = call.run()
+
     timer = Timer("run()", globals={"run": run}, num_threads=THREADS, timer=time.process_time)
     call_s = timer.timeit(3).mean
     calls = max(1, round(_SAMPLE_S / call_s))
     call_s = timer.timeit(calls).mean  # the first estimate included cold caches
     calls = max(1, round(_SAMPLE_S / call_s))
     count = _FEWEST if quick else max(_FEWEST, min(_SAMPLES, int(_LONGEST_S / (calls * call_s))))
-    samples = tuple(timer.timeit(calls).mean for _ in range(count))
-    return Timing(samples_s=samples, sm_clock_hz=None, cache="warm", timer=_NAME)
+    samples = []
+    for _ in range(count):
+        samples.append(timer.timeit(calls).mean)
+        call.after(kept["out"])
+    return Timing(
+        samples_s=thinned(tuple(samples)),
+        calls_per_sample=calls,
+        sm_clock_hz=None,
+        sm_cycles=None,
+        clock_over_time_hz=(),
+        cache="warm",
+        timer=_NAME,
+    )

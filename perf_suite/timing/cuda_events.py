@@ -1,10 +1,9 @@
 """GPU stopwatch where NVBench is missing: CUDA events around one call, the L2 flushed before each."""
 
-from collections.abc import Callable
-
 import torch
 
-from .timing import Timing
+from ..samples import thinned
+from .timing import TimedCall, Timing
 
 _SAMPLES = 200
 _LONGEST_S = 2.0
@@ -13,8 +12,8 @@ _WARM_UP = 5
 _L2_MULTIPLE = 2  # bytes written to flush, in L2 sizes
 
 
-def sample_latency(run: Callable[[], torch.Tensor], *, quick: bool) -> Timing:
-    """Seconds between two events around each call.
+def sample_latency(call: TimedCall, *, quick: bool) -> Timing:
+    """Seconds between two events around each call, on torch's current stream.
 
     The flush before a call keeps the GPU busy while the host enqueues, which hides launch latency for all but
     operations of many kernels; NVBench's blocking kernel hides it for those too.
@@ -22,19 +21,27 @@ def sample_latency(run: Callable[[], torch.Tensor], *, quick: bool) -> Timing:
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     flush = torch.empty(_L2_MULTIPLE * max(properties.L2_cache_size, 1 << 24), dtype=torch.uint8, device="cuda")
     for _ in range(_WARM_UP):
-        run()
-    first = _sample_s(run, flush)
+        call.run()
+    first = _sample_s(call, flush)
     count = _FEWEST if quick else max(_FEWEST, min(_SAMPLES, int(_LONGEST_S / max(first, 1e-6))))
-    samples = tuple(_sample_s(run, flush) for _ in range(count))
-    return Timing(samples_s=samples, sm_clock_hz=None, cache="cold", timer="cuda-events")
+    return Timing(
+        samples_s=thinned(tuple(_sample_s(call, flush) for _ in range(count))),
+        calls_per_sample=1,
+        sm_clock_hz=None,
+        sm_cycles=None,
+        clock_over_time_hz=(),
+        cache="cold",
+        timer="cuda-events",
+    )
 
 
-def _sample_s(run: Callable[[], torch.Tensor], flush: torch.Tensor) -> float:
+def _sample_s(call: TimedCall, flush: torch.Tensor) -> float:
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     flush.zero_()
     start.record()
-    run()
+    out = call.run()
     end.record()
+    call.after(out)
     end.synchronize()
     milliseconds: float = start.elapsed_time(end)
     return milliseconds * 1e-3

@@ -1,7 +1,12 @@
 """GPU stopwatch: NVBench (NVIDIA's CUDA Kernel Benchmarking Library), from the package `cuda-bench`.
 
-It writes over the L2 before each sample, holds the stream until the host has enqueued the whole call, measures the
-SM clock beside each sample, and stops once the entropy of the samples settles.
+Before each sample it writes over the L2 ("cold": a memset of the L2's size), holds the stream with a blocking
+kernel until the host has enqueued the whole call, so that the host's speed does not count, and measures the SM
+clock beside the call. What it writes of its samples is read from its own binary files.
+
+Calls go round STREAMS streams. An event's time stamp is off by a constant of its stream's channel, up to 0.1 us
+either way, drawn anew in each process: on an H200 it moved a 4 us kernel by 2-3 % between processes. The mean over
+eight streams moved by 0.6 %. So a recorded sample is the mean of one call on each stream.
 
 NVBench runs its benchmarks once in a process, so the worker's jobs run inside it: one benchmark with one axis value
 a job, whose body is the worker's own; `sample_latency` times its call with the state of the job that is on.
@@ -9,6 +14,8 @@ a job, whose body is the worker's own; `sample_latency` times its call with the 
 
 import importlib.metadata
 import importlib.util
+import math
+import statistics
 import tempfile
 from array import array
 from collections.abc import Callable
@@ -17,14 +24,24 @@ from typing import Any
 
 import torch
 
-from .timing import Timing, TimingError
+from ..samples import RECORDED_SAMPLES, thinned
+from .timing import TimedCall, Timing, TimingError
 
+STREAMS = 8
 _BENCHMARK = "perf_suite"
 # Percent of the default SM clock below which NVBench throws a sample away and waits. Tensor-core kernels pull an H200
 # to 72-80 % for power alone, with no clock event reported: 90, CCCL's choice, left a matmul without a single sample.
 # Half is for a machine in real trouble; clock events and the recorded per-sample clocks tell the rest.
 _THROTTLE_THRESHOLD = 50
 _TIMEOUT_S = 10
+# Calls on each stream: the spread between processes stopped falling at about 200 calls in all (H200, 16 kernels of
+# 4 to 390 us, five processes), so the long ones take fewer.
+_MOST_CALLS = 40
+_FEWEST_CALLS = 4
+_TARGET_S = 0.1  # of GPU time spent in the call itself
+_LONG_S = 2e-3  # beyond it the streams' offsets are invisible and one stream is enough
+_QUICK_CALLS = 10
+_ESTIMATING_CALLS = 3
 
 
 def is_installed() -> bool:
@@ -51,9 +68,12 @@ class NVBench:
     def __init__(self) -> None:
         self._state: Any = None  # of the job that is on
         self._report = Path()
+        self._written = 0  # files of samples so far
+        self._timed = False  # whether that job has timed anything
         self._error: BaseException | None = None
+        self._streams: list[torch.cuda.Stream] = []
 
-    def for_each(self, count: int, body: Callable[[int], None], *, quick: bool) -> None:
+    def for_each(self, count: int, body: Callable[[int], None]) -> None:
         """Call `body(0)` to `body(count - 1)` inside NVBench. What a body raises ends the run and is raised here."""
         import cuda.bench
 
@@ -69,18 +89,19 @@ class NVBench:
                 body(int(state.get_string("job")))
             except BaseException as error:
                 self._error = error
-                state.skip(repr(error))
             finally:
+                if not self._timed:  # failed before that, and has been reported
+                    state.skip("nothing was timed")
                 self._state = None
+                self._timed = False
 
+        self._streams = [torch.cuda.Stream() for _ in range(STREAMS)]
         benchmark = cuda.bench.register(job)
         benchmark.set_name(_BENCHMARK)
         benchmark.add_string_axis("job", [str(index) for index in range(count)])
-        if quick:
-            benchmark.set_stopping_criterion("sample-count")
-            benchmark.set_criterion_param_int64("target-samples", 10)
-        else:
-            benchmark.set_stopping_criterion("entropy")
+        # Each call says for itself how many samples it wants.
+        benchmark.set_stopping_criterion("sample-count")
+        benchmark.set_criterion_param_int64("target-samples", 1)
         with tempfile.TemporaryDirectory(prefix="perf_suite_nvbench_") as folder:
             self._report = Path(folder) / "report.json"
             options = ["--timeout", str(_TIMEOUT_S), "--throttle-threshold", str(_THROTTLE_THRESHOLD)]
@@ -89,42 +110,90 @@ class NVBench:
         if self._error is not None:
             raise self._error
 
-    def sample_latency(self, run: Callable[[], torch.Tensor]) -> Timing:
-        """Cold-L2 samples of one call on NVBench's own stream; once a job.
+    def sample_latency(self, call: TimedCall, *, quick: bool) -> Timing:
+        """Cold-L2 samples of one call.
 
-        Raises TimingError if NVBench kept no sample, and whatever `run` raised.
+        Raises TimingError if NVBench kept no sample, and whatever the call raised.
         """
-        raised: list[BaseException] = []
-
-        def launch(launch: Any) -> None:
-            stream = torch.cuda.ExternalStream(launch.get_stream().addressof())
-            try:
-                with torch.cuda.stream(stream):
-                    run()
-            except BaseException as error:
-                raised.append(error)
-                raise
-
-        earlier = self._newest("bin")
-        try:
-            self._state.exec(launch, batched=False)
-        except Exception as error:
-            raise (raised[0] if raised else error) from None
-        times = self._newest("bin")
-        if times is None or times == earlier:
-            raise TimingError(f"NVBench kept no sample: clocks stayed below {_THROTTLE_THRESHOLD} %")
-        clocks = self._report.with_name(f"{self._report.name}-freqs-bin") / times.name
+        latency_s, out_bytes = _estimated(call)
+        streams, calls = _plan(latency_s, out_bytes, quick=quick)
+        times, clocks = [], []
+        for stream in self._streams[:streams]:
+            sample_s, clock_hz = self._on_stream(stream, call, calls)
+            times.append(sample_s)
+            clocks.append(clock_hz)
+        rows = list(zip(*times, strict=False))  # one call on each stream
+        rows_clock = list(zip(*clocks, strict=False))
+        samples = tuple(statistics.fmean(row) for row in rows)
+        clock = tuple(statistics.fmean(row) for row in rows_clock)
+        cycles = [
+            statistics.fmean(map(math.prod, zip(row, row_clock, strict=True)))
+            for row, row_clock in zip(rows, rows_clock, strict=False)
+        ]
         return Timing(
-            samples_s=_floats(times),
-            sm_clock_hz=_floats(clocks) if clocks.exists() else None,
+            samples_s=thinned(samples),
+            calls_per_sample=streams,
+            sm_clock_hz=thinned(clock) or None,
+            sm_cycles=statistics.median(cycles) if cycles else None,
+            clock_over_time_hz=tuple(value for values in clocks for value in values),
             cache="cold",
             timer=f"nvbench {version()}",
         )
 
-    def _newest(self, kind: str) -> Path | None:
-        """NVBench writes one file of float32 a state, numbered as they come, before `exec` returns."""
-        files = self._report.with_name(f"{self._report.name}-{kind}").glob("*.bin")
-        return max(files, key=lambda file: int(file.stem), default=None)
+    def _on_stream(
+        self, stream: torch.cuda.Stream, call: TimedCall, calls: int
+    ) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Seconds and SM clock of `calls` calls on one stream."""
+        raised: list[BaseException] = []
+
+        def launch(launch: Any, timer: Any) -> None:
+            try:
+                with torch.cuda.stream(stream):
+                    timer.start()
+                    out = call.run()
+                    timer.stop()
+                    call.after(out)
+            except BaseException as error:
+                raised.append(error)
+                raise
+
+        torch.cuda.synchronize()  # what the stream before this one still writes is read here
+        self._state.set_stream(stream)
+        self._state.set_min_samples(calls)
+        self._timed = True
+        try:
+            self._state.exec(launch, timer=True, batched=False)
+        except Exception as error:
+            raise (raised[0] if raised else error) from None
+        times = self._report.with_name(f"{self._report.name}-bin") / f"{self._written}.bin"
+        if not times.exists():
+            raise TimingError(f"NVBench kept no sample: clocks stayed below {_THROTTLE_THRESHOLD} %")
+        self._written += 1
+        clocks = self._report.with_name(f"{self._report.name}-freqs-bin") / times.name
+        return _floats(times), _floats(clocks) if clocks.exists() else ()
+
+
+def _plan(latency_s: float, out_bytes: int, *, quick: bool) -> tuple[int, int]:
+    """Streams, and calls on each. A stream keeps the memory of two outputs to itself."""
+    if quick:
+        return 1, _QUICK_CALLS
+    free, _ = torch.cuda.mem_get_info()
+    fitting = free // (4 * max(out_bytes, 1))
+    if latency_s > _LONG_S or fitting < STREAMS:
+        most = _MOST_CALLS * STREAMS
+        return 1, max(RECORDED_SAMPLES // 5, min(most, round(_TARGET_S / latency_s)))
+    return STREAMS, max(_FEWEST_CALLS, min(_MOST_CALLS, round(_TARGET_S / STREAMS / latency_s)))
+
+
+def _estimated(call: TimedCall) -> tuple[float, int]:
+    """About how long a call takes, and the bytes of its output."""
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    for _ in range(_ESTIMATING_CALLS):
+        out = call.run()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) * 1e-3 / _ESTIMATING_CALLS, out.untyped_storage().nbytes()
 
 
 def _floats(file: Path) -> tuple[float, ...]:

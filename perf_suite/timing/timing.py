@@ -1,8 +1,9 @@
-"""What a stopwatch returns."""
+"""What a stopwatch is given and what it returns."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-RECORDED_SAMPLES = 50  # a committed run stays under 1 MB
+import torch
 
 
 class TimingError(Exception):
@@ -10,16 +11,21 @@ class TimingError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """Latency samples of one call, in the order taken."""
+class TimedCall:
+    """What is timed, and what is done after each timed call without being timed."""
 
-    samples_s: tuple[float, ...]
+    run: Callable[[], torch.Tensor]
+    after: Callable[[torch.Tensor], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """Latency samples of one call."""
+
+    samples_s: tuple[float, ...]  # those that are recorded, each the mean of `calls_per_sample` calls
+    calls_per_sample: int
     sm_clock_hz: tuple[float, ...] | None  # per sample, where the instrument reads it
+    sm_cycles: float | None  # median of latency x clock
+    clock_over_time_hz: tuple[float, ...]  # every call's, in the order they were made; empty where none is read
     cache: str  # "cold" or "warm"
     timer: str
-
-
-def thinned(values: tuple[float, ...]) -> tuple[float, ...]:
-    """Every n-th value, at most RECORDED_SAMPLES of them, spread over the whole measurement."""
-    stride = -(-len(values) // RECORDED_SAMPLES)
-    return values[:: max(stride, 1)]

@@ -1,5 +1,7 @@
 """Workloads of flash_attention, forward: compute-bound."""
 
+from dataclasses import replace
+
 from .. import costs
 from .workload import Workload
 
@@ -63,11 +65,22 @@ def workload(
 
 WORKLOADS = (
     workload("cuda", "fp16", batch=16, heads=32, seq_len=512, head_dim=64, causal=False),
+    workload("cuda", "fp16", batch=16, heads=32, seq_len=512, head_dim=64, causal=True),
+    workload("cuda", "fp16", batch=1, heads=12, seq_len=1024, head_dim=64, causal=True),  # GPT-2 124M
+    workload("cuda", "fp16", batch=8, heads=12, seq_len=1024, head_dim=64, causal=True),
     workload("cuda", "fp16", heads=32, seq_len=512, head_dim=128, causal=True),
     workload("cuda", "fp16", heads=32, seq_len=1024, head_dim=128, causal=True),
-    workload("cuda", "fp16", heads=32, seq_len=2048, head_dim=128, causal=True),
+    workload("cuda", "fp16", heads=32, seq_len=1024, head_dim=128, causal=False),
+    replace(
+        workload("cuda", "fp16", heads=32, seq_len=2048, head_dim=128, causal=True), energy_of=("warpwatch", "sdpa")
+    ),
+    workload("cuda", "bf16", heads=32, seq_len=2048, head_dim=128, causal=True),
     workload("cuda", "fp16", heads=32, seq_len=4096, head_dim=128, causal=True),
+    workload("cuda", "fp16", heads=40, seq_len=2048, head_dim=128, causal=True),  # Llama 2 13B
+    workload("cuda", "fp16", heads=64, heads_kv=8, seq_len=2048, head_dim=128, causal=True),  # Llama 2 70B
     workload("cuda", "fp16", heads=32, heads_kv=8, seq_len=2048, head_dim=128, causal=True),  # a Llama 3 prefill
+    workload("cuda", "fp16", batch=4, heads=32, heads_kv=8, seq_len=1024, head_dim=128, causal=True),
+    workload("cuda", "fp16", batch=8, heads=32, heads_kv=8, seq_len=1, seq_len_kv=4096, head_dim=128),  # a decode step
     workload("cpu", "fp32", heads=4, seq_len=128, head_dim=64, causal=True),
     workload("cpu", "fp32", heads=8, heads_kv=2, seq_len=128, head_dim=64, causal=False),
 )

@@ -1,5 +1,7 @@
 """Workloads of int4_linear (W4A16, group 128): decode, memory-bound until some tens of rows."""
 
+from dataclasses import replace
+
 from .. import costs
 from .workload import Workload
 
@@ -37,12 +39,24 @@ def workload(device: str, dtype: str, *, depth: int, outputs: int, rows: int = 1
 
 WORKLOADS = (
     workload("cuda", "fp16", depth=4096, outputs=4096, rows=1),
-    workload("cuda", "fp16", depth=4096, outputs=14336, rows=1),
+    workload("cuda", "fp16", depth=4096, outputs=4096, rows=16),
+    workload("cuda", "fp16", depth=4096, outputs=6144, rows=1),  # q, k and v of Llama 3 8B; below, its MLP
+    replace(workload("cuda", "fp16", depth=4096, outputs=14336, rows=1), energy_of=("warpwatch", "cublas")),
     workload("cuda", "fp16", depth=4096, outputs=14336, rows=8),
     workload("cuda", "fp16", depth=4096, outputs=14336, rows=16),
     workload("cuda", "fp16", depth=4096, outputs=14336, rows=64),
     workload("cuda", "fp16", depth=14336, outputs=4096, rows=1),
     workload("cuda", "fp16", depth=14336, outputs=4096, rows=16),
+    workload("cuda", "fp16", depth=4096, outputs=11008, rows=1),  # the MLP of Llama 2 7B
+    workload("cuda", "fp16", depth=4096, outputs=11008, rows=16),
+    workload("cuda", "fp16", depth=11008, outputs=4096, rows=1),
+    workload("cuda", "fp16", depth=11008, outputs=4096, rows=16),
+    workload("cuda", "fp16", depth=5120, outputs=5120, rows=1),  # Llama 2 13B
+    workload("cuda", "fp16", depth=5120, outputs=13824, rows=1),
+    workload("cuda", "fp16", depth=5120, outputs=13824, rows=16),
+    workload("cuda", "fp16", depth=8192, outputs=8192, rows=1),  # Llama 2 70B
+    workload("cuda", "fp16", depth=8192, outputs=8192, rows=16),
+    workload("cuda", "fp16", depth=8192, outputs=28672, rows=1),
     workload("cpu", "fp32", depth=1024, outputs=1024, rows=1),
     workload("cpu", "fp32", depth=1024, outputs=1024, rows=8),
 )

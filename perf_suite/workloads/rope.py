@@ -1,5 +1,7 @@
 """Workloads of rope: memory-bound."""
 
+from dataclasses import replace
+
 from .. import costs
 from .workload import Workload
 
@@ -47,11 +49,20 @@ def workload(
 
 
 WORKLOADS = (
-    workload("cuda", "fp16", batch=8, heads=32, seq_len=2048),
+    replace(workload("cuda", "fp16", batch=8, heads=32, seq_len=2048), energy_of=("warpwatch", "torch_compile")),
+    workload("cuda", "fp16", batch=4, heads=32, seq_len=2048),
     workload("cuda", "fp16", batch=1, heads=32, seq_len=2048),
+    workload("cuda", "bf16", batch=1, heads=32, seq_len=2048),
     workload("cuda", "fp16", batch=1, heads=32, seq_len=2048, interleaved=True),
+    workload("cuda", "fp16", batch=8, heads=32, seq_len=2048, interleaved=True),
+    workload("cuda", "fp16", batch=1, heads=32, seq_len=4096),
+    workload("cuda", "fp16", batch=1, heads=32, seq_len=8192),
+    workload("cuda", "fp16", batch=1, heads=40, seq_len=2048),  # Llama 2 13B
+    workload("cuda", "fp16", batch=1, heads=64, seq_len=2048),  # Llama 2 70B
     workload("cuda", "fp16", batch=1, heads=8, seq_len=2048),  # the keys of a Llama 3 prefill
+    workload("cuda", "fp16", batch=1, heads=12, seq_len=1024, head_dim=64),
     workload("cuda", "fp16", batch=64, heads=32, seq_len=1),  # a decode step of 64 sequences
+    workload("cuda", "fp16", batch=16, heads=32, seq_len=1),
     workload("cuda", "fp16", batch=1, heads=32, seq_len=1),
     workload("cpu", "fp32", batch=1, heads=8, seq_len=256),
     workload("cpu", "fp32", batch=1, heads=8, seq_len=256, interleaved=True),

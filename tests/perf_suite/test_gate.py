@@ -26,8 +26,22 @@ def right(inputs):
     return inputs.expected().to(inputs.x.dtype)
 
 
+def gate_of(run, inputs, questions):
+    return gate.Gate(run, inputs, questions, WORKLOAD.tolerance)
+
+
 def check(run, inputs, questions):
-    return gate.check(run, inputs, questions, WORKLOAD.tolerance)
+    return gate_of(run, inputs, questions).check()
+
+
+def timed(run, inputs, questions, calls=5):
+    """As a stopwatch does it: the gate, some timed calls, the gate again."""
+    judge = gate_of(run, inputs, questions)
+    judge.check()
+    judge.begin_timing()
+    for _ in range(calls):
+        judge.after_timed_call(run())
+    judge.check_timed()
 
 
 def test_a_right_kernel_passes_with_the_error_of_its_rounding(inputs, questions):
@@ -107,3 +121,46 @@ def test_one_wrong_row_is_caught(inputs, questions):
 
     with pytest.raises(gate.WrongResultError, match="relative error"):
         check(run, inputs, questions)
+
+
+def test_a_right_kernel_is_right_while_it_is_timed_and_afterwards(inputs, questions):
+    timed(lambda: right(inputs), inputs, questions)
+
+
+@pytest.mark.parametrize("calls", [1, 2, 50])
+def test_a_kernel_that_repeats_its_last_result_once_it_is_timed_is_caught(inputs, questions, calls):
+    answers = []
+
+    def run():
+        if len(answers) < len(questions):
+            answers.append(right(inputs))
+        return answers[-1].clone()
+
+    with pytest.raises(gate.WrongResultError, match="relative error"):
+        timed(run, inputs, questions, calls)
+
+
+def test_a_kernel_that_writes_nothing_once_it_is_timed_is_caught(inputs, questions):
+    buffer = torch.empty_like(inputs.x)
+    calls = []
+
+    def run():
+        calls.append(None)
+        return buffer.copy_(right(inputs)) if len(calls) <= len(questions) else buffer
+
+    with pytest.raises(gate.WrongResultError, match="not finite"):
+        timed(run, inputs, questions)
+
+
+def test_a_kernel_that_guesses_that_the_questions_alternate_is_caught(inputs, questions):
+    calls = []
+    answers = []
+
+    def run():
+        calls.append(None)
+        if len(calls) <= len(questions):
+            answers.append(right(inputs))
+        return answers[(len(calls) - 1) % 2].clone()
+
+    with pytest.raises(gate.WrongResultError, match="relative error"):
+        timed(run, inputs, questions, calls=101)  # an odd number: the check afterwards is out of step too

@@ -4,7 +4,9 @@ import pytest
 import torch
 
 from perf_suite import session
+from perf_suite.catalogue_jobs import catalogue_jobs
 from perf_suite.records import Status
+from perf_suite.workloads import workload_named
 
 pytestmark = [
     pytest.mark.gpu,
@@ -14,7 +16,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def results():
-    return session.measure("rope", benchmark="benchmarks.rope.Rope", quick=True)
+    return session.measure(catalogue_jobs(("rope",), quick=True))
 
 
 def test_the_run_names_the_gpu_and_its_software(results):
@@ -35,6 +37,8 @@ def test_every_gpu_baseline_is_right_and_timed_cold(results):
         assert m.workload.startswith("cuda-")
         assert m.cache == "cold"
         assert len(outcome.samples_s) >= 5
+        assert m.at_s > 0
+        assert m.contenders == 0
         assert m.relative_error <= m.tolerance
 
 
@@ -44,3 +48,34 @@ def test_nvbench_reads_a_clock_beside_each_sample(results):
         pytest.skip("cuda-bench is not installed")
     for measurement in clocks:
         assert all(1e8 < clock < 1e10 for clock in measurement.sm_clock_hz)
+
+
+def test_each_call_tells_what_it_launches_and_what_it_needs(results):
+    """The eager rope is several kernels over fp32 copies; the compiled one is a single kernel without scratch."""
+    by_name = {(o.measurement.workload, o.measurement.implementation): o.measurement for o in results.outcomes}
+    eager = by_name["cuda-fp16-b1-h32-s2048-d128", "eager"]
+    compiled = by_name["cuda-fp16-b1-h32-s2048-d128", "torch_compile"]
+    assert eager.kernels_launched == sum(eager.launched.values()) > 3
+    assert compiled.kernels_launched == 1
+    assert compiled.peak_memory_bytes == 0
+    assert eager.peak_memory_bytes >= 4 * 32 * 2048 * 128  # at least one fp32 copy of x
+
+
+def test_what_fits_the_l2_is_measured_warm_too_and_what_does_not_is_not(results):
+    for outcome in results.outcomes:
+        measurement = outcome.measurement
+        fits = bytes_of(measurement.workload) <= results.run.gpu.l2_bytes
+        assert (measurement.warm_latency_s is not None) == fits, measurement.workload
+        assert bool(outcome.warm_samples_s) == fits
+
+
+def test_cycles_are_latency_times_clock(results):
+    for measurement in (outcome.measurement for outcome in results.outcomes):
+        if measurement.sm_cycles is None:
+            pytest.skip("cuda-bench is not installed")
+        clock_hz = measurement.sm_cycles / measurement.latency_s
+        assert min(measurement.sm_clock_hz) * 0.98 < clock_hz < max(measurement.sm_clock_hz) * 1.02
+
+
+def bytes_of(workload):
+    return workload_named("rope", workload).cost.bytes

@@ -3,6 +3,7 @@
 import pytest
 
 from perf_suite import session
+from perf_suite.catalogue_jobs import catalogue_jobs
 from perf_suite.records import Status, WorkloadRecord, from_line
 from perf_suite.spool import FOLDER_VARIABLE
 from perf_suite.watched_worker import Limits, WorkerStartError
@@ -49,8 +50,8 @@ def install(tmp_path, monkeypatch):
     return install
 
 
-def measured(operator, **options):
-    results = session.measure(operator, benchmark=f"benchmarks.{operator}", quick=True, limits=LIMITS, **options)
+def measured(operator):
+    results = session.measure(catalogue_jobs((operator,), quick=True), limits=LIMITS)
     return {(o.measurement.workload, o.measurement.implementation): o for o in results.outcomes}
 
 
@@ -120,4 +121,4 @@ def test_a_worker_that_cannot_start_says_why(tmp_path, monkeypatch):
     (tmp_path / "torch.py").write_text("raise ImportError('libcudart is missing')")
     monkeypatch.syspath_prepend(tmp_path)  # of this process alone, as asv does it
     with pytest.raises(WorkerStartError, match="libcudart is missing"):
-        session.measure("rope", benchmark="b", limits=LIMITS)
+        measured("rope")

@@ -5,8 +5,9 @@ import itertools
 import pytest
 import torch
 
+from perf_suite.samples import RECORDED_SAMPLES, thinned
 from perf_suite.timing import cpu
-from perf_suite.timing.timing import RECORDED_SAMPLES, thinned
+from perf_suite.timing.timing import TimedCall
 
 
 def test_the_cpu_stopwatch_takes_many_samples_of_many_calls():
@@ -17,9 +18,12 @@ def test_the_cpu_stopwatch_takes_many_samples_of_many_calls():
         calls += 1
         return torch.ones(1)
 
-    timing = cpu.sample_latency(run, quick=False)
+    seen = []
+    timing = cpu.sample_latency(TimedCall(run=run, after=seen.append), quick=False)
     assert len(timing.samples_s) >= 5
-    assert calls > 10 * len(timing.samples_s)  # calls of microseconds are grouped
+    assert timing.calls_per_sample > 10  # calls of microseconds are grouped
+    assert calls >= timing.calls_per_sample * len(timing.samples_s)
+    assert len(seen) >= len(timing.samples_s)  # each sample's last output is handed to the gate
     assert all(sample > 0 for sample in timing.samples_s)
     assert (timing.cache, timing.timer, timing.sm_clock_hz) == ("warm", "torch.utils.benchmark, CPU time", None)
 
@@ -31,7 +35,7 @@ def test_the_call_is_given_the_threads_that_are_recorded():
         threads.add(torch.get_num_threads())
         return torch.ones(1)
 
-    cpu.sample_latency(run, quick=True)
+    cpu.sample_latency(TimedCall(run=run, after=lambda out: None), quick=True)
     assert threads == {cpu.THREADS}
 
 

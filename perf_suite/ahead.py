@@ -1,0 +1,81 @@
+"""Compile ahead, on all cores: `python -m perf_suite.ahead`, jobs on standard input.
+
+Triton and torch.compile take half a second for each new shape, which measures nothing. So before the worker
+begins, a few processes make the first calls of such implementations and leave the result in the compilers' own
+caches on disk, where the worker finds it. Whatever goes wrong here goes wrong again in the worker, which says so.
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+from .child_process import python_running
+from .protocol import Job, jobs_from_json, jobs_to_json
+
+_COMPILED = ("triton", "torch_compile")
+_MOST_PROCESSES = 8
+_JOBS_WORTH_A_PROCESS = 3  # below that a process costs more than it saves
+_LIMIT_S = 300.0
+
+
+def compile_ahead(jobs: Sequence[Job]) -> None:
+    """Make the first calls of those jobs that compile, and return when all have been made or have failed."""
+    waiting = [job for job in jobs if job.implementation in _COMPILED and job.workload.device == "cuda"]
+    cores = len(os.sched_getaffinity(0))
+    count = min(_MOST_PROCESSES, cores // 2, len(waiting) // _JOBS_WORTH_A_PROCESS)
+    if count < 1:
+        return
+    # Inductor starts a pool of compilers in each process otherwise, each as large as the machine.
+    environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    deadline = time.monotonic() + _LIMIT_S
+    with contextlib.ExitStack() as processes:
+        started = [
+            processes.enter_context(_process(jobs_to_json(waiting[index::count]), environment))
+            for index in range(count)
+        ]
+        for process in started:
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+@contextlib.contextmanager
+def _process(jobs: str, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        python_running("perf_suite.ahead"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        text=True,
+    )
+    try:
+        assert process.stdin is not None
+        process.stdin.write(jobs)
+        process.stdin.close()
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _make_first_calls(jobs: Sequence[Job]) -> None:
+    import torch
+
+    from .implementations import prepare
+    from .inputs import make_inputs
+
+    for job in jobs:
+        with contextlib.suppress(Exception):
+            generator = torch.Generator(job.workload.device).manual_seed(job.workload.seed)
+            prepare(job.workload, job.implementation, make_inputs(job.workload, generator)).run()
+            torch.cuda.synchronize()
+            torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    _make_first_calls(jobs_from_json(sys.stdin.read()))

@@ -1,0 +1,18 @@
+"""How this suite starts a Python process of its own. No torch here."""
+
+import sys
+from pathlib import Path
+
+_SUITE_PARENT = Path(__file__).resolve().parent.parent
+
+
+def python_running(module: str) -> list[str]:
+    """The command that runs `module` with the packages that this process finds.
+
+    asv puts ASV_PYTHONPATH on sys.path alone, so sys.path itself is handed on. -P keeps the working directory off
+    it, where a folder may be called like an installed package.
+    """
+    places = [*filter(None, sys.path), str(_SUITE_PARENT)]
+    code = f"import sys; sys.path[:] = {places!r}; import runpy; "
+    code += f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
+    return [sys.executable, "-P", "-c", code]

@@ -1,0 +1,1 @@
+"""The sub-commands of `python -m perf_suite`, a module each."""

@@ -1,0 +1,167 @@
+"""One workload × implementation: gate, stopwatch, gate again, and what else there is to know of a call."""
+
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import torch
+
+from . import energy, validity
+from .context import Conditions, GpuMonitor
+from .gate import Gate
+from .implementations import Prepared, prepare
+from .launches import Captured, NotCapturableError, capture
+from .protocol import Job, Outcome
+from .records import ClockEventReasons, Energy, MeasurementRecord, Status
+from .setting import Setting
+from .timing import Stopwatch
+from .timing.timing import TimedCall
+from .timing.warm import sample_warm_latency
+
+# NVML looks at one process at a time, some five times a second: where there are others, wait for it to look again.
+_LOOKS = 3
+_LOOK_S = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """What measures: one of each a process."""
+
+    stopwatch: Stopwatch
+    monitor: GpuMonitor | None  # None on the CPU
+    stream: torch.cuda.Stream | None  # ours on the GPU: a kernel that works elsewhere is found out
+    begun: float  # time.time() at the start of the run
+
+
+def measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord) -> Outcome:
+    """Measure a job on its workload's setting; `blank` is completed.
+
+    Raises what the implementation raises, UnavailableError, WrongResultError, TimingError.
+    """
+    with _on(bench.stream):
+        return _measure(bench, setting, job, replace(blank, at_s=round(time.time() - bench.begun, 3)))
+
+
+def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord) -> Outcome:
+    prepared = prepare(setting.workload, job.implementation, setting.inputs)
+    gate = Gate(prepared.run, setting.inputs, setting.questions, setting.workload.tolerance)
+    error = gate.check()
+    peak = _peak_memory_bytes(prepared) if bench.monitor else None
+    captured = _captured(prepared) if bench.monitor else None
+    if captured:
+        gate.check_replay(captured.replay)
+
+    before = bench.monitor.conditions() if bench.monitor else Conditions()
+    gate.begin_timing()
+    call = TimedCall(run=prepared.run, after=gate.after_timed_call)
+    timing = bench.stopwatch.sample_latency(call)
+    after = bench.monitor.conditions() if bench.monitor else Conditions()
+    gate.check_timed()
+
+    contenders = _contenders(bench.monitor, before.seen_us)
+    events = _clock_events(before, after)
+    throttled_s = {
+        name: seconds - before.throttled_s[name]
+        for name, seconds in after.throttled_s.items()
+        if name in before.throttled_s and seconds > before.throttled_s[name]
+    }
+    record = replace(
+        blank,
+        status=Status.OK,
+        sample_count=len(timing.samples_s) * timing.calls_per_sample,
+        sm_clock_hz=timing.sm_clock_hz,
+        temperature_c=after.temperature_c,
+        clock_event_reasons=events,
+        throttled_s=throttled_s or None,
+        contenders=contenders,
+        cache=timing.cache,
+        backend=prepared.backend,
+        timer=timing.timer,
+        relative_error=error,
+        peak_memory_bytes=peak,
+        launched=captured.launched if captured else None,
+        kernels_launched=sum(captured.launched.values()) if captured and captured.launched else None,
+    )
+    reason = (
+        validity.throttled(events, throttled_s)
+        or validity.contended(contenders)
+        or validity.clock_shifted(timing.clock_over_time_hz)
+    )
+    if reason:
+        return Outcome(measurement=replace(record, status=Status.INVALID, reason=reason))
+    latency_s = statistics.median(timing.samples_s)
+    warm, joules = _back_to_back(bench, setting, job, call, latency_s) if captured else ((), None)
+    return Outcome(
+        measurement=replace(
+            record,
+            latency_s=latency_s,
+            sm_cycles=timing.sm_cycles,
+            warm_latency_s=statistics.median(warm) if warm else None,
+            energy=joules,
+        ),
+        samples_s=timing.samples_s,
+        calls_per_sample=timing.calls_per_sample,
+        warm_samples_s=warm,
+    )
+
+
+def _back_to_back(
+    bench: Bench, setting: Setting, job: Job, call: TimedCall, latency_s: float
+) -> tuple[tuple[float, ...], Energy | None]:
+    """Warm samples and energy: what wants many calls in a row, in a CUDA graph."""
+    assert bench.monitor is not None
+    warm: tuple[float, ...] = ()
+    joules = None
+    if "warm_latency" in job.metrics and setting.workload.cost.bytes <= bench.monitor.l2_bytes:
+        warm = sample_warm_latency(call, latency_s, quick=job.quick)
+    if "energy" in job.metrics and job.implementation in setting.workload.energy_of and not job.quick:
+        joules = energy.measure_energy(call, statistics.median(warm) if warm else latency_s, bench.monitor.energy_j)
+    return warm, joules
+
+
+def _captured(prepared: Prepared) -> Captured | None:
+    try:
+        return capture(prepared.run)
+    except NotCapturableError:
+        return None
+
+
+def _peak_memory_bytes(prepared: Prepared) -> int:
+    """Bytes that PyTorch's allocator held at the worst moment of a call, over inputs and output."""
+    torch.cuda.reset_peak_memory_stats()
+    out = prepared.run()
+    extra = torch.cuda.max_memory_allocated() - torch.cuda.memory_allocated()
+    del out
+    return extra
+
+
+def _contenders(monitor: GpuMonitor | None, since_us: int) -> int:
+    """How many other processes computed on the GPU since; free of cost where there are no others."""
+    if monitor is None or not since_us or not monitor.others():
+        return 0
+    seen: set[int] = set()
+    for _ in range(_LOOKS):
+        seen |= monitor.at_work(since_us)
+        if seen:
+            break
+        time.sleep(_LOOK_S)
+    return len(seen)
+
+
+def _clock_events(before: Conditions, after: Conditions) -> ClockEventReasons | None:
+    if before.clock_event_reasons is None or after.clock_event_reasons is None:
+        return None
+    return ClockEventReasons(before=before.clock_event_reasons, after=after.clock_event_reasons)
+
+
+@contextmanager
+def _on(stream: torch.cuda.Stream | None) -> Iterator[None]:
+    if stream is None:
+        yield
+        return
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        yield
+    torch.cuda.synchronize()
