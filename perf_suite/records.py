@@ -162,17 +162,18 @@ class MeasurementRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfiledKernel:
-    """One kernel of a profiled call, by Nsight Compute's counters."""
+    """One kernel of a profiled call, by Nsight Compute's counters; None where this GPU has no such counter."""
 
-    name: str
-    duration_s: float
-    dram_bytes: float  # read and written
-    l2_bytes: float
-    l1_bytes: float
-    occupancy: float  # achieved, as a share of the warps an SM can hold
+    name: str  # the function's own, as in `launched` and in compiled records
+    signature: str  # with its template arguments
+    duration_s: float | None
+    dram_bytes: float | None  # read and written while it ran; lines that it left dirty in the L2 are not in it
+    l2_bytes: float | None
+    l1_bytes: float | None
+    occupancy: float | None  # achieved, as a share of the warps an SM can hold
     tensor_pipe: float | None  # share of the cycles in which the tensor pipe was busy
-    stalls: Mapping[str, float]  # warps an issued instruction stalled for a reason, largest first
-    counters: Mapping[str, float]  # the rest, by Nsight Compute's own names
+    stalls: Mapping[str, float]  # warps that waited for a reason per issued instruction, largest first
+    counters: Mapping[str, float]  # the rest, by Nsight Compute's own names and in its base units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,8 +187,9 @@ class ProfileRecord:
     workload: str
     implementation: str
     profiler: str  # "Nsight Compute 2025.3.1"
-    cache: str
-    dram_bytes: float  # of all kernels together
+    backend: str | None = None
+    cache: str  # "cold": flushed before each kernel, not only before the first
+    dram_bytes: float | None  # of all kernels together
     kernels: tuple[ProfiledKernel, ...]
 
 
