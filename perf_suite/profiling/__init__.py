@@ -1,0 +1,1 @@
+"""One call of a workload × implementation under NVIDIA's profilers. Only `call.py` needs torch and a GPU."""
