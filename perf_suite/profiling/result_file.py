@@ -1,0 +1,108 @@
+"""The context file that a profile belongs into: beside asv's results of the same kernels. No torch here."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import spool
+from ..records import ProfileRecord, RunRecord, to_line
+
+_RESULTS = Path(__file__).resolve().parents[2] / ".asv/results"
+_COMPILED_FROM = ("kernels", "setup.py")
+
+
+class NoResultFileError(Exception):
+    """No file can be named for this profile; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultFile:
+    """A context file, and what the profile's run is said to belong to."""
+
+    path: Path
+    commit: str
+    environment: str
+
+
+def beside_results(commits: Sequence[str], results: Path = _RESULTS) -> ResultFile:
+    """Beside asv's results of the first of the commits that has any. Raises NoResultFileError for none or several."""
+    for commit in commits:
+        files = sorted(results.glob(f"*/{commit[:8]}-*.json"))
+        if len(files) > 1:
+            names = ", ".join(str(file.with_suffix(".context.jsonl")) for file in files)
+            raise NoResultFileError(f"asv has several results of {commit[:8]}; choose with --into: {names}")
+        if files:
+            result = json.loads(files[0].read_text())
+            return ResultFile(
+                path=files[0].with_suffix(".context.jsonl"),
+                commit=result["commit_hash"],
+                environment=result["env_name"],
+            )
+    raise NoResultFileError(
+        f"{results} has no results of the installed kernels ({commits[0][:8]}); measure them with `asv run HEAD^!`, "
+        "or name a file with --into"
+    )
+
+
+def named(path: Path, commits: Sequence[str]) -> ResultFile:
+    """A file of the caller's choice: of the commit and environment of the runs in it, if it has any.
+
+    `commits` are those the installed kernels may be of, none if nobody knows. Raises NoResultFileError if the file's
+    results are of none of them.
+    """
+    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    run = next((line for line in reversed(lines) if line["record"] == "run" and line["commit"]), None)
+    if run is None:
+        return ResultFile(path=path, commit=commits[0] if commits else "", environment="")
+    if commits and run["commit"] not in commits:
+        raise NoResultFileError(
+            f"{path} holds results of {run['commit'][:8]}, whose kernels are not those installed here "
+            f"({commits[0][:8]}); check that commit out and build it, or name another file"
+        )
+    return ResultFile(path=path, commit=run["commit"], environment=run["environment"])
+
+
+def append(file: ResultFile, run: RunRecord, profiles: Sequence[ProfileRecord]) -> None:
+    """Add the run and its profiles to the file in one step."""
+    file.path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        lines = [to_line(run), *(to_line(profile) for profile in profiles), ""]
+        (Path(folder) / f"{run.run}.jsonl").write_text("\n".join(lines))
+        spool.move(Path(folder), file.path, commit=file.commit, environment=file.environment)
+
+
+def installed_commits() -> tuple[str, ...]:
+    """The commits that the installed warpwatch may be of, newest first. Raises NoResultFileError if nobody knows."""
+    status = Path(sys.prefix) / "asv-install-status.json"  # asv's own note in the environments that it builds
+    if status.exists():
+        return (str(json.loads(status.read_text())["commit_hash"]),)
+    spec = importlib.util.find_spec("warpwatch.kernels") if importlib.util.find_spec("warpwatch") else None
+    if spec is None or spec.origin is None:
+        raise NoResultFileError("warpwatch is not installed here; name a file with --into")
+    return checkout_commits(Path(spec.origin).resolve())
+
+
+def checkout_commits(source: Path) -> tuple[str, ...]:
+    """HEAD of the checkout that this file of the kernels is in, and the commits before it with the same kernels."""
+    try:
+        root = Path(_git(source.parent, "rev-parse", "--show-toplevel"))
+        _git(root, "ls-files", "--error-unmatch", str(source))
+        changed = _git(root, "status", "--porcelain", "--", *_COMPILED_FROM)
+        oldest = _git(root, "rev-list", "--max-count=1", "HEAD", "--", *_COMPILED_FROM)
+        newer = _git(root, "rev-list", f"{oldest}..HEAD").split()
+    except (OSError, subprocess.CalledProcessError):
+        raise NoResultFileError(f"{source.parent} is no checkout of a commit; name a file with --into") from None
+    if changed:
+        raise NoResultFileError("the kernels have uncommitted changes; commit them, or name a file with --into")
+    return (*newer, oldest)
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    return subprocess.run(
+        ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True
+    ).stdout.strip()
