@@ -5,7 +5,7 @@ from statistics import median
 
 from warpwatch.dashboard.statistics.detection import detect
 from warpwatch.dashboard.statistics.machine_noise import ENOUGH_ALONE
-from warpwatch.dashboard.statistics.summary import summarise
+from warpwatch.dashboard.statistics.summary import CommitValues, summarise
 from warpwatch.dashboard.store.analysed import (
     SeriesAnalysis,
     StaleSeries,
@@ -50,10 +50,15 @@ def _short_levels(taken: Sequence[StaleSeries]) -> dict[int, float]:
 def _analyse(series: StaleSeries, machine_noise: float | None) -> SeriesAnalysis:
     numbers = [values for values in series.commits if values.runs]
     changes = detect([values.runs for values in numbers], series.metric, machine_noise)
-    better = series.metric.better
     return SeriesAnalysis(
         series=series,
-        better=better,
-        changes=tuple((c, numbers[c.index].commit_id, numbers[c.index - 1].commit_id) for c in changes),
-        summary=summarise(series.commits, changes, better) if series.commits else None,
+        better=series.metric.better,
+        changes=tuple((c, numbers[c.index].commit_id, _before(numbers, c.index).commit_id) for c in changes),
+        summary=summarise(series.commits, changes, series.metric) if series.commits else None,
     )
+
+
+def _before(numbers: Sequence[CommitValues], index: int) -> CommitValues:
+    """The last commit before a change that one of its cards measured."""
+    earlier = reversed(numbers[:index])
+    return next((values for values in earlier if values.cards & numbers[index].cards), numbers[index - 1])

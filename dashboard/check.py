@@ -1,7 +1,7 @@
 """Compares two commits series by series and says what moved: the judgement behind `warpwatch check`.
 
-Baselines measured in the same runs are controls: no commit of the project moves them, so a change that they share on a
-machine is the machine's, and is taken off every other series there.
+Canaries and baselines measured in the same runs are controls: no commit of the project moves them, so a change that
+they share on a machine is the machine's, and is taken off every other series there (drift.py).
 """
 
 import math
@@ -10,17 +10,19 @@ from dataclasses import dataclass
 from enum import IntEnum
 from statistics import median
 
+from warpwatch.dashboard.drift import Drift, machine_drifts, raw_change, rivals_shift
+from warpwatch.dashboard.quantities import change as change_text
 from warpwatch.dashboard.statistics.comparison import (
     Comparison,
     RunValue,
-    common_drift,
     compare,
     compare_exact,
     judge,
 )
 from warpwatch.dashboard.statistics.machine_noise import Peer, history_noise, machine_scale, peer
+from warpwatch.dashboard.status_words import no_number
 from warpwatch.dashboard.store import queries
-from warpwatch.dashboard.store.queries.pairs import Pair
+from warpwatch.dashboard.store.queries.pairs import Pair, Side
 from warpwatch.dashboard.store.records import Commit, Series, Status
 from warpwatch.dashboard.store.store import Store
 from warpwatch.dashboard.verdict import Verdict
@@ -35,6 +37,7 @@ _ORDER = (
 )
 
 _Place = tuple[str, str, str, str | None]  # machine, environment, unit, noise family: what peers share
+_Peers = Mapping[_Place, Sequence[tuple[str, Peer]]]
 
 
 class Outcome(IntEnum):
@@ -51,20 +54,11 @@ class CheckRow:
 
     series: Series
     verdict: Verdict
-    reason: str | None  # of INVALID and MISSING
+    reason: str | None  # of INVALID and MISSING, and why it could not be told
     base: float | None  # medians over runs
     head: float | None
     comparison: Comparison | None
     control_change: float | None  # median change of the rivals of the same workload
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drift:
-    """A change that a machine's controls share."""
-
-    machine: str
-    change: float
-    controls: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,17 +93,16 @@ def check(
 ) -> Check:  # fmt: skip
     """Compares every judged series of the two commits; all are one family, so that false alarms stay rare."""
     found = queries.pairs(store, project, base.hash, head.hash, machine=machine, all_metrics=all_metrics)
-    controls = [
-        (pair, change) for pair in found if pair.series.is_baseline and (change := _raw_change(pair)) is not None
-    ]
-    drifts = _drifts(controls)
-    judged = [pair for pair in found if not pair.series.is_baseline and _has_something(pair)]
-    drift_of = {drift.machine: drift.change for drift in drifts}
-    peers = _peers(found, drift_of)
-    comparisons = [_compare(pair, threshold, drift_of.get(pair.series.machine, 0.0), peers) for pair in judged]
+    drifts = machine_drifts(found, _canary_moves(found, threshold))
+    drift_of = {drift.machine: drift for drift in drifts}
+    judged = [pair for pair in found if pair.series.is_watched and _has_something(pair)]
+    shared = {name: drift.change for name, drift in drift_of.items()}
+    peers = _peers(found, shared, rivals_shift(found))
+    comparisons = [_compare(pair, threshold, shared.get(pair.series.machine, 0.0), peers) for pair in judged]
     verdicts = judge(comparisons, [pair.series.metric.better for pair in judged], threshold=threshold)
+    rivals = [(p.series, change) for p in found if p.series.is_baseline and (change := raw_change(p)) is not None]
     rows = [
-        _row(pair, comparison, verdict, controls)
+        _row(pair, comparison, verdict, drift_of.get(pair.series.machine), rivals)
         for pair, comparison, verdict in zip(judged, comparisons, verdicts, strict=True)
     ]
     rows.sort(key=lambda row: (_ORDER.index(row.verdict), -abs(row.comparison.change) if row.comparison else 0.0))
@@ -121,36 +114,36 @@ def _has_something(pair: Pair) -> bool:
     return any(side.status not in {None, Status.UNAVAILABLE} for side in (pair.base, pair.head))
 
 
-def _raw_change(pair: Pair) -> float | None:
-    if not pair.base.runs or not pair.head.runs:
-        return None
-    before, after = (median(run.value for run in side.runs) for side in (pair.base, pair.head))
-    return after / before - 1 if before > 0 and after > 0 else None
+def _canary_moves(found: Sequence[Pair], threshold: float) -> dict[str, Comparison]:
+    """The canaries compared, by the keys of their series, with the noise that histories tell.
+
+    What the other controls did between the two commits is not taken for noise here: it may be the machine's move.
+    """
+    peers = _peers(found, None, {})
+    canaries = [pair for pair in found if pair.series.is_control and pair.series.metric.is_latency]
+    compared = {pair.series.key: _compare(pair, threshold, 0.0, peers) for pair in canaries}
+    return {key: comparison for key, comparison in compared.items() if comparison is not None}
 
 
-def _drifts(controls: Sequence[tuple[Pair, float]]) -> tuple[Drift, ...]:
-    found = []
-    timed = [(pair.series.machine, change) for pair, change in controls if pair.series.metric.noise_family == "latency"]
-    for machine in sorted({name for name, _ in timed}):
-        changes = [change for name, change in timed if name == machine]
-        shared = common_drift(changes)
-        if shared:
-            found.append(Drift(machine=machine, change=shared, controls=len(changes)))
-    return tuple(found)
+def _peers(
+    found: Sequence[Pair], drift_of: Mapping[str, float] | None, rivals_share: Mapping[str, float]
+) -> dict[_Place, list[tuple[str, Peer]]]:
+    """Keys and histories of the series in times that can tell of a machine's noise, by what they have to share.
 
-
-def _peers(found: Sequence[Pair], drift_of: Mapping[str, float]) -> dict[_Place, list[tuple[str, Peer]]]:
-    """Keys and histories of the series in times that can tell of a machine's noise, by what they have to share."""
+    With the machines' drifts, controls also tell by how they moved beside it, and baselines beside what they share.
+    """
     peers: dict[_Place, list[tuple[str, Peer]]] = {}
     for pair in found:
-        if not pair.series.metric.is_time or not pair.levels or min(pair.levels) <= 0:
+        series = pair.series
+        if not series.metric.is_time or not pair.levels or min(pair.levels) <= 0:
             continue
-        control, change = pair.series.is_baseline, _raw_change(pair)
         moved = math.nan
-        if control and change is not None:
-            moved = math.log1p(change) - math.log1p(drift_of.get(pair.series.machine, 0.0))
-        told = peer(pair.levels, is_control=control, span=pair.span, change=moved)
-        peers.setdefault(_place(pair.series), []).append((pair.series.key, told))
+        if drift_of is not None and not series.is_watched and (change := raw_change(pair)) is not None:
+            together = rivals_share if series.is_baseline else drift_of
+            drift = together.get(series.machine, 0.0) if series.metric.follows_machine else 0.0
+            moved = math.log1p(change) - math.log1p(drift)
+        told = peer(pair.levels, is_control=not series.is_watched, span=pair.span, change=moved)
+        peers.setdefault(_place(series), []).append((series.key, told))
     return peers
 
 
@@ -158,9 +151,12 @@ def _place(series: Series) -> _Place:
     return series.machine, series.environment, series.metric.unit, series.metric.noise_family
 
 
-def _compare(
-    pair: Pair, threshold: float, drift: float, peers: Mapping[_Place, Sequence[tuple[str, Peer]]]
-) -> Comparison | None:
+def _compare(pair: Pair, threshold: float, drift: float, peers: _Peers) -> Comparison | None:
+    if pair.other_cards:
+        return None
+    if pair.is_one_measurement:
+        same = (RunValue(value=1.0),)
+        return compare_exact(same, same)
     if pair.series.metric.is_exact and (certain := compare_exact(pair.base.runs, pair.head.runs)) is not None:
         return certain
     others = [other for key, other in peers.get(_place(pair.series), ()) if key != pair.series.key]
@@ -171,33 +167,54 @@ def _compare(
 
 
 def _row(
-    pair: Pair, comparison: Comparison | None, verdict: Verdict, controls: Sequence[tuple[Pair, float]]
-) -> CheckRow:
-    reason = None
-    if not pair.head.runs:
-        # What failed before as well is no news.
-        news = pair.head.status not in {None, Status.UNAVAILABLE} and pair.base.runs
-        verdict = Verdict.INVALID if news else Verdict.MISSING
-        reason = pair.head.reason or "not measured at head"
-    elif not pair.base.runs:
-        verdict, reason = Verdict.MISSING, pair.base.reason or "not measured at base"
-    elif comparison is None:
-        verdict, reason = Verdict.INCONCLUSIVE, "no ratio to a value at or below zero"
-    rivals = [
-        change
-        for control, change in controls
-        if (control.series.benchmark, control.series.workload, control.series.machine, control.series.environment)
-        == (pair.series.benchmark, pair.series.workload, pair.series.machine, pair.series.environment)
-    ]
+    pair: Pair, comparison: Comparison | None, verdict: Verdict, drift: Drift | None,
+    rivals: Sequence[tuple[Series, float]],
+) -> CheckRow:  # fmt: skip
+    verdict, reason = _judged(pair, comparison, verdict, drift)
+    own = pair.series
+    place = (own.benchmark, own.case, own.machine, own.environment)
+    beside = [change for x, change in rivals if (x.benchmark, x.case, x.machine, x.environment) == place]
     return CheckRow(
-        series=pair.series,
+        series=own,
         verdict=verdict,
         reason=reason,
         base=_level(pair.base.runs),
         head=_level(pair.head.runs),
         comparison=comparison,
-        control_change=math.expm1(median(math.log1p(change) for change in rivals)) if rivals else None,
+        control_change=math.expm1(median(math.log1p(change) for change in beside)) if beside else None,
     )
+
+
+def _judged(
+    pair: Pair, comparison: Comparison | None, verdict: Verdict, drift: Drift | None
+) -> tuple[Verdict, str | None]:  # fmt: skip
+    """The verdict of the numbers, unless there is a reason against it; then the reason too."""
+    base, head = pair.base, pair.head
+    if not head.runs:
+        # What failed before as well is no news.
+        news = head.status not in {None, Status.UNAVAILABLE, Status.UNCHANGED} and base.runs
+        return (Verdict.INVALID if news else Verdict.MISSING), _why_missing(head, "head")
+    if not base.runs:
+        return Verdict.MISSING, _why_missing(base, "base")
+    if pair.other_cards:
+        on = " and head on ".join(card[:12] for card in pair.other_cards)
+        return Verdict.INCONCLUSIVE, f"another card: base was measured on {on}"
+    if comparison is None:
+        return Verdict.INCONCLUSIVE, "no ratio to a value at or below zero"
+    if pair.is_one_measurement:
+        skipped = head if head.status is Status.UNCHANGED else base
+        return verdict, no_number(Status.UNCHANGED, skipped.reason)
+    told = verdict in {Verdict.REGRESSED, Verdict.IMPROVED} and pair.series.metric.follows_machine
+    if told and drift is not None and drift.may_explain(comparison.change):
+        moved = ", ".join(f"canary {canary.workload} {change_text(canary.change)}" for canary in drift.canaries)
+        return Verdict.INCONCLUSIVE, f"the machine moved: {moved}"
+    return verdict, None
+
+
+def _why_missing(side: Side, name: str) -> str:
+    if side.status is Status.UNCHANGED:
+        return no_number(side.status, side.reason)
+    return side.reason or f"not measured at {name}"
 
 
 def _level(runs: Sequence[RunValue]) -> float | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from warpwatch.dashboard.check import Check, CheckRow, Outcome
+from warpwatch.dashboard.drift import Drift
 from warpwatch.dashboard.quantities import change, quantity
 from warpwatch.dashboard.store.records import Commit
 from warpwatch.dashboard.verdict import Verdict
@@ -62,7 +63,15 @@ def as_json(check: Check) -> str:
         "head": _commit(check.head),
         "threshold": check.threshold,
         "counts": {verdict.value: check.count(verdict) for verdict in Verdict},
-        "drifts": [{"machine": d.machine, "change": d.change, "controls": d.controls} for d in check.drifts],
+        "drifts": [
+            {
+                "machine": d.machine,
+                "change": d.change,
+                "controls": d.controls,
+                "canaries": {canary.workload: canary.change for canary in d.canaries},
+            }
+            for d in check.drifts
+        ],
         "series": [_row_json(row) for row in check.rows],
     }
     return json.dumps(data, indent=2, ensure_ascii=False)
@@ -128,10 +137,18 @@ def _counts(check: Check) -> str:
 
 
 def _drift_lines(check: Check) -> Sequence[str]:
-    return [
-        f"The machine {drift.machine} moved by {change(drift.change)} itself ({drift.controls} controls); taken off."
-        for drift in check.drifts
-    ]
+    return [_drift_line(drift) for drift in check.drifts]
+
+
+def _drift_line(drift: Drift) -> str:
+    canaries = ", ".join(f"{canary.workload} {change(canary.change)}" for canary in drift.canaries)
+    if drift.change:
+        told = f"{drift.controls} controls" + (f"; canaries: {canaries}" if canaries else "")
+        return f"The machine {drift.machine} moved by {change(drift.change)} itself ({told}); taken off."
+    return (
+        f"The machine {drift.machine} moved, and not all of it alike (canaries: {canaries}). Nothing is taken off; "
+        "a change of that size is not told from the machine's."
+    )
 
 
 def _commit(commit: Commit) -> dict[str, Any]:

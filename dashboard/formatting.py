@@ -11,6 +11,7 @@ from warpwatch.dashboard.figures.palette import look
 from warpwatch.dashboard.figures.sparkline import sparkline
 from warpwatch.dashboard.metrics import Metric, Role
 from warpwatch.dashboard.naming import name_in_module
+from warpwatch.dashboard.status_words import no_number
 from warpwatch.dashboard.verdict import Verdict
 
 _VERDICT_WORDS = {
@@ -45,6 +46,7 @@ def register(app: Flask) -> None:
         role_word=role_word,
         percent=percent,
         implementation=implementation,
+        no_number=no_number,
         verdict_word=verdict_word,
         verdict_meaning=verdict_meaning,
         short_hash=short_hash,

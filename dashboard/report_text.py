@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from warpwatch.dashboard.quantities import latency, quantity, ratio, share
+from warpwatch.dashboard.status_words import no_number
 from warpwatch.dashboard.store.records import ReportRow, Status
 from warpwatch.dashboard.text_table import text_table
 
@@ -72,6 +73,8 @@ def _cells(row: ReportRow) -> tuple[str, ...]:
         reason = row.reason if row.status is not Status.UNAVAILABLE else None
         return word, "", "", "", (reason or "")[:40]
     rivals = ", ".join(f"{ratio(other.ratio)} {other.implementation}" for other in row.ratios)
+    if row.status is Status.UNCHANGED:  # then the latency is that of the commit measured last
+        rivals = no_number(row.status, row.reason)
     return (
         latency(row.latency_s),
         quantity(row.bandwidth_bps, "B/s"),

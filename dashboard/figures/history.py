@@ -246,18 +246,21 @@ def _change_labels(changes: Sequence[SeriesChange], frame: _Frame) -> list[dict[
 
 
 def _no_numbers(points: Sequence[Point], frame: _Frame) -> list[dict[str, Any]]:
-    if not points:
-        return []
+    """A cross for what went wrong or is not there, a dash for what nobody measured as its code stood still."""
+    skipped = [point for point in points if point.status is Status.UNCHANGED]
+    failed = [point for point in points if point.status is not Status.UNCHANGED]
     return [
         {
-            "name": "no number", "mode": "markers", "yaxis": "y2",
-            "x": [frame.x(point.commit) for point in points],
-            "y": [0] * len(points),
-            "marker": {"color": MUTED, "size": 8, "symbol": "x-thin-open", "line": {"width": 2}},
-            "text": [no_number_text(point) for point in points],
+            "name": name, "mode": "markers", "yaxis": "y2",
+            "x": [frame.x(point.commit) for point in mine],
+            "y": [0] * len(mine),
+            "marker": {"color": MUTED, "size": 8, "symbol": symbol, "line": {"width": 2}},
+            "text": [no_number_text(point) for point in mine],
             "hovertemplate": "%{text}<extra></extra>",
-            "customdata": [point.commit.hash for point in points],
+            "customdata": [point.commit.hash for point in mine],
         }
+        for name, symbol, mine in (("no number", "x-thin-open", failed), ("code unchanged", "line-ew-open", skipped))
+        if mine
     ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from warpwatch.dashboard import quantities
 from warpwatch.dashboard.figures.layout import plain
 from warpwatch.dashboard.metrics import Metric
+from warpwatch.dashboard.status_words import no_number
 from warpwatch.dashboard.store.records import Commit, Point, RooflinePoint, SeriesChange
 
 _SUBJECT = 70
@@ -21,8 +22,8 @@ def point_text(point: Point, unit: str) -> str:
 
 def no_number_text(point: Point) -> str:
     """Why there is no number, and the commit."""
-    reason = plain(point.reason or "no reason recorded")
-    return f"<b>{point.status.value}</b>: {reason}<br>{_commit_text(point.commit)}"
+    said = no_number(point.status, point.reason or "no reason recorded")
+    return f"{plain(said)}<br>{_commit_text(point.commit)}"
 
 
 def change_text(change: SeriesChange, metric: Metric) -> str:

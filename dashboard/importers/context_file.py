@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from warpwatch.dashboard.store.incoming import Context, ContextMeasurement, ContextRun
+from warpwatch.dashboard.store.incoming import Context, ContextMeasurement, ContextProfile, ContextRun
+from warpwatch.dashboard.store.records import Status
 
 SCHEMA = 1
 
@@ -16,7 +17,7 @@ SCHEMA = 1
 def read_context(text: bytes) -> Context:
     """Reads a context file's text. Lines that cannot be understood are named in `problems` and left out."""
     runs: dict[str, ContextRun] = {}
-    workloads, measurements, compiled, problems = [], [], [], []
+    workloads, measurements, profiles, compiled, problems = [], [], [], [], []
     for number, line in enumerate(text.splitlines(keepends=True), start=1):
         if not line.endswith(b"\n") or not line.strip():
             continue
@@ -27,12 +28,12 @@ def read_context(text: bytes) -> Context:
                 run = _run(record)
                 runs[run.name] = run
             elif kind == "workload":
-                missing = _WORKLOAD_KEYS - record.keys()
-                if missing:
-                    raise ValueError(f"a workload without {', '.join(sorted(missing))}")
+                _want(record, _WORKLOAD_KEYS)
                 workloads.append(record)
             elif kind == "measurement":
                 measurements.append(_measurement(record, runs[record["run"]]))
+            elif kind == "profile":
+                profiles.append(_profile(record, runs[record["run"]]))
             elif kind == "compiled":
                 compiled.append((runs[record["run"]], record))
         except (KeyError, TypeError, ValueError) as error:
@@ -42,13 +43,22 @@ def read_context(text: bytes) -> Context:
         runs=runs,
         workloads=tuple(workloads),
         measurements=tuple(measurements),
+        profiles=tuple(profiles),
         compiled=tuple(compiled),
         problems=tuple(problems),
     )
 
 
 _WORKLOAD_KEYS = {"benchmark", "operator", "workload", "parameters", "dtype", "flops", "bytes", "kernels", "baselines"}
-_STATUSES = {"ok", "invalid", "failed", "unavailable"}
+_PROFILE_KEYS = {"benchmark", "workload", "implementation", "profiler", "dram_bytes", "kernels"}
+_KERNEL_KEYS = {"name", "duration_s", "dram_bytes", "l2_bytes", "l1_bytes"}
+_NAMES_APART = {"record", "run", "benchmark", "workload", "implementation"}
+
+
+def _want(record: Mapping[str, Any], keys: set[str]) -> None:
+    missing = keys - record.keys()
+    if missing:
+        raise ValueError(f"a {record.get('record', 'kernel')} without {', '.join(sorted(missing))}")
 
 
 def _run(record: Mapping[str, Any]) -> ContextRun:
@@ -64,9 +74,8 @@ def _run(record: Mapping[str, Any]) -> ContextRun:
 
 
 def _measurement(record: Mapping[str, Any], run: ContextRun) -> ContextMeasurement:
-    if record["status"] not in _STATUSES:
-        raise ValueError(f"status {record['status']!r}; wanted one of {', '.join(sorted(_STATUSES))}")
-    apart = {"record", "run", "benchmark", "workload", "implementation"}
+    if record["status"] not in set(Status):
+        raise ValueError(f"status {record['status']!r}; wanted one of {', '.join(sorted(Status))}")
     return ContextMeasurement(
         run=run,
         benchmark=record["benchmark"],
@@ -74,7 +83,20 @@ def _measurement(record: Mapping[str, Any], run: ContextRun) -> ContextMeasureme
         implementation=record["implementation"],
         status=record["status"],
         reason=record.get("reason"),
-        latency_s=record.get("latency_s"),
         sample_count=record.get("sample_count"),
-        data={key: value for key, value in record.items() if key not in apart},
+        code_sha256=record.get("code_sha256"),
+        data={key: value for key, value in record.items() if key not in _NAMES_APART},
+    )
+
+
+def _profile(record: Mapping[str, Any], run: ContextRun) -> ContextProfile:
+    _want(record, _PROFILE_KEYS)
+    for kernel in record["kernels"]:
+        _want(kernel, _KERNEL_KEYS)
+    return ContextProfile(
+        run=run,
+        benchmark=record["benchmark"],
+        workload=record["workload"],
+        implementation=record["implementation"],
+        data={key: value for key, value in record.items() if key not in _NAMES_APART},
     )

@@ -61,7 +61,7 @@ def show(project: str, key: str) -> str:
     recorded = queries.siblings(store(), key)
     own = history.series
     # A rival has no verdict of ours, and neither has what restates another metric.
-    is_watched = own.metric.is_judged and not own.is_baseline
+    is_watched = own.metric.is_judged and own.is_watched
     standing = next((row for row in recorded if row.series.key == key and is_watched), None)
     return render_template(
         "series.html",

@@ -30,6 +30,7 @@ class RunValue:
     q25: float | None = None
     q75: float | None = None
     sample_count: int | None = None
+    card: str | None = None  # the physical GPU; None if unknown, or if there is none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 
 from warpwatch.dashboard.metrics import Metric
@@ -28,7 +29,12 @@ def detect(
     other whole numbers (bytes) that hardly ever move. Times of up to 15 commits, where `machine_noise`
     (`machine_scale`) is known: `short_changepoints`. Else up to seven commits: neighbours are compared, and only large
     changes are told (from 11 % on, more if samples scatter). Else `changepoints` of the commits' medians.
+
+    Runs of different physical cards are different machines: each card's history is looked at alone.
     """
+    cards = {run.card for runs in commits for run in runs}
+    if len(cards) > 1 and not metric.is_exact:
+        return _card_by_card(commits, metric, machine_noise, sorted(cards, key=str))
     levels = [median(run.value for run in runs) for runs in commits]
     smallest = _counted_threshold(levels, metric)
     if smallest is not None:
@@ -42,6 +48,30 @@ def detect(
     if len(levels) < LONG_ENOUGH:
         return _short(commits, levels)
     return changepoints(levels, smallest_change=SMALLEST_CHANGE)
+
+
+def _card_by_card(
+    commits: Sequence[Sequence[RunValue]], metric: Metric, machine_noise: float | None, cards: Sequence[str | None]
+) -> tuple[Changepoint, ...]:
+    """The changepoints of every card's commits.
+
+    A change lies after a card's last commit before it. Where those of two cards overlap and go the same way they are
+    one, and the card that tells its place most closely tells it.
+    """
+    seen: list[tuple[int, Changepoint]] = []  # the card's last place before, and the change
+    for card in cards:
+        places = [place for place, runs in enumerate(commits) if any(run.card == card for run in runs)]
+        mine = [[run for run in commits[place] if run.card == card] for place in places]
+        for change in detect(mine, metric, machine_noise):
+            seen.append((places[change.index - 1], replace(change, index=places[change.index])))
+    kept: list[tuple[int, Changepoint]] = []
+    for before, change in sorted(seen, key=lambda one: one[1].index - one[0]):
+        if not any(
+            before < other.index and start < change.index and (change.magnitude > 0) == (other.magnitude > 0)
+            for start, other in kept
+        ):
+            kept.append((before, change))
+    return tuple(sorted((change for _, change in kept), key=lambda change: change.index))
 
 
 def _counted_threshold(levels: Sequence[float], metric: Metric) -> float | None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from warpwatch.dashboard.metrics import Better
+from warpwatch.dashboard.metrics import Metric
 from warpwatch.dashboard.statistics.changepoint import Changepoint
 from warpwatch.dashboard.statistics.comparison import RunValue
 from warpwatch.dashboard.verdict import Verdict
@@ -25,6 +25,11 @@ class CommitValues:
     runs: tuple[RunValue, ...]
     failed: bool  # no run has a number, and that is not for want of the thing itself
 
+    @property
+    def cards(self) -> frozenset[str | None]:
+        """The physical cards that measured it."""
+        return frozenset(run.card for run in self.runs)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
@@ -38,10 +43,11 @@ class Summary:
     verdict: Verdict
 
 
-def summarise(commits: Sequence[CommitValues], changes: Sequence[Changepoint], better: Better) -> Summary:
+def summarise(commits: Sequence[CommitValues], changes: Sequence[Changepoint], metric: Metric) -> Summary:
     """In short: the last step if it is at most 30 days older than the newest commit, else the change in 30 days.
 
-    `changes` count the commits that have a number. Without a commit 30 days back there is no change to tell.
+    `changes` count the commits that have a number. Without a commit 30 days back there is no change to tell. Of what
+    is measured, only the commits of the newest one's cards count; what is exact does not depend on the card.
     """
     newest = commits[-1]
     value = median(run.value for run in newest.runs) if newest.runs else None
@@ -50,15 +56,15 @@ def summarise(commits: Sequence[CommitValues], changes: Sequence[Changepoint], b
     )
     numbers = [commit for commit in commits if commit.runs]
     change, against, is_step = None, None, False
-    verdict = Verdict.UNCHANGED if len(numbers) >= ENOUGH_COMMITS else Verdict.INCONCLUSIVE
+    comparable = [commit for commit in numbers if metric.is_exact or commit.cards & numbers[-1].cards]
+    verdict = Verdict.UNCHANGED if len(comparable) >= ENOUGH_COMMITS else Verdict.INCONCLUSIVE
     since = newest.date_ms - RECENT_DAYS * _DAY_MS
     if changes and numbers[changes[-1].index].date_ms >= since:
         last = changes[-1]
         change, against, is_step = last.magnitude, numbers[last.index].commit_id, True
-        worse = (last.magnitude > 0) == (better is Better.LOWER)
-        verdict = Verdict.REGRESSED if worse else Verdict.IMPROVED
+        verdict = Verdict.REGRESSED if metric.is_worse(last.magnitude) else Verdict.IMPROVED
     elif value is not None:
-        older = next((commit for commit in reversed(numbers) if commit.date_ms <= since), None)
+        older = next((commit for commit in reversed(comparable) if commit.date_ms <= since), None)
         if older is not None:
             before = median(run.value for run in older.runs)
             if before:

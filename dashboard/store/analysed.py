@@ -29,7 +29,10 @@ class StaleProject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Newest:
-    """The row that stands for a series' newest commit: its newest run that has a number, else its newest run."""
+    """The row that stands for a series' newest commit: its newest run that has a number, else its newest run.
+
+    Where that commit was not measured because its code stood still, the summary's value is that of the last measured.
+    """
 
     commit_id: int
     run_id: int
@@ -47,7 +50,7 @@ class StaleSeries:
 
     id: int
     metric: Metric
-    commits: tuple[CommitValues, ...]
+    commits: tuple[CommitValues, ...]  # without those that were not measured because the code stood still
     newest: Newest | None
 
 
@@ -81,7 +84,7 @@ def take_stale(connection: Connection, project_id: int, limit: int) -> list[Stal
         .limit(limit)
     ).all()
     rows = connection.execute(
-        select(measurement, commit.c.date_ms)
+        select(measurement, commit.c.date_ms, run.c.card)
         .join(commit, commit.c.id == measurement.c.commit_id)
         .join(run, run.c.id == measurement.c.run_id)
         .where(measurement.c.series_id.in_([row.id for row in taken]))
@@ -105,26 +108,33 @@ def replace_analyses(connection: Connection, analyses: Sequence[SeriesAnalysis])
 
 def _series(series_id: int, its_metric: Metric, rows: Sequence[Row[Any]]) -> StaleSeries:
     groups = [list(group) for _, group in itertools.groupby(rows, key=lambda row: row.commit_id)]
+    measured = [group for group in groups if not _is_skipped(group)] or groups
     return StaleSeries(
         id=series_id,
         metric=its_metric,
-        commits=tuple(_commit(group) for group in groups),
+        commits=tuple(_commit(group) for group in measured),
         newest=_newest(groups[-1]) if groups else None,
     )
 
 
+def _is_skipped(rows: Sequence[Row[Any]]) -> bool:
+    """Whether nobody measured the commit, as its machine code is that of one measured before."""
+    statuses = {row.status for row in rows}
+    return STATUS_CODES[Status.UNCHANGED] in statuses and _OK not in statuses
+
+
 def _commit(rows: Sequence[Row[Any]]) -> CommitValues:
     runs = tuple(
-        RunValue(value=row.value, q25=row.q25, q75=row.q75, sample_count=row.sample_count)
+        RunValue(value=row.value, q25=row.q25, q75=row.q75, sample_count=row.sample_count, card=row.card)
         for row in rows
         if row.status == _OK and row.value is not None
     )
-    absent = STATUS_CODES[Status.UNAVAILABLE]
+    absent = {STATUS_CODES[Status.UNAVAILABLE], STATUS_CODES[Status.UNCHANGED]}
     return CommitValues(
         commit_id=rows[0].commit_id,
         date_ms=rows[0].date_ms,
         runs=runs,
-        failed=not runs and any(row.status != absent for row in rows),
+        failed=not runs and any(row.status not in absent for row in rows),
     )
 
 

@@ -2,21 +2,28 @@
 
 asv keeps one value a benchmark and parameter combination; the context file keeps every run. A value belongs to the
 newest run that measured its combination before asv finished the benchmark; one that no run speaks of (the machine
-cannot run it) to the newest run of the same suite. Runs that asv has since overwritten still have their latency in the
+cannot run it) to the newest run of the same suite. Runs that asv has since overwritten still have their numbers in the
 context, and are added from there. A run that recorded nothing gets no row.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection
 
-from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.context_writing import write_context
 from warpwatch.dashboard.store.incoming import Context, ContextMeasurement, ContextRun, Value
 from warpwatch.dashboard.store.names import Names
 from warpwatch.dashboard.store.records import Status
-from warpwatch.dashboard.store.rows import STATUS_CODES, insert_new
+from warpwatch.dashboard.store.rows import STATUS_CODES
 
+_FIELD_OF_METHOD = {
+    "track_latency": "latency_s",
+    "track_warm_latency": "warm_latency_s",
+    "track_cycles": "sm_cycles",
+    "track_peak_memory": "peak_memory_bytes",
+    "track_kernels_launched": "kernels_launched",
+}
 _Combination = tuple[str, tuple[str, ...]]  # suite, plain parameters
 
 
@@ -38,9 +45,11 @@ class Attribution:
             self._suites.setdefault(record.benchmark, {})[record.run.name] = record.run
         for run, compiled in context.compiled:
             self._suites.setdefault(compiled["benchmark"], {})[run.name] = run
-        for run in {name: run for runs in self._suites.values() for name, run in runs.items()}.values():
+        recorded = {name: run for runs in self._suites.values() for name, run in runs.items()}
+        recorded |= {profile.run.name: profile.run for profile in context.profiles}  # values are never a profile's
+        for run in recorded.values():
             values = {"machine_id": machine, "environment_id": environment, "commit_id": commit,
-                      "started_ms": run.started_ms, "context": dict(run.data)}  # fmt: skip
+                      "started_ms": run.started_ms, "card": run.card, "context": dict(run.data)}  # fmt: skip
             self._ids[run.name] = names.run(connection, run.name, values)
         for record in sorted(context.measurements, key=lambda m: m.run.started_ms):
             combination = (record.benchmark, (record.workload, record.implementation))
@@ -48,7 +57,7 @@ class Attribution:
         for run, compiled in sorted(context.compiled, key=lambda pair: pair[0].started_ms):
             combination = (compiled["benchmark"], (compiled["kernel"], compiled["architecture"]))
             self._compiled.setdefault(combination, []).append(run)
-        _record(connection, names, commit, machine, context, self._ids)
+        write_context(connection, names, commit, machine, context, self._ids)
 
     def of(
         self, suite: str, parameters: tuple[str, ...], ended_ms: int | None, value: Value
@@ -71,19 +80,24 @@ class Attribution:
         before = [run for run in runs if ended_ms is None or run.started_ms <= ended_ms]
         return self._ids[(before or runs[:1])[-1].name], value.status, value.reason
 
-    def older_runs(self, suite: str) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-        """Latency of runs before the chosen ones, by parameters, as rows that lack only series and commit."""
-        for (benchmark, parameters), chosen in self._chosen.items():
-            if benchmark != suite:
+    def older_runs(self, benchmark: str) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+        """What runs before the chosen ones measured of a benchmark, by parameters, without series and commit."""
+        suite, _, method = benchmark.rpartition(".")
+        field = _FIELD_OF_METHOD.get(method)
+        if field is None:
+            return
+        for (its_suite, parameters), chosen in self._chosen.items():
+            if its_suite != suite:
                 continue
-            for record in self._measured[benchmark, parameters]:
-                if record.run.started_ms < chosen.run.started_ms:
-                    is_number = record.status == "ok" and record.latency_s is not None
+            for record in self._measured[suite, parameters]:
+                number = record.data.get(field) if record.status == "ok" else None
+                is_told = number is not None or record.status != "ok"
+                if is_told and record.run.started_ms < chosen.run.started_ms:
                     yield (
                         parameters,
                         {
                             "run_id": self._ids[record.run.name],
-                            "value": record.latency_s if is_number else None,
+                            "value": number,
                             "q25": None,
                             "q75": None,
                             "sample_count": record.sample_count,
@@ -97,40 +111,3 @@ def _newest(records: list[ContextMeasurement], ended_ms: int | None) -> ContextM
     """The last that started before the end; the first if none did, as when clocks disagree."""
     before = [record for record in records if ended_ms is None or record.run.started_ms <= ended_ms]
     return before[-1] if before else records[0]
-
-
-def _record(
-    connection: Connection, names: Names, commit: int, machine: int, context: Context, ids: Mapping[str, int]
-) -> None:
-    """Writes what stands in the context beside the values: machine, workloads, details, compiled code."""
-    newest = max(context.runs.values(), key=lambda run: run.started_ms, default=None)
-    if newest is not None:
-        table = tables.machine
-        known = connection.execute(select(table.c.context).where(table.c.id == machine)).scalar()
-        if known is None or known.get("started_ms", 0) <= newest.started_ms:
-            described = {**newest.machine, "started_ms": newest.started_ms}
-            connection.execute(update(table).where(table.c.id == machine).values(context=described))
-    workloads = {(record["benchmark"], record["workload"]): record for record in context.workloads}
-    for (suite, name), record in workloads.items():
-        kept = ("operator", "dtype", "flops", "bytes", "parameters", "kernels", "baselines")
-        names.workload(connection, suite, name, {key: record[key] for key in kept})
-    insert_new(
-        connection,
-        tables.detail,
-        [
-            {"run_id": ids[m.run.name], "suite": m.benchmark, "workload": m.workload,
-             "implementation": m.implementation, "data": dict(m.data)}
-            for m in context.measurements
-        ],
-    )  # fmt: skip
-    numbers = ("registers", "stack_bytes", "shared_bytes", "local_memory_instructions", "code_bytes", "sha256")
-    insert_new(
-        connection,
-        tables.compiled_code,
-        [
-            {"run_id": ids[run.name], "commit_id": commit, "kernel": record["kernel"],
-             "architecture": record["architecture"], "operator": record.get("operator", ""),
-             "instructions": record.get("instructions") or {}, **{key: record.get(key) for key in numbers}}
-            for run, record in context.compiled
-        ],
-    )  # fmt: skip

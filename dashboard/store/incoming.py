@@ -67,7 +67,13 @@ class ContextRun:
     @property
     def machine(self) -> Mapping[str, Any]:
         """What it says of the machine itself."""
-        return {key: self.data.get(key) for key in ("device", "gpu", "cpu", "ceilings")}
+        return {key: self.data.get(key) for key in ("device", "gpu", "cpu", "ceilings", "measured_ceilings")}
+
+    @property
+    def card(self) -> str | None:
+        """The physical GPU's UUID."""
+        uuid = (self.data.get("gpu") or {}).get("uuid")
+        return str(uuid) if uuid else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +86,19 @@ class ContextMeasurement:
     implementation: str
     status: str
     reason: str | None
-    latency_s: float | None
     sample_count: int | None
+    code_sha256: str | None  # of the machine code it ran
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextProfile:
+    """What a profiler counted of one workload x implementation, written at any time after the run."""
+
+    run: ContextRun
+    benchmark: str  # without the method
+    workload: str
+    implementation: str
     data: Mapping[str, Any]
 
 
@@ -92,5 +109,6 @@ class Context:
     runs: Mapping[str, ContextRun]
     workloads: tuple[Mapping[str, Any], ...]
     measurements: tuple[ContextMeasurement, ...]
+    profiles: tuple[ContextProfile, ...]
     compiled: tuple[tuple[ContextRun, Mapping[str, Any]], ...]
     problems: tuple[str, ...]

@@ -1,6 +1,7 @@
 """The series of a machine in short, for its noise: what the analysis of short histories asks."""
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import median
@@ -66,10 +67,12 @@ def _read(connection: Connection, project: int, place: _Place) -> dict[int, Peer
             series.c.unit,
             measurement.c.commit_id,
             measurement.c.value,
+            tables.run.c.card,
         )
         .join_from(series, tables.benchmark, tables.benchmark.c.id == series.c.benchmark_id)
         .join(measurement, measurement.c.series_id == series.c.id)
         .join(commit, commit.c.id == measurement.c.commit_id)
+        .join(tables.run, tables.run.c.id == measurement.c.run_id)
         .where(
             series.c.project_id == project,
             series.c.machine_id == place[0],
@@ -79,13 +82,23 @@ def _read(connection: Connection, project: int, place: _Place) -> dict[int, Peer
             measurement.c.commit_id.in_(recent),
         )
         .order_by(series.c.id, commit.c.position, commit.c.date_ms, commit.c.id)
-    )
+    ).all()
+    card = _usual_card(row.card for row in rows)
+    rows = [row for row in rows if row.card in {None, card}]
     found: dict[int, Peer] = {}
     for (key, name, implementation, its_metric, unit), group in itertools.groupby(rows, key=lambda row: row[:5]):
         levels = _levels((row.commit_id, row.value) for row in group)
         if min(levels) > 0 and metric(its_metric, unit).noise_family == place[3]:
-            found[key] = peer(levels, is_control=known.is_rival(name.rpartition(".")[0], implementation))
+            suite = name.rpartition(".")[0]
+            is_control = known.is_rival(suite, implementation) or known.is_control(suite, implementation)
+            found[key] = peer(levels, is_control=is_control)
     return found
+
+
+def _usual_card(cards: Iterable[str | None]) -> str | None:
+    """The card that measured most: from one card to another levels jump, and that is no noise."""
+    counts = Counter(card for card in cards if card is not None)
+    return max(counts, key=lambda card: (counts[card], card), default=None)
 
 
 def _levels(values: Iterable[tuple[int, float]]) -> list[float]:

@@ -17,6 +17,7 @@ class Status(StrEnum):
     INVALID = "invalid"  # measured, not to be trusted: throttled, or the result was wrong
     FAILED = "failed"
     UNAVAILABLE = "unavailable"  # this machine or commit has no such thing
+    UNCHANGED = "unchanged"  # not measured, on request: its machine code is that of a commit measured before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +83,7 @@ class Workload:
     parameters: Mapping[str, Any]
     kernels: tuple[str, ...]  # implementations of ours
     baselines: tuple[str, ...]  # the rivals measured in the same run
+    controls: tuple[str, ...] = ()  # canaries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +99,14 @@ class Series:
     environment: str
     workload: str | None  # the parameter of that name, where there is one
     implementation: str | None
-    is_baseline: bool
+    is_baseline: bool  # a rival's: measured beside ours, and changed by no commit of the project
     listed: bool  # still in the project's benchmarks.json
+    is_control: bool = False  # a canary's: fixed work of the suite, which tells of the machine alone
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether it is ours, so that its changes are the project's."""
+        return not self.is_baseline and not self.is_control
 
     @property
     def suite(self) -> str:
@@ -263,6 +271,11 @@ class CompiledCode:
     code_bytes: int | None
     instructions: Mapping[str, int]
     sha256: str | None
+    implementation: str | None
+    dynamic_shared_bytes: int | None
+    barriers: int | None
+    occupancy: float | None  # theoretical: share of an SM's warps
+    occupancy_limit: str | None  # what allows no more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

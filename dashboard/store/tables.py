@@ -23,6 +23,8 @@ from sqlalchemy import (
     true,
 )
 
+MORE_OF_CODE = ("implementation", "dynamic_shared_bytes", "barriers", "occupancy", "occupancy_limit")
+
 metadata = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -52,7 +54,7 @@ machine = Table(
     "machine", metadata, _id(), _ref("project"),
     Column("name", Text, nullable=False),
     Column("details", JSON, nullable=False),  # asv's machine.json
-    Column("context", JSON),  # gpu, cpu and ceilings of the newest run that told them
+    Column("context", JSON),  # gpu, cpu, peaks and ceilings of the newest run that told them
     UniqueConstraint("project_id", "name"),
 )  # fmt: skip
 
@@ -92,6 +94,7 @@ workload = Table(
     Column("parameters", JSON, nullable=False),
     Column("kernels", JSON, nullable=False),
     Column("baselines", JSON, nullable=False),
+    Column("controls", JSON, nullable=False, server_default="[]"),
     UniqueConstraint("project_id", "suite", "name"),
 )  # fmt: skip
 
@@ -113,6 +116,7 @@ run = Table(
     "run", metadata, _id(), _ref("project"), _ref("machine"), _ref("environment"), _ref("commit"),
     Column("name", String(64), nullable=False),  # the context file's uuid, or a digest of what asv recorded
     Column("started_ms", BigInteger),
+    Column("card", Text),  # UUID of the physical GPU, where there is one: its name is many cards'
     Column("context", JSON),
     UniqueConstraint("project_id", "name"),
     Index(None, "machine_id", "started_ms"),
@@ -145,6 +149,18 @@ detail = Table(
     Column("suite", Text, primary_key=True),
     Column("workload", Text, primary_key=True),
     Column("implementation", Text, primary_key=True),
+    Column("code_sha256", Text),  # of the machine code that ran
+    Column("data", JSON, nullable=False),
+    Index(None, "code_sha256"),
+)  # fmt: skip
+
+# What a profiler counted of one workload x implementation: any time after the run, so not of its measurements.
+profile = Table(
+    "profile", metadata,
+    _ref("run", key=True),
+    Column("suite", Text, primary_key=True),
+    Column("workload", Text, primary_key=True),
+    Column("implementation", Text, primary_key=True),
     Column("data", JSON, nullable=False),
 )  # fmt: skip
 
@@ -162,6 +178,7 @@ compiled_code = Table(
     Column("code_bytes", Integer),
     Column("instructions", JSON, nullable=False),
     Column("sha256", Text),
+    Column("more", JSON),  # MORE_OF_CODE
     Index(None, "commit_id"),
 )  # fmt: skip
 

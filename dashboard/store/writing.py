@@ -127,11 +127,10 @@ def _collect(
         )
         if ok and value.samples:
             samples.append({**where, "data": encode(value.samples)})
-    if entry.benchmark.endswith(".track_latency"):
-        series_of = {plain(parameters): series for parameters, series in ids.items()}
-        for parameters, older in attribution.older_runs(suite):
-            if parameters in series_of:
-                rows.append({"series_id": series_of[parameters], "commit_id": commit, **older})
+    series_of = {plain(parameters): series for parameters, series in ids.items()}
+    for parameters, older in attribution.older_runs(entry.benchmark):
+        if parameters in series_of:
+            rows.append({"series_id": series_of[parameters], "commit_id": commit, **older})
 
 
 class _AsvRun:

@@ -204,7 +204,9 @@ def test_a_drift_that_all_controls_show_is_the_machines(warpwatch: Callable[...,
         asv.context(path, run, *described)
     done = _check(warpwatch, asv.folder, "0000000a", "0000000b", "--format", "json")
     data = json.loads(done.stdout)
-    assert data["drifts"] == [{"machine": "box", "change": pytest.approx(0.049, abs=0.002), "controls": 5}]
+    assert data["drifts"] == [
+        {"machine": "box", "change": pytest.approx(0.049, abs=0.002), "controls": 5, "canaries": {}}
+    ]
     assert {s["parameters"]["workload"]: s["verdict"] for s in data["series"]} == {
         "w0": "unchanged", "w1": "unchanged", "w2": "regressed", "w3": "unchanged", "w4": "unchanged",
     }  # fmt: skip

@@ -17,7 +17,11 @@ def _records() -> list[written.Record]:
     run = written.RunRecord(
         run=RUN, commit="c" * 40, environment="env-py3.11", started_at="2025-06-15T17:00:00+00:00", device="cpu",
         gpu=None, cpu=written.Cpu(model="a CPU", cores=2, threads=1), software={"torch": "2.13"},
-        ceilings=written.Ceilings(name="a CPU", source="measured", bandwidth_bps=1e10, flops={"fp32": 1e11}),
+        ceilings=written.Ceilings(name="a CPU", source="datasheet", bandwidth_bps=1e10, flops={"fp32": 1e11}),
+        measured_ceilings=written.Ceilings(
+            name="a CPU", source="measured", bandwidth_bps=8e9, flops={"fp32": 6e10}, l2_bandwidth_bps=4e10,
+            measured_at="2025-06-14T08:00:00+00:00",
+        ),
     )  # fmt: skip
     workload = written.WorkloadRecord(
         run=RUN, benchmark=SUITE, operator="rope", workload="w1", parameters={"batch": 1}, dtype="fp32", flops=10,
@@ -26,22 +30,47 @@ def _records() -> list[written.Record]:
     measured = [
         written.MeasurementRecord(
             run=RUN, benchmark=SUITE, workload="w1", implementation=name, status=written.Status.OK, latency_s=latency,
-            sample_count=50, cache="warm", seed=1,
+            sample_count=50, cache="warm", seed=1, at_s=12.5, throttled_s={"power cap": 0.25}, contenders=0,
+            warm_latency_s=1.5e-3, sm_cycles=2e6, peak_memory_bytes=4096, kernels_launched=3,
+            launched={"kernel": 2, "memset": 1}, code_sha256="ab" * 32,
+            energy=written.Energy(per_call_j=(0.04, 0.041), window_s=0.5, power_w=300.0, method="NVML"),
         )
         for name, latency in (("warpwatch", 2e-3), ("eager", 3e-3))
     ]  # fmt: skip
+    canary = written.MeasurementRecord(
+        run=RUN, benchmark="benchmarks.control.Control", workload="cpu-fp32-triad", implementation="canary",
+        status=written.Status.OK, latency_s=1e-3, sample_count=50, cache="warm", seed=1,
+        visits=(written.Visit(at_s=1.0, latency_s=1e-3), written.Visit(at_s=9.0, latency_s=1.01e-3)),
+    )  # fmt: skip
+    control = written.WorkloadRecord(
+        run=RUN, benchmark="benchmarks.control.Control", operator="control", workload="cpu-fp32-triad", parameters={},
+        dtype="fp32", flops=10, bytes=10, kernels=(), baselines=(), controls=("canary",),
+    )  # fmt: skip
+    profile = written.ProfileRecord(
+        run=RUN, benchmark=SUITE, operator="rope", workload="w1", implementation="warpwatch", cache="cold",
+        profiler="Nsight Compute 2025.3.1", dram_bytes=12e6,
+        kernels=(
+            written.ProfiledKernel(
+                name="rope_kernel", signature="rope_kernel<8>", duration_s=2e-3, dram_bytes=12e6, l2_bytes=2e7,
+                l1_bytes=3e7, occupancy=0.5, tensor_pipe=None, stalls={"long scoreboard": 3.1},
+                counters={"sm__cycles_elapsed.max": 4e6},
+            ),
+        ),
+    )  # fmt: skip
     compiled = written.CompiledRecord(
         run=RUN, benchmark="benchmarks.compiled_code.CompiledCode", operator="rope", kernel="rope_kernel",
         architecture="sm_75", registers=40, stack_bytes=0, shared_bytes=0, local_memory_instructions=0, code_bytes=512,
         instructions={"total": 32}, sha256="ab",
+        barriers=1, occupancy=0.5, occupancy_limit="registers",
     )  # fmt: skip
-    return [run, workload, *measured, compiled]
+    return [run, workload, control, *measured, canary, profile, compiled]
 
 
 def test_every_record_that_the_suite_writes_is_read_without_a_problem() -> None:
     context = read_context("".join(written.to_line(record) + "\n" for record in _records()).encode())
     assert context.problems == ()
-    assert (len(context.runs), len(context.workloads), len(context.measurements), len(context.compiled)) == (1, 1, 2, 1)
+    assert (len(context.runs), len(context.workloads), len(context.measurements), len(context.compiled)) == (1, 2, 3, 1)
+    assert len(context.profiles) == 1
 
 
 def test_every_status_of_the_suite_is_one_of_the_dashboard() -> None:

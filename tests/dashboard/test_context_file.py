@@ -23,7 +23,7 @@ def test_records_point_at_their_run() -> None:
     assert context.problems == ()
     assert context.measurements[0].run.name == "r1"
     assert context.runs["r1"].started_ms == 1_767_225_600_000
-    assert context.measurements[0].latency_s == 1e-3
+    assert context.measurements[0].data["latency_s"] == 1e-3
 
 
 def test_a_line_still_being_written_is_left_alone() -> None:
@@ -46,6 +46,15 @@ def test_another_schema_is_refused() -> None:
 
 def test_a_record_of_an_unknown_kind_is_passed_over() -> None:
     assert read_context(_text(RUN, {"record": "weather", "sky": "blue"})).problems == ()
+
+
+def test_a_profile_wants_its_bytes() -> None:
+    kernel = {"name": "k", "duration_s": 1e-3, "dram_bytes": 1e6, "l2_bytes": 2e6, "l1_bytes": 3e6}
+    profile = {"record": "profile", "run": "r1", "benchmark": "b.Rope", "workload": "w", "implementation": "warpwatch",
+               "profiler": "ncu", "dram_bytes": 1e6, "kernels": [kernel]}  # fmt: skip
+    context = read_context(_text(RUN, profile, profile | {"kernels": [{"name": "k"}]}, profile | {"run": "nobody"}))
+    assert [found.data["dram_bytes"] for found in context.profiles] == [1e6]
+    assert [problem.split(":")[0] for problem in context.problems] == ["line 3", "line 4"]
 
 
 def test_a_bare_nan_becomes_nothing() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpwatch.dashboard.metrics import Better, metric
+from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.statistics.comparison import RunValue
 from warpwatch.dashboard.statistics.detection import detect
 from warpwatch.dashboard.statistics.summary import CommitValues, summarise
@@ -95,23 +95,23 @@ def _values(values: Sequence[float | None], *, step_days: float = 1.0, failed: b
 def test_a_recent_step_is_the_change_that_is_shown() -> None:
     values = [1.0] * 10 + [1.5] * 10
     changes = detect([v.runs for v in _values(values)], TIME)
-    summary = summarise(_values(values), changes, Better.LOWER)
+    summary = summarise(_values(values), changes, TIME)
     assert (summary.verdict, summary.change_is_step, summary.change_commit_id) == (Verdict.REGRESSED, True, 10)
-    assert summarise(_values(values), changes, Better.HIGHER).verdict is Verdict.IMPROVED
+    assert summarise(_values(values), changes, metric("m", "GB/s")).verdict is Verdict.IMPROVED
 
 
 def test_an_old_step_is_news_no_more() -> None:
     values = _values([1.0] * 10 + [1.5] * 60)
     changes = detect([v.runs for v in values], TIME)
-    summary = summarise(values, changes, Better.LOWER)
+    summary = summarise(values, changes, TIME)
     assert (summary.verdict, summary.change, summary.change_commit_id) == (Verdict.UNCHANGED, 0.0, 39)
 
 
 def test_a_newest_commit_without_a_number_is_invalid_or_missing() -> None:
-    assert summarise(_values([1.0, None]), (), Better.LOWER).verdict is Verdict.INVALID
-    assert summarise(_values([1.0, None], failed=False), (), Better.LOWER).verdict is Verdict.MISSING
+    assert summarise(_values([1.0, None]), (), TIME).verdict is Verdict.INVALID
+    assert summarise(_values([1.0, None], failed=False), (), TIME).verdict is Verdict.MISSING
 
 
 def test_one_commit_says_nothing_about_change() -> None:
-    summary = summarise(_values([1.0]), (), Better.LOWER)
+    summary = summarise(_values([1.0]), (), TIME)
     assert (summary.verdict, summary.change, summary.sparkline) == (Verdict.INCONCLUSIVE, None, (1.0,))

@@ -199,7 +199,7 @@ def test_no_baseline_is_called_changed_between_any_two_commits_on_an_h200(h200: 
     for base, head in itertools.combinations([commit.hash for commit in commits if commit], 2):
         found = queries.pairs(h200, "warpwatch", base, head, machine="nvidia-h200")
         rivals = [pair for pair in found if pair.series.is_baseline]
-        peers = _peers(found, {})
+        peers = _peers(found, {}, {})
         verdicts = judge(
             [_compare(pair, 0.02, 0.0, peers) for pair in rivals], [Better.LOWER] * len(rivals), threshold=0.02
         )

@@ -7,15 +7,16 @@ import threading
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import func, insert, inspect, select, text
 from sqlalchemy.exc import IntegrityError
 
 from warpwatch.dashboard.store import Store, StoreError
-from warpwatch.dashboard.store.migrate import NewerSchemaError
+from warpwatch.dashboard.store.migrate import NewerSchemaError, alembic_config
 from warpwatch.dashboard.store.samples import decode, encode
-from warpwatch.dashboard.store.tables import metadata, project, series
+from warpwatch.dashboard.store.tables import metadata, project, run, series, workload
 
 
 def test_the_migrations_make_the_tables_that_the_code_uses(store: Store) -> None:
@@ -31,6 +32,39 @@ def test_processes_that_open_a_new_database_at_once_all_succeed(database: str) -
     ]
     failures = [error for process in started if (error := process.communicate(timeout=60)[1]) or process.returncode]
     assert failures == []
+
+
+def test_a_database_of_the_first_schema_is_brought_up_with_what_it_holds(database: str) -> None:
+    """What 0002 adds is filled from what was recorded before: a run's card, a workload's lack of controls."""
+    store = Store(database)
+    with store.write("test") as connection:
+        config = alembic_config()
+        config.attributes["connection"] = connection
+        metadata.drop_all(connection)
+        connection.execute(text("DROP TABLE alembic_version"))
+        command.upgrade(config, "0001")
+        for statement in (
+            "INSERT INTO project (id, name) VALUES (1, 'p')",
+            "INSERT INTO machine (id, project_id, name, details) VALUES (1, 1, 'm', '{}')",
+            "INSERT INTO environment (id, project_id, name) VALUES (1, 1, 'e')",
+            "INSERT INTO \"commit\" (id, project_id, hash, date_ms) VALUES (1, 1, 'c', 0)",
+            "INSERT INTO workload (id, project_id, suite, name, operator, dtype, flops, bytes, parameters, kernels,"
+            " baselines) VALUES (1, 1, 's', 'w', 'o', 'fp16', 1, 1, '{}', '[]', '[]')",
+        ):
+            connection.execute(text(statement))
+        for number, context in enumerate(('{"gpu": {"uuid": "GPU-1"}}', '{"gpu": null}', None), start=1):
+            connection.execute(
+                text("INSERT INTO run (id, project_id, machine_id, environment_id, commit_id, name, context)"
+                     " VALUES (:id, 1, 1, 1, 1, :name, :context)"),
+                {"id": number, "name": f"r{number}", "context": context},
+            )  # fmt: skip
+    store.close()
+    store = Store(database)
+    with store.read() as connection:
+        assert connection.execute(select(run.c.card).order_by(run.c.id)).scalars().all() == ["GPU-1", None, None]
+        assert connection.execute(select(workload.c.controls)).scalars().all() == [[]]
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+    store.close()
 
 
 def test_a_database_of_a_newer_version_is_refused(database: str) -> None:

@@ -187,6 +187,7 @@ def _compiled(connection: Connection, commit_id: int) -> tuple[CompiledCode, ...
             stack_bytes=row.stack_bytes, shared_bytes=row.shared_bytes,
             local_memory_instructions=row.local_memory_instructions, code_bytes=row.code_bytes,
             instructions=row.instructions, sha256=row.sha256,
+            **{name: (row.more or {}).get(name) for name in tables.MORE_OF_CODE},
         )
         for _, row in sorted(newest.items())
     )  # fmt: skip

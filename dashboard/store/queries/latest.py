@@ -17,7 +17,9 @@ from warpwatch.dashboard.store.queries.reading import (
     workload_of,
 )
 from warpwatch.dashboard.store.records import BaselineRatio, Ceilings, Series, Status, Workload
-from warpwatch.dashboard.store.rows import STATUS_OF_CODE
+from warpwatch.dashboard.store.rows import STATUS_CODES, STATUS_OF_CODE
+
+_OK = STATUS_CODES[Status.OK]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +32,7 @@ class Latest:
     status: Status
     summary: Row[Any]  # of the summary table
     speed_of_light: float | None
-    ratios: tuple[BaselineRatio, ...]  # to each rival at the same commit and run; the fastest rival first
+    ratios: tuple[BaselineRatio, ...]  # to each rival measured in the same run; the fastest rival first
 
     @property
     def newest_run(self) -> Any:
@@ -52,7 +54,7 @@ def latest(connection: Connection, known: Workloads, *where: Any) -> list[Latest
     rivals: dict[tuple[Any, ...], list[tuple[Series, Row[Any]]]] = {}
     pairs = [(series_record(row, known), row) for row in rows]
     for series, row in pairs:
-        if series.is_baseline and row.value is not None:
+        if series.is_baseline and row.status == _OK and row.value is not None:
             rivals.setdefault(_same_run(series, row), []).append((series, row))
     found = [_latest(series, row, known, rivals) for series, row in pairs]
     found.sort(key=lambda item: _order(item.series, item.workload))
@@ -65,7 +67,7 @@ def _same_run(series: Series, row: Row[Any]) -> tuple[Any, ...]:
 
 def _order(series: Series, workload: Workload | None) -> tuple[Any, ...]:
     operator = workload.operator if workload else ""
-    return (series.machine, operator, series.benchmark, series.is_baseline, series.parameters, series.environment)
+    return (series.machine, operator, series.benchmark, not series.is_watched, series.parameters, series.environment)
 
 
 def _latest(
@@ -77,7 +79,7 @@ def _latest(
     timed = series.metric.is_time and row.value
     ratios = [
         BaselineRatio(implementation=rival.implementation or "", ratio=its.value / row.value, series_key=rival.key)
-        for rival, its in (rivals.get(_same_run(series, row), ()) if timed else ())
+        for rival, its in (rivals.get(_same_run(series, row), ()) if timed and row.status == _OK else ())
         if rival.key != series.key
     ]
     bound = series.metric.is_latency and row.value and workload and ceilings

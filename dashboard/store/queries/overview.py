@@ -30,7 +30,7 @@ def overview(store: Store, project: str, *, machine: str | None = None) -> tuple
             where.append(tables.machine.c.name == machine)
         known = workloads(connection, owner)
         found = latest(connection, known, *where, _is_judged(connection, owner)) or latest(connection, known, *where)
-        shown = headlines([item for item in found if not item.series.is_baseline])
+        shown = headlines([item for item in found if item.series.is_watched])
         ids = [i for item, _ in shown for i in (item.summary.commit_id, item.summary.change_commit_id) if i is not None]
         commits = commits_by_id(connection, ids)
     return tuple(overview_row(item, beside, commits) for item, beside in shown)

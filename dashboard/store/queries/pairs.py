@@ -1,7 +1,12 @@
-"""Two commits side by side: what `check` compares."""
+"""Two commits side by side: what `check` compares.
+
+A commit that was not measured because its machine code stood still is measured by the commit that ran the same code.
+Runs of two physical cards are never compared, whatever their machine is called.
+"""
 
 import itertools
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -11,17 +16,21 @@ from sqlalchemy import Connection, Row, or_, select
 from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.statistics.comparison import RunValue
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.queries.codes import CodePlace, codes
 from warpwatch.dashboard.store.queries.reading import project_id, select_series, series_record, workloads
 from warpwatch.dashboard.store.records import Series, Status
-from warpwatch.dashboard.store.rows import STATUS_OF_CODE
+from warpwatch.dashboard.store.rows import STATUS_CODES, STATUS_OF_CODE
 from warpwatch.dashboard.store.store import Store
 
 HISTORY_COMMITS = 100  # that the noise is taken from: those before the later of the two, and as many after
 
+_UNCHANGED = STATUS_CODES[Status.UNCHANGED]
+_Rows = Sequence[Row[Any]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What a series has at one commit: runs with a number, and the newest status where none has."""
+    """What a series has at one commit: runs with a number, and the newest status and reason where that has none."""
 
     runs: tuple[RunValue, ...]
     status: Status | None  # None: no record
@@ -30,19 +39,21 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """One series at two commits, with the levels of the commits around them, in order."""
+    """One series at two commits, with the levels of the commits around them, in order, all of one card."""
 
     series: Series
     base: Side
     head: Side
     levels: tuple[float, ...]
     span: tuple[int, int] | None  # the places of base and head among the levels; None if either has no number
+    is_one_measurement: bool  # both commits run the same machine code, and only one of them was measured
+    other_cards: tuple[str, str] | None  # the cards of base and head, where no card measured both
 
 
 def pairs(
     store: Store, project: str, base: str, head: str, *, machine: str | None = None, all_metrics: bool = False
 ) -> tuple[Pair, ...]:
-    """Series of judged metrics (or all) with a record at either commit, given by full hash; baselines among them."""
+    """Series of judged metrics (or all) with a record at either commit, given by full hash; controls among them."""
     series = tables.series
     with store.read() as connection:
         owner = project_id(connection, project)
@@ -65,20 +76,79 @@ def pairs(
         known = workloads(connection, owner)
         newest = max((row.position for row in ends if row.position is not None), default=0)
         histories = _histories(connection, [row.id for row in rows], newest, list(id_of.values()))
-    return tuple(_pair(series_record(row, known), histories.get(row.id, ()), id_of[base], id_of[head]) for row in rows)
+        code_of = _codes(connection, owner, histories.values(), id_of.values())
+    found = []
+    for row in rows:
+        its_codes = code_of.get(_place(row), {})
+        found.append(_pair(series_record(row, known), histories.get(row.id, ()), id_of[base], id_of[head], its_codes))
+    return tuple(found)
 
 
-def _pair(series: Series, rows: Sequence[Row[Any]], base: int, head: int) -> Pair:
-    groups = itertools.groupby((row for row in rows if row.value is not None), key=lambda row: row.commit_id)
+def _codes(
+    connection: Connection, owner: int, histories: Any, ends: Any
+) -> Mapping[CodePlace, Mapping[int, str]]:  # fmt: skip
+    """The machine code of every commit in the histories, if either end was not measured for it."""
+    if not any(row.status == _UNCHANGED and row.commit_id in ends for rows in histories for row in rows):
+        return {}
+    return codes(connection, owner, {row.commit_id for rows in histories for row in rows})
+
+
+def _place(row: Row[Any]) -> CodePlace:
+    return CodePlace(
+        machine_id=row.machine_id, environment_id=row.environment_id, suite=row.benchmark_name.rpartition(".")[0],
+        workload=row.workload or "", implementation=row.implementation or "",
+    )  # fmt: skip
+
+
+def _pair(series: Series, rows: _Rows, base: int, head: int, code_of: Mapping[int, str]) -> Pair:
+    sides = [_measured_as(rows, commit, code_of) for commit in (base, head)]
+    at = [[row for row in rows if row.commit_id == commit and row.value is not None] for commit in sides]
+    card, other_cards = (None, None) if series.metric.is_exact else _common_card(*at)
+    kept = other_cards[1] if other_cards else card
+    here = [row for row in rows if row.value is not None and kept in {None, row.card}]
+    groups = itertools.groupby(here, key=lambda row: row.commit_id)
     level_of = {commit: median(row.value for row in group) for commit, group in groups}  # in the commits' order
     places = list(level_of)
     return Pair(
         series=series,
-        base=_side(rows, base),
-        head=_side(rows, head),
+        base=_side(rows, base, [row for row in at[0] if card in {None, row.card}]),
+        head=_side(rows, head, [row for row in at[1] if card in {None, row.card}]),
         levels=tuple(level_of.values()),
-        span=(places.index(base), places.index(head)) if base in level_of and head in level_of else None,
+        span=(places.index(sides[0]), places.index(sides[1])) if set(sides) <= level_of.keys() else None,
+        is_one_measurement=sides[0] == sides[1] and base != head,
+        other_cards=other_cards,
     )
+
+
+def _measured_as(rows: _Rows, commit: int, code_of: Mapping[int, str]) -> int:
+    """The commit whose numbers stand for this one: itself, or the nearest measured one with the same machine code.
+
+    Earlier ones go first, as the code stands still since then.
+    """
+    statuses = {row.status for row in rows if row.commit_id == commit and row.value is None}
+    has_number = any(row.value is not None for row in rows if row.commit_id == commit)
+    if has_number or _UNCHANGED not in statuses or commit not in code_of:
+        return commit
+    order = list(dict.fromkeys(row.commit_id for row in rows))
+    same = {row.commit_id for row in rows if row.value is not None and code_of.get(row.commit_id) == code_of[commit]}
+    place = order.index(commit)
+    earlier = [each for each in order[:place] if each in same]
+    later = [each for each in order[place:] if each in same]
+    return earlier[-1] if earlier else later[0] if later else commit
+
+
+def _common_card(base: _Rows, head: _Rows) -> tuple[str | None, tuple[str, str] | None]:
+    """The card that measured both sides, the one with most runs of several; else the cards of both.
+
+    Runs that tell no card may be of any: then there is neither.
+    """
+    counts = [Counter(row.card for row in side) for side in (base, head)]
+    if not all(counts) or any(None in count for count in counts):
+        return None, None
+    both = counts[0].keys() & counts[1].keys()
+    if not both:
+        return None, (base[-1].card, head[-1].card)
+    return max(both, key=lambda card: (min(count[card] for count in counts), card)), None
 
 
 def _histories(
@@ -88,7 +158,7 @@ def _histories(
     found: dict[int, list[Row[Any]]] = {}
     for start in range(0, len(ids), 500):
         rows = connection.execute(
-            select(table)
+            select(table, run.c.card)
             .join(commit, commit.c.id == table.c.commit_id)
             .join(run, run.c.id == table.c.run_id)
             .where(
@@ -105,12 +175,9 @@ def _histories(
     return found
 
 
-def _side(rows: Sequence[Row[Any]], commit: int) -> Side:
+def _side(rows: _Rows, commit: int, numbers: _Rows) -> Side:
     at = [row for row in rows if row.commit_id == commit]
-    runs = tuple(
-        RunValue(value=row.value, q25=row.q25, q75=row.q75, sample_count=row.sample_count)
-        for row in at
-        if row.value is not None
-    )
-    status = Status.OK if runs else STATUS_OF_CODE[at[-1].status] if at else None
-    return Side(runs=runs, status=status, reason=at[-1].reason if at and not runs else None)
+    runs = tuple(RunValue(value=row.value, q25=row.q25, q75=row.q75, sample_count=row.sample_count) for row in numbers)
+    measured = any(row.value is not None for row in at)
+    status = Status.OK if measured else STATUS_OF_CODE[at[-1].status] if at else None
+    return Side(runs=runs, status=status, reason=at[-1].reason if at and not measured else None)

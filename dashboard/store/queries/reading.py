@@ -14,15 +14,39 @@ from warpwatch.dashboard.store.series_ids import plain
 
 
 class Workloads(dict[tuple[str, str], Workload]):
-    """A project's workloads by suite and name, and which implementations are rivals in a suite."""
+    """A project's workloads by suite and name, and what each implementation is in a suite."""
 
     def is_rival(self, suite: str, implementation: str | None) -> bool:
-        """Whether any workload of the suite names it: one that a machine cannot run has no record of its own."""
-        return (suite, implementation) in self._rivals
+        """Whether any workload of the suite names it: one that a machine cannot run has no record of its own.
+
+        A suite without workloads (host overhead, by operator) takes its rivals from the others.
+        """
+        if suite in self._suites:
+            return (suite, implementation) in self._rivals
+        rivals, ours = self._names
+        return implementation in rivals and implementation not in ours
+
+    def is_control(self, suite: str, implementation: str | None) -> bool:
+        """Whether it is a canary of the suite."""
+        return (suite, implementation) in self._controls
+
+    @cached_property
+    def _suites(self) -> frozenset[str]:
+        return frozenset(suite for suite, _ in self)
 
     @cached_property
     def _rivals(self) -> frozenset[tuple[str, str]]:
         return frozenset((suite, name) for (suite, _), workload in self.items() for name in workload.baselines)
+
+    @cached_property
+    def _controls(self) -> frozenset[tuple[str, str]]:
+        return frozenset((suite, name) for (suite, _), workload in self.items() for name in workload.controls)
+
+    @cached_property
+    def _names(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The names of rivals and those of ours, over all suites."""
+        ours = frozenset(name for workload in self.values() for name in workload.kernels)
+        return frozenset(name for _, name in self._rivals), ours
 
 
 SERIES_COLUMNS = (
@@ -53,6 +77,7 @@ def _workload(row: Row[Any]) -> Workload:
     return Workload(
         benchmark=row.suite, operator=row.operator, name=row.name, dtype=row.dtype, flops=row.flops,
         bytes=row.bytes, parameters=row.parameters, kernels=tuple(row.kernels), baselines=tuple(row.baselines),
+        controls=tuple(row.controls),
     )  # fmt: skip
 
 
@@ -83,6 +108,7 @@ def series_record(row: Row[Any], known: Workloads) -> Series:
         workload=row.workload,
         implementation=row.implementation,
         is_baseline=known.is_rival(row.benchmark_name.rpartition(".")[0], row.implementation),
+        is_control=known.is_control(row.benchmark_name.rpartition(".")[0], row.implementation),
         listed=row.listed,
     )
 

@@ -20,8 +20,8 @@ def regressions(
 ) -> tuple[RegressionGroup, ...]:
     """Changepoints for the worse, grouped by commit and machine, newest commit first, the largest first in a group.
 
-    Listed series of judged metrics, or of every metric; a baseline's are left out, for no commit of the project
-    moves it.
+    Listed series of judged metrics, or of every metric; those of baselines and canaries are left out, for no commit of
+    the project moves them.
     """
     table, series = tables.changepoint, tables.series
     with store.read() as connection:
@@ -44,7 +44,7 @@ def regressions(
     groups = []
     for (_, name), group in itertools.groupby(rows, key=lambda row: (row.commit_id, row.machine_name)):
         found = [Regression(series=series_record(row, known), change=change_record(row, commits)) for row in group]
-        found = [one for one in found if not one.series.is_baseline and (all_metrics or one.series.metric.is_judged)]
+        found = [one for one in found if one.series.is_watched and (all_metrics or one.series.metric.is_judged)]
         found.sort(key=lambda one: -abs(one.change.magnitude))
         if found:
             newest_good = max((one.change.previous_commit for one in found), key=lambda commit: commit.position)

@@ -30,7 +30,7 @@ def report(store: Store, *, project: str | None = None, machine: str | None = No
             judged = [
                 item
                 for item in latest(connection, workloads(connection, owner.id), *where)
-                if item.series.metric.is_time and item.series.metric.is_judged
+                if item.series.metric.is_time and item.series.metric.is_judged and not item.series.is_control
             ]
             found = [item for item, _ in headlines(judged)]
             commits = commits_by_id(connection, {item.summary.commit_id for item in found})

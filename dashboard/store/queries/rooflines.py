@@ -34,7 +34,8 @@ def rooflines(store: Store, project: str) -> tuple[Roofline, ...]:
 
 def _point(item: Latest, commits: dict[int, Commit]) -> RooflinePoint | None:
     workload, latency_s = item.workload, item.summary.value
-    if workload is None or not item.series.metric.is_latency or not latency_s or not workload.bytes:
+    is_shown = item.series.metric.is_latency and not item.series.is_control
+    if workload is None or not is_shown or not latency_s or not workload.bytes:
         return None
     return RooflinePoint(
         series=item.series,
