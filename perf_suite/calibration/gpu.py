@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from .. import context
+from .. import context, validity
 from .ceiling_file import BANDWIDTH, L2_BANDWIDTH, Calibration, Ceiling
 from .l2_windows import L2TooSmallError, windows
 from .sustained import Sustained, sustained
@@ -25,7 +25,8 @@ _CALL_S = 20e-3  # longest matmul: a slow GPU is given a smaller one
 
 def calibrate(on_step: Callable[[str], None] = lambda name: None) -> Calibration:
     """Measure the current GPU; `on_step` hears the name of each ceiling before it is measured. About 20 s."""
-    gpu = context.GpuMonitor().gpu()
+    monitor = context.GpuMonitor()
+    gpu, before = monitor.gpu(), monitor.conditions()
     steps: dict[str, Callable[[], Ceiling]] = {
         BANDWIDTH: _bandwidth,
         L2_BANDWIDTH: _l2_bandwidth,
@@ -56,8 +57,16 @@ def calibrate(on_step: Callable[[str], None] = lambda name: None) -> Calibration
         software=context.software(),
         ceilings=tuple(ceilings),
         left_out=left_out,
-        note=f"other processes on the GPU: {gpu.other_processes}" if gpu.other_processes else None,
+        note=_remarks(monitor, before),
     )
+
+
+def _remarks(monitor: context.GpuMonitor, before: context.Conditions) -> str | None:
+    """What kept the GPU from its best; the ceilings are stored all the same, and say so."""
+    gained = monitor.conditions().throttled_s
+    throttled_s = {reason: seconds - before.throttled_s.get(reason, seconds) for reason, seconds in gained.items()}
+    contenders = len(monitor.at_work(before.seen_us)) if before.seen_us else 0
+    return "; ".join(filter(None, (validity.throttled(None, throttled_s), validity.contended(contenders)))) or None
 
 
 def _not_in_hardware() -> dict[str, str]:

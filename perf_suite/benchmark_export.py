@@ -1,0 +1,80 @@
+"""A one-off benchmark's result as a file.
+
+JSON: an object of `schema` (1), `run`, `workload`, `measurements` and `controls`. `run` and `workload` are lines of a
+context file as records.py defines them; a measurement is its line with `samples_s`, `warm_samples_s` and
+`calls_per_sample` added, as worker and session exchange it, and `figures`, the fields of benchmark_result.Figures.
+`controls` are measurements too. CSV: a row an implementation, for a spreadsheet; a figure that is not there is empty.
+"""
+
+import csv
+import io
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from .ad_hoc import BadRequestError
+from .benchmark_result import BenchmarkResult
+from .protocol import outcome_to_line
+from .records import to_line
+from .workload_record import workload_record
+
+_SCHEMA = 1
+_MEASURED = (
+    "implementation", "status", "reason", "latency_s", "warm_latency_s", "sample_count", "sm_cycles",
+    "kernels_launched", "peak_memory_bytes", "relative_error", "tolerance", "backend", "cache", "timer", "seed",
+    "temperature_c",
+)  # fmt: skip
+
+
+def check_suffix(path: Path) -> None:
+    """Raises BadRequestError for a suffix that is neither .json nor .csv."""
+    if path.suffix.lower() not in (".json", ".csv"):
+        raise BadRequestError(f"a result is exported as .json or .csv, not as {path.name!r}")
+
+
+def export(result: BenchmarkResult, path: Path) -> Path:
+    """Write `result` to `path`, whose folder must exist, in the format its suffix says. Raises BadRequestError."""
+    check_suffix(path)
+    path.write_text(_csv(result) if path.suffix.lower() == ".csv" else _json(result), newline="")
+    return path
+
+
+def _json(result: BenchmarkResult) -> str:
+    workload = workload_record(result.run.run, result.outcomes[0].measurement.benchmark, result.workload)
+    content = {
+        "schema": _SCHEMA,
+        "run": json.loads(to_line(result.run)),
+        "workload": json.loads(to_line(workload)),
+        "measurements": [
+            {**json.loads(outcome_to_line(outcome)), "figures": asdict(result.figures(outcome))}
+            for outcome in result.outcomes
+        ],
+        "controls": [json.loads(outcome_to_line(outcome)) for outcome in result.controls],
+    }
+    return json.dumps(content, indent=1, allow_nan=False) + "\n"
+
+
+def _csv(result: BenchmarkResult) -> str:
+    run, workload = result.run, result.workload
+    common: dict[str, Any] = {
+        "operator": workload.operator,
+        "workload": workload.name,
+        "dtype": workload.dtype,
+        **workload.parameters,
+        "flops": workload.cost.flops,
+        "bytes": workload.cost.bytes,
+        "machine": run.gpu.name if run.gpu else run.cpu.model,
+        "gpu_uuid": run.gpu.uuid if run.gpu else None,
+        "started_at": run.started_at,
+        "torch": run.software.get("torch"),
+    }
+    rows = [
+        {**common, **{name: getattr(measurement, name) for name in _MEASURED}, **asdict(figures)}
+        for measurement, figures in result
+    ]
+    out = io.StringIO()
+    writer = csv.DictWriter(out, fieldnames=list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()

@@ -1,0 +1,118 @@
+"""What can be asked of a one-off benchmark, and what is said to what cannot."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perf_suite.ad_hoc import BadRequestError, ad_hoc_workload, operators, options
+from perf_suite.kernel_benchmark import KernelBenchmark
+from perf_suite.workloads import OPERATORS, workloads_of
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def bench(*arguments):
+    command = [sys.executable, "-m", "perf_suite", "bench", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_every_operator_but_the_controls_can_be_had_at_any_shape():
+    assert operators() == tuple(operator for operator in OPERATORS if operator != "control")
+
+
+@pytest.mark.parametrize("operator", operators())
+def test_the_operators_options_can_make_every_row_of_its_catalogue(operator):
+    """A row's name says its shape; built of the options that it says, it is the catalogue's row."""
+    names = {option.name for option in options(operator)}
+    letters = {"b": "batch", "h": "heads", "kv": "heads_kv", "d": "head_dim", "k": "depth", "n": "outputs", "m": "rows"}
+    for row in workloads_of(operator):
+        device, dtype, *parts = row.name.split("-")
+        shape = {}
+        for part in parts:
+            letter, figures = part.rstrip("0123456789x"), part.lstrip("abcdefghijklmnopqrstuvwxyz")
+            if letter == "s":
+                shape |= dict(zip(("seq_len", "seq_len_kv"), map(int, figures.split("x")), strict=False))
+            elif figures:
+                shape[letters[letter]] = int(figures)
+            elif part != "full":
+                shape[part] = True
+        assert shape.keys() <= names
+        made = ad_hoc_workload(operator, device, dtype, **shape)
+        assert (made.name, made.parameters, made.cost) == (row.name, row.parameters, row.cost)
+
+
+def test_the_issues_command_is_a_complete_request():
+    KernelBenchmark("flash_attention", batch=32, seq_len=1024)
+    workload = ad_hoc_workload("flash_attention", "cuda", batch=32, seq_len=1024)
+    assert workload.name == "cuda-fp16-b32-h32-s1024-d128-full"
+
+
+@pytest.mark.parametrize(
+    ("request_of", "answer"),
+    [
+        ({"operator": "flash_atention"}, r"no operator 'flash_atention' \(did you mean 'flash_attention'\?\); there"),
+        ({"operator": "control"}, "no operator 'control'; there are flash_attention"),
+        ({"operator": "rope"}, "rope needs seq_len"),
+        ({"operator": "int4_linear"}, "int4_linear needs depth and outputs"),
+        ({"operator": "rope", "seqlen": 8}, r"rope has no option 'seqlen' \(did you mean 'seq_len'\?\); it has batch"),
+        ({"operator": "rope", "seq_len": 0}, "seq_len must be a whole number of at least 1, got 0"),
+        ({"operator": "rope", "seq_len": 8.0}, "seq_len must be a whole number of at least 1, got 8.0"),
+        ({"operator": "rope", "seq_len": True}, "seq_len must be a whole number of at least 1, got True"),
+        ({"operator": "rope", "seq_len": 8, "interleaved": 1}, "interleaved must be true or false, got 1"),
+        ({"operator": "rope", "seq_len": 8, "head_dim": 7}, r"rope: head_dim \(7\) must be even"),
+        ({"operator": "rope", "seq_len": 8, "dtype": "fp8"}, "no dtype 'fp8'; there are fp32, fp16, bf16"),
+        ({"operator": "rope", "seq_len": 8, "device": "tpu"}, "no device 'tpu'; there are cuda and cpu"),
+        ({"operator": "rope", "seq_len": 8, "metrics": ["heat"]}, "no metric 'heat'; there are warm_latency, energy"),
+        (
+            {"operator": "rope", "seq_len": 8, "implementations": ["tritn"]},
+            r"rope has no implementation 'tritn' \(did you mean 'triton'\?\); it has warpwatch, triton, eager",
+        ),
+        (
+            {"operator": "flash_attention", "seq_len": 8, "heads": 8, "heads_kv": 3},
+            r"heads \(8\) must be a multiple of heads_kv \(3\)",
+        ),
+        (
+            {"operator": "int4_linear", "depth": 100, "outputs": 8},
+            r"depth \(100\) must be a multiple of the group size",
+        ),
+    ],
+    ids=lambda value: "-".join(map(str, value.values())) if isinstance(value, dict) else "",
+)
+def test_what_cannot_be_is_answered_with_what_there_is(request_of, answer):
+    with pytest.raises(BadRequestError, match=answer):
+        KernelBenchmark(**request_of)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        (["nope"], "invalid choice: 'nope' (choose from"),
+        (["rope"], "required: --seq-len"),
+        (["rope", "--seq-len", "8", "--interleaved", "--head-dim", "3"], "head_dim (3) must be even"),
+        (["rope", "--seq-len", "8", "--implementation", "fast"], "it has warpwatch, triton, eager, torch_compile"),
+        (["rope", "--seq-len", "8", "--export", "out.txt"], "exported as .json or .csv, not as 'out.txt'"),
+        (["rope", "--seq-len", "8", "--export", "/nowhere/out.csv"], "there is no folder /nowhere"),
+        (["rope", "--seq-len", "8", "--limit", "0"], "--limit must be more than 0 seconds"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_the_command_refuses_with_a_sentence_and_exit_status_2(arguments, answer):
+    refused = bench(*arguments)
+    assert refused.returncode == 2
+    assert answer in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert refused.stdout == ""
+
+
+def test_help_tells_an_operators_options_and_what_they_are_by_default():
+    told = " ".join(bench("flash_attention", "--help").stdout.split())
+    assert "--seq-len N required" in told
+    assert "--heads N default 32" in told
+    assert "--causal, --no-causal" in told
+
+
+def test_asking_for_the_class_loads_neither_torch_nor_rich():
+    code = "import sys, perf_suite; perf_suite.KernelBenchmark; sys.exit(bool({'torch', 'rich'} & sys.modules.keys()))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
