@@ -11,10 +11,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from . import asv_values, catalogue_jobs, shared_packages, spool
+from . import asv_values, catalogue_jobs, shared_packages, spool, unchanged
 
 _SPOOLS = Path(".asv/context")
 _SELECTION = "selection.json"
+_TOLD = (catalogue_jobs.QUICK_VARIABLE, catalogue_jobs.SELECTION_VARIABLE, unchanged.RESULTS_VARIABLE)
 
 
 def setup() -> None:
@@ -33,17 +34,18 @@ def setup() -> None:
 
 def _with_spool(run: Any) -> Any:
     @functools.wraps(run)
-    def wrapped(cls: type, *arguments: Any, **keywords: Any) -> Any:
+    def wrapped(cls: type, conf: Any, *arguments: Any, **keywords: Any) -> Any:
         """asv's run, with a spool folder of its own for the processes it starts; gone afterwards."""
         _SPOOLS.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=_SPOOLS) as folder:
             os.environ[spool.FOLDER_VARIABLE] = str(Path(folder).resolve())
             os.environ[catalogue_jobs.QUICK_VARIABLE] = "1" if keywords.get("quick") else "0"
+            os.environ[unchanged.RESULTS_VARIABLE] = str(Path(conf.results_dir).resolve())
             try:
-                return run(cls, *arguments, **keywords)
+                return run(cls, conf, *arguments, **keywords)
             finally:
-                del os.environ[spool.FOLDER_VARIABLE], os.environ[catalogue_jobs.QUICK_VARIABLE]
-                os.environ.pop(catalogue_jobs.SELECTION_VARIABLE, None)
+                for name in (spool.FOLDER_VARIABLE, *_TOLD):
+                    os.environ.pop(name, None)
 
     return wrapped
 

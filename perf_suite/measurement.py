@@ -14,7 +14,7 @@ from .gate import Gate
 from .implementations import Prepared, prepare
 from .launches import Captured, NotCapturableError, capture
 from .protocol import Job, Outcome
-from .records import ClockEventReasons, Energy, MeasurementRecord, Status
+from .records import ClockEventReasons, MeasurementRecord, Status
 from .setting import Setting
 from .timing import Stopwatch
 from .timing.timing import TimedCall
@@ -23,6 +23,7 @@ from .timing.warm import sample_warm_latency
 # NVML looks at one process at a time, some five times a second: where there are others, wait for it to look again.
 _LOOKS = 3
 _LOOK_S = 0.2
+_ABOUT_S = 100e-6  # a call, where nobody has measured it yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,8 @@ def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord)
 
     before = bench.monitor.conditions() if bench.monitor else Conditions()
     gate.begin_timing()
-    call = TimedCall(run=prepared.run, after=gate.after_timed_call)
+    launches = sum(captured.launched.values()) if captured and captured.launched else None
+    call = TimedCall(run=prepared.run, after=gate.after_timed_call, launches=launches or 1)
     timing = bench.stopwatch.sample_latency(call)
     after = bench.monitor.conditions() if bench.monitor else Conditions()
     gate.check_timed()
@@ -82,7 +84,7 @@ def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord)
         relative_error=error,
         peak_memory_bytes=peak,
         launched=captured.launched if captured else None,
-        kernels_launched=sum(captured.launched.values()) if captured and captured.launched else None,
+        kernels_launched=launches,
     )
     reason = (
         validity.throttled(events, throttled_s)
@@ -92,14 +94,13 @@ def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord)
     if reason:
         return Outcome(measurement=replace(record, status=Status.INVALID, reason=reason))
     latency_s = statistics.median(timing.samples_s)
-    warm, joules = _back_to_back(bench, setting, job, call, latency_s) if captured else ((), None)
+    warm = _warm(bench, setting, job, call, latency_s) if captured else ()
     return Outcome(
         measurement=replace(
             record,
             latency_s=latency_s,
             sm_cycles=timing.sm_cycles,
             warm_latency_s=statistics.median(warm) if warm else None,
-            energy=joules,
         ),
         samples_s=timing.samples_s,
         calls_per_sample=timing.calls_per_sample,
@@ -107,18 +108,29 @@ def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord)
     )
 
 
-def _back_to_back(
-    bench: Bench, setting: Setting, job: Job, call: TimedCall, latency_s: float
-) -> tuple[tuple[float, ...], Energy | None]:
-    """Warm samples and energy: what wants many calls in a row, in a CUDA graph."""
+def measure_energy(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord) -> Outcome:
+    """The energy of a job's call, and nothing else; UNAVAILABLE where the GPU has no meter.
+
+    Raises as `measure` does.
+    """
+    assert bench.monitor is not None, "there is a meter on GPUs alone"
+    with _on(bench.stream):
+        prepared = prepare(setting.workload, job.implementation, setting.inputs)
+        gate = Gate(prepared.run, setting.inputs, setting.questions, setting.workload.tolerance)
+        gate.check()
+        call = TimedCall(run=prepared.run, after=gate.after_timed_call)
+        warm_s = statistics.median(sample_warm_latency(call, _ABOUT_S, quick=True))
+        joules = energy.measure_energy(call, warm_s, bench.monitor.energy_j)
+        gate.check()
+    return Outcome(measurement=replace(blank, status=Status.OK if joules else Status.UNAVAILABLE, energy=joules))
+
+
+def _warm(bench: Bench, setting: Setting, job: Job, call: TimedCall, latency_s: float) -> tuple[float, ...]:
+    """Warm samples, where they were asked for and the data fits the L2."""
     assert bench.monitor is not None
-    warm: tuple[float, ...] = ()
-    joules = None
-    if "warm_latency" in job.metrics and setting.workload.cost.bytes <= bench.monitor.l2_bytes:
-        warm = sample_warm_latency(call, latency_s, quick=job.quick)
-    if "energy" in job.metrics and job.implementation in setting.workload.energy_of and not job.quick:
-        joules = energy.measure_energy(call, statistics.median(warm) if warm else latency_s, bench.monitor.energy_j)
-    return warm, joules
+    if "warm_latency" not in job.metrics or setting.workload.cost.bytes > bench.monitor.l2_bytes:
+        return ()
+    return sample_warm_latency(call, latency_s, quick=job.quick)
 
 
 def _captured(prepared: Prepared) -> Captured | None:

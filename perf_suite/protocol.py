@@ -3,12 +3,20 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 
 from .costs import Cost
 from .records import MeasurementRecord, Status, from_line, to_line
 from .workloads.workload import Workload
 
 STARTED = json.dumps({"started": True})  # the worker's line before each job
+
+
+class Stage(StrEnum):
+    """What a worker does about a job. Energy comes last in a run: it leaves the GPU hot and its clock low."""
+
+    LATENCY = "latency"  # and all else that is not energy
+    ENERGY = "energy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +28,7 @@ class Job:
     implementation: str
     quick: bool = False
     metrics: tuple[str, ...] = ()  # of OPTIONAL_METRICS
+    stage: Stage = Stage.LATENCY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +90,7 @@ def outcome_from_line(line: str) -> Outcome:
     )
 
 
-def _job(*, workload: dict[str, object], metrics: list[str], **values: object) -> Job:
+def _job(*, workload: dict[str, object], metrics: list[str], stage: str, **values: object) -> Job:
     workload = {name: tuple(value) if isinstance(value, list) else value for name, value in workload.items()}
     workload["cost"] = Cost(**workload["cost"])  # type: ignore[arg-type]
-    return Job(workload=Workload(**workload), metrics=tuple(metrics), **values)  # type: ignore[arg-type]
+    return Job(workload=Workload(**workload), metrics=tuple(metrics), stage=Stage(stage), **values)  # type: ignore[arg-type]

@@ -4,14 +4,15 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from .ahead import compile_ahead
+from .ahead import compiling_ahead
 from .catalogue_jobs import catalogue_jobs
 from .controls import interleaved, is_control, merged
-from .protocol import STARTED, Job, Outcome, blank_record, outcome_from_line
-from .records import RunRecord, WorkloadRecord
+from .protocol import STARTED, Job, Outcome, Stage, blank_record, outcome_from_line
+from .records import RunRecord, Status
 from .spool import Spool
+from .unchanged import digests, unchanged
 from .watched_worker import Limits, WatchedWorker, WorkerStartError
-from .workloads.workload import Workload
+from .workload_record import workload_record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,22 +43,51 @@ def measure(
         outcomes.append(outcome)
         on_outcome(outcome)
 
-    with WatchedWorker(run, limits or Limits()) as worker:
+    with compiling_ahead(jobs) as compiled, WatchedWorker(run, limits or Limits()) as worker:
         record = worker.record
-        mine = [job for job in jobs if job.workload.device == record.device and not is_control(job)]
-        controls = _controls(jobs, record.device)
-        order = interleaved(mine, controls)
-        spool.append(record, *(_workload_record(run, job) for job in _one_a_workload(order)))
-        compile_ahead(order)
+        mine = [job for job in jobs if job.workload.device == record.device]
+        code = digests(mine, record)
+        known = unchanged(mine, record, code)
+        fresh = [job for job in mine if not is_control(job) and (job.benchmark, job.workload.name) not in known]
+        energy = [replace(job, stage=Stage.ENERGY) for job in fresh if _wants_energy(job)]
+        order = [*interleaved(fresh, _controls(jobs, record.device)), *energy]
+        spool.append(
+            record, *(workload_record(run, job.benchmark, job.workload) for job in _one_a_workload([*mine, *order]))
+        )
+        for job in mine:
+            if commit := known.get((job.benchmark, job.workload.name)):
+                done(_skipped(job, run, commit, code[job.workload.operator, job.implementation]))
+        worker.give(order)
+        compiled()
         visits: dict[tuple[str, str], list[Outcome]] = {}
+        waiting: dict[tuple[str, str, str], Outcome] = {}
         for job, outcome in _outcomes(worker, order, run):
+            digest = code.get((job.workload.operator, job.implementation))
+            outcome = replace(outcome, measurement=replace(outcome.measurement, code_sha256=digest))
             if is_control(job):
                 visits.setdefault((job.workload.name, job.implementation), []).append(outcome)
+            elif job.stage is Stage.ENERGY:
+                done(_with_energy(waiting.pop(_key(job)), outcome))
+            elif _wants_energy(job):
+                waiting[_key(job)] = outcome
             else:
                 done(outcome)
         for visited in visits.values():
             done(merged(visited))
     return Results(run=record, outcomes=tuple(outcomes))
+
+
+def _wants_energy(job: Job) -> bool:
+    on_gpu = job.workload.device == "cuda"
+    return on_gpu and "energy" in job.metrics and job.implementation in job.workload.energy_of and not job.quick
+
+
+def _with_energy(outcome: Outcome, energy: Outcome) -> Outcome:
+    return replace(outcome, measurement=replace(outcome.measurement, energy=energy.measurement.energy))
+
+
+def _key(job: Job) -> tuple[str, str, str]:
+    return job.benchmark, job.workload.name, job.implementation
 
 
 def _controls(jobs: Sequence[Job], device: str) -> list[Job]:
@@ -71,14 +101,14 @@ def _controls(jobs: Sequence[Job], device: str) -> list[Job]:
 
 
 def _outcomes(worker: WatchedWorker, jobs: list[Job], run: str) -> Iterator[tuple[Job, Outcome]]:
-    """The jobs with their outcomes, in their order, over as many workers as it takes.
+    """The jobs, which the worker has been given, with their outcomes, over as many workers as it takes.
 
     A worker that ends between two jobs (it saw that CUDA works no longer) has reported what did it; one that
     ends within a job, or before its first, takes that job with it.
     """
     waiting = list(jobs)
     within_job = True
-    worker.give(waiting)
+    worker.begin()
     while waiting:
         line = worker.read_line()
         if line == STARTED:
@@ -98,6 +128,7 @@ def _outcomes(worker: WatchedWorker, jobs: list[Job], run: str) -> Iterator[tupl
                 yield from ((job, _lost(job, run, str(error))) for job in waiting)
                 return
             worker.give(waiting)
+            worker.begin()
             within_job = True
 
 
@@ -105,22 +136,12 @@ def _lost(job: Job, run: str, reason: str) -> Outcome:
     return Outcome(measurement=replace(blank_record(run, job), reason=reason))
 
 
+def _skipped(job: Job, run: str, commit: str, digest: str | None) -> Outcome:
+    reason = f"not measured: code unchanged since {commit[:8]}"
+    return Outcome(
+        measurement=replace(blank_record(run, job), status=Status.UNCHANGED, reason=reason, code_sha256=digest)
+    )
+
+
 def _one_a_workload(jobs: Sequence[Job]) -> list[Job]:
     return list({(job.benchmark, job.workload.name): job for job in jobs}.values())
-
-
-def _workload_record(run: str, job: Job) -> WorkloadRecord:
-    workload: Workload = job.workload
-    return WorkloadRecord(
-        run=run,
-        benchmark=job.benchmark,
-        operator=workload.operator,
-        workload=workload.name,
-        parameters=workload.parameters,
-        dtype=workload.dtype,
-        flops=workload.cost.flops,
-        bytes=workload.cost.bytes,
-        kernels=workload.kernels,
-        baselines=workload.baselines,
-        controls=workload.controls,
-    )

@@ -47,9 +47,14 @@ class WatchedWorker:
         self._end()
 
     def give(self, jobs: list[Job]) -> None:
-        """Hand over all jobs at once and close the worker's standard input."""
+        """Hand over all jobs at once, to be made ready for."""
         assert self._process.stdin is not None
-        self._process.stdin.write(jobs_to_json(jobs).encode())
+        self._process.stdin.write(jobs_to_json(jobs).encode() + b"\n")
+        self._process.stdin.flush()
+
+    def begin(self) -> None:
+        """Let the worker begin, by closing its standard input."""
+        assert self._process.stdin is not None
         self._process.stdin.close()
 
     def read_line(self) -> str | None:

@@ -1,10 +1,12 @@
 """The process that measures: `python -m perf_suite.worker FD RUN BEGUN`, started and watched by session.py.
 
-On FD it writes a run record, then one outcome a line; from standard input it reads the jobs. Whatever it
+On FD it writes a run record, then one outcome a line; from standard input it reads the jobs, on one line, and begins
+when it is closed. Whatever it
 survives it reports itself. What it does not survive (a crash, a hang, a CUDA context that works no longer) its
 watcher reports, and starts another worker for the rest.
 """
 
+import importlib
 import os
 import sys
 from dataclasses import replace
@@ -14,8 +16,8 @@ import torch
 from . import context, gate, run_record
 from .implementations import UnavailableError
 from .launches import NotCapturableError
-from .measurement import Bench, measure
-from .protocol import STARTED, Outcome, blank_record, jobs_from_json, outcome_to_line
+from .measurement import Bench, measure, measure_energy
+from .protocol import STARTED, Outcome, Stage, blank_record, jobs_from_json, outcome_to_line
 from .records import MeasurementRecord, Status, to_line
 from .setting import Setting, set_up
 from .timing import Stopwatch
@@ -31,7 +33,10 @@ def main(fd: int, run: str, begun: float) -> None:
     with os.fdopen(fd, "w", buffering=1) as channel:
         record = run_record.describe(run, device, monitor)
         print(to_line(record), file=channel)
-        jobs = jobs_from_json(sys.stdin.read())
+        jobs = jobs_from_json(sys.stdin.readline())
+        if any(job.implementation == "torch_compile" for job in jobs):
+            importlib.import_module("torch._inductor.compile_fx")  # seconds, while others compile ahead
+        sys.stdin.readline()  # closed when the measuring may begin
         bench = Bench(
             stopwatch=Stopwatch(device=device, quick=any(job.quick for job in jobs)),
             monitor=monitor,
@@ -49,7 +54,8 @@ def main(fd: int, run: str, begun: float) -> None:
                 if setting is None or setting.workload != job.workload:
                     setting = None  # gives its memory back before the next one is made
                     setting = set_up(job.workload)
-                outcome = measure(bench, setting, job, blank)
+                stage = measure_energy if job.stage is Stage.ENERGY else measure
+                outcome = stage(bench, setting, job, blank)
             except (UnavailableError, torch.cuda.OutOfMemoryError) as error:
                 outcome = _numberless(blank, Status.UNAVAILABLE, error)
             except TimingError as error:

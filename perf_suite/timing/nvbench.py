@@ -4,9 +4,9 @@ Before each sample it writes over the L2 ("cold": a memset of the L2's size), ho
 kernel until the host has enqueued the whole call, so that the host's speed does not count, and measures the SM
 clock beside the call. What it writes of its samples is read from its own binary files.
 
-Calls go round STREAMS streams. An event's time stamp is off by a constant of its stream's channel, up to 0.1 us
-either way, drawn anew in each process: on an H200 it moved a 4 us kernel by 2-3 % between processes. The mean over
-eight streams moved by 0.6 %. So a recorded sample is the mean of one call on each stream.
+Calls go round many streams. A kernel's launch takes up to 0.12 us more or less by the hardware channel that its
+stream is mapped to, drawn anew in each process: on an H200 that moved a 4 us kernel, or a chain of nine, by 3 % from
+process to process. The mean over 16 streams moved by 0.6 %. So a recorded sample is the mean of one call on each.
 
 NVBench runs its benchmarks once in a process, so the worker's jobs run inside it: one benchmark with one axis value
 a job, whose body is the worker's own; `sample_latency` times its call with the state of the job that is on.
@@ -14,32 +14,36 @@ a job, whose body is the worker's own; `sample_latency` times its call with the 
 
 import importlib.metadata
 import importlib.util
-import math
+import itertools
 import statistics
 import tempfile
 from array import array
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from ..samples import RECORDED_SAMPLES, thinned
+from ..samples import RECORDED_SAMPLES, batches
 from .timing import TimedCall, Timing, TimingError
 
-STREAMS = 8
 _BENCHMARK = "perf_suite"
 # Percent of the default SM clock below which NVBench throws a sample away and waits. Tensor-core kernels pull an H200
 # to 72-80 % for power alone, with no clock event reported: 90, CCCL's choice, left a matmul without a single sample.
 # Half is for a machine in real trouble; clock events and the recorded per-sample clocks tell the rest.
 _THROTTLE_THRESHOLD = 50
 _TIMEOUT_S = 10
-# Calls on each stream: the spread between processes stopped falling at about 200 calls in all (H200, 16 kernels of
-# 4 to 390 us, five processes), so the long ones take fewer.
-_MOST_CALLS = 40
-_FEWEST_CALLS = 4
+_POOL = 32  # streams that PyTorch makes of one priority
+# Streams of a call whose launches are a fair part of its latency, and of one whose are not.
+_STREAMS_IF_SHORT = 16
+_STREAMS = 4
+_SHORT_S = 50e-6  # a launch
+# The spread between processes stopped falling at about 200 calls in all (H200, 16 kernels of 4 to 390 us, five
+# processes), so the long ones take fewer.
+_MOST_CALLS = 320
+_FEWEST_CALLS = 16
 _TARGET_S = 0.1  # of GPU time spent in the call itself
-_LONG_S = 2e-3  # beyond it the streams' offsets are invisible and one stream is enough
 _QUICK_CALLS = 10
 _ESTIMATING_CALLS = 3
 
@@ -60,6 +64,14 @@ def is_installed() -> bool:
 def version() -> str | None:
     """Version of the installed package, or None."""
     return importlib.metadata.version("cuda-bench") if _has_package() else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """One call."""
+
+    latency_s: float
+    clock_hz: float
 
 
 class NVBench:
@@ -95,7 +107,7 @@ class NVBench:
                 self._state = None
                 self._timed = False
 
-        self._streams = [torch.cuda.Stream() for _ in range(STREAMS)]
+        self._streams = [torch.cuda.Stream() for _ in range(_POOL)]
         benchmark = cuda.bench.register(job)
         benchmark.set_name(_BENCHMARK)
         benchmark.add_string_axis("job", [str(index) for index in range(count)])
@@ -116,34 +128,28 @@ class NVBench:
         Raises TimingError if NVBench kept no sample, and whatever the call raised.
         """
         latency_s, out_bytes = _estimated(call)
-        streams, calls = _plan(latency_s, out_bytes, quick=quick)
-        times, clocks = [], []
-        for stream in self._streams[:streams]:
-            sample_s, clock_hz = self._on_stream(stream, call, calls)
-            times.append(sample_s)
-            clocks.append(clock_hz)
-        rows = list(zip(*times, strict=False))  # one call on each stream
-        rows_clock = list(zip(*clocks, strict=False))
-        samples = tuple(statistics.fmean(row) for row in rows)
-        clock = tuple(statistics.fmean(row) for row in rows_clock)
-        cycles = [
-            statistics.fmean(map(math.prod, zip(row, row_clock, strict=True)))
-            for row, row_clock in zip(rows, rows_clock, strict=False)
-        ]
+        streams, calls = (1, _QUICK_CALLS) if quick else _plan(latency_s / call.launches, latency_s, out_bytes)
+        taken = [self._on_stream(stream, call, calls) for stream in self._streams[:: _POOL // streams]]
+        groups: list[tuple[_Reading, ...]]
+        if streams == _STREAMS_IF_SHORT:
+            groups = list(zip(*taken, strict=False))  # a call on each stream
+        else:
+            groups = [(reading,) for readings in taken for reading in readings]
+        groups = [tuple(itertools.chain(*several)) for several in batches(groups, RECORDED_SAMPLES)]
         return Timing(
-            samples_s=thinned(samples),
-            calls_per_sample=streams,
-            sm_clock_hz=thinned(clock) or None,
-            sm_cycles=statistics.median(cycles) if cycles else None,
-            clock_over_time_hz=tuple(value for values in clocks for value in values),
+            samples_s=tuple(statistics.fmean(reading.latency_s for reading in group) for group in groups),
+            calls_per_sample=len(groups[0]),
+            sm_clock_hz=tuple(statistics.fmean(reading.clock_hz for reading in group) for group in groups),
+            sm_cycles=statistics.median(
+                statistics.fmean(reading.latency_s * reading.clock_hz for reading in group) for group in groups
+            ),
+            clock_over_time_hz=tuple(reading.clock_hz for readings in taken for reading in readings),
             cache="cold",
             timer=f"nvbench {version()}",
         )
 
-    def _on_stream(
-        self, stream: torch.cuda.Stream, call: TimedCall, calls: int
-    ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Seconds and SM clock of `calls` calls on one stream."""
+    def _on_stream(self, stream: torch.cuda.Stream, call: TimedCall, calls: int) -> list["_Reading"]:
+        """`calls` calls on one stream, in their order."""
         raised: list[BaseException] = []
 
         def launch(launch: Any, timer: Any) -> None:
@@ -170,19 +176,17 @@ class NVBench:
             raise TimingError(f"NVBench kept no sample: clocks stayed below {_THROTTLE_THRESHOLD} %")
         self._written += 1
         clocks = self._report.with_name(f"{self._report.name}-freqs-bin") / times.name
-        return _floats(times), _floats(clocks) if clocks.exists() else ()
+        return [_Reading(*pair) for pair in zip(_floats(times), _floats(clocks), strict=True)]
 
 
-def _plan(latency_s: float, out_bytes: int, *, quick: bool) -> tuple[int, int]:
-    """Streams, and calls on each. A stream keeps the memory of two outputs to itself."""
-    if quick:
-        return 1, _QUICK_CALLS
+def _plan(launch_s: float, latency_s: float, out_bytes: int) -> tuple[int, int]:
+    """Streams, and calls on each. A stream keeps the memory of a few outputs to itself, so large ones have fewer."""
     free, _ = torch.cuda.mem_get_info()
-    fitting = free // (4 * max(out_bytes, 1))
-    if latency_s > _LONG_S or fitting < STREAMS:
-        most = _MOST_CALLS * STREAMS
-        return 1, max(RECORDED_SAMPLES // 5, min(most, round(_TARGET_S / latency_s)))
-    return STREAMS, max(_FEWEST_CALLS, min(_MOST_CALLS, round(_TARGET_S / STREAMS / latency_s)))
+    streams = _STREAMS_IF_SHORT if launch_s < _SHORT_S else _STREAMS
+    while streams > 1 and 4 * streams * out_bytes > free:
+        streams //= 2
+    calls = max(_FEWEST_CALLS, min(_MOST_CALLS, round(_TARGET_S / latency_s)))
+    return streams, max(1, calls // streams)
 
 
 def _estimated(call: TimedCall) -> tuple[float, int]:

@@ -16,6 +16,7 @@ class TimedCall:
 
     run: Callable[[], torch.Tensor]
     after: Callable[[torch.Tensor], None]
+    launches: int = 1  # kernels, copies and memsets a call, as far as they are known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
