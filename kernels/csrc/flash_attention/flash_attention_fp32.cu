@@ -10,6 +10,7 @@
 #include "flash_attention/flash_attention_schedule.cuh"
 #include "flash_attention/flash_attention_softmax.cuh"
 #include "flash_attention/flash_attention_tiles.h"
+#include "primitives/launch_shape.h"
 
 namespace warpwatch {
 namespace {
@@ -51,8 +52,8 @@ __device__ __forceinline__ void add_scaled(float4& sum, float weight, float4 val
   sum.w = fmaf(weight, value.w, sum.w);
 }
 
-template <int HeadDim>
-__global__ void __launch_bounds__(kThreads)
+template <int HeadDim, typename Shape>
+__global__ void __launch_bounds__(Shape::kThreads)
     flash_attention_fp32_kernel(const FlashAttentionParams p, const FlashAttentionSchedule schedule) {
   constexpr int kChunks = HeadDim / 4 / kLanes;  // of 4 output columns, per lane and row
   extern __shared__ __align__(16) unsigned char raw[];
@@ -149,8 +150,8 @@ __global__ void __launch_bounds__(kThreads)
 
 template <int HeadDim>
 cudaError_t launch(const FlashAttentionParams& p, cudaStream_t stream) {
-  return launch_flash_attention(flash_attention_fp32_kernel<HeadDim>, p, kQueries, sizeof(float), kThreads,
-                                sizeof(Shared<HeadDim>), stream);
+  using Shape = LaunchShape<kThreads, sizeof(Shared<HeadDim>)>;
+  return launch_flash_attention<Shape>(flash_attention_fp32_kernel<HeadDim, Shape>, p, kQueries, sizeof(float), stream);
 }
 
 }  // namespace

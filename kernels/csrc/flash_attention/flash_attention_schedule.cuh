@@ -48,16 +48,19 @@ inline cudaError_t make_schedule(const FlashAttentionParams& p, int queries, int
 // A kernel takes (FlashAttentionParams, FlashAttentionSchedule); each block owns `queries` queries.
 using FlashAttentionKernel = void(FlashAttentionParams, FlashAttentionSchedule);
 
-inline cudaError_t launch_flash_attention(FlashAttentionKernel* kernel, const FlashAttentionParams& p, int queries,
-                                          int element_bytes, int threads, int shared_bytes, cudaStream_t stream) {
+// Shape is the kernel's LaunchShape.
+template <typename Shape>
+cudaError_t launch_flash_attention(FlashAttentionKernel* kernel, const FlashAttentionParams& p, int queries,
+                                   int element_bytes, cudaStream_t stream) {
   FlashAttentionSchedule schedule;
   if (cudaError_t error = make_schedule(p, queries, element_bytes, &schedule); error != cudaSuccess) return error;
   if (schedule.blocks == 0) return cudaSuccess;
-  if (cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
+  if (cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                               Shape::kDynamicSharedBytes);
       error != cudaSuccess) {
     return error;
   }
-  kernel<<<schedule.blocks, threads, shared_bytes, stream>>>(p, schedule);
+  kernel<<<schedule.blocks, Shape::kThreads, Shape::kDynamicSharedBytes, stream>>>(p, schedule);
   return cudaGetLastError();
 }
 

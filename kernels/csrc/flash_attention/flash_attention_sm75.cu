@@ -9,6 +9,7 @@
 #include "flash_attention/flash_attention_softmax.cuh"
 #include "flash_attention/flash_attention_tiles.h"
 #include "flash_attention/flash_attention_warp.cuh"
+#include "primitives/launch_shape.h"
 
 namespace warpwatch {
 namespace {
@@ -58,6 +59,7 @@ struct Kernel {
   // Keys, then values. Queries stay here before the first of them come, and the output after the last of them.
   static constexpr int kSharedBytes = (kQueries > 2 * Keys ? kQueries : 2 * Keys) * kRowBytes;
   static_assert(RowsPerWarp % 16 == 0 && Keys % 16 == 0, "tiles of an mma");
+  using Shape = LaunchShape<kThreads, kSharedBytes>;
 
   static __device__ __forceinline__ void run(const FlashAttentionParams& p, const FlashAttentionSchedule& schedule) {
     extern __shared__ __align__(1024) unsigned char shared[];
@@ -115,8 +117,8 @@ struct Kernel {
   }
 };
 
-template <int HeadDim, int Warps, int RowsPerWarp, int Keys>
-__global__ void __launch_bounds__(32 * Warps, 8 / Warps)
+template <int HeadDim, int Warps, int RowsPerWarp, int Keys, typename Shape>
+__global__ void __launch_bounds__(Shape::kThreads, 8 / Warps)
     flash_attention_sm75_kernel(const FlashAttentionParams p, const FlashAttentionSchedule schedule) {
   Kernel<HeadDim, Warps, RowsPerWarp, Keys>::run(p, schedule);
 }
@@ -126,8 +128,10 @@ cudaError_t launch(const FlashAttentionParams& p, cudaStream_t stream) {
   constexpr FlashAttentionTile tile = flash_attention_sm75_tile(HeadDim);
   static_assert(tile.q_in_registers, "keys and values take the place of the queries");
   using K = Kernel<HeadDim, tile.warps, tile.rows_per_warp, tile.keys>;
-  return launch_flash_attention(flash_attention_sm75_kernel<HeadDim, tile.warps, tile.rows_per_warp, tile.keys>, p,
-                                K::kQueries, sizeof(__half), K::kThreads, K::kSharedBytes, stream);
+  using Shape = typename K::Shape;
+  return launch_flash_attention<Shape>(
+      flash_attention_sm75_kernel<HeadDim, tile.warps, tile.rows_per_warp, tile.keys, Shape>, p, K::kQueries,
+      sizeof(__half), stream);
 }
 
 }  // namespace

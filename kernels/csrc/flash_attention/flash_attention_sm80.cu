@@ -4,12 +4,13 @@
 // is one buffer each: values arrive while scores are computed, the next keys while softmax and values are.
 #include <cuda_runtime.h>
 
-#include "primitives/cp_async.cuh"
 #include "flash_attention/flash_attention.h"
 #include "flash_attention/flash_attention_schedule.cuh"
 #include "flash_attention/flash_attention_softmax.cuh"
 #include "flash_attention/flash_attention_tiles.h"
 #include "flash_attention/flash_attention_warp.cuh"
+#include "primitives/cp_async.cuh"
+#include "primitives/launch_shape.h"
 
 namespace warpwatch {
 namespace {
@@ -56,6 +57,7 @@ struct Kernel {
   static constexpr int kRowBytes = 2 * HeadDim;
   static constexpr int kSharedBytes = (kQueries + 2 * Keys) * kRowBytes;  // queries, then keys, then values
   static_assert(RowsPerWarp % 16 == 0 && Keys % 16 == 0, "tiles of an mma");
+  using Shape = LaunchShape<kThreads, kSharedBytes>;
 
   static __device__ __forceinline__ void run(const FlashAttentionParams& p, const FlashAttentionSchedule& schedule) {
     extern __shared__ __align__(1024) unsigned char shared[];
@@ -122,8 +124,8 @@ struct Kernel {
   }
 };
 
-template <typename Element, int HeadDim, int Warps, int RowsPerWarp, int Keys, bool QInRegisters>
-__global__ void __launch_bounds__(32 * Warps, 8 / Warps)
+template <typename Element, int HeadDim, int Warps, int RowsPerWarp, int Keys, bool QInRegisters, typename Shape>
+__global__ void __launch_bounds__(Shape::kThreads, 8 / Warps)
     flash_attention_sm80_kernel(const FlashAttentionParams p, const FlashAttentionSchedule schedule) {
   Kernel<Element, HeadDim, Warps, RowsPerWarp, Keys, QInRegisters>::run(p, schedule);
 }
@@ -132,9 +134,11 @@ template <typename Element, int HeadDim, bool LargeShared>
 cudaError_t launch(const FlashAttentionParams& p, cudaStream_t stream) {
   constexpr FlashAttentionTile tile = flash_attention_sm80_tile(HeadDim, LargeShared);
   using K = Kernel<Element, HeadDim, tile.warps, tile.rows_per_warp, tile.keys, tile.q_in_registers>;
-  return launch_flash_attention(flash_attention_sm80_kernel<Element, HeadDim, tile.warps, tile.rows_per_warp, tile.keys,
-                                                            tile.q_in_registers>,
-                                p, K::kQueries, sizeof(Element), K::kThreads, K::kSharedBytes, stream);
+  using Shape = typename K::Shape;
+  return launch_flash_attention<Shape>(
+      flash_attention_sm80_kernel<Element, HeadDim, tile.warps, tile.rows_per_warp, tile.keys, tile.q_in_registers,
+                                  Shape>,
+      p, K::kQueries, sizeof(Element), stream);
 }
 
 template <typename Element>
