@@ -51,12 +51,12 @@ $(VENV)/.test: $(VENV)/.torch setup.py
 
 setup: $(VENV)/.run
 
-# ninja rebuilds what changed; the architectures are those of WARPWATCH_CUDA_ARCHS, or all.
+# ninja rebuilds what changed; the architectures are those of WARPWATCH_CUDA_ARCHS, or all of the default set.
 build: $(VENV)/.run
 	$(BIN)/python setup.py --quiet build_ext --inplace
 
 all-architectures: $(VENV)/.run
-	WARPWATCH_CUDA_ARCHS="75;86;89;90a" $(BIN)/python setup.py --quiet build_ext --inplace
+	WARPWATCH_CUDA_ARCHS= $(BIN)/python setup.py --quiet build_ext --inplace
 
 # --- measure, import, look ------------------------------------------------------------------------------------
 # The newest commits that changed what is measured; those already measured here are skipped. Of asv's tables the rows
@@ -89,4 +89,4 @@ test: $(VENV)/.test build lint
 	$(BIN)/python -m pytest
 
 clean:
-	rm -rf $(VENV) .asv build .warpwatch kernels/*.so
+	rm -rf $(VENV) .asv build .warpwatch kernels/*.so kernels/_C.build.json

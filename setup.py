@@ -35,6 +35,14 @@ class BuildKernels(build_ext):
     def build_extension(self, ext: Extension) -> None:
         build_extension(ROOT, Path(self.get_ext_fullpath(ext.name)).resolve())
 
+    def copy_extensions_to_source(self) -> None:
+        super().copy_extensions_to_source()
+        for ext in self.extensions:  # and the record that lies beside it
+            built = Path(self.build_lib, *ext.name.split(".")).with_suffix(".build.json")
+            if built.exists():
+                package = ".".join(ext.name.split(".")[:-1])
+                self.copy_file(built, Path(self.get_finalized_command("build_py").get_package_dir(package), built.name))
+
     def get_ext_filename(self, fullname: str) -> str:
         # The extension has no Python in it at all, so one name serves every version.
         return str(Path(*fullname.split("."))) + ".abi3.so"
@@ -76,7 +84,14 @@ setup(
     ],
     extras_require={
         "kernels": ["torch>=2.10", "triton>=3.4; platform_machine == 'x86_64'"],
-        "bench": ["asv==0.6.6", "virtualenv>=20", "pytest>=8.1", "pytest-benchmark>=5.1", "rich>=13"],
+        "bench": [
+            "asv==0.6.6",
+            "virtualenv>=20",
+            "pyelftools>=0.32",
+            "pytest>=8.1",
+            "pytest-benchmark>=5.1",
+            "rich>=13",
+        ],
         "gpu": ["cuda-bench[cu13]>=0.3", "nvidia-ml-py>=12.560"],
         "postgresql": ["psycopg[binary]>=3.2"],
         "test": [

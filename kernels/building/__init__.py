@@ -1,20 +1,20 @@
 """Builds kernels/csrc into _C.abi3.so with ninja. Called by setup.py; needs no package of ours and imports no torch.
 
-Knobs, all read from the environment: WARPWATCH_CUDA_ARCHS ("75;86;89;90a", "90a", "none"), CUDA_HOME, CXX, MAX_JOBS.
+Knobs, all read from the environment: WARPWATCH_CUDA_ARCHS ("75;86;89;90a;120", "90a" or "none"), CUDA_HOME, CXX and
+MAX_JOBS.
 """
 
 from __future__ import annotations
 
 import fcntl
-import filecmp
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from . import architectures as arch
-from .ninja_file import ninja_file
+from .build_record import build_record
+from .ninja_file import ninja_file, objects_of
 from .toolchain import Toolchain, find_ninja, find_toolchain, find_torch
 
 __all__ = ["build_extension"]
@@ -23,7 +23,8 @@ __all__ = ["build_extension"]
 def build_extension(root: Path, output: Path) -> bool:
     """Compile what changed and put the extension at `output`; False where there is no PyTorch to build against.
 
-    Objects stay in `root`/build/kernels, one folder per set of architectures. Raises RuntimeError if a compiler fails.
+    Beside it comes <name>.build.json, build_record.py's. Objects stay in `root`/build/kernels, one folder per set of
+    architectures. Raises RuntimeError if a compiler fails.
     """
     torch = find_torch()
     if torch is None:
@@ -42,7 +43,9 @@ def build_extension(root: Path, output: Path) -> bool:
     with (root / folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two builds of one checkout would write the same objects
         _run_ninja(root, folder, toolchain, architectures)
-        _put(root / folder / "_C.abi3.so", output)
+        record = build_record(root, objects_of(root, folder, toolchain, architectures))
+        _put((root / folder / "_C.abi3.so").read_bytes(), output)
+        _put(record.encode(), output.with_name(output.name.partition(".")[0] + ".build.json"))
     return True
 
 
@@ -57,13 +60,13 @@ def _run_ninja(root: Path, folder: Path, toolchain: Toolchain, architectures: tu
         raise RuntimeError(f"the kernels did not compile (the compiler's words are above): {' '.join(command)}")
 
 
-def _put(built: Path, output: Path) -> None:
+def _put(content: bytes, output: Path) -> None:
     # Replaced in one step: a running process keeps the file that it has mapped.
-    if output.exists() and filecmp.cmp(built, output, shallow=False):
+    if output.exists() and output.read_bytes() == content:
         return
     output.parent.mkdir(parents=True, exist_ok=True)
     fresh = output.with_name(output.name + f".{os.getpid()}")
-    shutil.copy2(built, fresh)
+    fresh.write_bytes(content)
     fresh.replace(output)
 
 

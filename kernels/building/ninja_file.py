@@ -8,6 +8,8 @@ from pathlib import Path
 from . import architectures as arch
 from .toolchain import Toolchain
 
+CCACHE_LOG = ".ccache"  # beside an object, where ccache compiled it: what ccache says it did
+TIMES = ".times"  # beside an object: the CPU time it took, as the shell's `times` says it
 TORCH_TARGET_VERSION = "0x020a000000000000"  # PyTorch 2.10: the stable ABI's first version with all we use
 
 
@@ -28,24 +30,32 @@ def ninja_file(root: Path, folder: Path, toolchain: Toolchain, architectures: tu
         lines += _compile_rule("cuda", f"{compile_cuda} $gencode", "cuda $in")
     lines += ["rule link", f"  command = {_link(toolchain)}", "  description = link $out"]
 
-    objects = []
-    for source in _sources(root):
-        target = folder / source.relative_to("kernels/csrc").with_suffix(source.suffix + ".o")
+    objects = objects_of(root, folder, toolchain, architectures)
+    for source, target in objects.items():
         if source.suffix == ".cpp":
             lines += [f"build {_path(target)}: cxx {_path(source)}"]
-        elif toolchain.cuda and (gencode := arch.gencode(source, architectures)):
-            lines += [f"build {_path(target)}: cuda {_path(source)}", f"  gencode = {_line(list(gencode))}"]
         else:
-            continue
-        objects.append(_path(target))
-    lines += [f"build {_path(folder / '_C.abi3.so')}: link {' '.join(objects)}"]
+            gencode = arch.gencode(source, architectures)
+            lines += [f"build {_path(target)}: cuda {_path(source)}", f"  gencode = {_line(list(gencode))}"]
+    lines += [f"build {_path(folder / '_C.abi3.so')}: link {' '.join(map(_path, objects.values()))}"]
     return "\n".join(lines) + "\n"
 
 
+def objects_of(root: Path, folder: Path, toolchain: Toolchain, architectures: tuple[str, ...]) -> dict[Path, Path]:
+    """The object of each source that is part of this build, both relative to `root`, in the order of compilation."""
+    return {
+        source: folder / source.relative_to("kernels/csrc").with_suffix(source.suffix + ".o")
+        for source in _sources(root)
+        if source.suffix == ".cpp" or (toolchain.cuda and arch.gencode(source, architectures))
+    }
+
+
 def _compile_rule(name: str, command: str, description: str) -> list[str]:
+    # `times` is the shell's own: its second line is the CPU time of all that the shell ran, and of what that ran.
+    before = f"rm -f $out{CCACHE_LOG} && export CCACHE_STATSLOG=$out{CCACHE_LOG}"
     return [
         f"rule {name}",
-        f"  command = {command} -MD -MF $out.d -c $in -o $out",
+        f"  command = {before} && {command} -MD -MF $out.d -c $in -o $out && times > $out{TIMES}",
         "  depfile = $out.d",
         "  deps = gcc",
         f"  description = {description}",

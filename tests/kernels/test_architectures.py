@@ -15,9 +15,9 @@ def codes(source: str, wanted: str | None) -> set[str]:
 
 
 def test_everything_is_built_unless_something_is_asked_for() -> None:
-    assert codes("rope.cu", None) == {"sm_75", "sm_86", "sm_89", "sm_90a", "compute_75"}
+    assert codes("rope.cu", None) == {"sm_75", "sm_86", "sm_89", "sm_90a", "sm_120", "compute_75"}
     assert codes("flash_attention_sm75.cu", None) == {"sm_75", "compute_75"}
-    assert codes("flash_attention_sm80.cu", None) == {"sm_86", "sm_89", "sm_90a", "compute_80"}
+    assert codes("flash_attention_sm80.cu", None) == {"sm_86", "sm_89", "sm_90a", "sm_120", "compute_80"}
     assert codes("flash_attention_sm90a.cu", None) == {"sm_90a"}
 
 
@@ -29,6 +29,7 @@ def test_everything_is_built_unless_something_is_asked_for() -> None:
         ("89 86", set(), {"sm_86", "sm_89", "compute_80"}, set(), {"sm_86", "sm_89", "compute_80"}),
         ("90a", set(), {"sm_90a"}, {"sm_90a"}, {"sm_90a"}),
         ("120", set(), {"sm_120", "compute_120"}, set(), {"sm_120", "compute_120"}),
+        ("86;120", set(), {"sm_86", "sm_120", "compute_80"}, set(), {"sm_86", "sm_120", "compute_80"}),
         ("none", set(), set(), set(), set()),
     ],
 )
@@ -48,6 +49,13 @@ def test_a_family_is_announced_exactly_when_its_sources_are_compiled(wanted: str
         assert architectures.has_family(family, chosen) == bool(codes(f"op_{family}.cu", wanted))
 
 
+def test_ampere_and_ada_share_an_intermediate_form_and_blackwell_has_its_own() -> None:
+    flags = architectures.gencode(PurePath("op_sm80.cu"), architectures.parse(None))
+    virtual = {flag.rpartition("code=")[2]: flag.split("=")[2].partition(",")[0] for flag in flags}
+    assert virtual["sm_86"] == virtual["sm_89"] == "compute_80"
+    assert virtual["sm_120"] == "compute_120"
+
+
 def test_only_a_known_suffix_is_one() -> None:
     assert architectures.family(PurePath("flash_attention.cu")) is None
     assert architectures.family(PurePath("silu_mul_sm80.cu")) == "sm80"
@@ -55,5 +63,7 @@ def test_only_a_known_suffix_is_one() -> None:
 
 @pytest.mark.parametrize("wrong", ["sm_75", "7.5", "60", "75;;x", "all"])
 def test_a_wrong_list_is_answered_with_a_right_one(wrong: str) -> None:
-    with pytest.raises(ValueError, match=r"is no architecture of 75 or newer; wanted a list such as '75;86;89;90a'"):
+    with pytest.raises(
+        ValueError, match=r"is no architecture of 75 or newer; wanted a list such as '75;86;89;90a;120'"
+    ):
         architectures.parse(wrong)

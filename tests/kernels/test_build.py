@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -63,7 +64,7 @@ needs_cuda = pytest.mark.skipif(find_cuda() is None, reason="no CUDA compiler he
 
 @pytest.mark.parametrize(
     "wanted",
-    [architectures.NONE, *(pytest.param(each, marks=needs_cuda) for each in ("75", "86", "90a", "75;86;89;90a"))],
+    [architectures.NONE, *(pytest.param(each, marks=needs_cuda) for each in ("75", "90a", "120", "75;86;89;90a;120"))],
 )
 def test_every_subset_of_architectures_links_and_runs(wanted: str, checkout: Path) -> None:
     build(checkout, wanted)
@@ -84,6 +85,62 @@ def test_only_what_changed_is_compiled_again(checkout: Path) -> None:
     assert "rope_cpu.cpp" in after
     assert "bindings/rope.cpp" in after
     assert "checks.cpp" not in after
+
+
+def record(checkout: Path) -> dict[str, dict[str, object]]:
+    told = json.loads((checkout / "out/_C.build.json").read_text())
+    assert told["schema"] == 1
+    return dict(told["sources"])
+
+
+@needs_cuda
+def test_the_build_tells_what_it_compiled_and_what_ccache_spared_it(
+    checkout: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("ccache") is None:
+        pytest.skip("no ccache here")
+    monkeypatch.setenv("CCACHE_DIR", str(tmp_path_factory.mktemp("ccache")))
+    elsewhere = tmp_path_factory.mktemp("a") / "longer path"
+    shutil.copytree(checkout, elsewhere)
+    build(checkout, "75")
+    first = record(checkout)
+    assert {"rope/rope.cu", "rope/rope_cpu.cpp", "bindings/rope.cpp"} <= first.keys()
+    for facts in first.values():
+        assert isinstance(facts["compile_s"], float)
+        assert 0.05 < facts["compile_s"] < 300
+    slowest = max(first, key=lambda source: float(str(first[source]["compile_s"])))
+    assert slowest.endswith(".cu") or slowest.startswith(("bindings/", "framework/"))  # those include torch or CUDA
+
+    build(elsewhere, "75")
+    second = record(elsewhere)
+    assert {facts["compile_s"] for facts in second.values()} == {None}
+    assert {name: facts["host_sha256"] for name, facts in second.items()} == {
+        name: facts["host_sha256"] for name, facts in first.items()
+    }
+
+
+@needs_cuda
+@pytest.mark.parametrize(
+    ("source", "before", "after", "is_other_code"),
+    [
+        ("rope.cu", "// How the blocks cover", "// A word more.\n//\n// How the blocks cover", False),
+        ("rope.cu", "if (tile.heads == 4) {", "if (tile.heads == 4 && p.seq > 7) {", True),
+        ("rope.cu", "return launch<1>(rope_pairs<Element>,", "return launch<2>(rope_pairs<Element>,", True),
+        ("rope_tiles.h", "int64_t{4} * 132 * 2", "int64_t{4} * 132 * 3", True),
+        ("rope.cu", "from_float(a * cos - b * sin", "from_float(a * cos + b * sin", False),  # the GPU's alone
+    ],
+    ids=["a comment", "a condition", "another launch", "a tile", "a kernel"],
+)
+def test_the_hash_of_the_host_code_is_of_what_launches_kernels(
+    source: str, before: str, after: str, is_other_code: bool, checkout: Path
+) -> None:
+    build(checkout, "75")
+    first = record(checkout)["rope/rope.cu"]["host_sha256"]
+    path = checkout / "kernels/csrc/rope" / source
+    assert before in path.read_text()
+    path.write_text(path.read_text().replace(before, after))
+    build(checkout, "75")
+    assert (record(checkout)["rope/rope.cu"]["host_sha256"] != first) is is_other_code
 
 
 def test_a_compile_error_stops_the_build_with_the_compilers_words(checkout: Path) -> None:
