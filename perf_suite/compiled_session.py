@@ -1,60 +1,110 @@
 """Read the commit's compiled code once, and write its records. No torch here."""
 
 import datetime
-import importlib
 import os
 import platform
-import subprocess
 import uuid
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 
 from . import processor
-from .machine_code import KernelCode, find_cuobjdump, read_machine_code
+from .catalogue_jobs import selection_wanted
+from .cuda_binaries import NoToolsError, find_tools
+from .installed_kernels import NoKernelsError, compiled_sources, library
+from .machine_code import KernelCode, read_machine_code
 from .records import CompiledRecord, RunRecord
 from .spool import Spool
-from .watched_kernels import ARCHITECTURES, operator_of
+from .twins import compile_twins
+from .watched_kernels import ARCHITECTURES, WATCHED, operator_of
+
+Combination = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompiledCodeResults:
-    """The watched kernels by (kernel, architecture), or the piece that is missing here."""
+class CompiledCode:
+    """What was found, by the parameters of an asv class, and why of other combinations nothing was."""
 
-    kernels: dict[tuple[str, str], KernelCode]
-    unavailable: str | None = None
+    found: Mapping[Combination, KernelCode]
+    compile_s: Mapping[Combination, float | None]
+    unavailable: Mapping[Combination, str]  # under () what holds for all without a reason of their own
 
-
-def read_compiled_code(benchmark: str) -> CompiledCodeResults:
-    """The watched kernels of the installed commit. Raises CalledProcessError if its library cannot be read."""
-    library = _library()
-    if library is None:
-        return CompiledCodeResults(kernels={}, unavailable="this commit has no built kernels here")
-    cuobjdump = find_cuobjdump()
-    if cuobjdump is None:
-        return CompiledCodeResults(kernels={}, unavailable="cuobjdump comes with Triton or CUDA; neither is here")
-    kernels = {
-        (code.kernel, code.architecture): code
-        for code in read_machine_code(library, cuobjdump)
-        if operator_of(code.kernel) and code.architecture in ARCHITECTURES
-    }
-    _record(benchmark, cuobjdump, kernels)
-    return CompiledCodeResults(kernels=kernels)
+    def why_not(self, *combination: str) -> str:
+        """Why a combination has no number."""
+        return self.unavailable.get(combination) or self.unavailable[()]
 
 
-def _library() -> Path | None:
+def read_kernels(benchmark: str) -> CompiledCode:
+    """The watched CUDA kernels of the installed commit, by (kernel, architecture).
+
+    Raises CalledProcessError if its library cannot be read.
+    """
     try:
-        extension = importlib.import_module("warpwatch.kernels.extension")
-    except ModuleNotFoundError:
-        return None
-    path: Path | None = extension.extension_path()
-    return path
+        tools = find_tools()
+        codes = read_machine_code(
+            library(), tools, ARCHITECTURES, is_wanted=lambda kernel: operator_of(kernel) is not None
+        )
+    except (NoKernelsError, NoToolsError) as error:
+        return _nothing(str(error))
+    _record({"cuobjdump": tools.version()}, (_compiled(benchmark, "warpwatch", code) for code in codes))
+    return CompiledCode(
+        found={(code.kernel, code.architecture): code for code in codes},
+        compile_s={},
+        unavailable={(): "this commit's library has no such kernel for this architecture"},
+    )
 
 
-def _record(benchmark: str, cuobjdump: Path, kernels: dict[tuple[str, str], KernelCode]) -> None:
+def read_compile_times() -> CompiledCode:
+    """CPU time of compiling each CUDA source of the installed commit for all architectures, by (source,)."""
+    try:
+        sources = compiled_sources()
+    except NoKernelsError as error:
+        return _nothing(str(error))
+    compile_s: dict[Combination, float | None] = {(name,): source.compile_s for name, source in sources.items()}
+    unavailable: dict[Combination, str] = {(): "this commit's build has no such source"}
+    unavailable |= {name: "ccache had it: nothing was compiled" for name, value in compile_s.items() if value is None}
+    return CompiledCode(found={}, compile_s=compile_s, unavailable=unavailable)
+
+
+def read_twins(benchmark: str, selection: str) -> CompiledCode:
+    """The Triton twins, compiled for the watched architectures, by (function, architecture).
+
+    `selection` is the name under which asv's plugin hands on what asv was asked for; the rest is not compiled.
+    """
+    chosen = selection_wanted()
+    twins = compile_twins(
+        [
+            (function, architecture)
+            for watched in WATCHED.values()
+            for function in watched.twins
+            for architecture in ARCHITECTURES
+            if chosen is None or (function, architecture) in chosen.get(selection, ())
+        ]
+    )
+    compiled = {(twin.code.kernel, twin.code.architecture): twin for twin in twins.compiled}
+    _record(twins.software, (_compiled(benchmark, "triton", twin.code, twin.compile_s) for twin in compiled.values()))
+    return CompiledCode(
+        found={key: twin.code for key, twin in compiled.items()},
+        compile_s={key: twin.compile_s for key, twin in compiled.items()},
+        unavailable=twins.unavailable,
+    )
+
+
+def _compiled(benchmark: str, implementation: str, code: KernelCode, compile_s: float | None = None) -> CompiledRecord:
+    operator = operator_of(code.kernel)
+    assert operator is not None, "only watched kernels are read"
+    return CompiledRecord(
+        run="",
+        benchmark=benchmark,
+        operator=operator,
+        implementation=implementation,
+        compile_s=compile_s,
+        **asdict(code),
+    )
+
+
+def _record(software: Mapping[str, str], records: Iterable[CompiledRecord]) -> None:
     run = uuid.uuid4().hex
-    spool = Spool(run)
-    version = subprocess.run([str(cuobjdump), "--version"], check=True, capture_output=True, text=True).stdout
-    spool.append(
+    Spool(run).append(
         RunRecord(
             run=run,
             commit=os.environ.get("ASV_COMMIT", ""),
@@ -63,11 +113,12 @@ def _record(benchmark: str, cuobjdump: Path, kernels: dict[tuple[str, str], Kern
             device="cpu",
             gpu=None,
             cpu=processor.describe(threads=None),
-            software={"python": platform.python_version(), "cuobjdump": version.strip().splitlines()[-1]},
+            software={"python": platform.python_version(), **software},
             ceilings=None,
-        )
+        ),
+        *(replace(record, run=run) for record in records),
     )
-    for code in kernels.values():
-        operator = operator_of(code.kernel)
-        assert operator is not None
-        spool.append(CompiledRecord(run=run, benchmark=benchmark, operator=operator, **asdict(code)))
+
+
+def _nothing(reason: str) -> CompiledCode:
+    return CompiledCode(found={}, compile_s={}, unavailable={(): reason})

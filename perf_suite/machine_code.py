@@ -1,4 +1,4 @@
-"""Facts of compiled kernels, read from the extension with cuobjdump. Needs no GPU and no torch.
+"""Facts of compiled kernels, read from the extension with NVIDIA's tools. Needs no GPU and no torch.
 
 A kernel here is a `__global__` function by its name; its template instantiations are taken together (the most
 registers any of them needs, the sum of their instructions), so that a changed template parameter does not end
@@ -6,21 +6,17 @@ a series.
 """
 
 import hashlib
-import importlib.util
-import re
-import shutil
-import subprocess
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-_INSTRUCTION_BYTES = 16  # sm_70 and later
-_ARCHITECTURE = re.compile(r"arch = (sm_\w+)")
-_FUNCTION = re.compile(r"\s*Function\s*:?\s*([\w$.]+?):?\s*$")
-_RESOURCES = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+)")
-# "/*0090*/   @!P0 BRA 0x110 ;": the predicate and the operands are part of the code, the address is not
-_INSTRUCTION = re.compile(r"\s*/\*[0-9a-f]{4,}\*/\s+((?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)[^;]*);")
+from .architectures import compute_capability_of
+from .cubin import CubinFunction, read_cubin
+from .cuda_binaries import Tools, cubins_of
+from .instructions import INSTRUCTION_BYTES, Instructions, count_instructions
+from .mangled_names import kernel_name, launch_shape, signature
+from .occupancy import Occupancy, occupancy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,124 +25,115 @@ class KernelCode:
 
     kernel: str
     architecture: str  # "sm_90a"
-    registers: int  # of the instantiation that needs most, as are stack and static shared memory
+    instantiations: int
+    registers: int  # a thread, of the instantiation that needs most; so are stack, shared memory, threads and barriers
     stack_bytes: int
-    shared_bytes: int
+    shared_bytes: int  # a block, static
+    dynamic_shared_bytes: int | None  # a block; None where the kernel uses some and does not say how much
+    threads_per_block: int | None  # the most it is launched with; None where the kernel does not say
+    barriers: int
+    occupancy: float | None  # share of the warps an SM can hold, of the instantiation with the lowest
+    occupancy_limit: str | None  # what keeps that one from more
     local_memory_instructions: int  # LDL and STL: spills, and arrays indexed at run time
+    local_memory_bytes: int
     code_bytes: int
-    instructions: dict[str, int]  # by mnemonic, and "total"; the padding behind the code is left out
-    sha256: str  # of the instructions; the same for the same code, wherever and whenever it was compiled
+    instructions: dict[str, int]  # by mnemonic, global loads by width, and "total"
+    sha256: str  # the same for the same code, wherever and whenever it was compiled
 
 
-@dataclass(slots=True)
-class _Function:
-    """One instantiation, as it is gathered."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instantiation:
+    """One function of a cubin, and what it is launched with as far as that is known."""
 
-    registers: int = 0
-    stack_bytes: int = 0
-    shared_bytes: int = 0
-    code: tuple[str, ...] = ()
+    signature: str  # tells it from the kernel's other instantiations; the same wherever it was compiled
+    function: CubinFunction
+    instructions: Instructions
+    threads: int | None
+    dynamic_shared_bytes: int | None
+
+    def occupancy(self, architecture: str) -> Occupancy | None:
+        """None unless everything it depends on is known."""
+        if self.threads is None or self.dynamic_shared_bytes is None:
+            return None
+        return occupancy(
+            compute_capability_of(architecture),
+            threads=self.threads,
+            registers=self.function.registers,
+            shared_bytes=self.function.shared_bytes + self.dynamic_shared_bytes,
+            barriers=self.function.barriers,
+        )
 
 
-def find_cuobjdump() -> Path | None:
-    """Triton's own, which is the same wherever that Triton is installed; else CUDA's; else None."""
-    spec = importlib.util.find_spec("triton")
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        tool = Path(folder) / "backends/nvidia/bin/cuobjdump"
-        if tool.exists():
-            return tool
-    found = shutil.which("cuobjdump")
-    return Path(found) if found else None
+def read_machine_code(
+    library: Path, tools: Tools, architectures: Collection[str], *, is_wanted: Callable[[str], bool]
+) -> tuple[KernelCode, ...]:
+    """The wanted kernels (by name) of a library for each of the architectures, sorted; of a CPU build none.
 
-
-def read_machine_code(library: Path, cuobjdump: Path) -> tuple[KernelCode, ...]:
-    """Every kernel × architecture of a library, sorted; a library built for the CPU alone has none.
-
-    Raises CalledProcessError if it cannot be read.
+    Raises CalledProcessError if the library cannot be read.
     """
-    functions: dict[tuple[str, str], _Function] = defaultdict(_Function)
-    for architecture, name, line in _lines_of_functions(_dump(cuobjdump, "-res-usage", library)):
-        if found := _RESOURCES.search(line):
-            function = functions[architecture, name]
-            function.registers, function.stack_bytes, function.shared_bytes = map(int, found.groups())
-    code: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for architecture, name, line in _lines_of_functions(_dump(cuobjdump, "-sass", library)):
-        if found := _INSTRUCTION.match(line):
-            code[architecture, name].append(" ".join(found.group(1).split()))
-    for key, instructions in code.items():
-        functions[key].code = _without_padding(instructions)
-    kernels: dict[tuple[str, str], list[tuple[str, _Function]]] = defaultdict(list)
-    for (architecture, name), function in functions.items():
-        kernels[_kernel_name(name), architecture].append((_signature(name), function))
-    return tuple(_summary(*key, instantiations) for key, instantiations in sorted(kernels.items()))
-
-
-def _summary(kernel: str, architecture: str, instantiations: list[tuple[str, _Function]]) -> KernelCode:
-    histogram: Counter[str] = Counter()
-    digest = hashlib.sha256()
-    for signature, function in sorted(instantiations, key=lambda item: item[0]):
-        digest.update("\n".join((signature, *function.code, "")).encode())
-        histogram.update(_mnemonic(instruction) for instruction in function.code)
-    functions = [function for _, function in instantiations]
-    return KernelCode(
-        kernel=kernel,
-        architecture=architecture,
-        registers=max(function.registers for function in functions),
-        stack_bytes=max(function.stack_bytes for function in functions),
-        shared_bytes=max(function.shared_bytes for function in functions),
-        local_memory_instructions=histogram["LDL"] + histogram["STL"],
-        code_bytes=_INSTRUCTION_BYTES * histogram.total(),
-        instructions={"total": histogram.total(), **dict(sorted(histogram.items()))},
-        sha256=digest.hexdigest(),
+    kernels: dict[tuple[str, str], list[CubinFunction]] = defaultdict(list)
+    for cubin in cubins_of(library, tools):
+        for function in read_cubin(cubin.data) if cubin.architecture in architectures else ():
+            if is_wanted(name := kernel_name(function.name)):
+                kernels[name, cubin.architecture].append(function)
+    # sm_86 and sm_89 often have the same code, which is read once
+    codes = {function.code: key[1] for key, functions in kernels.items() for function in functions}
+    instructions = count_instructions(codes, tools)
+    return tuple(
+        kernel_code(*key, [_instantiation(function, instructions[function.code]) for function in functions])
+        for key, functions in sorted(kernels.items())
     )
 
 
-def _dump(cuobjdump: Path, what: str, library: Path) -> str:
-    command = [str(cuobjdump), what, str(library)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if "does not contain device code" in done.stdout + done.stderr:  # a build for the CPU alone; told as an error
-        return ""
-    done.check_returncode()
-    return done.stdout
+def kernel_code(kernel: str, architecture: str, instantiations: Collection[Instantiation]) -> KernelCode:
+    """All instantiations of a kernel as one."""
+    functions = [each.function for each in instantiations]
+    histogram: Counter[str] = Counter()
+    for each in instantiations:
+        histogram.update(each.instructions.by_name)
+    occupancies = [each.occupancy(architecture) for each in instantiations]
+    known = [each for each in occupancies if each is not None]
+    lowest = min(known, key=lambda each: each.share) if len(known) == len(occupancies) else None
+    return KernelCode(
+        kernel=kernel,
+        architecture=architecture,
+        instantiations=len(instantiations),
+        registers=max(function.registers for function in functions),
+        stack_bytes=max(function.stack_bytes for function in functions),
+        shared_bytes=max(function.shared_bytes for function in functions),
+        dynamic_shared_bytes=_most(each.dynamic_shared_bytes for each in instantiations),
+        threads_per_block=_most(each.threads for each in instantiations),
+        barriers=max(function.barriers for function in functions),
+        occupancy=lowest.share if lowest else None,
+        occupancy_limit=lowest.limited_by if lowest else None,
+        local_memory_instructions=sum(each.instructions.local_memory for each in instantiations),
+        local_memory_bytes=sum(each.instructions.local_memory_bytes for each in instantiations),
+        code_bytes=INSTRUCTION_BYTES * histogram.total(),
+        instructions={"total": histogram.total(), **dict(sorted(histogram.items()))},
+        sha256=code_sha256((each.signature, each.function) for each in instantiations),
+    )
 
 
-def _lines_of_functions(dump: str) -> Iterator[tuple[str, str, str]]:
-    """(architecture, mangled name, line) for the lines that follow a function's heading."""
-    architecture = name = ""
-    for line in dump.splitlines():
-        if found := _ARCHITECTURE.match(line):
-            architecture, name = found.group(1), ""
-        elif found := _FUNCTION.match(line):
-            name = found.group(1)
-        elif name:
-            yield architecture, name, line
+def code_sha256(functions: Iterable[tuple[str, CubinFunction]]) -> str:
+    """One hash of functions, each with its signature, in whatever order they come."""
+    lines = sorted(f"{name} {function.sha256}\n" for name, function in functions)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def _without_padding(instructions: list[str]) -> tuple[str, ...]:
-    end = len(instructions)
-    while end and instructions[end - 1] == "NOP":
-        end -= 1
-    return tuple(instructions[:end])
+def _instantiation(function: CubinFunction, instructions: Instructions) -> Instantiation:
+    shape = launch_shape(function.name)
+    # A kernel that touches shared memory and has none of its own gets it at launch; without a LaunchShape nobody
+    # knows how much.
+    unknown = shape is None and function.shared_bytes == 0 and instructions.use_shared_memory
+    return Instantiation(
+        signature=signature(function.name),
+        function=function,
+        instructions=instructions,
+        threads=shape.threads if shape else function.most_threads,
+        dynamic_shared_bytes=None if unknown else shape.dynamic_shared_bytes if shape else 0,
+    )
 
 
-def _mnemonic(instruction: str) -> str:
-    words = instruction.split()
-    return words[1 if words[0].startswith("@") else 0].partition(".")[0]
-
-
-def _signature(mangled: str) -> str:
-    """The mangled name without the compiler's tag for a file's anonymous namespace, which hashes its path."""
-    return re.sub(r"\d+_GLOBAL__N__[0-9a-f]{8}_\d+_\w+?_cu_[0-9a-f]{8}", "_GLOBAL__N_", mangled)
-
-
-def _kernel_name(mangled: str) -> str:
-    """The function's own name: the last of the Itanium ABI's length-prefixed names before its arguments."""
-    if not mangled.startswith("_Z"):
-        return mangled
-    rest = mangled[2:].removeprefix("N").lstrip("K")
-    name = mangled
-    while found := re.match(r"\d+", rest):
-        length = int(found.group())
-        name = rest[found.end() : found.end() + length]
-        rest = rest[found.end() + length :]
-    return name
+def _most(values: Iterable[int | None]) -> int | None:
+    known = list(values)
+    return None if None in known else max(value for value in known if value is not None)

@@ -148,7 +148,9 @@ class MeasurementRecord:
     relative_error: float | None = None
     tolerance: float | None = None
     at_s: float | None = None  # when it was measured, in seconds since the run began
-    throttled_s: Mapping[str, float] | None = None  # time throttled while measuring, by reason, of the driver's counters
+    throttled_s: Mapping[str, float] | None = (
+        None  # time throttled while measuring, by reason, of the driver's counters
+    )
     contenders: int | None = None  # other processes that computed on the GPU meanwhile
     warm_latency_s: float | None = None  # inputs still in the L2, calls back to back in a CUDA graph
     sm_cycles: float | None = None  # median of latency x SM clock, sample by sample
@@ -195,7 +197,7 @@ class ProfileRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledRecord:
-    """One kernel function's machine code for one architecture."""
+    """One kernel's machine code for one architecture, its instantiations taken together; None where nobody can tell."""
 
     record: ClassVar[str] = "compiled"
     run: str
@@ -203,13 +205,22 @@ class CompiledRecord:
     operator: str
     kernel: str
     architecture: str  # "sm_75"
-    registers: int
+    implementation: str = "warpwatch"  # or "triton"
+    instantiations: int | None = None
+    registers: int  # a thread, of the instantiation that needs most; so are stack, shared memory, threads and barriers
     stack_bytes: int
-    shared_bytes: int
-    local_memory_instructions: int
+    shared_bytes: int  # a block, static
+    dynamic_shared_bytes: int | None = None  # a block
+    threads_per_block: int | None = None
+    barriers: int | None = None  # a block, named ones in hardware
+    occupancy: float | None = None  # theoretical: share of an SM's warps, of the instantiation with the lowest
+    occupancy_limit: str | None = None  # "warps", "registers", "shared memory", "blocks" or "barriers"
+    local_memory_instructions: int  # spills, and arrays indexed at run time
+    local_memory_bytes: int | None = None
     code_bytes: int
-    instructions: Mapping[str, int] = field(default_factory=dict)
+    instructions: Mapping[str, int] = field(default_factory=dict)  # by mnemonic; "LDG.128" by width, "total" of all
     sha256: str
+    compile_s: float | None = None  # CPU time, of a Triton function; a CUDA source's is a series of its own
 
 
 Record = RunRecord | WorkloadRecord | MeasurementRecord | ProfileRecord | CompiledRecord

@@ -1,57 +1,62 @@
 """asv benchmarks of compiled code: how T4 and RTX are watched on every commit, without the GPU."""
 
-from typing import Any
+from ..compiled_session import CompiledCode as Cache
+from ..compiled_session import read_compile_times, read_kernels, read_twins
+from ..watched_kernels import ARCHITECTURES, WATCHED
+from . import code_metrics
+from .code_metrics import SETUP_TIMEOUT_S
 
-from ..compiled_session import CompiledCodeResults, read_compiled_code
-from ..watched_kernels import ARCHITECTURES, WATCHED_KERNELS
+
+class CompiledCode(code_metrics.CodeMetrics):
+    """What ptxas made of each CUDA kernel for each architecture."""
+
+    params = ([kernel for watched in WATCHED.values() for kernel in watched.kernels], list(ARCHITECTURES))
+
+    def setup_cache(self) -> Cache:
+        """One reading of the commit's library."""
+        return read_kernels("benchmarks.compiled_code.CompiledCode")
+
+    setup_cache.timeout = SETUP_TIMEOUT_S  # type: ignore[attr-defined]
 
 
-class CompiledCode:
-    """What ptxas made of each kernel for each architecture."""
+class CompiledTwins(code_metrics.CodeMetrics):
+    """What Triton made of each twin for each architecture."""
 
-    param_names = ("kernel", "architecture")
-    params = (
-        [kernel for kernels in WATCHED_KERNELS.values() for kernel in kernels],
-        list(ARCHITECTURES),
-    )
+    operator = "twins"  # asv_values.selection hands on what asv was asked for under this name
+    params = ([function for watched in WATCHED.values() for function in watched.twins], list(ARCHITECTURES))
+
+    def setup_cache(self) -> Cache:
+        """One compilation of each."""
+        return read_twins("benchmarks.compiled_code.CompiledTwins", self.operator)
+
+    setup_cache.timeout = SETUP_TIMEOUT_S  # type: ignore[attr-defined]
+
+    def track_compile_time(self, cache: Cache, kernel: str, architecture: str) -> float:
+        """CPU time of all configurations together."""
+        return code_metrics.known(cache.compile_s[kernel, architecture])
+
+    track_compile_time.unit = "seconds"  # type: ignore[attr-defined]
+
+
+class CompiledSources:
+    """What the build spent on each CUDA source, for all architectures together."""
+
+    param_names = ("source",)
+    params = ([source for watched in WATCHED.values() for source in watched.sources],)
     version = "1"
     timeout = 60.0
 
-    def setup_cache(self) -> CompiledCodeResults:
-        """One reading of the commit's library."""
-        return read_compiled_code("benchmarks.compiled_code.CompiledCode")
+    def setup_cache(self) -> Cache:
+        """One reading of the build's record."""
+        return read_compile_times()
 
-    setup_cache.timeout = 600.0  # type: ignore[attr-defined]
+    def setup(self, cache: Cache, source: str) -> None:
+        """What the build did not compile is asv's n/a."""
+        if cache.compile_s.get((source,)) is None:
+            raise NotImplementedError(cache.why_not(source))
 
-    def setup(self, results: CompiledCodeResults, kernel: str, architecture: str) -> None:
-        """What the library or the machine lacks is asv's n/a."""
-        if results.unavailable:
-            raise NotImplementedError(results.unavailable)
-        if (kernel, architecture) not in results.kernels:
-            raise NotImplementedError(f"this commit's library has no {kernel} for {architecture}")
+    def track_compile_time(self, cache: Cache, source: str) -> float:
+        """CPU time."""
+        return code_metrics.known(cache.compile_s[(source,)])
 
-    def track_registers(self, results: CompiledCodeResults, kernel: str, architecture: str) -> Any:
-        """Registers a thread, of the instantiation that needs most."""
-        return results.kernels[kernel, architecture].registers
-
-    def track_local_memory_instructions(self, results: CompiledCodeResults, kernel: str, architecture: str) -> Any:
-        """LDL and STL instructions: spills, and arrays indexed at run time."""
-        return results.kernels[kernel, architecture].local_memory_instructions
-
-    def track_shared_memory(self, results: CompiledCodeResults, kernel: str, architecture: str) -> Any:
-        """Static shared memory of a block."""
-        return results.kernels[kernel, architecture].shared_bytes
-
-    def track_code_size(self, results: CompiledCodeResults, kernel: str, architecture: str) -> Any:
-        """Bytes of all instantiations."""
-        return results.kernels[kernel, architecture].code_bytes
-
-    def track_instructions(self, results: CompiledCodeResults, kernel: str, architecture: str) -> Any:
-        """Instructions of all instantiations."""
-        return results.kernels[kernel, architecture].instructions["total"]
-
-    track_registers.unit = "registers"  # type: ignore[attr-defined]
-    track_local_memory_instructions.unit = "instructions"  # type: ignore[attr-defined]
-    track_shared_memory.unit = "bytes"  # type: ignore[attr-defined]
-    track_code_size.unit = "bytes"  # type: ignore[attr-defined]
-    track_instructions.unit = "instructions"  # type: ignore[attr-defined]
+    track_compile_time.unit = "seconds"  # type: ignore[attr-defined]

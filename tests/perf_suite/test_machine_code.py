@@ -1,53 +1,67 @@
-"""Reading a real library, and the list of watched kernels against it."""
+"""Reading the built library, and the list of watched kernels against it."""
 
 import _ctypes
 from pathlib import Path
 
 import pytest
 
-from perf_suite.machine_code import _kernel_name, _signature, find_cuobjdump, read_machine_code
-from perf_suite.watched_kernels import ARCHITECTURES, WATCHED_KERNELS, operator_of
+from perf_suite.architectures import compute_capability_of
+from perf_suite.cuda_binaries import NoToolsError, cubins_of, find_tools, ptx_of
+from perf_suite.machine_code import read_machine_code
+from perf_suite.watched_kernels import ARCHITECTURES, WATCHED, operator_of
 from warpwatch.kernels.extension import extension_path
 
-IN_FILE = "_ZN9warpwatch39_GLOBAL__N__ccfdd5ce_7_rope_cu_6fc0f13e11rope_piecesI6float2Lb1ELi4EEEvNS_10RopeParamsEii"
+from .cuda_sources import needs_nvcc, object_file
+
+SOURCES = Path(__file__).resolve().parents[2] / "kernels/csrc"
 
 
 @pytest.fixture(scope="module")
-def kernels():
-    library, cuobjdump = extension_path(), find_cuobjdump()
+def tools():
+    try:
+        return find_tools()
+    except NoToolsError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def kernels(tools):
+    library = extension_path()
     if library is None:
         pytest.skip("the kernels are not built")
-    if cuobjdump is None:
-        pytest.skip("cuobjdump comes with Triton or CUDA; neither is here")
-    found = read_machine_code(library, cuobjdump)
+    found = read_machine_code(library, tools, ARCHITECTURES, is_wanted=lambda kernel: True)
     if not found:
         pytest.skip("the kernels were built without CUDA")
     return found
 
 
-def test_a_kernel_is_called_by_its_function_alone():
-    assert _kernel_name(IN_FILE) == "rope_pieces"
-    assert _kernel_name("_Z10add_valuesPfi") == "add_values"
-    assert _kernel_name("_ZN9warpwatch4rope5applyILi4EEEvPKf") == "apply"
-    assert _kernel_name("plain_c") == "plain_c"
-
-
-def test_the_signature_does_not_depend_on_where_the_file_was_compiled():
-    elsewhere = IN_FILE.replace("ccfdd5ce", "01234567").replace("6fc0f13e", "89abcdef")
-    assert _signature(elsewhere) == _signature(IN_FILE)
-    assert _signature(IN_FILE) != _signature(IN_FILE.replace("Lb1E", "Lb0E"))
-
-
-def test_every_kernel_has_registers_and_instructions(kernels):
+def test_every_kernel_has_registers_instructions_and_a_launch_that_is_known(kernels):
     for code in kernels:
         assert 0 < code.registers <= 255
         assert code.instructions["total"] == sum(n for name, n in code.instructions.items() if name != "total")
-        assert code.instructions["EXIT"] >= 1
+        assert code.instructions["EXIT"] >= code.instantiations >= 1
         assert code.code_bytes == 16 * code.instructions["total"]
-        assert code.local_memory_instructions == code.instructions.get("LDL", 0) + code.instructions.get("STL", 0)
+        spills = code.instructions.get("LDL", 0) + code.instructions.get("STL", 0)
+        assert code.local_memory_instructions == spills
+        assert 4 * spills <= code.local_memory_bytes <= 16 * spills
+        assert code.threads_per_block is not None, f"{code.kernel} wants __launch_bounds__"
+        assert code.dynamic_shared_bytes is not None, f"{code.kernel} wants a LaunchShape: kernels/README.md"
+        assert 0 < code.occupancy <= 1
+        assert code.occupancy_limit
 
 
-def test_the_hash_tells_kernels_and_generations_apart_and_does_not_change_by_itself(kernels):
+def test_the_launch_of_a_kernel_with_dynamic_shared_memory_is_that_of_its_tiles(kernels):
+    """(128 queries + 2 x 64 keys) x 128 halves on sm_80 and newer; 33 rows of 64 / 4 + 1 float4 and more in fp32."""
+    by_name = {(code.kernel, code.architecture): code for code in kernels}
+    for architecture in {architecture for _, architecture in by_name}:
+        if compute_capability_of(architecture) >= (8, 0):
+            attention = by_name["flash_attention_sm80_kernel", architecture]
+            assert (attention.threads_per_block, attention.dynamic_shared_bytes) == (128, 256 * 2 * 128)
+        fp32 = by_name["flash_attention_fp32_kernel", architecture]
+        assert fp32.dynamic_shared_bytes == 16 * 2 * 32 * (128 // 4 + 1) + 4 * 32 * (32 + 4)
+
+
+def test_the_hash_tells_kernels_and_generations_apart_and_does_not_change_by_itself(kernels, tools):
     hashes = {(code.kernel, code.architecture): code.sha256 for code in kernels}
     for architecture in {code.architecture for code in kernels}:
         here = [code.sha256 for code in kernels if code.architecture == architecture]
@@ -55,26 +69,69 @@ def test_the_hash_tells_kernels_and_generations_apart_and_does_not_change_by_its
     # sm_86 and sm_89 may get the same instructions; a Turing and a Hopper never do
     for kernel in {kernel for kernel, architecture in hashes if architecture == "sm_75"}:
         assert hashes[kernel, "sm_75"] != hashes.get((kernel, "sm_90a"))
-    again = read_machine_code(extension_path(), find_cuobjdump())
-    assert {(code.kernel, code.architecture): code.sha256 for code in again} == hashes
+    again = read_machine_code(
+        extension_path(), tools, ["sm_75"], is_wanted=lambda kernel: operator_of(kernel) == "rope"
+    )
+    assert {(code.kernel, code.architecture): code.sha256 for code in again}.items() <= hashes.items()
 
 
-def test_the_watched_kernels_are_those_of_the_built_library(kernels):
+def test_what_is_watched_is_what_there_is(kernels):
     built = {code.kernel for code in kernels}
-    assert built - set().union(*WATCHED_KERNELS.values()) == set(), "add them to perf_suite/watched_kernels.py"
+    watched = {kernel for each in WATCHED.values() for kernel in each.kernels}
+    assert built - watched == set(), "add them to perf_suite/watched_kernels.py"
     if set(ARCHITECTURES) <= {code.architecture for code in kernels}:
-        assert set().union(*WATCHED_KERNELS.values()) - built == set(), "perf_suite/watched_kernels.py names these"
+        assert watched - built == set(), "perf_suite/watched_kernels.py names these"
+    sources = {str(path.relative_to(SOURCES)) for path in SOURCES.rglob("*.cu")}
+    assert {source for each in WATCHED.values() for source in each.sources} == sources
 
 
 def test_each_kernel_belongs_to_one_operator():
-    names = [kernel for kernels in WATCHED_KERNELS.values() for kernel in kernels]
+    names = [kernel for each in WATCHED.values() for kernel in each.kernels + each.twins]
     assert len(set(names)) == len(names)
     assert operator_of("rope_pairs") == "rope"
+    assert operator_of("_rope") == "rope"
     assert operator_of("a_kernel_of_another_library") is None
 
 
-def test_a_library_built_for_the_cpu_alone_has_no_kernels():
-    cuobjdump = find_cuobjdump()
-    if cuobjdump is None:
-        pytest.skip("cuobjdump comes with Triton or CUDA; neither is here")
-    assert read_machine_code(Path(_ctypes.__file__), cuobjdump) == ()
+def test_every_cubin_of_the_library_is_read_under_its_own_architecture(tools, kernels):
+    cubins = cubins_of(extension_path(), tools)
+    assert {cubin.architecture for cubin in cubins} >= {code.architecture for code in kernels}
+    assert "sm_90" not in {cubin.architecture for cubin in cubins}, "sm_90a, whose files cuobjdump calls sm_90"
+    assert all(
+        b".entry" in ptx.data and ptx.architecture.startswith("compute_") for ptx in ptx_of(extension_path(), tools)
+    )
+
+
+def test_a_library_built_for_the_cpu_alone_has_no_kernels(tools):
+    library = Path(_ctypes.__file__)
+    assert read_machine_code(library, tools, ARCHITECTURES, is_wanted=lambda kernel: True) == ()
+
+
+@needs_nvcc
+def test_occupancy_is_unknown_where_a_launch_is_unknown_and_nowhere_else(tmp_path, tools):
+    source = """
+template <int Threads, int Bytes> struct LaunchShape {};
+template <class Shape> __global__ void __launch_bounds__(128) told(float* x) {
+  extern __shared__ float s[]; s[threadIdx.x] = x[threadIdx.x]; __syncthreads(); x[0] = s[127 - threadIdx.x];
+}
+__global__ void __launch_bounds__(128) untold(float* x) {
+  extern __shared__ float s[]; s[threadIdx.x] = x[threadIdx.x]; __syncthreads(); x[0] = s[127 - threadIdx.x];
+}
+__global__ void boundless(float* x) { x[threadIdx.x] = 1; }
+__global__ void __launch_bounds__(128) bound(float* x) { x[threadIdx.x] = 1; }
+void launch(float* x) {
+  told<LaunchShape<96, 40000>><<<1, 96, 40000>>>(x);
+  untold<<<1, 128, 512>>>(x);
+  boundless<<<1, 32>>>(x);
+  bound<<<1, 128>>>(x);
+}
+"""
+    library = object_file(source, "sm_90a", tmp_path)
+    found = read_machine_code(library, tools, ["sm_90a"], is_wanted=lambda kernel: True)
+    by_name = {code.kernel: code for code in found}
+    told = by_name["told"]
+    # 228 KB hold five blocks of 40000 bytes and 1 KB each
+    assert (told.threads_per_block, told.dynamic_shared_bytes, told.occupancy) == (96, 40000, 5 * 3 / 64)
+    assert (by_name["untold"].dynamic_shared_bytes, by_name["untold"].occupancy) == (None, None)
+    assert (by_name["boundless"].threads_per_block, by_name["boundless"].occupancy) == (None, None)
+    assert by_name["bound"].occupancy == 1.0

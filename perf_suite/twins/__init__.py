@@ -1,0 +1,144 @@
+"""The Triton twins compiled for GPUs that are not here, and the facts of their machine code. No torch in this file."""
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import subprocess
+import tempfile
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..child_process import python_running
+from ..cubin import read_cubin
+from ..cuda_binaries import NoToolsError, Tools, find_tools
+from ..instructions import count_instructions
+from ..machine_code import Instantiation, KernelCode, kernel_code
+
+FACTS = "what.jsonl"  # in the folder that compiler.py writes
+_LIMIT_S = 900.0
+_LAST_WORDS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledConfiguration:
+    """One line of compiler.py's: a function in one configuration for one architecture, or why there is none."""
+
+    architecture: str
+    function: str
+    configuration: str
+    cubin: str = ""  # a file beside
+    shared_bytes: int = 0  # a block, dynamic, which is how Triton asks for all of it
+    compile_s: float | None = None  # CPU time, when it was compiled on this machine
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledTwin:
+    """One function for one architecture, in all configurations that the catalogue's workloads lead to."""
+
+    code: KernelCode
+    compile_s: float | None  # CPU time of all together, the start of the compiler left out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledTwins:
+    """What came of all of them, and why of the others nothing, by (function, architecture); by () of every other."""
+
+    compiled: tuple[CompiledTwin, ...]
+    unavailable: Mapping[tuple[str, ...], str]
+    software: Mapping[str, str]
+
+
+def compile_twins(wanted: Collection[tuple[str, str]]) -> CompiledTwins:
+    """Compile (function, architecture) of the installed commit's twins, on all cores, in a process that sees no GPU.
+
+    What was compiled here before comes from a cache of our own, in the user's cache folder.
+    """
+    for package, name in (("triton", "Triton"), ("torch", "PyTorch")):
+        if importlib.util.find_spec(package) is None:
+            return _nothing(f"{name} is not installed here")
+    try:
+        tools = find_tools()
+    except NoToolsError as error:
+        return _nothing(str(error))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        problem = _run_compiler(folder, wanted)
+        facts = folder / FACTS
+        lines = facts.read_text().splitlines() if facts.exists() else []
+        found = [CompiledConfiguration(**json.loads(line)) for line in lines]
+        if problem and not found:
+            return _nothing(problem)
+        return CompiledTwins(
+            compiled=_compiled(folder, found, tools),
+            unavailable={
+                (): problem or "this commit's twin launches no such function",
+                **{(each.function, each.architecture): each.reason for each in found if each.reason},
+            },
+            software={"triton": importlib.metadata.version("triton"), "nvdisasm": tools.version()},
+        )
+
+
+def _run_compiler(folder: Path, wanted: Collection[tuple[str, str]]) -> str | None:
+    """None, or what went wrong with the whole."""
+    environment = {
+        **{name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"},
+        "CUDA_VISIBLE_DEVICES": "",
+        "TRITON_CACHE_DIR": str(_cache()),
+    }
+    command = [*python_running("perf_suite.twins.compiler"), str(folder), *(":".join(pair) for pair in wanted)]
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        return f"the twins were not compiled within {_LIMIT_S:g} s"
+    return None if done.returncode == 0 else f"the twins were not compiled: {done.stderr.strip()[-_LAST_WORDS:]}"
+
+
+def _compiled(folder: Path, found: Collection[CompiledConfiguration], tools: Tools) -> tuple[CompiledTwin, ...]:
+    """Those functions that compiled in all their configurations."""
+    groups: dict[tuple[str, str], list[CompiledConfiguration]] = defaultdict(list)
+    for each in found:
+        groups[each.function, each.architecture].append(each)
+    whole = {key: group for key, group in sorted(groups.items()) if not any(each.reason for each in group)}
+    functions = {each.cubin: read_cubin((folder / each.cubin).read_bytes()) for each in found if not each.reason}
+    codes = {
+        function.code: architecture
+        for (_, architecture), group in whole.items()
+        for each in group
+        for function in functions[each.cubin]
+    }
+    instructions = count_instructions(codes, tools)
+
+    def instantiation(compiled: CompiledConfiguration) -> Instantiation:
+        (function,) = functions[compiled.cubin]  # Triton inlines all that a kernel calls
+        return Instantiation(
+            signature=compiled.configuration,
+            function=function,
+            instructions=instructions[function.code],
+            threads=function.most_threads,
+            dynamic_shared_bytes=compiled.shared_bytes,
+        )
+
+    return tuple(
+        CompiledTwin(
+            code=kernel_code(*key, list(map(instantiation, group))), compile_s=_sum(each.compile_s for each in group)
+        )
+        for key, group in whole.items()
+    )
+
+
+def _cache() -> Path:
+    # Not the one that timed twins are compiled into: what lies there was compiled at a time that nobody took.
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "warpwatch" / "twins"
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = list(values)
+    return None if None in known else sum(value for value in known if value is not None)
+
+
+def _nothing(reason: str) -> CompiledTwins:
+    return CompiledTwins(compiled=(), unavailable={(): reason}, software={})
