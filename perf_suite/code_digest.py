@@ -58,7 +58,7 @@ def _host_code(operator: str, *, on_gpu: bool) -> Iterator[str]:
             yield f"{source} {facts.host_sha256}"
 
 
-def _device_code(operator: str, compute_capability: str) -> Iterator[str]:
+def _device_code(operator: str, compute_capability: str) -> list[str]:
     """Machine code where the library has some for this GPU; else the PTX that the driver compiles."""
     path = library()
     stamp = path.stat().st_mtime_ns
@@ -69,11 +69,11 @@ def _device_code(operator: str, compute_capability: str) -> Iterator[str]:
         if kernel_name(function.name) in watched
     ]
     if functions:
-        yield code_sha256(functions)
-        return
-    for ptx in _ptx(path, stamp):
-        if any(kernel in ptx for kernel in watched):
-            yield hashlib.sha256(signature(ptx).encode()).hexdigest()
+        return [code_sha256(functions)]
+    compiled_by_driver = [ptx for ptx in _ptx(path, stamp) if any(kernel in ptx for kernel in watched)]
+    if not compiled_by_driver:
+        raise NoKernelsError(f"the library has no {operator} for {compute_capability}")
+    return [hashlib.sha256(signature(ptx).encode()).hexdigest() for ptx in compiled_by_driver]
 
 
 @functools.lru_cache(maxsize=4)

@@ -3,6 +3,7 @@
 import importlib.metadata
 import importlib.util
 import json
+import math
 import os
 import subprocess
 import tempfile
@@ -137,7 +138,7 @@ def _cache() -> Path:
 
 def _sum(values: Iterable[float | None]) -> float | None:
     known = list(values)
-    return None if None in known else sum(value for value in known if value is not None)
+    return None if None in known else math.fsum(value for value in known if value is not None)
 
 
 def _nothing(reason: str) -> CompiledTwins:

@@ -137,7 +137,7 @@ def _compile_s(code: str, spent_s: float | None) -> float | None:
     if spent_s is None:
         return float(kept.read_text()) if kept.exists() else None
     kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.write_text(f"{spent_s:.3f}")
+    kept.write_text(str(spent_s))
     return spent_s
 
 

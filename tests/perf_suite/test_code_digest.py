@@ -1,0 +1,120 @@
+"""Whether a commit runs the same code: real builds of one operator, edited."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .cuda_sources import needs_nvcc
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = """
+import sys
+from pathlib import Path
+sys.path.insert(0, "kernels")
+from building import build_extension
+build_extension(Path.cwd(), Path("kernels/_C.abi3.so").resolve())
+"""
+DIGESTS = """
+import sys
+sys.path[:0] = ["."]
+from perf_suite.code_digest import code_digest
+for question in sys.argv[1:]:
+    implementation, _, gpu = question.partition(":")
+    print(code_digest(implementation, "rope", gpu or None))
+assert "torch" not in sys.modules
+"""
+ON_HOPPER, ON_ADA, ON_THE_CPU, TWIN = "warpwatch:9.0", "warpwatch:8.9", "warpwatch:", "triton:9.0"
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """The kernels' package with one operator, built for Hopper, and this suite beside it."""
+    folder = tmp_path_factory.mktemp("checkout")
+    ignored = shutil.ignore_patterns("*.so", "*.json", "__pycache__", "csrc", "results")
+    shutil.copytree(ROOT / "kernels", folder / "kernels", ignore=ignored)
+    for part in ("framework", "rope"):
+        shutil.copytree(ROOT / "kernels/csrc" / part, folder / "kernels/csrc" / part)
+    (folder / "kernels/csrc/bindings").mkdir()
+    shutil.copy2(ROOT / "kernels/csrc/bindings/rope.cpp", folder / "kernels/csrc/bindings")
+    (folder / "warpwatch").mkdir()
+    (folder / "warpwatch/kernels").symlink_to("../kernels")
+    (folder / "perf_suite").symlink_to(ROOT / "perf_suite")
+    build(folder)
+    return folder
+
+
+def run(checkout, program, *arguments, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        cwd=checkout,
+        env={**os.environ, "WARPWATCH_CUDA_ARCHS": "90a", **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def build(checkout):
+    run(checkout, BUILD)
+
+
+def digests(checkout, *questions, **environment):
+    return dict(zip(questions, run(checkout, DIGESTS, *questions, **environment).split(), strict=True))
+
+
+ALL = (ON_HOPPER, ON_THE_CPU, TWIN)
+
+
+@needs_nvcc
+@pytest.mark.parametrize(
+    ("file", "before", "after", "changed"),
+    [
+        ("csrc/rope/rope.cu", "// How the blocks cover", "// A word more.\n// How the blocks cover", set()),
+        ("csrc/rope/rope.cu", "a * cos - b * sin, out[first]", "a * cos - b * sin * 2, out[first]", {ON_HOPPER}),
+        ("csrc/rope/rope_tiles.h", "int64_t{4} * 132 * 2", "int64_t{4} * 132 * 3", {ON_HOPPER}),
+        ("csrc/rope/rope_cpu.cpp", "namespace warpwatch {", "namespace warpwatch {\n// A word more.\n", set()),
+        ("csrc/bindings/rope.cpp", '"rope"', '"ROPE"', {ON_HOPPER, ON_THE_CPU}),
+        ("operators/rope.py", '"""Rotary', '"""A word more. Rotary', set()),
+        ("operators/rope.py", "import torch\n", "import torch\n\nUSED = 1\n", {ON_HOPPER, ON_THE_CPU}),
+        ("triton/rope.py", "@triton.jit\n", "# a word more\n\n@triton.jit\n", set()),
+        ("triton/rope.py", "a * cos - b * sin", "a * cos - 2 * b * sin", {TWIN}),
+        ("triton/rope_configs.py", "block_seq=32", "block_seq=64", {TWIN}),
+        ("operators/devices.py", "import torch\n", "import torch\n\nUSED = 1\n", set(ALL)),
+    ],
+)
+def test_the_digest_changes_with_what_is_run_and_not_with_how_it_is_written(file, before, after, changed, checkout):
+    old = digests(checkout, *ALL)
+    path = checkout / "kernels" / file
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, after))
+    try:
+        build(checkout)
+        new = digests(checkout, *ALL)
+    finally:
+        path.write_text(text)
+        build(checkout)
+    assert {question for question in ALL if new[question] != old[question]} == changed
+    assert digests(checkout, *ALL) == old
+
+
+@needs_nvcc
+def test_what_cannot_be_told_is_none(checkout):
+    told = digests(checkout, "eager:9.0", ON_ADA, "triton:", ON_HOPPER)
+    assert told["eager:9.0"] == told["triton:"] == "None"
+    assert told[ON_ADA] == "None", "built for Hopper alone, with no PTX for another GPU"
+    pretended = digests(checkout, ON_HOPPER, WARPWATCH_COMPUTE_CAPABILITY="75")
+    assert pretended[ON_HOPPER] == "None", "another GPU's kernels run"
+    record = checkout / "kernels/_C.build.json"
+    record.rename(checkout / "elsewhere.json")
+    try:  # a commit whose build left no record
+        older = digests(checkout, ON_HOPPER, TWIN)
+    finally:
+        (checkout / "elsewhere.json").rename(record)
+    assert older[ON_HOPPER] == "None"
+    assert older[TWIN] != "None"

@@ -1,0 +1,78 @@
+"""asv's classes of compiled code over the built library: each combination is a number or a reason."""
+
+import itertools
+import json
+
+import pytest
+
+from perf_suite.benchmarks.compiled_code import CompiledCode, CompiledSources
+from perf_suite.compiled_session import read_compile_times, read_kernels
+from perf_suite.cuda_binaries import NoToolsError, find_tools
+from perf_suite.records import CompiledRecord, from_line
+from perf_suite.spool import FOLDER_VARIABLE
+from perf_suite.watched_kernels import ARCHITECTURES, WATCHED
+from warpwatch.kernels.extension import extension_path
+
+
+@pytest.fixture
+def spool(tmp_path, monkeypatch):
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    return tmp_path
+
+
+def values(benchmark, cache, method):
+    found = {}
+    for combination in itertools.product(*benchmark.params):
+        try:
+            benchmark.setup(cache, *combination)
+            found[combination] = getattr(benchmark, method)(cache, *combination)
+        except NotImplementedError:
+            assert cache.why_not(*combination)
+    return found
+
+
+def test_the_built_library_becomes_numbers_and_records(spool):
+    try:
+        find_tools()
+    except NoToolsError as error:
+        pytest.skip(str(error))
+    benchmark = CompiledCode()
+    cache = benchmark.setup_cache()
+    if not cache.found:
+        pytest.skip(cache.why_not())
+    methods = [name for name in dir(benchmark) if name.startswith("track_")]
+    assert {getattr(benchmark, name).unit for name in methods} == {
+        "registers", "instructions", "bytes", "barriers", "share",
+    }  # fmt: skip
+    for method in methods:
+        found = values(benchmark, cache, method)
+        assert set(found) == set(cache.found), f"{method} is not known of every kernel"
+        json.dumps(list(found.values()), allow_nan=False)
+    (file,) = spool.iterdir()
+    run, *records = [from_line(line) for line in file.read_text().splitlines()]
+    assert run.device == "cpu"
+    assert "cuobjdump" in run.software
+    assert {type(record) for record in records} == {CompiledRecord}
+    assert {(record.kernel, record.architecture) for record in records} == set(cache.found)
+    assert {record.benchmark for record in records} == {"benchmarks.compiled_code.CompiledCode"}
+    assert {record.operator for record in records} <= set(WATCHED)
+    assert len(file.read_bytes()) < 100_000, "a committed run stays small"
+
+
+def test_the_time_of_each_source_is_a_number_or_was_spared_by_ccache():
+    if extension_path() is None:
+        pytest.skip("the kernels are not built")
+    benchmark, cache = CompiledSources(), read_compile_times()
+    found = values(benchmark, cache, "track_compile_time")
+    for (source,) in itertools.product(*benchmark.params):
+        assert (source,) in found or "ccache" in cache.why_not(source) or "no such source" in cache.why_not(source)
+    assert all(0 < value < 3600 for value in found.values())
+
+
+def test_kernels_of_another_commit_than_asvs_are_not_read(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASV_ENV_DIR", str(tmp_path))
+    cache = read_kernels("benchmarks.compiled_code.CompiledCode")
+    assert cache.found == {}
+    assert f"not from asv's {tmp_path}" in cache.why_not("rope_pairs", ARCHITECTURES[0])
+    assert values(CompiledCode(), cache, "track_registers") == {}
+    assert values(CompiledSources(), read_compile_times(), "track_compile_time") == {}

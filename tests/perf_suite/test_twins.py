@@ -1,0 +1,129 @@
+"""The Triton twins compiled by the real Triton for GPUs that are not here."""
+
+import ast
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perf_suite.cuda_binaries import NoToolsError, find_tools
+from perf_suite.twins import compile_twins
+from perf_suite.watched_kernels import ARCHITECTURES, WATCHED
+
+ROOT = Path(__file__).resolve().parents[2]
+LAUNCHES = """
+import sys
+from perf_suite.architectures import compute_capability_of
+from perf_suite.implementations import prepare
+from perf_suite.inputs import make_inputs
+from perf_suite.twins.pretended_gpu import pretended_gpu
+from perf_suite.workloads import OPERATORS, workloads_of
+import torch
+for architecture in sys.argv[1:]:
+    for operator in OPERATORS:
+        with pretended_gpu(compute_capability_of(architecture)) as launches:
+            for workload in workloads_of(operator):
+                if workload.device == "cuda" and "triton" in workload.implementations:
+                    out = prepare(workload, "triton", make_inputs(workload, torch.Generator())).run()
+                    assert out.device.type == "cuda" and out.untyped_storage().data_ptr() == 0
+        print((architecture, operator, {(launch.name, launch.configuration) for launch in launches}))
+"""
+ONE_DIES = """
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from perf_suite.twins import compiler
+
+@dataclass(frozen=True)
+class Specialization:
+    configuration: str
+    def compile(self, gpu):
+        if self.configuration == "raises":
+            raise ValueError("no such instruction")
+        os.abort()
+
+tasks = [compiler._Task("sm_90a", "f", Specialization(how)) for how in ("aborts", "raises", "aborts")]
+print([(each.configuration, each.reason) for each in compiler._compiled(tasks, Path(sys.argv[1]))])
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _tools():
+    if importlib.util.find_spec("triton") is None:
+        pytest.skip("Triton is not installed")
+    try:
+        find_tools()
+    except NoToolsError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def said_by(program, *arguments):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_twins_choose_their_configs_for_a_gpu_that_is_not_here():
+    launched = {}
+    for line in said_by(LAUNCHES, "sm_86", "sm_90a").splitlines():
+        architecture, operator, launches = ast.literal_eval(line)
+        launched[architecture, operator] = launches
+    for operator, watched in WATCHED.items():
+        assert {name for name, _ in launched["sm_90a", operator]} == set(watched.twins), "perf_suite/watched_kernels.py"
+    ampere, hopper = (launched[architecture, "flash_attention"] for architecture in ("sm_86", "sm_90a"))
+    assert any("'HEAD_DIM': 128" in how and "'BLOCK_KV': 128" in how for _, how in hopper)
+    assert not any("'BLOCK_KV': 128" in how for _, how in ampere)
+
+
+def test_what_is_compiled_has_all_facts_and_keeps_the_time_it_took(cache):
+    wanted = [("_rope", architecture) for architecture in ARCHITECTURES]
+    first = compile_twins(wanted)
+    found = {twin.code.architecture: twin for twin in first.compiled}
+    assert found.keys() == set(ARCHITECTURES), first.unavailable
+    for twin in found.values():
+        code = twin.code
+        assert (code.kernel, code.threads_per_block, code.dynamic_shared_bytes) == ("_rope", 128, 0)
+        assert code.instantiations > 1
+        assert 16 < code.registers < 256
+        assert 0 < code.occupancy <= 1
+        assert code.instructions["LDG.128"] > 0
+        assert 0.05 < twin.compile_s < 60
+    assert len({twin.code.sha256 for twin in found.values()}) >= 4
+    again = compile_twins(wanted)
+    assert again == first
+    assert list((cache / "warpwatch/twins").glob("*.compile_s"))
+
+
+def test_shared_memory_is_what_triton_asks_for_at_launch(cache):
+    (twin,) = compile_twins([("_int4_linear", "sm_90a")]).compiled
+    assert twin.code.shared_bytes == 0
+    assert twin.code.dynamic_shared_bytes > 8192
+    assert twin.code.instructions["HMMA"] > 0
+
+
+def test_a_twin_that_refuses_a_gpu_says_so_and_the_others_compile(cache):
+    twins = compile_twins([("_flash_attention", "sm_70"), ("_rope", "sm_90a"), ("_unheard_of", "sm_90a")])
+    assert [twin.code.kernel for twin in twins.compiled] == ["_rope"]
+    assert "no config for compute capability 70" in twins.unavailable["_flash_attention", "sm_70"]
+    assert twins.unavailable[()] == "this commit's twin launches no such function"
+
+
+def test_a_compiler_that_dies_costs_itself_alone(tmp_path):
+    results = ast.literal_eval(said_by(ONE_DIES, tmp_path))
+    assert sorted(configuration for configuration, _ in results) == ["aborts", "aborts", "raises"]
+    reasons = dict(results)
+    assert reasons["aborts"] == "Triton's compiler died with exit status -6"
+    assert "no such instruction" in reasons["raises"]
