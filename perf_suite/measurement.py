@@ -46,8 +46,13 @@ def measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord) 
 
 
 def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord) -> Outcome:
-    prepared = prepare(setting.workload, job.implementation, setting.inputs)
-    gate = Gate(prepared.run, setting.inputs, setting.questions, setting.workload.tolerance)
+    workload = setting.workload
+    prepared, *others = (prepare(workload, job.implementation, inputs) for inputs in setting.copies)
+    gates = [
+        Gate(one.run, inputs, setting.questions, workload.tolerance)
+        for one, inputs in zip((prepared, *others), setting.copies, strict=True)
+    ]
+    gate = gates[0]
     error = gate.check()
     peak = _peak_memory_bytes(prepared) if bench.monitor else None
     captured = _captured(prepared) if bench.monitor else None
@@ -55,12 +60,18 @@ def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord)
         gate.check_replay(captured.replay)
 
     before = bench.monitor.conditions() if bench.monitor else Conditions()
-    gate.begin_timing()
+    for each in gates:
+        each.begin_timing()
     launches = sum(captured.launched.values()) if captured and captured.launched else None
-    call = TimedCall(run=prepared.run, after=gate.after_timed_call, launches=launches or 1)
-    timing = bench.stopwatch.sample_latency(call)
+    calls = [
+        TimedCall(run=one.run, after=each.after_timed_call, launches=launches or 1)
+        for one, each in zip((prepared, *others), gates, strict=True)
+    ]
+    timing = bench.stopwatch.sample_latency(calls)
     after = bench.monitor.conditions() if bench.monitor else Conditions()
-    gate.check_timed()
+    for each in gates:
+        each.check_timed()
+    gate.check()
 
     contenders = _contenders(bench.monitor, before.seen_us)
     events = _clock_events(before, after)
@@ -94,7 +105,7 @@ def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord)
     if reason:
         return Outcome(measurement=replace(record, status=Status.INVALID, reason=reason))
     latency_s = statistics.median(timing.samples_s)
-    warm = _warm(bench, setting, job, call, latency_s) if captured else ()
+    warm = _warm(bench, setting, job, calls[0], latency_s) if captured else ()
     return Outcome(
         measurement=replace(
             record,

@@ -4,9 +4,17 @@ from collections.abc import Callable
 
 import torch
 
+_kept: tuple[object, Callable[..., torch.Tensor]] | None = None
 
-def compiled(formula: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """A whole graph, static shapes; earlier workloads' graphs are dropped, or a recompile limit is met."""
-    torch.compiler.reset()
-    result: Callable[..., torch.Tensor] = torch.compile(formula, fullgraph=True, dynamic=False)
-    return result
+
+def compiled(formula: Callable[..., torch.Tensor], *examples: torch.Tensor) -> Callable[..., torch.Tensor]:
+    """A whole graph, static shapes; the same one as long as formula, shapes and dtypes stay.
+
+    Earlier workloads' graphs are dropped, or a recompile limit is met.
+    """
+    global _kept
+    key = formula, tuple((tuple(example.shape), example.dtype) for example in examples)
+    if _kept is None or _kept[0] != key:
+        torch.compiler.reset()
+        _kept = key, torch.compile(formula, fullgraph=True, dynamic=False)
+    return _kept[1]

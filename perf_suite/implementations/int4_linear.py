@@ -34,7 +34,7 @@ def eager(inputs: Int4LinearInputs) -> Prepared:
 
 def torch_compile(inputs: Int4LinearInputs) -> Prepared:
     """The same formula through torch.compile."""
-    formula = compiled(_formula)
+    formula = compiled(_formula, inputs.x, inputs.packed, inputs.scales)
     return Prepared(run=lambda: formula(inputs.x, inputs.packed, inputs.scales, inputs.group_size))
 
 

@@ -27,7 +27,7 @@ def eager(inputs: RopeInputs) -> Prepared:
 
 def torch_compile(inputs: RopeInputs) -> Prepared:
     """The same formula through torch.compile."""
-    formula = compiled(_formula)
+    formula = compiled(_formula, inputs.x, inputs.cos)
     return Prepared(run=lambda: formula(inputs.x, inputs.cos, inputs.sin, inputs.interleaved))
 
 

@@ -1,6 +1,6 @@
 """The stopwatch: samples of one call's latency, by the best instrument the machine has."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from . import cpu, cuda_events, nvbench
 from .timing import TimedCall, Timing
@@ -23,13 +23,13 @@ class Stopwatch:
         for index in range(count):
             body(index)
 
-    def sample_latency(self, call: TimedCall) -> Timing:
-        """Latency samples of a call that is warm (compiled, autotuned, loaded).
+    def sample_latency(self, calls: Sequence[TimedCall]) -> Timing:
+        """Latency samples of a call that is warm (compiled, autotuned, loaded), given once for each place of its data.
 
         Raises TimingError if no sample could be taken under fair conditions.
         """
         if self._nvbench is not None:
-            return self._nvbench.sample_latency(call, quick=self._quick)
+            return self._nvbench.sample_latency(calls, quick=self._quick)
         if self._device == "cuda":
-            return cuda_events.sample_latency(call, quick=self._quick)
-        return cpu.sample_latency(call, quick=self._quick)
+            return cuda_events.sample_latency(calls, quick=self._quick)
+        return cpu.sample_latency(calls[0], quick=self._quick)

@@ -1,5 +1,7 @@
 """GPU stopwatch where NVBench is missing: CUDA events around one call, the L2 flushed before each."""
 
+from collections.abc import Sequence
+
 import torch
 
 from ..samples import thinned
@@ -12,20 +14,21 @@ _WARM_UP = 5
 _L2_MULTIPLE = 2  # bytes written to flush, in L2 sizes
 
 
-def sample_latency(call: TimedCall, *, quick: bool) -> Timing:
-    """Seconds between two events around each call, on torch's current stream.
+def sample_latency(calls: Sequence[TimedCall], *, quick: bool) -> Timing:
+    """Seconds between two events around each call, in turn, on torch's current stream.
 
     The flush before a call keeps the GPU busy while the host enqueues, which hides launch latency for all but
     operations of many kernels; NVBench's blocking kernel hides it for those too.
     """
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     flush = torch.empty(_L2_MULTIPLE * max(properties.L2_cache_size, 1 << 24), dtype=torch.uint8, device="cuda")
-    for _ in range(_WARM_UP):
-        call.run()
-    first = _sample_s(call, flush)
+    for call in calls:
+        for _ in range(_WARM_UP):
+            call.run()
+    first = _sample_s(calls[0], flush)
     count = _FEWEST if quick else max(_FEWEST, min(_SAMPLES, int(_LONGEST_S / max(first, 1e-6))))
     return Timing(
-        samples_s=thinned(tuple(_sample_s(call, flush) for _ in range(count))),
+        samples_s=thinned(tuple(_sample_s(calls[index % len(calls)], flush) for index in range(count))),
         calls_per_sample=1,
         sm_clock_hz=None,
         sm_cycles=None,

@@ -17,8 +17,9 @@ import importlib.util
 import itertools
 import statistics
 import tempfile
+import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,11 +41,13 @@ _STREAMS_IF_SHORT = 16
 _STREAMS = 4
 _SHORT_S = 50e-6  # a launch
 # The spread between processes stopped falling at about 200 calls in all (H200, 16 kernels of 4 to 390 us, five
-# processes), so the long ones take fewer.
+# processes). Long ones take fewer, in bursts of some 10 ms with a rest behind each: 100 ms of tensor-core work brought
+# an H200 to its power cap in two processes of five, at a clock 1.5 % lower.
 _MOST_CALLS = 320
 _FEWEST_CALLS = 16
-_TARGET_S = 0.1  # of GPU time spent in the call itself
-_QUICK_CALLS = 10
+_TARGET_S = 0.04  # of GPU time spent in the call itself
+_REST = 2.0  # times the burst
+_LONGEST_REST_S = 0.05
 _ESTIMATING_CALLS = 3
 
 
@@ -64,6 +67,18 @@ def is_installed() -> bool:
 def version() -> str | None:
     """Version of the installed package, or None."""
     return importlib.metadata.version("cuda-bench") if _has_package() else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """On how many streams, how many calls on each, and how long a rest after each stream's."""
+
+    streams: int
+    calls: int
+    rest_s: float
+
+
+_QUICK = _Plan(streams=1, calls=10, rest_s=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,16 +137,19 @@ class NVBench:
         if self._error is not None:
             raise self._error
 
-    def sample_latency(self, call: TimedCall, *, quick: bool) -> Timing:
-        """Cold-L2 samples of one call.
+    def sample_latency(self, calls: Sequence[TimedCall], *, quick: bool) -> Timing:
+        """Cold-L2 samples of one call, given once for each place of its data: the streams take them in turn.
 
         Raises TimingError if NVBench kept no sample, and whatever the call raised.
         """
-        latency_s, out_bytes = _estimated(call)
-        streams, calls = (1, _QUICK_CALLS) if quick else _plan(latency_s / call.launches, latency_s, out_bytes)
-        taken = [self._on_stream(stream, call, calls) for stream in self._streams[:: _POOL // streams]]
+        latency_s, out_bytes = _estimated(calls[0])
+        plan = _QUICK if quick else _plan(latency_s / calls[0].launches, latency_s, out_bytes)
+        taken = []
+        for index, stream in enumerate(self._streams[:: _POOL // plan.streams]):
+            taken.append(self._on_stream(stream, calls[index % len(calls)], plan.calls))
+            time.sleep(plan.rest_s)
         groups: list[tuple[_Reading, ...]]
-        if streams == _STREAMS_IF_SHORT:
+        if plan.streams == _STREAMS_IF_SHORT:
             groups = list(zip(*taken, strict=False))  # a call on each stream
         else:
             groups = [(reading,) for readings in taken for reading in readings]
@@ -179,14 +197,15 @@ class NVBench:
         return [_Reading(*pair) for pair in zip(_floats(times), _floats(clocks), strict=True)]
 
 
-def _plan(launch_s: float, latency_s: float, out_bytes: int) -> tuple[int, int]:
-    """Streams, and calls on each. A stream keeps the memory of a few outputs to itself, so large ones have fewer."""
+def _plan(launch_s: float, latency_s: float, out_bytes: int) -> _Plan:
+    """A stream keeps the memory of a few outputs to itself, so large ones have fewer streams."""
     free, _ = torch.cuda.mem_get_info()
-    streams = _STREAMS_IF_SHORT if launch_s < _SHORT_S else _STREAMS
+    short = launch_s < _SHORT_S
+    streams = _STREAMS_IF_SHORT if short else _STREAMS
     while streams > 1 and 4 * streams * out_bytes > free:
         streams //= 2
-    calls = max(_FEWEST_CALLS, min(_MOST_CALLS, round(_TARGET_S / latency_s)))
-    return streams, max(1, calls // streams)
+    calls = max(1, max(_FEWEST_CALLS, min(_MOST_CALLS, round(_TARGET_S / latency_s))) // streams)
+    return _Plan(streams=streams, calls=calls, rest_s=0.0 if short else min(_REST * calls * latency_s, _LONGEST_REST_S))
 
 
 def _estimated(call: TimedCall) -> tuple[float, int]:

@@ -42,6 +42,7 @@ def timed(run, inputs, questions, calls=5):
     for _ in range(calls):
         judge.after_timed_call(run())
     judge.check_timed()
+    judge.check()
 
 
 def test_a_right_kernel_passes_with_the_error_of_its_rounding(inputs, questions):
