@@ -5,16 +5,15 @@ what. Each compilation has a process of its own: Triton's passes end the process
 expect. How long one took is kept in Triton's cache, so that nothing is compiled again for its time alone.
 """
 
+import contextlib
+import functools
+import importlib
 import json
-import multiprocessing
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import asdict, dataclass
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from collections.abc import Collection
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TextIO, cast
 
 import torch
 import triton
@@ -28,51 +27,48 @@ from ..inputs import make_inputs
 from ..watched_kernels import WATCHED
 from ..workloads import workloads_of
 from . import FACTS, CompiledConfiguration
+from .forked import NoAnswerError, each_forked
 from .pretended_gpu import Specialization, pretended_gpu
 
 _REASON_LENGTH = 300
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    architecture: str
-    function: str
-    specialization: Specialization
-
-
 def main(folder: Path, wanted: Collection[tuple[str, str]]) -> None:
-    """Compile what is wanted, as (function, architecture), as many at a time as there are cores."""
-    tasks: list[_Task] = []
+    """Compile what is wanted, as (function, architecture)."""
+    _load()
+    questions = [
+        (operator, architecture)
+        for architecture in dict.fromkeys(architecture for _, architecture in wanted)
+        for operator, watched in WATCHED.items()
+        if any((function, architecture) in wanted for function in watched.twins)
+    ]
+    tasks: list[tuple[str, Specialization]] = []
     with (folder / FACTS).open("w", buffering=1) as facts:
-        for architecture in dict.fromkeys(architecture for _, architecture in wanted):
-            for operator, watched in WATCHED.items():
-                functions = [function for function in watched.twins if (function, architecture) in wanted]
-                try:
-                    found = _tasks(operator, architecture) if functions else []
-                except Exception as error:  # a twin may refuse this GPU, or be older than today's workloads
-                    found = []
-                    for function in functions:
-                        _write(facts, _failed(architecture, function, "", repr(error)))
-                tasks += [task for task in found if task.function in functions]
-        _warm_up()
-        for compiled in _compiled(tasks, folder):
-            _write(facts, compiled)
+
+        def tell(compiled: CompiledConfiguration) -> None:
+            print(json.dumps(asdict(compiled)), file=facts)
+
+        for index, found in each_forked([functools.partial(_launched, *question) for question in questions]):
+            operator, architecture = questions[index]
+            if isinstance(found, NoAnswerError):  # a twin may refuse this GPU, or be older than today's workloads
+                for function in WATCHED[operator].twins:
+                    tell(_failed(architecture, function, "", found))
+            else:
+                tasks += [(architecture, each) for each in found if (each.function, architecture) in wanted]
+        calls = [functools.partial(_compiled, *task, folder / f"{index}.cubin") for index, task in enumerate(tasks)]
+        for index, compiled in each_forked(calls):
+            architecture, task = tasks[index]
+            if isinstance(compiled, NoAnswerError):  # that there is no code for this GPU is an answer too
+                tell(_failed(architecture, task.function, task.configuration, compiled))
+            else:
+                tell(compiled)
 
 
-def _tasks(operator: str, architecture: str) -> list[_Task]:
-    """Each configuration that the catalogue's workloads lead to; of its specializations the first."""
-    with pretended_gpu(compute_capability_of(architecture)) as launches:
-        for workload in workloads_of(operator):
-            if workload.device == "cuda" and "triton" in workload.implementations:
-                prepare(workload, "triton", make_inputs(workload, torch.Generator())).run()
-    first: dict[tuple[str, str], Specialization] = {}
-    for launch in launches:
-        first.setdefault((launch.name, launch.configuration), launch)
-    return [_Task(architecture, launch.name, launch) for launch in first.values()]
-
-
-def _warm_up() -> None:
-    """What Triton does once in a process, so that it is no part of anything's compile time."""
+def _load() -> None:
+    """What each process needs, and what Triton does once in a process, so that it is no part of a compile time."""
+    for operator in WATCHED:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(f"warpwatch.kernels.triton.{operator}")
     triton.compile(ASTSource(_nothing, {"ptr": "*i32"}, {}, {}), target=GPUTarget("cuda", 90, 32))
 
 
@@ -82,52 +78,32 @@ def _nothing(ptr):  # type: ignore[no-untyped-def]
     tl.store(ptr, 0)
 
 
-def _compiled(tasks: Iterable[_Task], folder: Path) -> Iterator[CompiledConfiguration]:
-    """The tasks' results as they come."""
-    waiting = list(enumerate(tasks))
-    fork = multiprocessing.get_context("fork")
-    running: dict[Any, tuple[_Task, BaseProcess]] = {}
-    while waiting or running:
-        while waiting and len(running) < len(os.sched_getaffinity(0)):
-            index, task = waiting.pop(0)
-            reader, writer = fork.Pipe(duplex=False)
-            process: BaseProcess = fork.Process(target=_compile, args=(task, folder / f"{index}.cubin", writer))
-            process.start()
-            writer.close()
-            running[reader] = task, process
-        for ready in wait(list(running)):
-            task, process = running.pop(ready)
-            try:
-                yield cast(Connection, ready).recv()
-            except EOFError:
-                process.join()
-                words = f"Triton's compiler died with exit status {process.exitcode}"
-                yield _failed(task.architecture, task.function, task.specialization.configuration, words)
-            process.join()
+def _launched(operator: str, architecture: str) -> list[Specialization]:
+    """Each configuration that the catalogue's workloads lead to; of its specializations the first."""
+    with pretended_gpu(compute_capability_of(architecture)) as launches:
+        for workload in workloads_of(operator):
+            if workload.device == "cuda" and "triton" in workload.implementations:
+                prepare(workload, "triton", make_inputs(workload, torch.Generator())).run()
+    first: dict[tuple[str, str], Specialization] = {}
+    for launch in launches:
+        first.setdefault((launch.function, launch.configuration), launch)
+    return list(first.values())
 
 
-def _compile(task: _Task, target: Path, writer: Connection) -> None:
-    configuration = task.specialization.configuration
+def _compiled(architecture: str, task: Specialization, target: Path) -> CompiledConfiguration:
     cache_hits: list[bool] = []
     triton.knobs.compilation.listener = lambda *, cache_hit, **_: cache_hits.append(cache_hit)
-    try:
-        start = _cpu_s()
-        kernel = task.specialization.compile(compute_capability_of(task.architecture))
-        spent_s = _cpu_s() - start
-        compile_s = _compile_s(kernel.hash, None if any(cache_hits) else spent_s)
-        target.write_bytes(kernel.asm["cubin"])
-    except Exception as error:  # that there is no code for this GPU is an answer too
-        writer.send(_failed(task.architecture, task.function, configuration, repr(error)))
-        return
-    writer.send(
-        CompiledConfiguration(
-            architecture=task.architecture,
-            function=task.function,
-            configuration=configuration,
-            cubin=target.name,
-            shared_bytes=kernel.metadata.shared,
-            compile_s=compile_s,
-        )
+    start = _cpu_s()
+    kernel = task.compile(compute_capability_of(architecture))
+    spent_s = _cpu_s() - start
+    target.write_bytes(kernel.asm["cubin"])
+    return CompiledConfiguration(
+        architecture=architecture,
+        function=task.function,
+        configuration=task.configuration,
+        cubin=target.name,
+        shared_bytes=kernel.metadata.shared,
+        compile_s=_compile_s(kernel.hash, None if any(cache_hits) else spent_s),
     )
 
 
@@ -146,14 +122,13 @@ def _cpu_s() -> float:
     return sum(os.times()[:4])
 
 
-def _failed(architecture: str, function: str, configuration: str, reason: str) -> CompiledConfiguration:
+def _failed(architecture: str, function: str, configuration: str, error: NoAnswerError) -> CompiledConfiguration:
     return CompiledConfiguration(
-        architecture=architecture, function=function, configuration=configuration, reason=reason[:_REASON_LENGTH]
+        architecture=architecture,
+        function=function,
+        configuration=configuration,
+        reason=str(error)[:_REASON_LENGTH],
     )
-
-
-def _write(facts: TextIO, compiled: CompiledConfiguration) -> None:
-    print(json.dumps(asdict(compiled)), file=facts)
 
 
 if __name__ == "__main__":

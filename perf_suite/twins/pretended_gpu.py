@@ -6,6 +6,8 @@ said of a kernel twice.
 """
 
 import contextlib
+import importlib
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -37,15 +39,15 @@ _MODELS = {
 class Specialization:
     """One function as a launch wants it compiled: dtypes, constants, divisible arguments, options."""
 
-    function: Any  # triton's JITFunction
-    name: str
+    function: str
     configuration: str  # dtypes, constants and options alone: what the twin's author chose
     data: str  # all of it, in Triton's own JSON
 
     def compile(self, gpu: ComputeCapability) -> Any:
         """Triton's CompiledKernel for a GPU. Raises what Triton raises."""
         triton.runtime.driver.set_active(_Driver(gpu))
-        return self.function.preload(self.data)
+        module, _, name = json.loads(self.data)["name"].rpartition(".")
+        return getattr(importlib.import_module(module), name).preload(self.data)
 
 
 @contextlib.contextmanager
@@ -59,8 +61,7 @@ def pretended_gpu(gpu: ComputeCapability) -> Iterator[list[Specialization]]:
     def caught(*, fn: Any, compile: dict[str, Any], **_: Any) -> bool:
         launches.append(
             Specialization(
-                function=fn.jit_function,
-                name=fn.name,
+                function=fn.name,
                 configuration=_configuration(fn.jit_function, compile),
                 data=compile["specialization_data"],
             )

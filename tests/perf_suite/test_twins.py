@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from perf_suite.cuda_binaries import NoToolsError, find_tools
 from perf_suite.twins import compile_twins
+from perf_suite.twins.forked import NoAnswerError, each_forked
 from perf_suite.watched_kernels import ARCHITECTURES, WATCHED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,25 +31,7 @@ for architecture in sys.argv[1:]:
                 if workload.device == "cuda" and "triton" in workload.implementations:
                     out = prepare(workload, "triton", make_inputs(workload, torch.Generator())).run()
                     assert out.device.type == "cuda" and out.untyped_storage().data_ptr() == 0
-        print((architecture, operator, {(launch.name, launch.configuration) for launch in launches}))
-"""
-ONE_DIES = """
-import os
-import sys
-from dataclasses import dataclass
-from pathlib import Path
-from perf_suite.twins import compiler
-
-@dataclass(frozen=True)
-class Specialization:
-    configuration: str
-    def compile(self, gpu):
-        if self.configuration == "raises":
-            raise ValueError("no such instruction")
-        os.abort()
-
-tasks = [compiler._Task("sm_90a", "f", Specialization(how)) for how in ("aborts", "raises", "aborts")]
-print([(each.configuration, each.reason) for each in compiler._compiled(tasks, Path(sys.argv[1]))])
+        print((architecture, operator, {(launch.function, launch.configuration) for launch in launches}))
 """
 
 
@@ -121,9 +105,15 @@ def test_a_twin_that_refuses_a_gpu_says_so_and_the_others_compile(cache):
     assert twins.unavailable[()] == "this commit's twin launches no such function"
 
 
-def test_a_compiler_that_dies_costs_itself_alone(tmp_path):
-    results = ast.literal_eval(said_by(ONE_DIES, tmp_path))
-    assert sorted(configuration for configuration, _ in results) == ["aborts", "aborts", "raises"]
-    reasons = dict(results)
-    assert reasons["aborts"] == "Triton's compiler died with exit status -6"
-    assert "no such instruction" in reasons["raises"]
+def test_a_call_that_dies_costs_itself_alone():
+    def raises():
+        raise ValueError("no such instruction")
+
+    def dies():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    results = dict(each_forked([dies, lambda: "compiled", raises, dies, lambda: 7]))
+    assert (results[1], results[4]) == ("compiled", 7)
+    assert {index for index, result in results.items() if isinstance(result, NoAnswerError)} == {0, 2, 3}
+    assert "exit status -9" in str(results[0])
+    assert "no such instruction" in str(results[2])
