@@ -9,23 +9,23 @@ H200) is in it, because whoever runs the kernel pays for it too. Power is sample
 
 import itertools
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 
-from .launches import capture
+from .launches import Captured, capture
 from .records import Energy
 from .timing.timing import TimedCall
 
 METHOD = "NVML total-energy counter, from step to step under back-to-back CUDA graph replays, gross of idle power"
 _REPLAY_S = 2e-3
 _MOST_CALLS = 1000
+_QUEUED = 64  # replays enqueued ahead, so that the GPU never waits for the host
 _SETTLE_S = 0.25  # clocks, power and the meter's own average
-_STEP_S = 0.1
 _STEPS = 8
-_SPARE_S = 0.25  # of load behind the last step expected
-_NAP_S = 5e-4
+_LIMIT_S = 3.0
 
 
 def measure_energy(call: TimedCall, warm_s: float, energy_j: Callable[[], float | None]) -> Energy | None:
@@ -38,17 +38,10 @@ def measure_energy(call: TimedCall, warm_s: float, energy_j: Callable[[], float 
     if energy_j() is None:
         return None
     calls = max(1, min(_MOST_CALLS, round(_REPLAY_S / warm_s)))
-    captured = capture(call.run, calls=calls)
-    replays = max(2, round((_SETTLE_S + _STEP_S * (_STEPS + 1) + _SPARE_S) / (calls * warm_s)))
-    done = [torch.cuda.Event() for _ in range(replays)]
-    for event in done:
-        captured.replay()
-        event.record()
-    time.sleep(_SETTLE_S)
-    steps = _steps(energy_j, done)
+    steps = _steps(energy_j, capture(call.run, calls=calls))
     torch.cuda.current_stream().synchronize()
     spans = list(itertools.pairwise(steps))
-    if len(spans) < 2:
+    if not spans:
         return None
     window_s = steps[-1].at_s - steps[0].at_s
     return Energy(
@@ -68,16 +61,22 @@ class _Step:
     replays: int
 
 
-def _steps(energy_j: Callable[[], float | None], done: list[torch.cuda.Event]) -> list[_Step]:
-    """The counter's steps while the load lasts, _STEPS + 1 at most."""
+def _steps(energy_j: Callable[[], float | None], captured: Captured) -> list[_Step]:
+    """_STEPS + 1 of the counter's steps under back-to-back replays, which go on when it returns; fewer if it stands."""
     found: list[_Step] = []
+    queued: deque[torch.cuda.Event] = deque()
+    begun = time.perf_counter()
     last, replays = energy_j(), 0
-    while len(found) <= _STEPS and not done[-1].query():
-        now = energy_j()
-        while replays < len(done) and done[replays].query():
+    while len(found) <= _STEPS and (now_s := time.perf_counter()) < begun + _LIMIT_S:
+        while queued and queued[0].query():
+            queued.popleft()
             replays += 1
-        if now is not None and now != last:
-            last = now
-            found.append(_Step(at_s=time.perf_counter(), energy_j=now, replays=replays))
-        time.sleep(_NAP_S)
+        while len(queued) < _QUEUED:
+            captured.replay()
+            queued.append(torch.cuda.Event())
+            queued[-1].record()
+        now_j = energy_j()
+        if now_j != last and now_j is not None and now_s > begun + _SETTLE_S:
+            found.append(_Step(at_s=now_s, energy_j=now_j, replays=replays))
+        last = now_j
     return found

@@ -11,7 +11,7 @@ import torch
 from . import energy, validity
 from .context import Conditions, GpuMonitor
 from .gate import Gate
-from .implementations import Prepared, prepare
+from .implementations import Prepared, UnavailableError, prepare
 from .launches import Captured, NotCapturableError, capture
 from .protocol import Job, Outcome
 from .records import ClockEventReasons, MeasurementRecord, Status
@@ -120,9 +120,9 @@ def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord)
 
 
 def measure_energy(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord) -> Outcome:
-    """The energy of a job's call, and nothing else; UNAVAILABLE where the GPU has no meter.
+    """The energy of a job's call, and nothing else.
 
-    Raises as `measure` does.
+    Raises as `measure` does; UnavailableError where the GPU has no meter.
     """
     assert bench.monitor is not None, "there is a meter on GPUs alone"
     with _on(bench.stream):
@@ -133,7 +133,9 @@ def measure_energy(bench: Bench, setting: Setting, job: Job, blank: MeasurementR
         warm_s = statistics.median(sample_warm_latency(call, _ABOUT_S, quick=True))
         joules = energy.measure_energy(call, warm_s, bench.monitor.energy_j)
         gate.check()
-    return Outcome(measurement=replace(blank, status=Status.OK if joules else Status.UNAVAILABLE, energy=joules))
+    if joules is None:
+        raise UnavailableError("the GPU's energy counter did not step under load")
+    return Outcome(measurement=replace(blank, status=Status.OK, energy=joules))
 
 
 def _warm(bench: Bench, setting: Setting, job: Job, call: TimedCall, latency_s: float) -> tuple[float, ...]:

@@ -83,7 +83,10 @@ def _wants_energy(job: Job) -> bool:
 
 
 def _with_energy(outcome: Outcome, energy: Outcome) -> Outcome:
-    return replace(outcome, measurement=replace(outcome.measurement, energy=energy.measurement.energy))
+    """The energy beside the rest; where there is none, and nothing else to explain, why not."""
+    told = energy.measurement
+    reason = outcome.measurement.reason or (f"no energy: {told.reason}" if told.energy is None else None)
+    return replace(outcome, measurement=replace(outcome.measurement, energy=told.energy, reason=reason))
 
 
 def _key(job: Job) -> tuple[str, str, str]:
