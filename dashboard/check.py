@@ -11,6 +11,7 @@ from enum import IntEnum
 from statistics import median
 
 from warpwatch.dashboard.drift import Drift, machine_drifts, raw_change, rivals_shift
+from warpwatch.dashboard.naming import card_name
 from warpwatch.dashboard.quantities import change as change_text
 from warpwatch.dashboard.statistics.comparison import (
     Comparison,
@@ -197,7 +198,7 @@ def _judged(
     if not base.runs:
         return Verdict.MISSING, _why_missing(base, "base")
     if pair.other_cards:
-        on = " and head on ".join(card[:12] for card in pair.other_cards)
+        on = " and head on ".join(card_name(card) for card in pair.other_cards)
         return Verdict.INCONCLUSIVE, f"another card: base was measured on {on}"
     if comparison is None:
         return Verdict.INCONCLUSIVE, "no ratio to a value at or below zero"

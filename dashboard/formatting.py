@@ -10,7 +10,7 @@ from warpwatch.dashboard import quantities
 from warpwatch.dashboard.figures.palette import look
 from warpwatch.dashboard.figures.sparkline import sparkline
 from warpwatch.dashboard.metrics import Metric, Role
-from warpwatch.dashboard.naming import name_in_module
+from warpwatch.dashboard.naming import card_name, name_in_module
 from warpwatch.dashboard.status_words import no_number
 from warpwatch.dashboard.verdict import Verdict
 
@@ -40,6 +40,8 @@ def register(app: Flask) -> None:
         latency=quantities.latency,
         change=quantities.change,
         share=quantities.share,
+        share_apart=share_apart,
+        card_name=card_name,
         ratio=quantities.ratio,
         number=quantities.number,
         change_word=change_word,
@@ -81,6 +83,11 @@ def change_word(change: float | None, metric: Metric) -> str:
 def role_word(metric: Metric) -> str:
     """Why a metric that is not judged is not."""
     return "not judged: restates the latency" if metric.role is Role.RESTATED else "not judged"
+
+
+def share_apart(difference: float) -> str:
+    """How far two values lie apart, relative: "0.21 %"."""
+    return f"{difference * 100:.2f} %"
 
 
 def percent(share: float) -> str:

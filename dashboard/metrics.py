@@ -140,6 +140,7 @@ _OWN: dict[tuple[str, str], tuple[Role, Better, bool]] = {
     ("occupancy", "share"): (Role.EXPLAINS, Better.HIGHER, True),
     ("stack", "bytes"): (Role.EXPLAINS, Better.LOWER, True),
     ("shared_memory", "bytes"): (Role.EXPLAINS, Better.LOWER, True),
+    ("dynamic_shared_memory", "bytes"): (Role.EXPLAINS, Better.LOWER, True),
     ("code_size", "bytes"): (Role.EXPLAINS, Better.LOWER, True),
 }
 _LABELS = {

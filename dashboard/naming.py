@@ -1,4 +1,4 @@
-"""How an asv benchmark is called on a page: the module it stands in, its name there, and its place in a list."""
+"""How things are called on a page: an asv benchmark's module, its name there, its place in a list; a card."""
 
 import re
 
@@ -24,3 +24,13 @@ def name_in_module(benchmark: str) -> str:
     """The rest: "Rope.track_latency"."""
     module = module_of(benchmark)
     return benchmark if module == benchmark else benchmark[len(module) + 1 :]
+
+
+def card_name(uuid: str) -> str:
+    """A GPU's UUID cut to what tells cards apart: "GPU-5f1c22ab"."""
+    return uuid[:12]
+
+
+def canary_name(workload: str) -> str:
+    """The kind of work of a canary, out of a workload's name: "triad" of "cuda-fp32-triad-128mib"."""
+    return next((part for part in workload.split("-")[1:] if part.isalpha()), workload)

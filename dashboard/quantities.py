@@ -3,6 +3,7 @@
 import math
 
 _PREFIXES = (
+    (1e15, "P"),
     (1e12, "T"),
     (1e9, "G"),
     (1e6, "M"),

@@ -3,6 +3,7 @@
 import itertools
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from warpwatch.dashboard.quantities import latency, quantity, ratio, share
@@ -16,7 +17,8 @@ _WIDTH = 100
 
 
 def report_table(rows: Sequence[ReportRow]) -> str:
-    """A table for each machine and operator, 100 columns at most. SOL is the share of the speed of light.
+    """A table for each machine and operator, 100 columns at most. SOL is the share of the speed of light,
+    of the datasheet's peak or, where there is none, of the measured ceiling.
 
     Workloads that the machine cannot run at all are counted, not listed.
     """
@@ -79,7 +81,7 @@ def _cells(row: ReportRow) -> tuple[str, ...]:
         latency(row.latency_s),
         quantity(row.bandwidth_bps, "B/s"),
         quantity(row.flop_rate, "FLOP/s"),
-        share(row.speed_of_light),
+        share(row.speed_of_light.share if row.speed_of_light else None),
         rivals,
     )
 
@@ -105,7 +107,7 @@ def _row_json(row: ReportRow) -> dict[str, Any]:
         "sample_count": row.sample_count,
         "bandwidth_bps": row.bandwidth_bps,
         "flop_rate": row.flop_rate,
-        "speed_of_light": row.speed_of_light,
+        "speed_of_light": asdict(row.speed_of_light) if row.speed_of_light else None,
         "ratio_to": {other.implementation: other.ratio for other in row.ratios},
         "run": row.run,
         "run_time": row.run_time.isoformat() if row.run_time else None,

@@ -4,13 +4,14 @@ Williams, Waterman and Patterson, "Roofline: an insightful visual performance mo
 and arithmetic are assumed to overlap perfectly, so a latency below the bound means the bytes did not come from memory.
 """
 
-from warpwatch.dashboard.store.records import Ceilings, Workload
+from warpwatch.dashboard.store.machine_records import Ceilings, Limits
+from warpwatch.dashboard.store.records import SpeedOfLight, Workload
 
 
 def bound_s(workload: Workload, ceilings: Ceilings) -> float | None:
-    """Shortest latency the machine allows: the larger of bytes / bandwidth and FLOPs / peak of the dtype.
+    """Shortest latency the ceilings allow: the larger of bytes / bandwidth and FLOPs / peak of the dtype.
 
-    None if the machine names no peak for the dtype and the workload computes anything, or allows no bound at all.
+    None if they name no peak for the dtype and the workload computes anything, or allow no bound at all.
     """
     peak = ceilings.flops.get(workload.dtype)
     if not peak and workload.flops:
@@ -20,7 +21,14 @@ def bound_s(workload: Workload, ceilings: Ceilings) -> float | None:
     return max(memory_s, compute_s) or None
 
 
-def speed_of_light(workload: Workload, ceilings: Ceilings, latency_s: float) -> float | None:
-    """The bound as a share of the latency: 1 is as fast as the machine can."""
-    bound = bound_s(workload, ceilings)
+def speed_of_light(workload: Workload, limits: Limits, latency_s: float) -> SpeedOfLight | None:
+    """Both bounds as shares of the latency: 1 is as fast as the machine can. None if there is neither."""
+    found = SpeedOfLight(
+        of_peak=_share(workload, limits.peaks, latency_s), of_ceiling=_share(workload, limits.measured, latency_s)
+    )
+    return found if found.share is not None else None
+
+
+def _share(workload: Workload, ceilings: Ceilings | None, latency_s: float) -> float | None:
+    bound = bound_s(workload, ceilings) if ceilings else None
     return bound / latency_s if bound and latency_s > 0 else None

@@ -1,12 +1,18 @@
 """A series over commits: values and their spread, levels, changepoints, rivals and twins, and what is no number."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from statistics import median
 from typing import Any
 
 from warpwatch.dashboard import quantities
+from warpwatch.dashboard.figures.history_machine import (
+    canary_axis,
+    canary_lines,
+    card_changes,
+    card_labels,
+    card_lines,
+)
+from warpwatch.dashboard.figures.history_view import Frame, HistoryView, by_commit, x_axis
 from warpwatch.dashboard.figures.hover import change_text, no_number_text, point_text
 from warpwatch.dashboard.figures.layout import axis, layout, plain
 from warpwatch.dashboard.figures.palette import BETTER, INK, MUTED, SURFACE, WORSE, look
@@ -16,53 +22,18 @@ _FAR = 4.0  # another implementation this many times away starts hidden, so that
 _LABELLED_CHANGES = 8  # the largest get their magnitude written on the figure; all have it in the hover
 
 
-class Spacing(StrEnum):
-    """What the horizontal axis counts."""
-
-    COMMIT = "commit"
-    DATE = "date"
-
-
-class Scale(StrEnum):
-    """How the vertical axis grows."""
-
-    LINEAR = "linear"
-    LOG = "log"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryView:
-    """How a reader wants to see a history: axes, and the first and last commit on display (None: all)."""
-
-    spacing: Spacing = Spacing.COMMIT
-    scale: Scale = Scale.LINEAR
-    first: str | None = None  # prefixes of hashes
-    last: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Frame:
-    """Where a commit stands on the horizontal axis, and how recorded values become displayed ones."""
-
-    commits: tuple[Commit, ...]
-    spacing: Spacing
-    factor: float
-
-    def x(self, commit: Commit) -> str:
-        return commit.hash[:8] if self.spacing is Spacing.COMMIT else commit.date.isoformat()
-
-    def y(self, value: float | None) -> float | None:
-        return None if value is None else value * self.factor
-
-
 def history_figure(history: History, view: HistoryView) -> dict[str, Any]:
     """Plotly's JSON for a series' page. `layout.meta.commits` lists what the horizontal axis shows, oldest first."""
     lines = (history.points, *(other.points for other in history.others))
     values = next(filter(None, ([p.value for p in points if p.value is not None] for points in lines)), [])
     typical = median(values) if values else 1.0
     factor, unit = quantities.axis_unit(typical, history.series.metric.unit)
-    frame = _Frame(_commits(history), view.spacing, factor)
+    frame = Frame(_commits(history), view.spacing, factor)
     no_number = [point for point in history.points if point.status is not Status.OK]
+    canaries = canary_lines(history.canaries, frame)
+    cards = card_changes(history.points)
+    is_ours = history.series.is_watched
+    strip, below, bottom = _domains(has_no_numbers=bool(no_number), has_canaries=bool(canaries))
     data = [
         *_band(history.points, frame),
         *_own_values(history, frame),
@@ -70,6 +41,7 @@ def history_figure(history: History, view: HistoryView) -> dict[str, Any]:
         *_others(history, frame, typical),
         *_changes(history, frame),
         *_no_numbers(no_number, frame),
+        *canaries,
     ]
     label = history.series.metric.label
     name = f"{label} ({unit})" if unit not in {"", "unit"} else label
@@ -79,18 +51,19 @@ def history_figure(history: History, view: HistoryView) -> dict[str, Any]:
         "data": data,
         "layout": layout(
             hovermode="closest",
-            # Under the strip where there is one; plotly knows no yaxis if all its traces are empty.
-            xaxis={**_x_axis(frame, view), "anchor": "y2" if no_number else "y"},
+            # Under the lowest strip where there is one; plotly knows no yaxis if all its traces are empty.
+            xaxis={**x_axis(frame, view), "anchor": "y2" if no_number else "y3" if canaries else "y"},
             yaxis=axis(
                 plain(name),
                 type=view.scale.value,
-                domain=[0.1, 1] if no_number else [0, 1],
+                domain=[bottom, 1],
                 exponentformat="SI",
                 **(least if values else {"range": [0, 1], "showticklabels": False}),
             ),
-            **({"yaxis2": _strip_axis()} if no_number else {}),
-            shapes=[_change_line(change, frame) for change in history.changes],
-            annotations=_change_labels(history.changes, frame),
+            **({"yaxis2": _strip_axis(strip)} if no_number else {}),
+            **({"yaxis3": canary_axis(below)} if canaries else {}),
+            shapes=[*card_lines(cards, frame), *(_change_line(change, frame, is_ours) for change in history.changes)],
+            annotations=[*card_labels(cards, frame, bottom), *_change_labels(history.changes, frame, is_ours)],
             meta={
                 "commits": [commit.hash[:8] for commit in frame.commits],
                 "dates": [commit.date.isoformat() for commit in frame.commits],
@@ -100,22 +73,21 @@ def history_figure(history: History, view: HistoryView) -> dict[str, Any]:
     }
 
 
+def _domains(*, has_no_numbers: bool, has_canaries: bool) -> tuple[tuple[float, float], tuple[float, float], float]:
+    """From below, as shares of the height: the strip of what is no number, that of the canaries, the plot's foot."""
+    strip = (0.0, 0.05 if has_no_numbers else 0.0)
+    foot = 0.1 if has_no_numbers else 0.0
+    canaries = (foot, foot + 0.17 if has_canaries else foot)
+    return strip, canaries, foot + 0.23 if has_canaries else foot
+
+
 def _commits(history: History) -> tuple[Commit, ...]:
     lines: Iterable[Sequence[Point]] = (history.points, *(other.points for other in history.others))
     seen = {point.commit.hash: point.commit for points in lines for point in points}
     return tuple(sorted(seen.values(), key=lambda commit: (commit.position, commit.date)))
 
 
-def _by_commit(points: Iterable[Point]) -> list[tuple[Commit, float]]:
-    """The median of each commit that has a number."""
-    runs: dict[str, tuple[Commit, list[float]]] = {}
-    for point in points:
-        if point.status is Status.OK and point.value is not None:
-            runs.setdefault(point.commit.hash, (point.commit, []))[1].append(point.value)
-    return [(commit, median(values)) for commit, values in runs.values()]
-
-
-def _band(points: Sequence[Point], frame: _Frame) -> list[dict[str, Any]]:
+def _band(points: Sequence[Point], frame: Frame) -> list[dict[str, Any]]:
     """Between the first and third quartile of the samples."""
     spread = {p.commit.hash: p for p in points if p.q25 is not None and p.q75 is not None and p.status is Status.OK}
     if len(spread) < 2:
@@ -136,11 +108,11 @@ def _band(points: Sequence[Point], frame: _Frame) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _own_values(history: History, frame: _Frame) -> list[dict[str, Any]]:
+def _own_values(history: History, frame: Frame) -> list[dict[str, Any]]:
     """A point for each run. The line goes through commits' medians, which are the points where each has one run."""
     own = look(history.series.implementation)
     numbers = [point for point in history.points if point.status is Status.OK]
-    line = _by_commit(numbers)
+    line = by_commit(numbers)
     single = len(line) == len(numbers)
     size = 7 if len(numbers) < 60 else 5 if len(numbers) < 300 else 4
     label = own.label if history.series.implementation else "value"
@@ -163,29 +135,27 @@ def _own_values(history: History, frame: _Frame) -> list[dict[str, Any]]:
     return [points] if single else [through_medians, points]
 
 
-def _levels(history: History, frame: _Frame) -> list[dict[str, Any]]:
-    """Each segment's level as a line from its first to its last commit."""
-    line = _by_commit(history.points)
+def _levels(history: History, frame: Frame) -> list[dict[str, Any]]:
+    """Each segment's level as a line from its first to its last commit; another card begins another segment."""
+    line = by_commit(history.points)
     if not history.changes or not line:
         return []
-    changes = sorted(history.changes, key=lambda change: change.index)
-    starts = [0, *(change.index for change in changes)]
-    ends = [*(change.index - 1 for change in changes), len(line) - 1]
-    levels = [changes[0].before, *(change.after for change in changes)]
+    places = {commit.hash: place for place, (commit, _) in enumerate(line)}
+    edges = {change.index for change in history.changes} | {places[c.hash] for c, _ in card_changes(history.points)}
+    starts = sorted({0, *(edge for edge in edges if edge < len(line))})
     x: list[str | None] = []
     y: list[float | None] = []
-    for start, end, level in zip(starts, ends, levels, strict=True):
-        if start >= len(line):
-            break
-        x += [frame.x(line[start][0]), frame.x(line[min(end, len(line) - 1)][0]), None]
+    for start, end in zip(starts, [*starts[1:], len(line)], strict=True):
+        level = median(value for _, value in line[start:end])
+        x += [frame.x(line[start][0]), frame.x(line[end - 1][0]), None]
         y += [frame.y(level), frame.y(level), None]
     return [{"name": "level", "mode": "lines", "x": x, "y": y, "line": {"color": INK, "width": 2}, "hoverinfo": "skip"}]
 
 
-def _others(history: History, frame: _Frame, typical: float) -> list[dict[str, Any]]:
+def _others(history: History, frame: Frame, typical: float) -> list[dict[str, Any]]:
     traces = []
     for other in history.others:
-        line = _by_commit(other.points)
+        line = by_commit(other.points)
         if not line:
             continue
         theirs = look(other.series.implementation)
@@ -210,11 +180,17 @@ def _others(history: History, frame: _Frame, typical: float) -> list[dict[str, A
     return traces
 
 
-def _changes(history: History, frame: _Frame) -> list[dict[str, Any]]:
-    """A triangle at each changepoint, upwards where the value went up; worse and better are two legend entries."""
+def _changes(history: History, frame: Frame) -> list[dict[str, Any]]:
+    """A triangle at each changepoint, upwards where the value went up; worse and better are two legend entries.
+
+    What no commit of ours changes neither regresses nor improves.
+    """
     traces = []
-    for worse, name, colour in ((True, "regression", WORSE), (False, "improvement", BETTER)):
-        changes = [change for change in history.changes if change.is_worse is worse]
+    kinds = [("regression", WORSE, [change for change in history.changes if change.is_worse]),
+             ("improvement", BETTER, [change for change in history.changes if not change.is_worse])]  # fmt: skip
+    if not history.series.is_watched:
+        kinds = [("the machine moved" if history.series.is_control else "change", INK, list(history.changes))]
+    for name, colour, changes in kinds:
         if changes:
             traces.append(
                 {
@@ -223,7 +199,7 @@ def _changes(history: History, frame: _Frame) -> list[dict[str, Any]]:
                     "y": [frame.y(change.after) for change in changes],
                     "marker": {"color": colour, "size": 12, "line": {"width": 1, "color": SURFACE},
                                "symbol": ["triangle-up" if c.magnitude > 0 else "triangle-down" for c in changes]},
-                    "text": [change_text(change, history.series.metric) for change in changes],
+                    "text": [change_text(change, history.series.metric, name) for change in changes],
                     "hovertemplate": "%{text}<extra></extra>",
                     "customdata": [change.commit.hash for change in changes],
                     "cliponaxis": False,
@@ -232,20 +208,20 @@ def _changes(history: History, frame: _Frame) -> list[dict[str, Any]]:
     return traces
 
 
-def _change_labels(changes: Sequence[SeriesChange], frame: _Frame) -> list[dict[str, Any]]:
+def _change_labels(changes: Sequence[SeriesChange], frame: Frame, is_ours: bool) -> list[dict[str, Any]]:
     """The magnitudes of the largest changes, at the upper end of their lines, where no value is in the way."""
     largest = sorted(changes, key=lambda change: -abs(change.magnitude))[:_LABELLED_CHANGES]
     return [
         {
             "x": frame.x(change.commit), "xref": "x", "y": 1, "yref": "paper", "xanchor": "left", "yanchor": "top",
             "text": quantities.change(change.magnitude, change.before), "showarrow": False, "xshift": 2,
-            "bgcolor": SURFACE, "borderpad": 1, "font": {"color": WORSE if change.is_worse else BETTER, "size": 11},
+            "bgcolor": SURFACE, "borderpad": 1, "font": {"color": _colour(change, is_ours), "size": 11},
         }
         for change in largest
     ]  # fmt: skip
 
 
-def _no_numbers(points: Sequence[Point], frame: _Frame) -> list[dict[str, Any]]:
+def _no_numbers(points: Sequence[Point], frame: Frame) -> list[dict[str, Any]]:
     """A cross for what went wrong or is not there, a dash for what nobody measured as its code stood still."""
     skipped = [point for point in points if point.status is Status.UNCHANGED]
     failed = [point for point in points if point.status is not Status.UNCHANGED]
@@ -264,50 +240,19 @@ def _no_numbers(points: Sequence[Point], frame: _Frame) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _change_line(change: SeriesChange, frame: _Frame) -> dict[str, Any]:
+def _colour(change: SeriesChange, is_ours: bool) -> str:
+    return (WORSE if change.is_worse else BETTER) if is_ours else INK
+
+
+def _change_line(change: SeriesChange, frame: Frame, is_ours: bool) -> dict[str, Any]:
     x = frame.x(change.commit)
-    colour = WORSE if change.is_worse else BETTER
+    colour = _colour(change, is_ours)
     return {
         "type": "line", "xref": "x", "yref": "paper", "x0": x, "x1": x, "y0": 0, "y1": 1, "layer": "below",
         "line": {"color": colour, "width": 1, "dash": "dot"},
     }  # fmt: skip
 
 
-def _x_axis(frame: _Frame, view: HistoryView) -> dict[str, Any]:
-    window = _window(frame, view)
-    if view.spacing is Spacing.DATE:
-        return axis("", type="date", **({"range": window} if window else {}))
-    return axis(
-        "",
-        type="category",
-        categoryorder="array",
-        categoryarray=[commit.hash[:8] for commit in frame.commits],
-        tickangle=0,
-        tickfont={"color": MUTED, "size": 11, "family": "ui-monospace, monospace"},
-        **({"range": window} if window else {}),
-    )
-
-
-def _window(frame: _Frame, view: HistoryView) -> list[Any] | None:
-    """The range of the horizontal axis that shows the asked commits; None (everything) if neither is known."""
-    first = _index(frame.commits, view.first)
-    last = _index(frame.commits, view.last)
-    if (first is None and last is None) or not frame.commits:
-        return None
-    low = 0 if first is None else first
-    high = len(frame.commits) - 1 if last is None else last
-    low, high = min(low, high), max(low, high)
-    if view.spacing is Spacing.COMMIT:
-        return [low - 0.5, high + 0.5]
-    return [frame.commits[low].date.isoformat(), frame.commits[high].date.isoformat()]
-
-
-def _index(commits: Sequence[Commit], prefix: str | None) -> int | None:
-    if not prefix:
-        return None
-    return next((index for index, commit in enumerate(commits) if commit.hash.startswith(prefix)), None)
-
-
-def _strip_axis() -> dict[str, Any]:
+def _strip_axis(domain: tuple[float, float]) -> dict[str, Any]:
     """A low strip under the plot for commits that have a reason instead of a number."""
-    return axis("", domain=[0, 0.05], range=[-1, 1], showticklabels=False, showgrid=False, fixedrange=True)
+    return axis("", domain=list(domain), range=[-1, 1], showticklabels=False, showgrid=False, fixedrange=True)

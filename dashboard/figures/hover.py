@@ -4,7 +4,8 @@ from warpwatch.dashboard import quantities
 from warpwatch.dashboard.figures.layout import plain
 from warpwatch.dashboard.metrics import Metric
 from warpwatch.dashboard.status_words import no_number
-from warpwatch.dashboard.store.records import Commit, Point, RooflinePoint, SeriesChange
+from warpwatch.dashboard.store.machine_records import RooflinePoint
+from warpwatch.dashboard.store.records import Commit, Point, SeriesChange
 
 _SUBJECT = 70
 
@@ -20,15 +21,19 @@ def point_text(point: Point, unit: str) -> str:
     return f"{value}<br>{_commit_text(point.commit)}"
 
 
+def canary_text(name: str, value: float, change: float, commit: Commit) -> str:
+    """A canary's median at a commit, against its own median over all."""
+    return f"canary {plain(name)}: {quantities.change(change)}<br>{quantities.latency(value)}<br>{_commit_text(commit)}"
+
+
 def no_number_text(point: Point) -> str:
     """Why there is no number, and the commit."""
     said = no_number(point.status, point.reason or "no reason recorded")
     return f"{plain(said)}<br>{_commit_text(point.commit)}"
 
 
-def change_text(change: SeriesChange, metric: Metric) -> str:
-    """How far the level moved, with its interval, and the commit it moved at."""
-    word = "regression" if change.is_worse else "improvement"
+def change_text(change: SeriesChange, metric: Metric, word: str) -> str:
+    """How far the level moved, what that is, with its interval, and the commit it moved at."""
     before, after = (quantities.quantity(value, metric.unit) for value in (change.before, change.after))
     interval = ""  # what is exact has none
     if change.low < change.high:
@@ -41,11 +46,33 @@ def change_text(change: SeriesChange, metric: Metric) -> str:
 
 def roofline_text(point: RooflinePoint, label: str) -> str:
     """A workload's place under the roof."""
+    light = point.speed_of_light
+    shares = ((light.of_peak, "peak"), (light.of_ceiling, "ceiling"))
+    told = ", ".join(f"{quantities.share(share)} of {name}" for share, name in shares if share is not None)
+    return (
+        f"{_workload_text(point, label)}{f', speed of light {told}' if told else ''}"
+        f"<br>{quantities.quantity(point.flop_rate, 'FLOP/s')} at {quantities.number(point.intensity)} FLOP/byte,"
+        f" {quantities.quantity(point.bandwidth_bps, 'B/s')}<br>{_commit_text(point.commit)}"
+    )
+
+
+def profiled_text(point: RooflinePoint, label: str) -> str:
+    """Where a workload stands by the bytes that a profiler saw move through DRAM."""
+    profile = point.profile
+    assert profile is not None
+    assert profile.dram_bytes is not None
+    times = quantities.ratio(profile.dram_bytes / point.workload.bytes)
+    return (
+        f"{_workload_text(point, label)}<br>DRAM moved {quantities.quantity(profile.dram_bytes, 'bytes')}, {times} the"
+        f" least: {quantities.number(point.measured_intensity)} FLOP/byte<br>{plain(profile.profiler)} at"
+        f" {profile.commit.hash[:8]}"
+    )
+
+
+def _workload_text(point: RooflinePoint, label: str) -> str:
     return (
         f"<b>{plain(point.workload.operator)}</b> {plain(point.workload.name)}<br>"
-        f"{plain(label)}: {quantities.latency(point.latency_s)}, {quantities.share(point.speed_of_light)} of speed of"
-        f" light<br>{quantities.quantity(point.flop_rate, 'FLOP/s')} at {quantities.number(point.intensity)} FLOP/byte,"
-        f" {quantities.quantity(point.bandwidth_bps, 'B/s')}<br>{_commit_text(point.commit)}"
+        f"{plain(label)}: {quantities.latency(point.latency_s)}"
     )
 
 

@@ -21,6 +21,8 @@ INK = "--ww-ink"
 MUTED = "--ww-muted"
 GRID = "--ww-grid"
 SURFACE = "--ww-surface"
+GREY = "--ww-grey"
+SKY = "--ww-sky"
 WORSE = "--ww-vermillion"
 BETTER = "--ww-green"
 

@@ -5,7 +5,7 @@ from statistics import median
 from typing import Any
 
 from warpwatch.dashboard import quantities
-from warpwatch.dashboard.formatting import moment
+from warpwatch.dashboard.formatting import count, moment
 from warpwatch.dashboard.store.records import Origin
 
 _SOFTWARE = {"torch": "PyTorch", "cuda": "CUDA", "cudnn": "cuDNN", "triton": "Triton", "nvbench": "NVBench",
@@ -32,6 +32,8 @@ def _machine(origin: Origin) -> Iterator[tuple[str, str]]:
             yield "Driver", str(gpu["driver"])
         if _is_number(gpu.get("power_limit_w")):
             yield "Power limit", quantities.quantity(gpu["power_limit_w"], "W")
+        if gpu.get("uuid"):
+            yield "Card", str(gpu["uuid"])
         sharing = [word for word, on in (("ECC on", gpu.get("ecc")), ("MIG on", gpu.get("mig"))) if on]
         if gpu.get("other_processes"):
             sharing.append(f"{gpu['other_processes']} other processes")
@@ -49,6 +51,24 @@ def _software(software: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _measuring(measuring: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield from _conditions(measuring)
+    yield from _quantities(measuring)
+    if measuring.get("cache"):
+        yield "L2 cache", str(measuring["cache"])
+    if measuring.get("backend"):
+        yield "Backend", str(measuring["backend"])
+    if measuring.get("timer"):
+        yield "Timed by", str(measuring["timer"])
+    if _is_number(measuring.get("relative_error")) and _is_number(measuring.get("tolerance")):
+        yield "Relative error", f"{measuring['relative_error']:.2g} (at most {measuring['tolerance']:.2g})"
+    if measuring.get("seed") is not None:
+        yield "Seed", str(measuring["seed"])
+    if measuring.get("code_sha256"):
+        yield "Machine code", f"SHA-256 {str(measuring['code_sha256'])[:12]}"
+
+
+def _conditions(measuring: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The machine's state meanwhile."""
     clocks = measuring.get("sm_clock_hz")
     if isinstance(clocks, Sequence) and clocks and all(map(_is_number, clocks)):
         low, high = quantities.quantity(min(clocks), "Hz"), quantities.quantity(max(clocks), "Hz")
@@ -56,16 +76,42 @@ def _measuring(measuring: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "SM clock", quantities.quantity(median(clocks), "Hz") + spread
     if _is_number(measuring.get("temperature_c")):
         yield "Temperature", f"{measuring['temperature_c']:.0f} °C"
+    throttled = measuring.get("throttled_s")
+    if isinstance(throttled, Mapping):
+        told = [f"{reason} for {quantities.latency(time)}" for reason, time in throttled.items() if time]
+        yield "Throttled", ", ".join(told) or "not at all"
+    if _is_number(measuring.get("contenders")):
+        others = measuring["contenders"]
+        yield "Others on the GPU", count(others, "process", "processes") + " computed meanwhile" if others else "nobody"
+    if _is_number(measuring.get("at_s")):
+        yield "Measured at", f"{measuring['at_s']:.0f} s into the run"
+
+
+def _quantities(measuring: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What was measured beside the latency."""
     if measuring.get("sample_count"):
         yield "Samples", str(measuring["sample_count"])
-    if measuring.get("cache"):
-        yield "L2 cache", str(measuring["cache"])
-    if measuring.get("backend"):
-        yield "Backend", str(measuring["backend"])
-    if _is_number(measuring.get("relative_error")) and _is_number(measuring.get("tolerance")):
-        yield "Relative error", f"{measuring['relative_error']:.2g} (at most {measuring['tolerance']:.2g})"
-    if measuring.get("seed") is not None:
-        yield "Seed", str(measuring["seed"])
+    for name, field, unit in (("Warm latency", "warm_latency_s", "s"), ("SM cycles", "sm_cycles", "cycles"),
+                              ("Peak memory over inputs and outputs", "peak_memory_bytes", "bytes")):  # fmt: skip
+        if _is_number(measuring.get(field)):
+            yield name, quantities.quantity(measuring[field], unit)
+    energy = measuring.get("energy")
+    if isinstance(energy, Mapping) and energy.get("per_call_j"):
+        per_call = median(energy["per_call_j"])
+        yield (
+            "Energy a call",
+            (
+                f"{quantities.quantity(per_call, 'J')}, {quantities.quantity(energy.get('power_w'), 'W')} over"
+                f" {count(len(energy['per_call_j']), 'window')} of {quantities.quantity(energy.get('window_s'), 's')}"
+            ),
+        )
+        if energy.get("method"):
+            yield "Energy by", str(energy["method"])
+    launched = measuring.get("launched")
+    if isinstance(launched, Mapping) and launched:
+        yield "Launched a call", ", ".join(f"{times}× {name}" for name, times in launched.items())
+    elif _is_number(measuring.get("kernels_launched")):
+        yield "Launched a call", quantities.quantity(measuring["kernels_launched"], "launches")
 
 
 def _is_number(value: object) -> bool:

@@ -37,7 +37,7 @@ class Filter:
         searched = f"{row.series.title} {row.series.machine} {row.series.environment}".lower()
         return (
             (not self.kernel or group_name(row) == self.kernel)
-            and (not self.verdict or self.verdict in {row.verdict, *(other.verdict for other in row.beside)})
+            and (not self.verdict or self.verdict in verdicts_of(row))
             and all(word in searched for word in self.text.lower().split())
         )
 
@@ -66,7 +66,7 @@ class Columns:
     """Which columns the page has, the same in all its groups; other projects' results tell nothing for these."""
 
     implementation: bool
-    speed_of_light: bool
+    speed_of_light: str  # what its shares are of, "mixed" if not all of the same; empty without any
     baseline: bool
 
 
@@ -135,6 +135,11 @@ def _improvements(rows: Iterable[OverviewRow]) -> list[Improvement]:
     return sorted(found, key=lambda one: (-one.commit.position, one.machine))
 
 
+def verdicts_of(row: OverviewRow) -> set[Verdict]:
+    """A row's verdict, and those of what moved beside it."""
+    return {row.verdict, *(other.verdict for other in row.beside)}
+
+
 def group_name(row: OverviewRow) -> str:
     """The operator, or the module of the benchmark where no operator is known."""
     return row.operator or module_of(row.series.benchmark)
@@ -169,14 +174,15 @@ def _group(name: str, whole: Sequence[OverviewRow], shown: Sequence[OverviewRow]
 
 
 def _columns(rows: Sequence[OverviewRow]) -> Columns:
+    limits = {row.speed_of_light.of for row in rows if row.speed_of_light is not None}
     return Columns(
         implementation=any(row.series.implementation for row in rows),
-        speed_of_light=any(row.speed_of_light is not None for row in rows),
+        speed_of_light=limits.pop() if len(limits) == 1 else "mixed" if limits else "",
         baseline=any(row.baseline is not None for row in rows),
     )
 
 
 def _tally(rows: Sequence[OverviewRow]) -> tuple[tuple[Verdict, int], ...]:
-    """How many rows end in each verdict, in the verdicts' own order."""
-    counted = Counter(row.verdict for row in rows)
+    """How many rows have each verdict, their own or of a metric beside it, in the verdicts' own order."""
+    counted = Counter(verdict for row in rows for verdict in verdicts_of(row))
     return tuple((verdict, counted[verdict]) for verdict in Verdict if counted[verdict])

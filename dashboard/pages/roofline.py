@@ -20,7 +20,7 @@ def show(project: str) -> str:
         abort(404, f"There is no roofline for a machine named “{machine}”: it has recorded no ceilings or workloads.")
     if chosen is None and rooflines:
         chosen = rooflines[0]
-    points = sorted(chosen.points, key=lambda point: point.speed_of_light or 0.0, reverse=True) if chosen else []
+    points = sorted(chosen.points, key=lambda point: point.speed_of_light.share or 0.0, reverse=True) if chosen else []
     return render_template(
         "roofline.html",
         rooflines=rooflines,

@@ -7,7 +7,9 @@ from typing import Any, TypeVar
 from flask import Blueprint, abort, jsonify, render_template, request
 from flask.typing import ResponseReturnValue
 
-from warpwatch.dashboard.figures.history import HistoryView, Scale, Spacing, history_figure
+from warpwatch.dashboard.figures.history import history_figure
+from warpwatch.dashboard.figures.history_machine import canary_summary
+from warpwatch.dashboard.figures.history_view import HistoryView, Scale, Spacing
 from warpwatch.dashboard.pages.origin_facts import origin_facts
 from warpwatch.dashboard.pages.shared import page_number, pages, project_or_404, store
 from warpwatch.dashboard.reproduce import asv_command
@@ -17,6 +19,7 @@ from warpwatch.dashboard.store.records import CompiledCode, History, Point, Stat
 bp = Blueprint("series", __name__, url_prefix="/<project:project>/series")
 
 _SERIES_OF_A_PAGE = 50
+_RUNS_TO_CHOOSE = 60
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
@@ -57,7 +60,9 @@ def show(project: str, key: str) -> str:
         last=request.args.get("to"),
     )
     newest = history.points[-1] if history.points else None
-    origin = queries.origin(store(), key, newest.run) if newest else None
+    asked = request.args.get("run", "")
+    told = next((point for point in reversed(history.points) if point.run == asked), newest)
+    origin = queries.origin(store(), key, told.run) if told else None
     recorded = queries.siblings(store(), key)
     own = history.series
     # A rival has no verdict of ours, and neither has what restates another metric.
@@ -76,7 +81,11 @@ def show(project: str, key: str) -> str:
         no_numbers=[point for point in reversed(history.points) if point.status is not Status.OK],
         standing=standing,
         siblings=[row for row in recorded if row.series.key != key],
+        told=told,
         origin=origin_facts(origin) if origin else (),
+        recent=history.points[: -_RUNS_TO_CHOOSE - 1 : -1],
+        canaries=canary_summary(history.canaries),
+        cards=len({point.card for point in history.points if point.card}),
         compiled=_compiled(project, history, newest),
         command=asv_command(history.series, newest.commit) if newest else None,
     )
@@ -144,4 +153,5 @@ def _point(point: Point) -> dict[str, Any]:
         "status": point.status.value,
         "reason": point.reason,
         "run": point.run,
+        "card": point.card,
     }

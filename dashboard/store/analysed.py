@@ -109,11 +109,14 @@ def replace_analyses(connection: Connection, analyses: Sequence[SeriesAnalysis])
 def _series(series_id: int, its_metric: Metric, rows: Sequence[Row[Any]]) -> StaleSeries:
     groups = [list(group) for _, group in itertools.groupby(rows, key=lambda row: row.commit_id)]
     measured = [group for group in groups if not _is_skipped(group)] or groups
+    # What never had a number was not skipped for its code.
+    has_number = any(row.status == _OK for group in measured for row in group)
+    newest = (groups if has_number else measured)[-1:]
     return StaleSeries(
         id=series_id,
         metric=its_metric,
         commits=tuple(_commit(group) for group in measured),
-        newest=_newest(groups[-1]) if groups else None,
+        newest=_newest(newest[0]) if newest else None,
     )
 
 

@@ -47,30 +47,6 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ceilings:
-    """What a machine's memory and math units can do at most."""
-
-    name: str
-    source: str  # "datasheet" or "measured"
-    bandwidth_bps: float
-    flops: Mapping[str, float]  # dtype -> FLOP/s
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """A machine that recorded results, and how old the newest of them are."""
-
-    name: str
-    gpu: str | None
-    cpu: str | None
-    details: Mapping[str, str]  # asv's machine.json
-    ceilings: Ceilings | None
-    runs: int
-    newest_run: datetime | None
-    newest_commit: Commit | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
     """Operator, shape and dtype behind a benchmark's `workload` parameter, with the work it must do."""
 
@@ -84,6 +60,50 @@ class Workload:
     kernels: tuple[str, ...]  # implementations of ours
     baselines: tuple[str, ...]  # the rivals measured in the same run
     controls: tuple[str, ...] = ()  # canaries
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedOfLight:
+    """The shortest latency that a machine allows as a share of the measured one; None where that limit is unknown."""
+
+    of_peak: float | None  # against the datasheet
+    of_ceiling: float | None  # against what was measured on this machine
+
+    @property
+    def share(self) -> float | None:
+        """The one to show where there is room for one: of the peak, else of the ceiling."""
+        return self.of_peak if self.of_peak is not None else self.of_ceiling
+
+    @property
+    def of(self) -> str:
+        """What `share` is a share of."""
+        return "of peak" if self.of_peak is not None else "of ceiling"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfiledKernel:
+    """One kernel of a profiled call; None where the GPU has no such counter."""
+
+    name: str
+    signature: str | None  # with its template arguments
+    duration_s: float | None
+    dram_bytes: float | None
+    l2_bytes: float | None
+    l1_bytes: float | None
+    occupancy: float | None  # achieved, as a share of the warps an SM can hold
+    tensor_pipe: float | None  # share of the cycles in which it was busy
+    stalls: tuple[tuple[str, float], ...]  # warps that waited, by reason, an issued instruction; the most first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What a profiler counted of one workload x implementation. No latency: it slows what it watches."""
+
+    commit: Commit
+    run: str
+    profiler: str  # "Nsight Compute 2025.3.1"
+    dram_bytes: float | None  # of all kernels together
+    kernels: tuple[ProfiledKernel, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +158,7 @@ class Point:
     reason: str | None
     run: str
     run_time: datetime | None
+    card: str | None = None  # the physical GPU
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,11 +186,13 @@ class History:
     changes: tuple[SeriesChange, ...]
     workload: Workload | None
     others: tuple["OtherHistory", ...]  # the workload's other implementations: rivals and twins of ours
+    canaries: tuple["OtherHistory", ...] = ()  # of the same machine and environment
+    profile: Profile | None = None  # the newest of this workload and implementation on this machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherHistory:
-    """Another implementation of the same workload, metric, machine and environment: a rival's or a twin of ours."""
+    """Another series of the same machine and environment, told beside: a rival's, a twin's of ours, or a canary's."""
 
     series: Series
     points: tuple[Point, ...]
@@ -206,36 +229,12 @@ class OverviewRow:
     change: float | None  # relative, signed; against the previous segment if there is one within 30 days
     change_commit: Commit | None  # the changepoint behind `change`, or the commit 30 days back
     change_is_step: bool
-    speed_of_light: float | None  # share 0..1
+    speed_of_light: SpeedOfLight | None
     baseline: BaselineRatio | None  # the best rival of the same run
     sparkline: tuple[float | None, ...]
     verdict: Verdict
     newest_run: datetime | None
-    beside: tuple[Moved, ...]  # other judged metrics of the same measurement that regressed or improved
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RooflinePoint:
-    """One workload x implementation on a machine's roofline, at its newest commit."""
-
-    series: Series  # the latency series
-    workload: Workload
-    implementation: str
-    latency_s: float
-    intensity: float  # FLOP/byte
-    flop_rate: float  # FLOP/s
-    bandwidth_bps: float
-    speed_of_light: float | None
-    commit: Commit
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Roofline:
-    """One machine's ceilings and the points under them."""
-
-    machine: Machine
-    ceilings: Ceilings
-    points: tuple[RooflinePoint, ...]
+    beside: tuple[Moved, ...]  # other judged metrics of the same measurement that moved another way than this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,7 +324,7 @@ class ReportRow:
     sample_count: int | None
     bandwidth_bps: float | None
     flop_rate: float | None
-    speed_of_light: float | None
+    speed_of_light: SpeedOfLight | None
     ratios: tuple[BaselineRatio, ...]  # against each rival of the same run
     run: str
     run_time: datetime | None

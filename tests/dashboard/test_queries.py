@@ -1,13 +1,15 @@
 """What pages ask of the store that importing alone does not show. On both databases."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from warpwatch.dashboard.roofline import bound_s, speed_of_light
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.records import Ceilings, Workload
+from warpwatch.dashboard.store.machine_records import Ceilings, Limits
+from warpwatch.dashboard.store.records import Workload
 from warpwatch.dashboard.verdict import Verdict
 
 BENCH = "suite.Bench.track_latency"
@@ -117,7 +119,20 @@ def test_the_bound_is_the_slower_of_memory_and_arithmetic() -> None:
     assert bound_s(_workload(65e12, 320e9), CEILINGS) == pytest.approx(1.0)
     assert bound_s(_workload(130e12, 320e9), CEILINGS) == pytest.approx(2.0)
     assert bound_s(_workload(65e12, 960e9), CEILINGS) == pytest.approx(3.0)
-    assert speed_of_light(_workload(65e12, 320e9), CEILINGS, 4.0) == pytest.approx(0.25)
+
+
+def test_each_limit_has_its_share_of_the_speed_of_light() -> None:
+    measured = replace(CEILINGS, source="measured", bandwidth_bps=160e9)
+    workload = _workload(1.0, 320e9)
+    shares = [
+        (found.of_peak, found.of_ceiling, found.share, found.of) if found else None
+        for peaks, ceilings in ((CEILINGS, measured), (CEILINGS, None), (None, measured), (None, None))
+        for found in [speed_of_light(workload, Limits(peaks=peaks, measured=ceilings), 4.0)]
+    ]
+    assert shares == [
+        (0.25, 0.5, 0.25, "of peak"), (0.25, None, 0.25, "of peak"), (None, 0.5, 0.5, "of ceiling"), None,
+    ]  # fmt: skip
+    assert speed_of_light(_workload(1.0, 1.0, "fp64"), Limits(peaks=CEILINGS, measured=None), 1.0) is None
 
 
 def test_a_dtype_without_a_peak_has_no_bound_unless_nothing_is_computed() -> None:

@@ -3,6 +3,8 @@
 Each function opens its own read transaction. An unknown name gives None, or an empty tuple where a list is asked.
 """
 
+from warpwatch.dashboard.store.queries.canaries import canaries
+from warpwatch.dashboard.store.queries.codes import equal_code_pairs
 from warpwatch.dashboard.store.queries.commits import AmbiguousCommitError, commit_page, commits, find_commit
 from warpwatch.dashboard.store.queries.origins import origin
 from warpwatch.dashboard.store.queries.overview import overview
@@ -16,8 +18,10 @@ from warpwatch.dashboard.store.queries.siblings import siblings
 
 __all__ = [
     "AmbiguousCommitError",
+    "canaries",
     "commit_page",
     "commits",
+    "equal_code_pairs",
     "find_commit",
     "find_series",
     "history",

@@ -1,5 +1,6 @@
 """Which machine code each commit's kernels ran, and what equal code measured twice tells of a machine."""
 
+import itertools
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -7,6 +8,9 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.machine_records import EqualCodePair
+from warpwatch.dashboard.store.queries.reading import project_id
+from warpwatch.dashboard.store.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +37,47 @@ def codes(connection: Connection, project: int, commits: Collection[int]) -> dic
     for row in rows:
         found.setdefault(_place(row), {})[row.commit_id] = row.code_sha256
     return found
+
+
+def equal_code_pairs(store: Store, project: str, *, machine: str | None = None) -> tuple[EqualCodePair, ...]:
+    """A/A pairs: runs that follow each other and measured the same machine code, on one card of one machine.
+
+    Nothing of ours lies between the two, so what they differ by is the measurement's own. Two runs of one commit are
+    such a pair too.
+    """
+    run, detail, commit = tables.run, tables.detail, tables.commit
+    latency = detail.c.data["latency_s"].as_float()
+    with store.read() as connection:
+        owner = project_id(connection, project)
+        where = [run.c.project_id == owner, detail.c.code_sha256.is_not(None), latency > 0]
+        if machine is not None:
+            where.append(tables.machine.c.name == machine)
+        rows = connection.execute(
+            select(
+                tables.machine.c.name.label("machine"),
+                tables.environment.c.name.label("environment"),
+                detail.c.suite, detail.c.workload, detail.c.implementation, detail.c.code_sha256, run.c.card,
+                commit.c.hash, latency.label("latency_s"),
+            )
+            .join_from(detail, run, run.c.id == detail.c.run_id)
+            .join(commit, commit.c.id == run.c.commit_id)
+            .join(tables.machine, tables.machine.c.id == run.c.machine_id)
+            .join(tables.environment, tables.environment.c.id == run.c.environment_id)
+            .where(*where)
+            .order_by(run.c.started_ms, run.c.id)
+        ).all()  # fmt: skip
+    runs: dict[tuple[Any, ...], list[tuple[str, float]]] = {}
+    for row in rows:
+        runs.setdefault(tuple(row[:7]), []).append((row.hash, row.latency_s))
+    return tuple(
+        EqualCodePair(
+            machine=key[0], environment=key[1], suite=key[2], workload=key[3], implementation=key[4],
+            code_sha256=key[5], first_commit=first[0], second_commit=second[0], first_s=first[1],
+            second_s=second[1],
+        )
+        for key, measured in runs.items()
+        for first, second in itertools.pairwise(measured)
+    )  # fmt: skip
 
 
 def _place(row: Any) -> CodePlace:

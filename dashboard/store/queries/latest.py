@@ -10,13 +10,13 @@ from warpwatch.dashboard.roofline import speed_of_light
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.queries.reading import (
     Workloads,
-    ceilings_of,
+    limits_of,
     moment,
     select_series,
     series_record,
     workload_of,
 )
-from warpwatch.dashboard.store.records import BaselineRatio, Ceilings, Series, Status, Workload
+from warpwatch.dashboard.store.records import BaselineRatio, Series, SpeedOfLight, Status, Workload
 from warpwatch.dashboard.store.rows import STATUS_CODES, STATUS_OF_CODE
 
 _OK = STATUS_CODES[Status.OK]
@@ -28,10 +28,9 @@ class Latest:
 
     series: Series
     workload: Workload | None
-    ceilings: Ceilings | None
     status: Status
     summary: Row[Any]  # of the summary table
-    speed_of_light: float | None
+    speed_of_light: SpeedOfLight | None
     ratios: tuple[BaselineRatio, ...]  # to each rival measured in the same run; the fastest rival first
 
     @property
@@ -75,22 +74,21 @@ def _latest(
     rivals: Mapping[tuple[Any, ...], Sequence[tuple[Series, Row[Any]]]],
 ) -> Latest:  # fmt: skip
     workload = workload_of(series, known)
-    ceilings = ceilings_of(row.context)
     timed = series.metric.is_time and row.value
     ratios = [
         BaselineRatio(implementation=rival.implementation or "", ratio=its.value / row.value, series_key=rival.key)
         for rival, its in (rivals.get(_same_run(series, row), ()) if timed and row.status == _OK else ())
         if rival.key != series.key
     ]
-    bound = series.metric.is_latency and row.value and workload and ceilings
-    share = speed_of_light(workload, ceilings, row.value) if bound and workload and ceilings else None
+    light = None
+    if series.metric.is_latency and row.value and workload is not None:
+        light = speed_of_light(workload, limits_of(row.context), row.value)
     return Latest(
         series=series,
         workload=workload,
-        ceilings=ceilings,
         status=STATUS_OF_CODE[row.status],
         summary=row,
-        speed_of_light=share,
+        speed_of_light=light,
         ratios=tuple(sorted(ratios, key=lambda ratio: ratio.ratio)),
     )
 

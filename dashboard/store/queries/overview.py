@@ -66,7 +66,7 @@ def overview_row(item: Latest, beside: Sequence[Latest], commits: dict[int, Comm
     moved = [
         Moved(series=other.series, value=other.summary.value, verdict=Verdict(other.summary.verdict))
         for other in beside
-        if Verdict(other.summary.verdict) in {Verdict.REGRESSED, Verdict.IMPROVED}
+        if Verdict(other.summary.verdict) in {Verdict.REGRESSED, Verdict.IMPROVED} - {Verdict(row.verdict)}
     ]
     return OverviewRow(
         series=item.series,

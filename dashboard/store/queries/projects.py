@@ -5,8 +5,9 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, select
 
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.queries.reading import ceilings_of, commits_by_id, moment, project_id
-from warpwatch.dashboard.store.records import Machine, Project
+from warpwatch.dashboard.store.machine_records import Card, Machine
+from warpwatch.dashboard.store.queries.reading import commits_by_id, limits_of, moment, project_id
+from warpwatch.dashboard.store.records import Project
 from warpwatch.dashboard.store.store import Store
 
 
@@ -78,8 +79,20 @@ def _machine(connection: Connection, row: Row[Any]) -> Machine:
         gpu=(context.get("gpu") or {}).get("name"),
         cpu=(context.get("cpu") or {}).get("model") or row.details.get("cpu"),
         details=row.details,
-        ceilings=ceilings_of(context),
+        limits=limits_of(context),
+        cards=_cards(connection, row.id),
         runs=row.runs,
         newest_run=moment(row.newest_run),
         newest_commit=commits_by_id(connection, [newest])[newest] if newest is not None else None,
     )
+
+
+def _cards(connection: Connection, machine: int) -> tuple[Card, ...]:
+    run = tables.run
+    rows = connection.execute(
+        select(run.c.card, func.count().label("runs"), func.max(run.c.started_ms).label("newest_run"))
+        .where(run.c.machine_id == machine, run.c.card.is_not(None))
+        .group_by(run.c.card)
+    ).all()
+    newest_first = sorted(rows, key=lambda row: -(row.newest_run or 0))
+    return tuple(Card(uuid=row.card, runs=row.runs, newest_run=moment(row.newest_run)) for row in newest_first)

@@ -9,7 +9,8 @@ from sqlalchemy import Connection, Row, Select, select
 
 from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.records import Ceilings, Commit, Series, SeriesChange, Workload
+from warpwatch.dashboard.store.machine_records import Ceilings, Limits
+from warpwatch.dashboard.store.records import Commit, Series, SeriesChange, Workload
 from warpwatch.dashboard.store.series_ids import plain
 
 
@@ -28,7 +29,7 @@ class Workloads(dict[tuple[str, str], Workload]):
 
     def is_control(self, suite: str, implementation: str | None) -> bool:
         """Whether it is a canary of the suite."""
-        return (suite, implementation) in self._controls
+        return (suite, implementation) in self.controls
 
     @cached_property
     def _suites(self) -> frozenset[str]:
@@ -39,7 +40,8 @@ class Workloads(dict[tuple[str, str], Workload]):
         return frozenset((suite, name) for (suite, _), workload in self.items() for name in workload.baselines)
 
     @cached_property
-    def _controls(self) -> frozenset[tuple[str, str]]:
+    def controls(self) -> frozenset[tuple[str, str]]:
+        """The canaries, by suite and implementation."""
         return frozenset((suite, name) for (suite, _), workload in self.items() for name in workload.controls)
 
     @cached_property
@@ -170,14 +172,19 @@ def change_record(row: Row[Any], commits: Mapping[int, Commit]) -> SeriesChange:
     )
 
 
-def ceilings_of(context: Mapping[str, Any] | None) -> Ceilings | None:
-    """The ceilings that a machine's context names, if it does."""
-    ceilings = (context or {}).get("ceilings")
-    if not ceilings:
-        return None
-    return Ceilings(
-        name=ceilings["name"],
-        source=ceilings["source"],
-        bandwidth_bps=ceilings["bandwidth_bps"],
-        flops=ceilings["flops"],
+def limits_of(context: Mapping[str, Any] | None) -> Limits:
+    """What a machine's context says that it can do, by who says so."""
+    told = [_ceilings(each) for name in ("ceilings", "measured_ceilings") if (each := (context or {}).get(name))]
+    return Limits(
+        peaks=next((each for each in told if each.source != "measured"), None),
+        measured=next((each for each in reversed(told) if each.source == "measured"), None),
     )
+
+
+def _ceilings(told: Mapping[str, Any]) -> Ceilings:
+    measured_at = told.get("measured_at")
+    return Ceilings(
+        name=told["name"], source=told["source"], bandwidth_bps=told["bandwidth_bps"], flops=told["flops"],
+        note=told.get("note"), l2_bandwidth_bps=told.get("l2_bandwidth_bps"),
+        measured_at=datetime.fromisoformat(measured_at) if measured_at else None,
+    )  # fmt: skip

@@ -18,7 +18,7 @@ from warpwatch.dashboard.store.store import Store
 def regressions(
     store: Store, project: str, *, machine: str | None = None, limit: int = 100, all_metrics: bool = False
 ) -> tuple[RegressionGroup, ...]:
-    """Changepoints for the worse, grouped by commit and machine, newest commit first, the largest first in a group.
+    """Changepoints for the worse, grouped by commit and machine, newest first; the largest time first in a group.
 
     Listed series of judged metrics, or of every metric; those of baselines and canaries are left out, for no commit of
     the project moves them.
@@ -45,7 +45,7 @@ def regressions(
     for (_, name), group in itertools.groupby(rows, key=lambda row: (row.commit_id, row.machine_name)):
         found = [Regression(series=series_record(row, known), change=change_record(row, commits)) for row in group]
         found = [one for one in found if one.series.is_watched and (all_metrics or one.series.metric.is_judged)]
-        found.sort(key=lambda one: -abs(one.change.magnitude))
+        found.sort(key=lambda one: (not one.series.metric.is_time, -abs(one.change.magnitude)))
         if found:
             newest_good = max((one.change.previous_commit for one in found), key=lambda commit: commit.position)
             groups.append(

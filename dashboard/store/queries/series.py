@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy import Connection, Text, cast, func, or_, select
 
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.queries.profiles import profile_key, profiles
 from warpwatch.dashboard.store.queries.reading import (
     Workloads,
     changes_of,
@@ -16,7 +17,7 @@ from warpwatch.dashboard.store.queries.reading import (
     workload_of,
     workloads,
 )
-from warpwatch.dashboard.store.records import History, OtherHistory, Point, Series, SeriesPage
+from warpwatch.dashboard.store.records import History, OtherHistory, Point, Profile, Series, SeriesPage
 from warpwatch.dashboard.store.rows import STATUS_OF_CODE
 from warpwatch.dashboard.store.store import Store
 
@@ -64,7 +65,7 @@ def series(store: Store, key: str) -> Series | None:
 
 
 def history(store: Store, key: str) -> History | None:
-    """A series' points and changepoints, and the points of its workload's other implementations."""
+    """A series with what stands beside it: its workload's other implementations, its machine's canaries, a profile."""
     with store.read() as connection:
         row = connection.execute(select_series().where(tables.series.c.key == key)).one_or_none()
         if row is None:
@@ -78,6 +79,8 @@ def history(store: Store, key: str) -> History | None:
             changes=changes_of(connection, [row.id]).get(row.id, ()),
             workload=workload_of(found, known),
             others=_others(connection, row, known),
+            canaries=_canaries(connection, row, found, known),
+            profile=_profile(connection, row, found),
         )
 
 
@@ -101,10 +104,37 @@ def _others(connection: Connection, row: Any, known: Workloads) -> tuple[OtherHi
     return tuple(found)
 
 
+def _canaries(connection: Connection, row: Any, own: Series, known: Workloads) -> tuple[OtherHistory, ...]:
+    """The latencies of the machine's canaries, beside a time that the machine's state is in."""
+    if not known.controls or own.is_control or own.workload is None or not own.metric.follows_machine:
+        return ()
+    table = tables.series
+    rows = connection.execute(
+        select_series().where(
+            table.c.machine_id == row.machine_id, table.c.environment_id == row.environment_id,
+            table.c.metric == "latency", table.c.implementation.in_({name for _, name in known.controls}),
+        )
+    ).all()  # fmt: skip
+    canaries = [(other.id, record) for other in rows if (record := series_record(other, known)).is_control]
+    points = _points(connection, [number for number, _ in canaries])
+    told = [OtherHistory(series=record, points=points[number]) for number, record in canaries if number in points]
+    return tuple(sorted(told, key=lambda one: one.series.workload or ""))
+
+
+def _profile(connection: Connection, row: Any, own: Series) -> Profile | None:
+    if own.workload is None or own.implementation is None:
+        return None
+    found = profiles(
+        connection, row.project_id, tables.profile.c.workload == own.workload,
+        tables.profile.c.implementation == own.implementation, tables.run.c.machine_id == row.machine_id,
+    )  # fmt: skip
+    return found.get(profile_key(own))
+
+
 def _points(connection: Connection, ids: list[int]) -> dict[int, tuple[Point, ...]]:
     table, run, commit = tables.measurement, tables.run, tables.commit
     rows = connection.execute(
-        select(table, run.c.name.label("run_name"), run.c.started_ms)
+        select(table, run.c.name.label("run_name"), run.c.started_ms, run.c.card)
         .join(run, run.c.id == table.c.run_id)
         .join(commit, commit.c.id == table.c.commit_id)
         .where(table.c.series_id.in_(ids))
@@ -118,6 +148,7 @@ def _points(connection: Connection, ids: list[int]) -> dict[int, tuple[Point, ..
                 commit=commits[row.commit_id], value=row.value, q25=row.q25, q75=row.q75,
                 sample_count=row.sample_count, status=STATUS_OF_CODE[row.status], reason=row.reason,
                 run=row.run_name, run_time=moment(row.started_ms),
+                card=row.card,
             )
         )  # fmt: skip
     return {series_id: tuple(points) for series_id, points in found.items()}

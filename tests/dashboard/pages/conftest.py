@@ -108,10 +108,14 @@ def addresses(history_store: Settings) -> dict[str, str]:
     found = {
         name: queries.find_series(store, project, search=search, machine=machine).series[0].key
         for name, project, search, machine in (
-            ("slowed", "kernels", "decode warpwatch", "runner-t4"),
-            ("throttled", "kernels", "int4_linear m16 warpwatch", "nvidia-h200"),
-            ("failed", "kernels", "int4_linear m1 triton", "runner-t4"),
-            ("young", "young", "rope warpwatch", "nvidia-h200"),
+            ("slowed", "kernels", "decode warpwatch track_latency", "runner-t4"),
+            ("throttled", "kernels", "int4_linear m16 warpwatch track_latency", "nvidia-h200"),
+            ("failed", "kernels", "int4_linear m1 triton track_latency", "runner-t4"),
+            ("young", "young", "rope warpwatch track_latency", "nvidia-h200"),
+            ("profiled", "kernels", "rope s2048 warpwatch track_latency", "nvidia-h200"),
+            ("launches", "kernels", "rope s2048 triton kernels_launched", "nvidia-h200"),
+            ("unmeasured", "kernels", "rope s2048 warpwatch track_latency", "runner-t4"),
+            ("share", "kernels", "rope s2048 warpwatch sol_peak", "nvidia-h200"),
             ("hostile", HOSTILE, "time_it", None),
         )
     }

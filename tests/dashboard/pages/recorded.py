@@ -1,7 +1,8 @@
 """A small asv results folder with a history worth looking at, in the file formats that asv and the suite write.
 
 Two machines, three operators with their rivals, two dozen commits of a real git repository: one commit slows
-decode attention on the T4 by 4 %, one speeds rope up, one run was throttled, one kernel failed.
+decode attention on the T4 by 4 %, one speeds rope up, one run was throttled, one kernel failed, one was not measured
+because its code stood still, and the H200 is another card from some commit on.
 """
 
 import itertools
@@ -16,11 +17,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from tests.dashboard.pages import recorded_more as more
+
 COMMITS = 24
 ENVIRONMENT = "virtualenv-py3.11"
 SLOWER_FROM = 17  # decode attention on the T4
 FASTER_FROM = 9  # rope everywhere
 THROTTLED = 21  # all of int4_linear's own on the H200
+CARD_FROM = 14  # another H200, half a per cent slower
+UNCHANGED_FROM = 23  # our rope on the T4 is not measured
 _COLUMNS = [
     "result", "params", "version", "started_at", "duration", "stats_ci_99_a", "stats_ci_99_b",
     "stats_q_25", "stats_q_75", "number", "repeat", "samples", "profile",
@@ -73,8 +78,11 @@ _MACHINES: Mapping[str, dict[str, Any]] = {
         "gpu": {"name": "NVIDIA H200", "uuid": "GPU-5f1c", "compute_capability": "9.0", "driver": "580.65.06",
                 "power_limit_w": 700.0, "sm_count": 132, "l2_bytes": 62914560, "memory_bytes": 150754820096,
                 "ecc": True, "mig": False, "other_processes": 0},
-        "ceilings": {"name": "NVIDIA H200", "source": "measured", "bandwidth_bps": 4.37e12,
-                     "flops": {"fp32": 5.1e13, "fp16": 6.7e14, "bf16": 6.7e14, "int8": 8.99e14}},
+        "ceilings": {"name": "NVIDIA H200", "source": "datasheet", "bandwidth_bps": 4.8e12,
+                     "flops": {"fp32": 6.7e13, "fp16": 9.89e14, "bf16": 9.89e14, "int8": 1.979e15}},
+        "measured_ceilings": {"name": "NVIDIA H200", "source": "measured", "bandwidth_bps": 4.37e12,
+                              "flops": {"fp32": 5.1e13, "fp16": 6.7e14, "bf16": 6.7e14, "int8": 8.99e14},
+                              "l2_bandwidth_bps": 1.1e13, "measured_at": "2026-11-20T08:00:00+00:00"},
     },
     "runner-t4": {
         "slowness": 13.7, "noise": 0.006,
@@ -111,7 +119,7 @@ def write_recorded(folder: Path, *, commits: int = COMMITS) -> tuple[Path, Path]
                    "ram": "128 GiB", "gpu": about["gpu"]["name"], "version": 1}  # fmt: skip
         (results / machine / "machine.json").write_text(json.dumps(details))
         for index, (commit, date) in enumerate(zip(hashes, dates, strict=True)):
-            _write_run(results / machine, machine, about, index, commit, date)
+            _write_run(results / machine, machine, about, index, commit, date, previous=hashes[index - 1])
     return repository, results
 
 
@@ -143,14 +151,16 @@ def _benchmarks() -> dict[str, Any]:
             "params": [[repr(case.name) for case in cases], [repr(each) for each in (*ours, *rivals)]],
             "timeout": 60, "unit": "seconds", "version": "1",
         }  # fmt: skip
-    return listed
+    return listed | more.listed(OPERATORS)
 
 
-def _write_run(folder: Path, machine: str, about: Mapping[str, Any], index: int, commit: str, date: datetime) -> None:
+def _write_run(
+    folder: Path, machine: str, about: Mapping[str, Any], index: int, commit: str, date: datetime, *, previous: str
+) -> None:
     random_of_run = random.Random(f"{machine} {index}")
     started = date + timedelta(minutes=20)
     run = uuid.UUID(int=random.Random(f"{machine} {commit}").getrandbits(128)).hex
-    context: list[dict[str, Any]] = [_run_record(run, about, commit, started)]
+    context: list[dict[str, Any]] = [_run_record(run, about, commit, started, index)]
     results: dict[str, list[Any]] = {}
     for operator, (suite, ours, rivals, cases) in OPERATORS.items():
         name = f"benchmarks.{operator}.{suite}"
@@ -158,6 +168,7 @@ def _write_run(folder: Path, machine: str, about: Mapping[str, Any], index: int,
         numbers: list[float | None] = []
         spread: list[tuple[float, float] | None] = []
         samples: list[list[float] | None] = []
+        others: dict[str, list[Any]] = {metric: [] for metric in more.METRICS}
         for case in cases:
             context.append(
                 {"record": "workload", "run": run, "benchmark": name, "operator": operator, "workload": case.name,
@@ -165,15 +176,19 @@ def _write_run(folder: Path, machine: str, about: Mapping[str, Any], index: int,
                  "kernels": list(ours), "baselines": list(rivals)}
             )  # fmt: skip
             for implementation in implementations:
-                status, reason = _status(machine, operator, implementation, index)
+                status, reason = _status(machine, operator, implementation, index, previous)
                 level = case.latency_s * about["slowness"] * _SPEED[implementation] * _shift(
                     machine, operator, case, implementation, index
                 )  # fmt: skip
-                level *= 1 + random_of_run.gauss(0, about["noise"])
+                level *= (1 + random_of_run.gauss(0, about["noise"])) * _of_card(machine, index)
                 taken = sorted(level * (1 + abs(random_of_run.gauss(0, 0.006))) for _ in range(20))
                 number = taken[10] if status == "ok" else None
                 # asv's own words: null is failed, NaN is not available.
-                numbers.append(math.nan if status == "unavailable" else number)
+                absent = status in {"unavailable", "unchanged"}
+                numbers.append(math.nan if absent else number)
+                also = more.metric_values(case, number, about["slowness"], implementation, index)
+                for metric, value in also.items():
+                    others[metric].append(math.nan if absent else value)
                 spread.append((taken[5], taken[15]) if number else None)
                 samples.append(taken if number else None)
                 context.append(
@@ -182,17 +197,32 @@ def _write_run(folder: Path, machine: str, about: Mapping[str, Any], index: int,
                      "sample_count": 20 if number else 0, "sm_clock_hz": [1.98e9, 1.965e9, 1.98e9],
                      "temperature_c": 51.0, "clock_event_reasons": {"before": 0, "after": 0}, "cache": "cold",
                      "seed": 1234, "backend": "cudnn" if implementation == "sdpa" else None,
-                     "relative_error": 4.1e-4, "tolerance": 2e-3}
+                     "relative_error": 4.1e-4, "tolerance": 2e-3, **_conditions(case, number, index)}
                 )  # fmt: skip
+        params = [[repr(case.name) for case in cases], [repr(each) for each in implementations]]
+        for metric, values in others.items():
+            results[f"{name}.track_{metric}"] = [values, params, "1", int(started.timestamp() * 1000), 0.1]
+        if machine == "nvidia-h200" and index == SLOWER_FROM:
+            context.append(more.profile_record(run, name, operator, cases[0], "warpwatch"))
         results[f"{name}.track_latency"] = [
-            numbers,
-            [[repr(case.name) for case in cases], [repr(each) for each in implementations]],
-            "1", int(started.timestamp() * 1000), 1.2,
+            numbers, params, "1", int(started.timestamp() * 1000), 1.2,
             [s and s[0] for s in spread], [s and s[1] for s in spread],
             [s and s[0] for s in spread], [s and s[1] for s in spread],
             [1 if s else None for s in spread], [20 if s else None for s in spread], samples,
         ]  # fmt: skip
         context += _compiled(run, operator, index)
+    canaries = {
+        canary: more.canary_latency(canary, about["slowness"], index, random_of_run) * _of_card(machine, index)
+        for canary in more.CANARIES
+    }
+    context += more.canary_records(run, canaries, random_of_run)
+    at = int(started.timestamp() * 1000)
+    results[f"{more.CONTROL}.track_latency"] = [
+        list(canaries.values()), [list(map(repr, canaries)), [repr("canary")]], "1", at, 90.0,
+    ]  # fmt: skip
+    overheads = [5e-6 * (1 + random_of_run.gauss(0, 0.01)) * (1 + 0.6 * (n % 2)) for n in range(2 * len(OPERATORS))]
+    names = [[repr(operator) for operator in OPERATORS], [repr("warpwatch"), repr("eager")]]
+    results[f"{more.HOST}.track_host_overhead"] = [overheads, names, "1", at, 3.0]
     file = folder / f"{commit[:8]}-{ENVIRONMENT}.json"
     file.write_text(
         json.dumps(
@@ -204,18 +234,40 @@ def _write_run(folder: Path, machine: str, about: Mapping[str, Any], index: int,
     file.with_name(f"{file.stem}.context.jsonl").write_text("".join(json.dumps(line) + "\n" for line in context))
 
 
-def _run_record(run: str, about: Mapping[str, Any], commit: str, started: datetime) -> dict[str, Any]:
+def _run_record(run: str, about: Mapping[str, Any], commit: str, started: datetime, index: int) -> dict[str, Any]:
+    gpu = dict(about["gpu"])
+    if gpu["name"] == "NVIDIA H200" and index >= CARD_FROM:
+        gpu["uuid"] = "GPU-c0ffee42"
     return {
         "record": "run", "schema": 1, "run": run, "commit": commit, "environment": ENVIRONMENT,
-        "started_at": started.isoformat(), "device": "cuda", "gpu": about["gpu"],
+        "started_at": started.isoformat(), "device": "cuda", "gpu": gpu,
         "cpu": {"model": "AMD EPYC 9555", "cores": 16},
         "software": {"python": "3.11.9", "torch": "2.13.0", "cuda": "13.0", "cudnn": "9.19", "triton": "3.6.0",
                      "nvbench": "0.3.0"},
-        "ceilings": about["ceilings"],
+        "ceilings": about["ceilings"], "measured_ceilings": about.get("measured_ceilings"),
     }  # fmt: skip
 
 
-def _status(machine: str, operator: str, implementation: str, index: int) -> tuple[str, str | None]:
+def _of_card(machine: str, index: int) -> float:
+    return 1.006 if machine == "nvidia-h200" and index >= CARD_FROM else 1.0
+
+
+def _conditions(case: Case, number: float | None, index: int) -> dict[str, Any]:
+    """What was noted beside a latency, and other metrics of it."""
+    if number is None:
+        return {}
+    return {"at_s": 31.5, "throttled_s": {"power cap": 0.0004}, "contenders": 0, "timer": "nvbench 0.3.0",
+            "code_sha256": f"{index // 6:064x}", "warm_latency_s": number * 0.87, "sm_cycles": number * 1.98e9,
+            "peak_memory_bytes": 0, "kernels_launched": 2, "launched": {"kernel": 1, "memset": 1},
+            "energy": {"per_call_j": [number * 420, number * 421], "window_s": 0.52, "power_w": 420.0,
+                       "method": "NVML total energy, gross"}}  # fmt: skip
+
+
+def _status(
+    machine: str, operator: str, implementation: str, index: int, previous: str
+) -> tuple[str, str | None]:  # fmt: skip
+    if (machine, operator, implementation) == ("runner-t4", "rope", "warpwatch") and index >= UNCHANGED_FROM:
+        return "unchanged", f"code unchanged since {previous[:8]}"
     if (machine, operator, implementation, index) == ("nvidia-h200", "int4_linear", "warpwatch", THROTTLED):
         return "invalid", "throttled: the SM clock fell to 1.2 GHz during 14 of 20 samples"
     if (machine, operator, implementation) == ("runner-t4", "rope", "triton"):
@@ -240,6 +292,8 @@ def _compiled(run: str, operator: str, index: int) -> list[dict[str, Any]]:
         {"record": "compiled", "run": run, "benchmark": "benchmarks.compiled_code.CompiledCode", "operator": operator,
          "kernel": f"{operator}_kernel<128, 64, __half>", "architecture": architecture, "registers": registers,
          "stack_bytes": 0, "shared_bytes": 49152, "local_memory_instructions": 0, "code_bytes": 18432,
-         "instructions": {"total": 2304, "HMMA": 256}, "sha256": f"{index:064x}"}
+         "instructions": {"total": 2304, "HMMA": 256}, "sha256": f"{index:064x}",
+         "implementation": "warpwatch", "barriers": 2, "occupancy": 0.5 if registers == 96 else 0.375,
+         "occupancy_limit": "registers", "dynamic_shared_bytes": 65536}
         for architecture in ("sm_75", "sm_90a")
     ]  # fmt: skip

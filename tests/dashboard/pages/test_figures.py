@@ -1,6 +1,7 @@
 """What a figure tells: each value at its place, each implementation in its own look, nothing foreign as HTML."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,22 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpwatch.dashboard.figures.history import HistoryView, Scale, Spacing, history_figure
+from warpwatch.dashboard.figures.history import history_figure
+from warpwatch.dashboard.figures.history_machine import canary_summary
+from warpwatch.dashboard.figures.history_view import HistoryView, Scale, Spacing
 from warpwatch.dashboard.figures.palette import look
 from warpwatch.dashboard.figures.roofline import roofline_figure
 from warpwatch.dashboard.figures.sparkline import HEIGHT, WIDTH, sparkline
 from warpwatch.dashboard.metrics import metric
+from warpwatch.dashboard.store.machine_records import Ceilings, Limits, Machine, Roofline, RooflinePoint
 from warpwatch.dashboard.store.records import (
-    Ceilings,
     Commit,
     History,
-    Machine,
     OtherHistory,
     Point,
-    Roofline,
-    RooflinePoint,
+    Profile,
     Series,
     SeriesChange,
+    SpeedOfLight,
     Status,
     Workload,
 )
@@ -56,7 +58,8 @@ def _series(implementation: str | None = "warpwatch", *, is_baseline: bool = Fal
 
 
 def _history(*points: Point, rivals: tuple[OtherHistory, ...] = (), **more: Any) -> History:
-    return History(series=_series(), points=points, changes=more.get("changes", ()), workload=None, others=rivals)
+    common: dict[str, Any] = {"series": _series(), "changes": (), "workload": None, "others": rivals}
+    return History(points=points, **{**common, **more})
 
 
 def _named(figure: dict[str, Any], name: str) -> dict[str, Any]:
@@ -184,28 +187,42 @@ def test_a_sparkline_is_flat_where_only_noise_is() -> None:
     assert max(heights) - min(heights) < HEIGHT / 8
 
 
-def _roofline_point(operator: str, implementation: str, *, is_baseline: bool) -> RooflinePoint:
+def _roofline_point(
+    operator: str, implementation: str, *, is_baseline: bool = False, dram_bytes: float | None = None
+) -> RooflinePoint:
     workload = Workload(
         benchmark="b", operator=operator, name="w", dtype="fp16", flops=1e9, bytes=1e7, parameters={},
         kernels=("warpwatch",), baselines=("sdpa",),
     )  # fmt: skip
+    profile = Profile(commit=_commit(0), run="r", profiler="Nsight Compute 2025.3", dram_bytes=dram_bytes, kernels=())
     return RooflinePoint(
         series=_series(implementation, is_baseline=is_baseline), workload=workload, implementation=implementation,
-        latency_s=1e-5, intensity=100.0, flop_rate=1e14, bandwidth_bps=1e12, speed_of_light=0.2, commit=_commit(0),
+        latency_s=1e-5, intensity=100.0, flop_rate=1e14, bandwidth_bps=1e12, commit=_commit(0),
+        speed_of_light=SpeedOfLight(of_peak=0.2, of_ceiling=None), profile=profile if dram_bytes else None,
     )  # fmt: skip
 
 
-def test_under_the_roof_rivals_are_hollow_and_a_shape_is_an_operator() -> None:
-    ceilings = Ceilings(name="x", source="measured", bandwidth_bps=4e12, flops={"fp16": 6e14, "int8": 9e14})
+PEAKS = Ceilings(name="x", source="datasheet", bandwidth_bps=5e12, flops={"fp16": 1e15, "int8": 2e15})
+MEASURED = Ceilings(name="x", source="measured", bandwidth_bps=4e12, flops={"fp16": 6e14, "int8": 9e14})
+
+
+def _roofline(
+    *points: RooflinePoint, peaks: Ceilings | None = None, measured: Ceilings | None = None
+) -> dict[str, Any]:
     machine = Machine(
-        name="m", gpu="g", cpu=None, details={}, ceilings=ceilings, runs=1, newest_run=None, newest_commit=None
-    )
-    points = (
-        _roofline_point("attention", "warpwatch", is_baseline=False),
-        _roofline_point("rope", "warpwatch", is_baseline=False),
+        name="m", gpu="g", cpu=None, details={}, limits=Limits(peaks=peaks, measured=measured), cards=(), runs=1,
+        newest_run=None, newest_commit=None,
+    )  # fmt: skip
+    return roofline_figure(Roofline(machine=machine, points=points))
+
+
+def test_under_the_roof_rivals_are_hollow_and_a_shape_is_an_operator() -> None:
+    figure = _roofline(
+        _roofline_point("attention", "warpwatch"),
+        _roofline_point("rope", "warpwatch"),
         _roofline_point("attention", "sdpa", is_baseline=True),
+        measured=MEASURED,
     )
-    figure = roofline_figure(Roofline(machine=machine, ceilings=ceilings, points=points))
     ours, theirs = _named(figure, "warpwatch")["marker"]["symbol"], _named(figure, "SDPA")["marker"]["symbol"]
     assert theirs == [f"{ours[0]}-open"]
     assert ours[0] != ours[1]
@@ -217,7 +234,87 @@ def test_under_the_roof_rivals_are_hollow_and_a_shape_is_an_operator() -> None:
     assert texts == ["fp16 600 TFLOP/s (measured)", "4.00 TB/s (measured)"]
 
 
+def test_the_datasheets_roof_is_thin_and_the_measured_one_solid_with_their_labels_apart() -> None:
+    figure = _roofline(_roofline_point("rope", "warpwatch"), peaks=PEAKS, measured=MEASURED)
+    roofs = figure["data"][:4]
+    assert [roof["line"]["width"] for roof in roofs] == [1, 1, 2, 2]
+    assert [max(roof["y"]) for roof in roofs] == [1e15, 1e15, 6e14, 6e14]
+    labels = {label["text"]: label["yanchor"] for label in figure["layout"]["annotations"]}
+    assert labels == {
+        "fp16 1.00 PFLOP/s (datasheet)": "bottom", "5.00 TB/s (datasheet)": "bottom",
+        "fp16 600 TFLOP/s (measured)": "top", "4.00 TB/s (measured)": "top",
+    }  # fmt: skip
+
+
+def test_where_a_profiler_saw_the_bytes_the_point_is_faint_and_joined_to_the_measured_one() -> None:
+    figure = _roofline(
+        _roofline_point("rope", "warpwatch", dram_bytes=2e7), _roofline_point("attention", "warpwatch"), peaks=PEAKS
+    )
+    full, faint = (trace for trace in figure["data"] if trace.get("name") == "warpwatch")
+    assert (full["x"], full["y"]) == ([100.0, 50.0], [1e14, 1e14])
+    assert "opacity" not in full["marker"]
+    assert "2.00× the least" in full["text"][1]
+    assert (faint["x"], faint["marker"]["opacity"], faint["showlegend"]) == ([100.0], 0.35, False)
+    (join,) = (trace for trace in figure["data"] if trace["mode"] == "lines" and trace["line"].get("dash") == "dot")
+    assert join["x"] == [100.0, 50.0, None]
+
+
 def test_a_twin_of_ours_is_solid_and_filled_beside_the_rivals() -> None:
     twin = OtherHistory(series=_series("triton"), points=(_point(0, 1.2),))
     drawn = _named(history_figure(_history(_point(0, 1.0), rivals=(twin,)), HistoryView()), "Triton")
     assert (drawn["line"]["dash"], drawn["marker"]["symbol"]) == ("solid", "diamond")
+
+
+def _canary(name: str, *values: float) -> OtherHistory:
+    series = replace(_series("canary"), workload=name, is_control=True)
+    return OtherHistory(series=series, points=tuple(_point(index, value) for index, value in enumerate(values)))
+
+
+def test_the_machines_canaries_stand_in_a_strip_of_their_own_relative_to_themselves() -> None:
+    canaries = (_canary("cuda-fp32-triad-128mib", 98e-6, 98e-6, 99.96e-6), _canary("cuda-fp16-matmul-m2048", 3e-5))
+    points = [_point(index, 1.0) for index in range(3)]
+    figure = history_figure(_history(*points, canaries=canaries), HistoryView())
+    triad = _named(figure, "canary triad")
+    assert triad["yaxis"] == "y3"
+    assert triad["y"] == pytest.approx([0.0, 0.0, 2.0])
+    assert "+2.0 %" in triad["text"][2]
+    layout = figure["layout"]
+    assert layout["yaxis3"]["domain"][1] < layout["yaxis"]["domain"][0]
+    assert layout["xaxis"]["anchor"] == "y3"
+    assert canary_summary(canaries) == "canary triad from +0.0 % to +2.0 %; canary matmul from +0.0 % to +0.0 %"
+    assert "yaxis3" not in history_figure(_history(*points), HistoryView())["layout"]
+
+
+def test_another_card_is_marked_where_it_came_in_and_levels_do_not_cross_to_it() -> None:
+    cards = ["GPU-aaaaaaaa-1"] * 4 + ["GPU-bbbbbbbb-2"] * 4
+    values = [1.0, 1.0, 1.2, 1.2, 1.3, 1.3, 1.3, 1.3]
+    points = [_point(index, value, card=card) for index, (value, card) in enumerate(zip(values, cards, strict=True))]
+    figure = history_figure(_history(*points, changes=(_change(2, 1.0, 1.2),)), HistoryView())
+    marks = [label for label in figure["layout"]["annotations"] if "another card" in label["text"]]
+    assert [(mark["x"], mark["text"]) for mark in marks] == [(_commit(4).hash[:8], "another card: GPU-bbbbbbbb")]
+    assert _named(figure, "level")["y"] == [1.0, 1.0, None, 1.2, 1.2, None, 1.3, 1.3, None]
+    unknown = history_figure(_history(*(replace(point, card=None) for point in points)), HistoryView())
+    assert unknown["layout"]["annotations"] == []
+
+
+def test_a_commit_whose_code_stood_still_is_told_apart_from_one_that_failed() -> None:
+    skipped = _point(1, None, status=Status.UNCHANGED, reason="code unchanged since abc12345")
+    figure = history_figure(_history(_point(0, 1.0), skipped, _point(2, None)), HistoryView())
+    assert _named(figure, "code unchanged")["text"][0].startswith("not measured: code unchanged since abc12345")
+    assert _named(figure, "no number")["x"] == [_commit(2).hash[:8]]
+
+
+def test_a_canary_that_moves_neither_regresses_nor_improves() -> None:
+    points = [_point(index, 1.0 if index < 3 else 1.1) for index in range(6)]
+    canary = replace(_series("canary"), is_control=True)
+    figure = history_figure(_history(*points, series=canary, changes=(_change(3, 1.0, 1.1),)), HistoryView())
+    names = {trace.get("name") for trace in figure["data"]}
+    assert "the machine moved" in names
+    assert not names & {"regression", "improvement"}
+
+
+def test_a_share_is_drawn_in_per_cent() -> None:
+    share = replace(_series(), metric=metric("sol_peak", "share of peak"))
+    figure = history_figure(_history(_point(0, 0.5), _point(1, 0.625), series=share), HistoryView())
+    assert _named(figure, "warpwatch")["y"] == pytest.approx([50.0, 62.5])
+    assert figure["layout"]["yaxis"]["title"]["text"].endswith("(% of peak)")

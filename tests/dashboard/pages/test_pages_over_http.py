@@ -138,6 +138,70 @@ def test_the_series_page_tells_where_its_value_comes_from_and_how_to_repeat_it(
     assert "throttled" in client.get(f"/kernels/series/{addresses['throttled']}").text
 
 
+def test_the_series_page_leads_to_the_other_metrics_and_shows_the_profile(
+    client: FlaskClient, addresses: dict[str, str]
+) -> None:
+    page = client.get(f"/kernels/series/{addresses['profiled']}").text
+    for said in ("kernels launched", "warm latency", "not judged: restates the latency", "28.9 mJ", "% of ceiling",
+                 "Nsight Compute 2025.3.1", "322 MB", "1.20× the least", "long scoreboard 6.20"):  # fmt: skip
+        assert said in page, said
+    assert f"/kernels/series/{addresses['share']}" in page
+    assert "Profile at" not in client.get(f"/kernels/series/{addresses['slowed']}").text
+
+
+def test_any_runs_value_can_be_asked_where_it_comes_from(client: FlaskClient, addresses: dict[str, str]) -> None:
+    url = f"/kernels/series/{addresses['throttled']}"
+    points = client.get(f"{url}/data.json").json["points"]
+    newest = client.get(url).text
+    for said in ("GPU-c0ffee42", "power cap for 400 µs", "32 s into the run", "1× kernel, 1× memset", "nobody",
+                 "SHA-256", "over 2 windows of 520 ms"):  # fmt: skip
+        assert said in newest, said
+    throttled = client.get(f"{url}?run={points[21]['run']}").text
+    assert f"Where the value at {points[21]['commit'][:8]} comes from" in re.sub(r"\s+", " ", throttled)
+    assert re.search(r'<p class="ww-quiet">invalid: throttled', throttled)
+    assert "GPU-5f1c" in client.get(f"{url}?run={points[3]['run']}").text
+    assert client.get(f"{url}?run=nonsense").status_code == 200
+
+
+def test_what_was_not_measured_is_said_with_the_commit_that_stands_for_it(
+    client: FlaskClient, addresses: dict[str, str]
+) -> None:
+    words = r"not measured: code unchanged since [0-9a-f]{8}"
+    overview = client.get("/kernels/?machine=runner-t4&kernel=rope").text
+    assert len(re.findall(f"{words}</span>", overview)) == 2
+    assert "ww-verdict-invalid" not in overview[overview.index("<tbody>") :]
+    assert re.search(words, client.get(f"/kernels/series/{addresses['unmeasured']}").text)
+
+
+def test_what_moved_beside_a_latency_is_named_on_its_row(client: FlaskClient, addresses: dict[str, str]) -> None:
+    page = client.get("/kernels/?machine=nvidia-h200&kernel=rope&verdict=regressed").text
+    assert f"/kernels/series/{addresses['launches']}" in page
+    assert "regressed, now 3 launches" in page
+    # One row a workload and implementation, whatever it is measured by.
+    assert client.get("/kernels/?machine=nvidia-h200&kernel=rope").text.count("<tr>") == 1 + 2 * 2
+
+
+def test_the_roofline_has_both_roofs_and_says_which_one_is_missing(client: FlaskClient) -> None:
+    both = client.get("/kernels/roofline?machine=nvidia-h200").text
+    for said in ("Of peak", "Of ceiling", "Thin roofs", "L2 11.0 TB/s", "saw move through DRAM"):
+        assert said in both, said
+    one = client.get("/kernels/roofline?machine=runner-t4").text
+    assert "python -m perf_suite calibrate" in one
+    assert "Of ceiling" not in one
+    assert "python -m perf_suite profile WORKLOAD" in one
+
+
+def test_the_machines_page_tells_cards_canaries_and_how_far_equal_code_lies_apart(client: FlaskClient) -> None:
+    page = re.sub(r"\s+", " ", client.get("/kernels/machines").text)
+    h200, t4 = page.split("<section")[1:]
+    assert "GPU-c0ffee42</span> 10 runs, " in h200
+    assert "GPU-5f1c</span> 14 runs" in h200
+    assert "Cards, each judged alone" not in t4
+    assert h200.count("4 visits 0.") == 2
+    assert re.search(r"typically 0\.\d\d % apart, 95 % within \d\.\d\d % \(\d+ pairs\)", h200)
+    assert "regress" not in page.lower().replace('href="/kernels/regressions">regressions', "")
+
+
 def test_the_data_behind_a_figure_is_json(client: FlaskClient, addresses: dict[str, str]) -> None:
     data = client.get(f"/kernels/series/{addresses['slowed']}/data.json").json
     assert data["unit"] == "seconds"
