@@ -108,8 +108,6 @@ def test_the_build_tells_what_it_compiled_and_what_ccache_spared_it(
     for facts in first.values():
         assert isinstance(facts["compile_s"], float)
         assert 0.05 < facts["compile_s"] < 300
-    slowest = max(first, key=lambda source: float(str(first[source]["compile_s"])))
-    assert slowest.endswith(".cu") or slowest.startswith(("bindings/", "framework/"))  # those include torch or CUDA
 
     build(elsewhere, "75")
     second = record(elsewhere)

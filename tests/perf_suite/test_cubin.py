@@ -72,9 +72,14 @@ def sha256(source, folder, name="saxpy"):
     return function.sha256
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_needs_are_those_that_the_compiler_tells(architecture, tmp_path):
-    from_nvcc = compiled(KERNELS, architecture, tmp_path)
+@pytest.fixture(scope="module", params=ARCHITECTURES)
+def built(request, tmp_path_factory):
+    """The architecture, and KERNELS compiled for it."""
+    return request.param, compiled(KERNELS, request.param, tmp_path_factory.mktemp(request.param))
+
+
+def test_needs_are_those_that_the_compiler_tells(built):
+    _, from_nvcc = built
     functions = read_cubin(from_nvcc.cubin)
     assert {function.name for function in functions} == from_nvcc.said.keys()
     for function in functions:
@@ -89,9 +94,8 @@ def test_needs_are_those_that_the_compiler_tells(architecture, tmp_path):
     assert named["indexed_array"].most_threads is None
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_instructions_are_counted_by_kind_and_spills_by_the_byte(architecture, tmp_path):
-    from_nvcc = compiled(KERNELS, architecture, tmp_path)
+def test_instructions_are_counted_by_kind_and_spills_by_the_byte(built):
+    architecture, from_nvcc = built
     named = by_name(from_nvcc.cubin)
     counted = count_instructions({function.code: architecture for function in named.values()}, find_tools())
     of = {name: counted[function.code] for name, function in named.items()}

@@ -73,10 +73,11 @@ def test_the_twins_choose_their_configs_for_a_gpu_that_is_not_here():
 
 
 def test_what_is_compiled_has_all_facts_and_keeps_the_time_it_took(cache):
-    wanted = [("_rope", architecture) for architecture in ARCHITECTURES]
+    architectures = {ARCHITECTURES[0], "sm_90a", ARCHITECTURES[-1]}
+    wanted = [("_rope", architecture) for architecture in architectures]
     first = compile_twins(wanted)
     found = {twin.code.architecture: twin for twin in first.compiled}
-    assert found.keys() == set(ARCHITECTURES), first.unavailable
+    assert found.keys() == architectures, first.unavailable
     for twin in found.values():
         code = twin.code
         assert (code.kernel, code.threads_per_block, code.dynamic_shared_bytes) == ("_rope", 128, 0)
@@ -85,7 +86,7 @@ def test_what_is_compiled_has_all_facts_and_keeps_the_time_it_took(cache):
         assert 0 < code.occupancy <= 1
         assert code.instructions["LDG.128"] > 0
         assert 0.05 < twin.compile_s < 60
-    assert len({twin.code.sha256 for twin in found.values()}) >= 4
+    assert len({twin.code.sha256 for twin in found.values()}) == 3
     again = compile_twins(wanted)
     assert again == first
     assert list((cache / "warpwatch/twins").glob("*.compile_s"))
@@ -95,6 +96,7 @@ def test_shared_memory_is_what_triton_asks_for_at_launch(cache):
     (twin,) = compile_twins([("_int4_linear", "sm_90a")]).compiled
     assert twin.code.shared_bytes == 0
     assert twin.code.dynamic_shared_bytes > 8192
+    assert twin.code.barriers == 1  # in an older ABI than nvcc's, where they stand elsewhere
     assert twin.code.instructions["HMMA"] > 0
 
 
