@@ -26,7 +26,7 @@ _VERDICT_MEANINGS = {
     Verdict.REGRESSED: "Its level moved for the worse within the last 30 days",
     Verdict.IMPROVED: "Its level moved for the better within the last 30 days",
     Verdict.UNCHANGED: "No change of level within the last 30 days",
-    Verdict.INCONCLUSIVE: "Too few commits, or too much noise, to tell",
+    Verdict.INCONCLUSIVE: "Too few commits on this card, or too much noise, to tell",
     Verdict.INVALID: "Recorded, but throttled, wrong or failed: no number",
     Verdict.MISSING: "Nothing recorded, or not available on this machine",
 }

@@ -98,6 +98,30 @@ def test_runs_that_asv_overwrote_are_taken_from_the_context(
     assert [(point.run, point.value) for point in history.points] == [("r1", 0.0021), ("r2", 0.002)]
 
 
+def test_other_metrics_of_overwritten_runs_are_taken_from_the_context_too(
+    sqlite_store: Store, asv: Any, measure: Callable[..., Any]
+) -> None:
+    """What the older run did not measure (no warm latency here) gives no value."""
+    name, started = f"{SUITE}.track_kernels_launched", START + 5 * 3_600_000 + 60_000
+    for method in (name, f"{SUITE}.track_warm_latency"):
+        asv.benchmark(method, workload=PARAMS[0], implementation=PARAMS[1])
+    rows = {f"{SUITE}.track_latency": [0.002, 0.003], name: [2, 5], f"{SUITE}.track_warm_latency": [0.001, 0.002]}
+    path = asv.commit(1, {key: asv.row(values, PARAMS, started_at=started) for key, values in rows.items()})
+    asv.context(path, _run("r1", 1), WORKLOAD, _measured("r1", "warpwatch", 0.0021) | {"kernels_launched": 3},
+                _measured("r1", "eager", 0.0031))  # fmt: skip
+    asv.context(path, _run("r2", 5), _measured("r2", "warpwatch", 0.002), _measured("r2", "eager", 0.003))
+    asv.load(sqlite_store)
+    told = {}
+    for found in queries.find_series(sqlite_store, "demo", search="warpwatch").series:
+        history = queries.history(sqlite_store, found.key)
+        assert history is not None
+        told[found.metric.name] = [(point.run, point.value) for point in history.points]
+    assert told == {
+        "latency": [("r1", 0.0021), ("r2", 0.002)], "kernels_launched": [("r1", 3), ("r2", 2)],
+        "warm_latency": [("r2", 0.001)],
+    }  # fmt: skip
+
+
 def test_a_run_still_going_on_is_not_taken_before_asv_saves_it(
     store: Store, asv: Any, measure: Callable[..., Any]
 ) -> None:

@@ -12,6 +12,8 @@ from warpwatch.dashboard.store.machine_records import EqualCodePair
 from warpwatch.dashboard.store.queries.reading import project_id
 from warpwatch.dashboard.store.store import Store
 
+_COMMITS = 100  # of the project's newest
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodePlace:
@@ -43,13 +45,16 @@ def equal_code_pairs(store: Store, project: str, *, machine: str | None = None) 
     """A/A pairs: runs that follow each other and measured the same machine code, on one card of one machine.
 
     Nothing of ours lies between the two, so what they differ by is the measurement's own. Two runs of one commit are
-    such a pair too.
+    such a pair too. Only runs of the project's newest commits are looked at.
     """
     run, detail, commit = tables.run, tables.detail, tables.commit
     latency = detail.c.data["latency_s"].as_float()
     with store.read() as connection:
         owner = project_id(connection, project)
-        where = [run.c.project_id == owner, detail.c.code_sha256.is_not(None), latency > 0]
+        recent = (
+            select(commit.c.id).where(commit.c.project_id == owner).order_by(commit.c.position.desc()).limit(_COMMITS)
+        )
+        where = [run.c.project_id == owner, run.c.commit_id.in_(recent), detail.c.code_sha256.is_not(None), latency > 0]
         if machine is not None:
             where.append(tables.machine.c.name == machine)
         rows = connection.execute(
