@@ -39,8 +39,12 @@ class Attribution:
         self._compiled: dict[_Combination, list[ContextRun]] = {}
         self._chosen: dict[_Combination, ContextMeasurement] = {}
         self._suites: dict[str, dict[str, ContextRun]] = {}
+        self._controls: set[tuple[str, str, str]] = set()  # suite, workload, implementation
         if context is None:
             return
+        for workload in context.workloads:
+            suite, name = workload["benchmark"], workload["workload"]
+            self._controls |= {(suite, name, canary) for canary in workload.get("controls") or ()}
         for record in context.measurements:
             self._suites.setdefault(record.benchmark, {})[record.run.name] = record.run
         for run, compiled in context.compiled:
@@ -80,6 +84,29 @@ class Attribution:
         before = [run for run in runs if ended_ms is None or run.started_ms <= ended_ms]
         return self._ids[(before or runs[:1])[-1].name], value.status, value.reason
 
+    def canaries(self) -> Iterator[tuple[str, tuple[str, ...], dict[str, Any]]]:
+        """The latencies of canaries: suite, parameters, and a row without series and commit.
+
+        Each run visits them, but asv has their values only where someone asked it for their benchmark.
+        """
+        for (suite, parameters), records in self._measured.items():
+            if (suite, parameters[0], parameters[1]) not in self._controls:
+                continue
+            for record in records:
+                ok = record.status == "ok"
+                yield suite, parameters, self._row(record, record.data.get("latency_s") if ok else None)
+
+    def _row(self, record: ContextMeasurement, number: float | None) -> dict[str, Any]:
+        return {
+            "run_id": self._ids[record.run.name],
+            "value": number,
+            "q25": None,
+            "q75": None,
+            "sample_count": record.sample_count,
+            "status": STATUS_CODES[Status(record.status)],
+            "reason": record.reason,
+        }
+
     def older_runs(self, benchmark: str) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
         """What runs before the chosen ones measured of a benchmark, by parameters, without series and commit."""
         suite, _, method = benchmark.rpartition(".")
@@ -93,18 +120,7 @@ class Attribution:
                 number = record.data.get(field) if record.status == "ok" else None
                 is_told = number is not None or record.status != "ok"
                 if is_told and record.run.started_ms < chosen.run.started_ms:
-                    yield (
-                        parameters,
-                        {
-                            "run_id": self._ids[record.run.name],
-                            "value": number,
-                            "q25": None,
-                            "q75": None,
-                            "sample_count": record.sample_count,
-                            "status": STATUS_CODES[Status(record.status)],
-                            "reason": record.reason,
-                        },
-                    )
+                    yield parameters, self._row(record, number)
 
 
 def _newest(records: list[ContextMeasurement], ended_ms: int | None) -> ContextMeasurement:

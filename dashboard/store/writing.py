@@ -91,12 +91,26 @@ class ProjectWriter:
             carried = _recorded(connection, place.commit, ids.values()) if entry.benchmark in marks else set()
             _collect(entry, place.commit, ids, asv_run, attribution, carried, rows, samples)
             marks.setdefault(entry.benchmark, []).append(entry.mark)
+        rows += self._canary_rows(connection, place, attribution)
         added = insert_new(connection, tables.measurement, rows)
         insert_new(connection, tables.samples, samples)
         _save_marks(connection, place, marks)
         for chunk in _chunks(sorted({row["series_id"] for row in rows})):
             connection.execute(update(tables.series).where(tables.series.c.id.in_(chunk)).values(stale=True))
         return added
+
+    def _canary_rows(self, connection: Connection, place: Place, attribution: Attribution) -> list[_Row]:
+        """What the context tells of canaries; where asv has a value too, that came first and stays."""
+        rows = []
+        for suite, parameters, row in attribution.canaries():
+            name = f"{suite}.track_latency"
+            if name not in self._listed:
+                continue  # nobody says what its parameters and unit are
+            benchmark = self._names.benchmark(connection, name)
+            written = tuple(map(repr, parameters))
+            series = self._series.of(connection, place, benchmark, name, [written])[written]
+            rows.append({"series_id": series, "commit_id": place.commit, **row})
+        return rows
 
 
 def _collect(

@@ -79,6 +79,26 @@ def test_a_canary_that_moves_is_never_a_regression_an_alert_or_a_row(store: Stor
     }  # fmt: skip
 
 
+def test_canaries_of_runs_that_asv_was_not_asked_for_them_come_from_the_context(store: Store, asv: Any) -> None:
+    history = Suite(asv)
+    for number in range(4):
+        history.commit(number, asked_for_canaries=number != 1)
+    asv.load(store)
+    (canary, _) = queries.canaries(store, "demo")["box"]
+    told = queries.history(store, canary.series.key)
+    assert told is not None
+    assert [(point.run, point.q25 is not None) for point in told.points] == [
+        ("run-0-0", True), ("run-1-0", False), ("run-2-0", True), ("run-3-0", True),
+    ]  # fmt: skip
+    assert told.series.listed
+    (ours,) = queries.overview(store, "demo")
+    beside = queries.history(store, ours.series.key)
+    assert beside is not None
+    assert [len(each.points) for each in beside.canaries] == [4, 4]
+    again = asv.load(store)
+    assert again.points == 0
+
+
 def test_host_overhead_takes_its_rivals_from_the_other_suites(sqlite_store: Store, asv: Any) -> None:
     """It is measured by operator, without workloads that could say who is a rival."""
     Suite(asv).commit(0)

@@ -20,9 +20,9 @@ class Workloads(dict[tuple[str, str], Workload]):
     def is_rival(self, suite: str, implementation: str | None) -> bool:
         """Whether any workload of the suite names it: one that a machine cannot run has no record of its own.
 
-        A suite without workloads (host overhead, by operator) takes its rivals from the others.
+        What no workload of the suite names is what the other suites agree that it is.
         """
-        if suite in self._suites:
+        if (suite, implementation) in self._named:
             return (suite, implementation) in self._rivals
         rivals, ours = self._names
         return implementation in rivals and implementation not in ours
@@ -32,8 +32,13 @@ class Workloads(dict[tuple[str, str], Workload]):
         return (suite, implementation) in self.controls
 
     @cached_property
-    def _suites(self) -> frozenset[str]:
-        return frozenset(suite for suite, _ in self)
+    def _named(self) -> frozenset[tuple[str, str]]:
+        """Every implementation that a workload of its suite names."""
+        return frozenset(
+            (suite, name)
+            for (suite, _), workload in self.items()
+            for name in (*workload.kernels, *workload.baselines, *workload.controls)
+        )
 
     @cached_property
     def _rivals(self) -> frozenset[tuple[str, str]]:
