@@ -82,7 +82,7 @@ def _conditions(measuring: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "Throttled", ", ".join(told) or "not at all"
     if _is_number(measuring.get("contenders")):
         others = measuring["contenders"]
-        yield "Others on the GPU", count(others, "process", "processes") + " computed meanwhile" if others else "nobody"
+        yield "Others computing meanwhile", count(others, "process", "processes") if others else "none"
     if _is_number(measuring.get("at_s")):
         yield "Measured at", f"{measuring['at_s']:.0f} s into the run"
 

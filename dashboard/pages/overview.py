@@ -10,7 +10,7 @@ from flask.typing import ResponseReturnValue
 from warpwatch.dashboard.naming import module_of, natural
 from warpwatch.dashboard.pages.shared import pages, project_or_404, store
 from warpwatch.dashboard.store import queries
-from warpwatch.dashboard.store.records import Commit, OverviewRow, Status
+from warpwatch.dashboard.store.records import Commit, OverviewRow
 from warpwatch.dashboard.verdict import Verdict
 
 bp = Blueprint("overview", __name__)
@@ -90,7 +90,7 @@ def show(project: str) -> str:
         text=request.args.get("q", "").strip(),
     )
     everything = queries.overview(store(), found.name, machine=narrowed.machine or None)
-    kept = [row for row in everything if narrowed.keeps(row) and (narrowed.verdict or not _never_there(row))]
+    kept = [row for row in everything if narrowed.keeps(row) and (narrowed.verdict or not row.was_never_there)]
     judged = Counter(row.series.machine for row in everything if row.verdict in _JUDGED)
     kept.sort(key=lambda row: (-judged[row.series.machine], *_place(row)))  # the machine with most to tell first
     names = sorted({group_name(row) for row in kept})
@@ -151,11 +151,6 @@ def _place(row: OverviewRow) -> tuple[object, ...]:
     case = " ".join(value for name, value in series.parameters if name != "implementation")
     implementation = series.implementation or ""
     return (series.machine, natural(series.benchmark), natural(case), implementation != "warpwatch", implementation)
-
-
-def _never_there(row: OverviewRow) -> bool:
-    """Whether this machine has no such thing: of every workload and implementation some do not go together."""
-    return row.status is Status.UNAVAILABLE and not any(value is not None for value in row.sparkline)
 
 
 def _rows_of(name: str, rows: Iterable[OverviewRow]) -> tuple[list[OverviewRow], list[OverviewRow]]:

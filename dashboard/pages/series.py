@@ -80,7 +80,7 @@ def show(project: str, key: str) -> str:
         changes=sorted(history.changes, key=lambda change: change.index, reverse=True),
         no_numbers=[point for point in reversed(history.points) if point.status is not Status.OK],
         standing=standing,
-        siblings=[row for row in recorded if row.series.key != key],
+        siblings=[row for row in recorded if row.series.key != key and not row.was_never_there],
         told=told,
         origin=origin_facts(origin) if origin else (),
         recent=history.points[: -_RUNS_TO_CHOOSE - 1 : -1],

@@ -236,6 +236,11 @@ class OverviewRow:
     newest_run: datetime | None
     beside: tuple[Moved, ...]  # other judged metrics of the same measurement that moved another way than this
 
+    @property
+    def was_never_there(self) -> bool:
+        """Whether this machine has no such thing: of every workload and implementation some do not go together."""
+        return self.status is Status.UNAVAILABLE and not any(value is not None for value in self.sparkline)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regression:
