@@ -1,5 +1,6 @@
 """A series over commits: values and their spread, levels, changepoints, rivals and twins, and what is no number."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Any
@@ -136,18 +137,21 @@ def _own_values(history: History, frame: Frame) -> list[dict[str, Any]]:
 
 
 def _levels(history: History, frame: Frame) -> list[dict[str, Any]]:
-    """Each segment's level as a line from its first to its last commit; another card begins another segment."""
+    """Each segment's level as a line from its first to its last commit, card by card."""
     line = by_commit(history.points)
     if not history.changes or not line:
         return []
-    places = {commit.hash: place for place, (commit, _) in enumerate(line)}
-    edges = {change.index for change in history.changes} | {places[c.hash] for c, _ in card_changes(history.points)}
-    starts = sorted({0, *(edge for edge in edges if edge < len(line))})
+    edges = sorted(change.index for change in history.changes)
+    exact = history.series.metric.is_exact
+    card_of = {point.commit.hash: None if exact else point.card for point in history.points}
+    segments: dict[tuple[int, str | None], list[tuple[Commit, float]]] = {}
+    for place, (commit, value) in enumerate(line):
+        segments.setdefault((bisect_right(edges, place), card_of[commit.hash]), []).append((commit, value))
     x: list[str | None] = []
     y: list[float | None] = []
-    for start, end in zip(starts, [*starts[1:], len(line)], strict=True):
-        level = median(value for _, value in line[start:end])
-        x += [frame.x(line[start][0]), frame.x(line[end - 1][0]), None]
+    for segment in segments.values():
+        level = median(value for _, value in segment)
+        x += [frame.x(segment[0][0]), frame.x(segment[-1][0]), None]
         y += [frame.y(level), frame.y(level), None]
     return [{"name": "level", "mode": "lines", "x": x, "y": y, "line": {"color": INK, "width": 2}, "hoverinfo": "skip"}]
 

@@ -13,6 +13,7 @@ from warpwatch.dashboard.naming import canary_name, card_name
 from warpwatch.dashboard.store.records import Commit, OtherHistory, Point, Status
 
 _LOOKS = ((GREY, "solid", "square"), (SKY, "dash", "cross"))
+_NEAR_EDGE = 0.65  # share of the commits
 _LEAST_SPAN = 1.0  # per cent either way, so that noise does not fill the strip
 
 
@@ -77,7 +78,7 @@ def card_lines(changes: Sequence[tuple[Commit, str]], frame: Frame) -> list[dict
     return [
         {
             "type": "line", "xref": "x", "yref": "paper", "x0": frame.x(commit), "x1": frame.x(commit), "y0": 0,
-            "y1": 1, "layer": "below", "line": {"color": MUTED, "width": 1, "dash": "dash"},
+            "y1": 1, "layer": "above", "line": {"color": MUTED, "width": 1, "dash": "dash"},
         }
         for commit, _ in changes
     ]  # fmt: skip
@@ -86,15 +87,15 @@ def card_lines(changes: Sequence[tuple[Commit, str]], frame: Frame) -> list[dict
 def card_labels(changes: Sequence[tuple[Commit, str]], frame: Frame, bottom: float) -> list[dict[str, Any]]:
     """Which card, at the foot of the plot, or under it where a strip is: changes of level have theirs at its top.
 
-    The words stand on the side that has more room, as plotly would widen the axis for them.
+    Near the right edge the words stand on the left, as plotly would widen the axis for them.
     """
-    middle = frame.commits[len(frame.commits) // 2].position if frame.commits else 0
+    place = {commit.hash: number / len(frame.commits) for number, commit in enumerate(frame.commits)}
     return [
         {
-            "x": frame.x(commit), "xref": "x", "xanchor": "right" if commit.position > middle else "left",
+            "x": frame.x(commit), "xref": "x", "xanchor": "right" if place[commit.hash] > _NEAR_EDGE else "left",
             "y": bottom, "yref": "paper", "yanchor": "top" if bottom else "bottom",
-            "text": plain(f"another card: {card_name(card)}"), "showarrow": False,
-            "xshift": -2 if commit.position > middle else 2, "bgcolor": SURFACE, "borderpad": 1,
+            "text": plain(f"card {card_name(card)}"), "showarrow": False,
+            "xshift": -2 if place[commit.hash] > _NEAR_EDGE else 2, "bgcolor": SURFACE, "borderpad": 1,
             "font": {"color": MUTED, "size": 11},
         }
         for commit, card in changes

@@ -290,11 +290,21 @@ def test_another_card_is_marked_where_it_came_in_and_levels_do_not_cross_to_it()
     values = [1.0, 1.0, 1.2, 1.2, 1.3, 1.3, 1.3, 1.3]
     points = [_point(index, value, card=card) for index, (value, card) in enumerate(zip(values, cards, strict=True))]
     figure = history_figure(_history(*points, changes=(_change(2, 1.0, 1.2),)), HistoryView())
-    marks = [label for label in figure["layout"]["annotations"] if "another card" in label["text"]]
-    assert [(mark["x"], mark["text"]) for mark in marks] == [(_commit(4).hash[:8], "another card: GPU-bbbbbbbb")]
+    marks = [label for label in figure["layout"]["annotations"] if label["text"].startswith("card")]
+    assert [(mark["x"], mark["text"]) for mark in marks] == [(_commit(4).hash[:8], "card GPU-bbbbbbbb")]
     assert _named(figure, "level")["y"] == [1.0, 1.0, None, 1.2, 1.2, None, 1.3, 1.3, None]
     unknown = history_figure(_history(*(replace(point, card=None) for point in points)), HistoryView())
     assert unknown["layout"]["annotations"] == []
+
+
+def test_the_levels_of_a_card_go_on_where_another_measured_between() -> None:
+    cards = ["GPU-a", "GPU-a", "GPU-b", "GPU-a", "GPU-a", "GPU-a"]
+    values = [1.0, 1.0, 1.3, 1.0, 1.2, 1.2]
+    points = [_point(index, value, card=card) for index, (value, card) in enumerate(zip(values, cards, strict=True))]
+    levels = _named(history_figure(_history(*points, changes=(_change(4, 1.0, 1.2),)), HistoryView()), "level")
+    short = [_commit(index).hash[:8] for index in range(6)]
+    assert levels["x"] == [short[0], short[3], None, short[2], short[2], None, short[4], short[5], None]
+    assert levels["y"] == [1.0, 1.0, None, 1.3, 1.3, None, 1.2, 1.2, None]
 
 
 def test_a_commit_whose_code_stood_still_is_told_apart_from_one_that_failed() -> None:
