@@ -38,10 +38,10 @@ _TIMEOUT_S = 10
 _POOL = 32  # streams that PyTorch makes of one priority
 # Streams of a call whose launches are a fair part of its latency, and of one whose are not.
 _STREAMS_IF_SHORT = 16
-_STREAMS = 4
+_STREAMS = 8
 _SHORT_S = 50e-6  # a launch
 # The spread between processes stopped falling at about 200 calls in all (H200, 16 kernels of 4 to 390 us, five
-# processes). Long ones take fewer, in bursts of some 10 ms with a rest behind each: 100 ms of tensor-core work brought
+# processes). Long ones take fewer, in bursts of some 5 ms with a rest behind each: 100 ms of tensor-core work brought
 # an H200 to its power cap in two processes of five, at a clock 1.5 % lower.
 _MOST_CALLS = 320
 _FEWEST_CALLS = 16

@@ -5,6 +5,7 @@ import json
 import math
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -73,3 +74,12 @@ def test_the_command_prints_the_table_and_refuses_with_a_sentence(tmp_path):
     refused = subprocess.run([*command, files[0]], check=False, capture_output=True, text=True)
     assert refused.returncode == 2
     assert "two runs at least" in refused.stderr
+
+
+def test_the_readme_shows_what_the_recorded_runs_say():
+    suite = Path(__file__).resolve().parents[2] / "perf_suite"
+    files = sorted((suite / "trials" / "repeatability-h200").glob("*.json.gz"))
+    assert len(files) >= 5
+    command = [sys.executable, "-m", "perf_suite", "repeatability", *map(str, files)]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert printed.strip() in (suite / "README.md").read_text()
