@@ -19,7 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from .child_process import python_running
-from .code_digest import code_digest
+from .compiled.code_digest import code_digest
 from .protocol import Job, jobs_from_json, jobs_to_json
 
 _COMPILED = ("triton", "torch_compile")

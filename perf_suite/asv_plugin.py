@@ -11,7 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from . import asv_values, catalogue_jobs, shared_packages, spool, unchanged
+from . import asv_values, catalogue_jobs, shared_packages, spool
+from .compiled import unchanged
 
 _SPOOLS = Path(".asv/context")
 _SELECTION = "selection.json"

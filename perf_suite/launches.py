@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-from .mangled_names import kernel_name
+from .compiled.mangled_names import kernel_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

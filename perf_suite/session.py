@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 from .ahead import compiling_ahead
 from .catalogue_jobs import catalogue_jobs
+from .compiled.unchanged import digests, unchanged
 from .controls import interleaved, is_control, merged
 from .protocol import STARTED, Job, Outcome, Stage, blank_record, outcome_from_line
 from .records import RunRecord, Status
 from .spool import Spool
-from .unchanged import digests, unchanged
 from .watched_worker import Limits, WatchedWorker, WorkerStartError
 from .workload_record import workload_record
 

@@ -3,8 +3,8 @@
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from ..compiled_session import CompiledCode as Cache
-from ..machine_code import KernelCode
+from ..compiled.machine_code import KernelCode
+from ..compiled.session import CompiledCode as Cache
 
 SETUP_TIMEOUT_S = 1800.0
 

@@ -1,8 +1,8 @@
 """asv benchmarks of compiled code: how T4 and RTX are watched on every commit, without the GPU."""
 
-from ..compiled_session import CompiledCode as Cache
-from ..compiled_session import read_compile_times, read_kernels, read_twins
-from ..watched_kernels import ARCHITECTURES, WATCHED
+from ..compiled.session import CompiledCode as Cache
+from ..compiled.session import read_compile_times, read_kernels, read_twins
+from ..compiled.watched_kernels import ARCHITECTURES, WATCHED
 from . import code_metrics
 from .code_metrics import SETUP_TIMEOUT_S
 

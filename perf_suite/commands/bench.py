@@ -5,10 +5,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from ..ad_hoc import DTYPES, BadRequestError, operators, options
-from ..benchmark_export import check_suffix
-from ..benchmark_result import BenchmarkResult
-from ..kernel_benchmark import KernelBenchmark
+from ..one_off.ad_hoc import DTYPES, BadRequestError, operators, options
+from ..one_off.export import check_suffix
+from ..one_off.kernel_benchmark import KernelBenchmark
+from ..one_off.result import BenchmarkResult
 from ..protocol import OPTIONAL_METRICS, Outcome
 from ..watched_worker import Limits, WorkerStartError
 

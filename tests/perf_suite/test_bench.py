@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perf_suite import KernelBenchmark
-from perf_suite.ad_hoc import BadRequestError
+from perf_suite.one_off.ad_hoc import BadRequestError
 from perf_suite.records import Status
 
 torch = pytest.importorskip("torch")

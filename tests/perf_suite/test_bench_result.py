@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from perf_suite.ad_hoc import BadRequestError, ad_hoc_workload
-from perf_suite.benchmark_result import BenchmarkResult
 from perf_suite.machines import ceilings_of
+from perf_suite.one_off.ad_hoc import BadRequestError, ad_hoc_workload
+from perf_suite.one_off.result import BenchmarkResult
 from perf_suite.protocol import Outcome, outcome_from_line
 from perf_suite.records import Ceilings, Cpu, Energy, Gpu, MeasurementRecord, RunRecord, Status, Visit, from_line
 

@@ -21,7 +21,7 @@ build_extension(Path.cwd(), Path("kernels/_C.abi3.so").resolve())
 DIGESTS = """
 import sys
 sys.path[:0] = ["."]
-from perf_suite.code_digest import code_digest
+from perf_suite.compiled.code_digest import code_digest
 for question in sys.argv[1:]:
     implementation, _, gpu = question.partition(":")
     print(code_digest(implementation, "rope", gpu or None))

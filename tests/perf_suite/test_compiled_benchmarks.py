@@ -6,11 +6,11 @@ import json
 import pytest
 
 from perf_suite.benchmarks.compiled_code import CompiledCode, CompiledSources
-from perf_suite.compiled_session import read_compile_times, read_kernels
-from perf_suite.cuda_binaries import NoToolsError, find_tools
+from perf_suite.compiled.cuda_binaries import NoToolsError, find_tools
+from perf_suite.compiled.session import read_compile_times, read_kernels
+from perf_suite.compiled.watched_kernels import ARCHITECTURES, WATCHED
 from perf_suite.records import CompiledRecord, from_line
 from perf_suite.spool import FOLDER_VARIABLE
-from perf_suite.watched_kernels import ARCHITECTURES, WATCHED
 from warpwatch.kernels.extension import extension_path
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from perf_suite.architectures import architecture_run_by
-from perf_suite.cubin import read_cubin
-from perf_suite.cuda_binaries import cubins_of, find_tools
+from perf_suite.compiled.architectures import architecture_run_by
+from perf_suite.compiled.cubin import read_cubin
+from perf_suite.compiled.cuda_binaries import cubins_of, find_tools
+from perf_suite.compiled.mangled_names import kernel_name, launch_shape
+from perf_suite.compiled.occupancy import occupancy
+from perf_suite.compiled.watched_kernels import WATCHED, operator_of
 from perf_suite.implementations import prepare
 from perf_suite.inputs import make_inputs
-from perf_suite.mangled_names import kernel_name, launch_shape
-from perf_suite.occupancy import occupancy
-from perf_suite.watched_kernels import WATCHED, operator_of
 from perf_suite.workloads import workload_named, workloads_of
 from warpwatch.kernels.extension import extension_path
 
@@ -26,10 +26,10 @@ ROOT = Path(__file__).resolve().parents[2]
 PRETEND = """
 import sys
 import torch
-from perf_suite.cubin import read_cubin
+from perf_suite.compiled.cubin import read_cubin
 from perf_suite.implementations import prepare
 from perf_suite.inputs import make_inputs
-from perf_suite.twins.pretended_gpu import pretended_gpu
+from perf_suite.compiled.twins.pretended_gpu import pretended_gpu
 from perf_suite.workloads import workload_named
 gpu, operator = (int(sys.argv[1]), int(sys.argv[2])), sys.argv[3]
 with pretended_gpu(gpu) as launches:

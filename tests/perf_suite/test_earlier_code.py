@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from perf_suite.earlier_code import Code, measured_before
+from perf_suite.compiled.earlier_code import Code, measured_before
 from perf_suite.records import Cpu, Gpu, MeasurementRecord, RunRecord, Status, to_line
 
 GPU = Gpu(

@@ -2,7 +2,12 @@
 
 import pytest
 
-from perf_suite.architectures import architecture_run_by, compute_capability_of, parse_compute_capability, runs_on
+from perf_suite.compiled.architectures import (
+    architecture_run_by,
+    compute_capability_of,
+    parse_compute_capability,
+    runs_on,
+)
 
 
 @pytest.mark.parametrize(

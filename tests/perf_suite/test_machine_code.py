@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from perf_suite.architectures import compute_capability_of
-from perf_suite.cuda_binaries import NoToolsError, cubins_of, find_tools, ptx_of
-from perf_suite.machine_code import read_machine_code
-from perf_suite.watched_kernels import ARCHITECTURES, WATCHED, operator_of
+from perf_suite.compiled.architectures import compute_capability_of
+from perf_suite.compiled.cuda_binaries import NoToolsError, cubins_of, find_tools, ptx_of
+from perf_suite.compiled.machine_code import read_machine_code
+from perf_suite.compiled.watched_kernels import ARCHITECTURES, WATCHED, operator_of
 from warpwatch.kernels.extension import extension_path
 
 from .cuda_sources import needs_nvcc, object_file
@@ -78,9 +78,9 @@ def test_the_hash_tells_kernels_and_generations_apart_and_does_not_change_by_its
 def test_what_is_watched_is_what_there_is(kernels):
     built = {code.kernel for code in kernels}
     watched = {kernel for each in WATCHED.values() for kernel in each.kernels}
-    assert built - watched == set(), "add them to perf_suite/watched_kernels.py"
+    assert built - watched == set(), "add them to perf_suite/compiled/watched_kernels.py"
     if set(ARCHITECTURES) <= {code.architecture for code in kernels}:
-        assert watched - built == set(), "perf_suite/watched_kernels.py names these"
+        assert watched - built == set(), "perf_suite/compiled/watched_kernels.py names these"
     sources = {str(path.relative_to(SOURCES)) for path in SOURCES.rglob("*.cu")}
     assert {source for each in WATCHED.values() for source in each.sources} == sources
 

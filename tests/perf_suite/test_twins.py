@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from perf_suite.cuda_binaries import NoToolsError, find_tools
-from perf_suite.twins import compile_twins
-from perf_suite.twins.forked import NoAnswerError, each_forked
-from perf_suite.watched_kernels import ARCHITECTURES, WATCHED
+from perf_suite.compiled.cuda_binaries import NoToolsError, find_tools
+from perf_suite.compiled.twins import compile_twins
+from perf_suite.compiled.twins.forked import NoAnswerError, each_forked
+from perf_suite.compiled.watched_kernels import ARCHITECTURES, WATCHED
 
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCHES = """
 import sys
-from perf_suite.architectures import compute_capability_of
+from perf_suite.compiled.architectures import compute_capability_of
 from perf_suite.implementations import prepare
 from perf_suite.inputs import make_inputs
-from perf_suite.twins.pretended_gpu import pretended_gpu
+from perf_suite.compiled.twins.pretended_gpu import pretended_gpu
 from perf_suite.workloads import OPERATORS, workloads_of
 import torch
 for architecture in sys.argv[1:]:
@@ -66,7 +66,9 @@ def test_the_twins_choose_their_configs_for_a_gpu_that_is_not_here():
         architecture, operator, launches = ast.literal_eval(line)
         launched[architecture, operator] = launches
     for operator, watched in WATCHED.items():
-        assert {name for name, _ in launched["sm_90a", operator]} == set(watched.twins), "perf_suite/watched_kernels.py"
+        assert {name for name, _ in launched["sm_90a", operator]} == set(watched.twins), (
+            "perf_suite/compiled/watched_kernels.py"
+        )
     ampere, hopper = (launched[architecture, "flash_attention"] for architecture in ("sm_86", "sm_90a"))
     assert any("'HEAD_DIM': 128" in how and "'BLOCK_KV': 128" in how for _, how in hopper)
     assert not any("'BLOCK_KV': 128" in how for _, how in ampere)

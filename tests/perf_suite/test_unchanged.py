@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from perf_suite import unchanged
 from perf_suite.catalogue_jobs import catalogue_jobs
+from perf_suite.compiled import unchanged
 from perf_suite.protocol import blank_record
 from perf_suite.records import Cpu, RunRecord, Status, to_line
 

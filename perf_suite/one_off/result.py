@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .protocol import Outcome
-from .records import Ceilings, MeasurementRecord, RunRecord, Status
-from .roofline import bound_s
-from .workloads.workload import Workload
+from ..protocol import Outcome
+from ..records import Ceilings, MeasurementRecord, RunRecord, Status
+from ..roofline import bound_s
+from ..workloads.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +69,13 @@ class BenchmarkResult:
 
     def table(self) -> str:
         """The result as text, for a terminal 100 columns wide or more."""
-        from .benchmark_table import table
+        from .table import table
 
         return table(self)
 
     def export(self, path: str | Path) -> Path:
         """Write the result, .json or .csv, and return where. Raises BadRequestError for another suffix."""
-        from .benchmark_export import export
+        from .export import export
 
         return export(self, Path(path))
 

@@ -2,7 +2,7 @@
 
 JSON: an object of `schema` (1), `run`, `workload`, `measurements` and `controls`. `run` and `workload` are lines of a
 context file as records.py defines them; a measurement is its line with `samples_s`, `warm_samples_s` and
-`calls_per_sample` added, as worker and session exchange it, and `figures`, the fields of benchmark_result.Figures.
+`calls_per_sample` added, as worker and session exchange it, and `figures`, the fields of result.Figures.
 `controls` are measurements too. CSV: a row an implementation, for a spreadsheet; a figure that is not there is empty.
 """
 
@@ -13,11 +13,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ..protocol import outcome_to_line
+from ..records import to_line
+from ..workload_record import workload_record
 from .ad_hoc import BadRequestError
-from .benchmark_result import BenchmarkResult
-from .protocol import outcome_to_line
-from .records import to_line
-from .workload_record import workload_record
+from .result import BenchmarkResult
 
 _SCHEMA = 1
 _MEASURED = (

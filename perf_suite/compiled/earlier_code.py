@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from .records import Gpu, MeasurementRecord, RunRecord, Status, from_line
+from ..records import Gpu, MeasurementRecord, RunRecord, Status, from_line
 
 
 @dataclass(frozen=True, slots=True)

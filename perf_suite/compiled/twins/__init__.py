@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..child_process import python_running
+from ...child_process import python_running
 from ..cubin import read_cubin
 from ..cuda_binaries import NoToolsError, Tools, find_tools
 from ..instructions import count_instructions
@@ -90,7 +90,7 @@ def _run_compiler(folder: Path, wanted: Collection[tuple[str, str]]) -> str | No
         "CUDA_VISIBLE_DEVICES": "",
         "TRITON_CACHE_DIR": str(_cache()),
     }
-    command = [*python_running("perf_suite.twins.compiler"), str(folder), *(":".join(pair) for pair in wanted)]
+    command = [*python_running("perf_suite.compiled.twins.compiler"), str(folder), *(":".join(pair) for pair in wanted)]
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_LIMIT_S)
     except subprocess.TimeoutExpired:

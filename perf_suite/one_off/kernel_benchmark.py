@@ -14,13 +14,13 @@ import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
+from ..protocol import OPTIONAL_METRICS, Job, Outcome
+from ..quantity_text import quantity
+from ..session import Results, measure
+from ..watched_worker import Limits
+from ..workloads.workload import Workload
 from .ad_hoc import BadRequestError, ad_hoc_workload, hint
-from .benchmark_result import BenchmarkResult
-from .protocol import OPTIONAL_METRICS, Job, Outcome
-from .quantity_text import quantity
-from .session import Results, measure
-from .watched_worker import Limits
-from .workloads.workload import Workload
+from .result import BenchmarkResult
 
 _BENCHMARK = "bench"  # the name that the records carry where asv's have that of a class
 _GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
@@ -103,7 +103,7 @@ class KernelBenchmark:
         workload = self._workloads.get("cpu")
         if workload is None or workload.cost.flops < _MUCH_FOR_A_CPU or limits.job_s > Limits().job_s:
             return
-        from . import context  # imports torch, for which nobody has to wait otherwise
+        from .. import context  # imports torch, for which nobody has to wait otherwise
 
         if self._device == "cpu" or context.device() == "cpu":
             raise BadRequestError(

@@ -1,8 +1,9 @@
-"""Compile Triton twins: `python -m perf_suite.twins.compiler FOLDER FUNCTION:ARCHITECTURE...`, started by __init__.py.
+"""Compile Triton twins: `python -m perf_suite.compiled.twins.compiler FOLDER FUNCTION:ARCHITECTURE...`.
 
-Leaves in FOLDER a cubin for each configuration of each function and architecture, and what.jsonl, which says what is
-what. Each compilation has a process of its own: Triton's passes end the process where they meet what they do not
-expect. How long one took is kept in Triton's cache, so that nothing is compiled again for its time alone.
+Started by __init__.py. Leaves in FOLDER a cubin for each configuration of each function and architecture, and
+what.jsonl, which says what is what. Each compilation has a process of its own: Triton's passes end the process where
+they meet what they do not expect. How long one took is kept in Triton's cache, so that nothing is compiled again for
+its time alone.
 """
 
 import contextlib
@@ -21,11 +22,11 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from ...implementations import prepare
+from ...inputs import make_inputs
+from ...workloads import workloads_of
 from ..architectures import compute_capability_of
-from ..implementations import prepare
-from ..inputs import make_inputs
 from ..watched_kernels import WATCHED
-from ..workloads import workloads_of
 from . import FACTS, CompiledConfiguration
 from .forked import NoAnswerError, each_forked
 from .pretended_gpu import Specialization, pretended_gpu

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from .costs import ELEMENT_BYTES
-from .workloads import OPERATORS
-from .workloads.workload import Workload
+from ..costs import ELEMENT_BYTES
+from ..workloads import OPERATORS
+from ..workloads.workload import Workload
 
 DEFAULT_DTYPE = {"cuda": "fp16", "cpu": "fp32"}
 DTYPES = tuple(ELEMENT_BYTES)
@@ -100,6 +100,6 @@ def _known_builder(operator: str) -> Callable[..., Workload]:
 
 
 def _builder(operator: str) -> Callable[..., Workload] | None:
-    module = importlib.import_module(f".workloads.{operator}", __package__)
+    module = importlib.import_module(f"..workloads.{operator}", __package__)
     build: Callable[..., Workload] | None = getattr(module, "workload", None)
     return build if inspect.isfunction(build) else None

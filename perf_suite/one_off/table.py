@@ -4,9 +4,9 @@ import io
 import statistics
 from collections.abc import Callable
 
-from .benchmark_result import BenchmarkResult, Figures
-from .quantity_text import quantity, share
-from .records import MeasurementRecord, Status
+from ..quantity_text import quantity, share
+from ..records import MeasurementRecord, Status
+from .result import BenchmarkResult, Figures
 
 _WIDEST = 200  # columns are as wide as what stands in them; nothing is cut
 

@@ -8,10 +8,10 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ..protocol import Job
+from ..records import RunRecord
 from .code_digest import code_digest
 from .earlier_code import Code, measured_before
-from .protocol import Job
-from .records import RunRecord
 
 ASKED_VARIABLE = "WARPWATCH_SKIP_UNCHANGED"
 RESULTS_VARIABLE = "PERF_SUITE_RESULTS"  # set by asv_plugin.py: asv's results folder

@@ -1,0 +1,1 @@
+"""What the compiler made of a commit's kernels: read from its library and its twins for every GPU, without one."""
