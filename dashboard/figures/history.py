@@ -217,7 +217,7 @@ def _change_labels(changes: Sequence[SeriesChange], frame: Frame, is_ours: bool)
     largest = sorted(changes, key=lambda change: -abs(change.magnitude))[:_LABELLED_CHANGES]
     return [
         {
-            "x": frame.x(change.commit), "xref": "x", "y": 1, "yref": "paper", "xanchor": "left", "yanchor": "top",
+            "x": frame.place(change.commit), "xref": "x", "y": 1, "yref": "paper", "xanchor": "left", "yanchor": "top",
             "text": quantities.change(change.magnitude, change.before), "showarrow": False, "xshift": 2,
             "bgcolor": SURFACE, "borderpad": 1, "font": {"color": _colour(change, is_ours), "size": 11},
         }
@@ -249,7 +249,7 @@ def _colour(change: SeriesChange, is_ours: bool) -> str:
 
 
 def _change_line(change: SeriesChange, frame: Frame, is_ours: bool) -> dict[str, Any]:
-    x = frame.x(change.commit)
+    x = frame.place(change.commit)
     colour = _colour(change, is_ours)
     return {
         "type": "line", "xref": "x", "yref": "paper", "x0": x, "x1": x, "y0": 0, "y1": 1, "layer": "below",

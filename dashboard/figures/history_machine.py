@@ -77,7 +77,7 @@ def card_lines(changes: Sequence[tuple[Commit, str]], frame: Frame) -> list[dict
     """An upright line where another card came in."""
     return [
         {
-            "type": "line", "xref": "x", "yref": "paper", "x0": frame.x(commit), "x1": frame.x(commit), "y0": 0,
+            "type": "line", "xref": "x", "yref": "paper", "x0": frame.place(commit), "x1": frame.place(commit), "y0": 0,
             "y1": 1, "layer": "above", "line": {"color": MUTED, "width": 1, "dash": "dash"},
         }
         for commit, _ in changes
@@ -92,7 +92,7 @@ def card_labels(changes: Sequence[tuple[Commit, str]], frame: Frame, bottom: flo
     place = {commit.hash: number / len(frame.commits) for number, commit in enumerate(frame.commits)}
     return [
         {
-            "x": frame.x(commit), "xref": "x", "xanchor": "right" if place[commit.hash] > _NEAR_EDGE else "left",
+            "x": frame.place(commit), "xref": "x", "xanchor": "right" if place[commit.hash] > _NEAR_EDGE else "left",
             "y": bottom, "yref": "paper", "yanchor": "top" if bottom else "bottom",
             "text": plain(f"card {card_name(card)}"), "showarrow": False,
             "xshift": -2 if place[commit.hash] > _NEAR_EDGE else 2, "bgcolor": SURFACE, "borderpad": 1,

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from statistics import median
 from typing import Any
 
@@ -35,7 +36,7 @@ class HistoryView:
     last: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Frame:
     """Where a commit stands on the horizontal axis, and how recorded values become displayed ones."""
 
@@ -45,6 +46,14 @@ class Frame:
 
     def x(self, commit: Commit) -> str:
         return commit.hash[:8] if self.spacing is Spacing.COMMIT else commit.date.isoformat()
+
+    def place(self, commit: Commit) -> str | int:
+        """Where a line or a note stands: on an axis of commits plotly takes a hash of digits alone for a place."""
+        return self._places[commit.hash] if self.spacing is Spacing.COMMIT else commit.date.isoformat()
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {commit.hash: index for index, commit in enumerate(self.commits)}
 
     def y(self, value: float | None) -> float | None:
         return None if value is None else value * self.factor
