@@ -16,9 +16,12 @@ from ...child_process import python_running
 from ..cubin import read_cubin
 from ..cuda_binaries import NoToolsError, Tools, find_tools
 from ..instructions import count_instructions
-from ..machine_code import Instantiation, KernelCode, kernel_code
+from ..machine_code import Instantiation, kernel_code
+from .compiled_twin import CompiledTwin, keep, kept
+from .facts_digest import facts_digests
 
 FACTS = "what.jsonl"  # in the folder that compiler.py writes
+_NOT_LAUNCHED = "this commit's twin launches no such function"
 _LIMIT_S = 900.0
 _LAST_WORDS = 300
 
@@ -37,14 +40,6 @@ class CompiledConfiguration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompiledTwin:
-    """One function for one architecture, in all configurations that the catalogue's workloads lead to."""
-
-    code: KernelCode
-    compile_s: float | None  # CPU time of all together, the start of the compiler left out
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledTwins:
     """What came of all of them, and why of the others nothing, by (function, architecture); by () of every other."""
 
@@ -56,7 +51,7 @@ class CompiledTwins:
 def compile_twins(wanted: Collection[tuple[str, str]]) -> CompiledTwins:
     """Compile (function, architecture) of the installed commit's twins, on all cores, in a process that sees no GPU.
 
-    What was compiled here before comes from a cache of our own, in the user's cache folder.
+    The facts of what was compiled here before come from the user's cache folder, and start no process.
     """
     for package, name in (("triton", "Triton"), ("torch", "PyTorch")):
         if importlib.util.find_spec(package) is None:
@@ -65,22 +60,38 @@ def compile_twins(wanted: Collection[tuple[str, str]]) -> CompiledTwins:
         tools = find_tools()
     except NoToolsError as error:
         return _nothing(str(error))
+    software = {"triton": importlib.metadata.version("triton"), "nvdisasm": tools.version()}
+    depends_on = {**software, "torch": importlib.metadata.version("torch")}
+    digests = facts_digests(wanted, depends_on)
+    twins = {pair: twin for pair, digest in digests.items() if (twin := kept(_cache(), digest))}
+    missing = [pair for pair in wanted if pair not in twins]
+    unavailable: Mapping[tuple[str, ...], str] = {(): _NOT_LAUNCHED}
+    if missing:
+        compiled, unavailable = _compile(missing, tools)
+        unedited = digests.items() & facts_digests(missing, depends_on).items()  # while it was compiled
+        for pair, digest in unedited:
+            if pair in compiled:
+                keep(compiled[pair], _cache(), digest)
+        twins |= compiled
+    return CompiledTwins(
+        compiled=tuple(twin for _, twin in sorted(twins.items())), unavailable=unavailable, software=software
+    )
+
+
+def _compile(
+    wanted: Collection[tuple[str, str]], tools: Tools
+) -> tuple[dict[tuple[str, str], CompiledTwin], Mapping[tuple[str, ...], str]]:
+    """The twins by (function, architecture), and why of the others nothing, as in CompiledTwins."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         problem = _run_compiler(folder, wanted)
         facts = folder / FACTS
         lines = facts.read_text().splitlines() if facts.exists() else []
         found = [CompiledConfiguration(**json.loads(line)) for line in lines]
-        if problem and not found:
-            return _nothing(problem)
-        return CompiledTwins(
-            compiled=_compiled(folder, found, tools),
-            unavailable={
-                (): problem or "this commit's twin launches no such function",
-                **{(each.function, each.architecture): each.reason for each in found if each.reason},
-            },
-            software={"triton": importlib.metadata.version("triton"), "nvdisasm": tools.version()},
-        )
+        twins = {(twin.code.kernel, twin.code.architecture): twin for twin in _compiled(folder, found, tools)}
+        reasons: dict[tuple[str, ...], str] = {(): problem or _NOT_LAUNCHED}
+        reasons |= {(each.function, each.architecture): each.reason for each in found if each.reason}
+        return twins, reasons
 
 
 def _run_compiler(folder: Path, wanted: Collection[tuple[str, str]]) -> str | None:

@@ -24,10 +24,10 @@ from triton.compiler import ASTSource
 
 from ...implementations import prepare
 from ...inputs import make_inputs
-from ...workloads import workloads_of
 from ..architectures import compute_capability_of
 from ..watched_kernels import WATCHED
 from . import FACTS, CompiledConfiguration
+from .facts_digest import workloads_that_call
 from .forked import NoAnswerError, each_forked
 from .pretended_gpu import Specialization, pretended_gpu
 
@@ -82,9 +82,8 @@ def _nothing(ptr):  # type: ignore[no-untyped-def]
 def _launched(operator: str, architecture: str) -> list[Specialization]:
     """Each configuration that the catalogue's workloads lead to; of its specializations the first."""
     with pretended_gpu(compute_capability_of(architecture)) as launches:
-        for workload in workloads_of(operator):
-            if workload.device == "cuda" and "triton" in workload.implementations:
-                prepare(workload, "triton", make_inputs(workload, torch.Generator())).run()
+        for workload in workloads_that_call(operator):
+            prepare(workload, "triton", make_inputs(workload, torch.Generator())).run()
     first: dict[tuple[str, str], Specialization] = {}
     for launch in launches:
         first.setdefault((launch.function, launch.configuration), launch)

@@ -1,0 +1,68 @@
+"""One hash of everything that the facts of a compiled twin depend on. No torch here."""
+
+import hashlib
+import json
+import os
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from ...workloads import workloads_of
+from ...workloads.workload import Workload
+from ..code_digest import code_digest
+from ..python_code import python_code_sha256
+from ..watched_kernels import operator_of
+
+_SUITE = Path(__file__).resolve().parents[2]
+# What asks the twins, compiles them and reads the machine code; what each of these imports of ours is found by itself.
+# A package's __init__ is named here, since an import of a module in it does not lead there.
+_COMPUTED_BY = (
+    "compiled/twins/__init__.py",
+    "compiled/twins/compiler.py",
+    "implementations/__init__.py",
+    "inputs/__init__.py",
+)
+_CALLED_BY = ("implementations/{operator}.py", "inputs/{operator}.py")
+_NOT_TRITONS_OUTPUT = {"TRITON_CACHE_DIR", "TRITON_INTERPRET"}  # set for the compiler, whatever they are here
+
+
+def workloads_that_call(operator: str) -> tuple[Workload, ...]:
+    """The workloads that lead to the configurations of an operator's twin, in the catalogue's order."""
+    return tuple(
+        workload
+        for workload in workloads_of(operator)
+        if workload.device == "cuda" and "triton" in workload.implementations
+    )
+
+
+def facts_digests(wanted: Collection[tuple[str, str]], software: Mapping[str, str]) -> Mapping[tuple[str, str], str]:
+    """A digest of each (function, architecture) of the installed commit, compiled and read by this software.
+
+    Comments and line numbers change neither the digest nor the facts. There is none of a function that is not watched,
+    or that this commit does not have.
+    """
+    tritons = {name: value for name, value in os.environ.items() if name.startswith("TRITON_")}
+    settings = {name: value for name, value in tritons.items() if name not in _NOT_TRITONS_OUTPUT}
+    common = (dict(software), settings, _suite(_COMPUTED_BY))
+    operators = {function: operator_of(function) for function, _ in wanted}
+    sources = {operator: _sources(operator) for operator in set(operators.values()) if operator is not None}
+    return {
+        (function, architecture): _sha256(function, architecture, source, common)
+        for function, architecture in wanted
+        if (operator := operators[function]) is not None and (source := sources[operator]) is not None
+    }
+
+
+def _sources(operator: str) -> str | None:
+    twin = code_digest("triton", operator, "9.0")  # Python, and so the same for every GPU
+    if twin is None:
+        return None
+    called_with = [(workload.dtype, dict(workload.parameters)) for workload in workloads_that_call(operator)]
+    return _sha256(twin, called_with, _suite(path.format(operator=operator) for path in _CALLED_BY))
+
+
+def _suite(modules: Iterable[str]) -> list[str]:
+    return [python_code_sha256(_SUITE / module, _SUITE) for module in modules]
+
+
+def _sha256(*parts: object) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
