@@ -9,6 +9,8 @@ from warpwatch.dashboard.figures.layout import plain
 from warpwatch.dashboard.figures.palette import INK, MUTED
 from warpwatch.dashboard.store.machine_records import Ceilings, Limits
 
+_TOO_NEAR = 1.6  # ratio of peaks below which a figure of six decades has no room for two lines of words
+
 
 def ridges(limits: Limits, dtypes: Collection[str]) -> list[float]:
     """Where the slope of memory meets the ceilings of math, in FLOP/byte, for every source."""
@@ -46,6 +48,25 @@ def _flats(ceilings: Ceilings, dtypes: Collection[str]) -> dict[str, float]:
     return {dtype: ceilings.flops[dtype] for dtype in shown}
 
 
+def _near_each_other(flats: dict[str, float]) -> list[dict[str, float]]:
+    """Peaks in groups whose labels would lie on each other."""
+    groups: list[dict[str, float]] = []
+    for dtype, peak in sorted(flats.items(), key=lambda flat: flat[1]):
+        if groups and peak < _TOO_NEAR * min(groups[-1].values()):
+            groups[-1][dtype] = peak
+        else:
+            groups.append({dtype: peak})
+    return groups
+
+
+def _peaks_text(near: dict[str, float]) -> str:
+    """ "fp16 650 TFLOP/s, bf16 673 TFLOP/s"; of equal ones the value once."""
+    texts = [quantities.quantity(peak, "FLOP/s") for peak in near.values()]
+    if len(set(texts)) == 1:
+        return f"{', '.join(near)} {texts[0]}"
+    return ", ".join(f"{dtype} {text}" for dtype, text in zip(near, texts, strict=True))
+
+
 def _labels(
     ceilings: Ceilings, flats: dict[str, float], left: float, right: float, *, above: bool
 ) -> list[dict[str, Any]]:
@@ -54,9 +75,9 @@ def _labels(
     common = {"showarrow": False, "font": {"color": MUTED, "size": 11}, "borderpad": 2}
     side = "bottom" if above else "top"
     labels = [
-        {**common, "x": log10(right), "y": log10(peak), "xanchor": "right", "yanchor": side,
-         "text": plain(f"{dtype} {quantities.quantity(peak, 'FLOP/s')} ({ceilings.source})")}
-        for dtype, peak in flats.items()
+        {**common, "x": log10(right), "y": log10((max if above else min)(near.values())), "xanchor": "right",
+         "yanchor": side, "text": plain(f"{_peaks_text(near)} ({ceilings.source})")}
+        for near in _near_each_other(flats)
     ]  # fmt: skip
     # Above the slope it ends at three quarters of it: further left the slope only falls away from the words. Below, it
     # begins there.

@@ -246,6 +246,18 @@ def test_the_datasheets_roof_is_thin_and_the_measured_one_solid_with_their_label
     }  # fmt: skip
 
 
+def test_roofs_too_near_for_two_labels_share_one() -> None:
+    peaks = replace(PEAKS, flops={"bf16": 1e15, "fp16": 1e15, "fp32": 6e13})
+    measured = replace(MEASURED, flops={"bf16": 6.73e14, "fp16": 6.5e14, "fp32": 5e13})
+    points = [_roofline_point("rope", "warpwatch")]
+    points += [replace(points[0], workload=replace(points[0].workload, dtype=dtype)) for dtype in ("bf16", "fp32")]
+    texts = [label["text"] for label in _roofline(*points, peaks=peaks, measured=measured)["layout"]["annotations"]]
+    assert texts == [
+        "fp32 60.0 TFLOP/s (datasheet)", "bf16, fp16 1.00 PFLOP/s (datasheet)", "5.00 TB/s (datasheet)",
+        "fp32 50.0 TFLOP/s (measured)", "fp16 650 TFLOP/s, bf16 673 TFLOP/s (measured)", "4.00 TB/s (measured)",
+    ]  # fmt: skip
+
+
 def test_where_a_profiler_saw_the_bytes_the_point_is_faint_and_joined_to_the_measured_one() -> None:
     figure = _roofline(
         _roofline_point("rope", "warpwatch", dram_bytes=2e7), _roofline_point("attention", "warpwatch"), peaks=PEAKS
