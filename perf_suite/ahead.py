@@ -1,7 +1,7 @@
 """Compile ahead, on all cores: `python -m perf_suite.ahead`, jobs on standard input.
 
-Triton and torch.compile take half a second for each new shape, which measures nothing. So while the worker starts, a
-few processes make the first calls of such implementations and leave the result in the compilers' own caches on disk,
+Triton and torch.compile take half a second for each new shape, which measures nothing. So while the worker makes ready,
+a few processes make the first calls of such implementations and leave the result in the compilers' own caches on disk,
 where the worker finds it. Whatever goes wrong here goes wrong again in the worker, which says so.
 """
 
@@ -9,30 +9,32 @@ import contextlib
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from .child_process import python_running
-from .compiled.code_digest import code_digest
 from .protocol import Job, jobs_from_json, jobs_to_json
 
 _COMPILED = ("triton", "torch_compile")
 _MOST_PROCESSES = 8
 _JOBS_WORTH_A_PROCESS = 3  # below that a process costs more than it saves
 _LIMIT_S = 300.0
+_STAMPS = Path(tempfile.gettempdir()) / f"perf_suite_compiled_{os.getuid()}"
 
 
-@contextlib.contextmanager
-def compiling_ahead(jobs: Sequence[Job]) -> Iterator[Callable[[], None]]:
-    """Start on those jobs that compile and were not compiled here before; yields what waits until all are done."""
-    waiting = [job for job in jobs if job.implementation in _COMPILED and job.workload.device == "cuda"]
-    waiting = [job for job in waiting if not _stamp(job).exists()] if _has_gpu() else []
+def compile_ahead(jobs: Sequence[Job], code: Mapping[tuple[str, str], str | None]) -> None:
+    """Make the first calls of those jobs that compile and were not compiled here before, and return when all are done.
+
+    `code` is the digest of each (operator, implementation) that is ours.
+    """
+    compiled = [job for job in jobs if job.implementation in _COMPILED and job.workload.device == "cuda"]
+    stamped = [(job, _stamp(job, code.get((job.workload.operator, job.implementation)))) for job in compiled]
+    waiting = [(job, stamp) for job, stamp in stamped if not stamp.exists()]
     cores = len(os.sched_getaffinity(0))
     count = min(_MOST_PROCESSES, cores // 2, len(waiting) // _JOBS_WORTH_A_PROCESS)
     # Inductor starts a pool of compilers in each process otherwise, each as large as the machine.
@@ -40,35 +42,22 @@ def compiling_ahead(jobs: Sequence[Job]) -> Iterator[Callable[[], None]]:
     deadline = time.monotonic() + _LIMIT_S
     with contextlib.ExitStack() as processes:
         started = [
-            processes.enter_context(_process(jobs_to_json(waiting[index::count]), environment))
+            processes.enter_context(_process(jobs_to_json([job for job, _ in waiting[index::count]]), environment))
             for index in range(count)
         ]
-
-        def wait() -> None:
-            for process in started:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(max(0.0, deadline - time.monotonic()))
-            processes.close()
-
-        yield wait
-
-
-def _has_gpu() -> bool:
-    """Whether this machine seems to have an NVIDIA GPU; asking PyTorch would take seconds."""
-    hidden = os.environ.get("CUDA_VISIBLE_DEVICES") == ""
-    return not hidden and (Path("/dev/nvidiactl").exists() or shutil.which("nvidia-smi") is not None)
+        for process in started:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.0, deadline - time.monotonic()))
+    if count:
+        _STAMPS.mkdir(exist_ok=True)
+        for _, stamp in waiting:
+            stamp.touch()
 
 
-def _stamp(job: Job) -> Path:
-    """The file that says that a job's code has been compiled here: gone with the caches, which are as temporary."""
-    told = {
-        "workload": asdict(job.workload),
-        "implementation": job.implementation,
-        "code": code_digest(job.implementation, job.workload.operator, "9.0"),
-        "python": sys.version,
-    }
-    name = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
-    return Path(tempfile.gettempdir()) / f"perf_suite_compiled_{os.getuid()}" / name
+def _stamp(job: Job, code: str | None) -> Path:
+    """The file that says that a job's code has been compiled here; should a cache be gone, the worker compiles."""
+    told = {"workload": asdict(job.workload), "implementation": job.implementation, "code": code, "python": sys.version}
+    return _STAMPS / hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 @contextlib.contextmanager
@@ -103,8 +92,6 @@ def _make_first_calls(jobs: Sequence[Job]) -> None:
             prepare(job.workload, job.implementation, make_inputs(job.workload, generator)).run()
             torch.cuda.synchronize()
             torch.cuda.empty_cache()
-            _stamp(job).parent.mkdir(exist_ok=True)
-            _stamp(job).touch()
 
 
 if __name__ == "__main__":

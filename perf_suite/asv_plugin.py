@@ -16,18 +16,20 @@ from .compiled import unchanged
 
 _SPOOLS = Path(".asv/context")
 _SELECTION = "selection.json"
-_TOLD = (catalogue_jobs.QUICK_VARIABLE, catalogue_jobs.SELECTION_VARIABLE, unchanged.RESULTS_VARIABLE)
+_TOLD = (catalogue_jobs.QUICK_VARIABLE, unchanged.RESULTS_VARIABLE)
 
 
 def setup() -> None:
     """Wrap asv's `run`, its running of benchmarks, its asking for one value, and its saving of results."""
     from asv import runner
+    from asv.commands import find, profiling
     from asv.commands import run as run_command
     from asv.results import Results
 
     os.environ[shared_packages.VARIABLE] = os.pathsep.join(_site_packages())
     run_command.Run.run = classmethod(_with_spool(run_command.Run.run.__func__))
-    run_command.run_benchmarks = _with_selection(run_command.run_benchmarks)
+    for command in (run_command, find, profiling):
+        command.run_benchmarks = _with_selection(command.run_benchmarks)
     runner.ForkServer.run = _without_a_process(runner.ForkServer.run)
     runner.Spawner.run = _without_a_process(runner.Spawner.run)
     Results.save = _with_context(Results.save)
@@ -55,13 +57,15 @@ def _with_selection(run_benchmarks: Any) -> Any:
     @functools.wraps(run_benchmarks)
     def wrapped(benchmarks: Any, *arguments: Any, **keywords: Any) -> Any:
         """asv's run of some benchmarks, whose session is told which, so that it measures no others."""
-        folder = os.environ.get(spool.FOLDER_VARIABLE)
-        if folder:
+        selected = {name: benchmarks.benchmark_selection.get(name) for name in benchmarks}
+        with tempfile.TemporaryDirectory(prefix="perf_suite_selection_") as folder:
             path = Path(folder) / _SELECTION
-            selected = {name: benchmarks.benchmark_selection.get(name) for name in benchmarks}
             catalogue_jobs.write_selection(asv_values.selection(selected), path)
             os.environ[catalogue_jobs.SELECTION_VARIABLE] = str(path)
-        return run_benchmarks(benchmarks, *arguments, **keywords)
+            try:
+                return run_benchmarks(benchmarks, *arguments, **keywords)
+            finally:
+                del os.environ[catalogue_jobs.SELECTION_VARIABLE]
 
     return wrapped
 

@@ -43,7 +43,10 @@ def look_up(benchmark: str, folder: str | None) -> Value | None:
         return None
     instance, method = found
     combination = _combination(instance.params, int(index or 0))
-    cache = _cache(cache_file, cache_file.stat().st_mtime_ns)
+    try:
+        cache = _cache(cache_file, cache_file.stat().st_mtime_ns)
+    except Exception:  # asv's own process will say so
+        return None
     try:
         instance.setup(cache, *combination)
         return Value(json=json.dumps(getattr(instance, method)(cache, *combination)))

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _SUITE_PARENT = Path(__file__).resolve().parent.parent
 
 
@@ -12,7 +13,9 @@ def python_running(module: str) -> list[str]:
     asv puts ASV_PYTHONPATH on sys.path alone, so sys.path itself is handed on. -P keeps the working directory off
     it, where a folder may be called like an installed package.
     """
+    # A worker must not outlive whoever started it: in a hung kernel it would hold the GPU for ever.
     places = [*filter(None, sys.path), str(_SUITE_PARENT)]
-    code = f"import sys; sys.path[:] = {places!r}; import runpy; "
+    code = f"import ctypes, signal; ctypes.CDLL(None).prctl({_PR_SET_PDEATHSIG}, signal.SIGKILL); "
+    code += f"import sys; sys.path[:] = {places!r}; import runpy; "
     code += f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
     return [sys.executable, "-P", "-c", code]

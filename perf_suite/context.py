@@ -34,7 +34,6 @@ class Conditions:
     temperature_c: float | None = None
     clock_event_reasons: int | None = None
     throttled_s: dict[str, float] = field(default_factory=dict)  # since the driver was loaded, by reason
-    seen_us: int = 0  # NVML's clock, for `contenders`
 
 
 def device() -> str:
@@ -67,6 +66,7 @@ class GpuMonitor:
         torch.cuda.synchronize()  # from here on NVML counts this process among those on the GPU
         self._properties = torch.cuda.get_device_properties(torch.cuda.current_device())
         self._handle: Any = None
+        self._own: set[int] = set()
         if self._nvml is None:
             return
         uuid = f"GPU-{self._properties.uuid}"
@@ -100,7 +100,7 @@ class GpuMonitor:
             memory_bytes=p.total_memory,
             ecc=_first_flag(self._ask("nvmlDeviceGetEccMode")),
             mig=_first_flag(self._ask("nvmlDeviceGetMigMode")),
-            other_processes=len(self.others()) if self._nvml else None,
+            other_processes=len(self.others()) if self.tells_processes else None,
         )
 
     def ceilings(self) -> Ceilings | None:
@@ -111,13 +111,16 @@ class GpuMonitor:
     def conditions(self) -> Conditions:
         """Temperature, clock-event bits and throttling counters now."""
         temperature = self._ask("nvmlDeviceGetTemperature", 0)  # 0: the GPU's own sensor
-        seen = self._ask("nvmlDeviceGetViolationStatus", 0)
         return Conditions(
             temperature_c=None if temperature is None else float(temperature),
             clock_event_reasons=self._clock_event_reasons(),
             throttled_s=self._throttled_s(),
-            seen_us=0 if seen is None else int(seen.referenceTime),
         )
+
+    @property
+    def tells_processes(self) -> bool:
+        """Whether NVML lists the processes on this GPU, us among them."""
+        return self._nvml is not None and bool(self._own)
 
     def others(self) -> set[int]:
         """Process ids of others with a compute context on the GPU, at work or not."""
@@ -183,8 +186,14 @@ def _nvml() -> Any:
 
 
 def _processes_by_gpu(nvml: Any) -> dict[str, set[int]]:
-    handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
-    return {nvml.nvmlDeviceGetUUID(handle): _processes(nvml, handle) for handle in handles}
+    found = {}
+    for index in range(nvml.nvmlDeviceGetCount()):
+        try:
+            handle = nvml.nvmlDeviceGetHandleByIndex(index)
+            found[nvml.nvmlDeviceGetUUID(handle)] = _processes(nvml, handle)
+        except nvml.NVMLError:  # another GPU, which is lost
+            continue
+    return found
 
 
 def _processes(nvml: Any, handle: Any) -> set[int]:

@@ -5,7 +5,7 @@ another state than yesterday, moves them too. The canaries never change: what mo
 """
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from .protocol import Job, Outcome
@@ -47,8 +47,17 @@ def merged(visits: Sequence[Outcome]) -> Outcome:
         good[-1].measurement,
         latency_s=statistics.median(taken),
         sample_count=sum(visit.measurement.sample_count for visit in good),
+        sm_clock_hz=tuple(clock for visit in good for clock in thinned(visit.measurement.sm_clock_hz or (), share))
+        or None,
+        sm_cycles=statistics.median(cycles)
+        if (cycles := _known(visit.measurement.sm_cycles for visit in good))
+        else None,
         visits=tuple(
             Visit(at_s=visit.measurement.at_s or 0.0, latency_s=visit.measurement.latency_s or 0.0) for visit in good
         ),
     )
     return replace(good[-1], measurement=measured, samples_s=tuple(taken))
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]

@@ -25,7 +25,8 @@ _MOST_CALLS = 1000
 _QUEUED = 64  # replays enqueued ahead, so that the GPU never waits for the host
 _SETTLE_S = 0.25  # clocks, power and the meter's own average
 _STEPS = 8
-_LIMIT_S = 3.0
+_REPLAYS_A_STEP = 20  # a replay counts for one step or the next: at most 5 % of a step
+_LIMIT_S = 10.0
 
 
 def measure_energy(call: TimedCall, warm_s: float, energy_j: Callable[[], float | None]) -> Energy | None:
@@ -76,7 +77,8 @@ def _steps(energy_j: Callable[[], float | None], captured: Captured) -> list[_St
             queued.append(torch.cuda.Event())
             queued[-1].record()
         now_j = energy_j()
-        if now_j != last and now_j is not None and now_s > begun + _SETTLE_S:
+        enough = not found or replays - found[-1].replays >= _REPLAYS_A_STEP
+        if now_j != last and now_j is not None and now_s > begun + _SETTLE_S and enough:
             found.append(_Step(at_s=now_s, energy_j=now_j, replays=replays))
         last = now_j
     return found

@@ -22,7 +22,10 @@ class Captured:
 
 
 class NotCapturableError(Exception):
-    """The call cannot be captured: it waits for the GPU, allocates outside PyTorch, or the like."""
+    """The call cannot be captured: it waits for the GPU, leaves work on another stream, or the like.
+
+    Such a call is not measured: what it does elsewhere the stopwatch would not see, and LLM inference replays graphs.
+    """
 
 
 def capture(run: Callable[[], torch.Tensor], *, calls: int = 1) -> Captured:
@@ -40,7 +43,7 @@ def capture(run: Callable[[], torch.Tensor], *, calls: int = 1) -> Captured:
         graph.instantiate()
     except RuntimeError as error:
         torch.cuda.synchronize()
-        raise NotCapturableError(str(error).splitlines()[0]) from error
+        raise NotCapturableError(f"a CUDA graph cannot capture it: {str(error).splitlines()[0]}") from error
 
     def replay() -> torch.Tensor:
         graph.replay()

@@ -12,7 +12,7 @@ from . import energy, validity
 from .context import Conditions, GpuMonitor
 from .gate import Gate
 from .implementations import Prepared, UnavailableError, prepare
-from .launches import Captured, NotCapturableError, capture
+from .launches import capture
 from .protocol import Job, Outcome
 from .records import ClockEventReasons, MeasurementRecord, Status
 from .setting import Setting
@@ -39,7 +39,7 @@ class Bench:
 def measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord) -> Outcome:
     """Measure a job on its workload's setting; `blank` is completed.
 
-    Raises what the implementation raises, UnavailableError, WrongResultError, TimingError.
+    Raises what the implementation raises, UnavailableError, WrongResultError, NotCapturableError, TimingError.
     """
     with _on(bench.stream):
         return _measure(bench, setting, job, replace(blank, at_s=round(time.time() - bench.begun, 3)))
@@ -55,10 +55,11 @@ def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord)
     gate = gates[0]
     error = gate.check()
     peak = _peak_memory_bytes(prepared) if bench.monitor else None
-    captured = _captured(prepared) if bench.monitor else None
+    captured = capture(prepared.run) if bench.monitor else None
     if captured:
         gate.check_replay(captured.replay)
 
+    began_us = time.time_ns() // 1000  # NVML's clock
     before = bench.monitor.conditions() if bench.monitor else Conditions()
     for each in gates:
         each.begin_timing()
@@ -71,9 +72,8 @@ def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord)
     after = bench.monitor.conditions() if bench.monitor else Conditions()
     for each in gates:
         each.check_timed()
-    gate.check()
 
-    contenders = _contenders(bench.monitor, before.seen_us)
+    contenders = _contenders(bench.monitor, began_us)
     events = _clock_events(before, after)
     throttled_s = {
         name: seconds - before.throttled_s[name]
@@ -89,6 +89,8 @@ def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord)
         clock_event_reasons=events,
         throttled_s=throttled_s or None,
         contenders=contenders,
+        quick=job.quick,
+        metrics=job.metrics,
         cache=timing.cache,
         backend=prepared.backend,
         timer=timing.timer,
@@ -99,13 +101,14 @@ def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord)
     )
     reason = (
         validity.throttled(events, throttled_s)
-        or validity.contended(contenders)
+        or validity.contended(contenders or 0)
         or validity.clock_shifted(timing.clock_over_time_hz)
     )
     if reason:
         return Outcome(measurement=replace(record, status=Status.INVALID, reason=reason))
     latency_s = statistics.median(timing.samples_s)
-    warm = _warm(bench, setting, job, calls[0], latency_s) if captured else ()
+    warm = _warm(bench, setting, job, gate, calls[0], latency_s) if captured else ()
+    gate.check()
     return Outcome(
         measurement=replace(
             record,
@@ -130,7 +133,7 @@ def measure_energy(bench: Bench, setting: Setting, job: Job, blank: MeasurementR
         gate = Gate(prepared.run, setting.inputs, setting.questions, setting.workload.tolerance)
         gate.check()
         call = TimedCall(run=prepared.run, after=gate.after_timed_call)
-        warm_s = statistics.median(sample_warm_latency(call, _ABOUT_S, quick=True))
+        warm_s = statistics.median(sample_warm_latency(call, _ABOUT_S, quick=True, check=gate.check_replay))
         joules = energy.measure_energy(call, warm_s, bench.monitor.energy_j)
         gate.check()
     if joules is None:
@@ -138,19 +141,12 @@ def measure_energy(bench: Bench, setting: Setting, job: Job, blank: MeasurementR
     return Outcome(measurement=replace(blank, status=Status.OK, energy=joules))
 
 
-def _warm(bench: Bench, setting: Setting, job: Job, call: TimedCall, latency_s: float) -> tuple[float, ...]:
+def _warm(bench: Bench, setting: Setting, job: Job, gate: Gate, call: TimedCall, latency_s: float) -> tuple[float, ...]:
     """Warm samples, where they were asked for and the data fits the L2."""
     assert bench.monitor is not None
     if "warm_latency" not in job.metrics or setting.workload.cost.bytes > bench.monitor.l2_bytes:
         return ()
-    return sample_warm_latency(call, latency_s, quick=job.quick)
-
-
-def _captured(prepared: Prepared) -> Captured | None:
-    try:
-        return capture(prepared.run)
-    except NotCapturableError:
-        return None
+    return sample_warm_latency(call, latency_s, quick=job.quick, check=gate.check_replay)
 
 
 def _peak_memory_bytes(prepared: Prepared) -> int:
@@ -162,9 +158,14 @@ def _peak_memory_bytes(prepared: Prepared) -> int:
     return extra
 
 
-def _contenders(monitor: GpuMonitor | None, since_us: int) -> int:
-    """How many other processes computed on the GPU since; free of cost where there are no others."""
-    if monitor is None or not since_us or not monitor.others():
+def _contenders(monitor: GpuMonitor | None, since_us: int) -> int | None:
+    """How many other processes computed on the GPU since; free of cost where there are no others.
+
+    None where nobody can tell: on the CPU, or without NVML.
+    """
+    if monitor is None or not monitor.tells_processes:
+        return None
+    if not monitor.others():
         return 0
     seen: set[int] = set()
     for _ in range(_LOOKS):

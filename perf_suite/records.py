@@ -77,6 +77,7 @@ class RunRecord:
     cpu: Cpu
     software: Mapping[str, str]
     ceilings: Ceilings | None  # the datasheet's peaks
+    suite_sha256: str | None = None  # of perf_suite's own sources: workloads, gate, stopwatches
     measured_ceilings: Ceilings | None = None  # what `python -m perf_suite calibrate` measured on this very GPU
     schema: int = SCHEMA
 
@@ -104,7 +105,7 @@ class Energy:
     """Energy of one call by NVML's total-energy counter, gross: the GPU's idle power is in it."""
 
     per_call_j: tuple[float, ...]  # one a window
-    window_s: float  # length of a window, from one step of the counter to another
+    window_s: float  # of all windows together, from the first step of the counter to the last
     power_w: float  # mean over the windows
     method: str
 
@@ -158,7 +159,9 @@ class MeasurementRecord:
     kernels_launched: int | None = None  # kernels, copies and memsets that one call enqueues
     launched: Mapping[str, int] | None = None  # how often each, by kernel name
     energy: Energy | None = None
-    code_sha256: str | None = None  # of the machine code it ran, where it is ours; equal code is an A/A pair
+    quick: bool = False  # a handful of samples, to see that it works
+    metrics: tuple[str, ...] = ()  # the optional ones that were asked for
+    code_sha256: str | None = None  # code_digest of what it ran, where it is ours; equal code is an A/A pair
     visits: tuple[Visit, ...] = ()  # of a control
 
 

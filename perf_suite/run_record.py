@@ -1,7 +1,9 @@
 """The first line of a run: the machine and the software that everything after it was measured with."""
 
 import datetime
+import hashlib
 import os
+from pathlib import Path
 
 import torch
 
@@ -9,6 +11,8 @@ from . import context, processor
 from .calibration.ceiling_file import measured_ceilings
 from .records import RunRecord
 from .timing.cpu import THREADS
+
+_SUITE = Path(__file__).resolve().parent
 
 
 def describe(run: str, device: str, monitor: context.GpuMonitor | None) -> RunRecord:
@@ -24,5 +28,13 @@ def describe(run: str, device: str, monitor: context.GpuMonitor | None) -> RunRe
         cpu=processor.describe(threads=THREADS if device == "cpu" else torch.get_num_threads()),
         software=context.software(),
         ceilings=monitor.ceilings() if monitor else None,
+        suite_sha256=_suite_sha256(),
         measured_ceilings=measured_ceilings(gpu.uuid) if gpu else None,
     )
+
+
+def _suite_sha256() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(_SUITE.rglob("*.py")):
+        digest.update(f"{path.relative_to(_SUITE)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from .ahead import compiling_ahead
+from .ahead import compile_ahead
 from .catalogue_jobs import catalogue_jobs
 from .compiled.unchanged import digests, unchanged
 from .controls import interleaved, is_control, merged
@@ -43,7 +43,7 @@ def measure(
         outcomes.append(outcome)
         on_outcome(outcome)
 
-    with compiling_ahead(jobs) as compiled, WatchedWorker(run, limits or Limits()) as worker:
+    with WatchedWorker(run, limits or Limits()) as worker:
         record = worker.record
         mine = [job for job in jobs if job.workload.device == record.device]
         code = digests(mine, record)
@@ -58,7 +58,7 @@ def measure(
             if commit := known.get((job.benchmark, job.workload.name)):
                 done(_skipped(job, run, commit, code[job.workload.operator, job.implementation]))
         worker.give(order)
-        compiled()
+        compile_ahead(order, code)
         visits: dict[tuple[str, str], list[Outcome]] = {}
         waiting: dict[tuple[str, str, str], Outcome] = {}
         for job, outcome in _outcomes(worker, order, run):
@@ -83,8 +83,13 @@ def _wants_energy(job: Job) -> bool:
 
 
 def _with_energy(outcome: Outcome, energy: Outcome) -> Outcome:
-    """The energy beside the rest; where there is none, and nothing else to explain, why not."""
+    """The energy beside the rest; where there is none, and nothing else to explain, why not.
+
+    A call that failed while its energy was measured, as by a wrong result, has no number at all.
+    """
     told = energy.measurement
+    if told.status is Status.FAILED:
+        return energy
     reason = outcome.measurement.reason or (f"no energy: {told.reason}" if told.energy is None else None)
     return replace(outcome, measurement=replace(outcome.measurement, energy=told.energy, reason=reason))
 
@@ -140,7 +145,7 @@ def _lost(job: Job, run: str, reason: str) -> Outcome:
 
 
 def _skipped(job: Job, run: str, commit: str, digest: str | None) -> Outcome:
-    reason = f"not measured: code unchanged since {commit[:8]}"
+    reason = f"code unchanged since {commit[:8]}"
     return Outcome(
         measurement=replace(blank_record(run, job), status=Status.UNCHANGED, reason=reason, code_sha256=digest)
     )

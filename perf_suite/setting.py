@@ -47,6 +47,7 @@ def set_up(workload: Workload) -> Setting:
 
 def _places(workload: Workload) -> int:
     """As many as fit, powers of two."""
+    torch.cuda.empty_cache()  # the references' memory is only kept
     free, _ = torch.cuda.mem_get_info()
     places = _PLACES
     while places > 1 and places * _SHARE_OF_MEMORY * workload.cost.bytes > free:

@@ -2,6 +2,7 @@
 
 import os
 import select
+import shutil
 import subprocess
 import tempfile
 import time
@@ -15,6 +16,9 @@ from .protocol import Job, jobs_to_json
 from .records import RunRecord, from_line
 
 _LAST_WORDS = 300  # characters of the worker's output kept as a reason
+_OUTPUT = "output"
+_LINGER_S = 20.0  # a process that ends CUDA may take its time
+SCRATCH_VARIABLE = "PERF_SUITE_SCRATCH"  # a folder of the worker's own, cleared away with it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,23 +74,27 @@ class WatchedWorker:
         """How the worker ended, in a sentence."""
         if self._silent:
             return f"no answer within {self._limits.job_s:g} s; the worker was killed"
-        code = self._process.wait()
-        said = self._output.read_text(errors="replace").strip()[-_LAST_WORDS:]
+        code = self._ended()
+        if code is None:
+            return "the worker fell silent, and does not end although it was killed"
+        said = (self._scratch / _OUTPUT).read_text(errors="replace").strip()[-_LAST_WORDS:]
         how = f"signal {-code}" if code < 0 else f"exit status {code}"
         return f"the worker died with {how}" + (f": {said}" if said else "")
 
     def _start(self) -> None:
         reader, writer = os.pipe()
-        handle, name = tempfile.mkstemp(prefix="perf_suite_worker_")
-        self._output, self._reader, self._buffer, self._silent = Path(name), reader, b"", False
+        self._reader, self._buffer, self._silent = reader, b"", False
+        self._scratch = Path(tempfile.mkdtemp(prefix="perf_suite_worker_"))
+        output = (self._scratch / _OUTPUT).open("wb")
         self._process = subprocess.Popen(
             [*python_running("perf_suite.worker"), str(writer), self._run, str(self._begun)],
+            env={**os.environ, SCRATCH_VARIABLE: str(self._scratch)},
             stdin=subprocess.PIPE,
-            stdout=handle,
-            stderr=handle,
+            stdout=output,
+            stderr=output,
             pass_fds=(writer,),
         )
-        os.close(handle)
+        output.close()
         os.close(writer)
         line = self._read_line(self._limits.start_s)
         if line is None:
@@ -116,10 +124,19 @@ class WatchedWorker:
     def _end(self) -> None:
         """Nothing of this worker stays, however far it came."""
         self._process.kill()
-        self._process.wait()
+        self._ended()
         if self._process.stdin is not None and not self._process.stdin.closed:
             self._process.stdin.close()
         if self._reader >= 0:  # a worker that failed to start has been ended already
             os.close(self._reader)
             self._reader = -1
-        self._output.unlink(missing_ok=True)
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _ended(self) -> int | None:
+        """The exit status of a worker that has said its last; killed if it lingers, None if even that does not help."""
+        for _ in range(2):
+            try:
+                return self._process.wait(_LINGER_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        return None

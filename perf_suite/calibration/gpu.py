@@ -6,6 +6,7 @@ Random, for zeros switch fewer transistors and let a power-limited GPU clock hig
 import datetime
 import functools
 import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -26,7 +27,7 @@ _CALL_S = 20e-3  # longest matmul: a slow GPU is given a smaller one
 def calibrate(on_step: Callable[[str], None] = lambda name: None) -> Calibration:
     """Measure the current GPU; `on_step` hears the name of each ceiling before it is measured. About 20 s."""
     monitor = context.GpuMonitor()
-    gpu, before = monitor.gpu(), monitor.conditions()
+    gpu, before, began_us = monitor.gpu(), monitor.conditions(), time.time_ns() // 1000  # NVML's clock
     steps: dict[str, Callable[[], Ceiling]] = {
         BANDWIDTH: _bandwidth,
         L2_BANDWIDTH: _l2_bandwidth,
@@ -57,15 +58,15 @@ def calibrate(on_step: Callable[[str], None] = lambda name: None) -> Calibration
         software=context.software(),
         ceilings=tuple(ceilings),
         left_out=left_out,
-        note=_remarks(monitor, before),
+        note=_remarks(monitor, before, began_us),
     )
 
 
-def _remarks(monitor: context.GpuMonitor, before: context.Conditions) -> str | None:
+def _remarks(monitor: context.GpuMonitor, before: context.Conditions, began_us: int) -> str | None:
     """What kept the GPU from its best; the ceilings are stored all the same, and say so."""
     gained = monitor.conditions().throttled_s
     throttled_s = {reason: seconds - before.throttled_s.get(reason, seconds) for reason, seconds in gained.items()}
-    contenders = len(monitor.at_work(before.seen_us)) if before.seen_us else 0
+    contenders = len(monitor.at_work(began_us))
     return "; ".join(filter(None, (validity.throttled(None, throttled_s), validity.contended(contenders)))) or None
 
 

@@ -7,7 +7,9 @@ in front of them. It does not cover what is not ours: driver, PyTorch, Triton's 
 
 import functools
 import hashlib
+import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,3 +88,12 @@ def _functions(path: Path, stamp: int, compute_capability: str) -> tuple[CubinFu
 @functools.lru_cache(maxsize=4)
 def _ptx(path: Path, stamp: int) -> tuple[str, ...]:
     return tuple(ptx.data.decode() for ptx in ptx_of(path, find_tools()))
+
+
+if __name__ == "__main__":  # CAPABILITY OPERATOR:IMPLEMENTATION...: their digests as JSON
+    _capability, *_pairs = sys.argv[1:]
+    _told = {}
+    for _pair in _pairs:
+        _operator, _, _implementation = _pair.partition(":")
+        _told[_pair] = code_digest(_implementation, _operator, _capability or None)
+    print(json.dumps(_told))

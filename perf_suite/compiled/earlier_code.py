@@ -16,6 +16,7 @@ class Code:
     workload: str
     implementation: str
     sha256: str
+    metrics: tuple[str, ...]  # the optional ones that were asked for
 
 
 def measured_before(contexts: Iterable[Path], here: RunRecord) -> Mapping[Code, str]:
@@ -33,15 +34,23 @@ def measured_before(contexts: Iterable[Path], here: RunRecord) -> Mapping[Code, 
             record = from_line(line)
             if isinstance(record, RunRecord):
                 runs[record.run] = record
-            elif isinstance(record, MeasurementRecord) and record.status is Status.OK and record.code_sha256:
+            elif isinstance(record, MeasurementRecord) and _counts(record):
                 run = runs.get(record.run)
-                code = Code(record.benchmark, record.workload, record.implementation, record.code_sha256)
+                names = record.benchmark, record.workload, record.implementation
+                code = Code(*names, record.code_sha256 or "", record.metrics)
                 if run and _is_alike(run, here) and run.started_at > found.get(code, ("", ""))[0]:
                     found[code] = run.started_at, run.commit
     return {code: commit for code, (_, commit) in found.items()}
 
 
+def _counts(record: MeasurementRecord) -> bool:
+    return record.status is Status.OK and record.code_sha256 is not None and not record.quick
+
+
 def _is_alike(run: RunRecord, here: RunRecord) -> bool:
+    """Another commit, on the same device, by the same software and the same suite."""
+    if run.commit == here.commit or run.suite_sha256 is None or run.suite_sha256 != here.suite_sha256:
+        return False
     if run.device != here.device or dict(run.software) != dict(here.software):
         return False
     if run.gpu is None or here.gpu is None:

@@ -27,6 +27,8 @@ def prepare(workload: Workload, implementation: str, inputs: Inputs) -> Prepared
 
     Raises UnavailableError if this commit or machine lacks it.
     """
+    if workload.dtype == "bf16" and workload.device == "cuda" and torch.cuda.get_device_capability() < (8, 0):
+        raise UnavailableError("bf16 wants a GPU of compute capability 8.0 or newer")
     module = importlib.import_module(f"{__name__}.{workload.operator}")
     factory = getattr(module, implementation, None)
     if factory is None:

@@ -34,6 +34,7 @@ def triton_operator(name: str) -> Callable[..., torch.Tensor]:
         twin = importlib.import_module(f"warpwatch.kernels.triton.{name}")
     except ModuleNotFoundError as missing:
         raise UnavailableError(f"this commit has no Triton twin of {name} ({missing})") from missing
+    _refuse_another_commit(Path(twin.__file__ or ""))
     operator: Callable[..., torch.Tensor] = getattr(twin, name)
     return operator
 

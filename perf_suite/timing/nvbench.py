@@ -6,7 +6,8 @@ clock beside the call. What it writes of its samples is read from its own binary
 
 Calls go round many streams. A kernel's launch takes up to 0.12 us more or less by the hardware channel that its
 stream is mapped to, drawn anew in each process: on an H200 that moved a 4 us kernel, or a chain of nine, by 3 % from
-process to process. The mean over 16 streams moved by 0.6 %. So a recorded sample is the mean of one call on each.
+process to process. The mean over 16 streams moved by 0.6 %. So a recorded sample is the mean of one call on each,
+as long as there are enough of them.
 
 NVBench runs its benchmarks once in a process, so the worker's jobs run inside it: one benchmark with one axis value
 a job, whose body is the worker's own; `sample_latency` times its call with the state of the job that is on.
@@ -15,6 +16,7 @@ a job, whose body is the worker's own; `sample_latency` times its call with the 
 import importlib.metadata
 import importlib.util
 import itertools
+import os
 import statistics
 import tempfile
 import time
@@ -27,6 +29,7 @@ from typing import Any
 import torch
 
 from ..samples import RECORDED_SAMPLES, batches
+from ..watched_worker import SCRATCH_VARIABLE
 from .timing import TimedCall, Timing, TimingError
 
 _BENCHMARK = "perf_suite"
@@ -48,6 +51,7 @@ _FEWEST_CALLS = 16
 _TARGET_S = 0.04  # of GPU time spent in the call itself
 _REST = 2.0  # times the burst
 _LONGEST_REST_S = 0.05
+_ENOUGH_ROWS = 10  # below that a call is a sample of its own
 _ESTIMATING_CALLS = 3
 
 
@@ -129,7 +133,7 @@ class NVBench:
         # Each call says for itself how many samples it wants.
         benchmark.set_stopping_criterion("sample-count")
         benchmark.set_criterion_param_int64("target-samples", 1)
-        with tempfile.TemporaryDirectory(prefix="perf_suite_nvbench_") as folder:
+        with tempfile.TemporaryDirectory(prefix="nvbench_", dir=os.environ.get(SCRATCH_VARIABLE)) as folder:
             self._report = Path(folder) / "report.json"
             options = ["--timeout", str(_TIMEOUT_S), "--throttle-threshold", str(_THROTTLE_THRESHOLD)]
             options += ["--devices", str(torch.cuda.current_device())]  # else each job runs on every GPU there is
@@ -149,7 +153,7 @@ class NVBench:
             taken.append(self._on_stream(stream, calls[index % len(calls)], plan.calls))
             time.sleep(plan.rest_s)
         groups: list[tuple[_Reading, ...]]
-        if plan.streams == _STREAMS_IF_SHORT:
+        if plan.calls >= _ENOUGH_ROWS:
             groups = list(zip(*taken, strict=False))  # a call on each stream
         else:
             groups = [(reading,) for readings in taken for reading in readings]
@@ -199,6 +203,7 @@ class NVBench:
 
 def _plan(launch_s: float, latency_s: float, out_bytes: int) -> _Plan:
     """A stream keeps the memory of a few outputs to itself, so large ones have fewer streams."""
+    torch.cuda.empty_cache()  # what is only kept does not count as used
     free, _ = torch.cuda.mem_get_info()
     short = launch_s < _SHORT_S
     streams = _STREAMS_IF_SHORT if short else _STREAMS

@@ -5,6 +5,7 @@ the host is out of the way. It matters where a call's bytes fit the L2; elsewher
 """
 
 import itertools
+from collections.abc import Callable
 
 import torch
 
@@ -18,13 +19,17 @@ _QUICK_SAMPLES = 3
 _WARM_UP = 3
 
 
-def sample_warm_latency(call: TimedCall, latency_s: float, *, quick: bool) -> tuple[float, ...]:
+def sample_warm_latency(
+    call: TimedCall, latency_s: float, *, quick: bool, check: Callable[[Callable[[], torch.Tensor]], None]
+) -> tuple[float, ...]:
     """Seconds per call, one sample a replay, on torch's current stream, which must not be the default one.
 
-    Raises NotCapturableError if the call cannot be captured in a CUDA graph.
+    `check` is given what replays the calls, and judges the last one's output. Raises NotCapturableError if the call
+    cannot be captured in a CUDA graph, and what `check` raises.
     """
     calls = max(1, min(_MOST_CALLS, round(_REPLAY_S / latency_s)))
     captured = capture(call.run, calls=calls)
+    check(captured.replay)
     for _ in range(_WARM_UP):
         captured.replay()
     marks = [torch.cuda.Event(enable_timing=True) for _ in range((_QUICK_SAMPLES if quick else _SAMPLES) + 1)]

@@ -86,7 +86,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     subprocess.run([*asv, "machine", "--yes"], cwd=folder, env=environment, check=True)
     (folder / ".asv-commits").write_text("\n".join(commits))
     run = subprocess.run(
-        [*asv, "run", "--record-samples", "--show-stderr", "--bench", "rope", "HASHFILE:.asv-commits"],
+        [*asv, "run", "--record-samples", "--show-stderr", "--bench", r"rope\.Rope\.", "HASHFILE:.asv-commits"],
         cwd=folder,
         env=environment,
         capture_output=True,

@@ -29,9 +29,10 @@ HERE = RunRecord(
     gpu=GPU,
     cpu=Cpu(model="EPYC", cores=16, threads=16),
     software={"torch": "2.11.0", "triton": "3.6.0"},
+    suite_sha256="suite",
     ceilings=None,
 )
-CODE = Code("benchmarks.rope.Rope", "cuda-fp16", "warpwatch", "c0de")
+CODE = Code("benchmarks.rope.Rope", "cuda-fp16", "warpwatch", "c0de", ())
 
 
 def run(name, commit, **changes):

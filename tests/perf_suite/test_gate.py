@@ -165,3 +165,28 @@ def test_a_kernel_that_guesses_that_the_questions_alternate_is_caught(inputs, qu
 
     with pytest.raises(gate.WrongResultError, match="relative error"):
         timed(run, inputs, questions, calls=101)  # an odd number: the check afterwards is out of step too
+
+
+def test_a_last_row_left_out_is_caught_where_the_whole_would_pass(inputs, questions):
+    """2047 of 2048 rows right: the whole's error is 2e-2, the row's near 1."""
+
+    def run():
+        out = right(inputs)
+        out[0, -1, -1] = 0.0
+        return out
+
+    loose = gate.Gate(run, inputs, questions, 0.1)
+    with pytest.raises(gate.WrongResultError, match="of its worst row exceeds 4e-01"):
+        loose.check()
+
+
+def test_a_row_of_small_values_may_be_as_wrong_as_an_average_one(inputs, questions):
+    inputs.x[0, 0, 0] = 1e-6
+    question = gate.ask(inputs)
+
+    def run():
+        out = right(inputs)
+        out[0, 0, 0] += 1e-7
+        return out
+
+    assert gate.Gate(run, inputs, (question,), WORKLOAD.tolerance).check() < 1e-7

@@ -12,7 +12,7 @@ from perf_suite.records import Cpu, RunRecord, Status, to_line
 JOBS = [job for job in catalogue_jobs(("rope",)) if job.workload.device == "cpu"]
 RUN = RunRecord(
     run="today",
-    commit="",
+    commit="this very commit",
     environment="",
     started_at="2026-11-21T10:00:00+00:00",
     device="cpu",
@@ -20,6 +20,7 @@ RUN = RunRecord(
     cpu=Cpu(model="AMD EPYC", cores=2, threads=1),
     software={"python": "3.11.7", "torch": "2.13.0"},
     ceilings=None,
+    suite_sha256="this suite",
 )
 DIGESTS = {("rope", job.implementation): "aa" if job.implementation == "warpwatch" else None for job in JOBS}
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -31,13 +32,15 @@ def earlier(tmp_path, monkeypatch):
     monkeypatch.setenv(unchanged.ASKED_VARIABLE, "1")
     monkeypatch.setenv(unchanged.RESULTS_VARIABLE, str(tmp_path))
 
-    def earlier(*, sha256="aa", status=Status.OK, **changed):
-        run = replace(RUN, run="before", commit=COMMIT, started_at="2026-11-20T10:00:00+00:00", **changed)
+    def earlier(*, sha256="aa", status=Status.OK, quick=False, metrics=JOBS[0].metrics, **changed):
+        of_before = {"run": "before", "commit": COMMIT, "started_at": "2026-11-20T10:00:00+00:00"}
+        run = replace(RUN, **{**of_before, **changed})
         lines = [to_line(run)]
         for job in JOBS:
             blank = blank_record("before", job)
             digest = sha256 if job.implementation == "warpwatch" else None
-            lines.append(to_line(replace(blank, status=status, latency_s=1e-4, code_sha256=digest)))
+            record = replace(blank, status=status, latency_s=1e-4, code_sha256=digest, quick=quick, metrics=metrics)
+            lines.append(to_line(record))
         (tmp_path / "machine").mkdir()
         (tmp_path / "machine" / "01234567-env.context.jsonl").write_text("".join(line + "\n" for line in lines))
 
@@ -67,8 +70,13 @@ def test_nobody_asked_is_nothing_skipped(earlier, monkeypatch):
         {"status": Status.INVALID},
         {"software": {"python": "3.11.7", "torch": "2.14.0"}},
         {"cpu": Cpu(model="Xeon", cores=2, threads=1)},
+        {"commit": "this very commit"},
+        {"quick": True},
+        {"metrics": ()},
+        {"suite_sha256": "another suite"},
+        {"suite_sha256": None},
     ],
-    ids=["code", "failed", "invalid", "torch", "processor"],
+    ids=["code", "failed", "invalid", "torch", "processor", "itself", "quick", "fewer metrics", "suite", "old suite"],
 )
 def test_anything_else_is_measured(earlier, different):
     earlier(**different)
