@@ -1,14 +1,14 @@
 """`python -m perf_suite profile WORKLOAD`: why a kernel takes the time it takes, by NVIDIA's profilers."""
 
+from __future__ import annotations
+
 import argparse
 import difflib
 import sys
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
-
-from rich.console import Console
+from typing import TYPE_CHECKING, NoReturn
 
 from ..profiling import nsight_compute, nsight_systems, result_file
 from ..profiling.profile_record import profile_record
@@ -19,6 +19,9 @@ from ..profiling.watched_call import Call, NotProfiledError
 from ..records import ProfileRecord, RunRecord
 from ..workloads import OPERATORS, workloads_of
 from ..workloads.workload import Workload
+
+if TYPE_CHECKING:  # asv imports every module of its benchmark folder, also where rich is missing
+    from rich.console import Console
 
 _TIMELINE_CALLS = 10
 _PIPE_WIDTH = 140  # columns where the output is no terminal
@@ -179,6 +182,8 @@ def _title(call: Call) -> str:
 
 
 def _console() -> Console:
+    from rich.console import Console
+
     console = Console()
     if not console.is_terminal:
         console.width = _PIPE_WIDTH

@@ -1,16 +1,18 @@
 """Profiles for a reader: what the algorithm needs beside what was measured, then each kernel. No torch here."""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
-from rich import box
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..costs import Cost
 from ..quantity_text import quantity, share
 from ..records import ProfiledKernel, ProfileRecord
 from ..workloads.workload import Workload
 from . import counters
+
+if TYPE_CHECKING:  # asv imports every module of its benchmark folder, also where rich is missing
+    from rich.table import Table
 
 _TOP_STALLS = 3
 _NOTE = (
@@ -22,6 +24,9 @@ _NOTE = (
 
 def traffic_table(workload: Workload, profiles: Sequence[ProfileRecord]) -> Table:
     """A row an implementation: measured DRAM bytes and intensity, and the algorithm's."""
+    from rich import box
+    from rich.table import Table
+
     cost = workload.cost
     table = Table(title=f"{workload.operator}/{workload.name}", title_justify="left", box=box.SIMPLE, caption=_NOTE)
     table.caption_justify = "left"
@@ -44,6 +49,10 @@ def traffic_table(workload: Workload, profiles: Sequence[ProfileRecord]) -> Tabl
 
 def kernel_table(profiles: Sequence[ProfileRecord]) -> Table:
     """A row a kernel: bytes and share of peak at each level of memory, occupancy, tensor pipe, stalls."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(title="Each kernel, in the order launched", title_justify="left", box=box.SIMPLE)
     table.add_column("implementation")
     table.add_column("kernel", overflow="fold")

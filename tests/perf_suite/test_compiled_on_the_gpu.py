@@ -29,7 +29,7 @@ import torch
 from perf_suite.compiled.cubin import read_cubin
 from perf_suite.implementations import prepare
 from perf_suite.inputs import make_inputs
-from perf_suite.compiled.twins.pretended_gpu import pretended_gpu
+from perf_suite.compiled.twins.under_triton.pretended_gpu import pretended_gpu
 from perf_suite.workloads import workload_named
 gpu, operator = (int(sys.argv[1]), int(sys.argv[2])), sys.argv[3]
 with pretended_gpu(gpu) as launches:

@@ -112,7 +112,7 @@ def test_a_twin_is_compiled_again_when_its_code_changed_and_only_then(checkout):
         ("perf_suite/workloads/rope.py", '"bf16": 8e-3', '"bf16": 9e-3', set()),
         ("perf_suite/implementations/int4_linear.py", "def triton(", "def triton_(", {INT4_LINEAR}),
         ("perf_suite/compiled/occupancy.py", "_REGISTER_UNIT = 256", "_REGISTER_UNIT = 128", set(TWINS)),
-        ("perf_suite/compiled/twins/pretended_gpu.py", '"NVIDIA H200"', '"NVIDIA H100"', set(TWINS)),
+        ("perf_suite/compiled/twins/under_triton/pretended_gpu.py", '"NVIDIA H200"', '"NVIDIA H100"', set(TWINS)),
         ("perf_suite/session.py", "from .ahead import", "from .behind import", set()),
     ],
 )  # fmt: skip

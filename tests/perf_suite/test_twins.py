@@ -21,7 +21,7 @@ import sys
 from perf_suite.compiled.architectures import compute_capability_of
 from perf_suite.implementations import prepare
 from perf_suite.inputs import make_inputs
-from perf_suite.compiled.twins.pretended_gpu import pretended_gpu
+from perf_suite.compiled.twins.under_triton.pretended_gpu import pretended_gpu
 from perf_suite.workloads import OPERATORS, workloads_of
 import torch
 for architecture in sys.argv[1:]:

@@ -1,4 +1,8 @@
-"""The Triton twins compiled for GPUs that are not here, and the facts of their machine code. No torch in this file."""
+"""The Triton twins compiled for GPUs that are not here, and the facts of their machine code. No torch in this file.
+
+What needs Triton runs in a process of its own, from `under_triton/`. That folder has no __init__.py, so that asv, which
+imports every module of its benchmark folder, passes it over where Triton is missing.
+"""
 
 import importlib.metadata
 import importlib.util
@@ -101,7 +105,11 @@ def _run_compiler(folder: Path, wanted: Collection[tuple[str, str]]) -> str | No
         "CUDA_VISIBLE_DEVICES": "",
         "TRITON_CACHE_DIR": str(_cache()),
     }
-    command = [*python_running("perf_suite.compiled.twins.compiler"), str(folder), *(":".join(pair) for pair in wanted)]
+    command = [
+        *python_running("perf_suite.compiled.twins.under_triton.compiler"),
+        str(folder),
+        *(":".join(pair) for pair in wanted),
+    ]
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_LIMIT_S)
     except subprocess.TimeoutExpired:

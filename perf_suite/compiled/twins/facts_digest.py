@@ -17,7 +17,7 @@ _SUITE = Path(__file__).resolve().parents[2]
 # A package's __init__ is named here, since an import of a module in it does not lead there.
 _COMPUTED_BY = (
     "compiled/twins/__init__.py",
-    "compiled/twins/compiler.py",
+    "compiled/twins/under_triton/compiler.py",
     "implementations/__init__.py",
     "inputs/__init__.py",
 )

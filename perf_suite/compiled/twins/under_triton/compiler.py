@@ -1,6 +1,6 @@
-"""Compile Triton twins: `python -m perf_suite.compiled.twins.compiler FOLDER FUNCTION:ARCHITECTURE...`.
+"""Compile Triton twins: `python -m perf_suite.compiled.twins.under_triton.compiler FOLDER FUNCTION:ARCHITECTURE...`.
 
-Started by __init__.py. Leaves in FOLDER a cubin for each configuration of each function and architecture, and
+Started by twins/__init__.py. Leaves in FOLDER a cubin for each configuration of each function and architecture, and
 what.jsonl, which says what is what. Each compilation has a process of its own: Triton's passes end the process where
 they meet what they do not expect. How long one took is kept in Triton's cache, so that nothing is compiled again for
 its time alone.
@@ -22,13 +22,13 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from ...implementations import prepare
-from ...inputs import make_inputs
-from ..architectures import compute_capability_of
-from ..watched_kernels import WATCHED
-from . import FACTS, CompiledConfiguration
-from .facts_digest import workloads_that_call
-from .forked import NoAnswerError, each_forked
+from ....implementations import UnavailableError, prepare
+from ....inputs import make_inputs
+from ...architectures import compute_capability_of
+from ...watched_kernels import WATCHED
+from .. import FACTS, CompiledConfiguration
+from ..facts_digest import workloads_that_call
+from ..forked import NoAnswerError, each_forked
 from .pretended_gpu import Specialization, pretended_gpu
 
 _REASON_LENGTH = 300
@@ -80,10 +80,19 @@ def _nothing(ptr):  # type: ignore[no-untyped-def]
 
 
 def _launched(operator: str, architecture: str) -> list[Specialization]:
-    """Each configuration that the catalogue's workloads lead to; of its specializations the first."""
+    """Each configuration that the catalogue's workloads lead to; of its specializations the first.
+
+    Workloads that this GPU cannot do are passed over. Raises UnavailableError if it can do none.
+    """
+    refusals = []
     with pretended_gpu(compute_capability_of(architecture)) as launches:
         for workload in workloads_that_call(operator):
-            prepare(workload, "triton", make_inputs(workload, torch.Generator())).run()
+            try:
+                prepare(workload, "triton", make_inputs(workload, torch.Generator())).run()
+            except UnavailableError as refusal:
+                refusals.append(refusal)
+    if refusals and not launches:
+        raise refusals[0]
     first: dict[tuple[str, str], Specialization] = {}
     for launch in launches:
         first.setdefault((launch.function, launch.configuration), launch)
