@@ -21,6 +21,8 @@ from warpwatch.dashboard.statistics.comparison import (
     judge,
 )
 from warpwatch.dashboard.statistics.machine_noise import Peer, history_noise, machine_scale, peer
+from warpwatch.dashboard.statistics.noise import Noise
+from warpwatch.dashboard.statistics.rerun_noise import RerunScatter, rerun_noise, rerun_scatter
 from warpwatch.dashboard.status_words import no_number
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.queries.pairs import Pair, Side
@@ -39,6 +41,7 @@ _ORDER = (
 
 _Place = tuple[str, str, str, str | None]  # machine, environment, unit, noise family: what peers share
 _Peers = Mapping[_Place, Sequence[tuple[str, Peer]]]
+_Reruns = Mapping[str, Noise]  # by the key of the series
 
 
 class Outcome(IntEnum):
@@ -94,12 +97,13 @@ def check(
 ) -> Check:  # fmt: skip
     """Compares every judged series of the two commits; all are one family, so that false alarms stay rare."""
     found = queries.pairs(store, project, base.hash, head.hash, machine=machine, all_metrics=all_metrics)
-    drifts = machine_drifts(found, _canary_moves(found, threshold))
+    reruns = _rerun_noises(found)
+    drifts = machine_drifts(found, _canary_moves(found, threshold, reruns))
     drift_of = {drift.machine: drift for drift in drifts}
     judged = [pair for pair in found if pair.series.is_watched and _has_something(pair)]
     shared = {name: drift.change for name, drift in drift_of.items()}
     peers = _peers(found, shared, rivals_shift(found))
-    comparisons = [_compare(pair, threshold, shared.get(pair.series.machine, 0.0), peers) for pair in judged]
+    comparisons = [_compare(pair, threshold, shared.get(pair.series.machine, 0.0), peers, reruns) for pair in judged]
     verdicts = judge(comparisons, [pair.series.metric.better for pair in judged], threshold=threshold)
     rivals = [(p.series, change) for p in found if p.series.is_baseline and (change := raw_change(p)) is not None]
     rows = [
@@ -115,14 +119,14 @@ def _has_something(pair: Pair) -> bool:
     return any(side.status not in {None, Status.UNAVAILABLE} for side in (pair.base, pair.head))
 
 
-def _canary_moves(found: Sequence[Pair], threshold: float) -> dict[str, Comparison]:
-    """The canaries compared, by the keys of their series, with the noise that histories tell.
+def _canary_moves(found: Sequence[Pair], threshold: float, reruns: _Reruns) -> dict[str, Comparison]:
+    """The canaries compared, by the keys of their series, with the noise that histories and re-runs tell.
 
     What the other controls did between the two commits is not taken for noise here: it may be the machine's move.
     """
     peers = _peers(found, None, {})
     canaries = [pair for pair in found if pair.series.is_control and pair.series.metric.is_latency]
-    compared = {pair.series.key: _compare(pair, threshold, 0.0, peers) for pair in canaries}
+    compared = {pair.series.key: _compare(pair, threshold, 0.0, peers, reruns) for pair in canaries}
     return {key: comparison for key, comparison in compared.items() if comparison is not None}
 
 
@@ -148,11 +152,31 @@ def _peers(
     return peers
 
 
+def _rerun_noises(found: Sequence[Pair]) -> dict[str, Noise]:
+    """What re-runs tell of each series in times, its own and those of its machine."""
+    told: dict[_Place, dict[str, RerunScatter]] = {}
+    for pair in found:
+        if pair.series.metric.is_time and (scatter := rerun_scatter(pair.reruns)) is not None:
+            told.setdefault(_place(pair.series), {})[pair.series.key] = scatter
+    noises = {}
+    for pair in found:
+        near = told.get(_place(pair.series), {})
+        if not near or not pair.levels or min(pair.levels) <= 0:
+            continue
+        others = [scatter for key, scatter in near.items() if key != pair.series.key]
+        noise = rerun_noise(median(pair.levels), near.get(pair.series.key), others)
+        if noise is not None:
+            noises[pair.series.key] = noise
+    return noises
+
+
 def _place(series: Series) -> _Place:
     return series.machine, series.environment, series.metric.unit, series.metric.noise_family
 
 
-def _compare(pair: Pair, threshold: float, drift: float, peers: _Peers) -> Comparison | None:
+def _compare(
+    pair: Pair, threshold: float, drift: float, peers: _Peers, reruns: _Reruns
+) -> Comparison | None:  # fmt: skip
     if pair.other_cards:
         return None
     if pair.is_one_measurement:
@@ -164,7 +188,10 @@ def _compare(pair: Pair, threshold: float, drift: float, peers: _Peers) -> Compa
     machine = machine_scale(median(pair.levels), others) if pair.levels else None
     noise = history_noise(pair.levels, machine, pair.span)
     drift = drift if pair.series.metric.follows_machine else 0.0
-    return compare(pair.base.runs, pair.head.runs, history_noise=noise, threshold=threshold, drift=drift)
+    return compare(
+        pair.base.runs, pair.head.runs, history_noise=noise, threshold=threshold, drift=drift,
+        rerun_noise=reruns.get(pair.series.key), beside=pair.beside,
+    )  # fmt: skip
 
 
 def _row(

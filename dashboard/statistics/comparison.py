@@ -1,10 +1,11 @@
 """Did a series change between two commits? The estimate, its interval, and the verdict of a whole family.
 
 On logarithms, so that changes are relative. The estimate is the difference of the medians over runs. Its noise is the
-scale of one run: the larger of what is known of (a) the scatter between runs of the same commit and (b) the history
-of the series and its machine (`machine_noise.py`); the scatter inside a run bounds it from below. A series with
-neither (a) nor (b) is given the whole scatter of its samples and no less than `UNKNOWN_BETWEEN_RUNS`, since one run
-cannot tell how the next would differ.
+scale of one run. Of runs taken beside each other on one card, re-runs tell it (`rerun_noise.py`). Else it is the larger
+of what is known of (a) the scatter between runs of the same commit and (b) the history of the series and its machine
+(`machine_noise.py`), and no less than what re-runs tell. The scatter inside a run bounds it from below. A series with
+neither is given the whole scatter of its samples and no less than `UNKNOWN_BETWEEN_RUNS`, since one run cannot tell how
+the next would differ.
 """
 
 import math
@@ -19,6 +20,7 @@ from warpwatch.dashboard.verdict import Verdict
 
 UNKNOWN_BETWEEN_RUNS = 0.01  # relative; published scatter between processes is 0.4-1.5 % on quiet GPUs
 FAMILY_ERROR = 0.01  # chance that any of a family of unchanged series is called changed
+TAIL_FREEDOM = 4  # Student's t of one run beside its like, however well its noise is known (README.md)
 _SMALLEST_NOISE = 0.0005
 
 
@@ -50,13 +52,16 @@ class Comparison:
 
 def compare(
     base: Sequence[RunValue], head: Sequence[RunValue], *, history_noise: Noise | None, threshold: float,
-    drift: float = 0.0, unknown_between_runs: float = UNKNOWN_BETWEEN_RUNS,
+    drift: float = 0.0, unknown_between_runs: float = UNKNOWN_BETWEEN_RUNS, rerun_noise: Noise | None = None,
+    beside: bool = False,
 ) -> Comparison | None:  # fmt: skip
     """Compares runs of two commits; None where a value at or below zero allows no relative change.
 
     `history_noise` is what the history of series and machine tells, None if unknown; `drift` the machine's relative
-    change between the two, taken off. Test and interval use the normal distribution, or Student's t where only the
-    runs at the two commits tell the noise or `history_noise` rests on few degrees of freedom.
+    change between the two, taken off. `rerun_noise` is what re-runs tell, those at the two commits among them. Where
+    all runs lie `beside` each other it is enough, unless a long history is calmer still; else it is the least that the
+    noise can be. Test and interval use the normal distribution, or Student's t where only the runs at the two commits
+    tell the noise or what is told rests on few degrees of freedom.
     """
     if not base or not head or any(run.value <= 0 for run in (*base, *head)):
         return _of_zeros(base, head)
@@ -66,6 +71,8 @@ def compare(
     between = _between_runs(logs) if min(len(base), len(head)) >= 2 else None
     scatter = [sample_scatter(run) for run in (*base, *head)]
     inside = max(sample_error(run) for run in (*base, *head))
+    if rerun_noise is not None and beside and not _is_long_and_calmer(history_noise, rerun_noise):
+        history_noise, between = rerun_noise, None
     if between is None and history_noise is None:
         told = {NoiseSource.ASSUMED: unknown_between_runs, NoiseSource.SAMPLES: max(scatter)}
     else:
@@ -74,10 +81,15 @@ def compare(
             told[history_noise.source] = max(history_noise.scale, _SMALLEST_NOISE)
         if between is not None:
             told[NoiseSource.RUNS] = max(between, _SMALLEST_NOISE)
+    if rerun_noise is not None and not beside:
+        told[NoiseSource.RERUNS] = max(rerun_noise.scale, _SMALLEST_NOISE)
     source = max(told, key=lambda name: told[name])
     noise = told[source]
     error = noise * math.sqrt(1 / len(base) + 1 / len(head))
     few = history_noise.freedom if history_noise is not None else freedom if between is not None else None
+    if few is not None and rerun_noise is not None and history_noise is rerun_noise:
+        # Now and then a run lies off all others. It takes (n + 1) / 2 of those to move a median of n.
+        few = min(few, TAIL_FREEDOM * ((min(len(base), len(head)) + 1) // 2))
     z = abs(shift) / error
     p = student_tail(z, few) if few is not None else math.erfc(z / math.sqrt(2))
     reach = student_quantile(few) if few is not None else 1.96
@@ -94,6 +106,11 @@ def compare(
         head_runs=len(head),
         runs_needed=max(wanted - min(len(base), len(head)), 0),
     )
+
+
+def _is_long_and_calmer(history: Noise | None, reruns: Noise) -> bool:
+    """Whether a long history leaves runs less room than re-runs do: whatever runs differ by is in it too."""
+    return history is not None and history.freedom is None and history.scale <= reruns.scale
 
 
 def compare_exact(base: Sequence[RunValue], head: Sequence[RunValue]) -> Comparison | None:

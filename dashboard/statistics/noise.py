@@ -15,7 +15,8 @@ _ONE_SIGMA = 0.683  # quantile of absolute values
 class NoiseSource(StrEnum):
     """What told the noise of a comparison."""
 
-    RUNS = "runs"  # several runs of the same commit
+    RUNS = "runs"  # several runs of both commits
+    RERUNS = "reruns"  # runs of equal code beside each other on one card: the series' own, and its machine's
     HISTORY = "history"  # the series over commits
     MACHINE = "machine"  # mostly the machine's series of similar latency
     SAMPLES = "samples"  # within a run

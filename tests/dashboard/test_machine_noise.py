@@ -201,7 +201,7 @@ def test_no_baseline_is_called_changed_between_any_two_commits_on_an_h200(h200: 
         rivals = [pair for pair in found if pair.series.is_baseline]
         peers = _peers(found, {}, {})
         verdicts = judge(
-            [_compare(pair, 0.02, 0.0, peers) for pair in rivals], [Better.LOWER] * len(rivals), threshold=0.02
+            [_compare(pair, 0.02, 0.0, peers, {}) for pair in rivals], [Better.LOWER] * len(rivals), threshold=0.02
         )
         assert len(verdicts) > 40
         assert not {Verdict.REGRESSED, Verdict.IMPROVED} & set(verdicts)

@@ -30,7 +30,15 @@ def codes(connection: Connection, project: int, commits: Collection[int]) -> dic
     """The machine code that each of the commits ran, by commit's id; of several runs the newest."""
     run, detail = tables.run, tables.detail
     rows = connection.execute(
-        select(run.c.machine_id, run.c.environment_id, run.c.commit_id, detail)
+        select(
+            run.c.machine_id,
+            run.c.environment_id,
+            run.c.commit_id,
+            detail.c.suite,
+            detail.c.workload,
+            detail.c.implementation,
+            detail.c.code_sha256,
+        )
         .join(detail, detail.c.run_id == run.c.id)
         .where(run.c.project_id == project, run.c.commit_id.in_(commits), detail.c.code_sha256.is_not(None))
         .order_by(run.c.started_ms, run.c.id)

@@ -1,7 +1,8 @@
 """Two commits side by side: what `check` compares.
 
 A commit that was not measured because its machine code stood still is measured by the commit that ran the same code.
-Runs of two physical cards are never compared, whatever their machine is called.
+Runs of two physical cards are never compared, whatever their machine is called. Where runs of both were taken beside
+each other, as a gate does, only those are compared: what lies between two days is then in neither.
 """
 
 import itertools
@@ -23,6 +24,7 @@ from warpwatch.dashboard.store.rows import STATUS_CODES, STATUS_OF_CODE
 from warpwatch.dashboard.store.store import Store
 
 HISTORY_COMMITS = 100  # that the noise is taken from: those before the later of the two, and as many after
+BESIDE_MS = 2 * 3600 * 1000  # between two runs of one sitting: three of each of two commits, a slow suite; and no night
 
 _UNCHANGED = STATUS_CODES[Status.UNCHANGED]
 _Rows = Sequence[Row[Any]]
@@ -48,6 +50,8 @@ class Pair:
     span: tuple[int, int] | None  # the places of base and head among the levels; None if either has no number
     is_one_measurement: bool  # both commits run the same machine code, and only one of them was measured
     other_cards: tuple[str, str] | None  # the cards of base and head, where no card measured both
+    beside: bool  # every run of base was taken within BESIDE_MS of one of head, on one card, and the other way round
+    reruns: tuple[tuple[float, ...], ...]  # values of equal code on one card in one sitting, around the two commits
 
 
 def pairs(
@@ -76,21 +80,12 @@ def pairs(
         known = workloads(connection, owner)
         newest = max((row.position for row in ends if row.position is not None), default=0)
         histories = _histories(connection, [row.id for row in rows], newest, list(id_of.values()))
-        code_of = _codes(connection, owner, histories.values(), id_of.values())
+        code_of = codes(connection, owner, {each.commit_id for its in histories.values() for each in its})
     found = []
     for row in rows:
         its_codes = code_of.get(_place(row), {})
         found.append(_pair(series_record(row, known), histories.get(row.id, ()), id_of[base], id_of[head], its_codes))
     return tuple(found)
-
-
-def _codes(
-    connection: Connection, owner: int, histories: Any, ends: Any
-) -> Mapping[CodePlace, Mapping[int, str]]:  # fmt: skip
-    """The machine code of every commit in the histories, if either end was not measured for it."""
-    if not any(row.status == _UNCHANGED and row.commit_id in ends for rows in histories for row in rows):
-        return {}
-    return codes(connection, owner, {row.commit_id for rows in histories for row in rows})
 
 
 def _place(row: Row[Any]) -> CodePlace:
@@ -109,15 +104,54 @@ def _pair(series: Series, rows: _Rows, base: int, head: int, code_of: Mapping[in
     groups = itertools.groupby(here, key=lambda row: row.commit_id)
     level_of = {commit: median(row.value for row in group) for commit, group in groups}  # in the commits' order
     places = list(level_of)
+    numbers: list[_Rows] = [[row for row in side if card in {None, row.card}] for side in at]
+    beside = [_beside(numbers[0], numbers[1]), _beside(numbers[1], numbers[0])]
+    is_beside = all(beside) and other_cards is None and not series.metric.is_exact
+    if is_beside:
+        numbers = beside
     return Pair(
         series=series,
-        base=_side(rows, base, [row for row in at[0] if card in {None, row.card}]),
-        head=_side(rows, head, [row for row in at[1] if card in {None, row.card}]),
+        base=_side(rows, base, numbers[0]),
+        head=_side(rows, head, numbers[1]),
         levels=tuple(level_of.values()),
         span=(places.index(sides[0]), places.index(sides[1])) if set(sides) <= level_of.keys() else None,
         is_one_measurement=sides[0] == sides[1] and base != head,
         other_cards=other_cards,
+        beside=is_beside,
+        reruns=() if series.metric.is_exact else _reruns(rows, sides, code_of),
     )
+
+
+def _beside(runs: _Rows, others: _Rows) -> _Rows:
+    """Those of the runs that have one of the others beside them."""
+    at = [row.started_ms for row in others if row.started_ms is not None]
+    return [
+        row
+        for row in runs
+        if row.started_ms is not None and any(abs(row.started_ms - moment) <= BESIDE_MS for moment in at)
+    ]
+
+
+def _reruns(rows: _Rows, ends: Sequence[int], code_of: Mapping[int, str]) -> tuple[tuple[float, ...], ...]:
+    """The values of runs of the same thing that lie beside each other on one card.
+
+    The same thing is a commit, or commits of equal machine code. Base and head stand alone: what runs around equal
+    code may be the change that is asked about. So do the commits of rivals and canaries, whose way over commits is
+    their history's to tell: a machine that slows down would be noise here.
+    """
+    runs: dict[tuple[int | str, str | None], list[Row[Any]]] = {}
+    for row in rows:
+        if row.value is None or row.started_ms is None:
+            continue
+        code = row.commit_id if row.commit_id in ends else code_of.get(row.commit_id, row.commit_id)
+        runs.setdefault((code, row.card), []).append(row)
+    groups: list[tuple[float, ...]] = []
+    for found in runs.values():
+        found.sort(key=lambda row: (row.started_ms, row.run_id))
+        edges = [n for n in range(1, len(found)) if found[n].started_ms - found[n - 1].started_ms > BESIDE_MS]
+        parts = itertools.pairwise([0, *edges, len(found)])
+        groups.extend(tuple(row.value for row in found[start:end]) for start, end in parts if end - start > 1)
+    return tuple(groups)
 
 
 def _measured_as(rows: _Rows, commit: int, code_of: Mapping[int, str]) -> int:
@@ -158,7 +192,7 @@ def _histories(
     found: dict[int, list[Row[Any]]] = {}
     for start in range(0, len(ids), 500):
         rows = connection.execute(
-            select(table, run.c.card)
+            select(table, run.c.card, run.c.started_ms)
             .join(commit, commit.c.id == table.c.commit_id)
             .join(run, run.c.id == table.c.run_id)
             .where(
