@@ -8,6 +8,7 @@ from typing import Any
 from warpwatch.dashboard.check import Check, CheckRow, Outcome
 from warpwatch.dashboard.drift import Drift
 from warpwatch.dashboard.quantities import change, quantity
+from warpwatch.dashboard.statistics.noise import NoiseSource
 from warpwatch.dashboard.store.records import Commit
 from warpwatch.dashboard.verdict import Verdict
 
@@ -17,6 +18,15 @@ _HEADLINES = {
     Outcome.UNCHANGED_OR_BETTER: "no regression",
     Outcome.REGRESSED: "regressed",
     Outcome.COULD_NOT_TELL: "could not tell",
+}
+_NOISE_BY = {
+    NoiseSource.RUNS: "by these runs",
+    NoiseSource.RERUNS: "by re-runs",
+    NoiseSource.HISTORY: "by history",
+    NoiseSource.MACHINE: "by its machine",
+    NoiseSource.SAMPLES: "by its samples",
+    NoiseSource.ASSUMED: "assumed",
+    NoiseSource.NONE: "of what is exact",
 }
 _WIDTH = 100
 _INDENT = max(map(len, Verdict)) + 2
@@ -116,8 +126,9 @@ def _numbers(row: CheckRow) -> tuple[str, str, str, str]:
 def _remark(row: CheckRow) -> str:
     if row.reason:
         return row.reason
-    if needed := _runs_needed(row):
-        return f"{needed} more run{'s' * (needed > 1)} of each"
+    if row.comparison and (needed := _runs_needed(row)):
+        by = _NOISE_BY[row.comparison.noise_source]
+        return f"{needed} more run{'s' * (needed > 1)} of each (noise {by})"
     if row.control_change is not None:
         return f"control {change(row.control_change)}"
     return ""
