@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from . import context, processor
-from .calibration.ceiling_file import measured_ceilings
+from .calibration.ceiling_file import cpu_key, measured_ceilings
 from .records import RunRecord
 from .timing.cpu import THREADS
 
@@ -18,6 +18,7 @@ _SUITE = Path(__file__).resolve().parent
 def describe(run: str, device: str, monitor: context.GpuMonitor | None) -> RunRecord:
     """This process's run, named `run`; the commit and the environment are asv's, if asv started us."""
     gpu = monitor.gpu() if monitor else None
+    cpu = processor.describe(threads=THREADS if device == "cpu" else torch.get_num_threads())
     return RunRecord(
         run=run,
         commit=os.environ.get("ASV_COMMIT", ""),
@@ -25,11 +26,11 @@ def describe(run: str, device: str, monitor: context.GpuMonitor | None) -> RunRe
         started_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         device=device,
         gpu=gpu,
-        cpu=processor.describe(threads=THREADS if device == "cpu" else torch.get_num_threads()),
+        cpu=cpu,
         software=context.software(),
         ceilings=monitor.ceilings() if monitor else None,
         suite_sha256=_suite_sha256(),
-        measured_ceilings=measured_ceilings(gpu.uuid) if gpu else None,
+        measured_ceilings=measured_ceilings(gpu.uuid if gpu else cpu_key(cpu)),
     )
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from ..catalogue_jobs import benchmark_of
 from ..records import ProfiledKernel, ProfileRecord
 from ..workloads.workload import Workload
 from . import counters
@@ -41,11 +42,6 @@ def profile_record(
         dram_bytes=sum(bytes_known) if kernels and len(bytes_known) == len(kernels) else None,
         kernels=kernels,
     )
-
-
-def benchmark_of(operator: str) -> str:
-    """The asv class that the operator's measurements are recorded under."""
-    return f"benchmarks.{operator}.{''.join(word.capitalize() for word in operator.split('_'))}"
 
 
 def function_name(signature: str) -> str:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from perf_suite.catalogue_jobs import benchmark_of
 from perf_suite.profiling import counters
 from perf_suite.profiling.nsight_compute import refused_counters
-from perf_suite.profiling.profile_record import benchmark_of, function_name, profile_record
+from perf_suite.profiling.profile_record import function_name, profile_record
 from perf_suite.profiling.raw_page import read_raw_page
 from perf_suite.profiling.table import kernel_table, traffic_table
 from perf_suite.records import from_line, to_line
