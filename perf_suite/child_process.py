@@ -13,9 +13,10 @@ def python_running(module: str) -> list[str]:
     asv puts ASV_PYTHONPATH on sys.path alone, so sys.path itself is handed on. -P keeps the working directory off
     it, where a folder may be called like an installed package.
     """
-    # A worker must not outlive whoever started it: in a hung kernel it would hold the GPU for ever.
     places = [*filter(None, sys.path), str(_SUITE_PARENT)]
-    code = f"import ctypes, signal; ctypes.CDLL(None).prctl({_PR_SET_PDEATHSIG}, signal.SIGKILL); "
-    code += f"import sys; sys.path[:] = {places!r}; import runpy; "
+    # It must not outlive whoever started it: in a hung kernel it would hold the GPU for ever.
+    code = "import ctypes, signal, sys; "
+    code += f"sys.platform == 'linux' and ctypes.CDLL(None).prctl({_PR_SET_PDEATHSIG}, signal.SIGKILL); "
+    code += f"sys.path[:] = {places!r}; import runpy; "
     code += f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
     return [sys.executable, "-P", "-c", code]

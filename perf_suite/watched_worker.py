@@ -1,5 +1,6 @@
 """A worker process and the eye kept on it: what it says, how long it is silent, how it ended. No torch here."""
 
+import contextlib
 import os
 import select
 import shutil
@@ -51,15 +52,17 @@ class WatchedWorker:
         self._end()
 
     def give(self, jobs: list[Job]) -> None:
-        """Hand over all jobs at once, to be made ready for."""
+        """Hand over all jobs at once, to be made ready for. Should the worker be gone, `read_line` will tell."""
         assert self._process.stdin is not None
-        self._process.stdin.write(jobs_to_json(jobs).encode() + b"\n")
-        self._process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(jobs_to_json(jobs).encode() + b"\n")
+            self._process.stdin.flush()
 
     def begin(self) -> None:
         """Let the worker begin, by closing its standard input."""
         assert self._process.stdin is not None
-        self._process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
 
     def read_line(self) -> str | None:
         """The worker's next line, or None if it ended or was silent for too long (it is killed then)."""
@@ -126,7 +129,8 @@ class WatchedWorker:
         self._process.kill()
         self._ended()
         if self._process.stdin is not None and not self._process.stdin.closed:
-            self._process.stdin.close()
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
         if self._reader >= 0:  # a worker that failed to start has been ended already
             os.close(self._reader)
             self._reader = -1

@@ -1,5 +1,10 @@
 """A session over commits whose kernels misbehave, with real worker processes."""
 
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import pytest
 
 from perf_suite import session
@@ -122,3 +127,40 @@ def test_a_worker_that_cannot_start_says_why(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)  # of this process alone, as asv does it
     with pytest.raises(WorkerStartError, match="libcudart is missing"):
         measured("rope")
+
+
+HANGS_AND_IS_LEFT_ALONE = """
+import os, pathlib, time
+def rope(x, cos, sin, *, interleaved=False):
+    pathlib.Path(__file__).with_name("pid").write_text(str(os.getpid()))
+    time.sleep(1000)
+"""
+SESSION = """
+import sys
+sys.path[:0] = {path!r}
+from perf_suite import session
+from perf_suite.catalogue_jobs import catalogue_jobs
+session.measure([job for job in catalogue_jobs(("rope",), quick=True) if job.implementation == "warpwatch"])
+"""
+
+
+def test_a_worker_does_not_outlive_a_session_that_is_killed(install, tmp_path):
+    install(HANGS_AND_IS_LEFT_ALONE)
+    code = SESSION.format(path=[str(tmp_path), str(Path(session.__file__).parents[1])])
+    watcher = subprocess.Popen([sys.executable, "-c", code])
+    told = tmp_path / "warpwatch" / "kernels" / "pid"
+    wait_until(told.exists)
+    wait_until(lambda: told.read_text() != "")
+    worker = int(told.read_text())
+    watcher.kill()
+    watcher.wait()
+    wait_until(
+        lambda: not Path(f"/proc/{worker}").exists() or "State:\tZ" in Path(f"/proc/{worker}/status").read_text()
+    )
+
+
+def wait_until(holds, limit_s=90):
+    deadline = time.monotonic() + limit_s
+    while not holds():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.1)
