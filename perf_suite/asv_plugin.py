@@ -22,13 +22,13 @@ _TOLD = (catalogue_jobs.QUICK_VARIABLE, unchanged.RESULTS_VARIABLE)
 def setup() -> None:
     """Wrap asv's `run`, its running of benchmarks, its asking for one value, and its saving of results."""
     from asv import runner
-    from asv.commands import find, profiling
+    from asv.commands import asv_profiling, find
     from asv.commands import run as run_command
     from asv.results import Results
 
     os.environ[shared_packages.VARIABLE] = os.pathsep.join(_site_packages())
     run_command.Run.run = classmethod(_with_spool(run_command.Run.run.__func__))
-    for command in (run_command, find, profiling):
+    for command in (run_command, find, asv_profiling):
         command.run_benchmarks = _with_selection(command.run_benchmarks)
     runner.ForkServer.run = _without_a_process(runner.ForkServer.run)
     runner.Spawner.run = _without_a_process(runner.Spawner.run)
