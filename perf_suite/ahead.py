@@ -72,8 +72,9 @@ def _process(jobs: str, environment: dict[str, str]) -> Iterator[subprocess.Pope
     )
     try:
         assert process.stdin is not None
-        process.stdin.write(jobs)
-        process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # it ended early; so will the worker, and say why
+            process.stdin.write(jobs)
+            process.stdin.close()
         yield process
     finally:
         process.kill()

@@ -20,7 +20,7 @@ class Status(StrEnum):
     INVALID = "invalid"  # measured, but not under the conditions a number may be taken under
     FAILED = "failed"  # wrong result, exception, crash or time limit: no number
     UNAVAILABLE = "unavailable"  # this commit or machine has no such implementation
-    UNCHANGED = "unchanged"  # skipped on request: its machine code is that of a commit measured before
+    UNCHANGED = "unchanged"  # skipped on request: its code is that of a commit measured before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
