@@ -10,7 +10,9 @@ folder=$(realpath -m "${1:?where the runs go}") tries=${2:-20}
 here=$(cd "$(dirname "$0")" && pwd)
 selection='rope\.Rope\.track_latency\(.*(b8-h32|b4-h32).*(warpwatch|triton|eager)'
 
-clone=$(mktemp -d)/warpwatch
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+clone=$scratch/warpwatch
 git clone --quiet "$here/../.." "$clone"
 cd "$clone"
 base=$(git rev-parse HEAD)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -9,30 +10,12 @@ from perf_suite.machines import ceilings_of
 from perf_suite.one_off.ad_hoc import BadRequestError, ad_hoc_workload
 from perf_suite.one_off.result import BenchmarkResult
 from perf_suite.protocol import Outcome, outcome_from_line
-from perf_suite.records import Ceilings, Cpu, Energy, Gpu, MeasurementRecord, RunRecord, Status, Visit, from_line
+from perf_suite.records import Ceilings, Energy, MeasurementRecord, Status, Visit, from_line
+from tests.perf_suite.example_records import RUN_ON_H200
 
 WORKLOAD = ad_hoc_workload("flash_attention", "cuda", batch=2, seq_len=1024, causal=True)
-RUN = RunRecord(
-    run="f" * 32,
-    commit="",
-    environment="",
-    started_at="2026-01-02T03:04:05+00:00",
-    device="cuda",
-    gpu=Gpu(
-        name="NVIDIA H200",
-        uuid="GPU-1",
-        compute_capability="9.0",
-        driver="580.1",
-        power_limit_w=700.0,
-        sm_count=132,
-        l2_bytes=60 << 20,
-        memory_bytes=141 << 30,
-        ecc=True,
-        mig=False,
-        other_processes=0,
-    ),
-    cpu=Cpu(model="EPYC", cores=16, threads=16),
-    software={"torch": "2.11"},
+RUN = replace(
+    RUN_ON_H200,
     ceilings=ceilings_of("NVIDIA H200"),
     measured_ceilings=Ceilings(
         name="NVIDIA H200", source="measured", bandwidth_bps=4.4e12, flops={"fp16": 6.6e14}, measured_at="2026-01-01"

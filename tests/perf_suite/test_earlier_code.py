@@ -5,33 +5,11 @@ from dataclasses import replace
 import pytest
 
 from perf_suite.compiled.earlier_code import Code, measured_before
-from perf_suite.records import Cpu, Gpu, MeasurementRecord, RunRecord, Status, to_line
+from perf_suite.records import MeasurementRecord, Status, to_line
+from tests.perf_suite.example_records import H200, RUN_ON_H200
 
-GPU = Gpu(
-    name="NVIDIA H200",
-    uuid="GPU-1",
-    compute_capability="9.0",
-    driver="580.95",
-    power_limit_w=700.0,
-    sm_count=132,
-    l2_bytes=60 << 20,
-    memory_bytes=141 << 30,
-    ecc=True,
-    mig=False,
-    other_processes=0,
-)
-HERE = RunRecord(
-    run="now",
-    commit="",
-    environment="",
-    started_at="2026-11-21T12:00:00+00:00",
-    device="cuda",
-    gpu=GPU,
-    cpu=Cpu(model="EPYC", cores=16, threads=16),
-    software={"torch": "2.11.0", "triton": "3.6.0"},
-    suite_sha256="suite",
-    ceilings=None,
-)
+GPU = H200
+HERE = replace(RUN_ON_H200, run="now", started_at="2026-11-21T12:00:00+00:00")
 CODE = Code("benchmarks.rope.Rope", "cuda-fp16", "warpwatch", "c0de", ())
 
 

@@ -1,6 +1,7 @@
 """Records keep their values through a line of JSON."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -10,39 +11,15 @@ from perf_suite.protocol import Outcome, jobs_from_json, jobs_to_json, outcome_f
 from perf_suite.records import (
     ClockEventReasons,
     CompiledRecord,
-    Cpu,
-    Gpu,
     MeasurementRecord,
-    RunRecord,
     Status,
     WorkloadRecord,
     from_line,
     to_line,
 )
+from tests.perf_suite.example_records import RUN_ON_H200
 
-RUN = RunRecord(
-    run="f" * 32,
-    commit="0" * 40,
-    environment="virtualenv-py3.11",
-    started_at="2026-01-02T03:04:05+00:00",
-    device="cuda",
-    gpu=Gpu(
-        name="NVIDIA H200",
-        uuid="GPU-1",
-        compute_capability="9.0",
-        driver="580.1",
-        power_limit_w=700.0,
-        sm_count=132,
-        l2_bytes=60 << 20,
-        memory_bytes=141 << 30,
-        ecc=True,
-        mig=False,
-        other_processes=0,
-    ),
-    cpu=Cpu(model="EPYC", cores=16, threads=16),
-    software={"torch": "2.11"},
-    ceilings=ceilings_of("NVIDIA H200"),
-)
+RUN = replace(RUN_ON_H200, commit="0" * 40, environment="virtualenv-py3.11", ceilings=ceilings_of("NVIDIA H200"))
 MEASUREMENT = MeasurementRecord(
     run=RUN.run,
     benchmark="benchmarks.rope.Rope",

@@ -11,6 +11,7 @@ import pytest
 
 from perf_suite.repeatability import Series, agreements, read_run, share_within
 
+ROOT = Path(__file__).resolve().parents[2]
 LATENCY = "benchmarks.rope.Rope.track_latency"
 
 
@@ -76,8 +77,14 @@ def test_the_command_prints_the_table_and_refuses_with_a_sentence(tmp_path):
     assert "two runs at least" in refused.stderr
 
 
+def test_the_planted_slowdown_still_fits_the_kernel():
+    patch = "perf_suite/trials/planted_slowdown.patch"
+    checked = subprocess.run(["git", "apply", "--check", patch], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stderr
+
+
 def test_the_readme_shows_what_the_recorded_runs_say():
-    suite = Path(__file__).resolve().parents[2] / "perf_suite"
+    suite = ROOT / "perf_suite"
     files = sorted((suite / "trials" / "repeatability-h200").glob("*.json.gz"))
     assert len(files) >= 5
     command = [sys.executable, "-m", "perf_suite", "repeatability", *map(str, files)]
