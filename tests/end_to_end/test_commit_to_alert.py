@@ -116,11 +116,13 @@ def test_check_names_the_planted_slowdown_and_nothing_else(measured: Measured) -
 
 
 def test_two_measurements_of_the_same_code_raise_nothing(measured: Measured) -> None:
-    code, comparisons = _moved(measured, measured.commits[GOOD_COMMITS - 3], measured.commits[GOOD_COMMITS - 1])
-    assert code == 0, comparisons
-    # At a GPU's threshold this machine may not be able to tell, but it must not accuse.
-    code, comparisons = _moved(measured, measured.commits[GOOD_COMMITS - 3], measured.commits[GOOD_COMMITS - 1], "0.02")
-    assert code in (0, 2), comparisons
+    # A machine shared with other work may not be able to tell, at a GPU's threshold least of all; it must not accuse.
+    for threshold in (THRESHOLD, "0.02"):
+        code, comparisons = _moved(
+            measured, measured.commits[GOOD_COMMITS - 3], measured.commits[GOOD_COMMITS - 1], threshold
+        )
+        assert code in (0, 2), comparisons
+        assert {row["verdict"] for row in comparisons} <= {"unchanged", "inconclusive"}, comparisons
 
 
 def test_the_alert_arrives_once_and_names_the_commit(measured: Measured) -> None:

@@ -80,15 +80,11 @@ def rope(x, cos, sin, *, interleaved=False):
 
 
 @pytest.fixture
-def measured(tmp_path, monkeypatch):
+def measured(install):
     """The kernel's measurements by workload, of a commit with this source."""
 
     def measured(source):
-        kernels = tmp_path / "warpwatch" / "kernels"
-        kernels.mkdir(parents=True)
-        (kernels / "__init__.py").write_text(f"{HONEST}\n{source}\ndef extension_path(): return __file__\n")
-        monkeypatch.syspath_prepend(tmp_path)
-        monkeypatch.delenv("ASV_ENV_DIR", raising=False)
+        install(f"{HONEST}\n{source}")
         jobs = [
             job
             for job in catalogue_jobs(("rope",), quick=True)

@@ -32,20 +32,6 @@ def rope(x, cos, sin, *, interleaved=False):
 """
 
 
-@pytest.fixture
-def install(tmp_path, monkeypatch):
-    """A commit whose warpwatch.kernels is the given source, for the measuring process to import."""
-
-    def install(source):
-        kernels = tmp_path / "warpwatch" / "kernels"
-        kernels.mkdir(parents=True)
-        (kernels / "__init__.py").write_text(f"{source}\ndef extension_path(): return __file__\n")
-        monkeypatch.syspath_prepend(tmp_path)  # of this process alone, as asv does it
-
-    monkeypatch.delenv("ASV_ENV_DIR", raising=False)
-    return install
-
-
 def test_a_call_of_each_implementation_is_sampled_and_recorded(install, tmp_path, monkeypatch):
     install(ROPE_IS_RIGHT)
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "spool"))

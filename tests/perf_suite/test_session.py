@@ -41,20 +41,6 @@ def int4_linear(x, packed, scales, *, group_size=128):
 """
 
 
-@pytest.fixture
-def install(tmp_path, monkeypatch):
-    """A commit whose warpwatch.kernels is the given source, for the workers to import."""
-
-    def install(source):
-        kernels = tmp_path / "warpwatch" / "kernels"
-        kernels.mkdir(parents=True)
-        (kernels / "__init__.py").write_text(f"{source}\ndef extension_path(): return __file__\n")
-        monkeypatch.syspath_prepend(tmp_path)  # of this process alone, as asv does it
-
-    monkeypatch.delenv("ASV_ENV_DIR", raising=False)
-    return install
-
-
 def measured(operator):
     results = session.measure(catalogue_jobs((operator,), quick=True), limits=LIMITS)
     return {(o.measurement.workload, o.measurement.implementation): o for o in results.outcomes}
