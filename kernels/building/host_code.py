@@ -15,6 +15,9 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
 _RELA = 4
 _SECTION_SYMBOL = 3
+# Code and constants; tables of functions, virtual ones too (.data.rel.ro); variables that start with a value; what runs
+# as the library is loaded. What a table points to stands in its relocations.
+_RUN = (b".text", b".rodata", b".data", b".tdata", b".init_array")
 # nvcc names a file's anonymous namespace and its registration functions by hashes of the file's path.
 _OF_THE_PATH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{8}(?=_\d+_\w+_cu_)|(?<=_cu_)[0-9a-f]{8}(?![0-9a-f])")
 
@@ -29,7 +32,7 @@ class _Section:
 
 
 def host_code_sha256(path: Path) -> str:
-    """Of the code and its constants, with what they refer to by name; not of the machine code for a GPU in the object.
+    """Of code, constants and data, with what they refer to by name; not of the machine code for a GPU in the object.
 
     Two compilations of one source agree wherever the checkout lies, and so does a source in which a comment changed.
     Raises ValueError if the file is no 64-bit little-endian ELF.
@@ -41,7 +44,7 @@ def host_code_sha256(path: Path) -> str:
     digest = hashlib.sha256()
     for section in sections:
         target = sections[section.info] if section.kind == _RELA else section
-        if not target.name.startswith((b".text", b".rodata")):
+        if not target.name.startswith(_RUN):
             continue
         digest.update(_OF_THE_PATH.sub(b"", section.name) + b"\0")
         if section.kind == _RELA:
