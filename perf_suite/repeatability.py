@@ -50,6 +50,13 @@ def agreements(runs: Sequence[Mapping[Series, float]]) -> list[Agreement]:
     return sorted(found, key=lambda agreement: -agreement.variation)
 
 
+def absences(runs: Sequence[Mapping[Series, float]]) -> dict[Series, tuple[int, ...]]:
+    """The series that only some runs have, each with the places in `runs` of those that lack it."""
+    known = dict.fromkeys(series for run in runs for series in run)
+    lacking = {series: tuple(place for place, run in enumerate(runs) if series not in run) for series in known}
+    return {series: places for series, places in lacking.items() if places}
+
+
 def share_within(agreements: Iterable[Agreement], limit: float) -> float:
     """The share of series whose variation is no larger than `limit`; NaN for none."""
     within = [agreement.variation <= limit for agreement in agreements]

@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..repeatability import Agreement, Series, agreements, read_run, share_within
+from ..repeatability import Agreement, Series, absences, agreements, read_run, share_within
 
 _SHORT_S = 10e-6
 _LIMIT, _SHORT_LIMIT = 0.005, 0.015  # what this suite sets itself
@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def table(runs: Sequence[Mapping[Series, float]]) -> str:
-    """Rows of long and short calls, then the least repeatable ones."""
+    """Rows of long and short calls, then the least repeatable ones, then those left out because a run lacks them."""
     found = agreements(runs)
     long = [agreement for agreement in found if agreement.mean > _SHORT_S]
     short = [agreement for agreement in found if agreement.mean <= _SHORT_S]
@@ -50,7 +50,18 @@ def table(runs: Sequence[Mapping[Series, float]]) -> str:
             f"| {series.workload} | {series.implementation} | {agreement.mean * 1e6:.2f} µs "
             f"| {agreement.variation:.2%} |"
         )
-    return "\n".join(lines)
+    return "\n".join([*lines, *_left_out(runs)])
+
+
+def _left_out(runs: Sequence[Mapping[Series, float]]) -> list[str]:
+    found = absences(runs)
+    if not found:
+        return []
+    lines = ["", "Left out:", "", "| workload | implementation | has no number in run |", "|---|---|---|"]
+    return lines + [
+        f"| {series.workload} | {series.implementation} | {', '.join(str(place + 1) for place in places)} |"
+        for series, places in found.items()
+    ]
 
 
 def _row(name: str, found: list[Agreement], limit: float) -> str:

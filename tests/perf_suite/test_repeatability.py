@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from perf_suite.repeatability import Series, agreements, read_run, share_within
+from perf_suite.commands.repeatability import table
+from perf_suite.repeatability import Series, absences, agreements, read_run, share_within
 
 ROOT = Path(__file__).resolve().parents[2]
 LATENCY = "benchmarks.rope.Rope.track_latency"
@@ -48,11 +49,16 @@ def test_variation_is_the_sample_standard_deviation_over_the_mean(tmp_path):
     assert share_within([worst, exact], 0.005) == 0.5
 
 
-def test_what_one_run_lacks_is_no_series(tmp_path):
+def test_what_one_run_lacks_has_no_figure_and_is_told(tmp_path):
     whole = result_file(tmp_path / "a.json", {("w", "a"): 1e-5, ("w", "b"): 2e-5})
     part = result_file(tmp_path / "b.json", {("w", "a"): 1e-5, ("v", "b"): 2e-5})
-    (only,) = agreements([read_run(whole, "track_latency"), read_run(part, "track_latency")])
+    read = [read_run(whole, "track_latency"), read_run(part, "track_latency")]
+    (only,) = agreements(read)
     assert only.series.implementation == "a"
+    assert absences(read) == {Series(LATENCY, "w", "b"): (1,), Series(LATENCY, "v", "b"): (0,)}
+    left_out = table(read).partition("Left out:")[2]
+    assert left_out.split("|---|---|---|")[1].strip() == "| w | b | 2 |\n| v | b | 1 |"
+    assert "Left out" not in table(read[:1] * 2)
 
 
 def test_one_run_is_no_repetition(tmp_path):
