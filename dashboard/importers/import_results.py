@@ -9,9 +9,9 @@ from sqlalchemy.exc import DataError
 
 from warpwatch.dashboard.importers.asv_folder import AsvFolder, result_files
 from warpwatch.dashboard.importers.asv_result import BrokenFileError, read_result
+from warpwatch.dashboard.importers.commit_order import put_in_order
 from warpwatch.dashboard.importers.context_file import read_context
-from warpwatch.dashboard.importers.git_history import GitError, git_history
-from warpwatch.dashboard.store.ordering import commit_hashes, mark_listed, order_commits
+from warpwatch.dashboard.store.ordering import mark_listed
 from warpwatch.dashboard.store.store import Store
 from warpwatch.dashboard.store.writing import ProjectWriter
 
@@ -61,7 +61,7 @@ def import_results(
         warnings.extend(f"{path}: {problem}" for problem in result.problems)
         warnings.extend(f"{_context_path(path)}: {problem}" for problem in (context.problems if context else ()))
     progress(len(todo), len(todo))
-    warnings.extend(_order(store, writer, folder))
+    warnings.extend(put_in_order(store, writer))
     if folder.listed is not None:
         mark_listed(store, folder.project, writer.project_id, folder.listed)
     return ImportSummary(
@@ -72,21 +72,6 @@ def import_results(
         set_aside=tuple(set_aside),
         warnings=tuple(warnings),
     )
-
-
-def _order(store: Store, writer: ProjectWriter, folder: AsvFolder) -> list[str]:
-    """Sorts the commits; without a repository that answers, by date. Returns what went wrong."""
-    hashes = commit_hashes(store, writer.project_id)
-    if writer.repository is None:
-        order_commits(store, folder.project, writer.project_id, ())
-        return []
-    try:
-        history = git_history(Path(writer.repository), hashes)
-    except GitError as error:
-        order_commits(store, folder.project, writer.project_id, ())
-        return [f"{writer.repository}: {error}; commits are ordered by date"]
-    order_commits(store, folder.project, writer.project_id, history)
-    return []
 
 
 def _context_path(path: Path) -> Path:

@@ -1,7 +1,7 @@
 """What an importer hands to the store: result files and their context, read once into records."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from warpwatch.dashboard.store.records import Status
@@ -53,6 +53,7 @@ class ResultFile:
     details: Mapping[str, str]
     entries: tuple[Entry, ...]
     problems: tuple[str, ...]  # entries left out, and why
+    listed: Mapping[str, Listed] = field(default_factory=dict)  # what the file itself says of its benchmarks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
