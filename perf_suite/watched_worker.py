@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import select
 import shutil
 import subprocess
 import tempfile
@@ -13,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from .child_process import python_running
+from .lines_in_time import LinesInTime, SilentError
 from .protocol import Job, jobs_to_json
 from .records import RunRecord, from_line
 
@@ -86,7 +86,7 @@ class WatchedWorker:
 
     def _start(self) -> None:
         reader, writer = os.pipe()
-        self._reader, self._buffer, self._silent = reader, b"", False
+        self._lines, self._silent = LinesInTime(reader), False
         self._scratch = Path(tempfile.mkdtemp(prefix="perf_suite_worker_"))
         output = (self._scratch / _OUTPUT).open("wb")
         self._process = subprocess.Popen(
@@ -110,19 +110,12 @@ class WatchedWorker:
             self.record = record
 
     def _read_line(self, limit_s: float) -> str | None:
-        deadline = time.monotonic() + limit_s
-        while b"\n" not in self._buffer:
-            ready, _, _ = select.select([self._reader], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                self._silent = True
-                self._process.kill()
-                return None
-            piece = os.read(self._reader, 1 << 16)
-            if not piece:
-                return None
-            self._buffer += piece
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        return line.decode()
+        try:
+            return self._lines.next(limit_s)
+        except SilentError:
+            self._silent = True
+            self._process.kill()
+            return None
 
     def _end(self) -> None:
         """Nothing of this worker stays, however far it came."""
@@ -131,9 +124,7 @@ class WatchedWorker:
         if self._process.stdin is not None and not self._process.stdin.closed:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
-        if self._reader >= 0:  # a worker that failed to start has been ended already
-            os.close(self._reader)
-            self._reader = -1
+        self._lines.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _ended(self) -> int | None:

@@ -1,7 +1,7 @@
 """The process that runs dispatch.py: `python -m perf_suite.host_overhead.child`, its Order on standard input.
 
 Into the journal it writes a run record, then a line as each visit starts and ends, so that whoever finds this process
-dead knows what it died of. The report is pytest-benchmark's own JSON.
+dead or silent knows what did it. The report is pytest-benchmark's own JSON.
 """
 
 import gc
@@ -29,8 +29,7 @@ def main(order: Order) -> int:
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # nothing but pytest-benchmark has a say here
     os.environ.pop("PYTEST_ADDOPTS", None)
     device = context.device()
-    root = _FILE.parents[2]
-    arguments = ["-c", os.devnull, f"--rootdir={root}", "--import-mode=importlib", "--noconftest", "-q"]
+    arguments = ["-c", os.devnull, f"--rootdir={_FILE.parents[2]}", "--import-mode=importlib", "--noconftest", "-q"]
     # What a dying process says is its reason: neither caught by pytest nor buried under a list of its modules.
     arguments += ["--capture=no", "-p", "no:faulthandler"]
     arguments += ["-p", "no:cacheprovider", "-p", "pytest_benchmark.plugin", "--benchmark-disable-gc"]
@@ -39,9 +38,9 @@ def main(order: Order) -> int:
         arguments += ["--benchmark-timer=time.process_time"]
     if order.quick:
         arguments += ["--visits=1", "--rounds=5"]
-    arguments += [f"--deselect={_FILE.relative_to(root).as_posix()}::test_dispatch[{case}-" for case in order.lost]
+    arguments += [f"--case={case}" for case in order.cases]
     torch.set_num_threads(1)
-    with Path(order.journal).open("w") as file:
+    with os.fdopen(order.journal, "w") as file:
         print(to_line(_run_record(order.run, device)), file=file, flush=True)
         gc.freeze()  # what is imported by now is not looked through again between rounds
         return int(pytest.main([*arguments, str(_FILE)], plugins=[_Journal(file)]))
@@ -56,6 +55,7 @@ class _Journal:
     def pytest_addoption(self, parser: Any) -> None:
         for option in ("--visits", "--rounds"):
             parser.addoption(option, type=int)
+        parser.addoption("--case", action="append")
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._say(started=_case(nodeid))

@@ -18,7 +18,7 @@ from .. import context
 from ..gate import Gate
 from ..implementations import UnavailableError, prepare
 from ..setting import set_up
-from .smallest import OPERATORS, smallest
+from .smallest import OPERATORS, case, smallest
 
 # A GPU takes about 1000 launches ahead of time. The longest call here, eager attention, enqueues about ten kernels.
 CALLS = 50
@@ -28,13 +28,15 @@ _WARM_UP_ROUNDS = 4
 
 
 def pytest_generate_tests(metafunc: Any) -> None:
-    """Visits of every operator × implementation of this machine's device."""
+    """Visits of every operator × implementation of this machine's device, or of the cases asked for."""
     device = context.device()
+    asked = metafunc.config.getoption("--case", default=None)
     visits = [
         (operator, implementation, visit)
         for visit in range(metafunc.config.getoption("--visits", default=None) or VISITS)
         for operator in OPERATORS
         for implementation in smallest(operator, device).implementations
+        if asked is None or case(operator, implementation) in asked
     ]
     names = ["-".join(map(str, visit)) for visit in visits]
     metafunc.parametrize(("operator", "implementation", "visit"), visits, ids=names)

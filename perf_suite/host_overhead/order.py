@@ -9,6 +9,6 @@ class Order:
 
     run: str
     quick: bool
-    lost: tuple[str, ...]  # cases, "rope-warpwatch", that are not to be tried again
-    journal: str
+    cases: tuple[str, ...]  # "rope-warpwatch"; those that this machine's device has are measured
+    journal: int  # a file descriptor
     report: str

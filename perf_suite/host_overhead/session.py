@@ -1,16 +1,20 @@
 """Measure every operator's host overhead in one process that may crash or hang, and write the records. No torch."""
 
+import contextlib
 import importlib.util
 import json
+import os
 import statistics
 import subprocess
 import tempfile
 import uuid
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..child_process import python_running
+from ..lines_in_time import LinesInTime, SilentError
 from ..protocol import Outcome
 from ..records import MeasurementRecord, RunRecord, Status, from_line
 from ..samples import thinned
@@ -18,10 +22,17 @@ from ..spool import Spool
 from ..workload_record import workload_record
 from ..workloads.workload import Workload
 from .order import Order
-from .smallest import OPERATORS, smallest
+from .smallest import OPERATORS, case, implementations, smallest
 
 _REASON_LENGTH, _LAST_WORDS = 500, 300
-_LIMIT_S = 180.0  # for all combinations: torch from a cold disk, Triton's first compilations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long the process may be silent, in seconds."""
+
+    start_s: float = 180.0  # torch from a cold disk, the GPU, pytest
+    visit_s: float = 60.0  # the gate, Triton's first compilation, and the visit itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,61 +54,96 @@ class _Attempt:
     unfinished: str | None = None  # the case it died in
 
 
-def measure_host_overhead(benchmark: str, *, quick: bool = False, limit_s: float = _LIMIT_S) -> HostOverheadResults:
-    """Every operator × implementation of this machine's device.
+def measure_host_overhead(
+    benchmark: str,
+    *,
+    asked: Collection[tuple[str, str]] | None = None,
+    quick: bool = False,
+    limits: Limits | None = None,
+) -> HostOverheadResults:
+    """The (operator, implementation) of `asked`, or all, as far as this machine's device has them.
 
-    One that kills its process, or is on when `limit_s` have passed, is recorded as failed, and the others are measured
-    by another process. Raises RuntimeError if a process ends before it could measure.
+    One that kills its process, or says nothing for too long, is recorded as failed, and the others are measured by
+    another process. Raises RuntimeError if a process ends before it could measure.
     """
     if importlib.util.find_spec("pytest_benchmark") is None:
         return HostOverheadResults(outcomes={}, unavailable="pytest-benchmark is missing: pip install pytest-benchmark")
     run = uuid.uuid4().hex
+    everything = ((operator, implementation) for operator in OPERATORS for implementation in implementations())
+    waiting = [case(*names) for names in everything if asked is None or names in asked]
     lost: dict[str, tuple[Status, str]] = {}
-    while (attempt := _attempt(run, quick, limit_s, tuple(lost))).unfinished is not None:
+    attempt = _attempt(run, quick, limits or Limits(), tuple(waiting))
+    while attempt.unfinished is not None:
         lost[attempt.unfinished] = (Status.FAILED, attempt.how_it_ended)
+        waiting.remove(attempt.unfinished)
+        if not waiting:
+            break
+        attempt = _attempt(run, quick, limits or Limits(), tuple(waiting))
     attempt.problems.update(lost)
     workloads = [smallest(operator, attempt.record.device) for operator in OPERATORS]
     outcomes = {
         (workload.name, implementation): _outcome(run, benchmark, workload, implementation, attempt)
         for workload in workloads
         for implementation in workload.implementations
+        if asked is None or (workload.name, implementation) in asked
     }
+    measured = {operator for operator, _ in outcomes}
     spool = Spool(run)
-    spool.append(attempt.record, *(workload_record(run, benchmark, workload) for workload in workloads))
+    spool.append(attempt.record, *(workload_record(run, benchmark, one) for one in workloads if one.name in measured))
     spool.append(*(outcome.measurement for outcome in outcomes.values()))
     return HostOverheadResults(outcomes=outcomes)
 
 
-def _attempt(run: str, quick: bool, limit_s: float, lost: tuple[str, ...]) -> _Attempt:
+def _attempt(run: str, quick: bool, limits: Limits, cases: tuple[str, ...]) -> _Attempt:
     with tempfile.TemporaryDirectory(prefix="perf_suite_host_overhead_") as name:
-        journal, report = Path(name) / "journal", Path(name) / "report.json"
-        order = Order(run=run, quick=quick, lost=lost, journal=str(journal), report=str(report))
-        how = _carried_out(order, Path(name) / "output", limit_s)
-        lines = journal.read_text().splitlines() if journal.exists() else []
-        if not lines:
+        report = Path(name) / "report.json"
+        reader, writer = os.pipe()
+        order = Order(run=run, quick=quick, cases=cases, journal=writer, report=str(report))
+        lines = LinesInTime(reader)
+        try:
+            journal, how = _carried_out(order, lines, Path(name) / "output", limits)
+        finally:
+            lines.close()
+        if not journal:
             raise RuntimeError(f"host overhead was not measured: {how}")
-        record = from_line(lines[0])
+        record = from_line(journal[0])
         assert isinstance(record, RunRecord)
         attempt = _Attempt(record=record, how_it_ended=how)
-        _read_journal(attempt, lines[1:])
+        _read_journal(attempt, journal[1:])
         if attempt.unfinished is None:
             _read_report(attempt, report)
         return attempt
 
 
-def _carried_out(order: Order, output: Path, limit_s: float) -> str:
-    """Run a child to its end; how it ended, in words."""
-    command, text = python_running("perf_suite.host_overhead.child"), json.dumps(asdict(order))
+def _carried_out(order: Order, lines: LinesInTime, output: Path, limits: Limits) -> tuple[list[str], str]:
+    """Run a child to its end; its journal, and how it ended, in words."""
+    journal: list[str] = []
     with output.open("w") as file:
-        try:
-            done = subprocess.run(
-                command, input=text, text=True, stdout=file, stderr=file, timeout=limit_s, check=False
-            )
-        except subprocess.TimeoutExpired:
-            return f"no end after {limit_s:g} s; the process was killed"
-    how = f"signal {-done.returncode}" if done.returncode < 0 else f"exit status {done.returncode}"
+        child = subprocess.Popen(
+            python_running("perf_suite.host_overhead.child"),
+            stdin=subprocess.PIPE,
+            stdout=file,
+            stderr=file,
+            pass_fds=(order.journal,),
+            text=True,
+        )
+    os.close(order.journal)
+    try:
+        assert child.stdin is not None
+        with contextlib.suppress(BrokenPipeError), child.stdin:
+            child.stdin.write(json.dumps(asdict(order)))
+        while (line := lines.next(limits.visit_s if len(journal) > 1 else limits.start_s)) is not None:
+            journal.append(line)
+        code = child.wait(limits.visit_s)
+    except (SilentError, subprocess.TimeoutExpired) as silence:
+        said = str(silence) if isinstance(silence, SilentError) else f"no end within {limits.visit_s:g} s"
+        return journal, f"{said}; the process was killed"
+    finally:
+        child.kill()
+        child.wait()
+    how = f"signal {-code}" if code < 0 else f"exit status {code}"
     said = output.read_text(errors="replace").strip()[-_LAST_WORDS:]
-    return f"the process ended with {how}" + (f": {said}" if said else "")
+    return journal, f"the process ended with {how}" + (f": {said}" if said else "")
 
 
 def _read_journal(attempt: _Attempt, lines: list[str]) -> None:
@@ -115,14 +161,14 @@ def _read_report(attempt: _Attempt, report: Path) -> None:
     text = report.read_text() if report.exists() else ""  # some versions make the file before they know anything
     entries = json.loads(text)["benchmarks"] if text else []
     for entry in sorted(entries, key=lambda entry: entry["params"]["visit"]):
-        case = _case(entry["params"]["operator"], entry["params"]["implementation"])
-        attempt.measured.setdefault(case, []).append(entry)
+        name = case(entry["params"]["operator"], entry["params"]["implementation"])
+        attempt.measured.setdefault(name, []).append(entry)
 
 
 def _outcome(run: str, benchmark: str, workload: Workload, implementation: str, attempt: _Attempt) -> Outcome:
-    case = _case(workload.operator, implementation)
-    visits = [] if case in attempt.problems else attempt.measured.get(case, [])
-    status, reason = attempt.problems.get(case, (Status.OK, None) if visits else (Status.FAILED, attempt.how_it_ended))
+    name = case(workload.operator, implementation)
+    visits = [] if name in attempt.problems else attempt.measured.get(name, [])
+    status, reason = attempt.problems.get(name, (Status.OK, None) if visits else (Status.FAILED, attempt.how_it_ended))
     calls_s = tuple(round_s / visit["extra_info"]["calls"] for visit in visits for round_s in visit["stats"]["data"])
     samples_s = thinned(calls_s)
     timer = f"pytest-benchmark {attempt.record.software['pytest-benchmark']}"
@@ -143,7 +189,3 @@ def _outcome(run: str, benchmark: str, workload: Workload, implementation: str, 
     )
     calls = visits[0]["extra_info"]["calls"] if visits else 1
     return Outcome(measurement=measurement, samples_s=samples_s, calls_per_sample=calls)
-
-
-def _case(operator: str, implementation: str) -> str:
-    return f"{operator}-{implementation}"

@@ -28,3 +28,8 @@ def implementations() -> tuple[str, ...]:
     """Those of any operator on any device."""
     workloads = [smallest(operator, device) for operator in OPERATORS for device in ("cuda", "cpu")]
     return tuple(dict.fromkeys(name for workload in workloads for name in workload.implementations))
+
+
+def case(operator: str, implementation: str) -> str:
+    """How a combination is called between the processes: "rope-warpwatch"."""
+    return f"{operator}-{implementation}"

@@ -1,12 +1,15 @@
 """Host overhead of commits whose kernels misbehave, with real pytest-benchmark processes."""
 
+import itertools
 import statistics
 import sys
 
 import pytest
 
+from perf_suite import asv_values
 from perf_suite.benchmarks.host_overhead import HostOverhead
-from perf_suite.host_overhead.session import measure_host_overhead
+from perf_suite.catalogue_jobs import QUICK_VARIABLE, SELECTION_VARIABLE, write_selection
+from perf_suite.host_overhead.session import Limits, measure_host_overhead
 from perf_suite.host_overhead.smallest import OPERATORS, smallest
 from perf_suite.records import RunRecord, Status, WorkloadRecord, from_line
 from perf_suite.spool import FOLDER_VARIABLE
@@ -60,14 +63,32 @@ def test_a_call_of_each_implementation_is_sampled_and_recorded(install, tmp_path
 
 def test_what_crashes_lies_or_hangs_costs_itself_alone(install):
     install(ABORTS_LIES_AND_HANGS)
-    outcomes = measure_host_overhead("b", quick=True, limit_s=30).outcomes
+    # What hangs is killed for its own silence, however long the others took before it.
+    outcomes = measure_host_overhead("b", quick=True, limits=Limits(visit_s=12)).outcomes
     crashed, wrong, hung = (outcomes[operator, "warpwatch"].measurement for operator in OPERATORS)
     assert {crashed.status, wrong.status, hung.status} == {Status.FAILED}
     assert "signal 6" in crashed.reason
     assert "about to misbehave" in crashed.reason
     assert "relative error 1.00e+00 exceeds" in wrong.reason
-    assert "no end after 30 s" in hung.reason
+    assert "no answer within 12 s" in hung.reason
     assert all(outcomes[operator, "eager"].measurement.status is Status.OK for operator in OPERATORS)
+
+
+def test_what_asv_was_not_asked_for_is_not_measured_also_when_all_else_is_lost(install, tmp_path, monkeypatch):
+    install(ABORTS_LIES_AND_HANGS)
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "spool"))
+    name = "benchmarks.host_overhead.HostOverhead.track_host_overhead"
+    rows = list(itertools.product(*HostOverhead.params))
+    chosen = [rows.index(("flash_attention", "warpwatch"))]
+    write_selection(asv_values.selection({name: chosen}), tmp_path / "selection")
+    monkeypatch.setenv(SELECTION_VARIABLE, str(tmp_path / "selection"))
+    monkeypatch.setenv(QUICK_VARIABLE, "1")
+    ((asked, outcome),) = HostOverhead().setup_cache().outcomes.items()
+    assert asked == ("flash_attention", "warpwatch")
+    assert "signal 6" in outcome.measurement.reason
+    (written,) = (tmp_path / "spool").iterdir()
+    records = [from_line(line) for line in written.read_text().splitlines()]
+    assert {record.workload for record in records if record.record != "run"} == {"flash_attention"}
 
 
 def test_a_process_that_cannot_start_says_why(tmp_path, monkeypatch):
