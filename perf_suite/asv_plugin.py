@@ -75,10 +75,11 @@ def _without_a_process(run: Any) -> Any:
     def wrapped(spawner: Any, name: str, params_str: str, profile_path: str, result_file_name: str, **rest: Any) -> Any:
         """One value: looked up here where a session has measured it, else by the process that asv starts for it.
 
-        A process takes asv 20 ms, which for ten metrics of 200 combinations is more than measuring them.
+        A process takes asv 20 ms, which for ten metrics of 200 combinations is more than measuring them. A profile
+        needs one, but of what is n/a there is none: asv's process takes a method that says so for one that failed.
         """
-        value = asv_values.look_up(name, rest.get("cwd")) if profile_path == "None" else None
-        if value is None:
+        value = asv_values.look_up(name, rest.get("cwd"))
+        if value is None or (profile_path != "None" and value.is_available):
             return run(
                 spawner,
                 name=name,

@@ -21,6 +21,7 @@ from .protocol import OPTIONAL_METRICS
 
 _PACKAGE = __name__.rpartition(".")[0]
 _METHOD_PREFIX = "track_"
+_NOT_AVAILABLE = json.dumps(math.nan)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,11 @@ class Value:
 
     json: str
     failure: str | None = None
+
+    @property
+    def is_available(self) -> bool:
+        """Not asv's n/a."""
+        return self.json != _NOT_AVAILABLE
 
 
 def look_up(benchmark: str, folder: str | None) -> Value | None:
@@ -51,7 +57,7 @@ def look_up(benchmark: str, folder: str | None) -> Value | None:
         instance.setup(cache, *combination)
         return Value(json=json.dumps(getattr(instance, method)(cache, *combination)))
     except NotImplementedError:
-        return Value(json=json.dumps(math.nan))  # asv's n/a
+        return Value(json=_NOT_AVAILABLE)
     except Exception:
         return Value(json="", failure=traceback.format_exc())
 
