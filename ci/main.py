@@ -3,6 +3,7 @@
 import click
 
 from warpwatch.ci.alert import alert
+from warpwatch.dashboard.benchstat.command import benchstat
 from warpwatch.dashboard.changepoints_filter import changepoints_command
 from warpwatch.dashboard.commands import check, import_, report
 from warpwatch.dashboard.serving import serve
@@ -14,7 +15,7 @@ def main() -> None:
     """How fast each GPU kernel is at each commit, and which commit made it slower."""
 
 
-for command in (import_, check, report, changepoints_command, alert, serve):
+for command in (import_, check, report, benchstat, changepoints_command, alert, serve):
     main.add_command(command)
 
 if __name__ == "__main__":

@@ -67,11 +67,11 @@ def open_folder(path: Path, *, project: str | None = None, repository: Path | No
             repository = repo.resolve()
     folder = AsvFolder(
         results=results.resolve(),
-        project=project or conf.get("project") or _project_name(results.resolve()),
+        project=project or conf.get("project") or project_name(results.resolve()),
         repository=repository.resolve() if repository else None,
     )
     if (folder.results / "benchmarks.json").is_file():
-        listed, problems = _read_benchmarks(folder.results / "benchmarks.json")
+        listed, problems = read_benchmarks(folder.results / "benchmarks.json")
         return AsvFolder(
             results=folder.results, project=folder.project, repository=folder.repository,
             listed=listed, problems=problems,
@@ -81,10 +81,10 @@ def open_folder(path: Path, *, project: str | None = None, repository: Path | No
     return folder
 
 
-def _project_name(results: Path) -> str:
+def project_name(results: Path) -> str:
     """The first folder upwards that is not called like every project's: /src/numpy/.asv/results is numpy's."""
     for part in (results, *results.parents):
-        if part.name and part.name not in {"results", ".asv", "asv", "benchmarks", "perf_suite"}:
+        if part.name and part.name not in {"results", ".asv", "asv", "benchmarks", ".benchmarks", "perf_suite"}:
             return part.name
     return "project"
 
@@ -107,7 +107,8 @@ def _read_machine(path: Path) -> Mapping[str, str]:
     return {k: str(v) for k, v in data.items() if k != "version"} if isinstance(data, dict) else {}
 
 
-def _read_benchmarks(path: Path) -> tuple[Mapping[str, Listed] | None, tuple[str, ...]]:
+def read_benchmarks(path: Path) -> tuple[Mapping[str, Listed] | None, tuple[str, ...]]:
+    """What asv's `benchmarks.json` lists, None if it cannot be read; and why it cannot."""
     try:
         data = json.loads(path.read_bytes())
         if not isinstance(data, dict):

@@ -1,0 +1,58 @@
+"""`warpwatch benchstat A B`: reads two result sets, compares them, prints."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import click
+
+from warpwatch.dashboard.benchstat import text
+from warpwatch.dashboard.benchstat.compare_sets import compare_sets
+from warpwatch.dashboard.benchstat.result_set import NoResultSetError, read_result_set
+from warpwatch.dashboard.settings import Settings
+
+_WIDE = 1000
+
+
+class _CannotCompare(click.ClickException):
+    exit_code = 2
+
+
+@click.command()
+@click.argument("a")
+@click.argument("b")
+@click.option("--format", "layout", type=click.Choice(["table", "json", "csv"]), default="table")
+@click.option("--benchmark", "search", default="", metavar="TEXT", help="Only rows whose name and values hold it.")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead of printing.")
+def benchstat(a: str, b: str, layout: str, search: str, output: Path | None) -> None:
+    """Compare two result sets, without a store: levels, change, its interval and p.
+
+    A and B are asv result files (also .json.gz), folders of them, or - for stdin. Each file, or each of several JSON
+    documents after another, is one run of its set; a folder of several commits is narrowed by FOLDER@COMMIT. A row's
+    delta is ~ where it cannot be told from noise. Exit status: 0 compared, 2 could not.
+    """
+    if a == b == "-":
+        raise _CannotCompare("stdin can be one of the sets only; give a file or a folder for the other")
+    try:
+        threshold = Settings.from_env().threshold
+        sets = [read_result_set(given, sys.stdin.buffer) for given in (a, b)]
+    except (NoResultSetError, ValueError) as error:
+        raise _CannotCompare(str(error)) from error
+    compared = compare_sets(*sets, threshold=threshold, search=search)
+    if not compared.rows:
+        which = f" whose name or values hold {search!r}" if search else ""
+        raise _CannotCompare(f"neither {a} nor {b} has a number of a benchmark{which}")
+    written = {
+        "table": lambda: text.as_table(compared, width=_width(output)),
+        "json": lambda: text.as_json(compared),
+        "csv": lambda: text.as_csv(compared),
+    }[layout]()
+    if output is None:
+        click.echo(written)
+    else:
+        output.write_text(written + "\n", encoding="utf-8")
+
+
+def _width(output: Path | None) -> int:
+    """A terminal's columns; what is no terminal is not cut."""
+    return shutil.get_terminal_size().columns if output is None and sys.stdout.isatty() else _WIDE

@@ -1,0 +1,136 @@
+"""A result set: one run a document, from a file, a folder or a stream. Files may be gzipped."""
+
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from warpwatch.dashboard.importers.asv_folder import NoResultsError, open_folder, read_benchmarks, result_files
+from warpwatch.dashboard.importers.asv_result import BrokenFileError, read_result
+from warpwatch.dashboard.store.incoming import Listed, ResultFile
+
+_GZIP = b"\x1f\x8b"
+_DECODER = json.JSONDecoder()
+_GAP = re.compile(r"\s*")
+
+
+class NoResultSetError(Exception):
+    """What was given is no result set; the message says what was seen and what was wanted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultSet:
+    """Runs that count as repetitions of one thing."""
+
+    name: str  # as it was given
+    runs: tuple[ResultFile, ...]
+    listed: Mapping[str, Listed]  # benchmarks.json, where one lies beside the runs
+    problems: tuple[str, ...]  # what was left out, and why
+
+
+def read_result_set(given: str, stdin: BinaryIO) -> ResultSet:
+    """The set at a path, `-` for stdin: a result file, a folder of them, or an asv project.
+
+    Of a folder, each file is a run; `FOLDER@abc123` takes only those of that commit. A file or stream may hold several
+    documents, one after another, each of them a run. Raises NoResultSetError.
+    """
+    if given == "-":
+        return _named(given, _documents(stdin.read(), "stdin"), {}, ())
+    path, commit = Path(given), ""
+    if not path.exists() and "@" in given:
+        folder, _, commit = given.rpartition("@")
+        path = Path(folder)
+    if not path.exists():
+        raise NoResultSetError(f"{given} does not exist; wanted a result file, a folder of them, or - for stdin")
+    if path.is_file() and path.name != "asv.conf.json":
+        listed, problems = _listed_beside(path.parent)
+        return _named(given, _documents(_content(path), str(path)), listed, problems)
+    files, listed, problems = _folder(path)
+    runs = []
+    for file in files:
+        try:
+            runs += list(_documents(_content(file), file.name))
+        except NoResultSetError as error:
+            problems = (*problems, str(error))
+    chosen = [run for run in runs if run.commit.startswith(commit.lower())]
+    if runs and not chosen:
+        held = ", ".join(sorted({run.commit[:8] for run in runs})[:10])
+        raise NoResultSetError(f"{path} has no results of commit {commit}; it has {held}")
+    return _named(given, chosen, listed, problems)
+
+
+def _named(
+    name: str, runs: Iterator[ResultFile] | Sequence[ResultFile], listed: Mapping[str, Listed],
+    problems: tuple[str, ...],
+) -> ResultSet:  # fmt: skip
+    kept = tuple(runs)
+    if not kept:
+        raise NoResultSetError("; ".join([f"{name} holds no results", *problems]))
+    left_out = tuple(f"{name}: {problem}" for run in kept for problem in run.problems)
+    return ResultSet(name=name, runs=kept, listed=listed, problems=(*problems, *left_out))
+
+
+def _folder(path: Path) -> tuple[Sequence[Path], Mapping[str, Listed], tuple[str, ...]]:
+    """The files of one machine's folder, or of all machines of a results folder."""
+    here = [*result_files(path), *sorted(path.glob("*.json.gz"))] if path.is_dir() else []
+    own = [file for file in here if file.name not in {"benchmarks.json", "asv.conf.json"}]
+    if own:
+        return own, *_listed_beside(path)
+    try:
+        folder = open_folder(path)
+    except NoResultsError as error:
+        raise NoResultSetError(str(error)) from error
+    files = [file for machine in folder.machines() for file in result_files(machine.path)]
+    return files, folder.listed or {}, folder.problems
+
+
+def _listed_beside(folder: Path) -> tuple[Mapping[str, Listed], tuple[str, ...]]:
+    """asv's list of benchmarks: in the folder, or in the one above it as in asv's results."""
+    for place in (folder, folder.resolve().parent):
+        if (place / "benchmarks.json").is_file():
+            listed, problems = read_benchmarks(place / "benchmarks.json")
+            return listed or {}, problems
+    return {}, ()
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise NoResultSetError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _documents(content: bytes, name: str) -> Iterator[ResultFile]:
+    """The documents of a file or stream, each read as a result."""
+    if content.startswith(_GZIP):
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise NoResultSetError(f"{name} is a broken gzip file: {error}") from error
+    for number, document in enumerate(_split(content, name), start=1):
+        try:
+            yield read_result(document, Path(name).name.removesuffix(".gz"))
+        except BrokenFileError as error:
+            which = f"document {number} of {name}" if number > 1 else name
+            raise NoResultSetError(f"{which} is no asv result: {error}") from error
+
+
+def _split(content: bytes, name: str) -> Iterator[bytes]:
+    """Concatenated JSON documents, apart."""
+    try:
+        text = content.decode().strip()
+    except UnicodeDecodeError as error:
+        raise NoResultSetError(f"{name} is no JSON: {error}") from error
+    start = 0
+    while start < len(text):
+        try:
+            _, end = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError) as error:
+            raise NoResultSetError(f"{name} is no JSON: {error}") from error
+        yield text[start:end].encode()
+        gap = _GAP.match(text, end)
+        start = gap.end() if gap else end
