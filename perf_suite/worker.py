@@ -19,7 +19,7 @@ from .measurement import Bench, measure, measure_energy
 from .protocol import STARTED, Outcome, Stage, blank_record, jobs_from_json, outcome_to_line
 from .records import MeasurementRecord, Status, to_line
 from .setting import Setting, set_up
-from .timing import Stopwatch
+from .timing import Stopwatch, cpu
 from .timing.timing import TimingError
 
 _REASON_LENGTH = 400  # characters kept of what an implementation raised
@@ -29,6 +29,8 @@ def main(fd: int, run: str, begun: float) -> None:
     """Greet, then measure the jobs of standard input in their order; `begun` is when the run did, as time.time()."""
     device = context.device()
     monitor = context.GpuMonitor() if device == "cuda" else None
+    if device == "cpu":  # between the timed calls too: on a busy machine each meeting of threads costs milliseconds
+        torch.set_num_threads(cpu.THREADS)
     with os.fdopen(fd, "w", buffering=1) as channel:
         record = run_record.describe(run, device, monitor)
         print(to_line(record), file=channel)

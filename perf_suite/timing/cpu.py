@@ -10,14 +10,13 @@ import time
 import torch
 from torch.utils.benchmark import Timer
 
-from ..samples import thinned
+from ..samples import RECORDED_SAMPLES
 from .timing import TimedCall, Timing
 
 THREADS = 1
 _NAME = "torch.utils.benchmark, CPU time"
 _SAMPLE_S = 5e-3  # calls are grouped until a sample lasts this long
-_SAMPLES = 150
-_LONGEST_S = 2.0  # slow calls take fewer samples, but never fewer than _FEWEST
+_LONGEST_S = 1.0  # slow calls take fewer samples, but never fewer than _FEWEST
 _FEWEST = 5
 
 
@@ -33,13 +32,13 @@ def sample_latency(call: TimedCall, *, quick: bool) -> Timing:
     calls = max(1, round(_SAMPLE_S / call_s))
     call_s = timer.timeit(calls).mean  # the first estimate included cold caches
     calls = max(1, round(_SAMPLE_S / call_s))
-    count = _FEWEST if quick else max(_FEWEST, min(_SAMPLES, int(_LONGEST_S / (calls * call_s))))
+    count = _FEWEST if quick else max(_FEWEST, min(RECORDED_SAMPLES, int(_LONGEST_S / (calls * call_s))))
     samples = []
     for _ in range(count):
         samples.append(timer.timeit(calls).mean)
         call.after(kept["out"])
     return Timing(
-        samples_s=thinned(tuple(samples)),
+        samples_s=tuple(samples),
         calls_per_sample=calls,
         sm_clock_hz=None,
         sm_cycles=None,
