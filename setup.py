@@ -94,6 +94,7 @@ setup(
         ],
         "gpu": ["cuda-bench[cu13]>=0.3", "nvidia-ml-py>=12.560"],
         "postgresql": ["psycopg[binary]>=3.2"],
+        "export": ["pandas>=2.2", "pyarrow>=17"],  # Parquet, and dashboard.history in notebooks
         "test": [
             "pytest>=8",
             "pytest-timeout>=2.3",
@@ -102,6 +103,11 @@ setup(
             "numpy<2.4",  # Triton 3.6's interpreter loops to one-element arrays, which newer ones refuse
             "playwright>=1.50",
             "psycopg[binary]>=3.2",
+            "pandas>=2.2",
+            "pyarrow>=17",
+            "nbclient>=0.10",  # runs the example notebook
+            "ipykernel>=6.29",
+            "matplotlib>=3.9",
             "ruff>=0.17",  # the versions whose findings are known to be clean; older ones format differently
             "mypy>=2.4",
         ],

@@ -6,6 +6,7 @@ from warpwatch.ci.alert import alert
 from warpwatch.dashboard.benchstat.command import benchstat
 from warpwatch.dashboard.changepoints_filter import changepoints_command
 from warpwatch.dashboard.commands import check, import_, report
+from warpwatch.dashboard.exports.command import export
 from warpwatch.dashboard.serving import serve
 
 
@@ -15,7 +16,7 @@ def main() -> None:
     """How fast each GPU kernel is at each commit, and which commit made it slower."""
 
 
-for command in (import_, check, report, benchstat, changepoints_command, alert, serve):
+for command in (import_, check, report, export, benchstat, changepoints_command, alert, serve):
     main.add_command(command)
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ Each function opens its own read transaction. An unknown name gives None, or an 
 from warpwatch.dashboard.store.queries.canaries import canaries
 from warpwatch.dashboard.store.queries.codes import equal_code_pairs
 from warpwatch.dashboard.store.queries.commits import AmbiguousCommitError, commit_page, commits, find_commit
+from warpwatch.dashboard.store.queries.measurements import measurements
 from warpwatch.dashboard.store.queries.origins import origin
 from warpwatch.dashboard.store.queries.overview import overview
 from warpwatch.dashboard.store.queries.pairs import pairs
@@ -26,6 +27,7 @@ __all__ = [
     "find_series",
     "history",
     "machines",
+    "measurements",
     "origin",
     "overview",
     "pairs",

@@ -1,0 +1,94 @@
+"""`warpwatch export`: every measurement of a project as CSV, JSON or Parquet, a series at a time."""
+
+import io
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+import click
+
+from warpwatch.dashboard.commands import choose_project, open_store
+from warpwatch.dashboard.exports.text_files import write_csv, write_json
+from warpwatch.dashboard.store import queries
+from warpwatch.dashboard.store.records import Measured
+
+_Writer = Callable[[Iterable[Measured], BinaryIO], int]
+_TextWriter = Callable[[Iterable[Measured], TextIO], int]
+
+
+@click.command()
+@click.option("--format", "layout", type=click.Choice(["csv", "json", "parquet"]), default="csv", show_default=True)
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead of to stdout.")
+@click.option("--project", metavar="NAME", help="Needed where the store holds several.")
+@click.option("--machine", metavar="NAME", help="Only this machine.")
+@click.option("--benchmark", default="", metavar="TEXT", help="Only benchmarks whose name holds it.")
+@click.option("--metric", metavar="NAME", help="Only this metric: latency, say.")
+@click.option("--since", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), metavar="DATE",
+              help="Only commits of that day (UTC) and later.")  # fmt: skip
+@click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; WARPWATCH_DATABASE.")
+def export(
+    layout: str, output: Path | None, project: str | None, machine: str | None, benchmark: str, metric: str | None,
+    since: datetime | None, database: str | None,
+) -> None:  # fmt: skip
+    """Write every measurement, a row each: what, where, when, value, quartiles, status.
+
+    Values are as recorded, in the row's unit; the columns are explained in dashboard/README.md. A file is there whole
+    or not at all.
+    """
+    write = _writer(layout)
+    if layout == "parquet" and output is None and sys.stdout.isatty():
+        raise click.ClickException("Parquet is not for a terminal; give --output FILE, or redirect it")
+    store = open_store(database)
+    chosen = choose_project(store, project)
+    found = queries.measurements(
+        store, chosen.name, benchmark=benchmark, metric=metric, machine=machine,
+        since=since.replace(tzinfo=UTC) if since else None,
+    )  # fmt: skip
+    with _opened(output) as out:
+        rows = write(found, out)
+    if output is not None or rows == 0:
+        click.echo(f"{rows} measurements of {chosen.name}" + (f" in {output}" if output else ""), err=True)
+
+
+def _writer(layout: str) -> _Writer:
+    """Raises a click error that names what to install, before anything is opened."""
+    if layout != "parquet":
+        write = write_csv if layout == "csv" else write_json
+        return lambda found, out: _as_text(write, found, out)
+    try:
+        from warpwatch.dashboard.exports.parquet import write_parquet
+    except ModuleNotFoundError as error:
+        raise click.ClickException("Parquet wants pyarrow: pip install 'warpwatch[export]'") from error
+    return write_parquet
+
+
+def _as_text(
+    write: Callable[[Iterable[Measured], io.TextIOWrapper], int], found: Iterable[Measured], out: BinaryIO
+) -> int:
+    text = io.TextIOWrapper(out, encoding="utf-8", newline="")
+    try:
+        return write(found, text)
+    finally:
+        text.flush()
+        text.detach()
+
+
+@contextmanager
+def _opened(output: Path | None) -> Iterator[BinaryIO]:
+    """Stdout, or a file beside `output` that takes its name once it is complete."""
+    if output is None:
+        yield sys.stdout.buffer
+        return
+    part = output.with_name(f"{output.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as out:
+            yield out
+        part.replace(output)
+    except OSError as error:
+        raise click.ClickException(f"cannot write {error.filename or output}: {error.strerror}") from error
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,37 @@
+"""The example notebook runs on the results that the repository ships."""
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from warpwatch.dashboard.importers.asv_folder import open_folder
+from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.store import Store
+
+HOUSE = Path(__file__).resolve().parents[2]
+NOTEBOOK = HOUSE / "dashboard/examples/history.ipynb"
+
+
+def test_the_example_notebook_runs_from_top_to_bottom(
+    sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import_results(sqlite_store, open_folder(HOUSE / "perf_suite/results", project="warpwatch"))
+    monkeypatch.setenv("WARPWATCH_DATABASE", sqlite_store.url.render_as_string())
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = [cell.outputs[-1].data for cell in notebook.cells if cell.cell_type == "code"]
+    rows, statuses, levels, figure = shown
+    assert "cuda-" in rows["text/plain"]
+    assert "unavailable" in statuses["text/plain"]
+    assert "cuda-fp16-b1-h32-s2048-d128-causal" in levels["text/plain"]
+    assert "image/png" in figure
+
+
+def test_the_example_notebook_is_kept_without_outputs() -> None:
+    """They would be of a store that nobody else has, and grow old."""
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            assert (cell.outputs, cell.execution_count) == ([], None)
