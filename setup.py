@@ -80,6 +80,7 @@ setup(
         "numpy>=1.26",
         "json5>=0.9",  # asv.conf.json has comments
         "requests>=2.31",
+        "zstandard>=0.22",  # archives; Python's own comes with 3.14
         "apprise>=1.9",
     ],
     extras_require={

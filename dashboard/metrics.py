@@ -122,14 +122,20 @@ def _plain(unit: str) -> str:
     return unit.strip().lower()
 
 
-# The metrics of perf_suite by name and unit: role, direction, exact or measured. Energy is not judged: it is gross, so
-# that a longer latency is in it already, and the rest follows the card's temperature.
+# The metrics of perf_suite and the importers by name and unit: role, direction, exact or measured. Energy is not
+# judged: it is gross, so that a longer latency is in it already, and the rest follows the card's temperature.
 _OWN: dict[tuple[str, str], tuple[Role, Better, bool]] = {
     ("latency", "seconds"): (Role.JUDGED, Better.LOWER, False),
     ("warm_latency", "seconds"): (Role.JUDGED, Better.LOWER, False),
     ("host_overhead", "seconds"): (Role.JUDGED, Better.LOWER, False),
     ("peak_memory", "bytes"): (Role.JUDGED, Better.LOWER, True),
     ("kernels_launched", "launches"): (Role.JUDGED, Better.LOWER, True),
+    ("cpu_time", "seconds"): (
+        Role.RESTATED,
+        Better.LOWER,
+        False,
+    ),  # of NVBench and Google Benchmark
+    ("median_latency", "seconds"): (Role.RESTATED, Better.LOWER, False),  # NVBench's, of the same launches
     ("cycles", "cycles"): (Role.RESTATED, Better.LOWER, False),
     ("bandwidth", "gb/s"): (Role.RESTATED, Better.HIGHER, False),
     ("tflops", "tflop/s"): (Role.RESTATED, Better.HIGHER, False),

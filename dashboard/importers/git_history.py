@@ -36,6 +36,15 @@ def resolve(repository: Path, revision: str) -> str | None:
         return None
 
 
+def commit_date_ms(repository: Path, commit: str) -> int | None:
+    """When a commit was made, by its committer's clock; None if the repository does not know it."""
+    try:
+        shown = _git(repository, "show", "--no-patch", "--format=%ct", "--end-of-options", f"{commit}^{{commit}}")
+    except GitError:
+        return None
+    return int(shown.strip()) * 1000
+
+
 def _commit(record: str) -> KnownCommit:
     commit, parents, date, author, subject = record.strip("\n").split("\x1f", 4)
     return KnownCommit(

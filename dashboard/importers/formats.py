@@ -1,0 +1,62 @@
+"""Which format a result file has, told by its content: asv, pytest-benchmark, NVBench or Google Benchmark."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from warpwatch.dashboard.importers import google_benchmark, nvbench, pytest_benchmark
+from warpwatch.dashboard.importers.asv_result import BrokenFileError, read_result
+from warpwatch.dashboard.importers.given import Beside, Given
+from warpwatch.dashboard.store.incoming import ResultFile
+
+
+class UnknownFormatError(BrokenFileError):
+    """A file of no format that is known here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Format:
+    name: str
+    recognises: Callable[[Mapping[str, Any]], bool]
+    read: Callable[[Mapping[str, Any], Given, Beside], tuple[ResultFile, ...]]
+
+
+# pytest-benchmark and Google Benchmark both have a list "benchmarks"; NVBench's has "states" in it.
+_FORMATS = tuple(
+    _Format(name=name, recognises=module.recognises, read=module.read)
+    for name, module in (
+        ("NVBench", nvbench), ("pytest-benchmark", pytest_benchmark), ("Google Benchmark", google_benchmark)
+    )
+)  # fmt: skip
+KNOWN = "asv, pytest-benchmark, NVBench and Google Benchmark"
+
+
+def read_any(text: bytes, file_name: str, given: Given, beside: Beside) -> tuple[ResultFile, ...]:
+    """Reads a result file of any format: a record for each machine that was measured.
+
+    Raises UnknownFormatError if its content is none of them, BrokenFileError if it cannot be understood or lacks a fact
+    that is not given.
+    """
+    if not text.lstrip()[:1] == b"{":
+        raise UnknownFormatError(f"no result file: it begins with {text[:12]!r}; wanted JSON of {KNOWN}")
+    try:
+        data = json.loads(text)
+    except RecursionError as error:
+        raise BrokenFileError("JSON that is nested too deep to be a result file") from error
+    except ValueError as error:
+        raise BrokenFileError(f"not JSON: {error}") from error
+    if "commit_hash" in data and "results" in data:
+        result = read_result(text, file_name)
+        if not result.machine and not given.machine:
+            raise BrokenFileError("no machine is named; give it (--machine, or machine= in a URL)")
+        return (replace(result, machine=given.machine or result.machine),)
+    found = next((known for known in _FORMATS if known.recognises(data)), None)
+    if found is None:
+        shown = ", ".join(repr(key)[:30] for key in list(data)[:6]) or "nothing"
+        raise UnknownFormatError(f"JSON of no known format (it has {shown}); wanted that of {KNOWN}")
+    try:
+        return found.read(data, given, beside)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError) as error:
+        said = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise BrokenFileError(f"not as {found.name} writes it: {said}") from error

@@ -1,0 +1,98 @@
+"""Values of one commit on one machine, gathered by benchmark into the record of a result file.
+
+For formats that say themselves what they measured, in which unit and over which parameters.
+"""
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from warpwatch.dashboard.importers.asv_result import BrokenFileError
+from warpwatch.dashboard.store.incoming import Entry, Listed, ResultFile, Value
+from warpwatch.dashboard.store.records import Status
+
+
+class Gathered:
+    """Takes values one by one; `result` makes the record of them."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, dict[tuple[str, ...], Value]] = {}
+        self._listed: dict[str, Listed] = {}
+        self._problems: list[str] = []
+
+    def add(self, benchmark: str, listed: Listed, value: Value) -> None:
+        """Adds a benchmark's value; a second one for the same parameters is a problem, and left out."""
+        self._listed.setdefault(benchmark, listed)
+        known = self._values.setdefault(benchmark, {})
+        if value.parameters in known:
+            self.note(f"{benchmark}({', '.join(value.parameters)}): it is there twice; the first one counts")
+            return
+        known[value.parameters] = value
+
+    def note(self, problem: str) -> None:
+        """Keeps what the reader should be told of the file."""
+        self._problems.append(problem)
+
+    def result(
+        self, *, commit: str, date_ms: int, environment: str, machine: str, details: Mapping[str, Any],
+        started_ms: int | None,
+    ) -> ResultFile:  # fmt: skip
+        """The record. Raises BrokenFileError if no value was added."""
+        if not self._values:
+            raise BrokenFileError("it holds no measured benchmark")
+        return ResultFile(
+            commit=commit.lower(),
+            date_ms=date_ms,
+            environment=environment,
+            machine=machine,
+            details={key: str(value) for key, value in details.items() if value not in (None, "")},
+            entries=tuple(_entry(name, started_ms, tuple(values.values())) for name, values in self._values.items()),
+            problems=tuple(self._problems),
+            listed=self._listed,
+        )
+
+
+def measured(
+    parameters: tuple[str, ...], raw: Any, *, quartiles: tuple[Any, Any] = (None, None), count: int | None = None,
+    samples: Sequence[Any] = (),
+) -> Value:  # fmt: skip
+    """A value of a measurement that gave a number, or INVALID if that is none.
+
+    Quartiles are those of the samples where there are some, else those given.
+    """
+    number = finite(raw)
+    if number is None:
+        return Value(parameters=parameters, status=Status.INVALID, reason=f"not a finite number: {str(raw)[:80]}")
+    kept = tuple(sample for sample in map(finite, samples) if sample is not None)
+    low, high = (float(q) for q in np.quantile(kept, (0.25, 0.75))) if kept else map(finite, quartiles)
+    return Value(
+        parameters=parameters, status=Status.OK, value=number, q25=low, q75=high, sample_count=len(kept) or count,
+        samples=kept,
+    )  # fmt: skip
+
+
+def not_measured(parameters: tuple[str, ...], status: Status, reason: str) -> Value:
+    """A value without a number, and why."""
+    return Value(parameters=parameters, status=status, reason=reason.strip()[:500] or "no reason was recorded")
+
+
+def finite(raw: Any) -> float | None:
+    """A finite number, from a number or a number's text; None from anything else."""
+    if not isinstance(raw, (int, float, str)) or isinstance(raw, bool):
+        return None
+    try:
+        number = float(raw)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _entry(benchmark: str, started_ms: int | None, values: tuple[Value, ...]) -> Entry:
+    content = repr([(value.parameters, value.status.value, value.value, value.samples) for value in values])
+    digest = hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    return Entry(
+        benchmark=benchmark, started_ms=started_ms, duration_s=0.0, mark=f"{started_ms or 0}-{digest}", values=values
+    )

@@ -1,0 +1,149 @@
+"""Google Benchmark's JSON (--benchmark_out), whose times become seconds and whose counters metrics of their own.
+
+`latency` is the real time of an iteration, `cpu_time` stands beside it. With repetitions those are the samples and
+their median the value; with --benchmark_report_aggregates_only it is the aggregate "median", else "mean". The file
+does not name the commit, unless the run had --benchmark_context=commit=HASH.
+"""
+
+import re
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from warpwatch.dashboard.importers.asv_result import BrokenFileError
+from warpwatch.dashboard.importers.gathered import Gathered, finite, measured, not_measured
+from warpwatch.dashboard.importers.given import Beside, Given, is_full_hash, milliseconds
+from warpwatch.dashboard.store.incoming import Listed, ResultFile, Value
+from warpwatch.dashboard.store.records import Status
+
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+_ITS_OWN = frozenset(
+    {"name", "family_index", "per_family_instance_index", "run_name", "run_type", "repetitions", "repetition_index",
+     "threads", "iterations", "real_time", "cpu_time", "time_unit", "label", "aggregate_name", "aggregate_unit",
+     "error_occurred", "error_message", "skipped", "skip_message"}
+)  # fmt: skip
+_OF_COUNTER = {
+    "bytes_per_second": ("bandwidth", "B/s"),
+    "items_per_second": ("item_rate", "items/s"),
+    "flops": ("flops", "FLOP/s"),
+    "FLOPS": ("flops", "FLOP/s"),
+    "max_bytes_used": ("peak_memory", "bytes"),
+    "total_allocated_bytes": ("allocated_memory", "bytes"),
+    "net_heap_growth": ("heap_growth", "bytes"),
+}
+_Run = Mapping[str, Any]
+
+
+def recognises(data: Mapping[str, Any]) -> bool:
+    """Whether the JSON has the shape of such a file."""
+    return isinstance(data.get("context"), dict) and isinstance(data.get("benchmarks"), list)
+
+
+def read(data: Mapping[str, Any], given: Given, _beside: Beside) -> tuple[ResultFile, ...]:
+    """Reads a file. Raises BrokenFileError if it lacks what is not given, or holds no benchmark."""
+    context = data["context"]
+    commit, machine = given.commit or _named(context), given.machine or context.get("host_name")
+    if not commit:
+        raise BrokenFileError(
+            "no commit: Google Benchmark does not record it; give it (--commit, or commit= in a URL), "
+            "or measure with --benchmark_context=commit=$(git rev-parse HEAD)"
+        )
+    if not machine:
+        raise BrokenFileError("no machine is named; give it (--machine, or machine= in a URL)")
+    started_ms = milliseconds(str(context.get("date")))
+    gathered = Gathered()
+    runs: dict[str, list[_Run]] = {}
+    for run in data["benchmarks"]:
+        if isinstance(run, dict) and run.get("name"):
+            runs.setdefault(str(run.get("run_name") or run["name"]), []).append(run)
+    for name, its_runs in runs.items():
+        benchmark, names, values = _named_parameters(name)
+        for metric, unit, value in _metrics(its_runs, values):
+            gathered.add(f"{benchmark}.{metric}", Listed(unit=unit, parameter_names=names), value)
+    return (
+        gathered.result(
+            commit=commit,
+            date_ms=given.date_ms or started_ms,
+            environment=f"google-benchmark, {context.get('library_build_type') or 'unknown'} build",
+            machine=str(machine),
+            details={"machine": context.get("host_name"), "num_cpu": context.get("num_cpus"),
+                     "mhz_per_cpu": context.get("mhz_per_cpu"), "library_version": context.get("library_version")},
+            started_ms=started_ms,
+        ),
+    )  # fmt: skip
+
+
+def _named(context: Mapping[str, Any]) -> str | None:
+    """The commit that the run was told to note."""
+    told = str(context.get("commit") or "").lower()
+    return told if is_full_hash(told) else None
+
+
+def _named_parameters(run_name: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """`BM_copy/n:64/8/real_time` is BM_copy with n, an unnamed parameter, and how its time was taken.
+
+    The name ends before the first part that is a number or has a name; fixtures and captured arguments stand before.
+    """
+    parts = re.split(r"/(?![^<]*>)", run_name)  # not within a template's arguments
+    first = next((i for i, part in enumerate(parts) if i and re.fullmatch(r"-?\d+|[A-Za-z_]\w*:[^:].*", part)), None)
+    marks = {"real_time", "process_time", "manual_time"}
+    if first is None:
+        first = next((i for i, part in enumerate(parts) if i and part in marks), len(parts))
+    names, values = [], []
+    for number, part in enumerate(parts[first:], start=1):
+        name, colon, value = part.partition(":")
+        names.append(name if colon else "timed" if part in marks else f"parameter {number}")
+        values.append(value if colon else part)
+    return "/".join(parts[:first]), tuple(names), tuple(map(_as_asv, values))
+
+
+def _as_asv(value: str) -> str:
+    return value if finite(value) is not None else repr(value)
+
+
+def _metrics(runs: Sequence[_Run], parameters: tuple[str, ...]) -> Iterator[tuple[str, str, Value]]:
+    """The metrics of one benchmark's runs: name, unit, value."""
+    single = [run for run in runs if run.get("run_type", "iteration") == "iteration"]
+    good = [run for run in single if not run.get("error_occurred") and not run.get("skipped")]
+    if single and not good:
+        yield "latency", "seconds", _failed(single[0], parameters)
+        return
+    aggregates = {run.get("aggregate_name"): run for run in runs if run.get("run_type") == "aggregate"}
+    chosen = aggregates.get("median") or aggregates.get("mean")
+    if not good and chosen is None:
+        return  # a fit of its complexity (BigO, RMS) is no measurement
+    of_run = good[0] if good else chosen
+    assert of_run is not None
+    factor = _SECONDS.get(str(of_run.get("time_unit", "ns")))
+    if factor is None:
+        raise BrokenFileError(f"{of_run['name']}: time_unit is {of_run['time_unit']!r}; wanted one of ns, us, ms, s")
+    columns = [("real_time", "latency", "seconds", factor), ("cpu_time", "cpu_time", "seconds", factor)]
+    columns += [(key, *_counter(key), 1.0) for key, raw in of_run.items() if key not in _ITS_OWN and _is_number(raw)]
+    for key, metric, unit, scale in columns:
+        if len(good) > 1:
+            samples = [number * scale for run in good if (number := finite(run.get(key))) is not None]
+            raw: Any = statistics.median(samples) if samples else of_run.get(key)
+            yield metric, unit, measured(parameters, raw, samples=samples)
+        elif key in of_run:
+            number = finite(of_run[key])
+            raw = of_run[key] if number is None else number * scale
+            count = 1 if good else of_run.get("repetitions")
+            yield metric, unit, measured(parameters, raw, count=count if isinstance(count, int) else None)
+
+
+def _failed(run: _Run, parameters: tuple[str, ...]) -> Value:
+    if run.get("error_occurred"):
+        return not_measured(parameters, Status.FAILED, str(run.get("error_message") or "the benchmark failed"))
+    return not_measured(parameters, Status.UNAVAILABLE, str(run.get("skip_message") or "the benchmark was skipped"))
+
+
+def _counter(name: str) -> tuple[str, str]:
+    """Metric and unit of a counter. Which way it should move is known of rates alone, so that no other is judged."""
+    if name in _OF_COUNTER:
+        return _OF_COUNTER[name]
+    is_rate = name.endswith(("_per_second", "/s", "_rate"))
+    return re.sub(r"\W+", "_", name).strip("_") or "counter", "1/s" if is_rate else "count"
+
+
+def _is_number(raw: Any) -> bool:
+    return isinstance(raw, (int, float)) and not isinstance(raw, bool)

@@ -1,0 +1,105 @@
+"""pytest-benchmark's JSON: of --benchmark-json, and the files that --benchmark-save keeps below .benchmarks/.
+
+A value is the median over rounds, in seconds, with the quartiles that the file states; rounds are there one by one if
+the run was made with --benchmark-save-data. Tests that failed before they measured are not in the file at all.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from warpwatch.dashboard.importers.asv_result import BrokenFileError
+from warpwatch.dashboard.importers.gathered import Gathered, measured, not_measured
+from warpwatch.dashboard.importers.given import Beside, Given, milliseconds
+from warpwatch.dashboard.store.incoming import Listed, ResultFile
+from warpwatch.dashboard.store.records import Status
+
+_NO_JSON = "UNSERIALIZABLE["  # what pytest-benchmark writes before the repr of an object, which may hold its address
+
+
+def recognises(data: Mapping[str, Any]) -> bool:
+    """Whether the JSON has the shape of such a file."""
+    return isinstance(data.get("machine_info"), dict) and isinstance(data.get("benchmarks"), list)
+
+
+def read(data: Mapping[str, Any], given: Given, _beside: Beside) -> tuple[ResultFile, ...]:
+    """Reads a file. Raises BrokenFileError if it lacks what is not given, or holds no benchmark."""
+    machine_info, commit_info = data["machine_info"], _mapping(data.get("commit_info"))
+    commit, machine = given.commit or commit_info.get("id"), given.machine or machine_info.get("node")
+    if not commit:
+        raise BrokenFileError("no commit: pytest-benchmark saw no repository; give it (--commit, or commit= in a URL)")
+    if not machine:
+        raise BrokenFileError("no machine is named; give it (--machine, or machine= in a URL)")
+    started_ms = milliseconds(str(data.get("datetime")))
+    committed = commit_info.get("time") or commit_info.get("author_time")
+    gathered = Gathered()
+    if commit_info.get("dirty"):
+        gathered.note(f"{str(commit)[:8]} was measured with changes that were not committed")
+    if given.commit and commit_info.get("id") not in (None, given.commit):
+        gathered.note(f"it says that it is of {str(commit_info['id'])[:8]}; it went in as {given.commit[:8]}, as given")
+    for record in data["benchmarks"]:
+        if isinstance(record, dict) and record.get("name"):
+            _add(gathered, record)
+    return (
+        gathered.result(
+            commit=str(commit),
+            date_ms=given.date_ms or (milliseconds(str(committed)) if committed else started_ms),
+            environment=f"pytest-benchmark, {_python(machine_info)}",
+            machine=str(machine),
+            details=_details(machine_info),
+            started_ms=started_ms,
+        ),
+    )
+
+
+def _add(gathered: Gathered, record: Mapping[str, Any]) -> None:
+    names, values = _parameters(record)
+    stats = record.get("stats")
+    if isinstance(stats, dict) and "median" in stats:
+        data = stats.get("data")
+        rounds = stats.get("rounds")
+        value = measured(
+            values, stats["median"], quartiles=(stats.get("q1"), stats.get("q3")),
+            count=rounds if isinstance(rounds, int) else None, samples=data if isinstance(data, list) else (),
+        )  # fmt: skip
+    else:
+        value = not_measured(values, Status.FAILED, str(record.get("error") or "the benchmark failed"))
+    gathered.add(_benchmark(record), Listed(unit="seconds", kind="time", parameter_names=names), value)
+
+
+def _benchmark(record: Mapping[str, Any]) -> str:
+    """`bench/test_rope.py::TestRope::test_apply[fp16]` is bench.test_rope.TestRope.test_apply."""
+    name = str(record.get("fullname") or record["name"])
+    if record.get("param") is not None:
+        name = name.removesuffix(f"[{record['param']}]")
+    path, colons, rest = name.partition("::")
+    return (path.removesuffix(".py").replace("/", ".").replace("\\", ".") + colons + rest).replace("::", ".")
+
+
+def _parameters(record: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names and values, in the names' order, as repr writes them; the test's id where a value is no JSON."""
+    params = record.get("params")
+    is_plain = isinstance(params, dict) and not any(
+        isinstance(value, str) and value.startswith(_NO_JSON) for value in params.values()
+    )
+    if params and is_plain:
+        names = tuple(sorted(params))
+        return names, tuple(repr(params[name]) for name in names)
+    return (("parameters",), (repr(record["param"]),)) if record.get("param") is not None else ((), ())
+
+
+def _python(machine_info: Mapping[str, Any]) -> str:
+    version = ".".join(str(machine_info.get("python_version") or "").split(".")[:2])
+    return f"{machine_info.get('python_implementation') or 'Python'} {version}".strip()
+
+
+def _details(machine_info: Mapping[str, Any]) -> dict[str, Any]:
+    """What asv would call its machine's facts."""
+    cpu = _mapping(machine_info.get("cpu"))
+    system = f"{machine_info.get('system') or ''} {machine_info.get('release') or ''}".strip()
+    return {"machine": machine_info.get("node"), "arch": machine_info.get("machine"), "os": system,
+            "cpu": cpu.get("brand_raw") or cpu.get("brand") or machine_info.get("processor"),
+            "num_cpu": cpu.get("count"), "python": machine_info.get("python_version")}  # fmt: skip
+
+
+def _mapping(raw: Any) -> Mapping[str, Any]:
+    return raw if isinstance(raw, dict) else {}
