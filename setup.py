@@ -79,6 +79,8 @@ setup(
         "click>=8.1",
         "numpy>=1.26",
         "json5>=0.9",  # asv.conf.json has comments
+        "orjson>=3.10",
+        "zstandard>=0.23",
         "requests>=2.31",
         "zstandard>=0.22",  # archives; Python's own comes with 3.14
         "apprise>=1.9",
@@ -95,6 +97,7 @@ setup(
         ],
         "gpu": ["cuda-bench[cu13]>=0.3", "nvidia-ml-py>=12.560"],
         "postgresql": ["psycopg[binary]>=3.2"],
+        "dask": ["distributed>=2024.8"],
         "export": ["pandas>=2.2", "pyarrow>=17"],  # Parquet, and dashboard.history in notebooks
         "test": [
             "pytest>=8",

@@ -1,59 +1,158 @@
-"""Analyses the series that an import touched: their changepoints, and each in short for the overview."""
+"""Analyses the series that an import touched: their changepoints, and each in short for the overview.
 
-from collections.abc import Callable, Sequence
+The statistics are pure functions, so that they run wherever an executor runs them: stored values go out, findings come
+back. Nobody waits for that: values are read in one transaction and findings written in another, which passes over what
+an import has changed in between. That stays stale, and is taken again.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
 from statistics import median
 
+from warpwatch.dashboard.parallel import in_order, local_workers
 from warpwatch.dashboard.statistics.detection import detect
 from warpwatch.dashboard.statistics.machine_noise import ENOUGH_ALONE
 from warpwatch.dashboard.statistics.summary import CommitValues, summarise
 from warpwatch.dashboard.store.analysed import (
     SeriesAnalysis,
+    Stale,
+    StaleProject,
     StaleSeries,
+    count_stale,
+    history_of,
     replace_analyses,
     stale_projects,
     take_stale,
 )
+from warpwatch.dashboard.store.calendar import Calendar, ProjectCalendar
 from warpwatch.dashboard.store.machine_peers import MachinePeers
 from warpwatch.dashboard.store.store import Store
 
-_AT_ONCE = 100  # series in one transaction
+_AT_ONCE = 50  # series in one task: enough to be worth sending, few enough to share out
+_WORTH_PROCESSES = 300  # series, from which other processes are done sooner than they start
 
 
-def analyse(store: Store, *, progress: Callable[[int], None] = lambda done: None) -> int:
-    """Analyses every stale series of the store; returns how many. A kill leaves the rest stale for the next time."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Task:
+    """Some series, and what their histories need beside them."""
+
+    series: tuple[Stale, ...]
+    calendar: Calendar
+    noise: Mapping[int, float | None] = field(default_factory=dict)  # of their machines, where it was asked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Findings:
+    """What became of a task. Series too short to tell their own noise wait for that of their machines."""
+
+    found: tuple[SeriesAnalysis, ...]
+    waiting: tuple[Stale, ...]
+    levels: Mapping[int, float]  # of those that wait
+
+
+def analyse(
+    store: Store, *, workers: tuple[Executor, int] | None = None, progress: Callable[[int], None] = lambda done: None
+) -> int:
+    """Analyses every stale series of the store; returns how many. A kill leaves the rest stale for the next time.
+
+    `workers` are an executor and how many tasks it does at once (parallel.py); by default this machine's cores.
+    """
     done = 0
     for project in stale_projects(store):
-        machines = MachinePeers(project_id=project.id)
-        while True:
-            # Values and findings in one transaction: an import between the two would be marked as seen.
-            with store.write(project.name) as connection:
-                taken = take_stale(connection, project.id, _AT_ONCE)
-                noise = machines.scales(connection, _short_levels(taken))
-                replace_analyses(connection, [_analyse(series, noise.get(series.id)) for series in taken])
-            if not taken:
-                break
-            done += len(taken)
-            progress(done)
+        count = count_stale(store, project)
+        if workers is not None:
+            done += _analyse_project(store, project, workers, lambda more, before=done: progress(before + more))
+            continue
+        with local_workers(None if count >= _WORTH_PROCESSES else 1) as local:
+            done += _analyse_project(store, project, local, lambda more, before=done: progress(before + more))
     return done
 
 
-def _short_levels(taken: Sequence[StaleSeries]) -> dict[int, float]:
-    """The levels of the series in times that are too short to tell their own noise."""
-    levels = {
-        series.id: [median(run.value for run in commit.runs) for commit in series.commits if commit.runs]
-        for series in taken
-        if series.metric.is_time
-    }
-    return {key: median(found) for key, found in levels.items() if 2 <= len(found) < ENOUGH_ALONE and min(found) > 0}
+def _analyse_project(
+    store: Store, project: StaleProject, workers: tuple[Executor, int], progress: Callable[[int], None]
+) -> int:
+    """Until nothing is stale, or what remains is changed by others as fast as it is analysed."""
+    done = 0
+    while True:
+        written = 0
+        machines = MachinePeers(project_id=project.id)
+        short: list[_Findings] = []
+        for findings in in_order(workers, _work, _tasks(store, project)):
+            written += _write(store, project, findings.found)
+            if findings.waiting:
+                short.append(findings)
+            progress(done + written)
+        for findings in in_order(workers, _work, _tasks_with_noise(store, project, machines, short)):
+            written += _write(store, project, findings.found)
+            progress(done + written)
+        done += written
+        if not written:
+            return done
 
 
-def _analyse(series: StaleSeries, machine_noise: float | None) -> SeriesAnalysis:
+def _tasks(store: Store, project: StaleProject) -> Iterator[_Task]:
+    after, its_calendar = 0, ProjectCalendar(project.id)
+    while True:
+        with store.read() as connection:
+            taken = take_stale(connection, project.id, after=after, limit=_AT_ONCE)
+            if not taken:
+                return
+            now = its_calendar.read(connection)
+        after = taken[-1].id
+        yield _Task(series=tuple(taken), calendar=now)
+
+
+def _tasks_with_noise(
+    store: Store, project: StaleProject, machines: MachinePeers, short: Sequence[_Findings]
+) -> Iterator[_Task]:
+    its_calendar = ProjectCalendar(project.id)
+    for findings in short:
+        with store.read() as connection:
+            noise = machines.scales(connection, dict(findings.levels))
+            now = its_calendar.read(connection)
+        told = {series.id: noise.get(series.id) for series in findings.waiting}
+        yield _Task(series=findings.waiting, calendar=now, noise=told)
+
+
+def _write(store: Store, project: StaleProject, found: Sequence[SeriesAnalysis]) -> int:
+    if not found:
+        return 0
+    with store.write(project.name) as connection:
+        return replace_analyses(connection, found)
+
+
+def _work(task: _Task) -> _Findings:
+    """The statistics of a task. Reads and writes nothing."""
+    found, waiting, levels = [], [], {}
+    for stale in task.series:
+        series = history_of(stale, task.calendar)
+        level = None if stale.id in task.noise else _short_level(series)
+        if level is None:
+            found.append(_analyse(series, stale.revision, task.noise.get(stale.id)))
+        else:
+            waiting.append(stale)
+            levels[stale.id] = level
+    return _Findings(found=tuple(found), waiting=tuple(waiting), levels=levels)
+
+
+def _short_level(series: StaleSeries) -> float | None:
+    """The level of a series in times that is too short to tell its own noise."""
+    if not series.metric.is_time or sum(bool(commit.runs) for commit in series.commits) >= ENOUGH_ALONE:
+        return None
+    levels = [median(run.value for run in commit.runs) for commit in series.commits if commit.runs]
+    return median(levels) if len(levels) >= 2 and min(levels) > 0 else None
+
+
+def _analyse(series: StaleSeries, revision: int, machine_noise: float | None) -> SeriesAnalysis:
     numbers = [values for values in series.commits if values.runs]
     changes = detect([values.runs for values in numbers], series.metric, machine_noise)
     return SeriesAnalysis(
-        series=series,
+        series_id=series.id,
+        revision=revision,
         better=series.metric.better,
         changes=tuple((c, numbers[c.index].commit_id, _before(numbers, c.index).commit_id) for c in changes),
+        newest=series.newest,
         summary=summarise(series.commits, changes, series.metric) if series.commits else None,
     )
 

@@ -36,7 +36,7 @@ def read_context(text: bytes) -> Context:
                 profiles.append(_profile(record, runs[record["run"]]))
             elif kind == "compiled":
                 compiled.append((runs[record["run"]], record))
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
             said = f"no {error}" if isinstance(error, KeyError) else str(error)
             problems.append(f"line {number}: {said}")
     return Context(

@@ -1,19 +1,26 @@
-"""`warpwatch import`: an asv results folder into the store, a file at a time, so that a kill loses nothing."""
+"""`warpwatch import`: an asv results folder into the store.
 
-import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+Files are read in other processes where they are many, and written here, some in one transaction: a kill loses those
+that were not yet committed, and the next import reads them again.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 from sqlalchemy.exc import DataError
 
 from warpwatch.dashboard.importers.asv_folder import AsvFolder, result_files
-from warpwatch.dashboard.importers.asv_result import BrokenFileError, read_result
 from warpwatch.dashboard.importers.commit_order import put_in_order
-from warpwatch.dashboard.importers.context_file import read_context
+from warpwatch.dashboard.importers.read_files import FileRead, FileToRead, context_path, read_file, stamp_of
+from warpwatch.dashboard.parallel import in_order, local_workers
 from warpwatch.dashboard.store.ordering import mark_listed
+from warpwatch.dashboard.store.packed import PackedEntries
 from warpwatch.dashboard.store.store import Store
-from warpwatch.dashboard.store.writing import ProjectWriter
+from warpwatch.dashboard.store.writing import NewFile, ProjectWriter
+
+_WORTH_PROCESSES = 4_000_000  # bytes to read from which other processes read faster than they start
+_AT_ONCE = 64_000_000  # bytes of values and samples in one transaction, about
+_BYTES_OF_A_POINT = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,63 +36,122 @@ class ImportSummary:
 
 
 def import_results(
-    store: Store, folder: AsvFolder, *, progress: Callable[[int, int], None] = lambda done, total: None
-) -> ImportSummary:
+    store: Store, folder: AsvFolder, *, workers: int | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> ImportSummary:  # fmt: skip
     """Adds to the store what is new in the folder, then puts the commits in order.
 
-    `progress` is told how many files of how many are done. The analysis is a step of its own: see analysis.py.
+    `workers` processes read many files at once, by default one a core; with 1 none is started. `progress` is told how
+    many files of how many are done. The analysis is a step of its own: see analysis.py.
     """
     repository = str(folder.repository) if folder.repository else None
     writer = ProjectWriter(store, folder.project, repository=repository, listed=folder.listed)
-    todo = [(machine, path) for machine in folder.machines() for path in result_files(machine.path)]
-    unchanged = points = 0
-    set_aside: list[str] = []
-    warnings = list(folder.problems)
-    for done, (machine, path) in enumerate(todo):
-        progress(done, len(todo))
-        name = path.relative_to(folder.results).as_posix()
-        try:
-            text = path.read_bytes()
-            context_text = _context_beside(path)
-            digest = _digest(text, context_text)
-            if writer.has(name, digest):
-                unchanged += 1
-                continue
-            result = read_result(text, path.name)
-            context = read_context(context_text) if context_text is not None else None
-            points += writer.write(name, digest, result, result.machine or machine.machine, context)
-        except (BrokenFileError, DataError, OSError) as error:
-            said = error.orig if isinstance(error, DataError) else error
-            set_aside.append(f"{path}: {said}")
-            continue
-        warnings.extend(f"{path}: {problem}" for problem in result.problems)
-        warnings.extend(f"{_context_path(path)}: {problem}" for problem in (context.problems if context else ()))
-    progress(len(todo), len(todo))
-    warnings.extend(put_in_order(store, writer))
+    work = _Import(writer=writer, warnings=list(folder.problems))
+    files = list(_files(folder, writer))
+    touched = [file for file in files if not writer.is_untouched(file.name, stamp_of(file.path))]
+    work.unchanged = len(files) - len(touched)
+    for done, read in enumerate(_read(touched, workers)):
+        progress(work.unchanged + done, len(files))
+        work.take(read)
+    work.finish()
+    progress(len(files), len(files))
+    warnings = [*work.warnings, *put_in_order(store, writer)]
     if folder.listed is not None:
         mark_listed(store, folder.project, writer.project_id, folder.listed)
     return ImportSummary(
         project=folder.project,
-        files=len(todo) - len(set_aside),
-        unchanged=unchanged,
-        points=points,
-        set_aside=tuple(set_aside),
+        files=len(files) - len(work.set_aside),
+        unchanged=work.unchanged,
+        points=work.points,
+        set_aside=tuple(work.set_aside),
         warnings=tuple(warnings),
     )
 
 
-def _context_path(path: Path) -> Path:
-    return path.with_name(path.stem + ".context.jsonl")
+def _files(folder: AsvFolder, writer: ProjectWriter) -> Iterator[FileToRead]:
+    for machine in folder.machines():
+        for path in result_files(machine.path):
+            name = path.relative_to(folder.results).as_posix()
+            yield FileToRead(path=path, name=name, machine=machine.machine, known_digest=writer.digest_of(name))
 
 
-def _context_beside(path: Path) -> bytes | None:
-    try:
-        return _context_path(path).read_bytes()
-    except FileNotFoundError:
-        return None
+def _read(files: list[FileToRead], workers: int | None) -> Iterator[FileRead]:
+    total = 0
+    for file in files:
+        try:
+            total += file.path.stat().st_size
+        except OSError:
+            continue  # reading it will say why
+    with local_workers(workers if total >= _WORTH_PROCESSES else 1) as readers:
+        yield from in_order(readers, read_file, files)
 
 
-def _digest(text: bytes, context: bytes | None) -> str:
-    digest = hashlib.blake2b(text, digest_size=16)
-    digest.update(b"\0" if context is None else b"\1" + context)
-    return digest.hexdigest()
+@dataclass(slots=True, kw_only=True)
+class _Import:
+    """Takes files as they come, and writes them when there are enough."""
+
+    writer: ProjectWriter
+    warnings: list[str]
+    unchanged: int = 0
+    points: int = 0
+    set_aside: list[str] = field(default_factory=list)
+    _waiting: list[tuple[FileRead, NewFile]] = field(default_factory=list)
+    _size: int = 0
+    _restamped: dict[str, str | None] = field(default_factory=dict)
+
+    def take(self, read: FileRead) -> None:
+        """Takes a file that was read."""
+        if read.broken is not None:
+            self.set_aside.append(f"{read.file.path}: {read.broken}")
+        elif read.result is None:
+            self.unchanged += 1
+            self._restamped[read.file.name] = read.stamp
+        else:
+            new = NewFile(
+                path=read.file.name, digest=read.digest, result=read.result, context=read.context, stamp=read.stamp,
+                machine=read.result.machine or read.file.machine,
+            )  # fmt: skip
+            self._waiting.append((read, new))
+            self._size += _size_of(read)
+            if self._size >= _AT_ONCE:
+                self._write()
+
+    def finish(self) -> None:
+        """Writes the rest."""
+        self._write()
+        self.writer.restamp(self._restamped)
+
+    def _write(self) -> None:
+        waiting, self._waiting, self._size = self._waiting, [], 0
+        if not waiting:
+            return
+        try:
+            self.points += self.writer.write_all([new for _, new in waiting])
+        except DataError:
+            for read, new in waiting:  # one of them holds what the database refuses: without it the others go in
+                self._write_alone(read, new)
+            return
+        for read, _ in waiting:
+            self._warn(read)
+
+    def _write_alone(self, read: FileRead, new: NewFile) -> None:
+        try:
+            self.points += self.writer.write_all([new])
+        except DataError as error:
+            self.set_aside.append(f"{read.file.path}: {error.orig}")
+        else:
+            self._warn(read)
+
+    def _warn(self, read: FileRead) -> None:
+        path = read.file.path
+        self.warnings.extend(f"{path}: {problem}" for problem in (read.result.problems if read.result else ()))
+        self.warnings.extend(
+            f"{context_path(path)}: {problem}" for problem in (read.context.problems if read.context else ())
+        )
+
+
+def _size_of(read: FileRead) -> int:
+    entries = read.result.entries if read.result is not None else ()
+    if isinstance(entries, PackedEntries):
+        return len(entries.value) * _BYTES_OF_A_POINT + 8 * len(entries.samples)
+    return _BYTES_OF_A_POINT * sum(len(entry.values) for entry in entries)

@@ -5,13 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, select, update
+from sqlalchemy import Connection, delete, func, select, update
 
 from warpwatch.dashboard.metrics import Better, Metric, metric
 from warpwatch.dashboard.statistics.changepoint import Changepoint
 from warpwatch.dashboard.statistics.comparison import RunValue
 from warpwatch.dashboard.statistics.summary import CommitValues, Summary
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.calendar import Calendar, PointRow
+from warpwatch.dashboard.store.columns import decode, join
+from warpwatch.dashboard.store.points import read_stretches
 from warpwatch.dashboard.store.records import Status
 from warpwatch.dashboard.store.rows import STATUS_CODES, insert_new
 from warpwatch.dashboard.store.store import Store
@@ -45,6 +48,17 @@ class Newest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stale:
+    """A series to analyse as it is stored: what is sent to who does it."""
+
+    id: int
+    metric: str
+    unit: str
+    revision: int  # what the findings are of
+    stretches: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StaleSeries:
     """A series' whole history, by commit in the project's order."""
 
@@ -58,9 +72,11 @@ class StaleSeries:
 class SeriesAnalysis:
     """What the analysis found. Each change comes with its commit's id and the one before."""
 
-    series: StaleSeries
+    series_id: int
+    revision: int
     better: Better
     changes: tuple[tuple[Changepoint, int, int], ...]
+    newest: Newest | None
     summary: Summary | None  # None for a series without a single row
 
 
@@ -74,39 +90,62 @@ def stale_projects(store: Store) -> tuple[StaleProject, ...]:
         return tuple(StaleProject(id=row.id, name=row.name) for row in rows)
 
 
-def take_stale(connection: Connection, project_id: int, limit: int) -> list[StaleSeries]:
-    """Up to `limit` stale series with their histories."""
-    series, measurement, commit, run = tables.series, tables.measurement, tables.commit, tables.run
+def count_stale(store: Store, project: StaleProject) -> int:
+    """How many series of a project are stale."""
+    series = tables.series
+    with store.read() as connection:
+        query = select(func.count()).select_from(series).where(series.c.project_id == project.id, series.c.stale)
+        return connection.execute(query).scalar_one()
+
+
+def take_stale(connection: Connection, project_id: int, *, after: int, limit: int) -> list[Stale]:
+    """Up to `limit` stale series whose id is above `after`, in the order of their ids."""
+    series = tables.series
     taken = connection.execute(
-        select(series.c.id, series.c.metric, series.c.unit)
-        .where(series.c.project_id == project_id, series.c.stale)
+        select(series.c.id, series.c.metric, series.c.unit, series.c.revision)
+        .where(series.c.project_id == project_id, series.c.stale, series.c.id > after)
         .order_by(series.c.id)
         .limit(limit)
     ).all()
-    rows = connection.execute(
-        select(measurement, commit.c.date_ms, run.c.card)
-        .join(commit, commit.c.id == measurement.c.commit_id)
-        .join(run, run.c.id == measurement.c.run_id)
-        .where(measurement.c.series_id.in_([row.id for row in taken]))
-        .order_by(measurement.c.series_id, commit.c.position, commit.c.date_ms, run.c.started_ms, run.c.id)
-    )
-    by_series = {key: list(group) for key, group in itertools.groupby(rows, key=lambda row: row.series_id)}
-    return [_series(row.id, metric(row.metric, row.unit), by_series.get(row.id, [])) for row in taken]
+    stretches: dict[int, list[bytes]] = {}
+    for number, data in read_stretches(connection, [row.id for row in taken]):
+        stretches.setdefault(number, []).append(data)
+    return [
+        Stale(
+            id=row.id, metric=row.metric, unit=row.unit, revision=row.revision,
+            stretches=tuple(stretches.get(row.id, ())),
+        )
+        for row in taken
+    ]  # fmt: skip
 
 
-def replace_analyses(connection: Connection, analyses: Sequence[SeriesAnalysis]) -> None:
-    """Writes the findings in place of the earlier ones; the series are stale no more."""
-    ids = [analysis.series.id for analysis in analyses]
+def history_of(stale: Stale, calendar: Calendar) -> StaleSeries:
+    """The series with its values in order. A pure function, so that it can be done elsewhere."""
+    parts = [decode(stretch) for stretch in stale.stretches]
+    return _series(stale.id, metric(stale.metric, stale.unit), calendar.rows(stale.id, join(parts)) if parts else [])
+
+
+def replace_analyses(connection: Connection, analyses: Sequence[SeriesAnalysis]) -> int:
+    """Writes the findings in place of the earlier ones; returns of how many series. These are stale no more.
+
+    Series that have changed since the findings' revision are passed over, and stay stale.
+    """
+    table = tables.series
+    revisions = {analysis.series_id: analysis.revision for analysis in analyses}
+    rows = connection.execute(select(table.c.id, table.c.revision).where(table.c.id.in_(revisions)))
+    ids = {row.id for row in rows if row.revision == revisions[row.id]}
+    analyses = [analysis for analysis in analyses if analysis.series_id in ids]
     if not ids:
-        return
+        return 0
     connection.execute(delete(tables.changepoint).where(tables.changepoint.c.series_id.in_(ids)))
     connection.execute(delete(tables.summary).where(tables.summary.c.series_id.in_(ids)))
     insert_new(connection, tables.changepoint, [row for analysis in analyses for row in _changepoint_rows(analysis)])
     insert_new(connection, tables.summary, [row for analysis in analyses for row in _summary_rows(analysis)])
     connection.execute(update(tables.series).where(tables.series.c.id.in_(ids)).values(stale=False))
+    return len(ids)
 
 
-def _series(series_id: int, its_metric: Metric, rows: Sequence[Row[Any]]) -> StaleSeries:
+def _series(series_id: int, its_metric: Metric, rows: Sequence[PointRow]) -> StaleSeries:
     groups = [list(group) for _, group in itertools.groupby(rows, key=lambda row: row.commit_id)]
     measured = [group for group in groups if not _is_skipped(group)] or groups
     # What never had a number was not skipped for its code.
@@ -120,13 +159,13 @@ def _series(series_id: int, its_metric: Metric, rows: Sequence[Row[Any]]) -> Sta
     )
 
 
-def _is_skipped(rows: Sequence[Row[Any]]) -> bool:
+def _is_skipped(rows: Sequence[PointRow]) -> bool:
     """Whether nobody measured the commit, as its machine code is that of one measured before."""
     statuses = {row.status for row in rows}
     return STATUS_CODES[Status.UNCHANGED] in statuses and _OK not in statuses
 
 
-def _commit(rows: Sequence[Row[Any]]) -> CommitValues:
+def _commit(rows: Sequence[PointRow]) -> CommitValues:
     runs = tuple(
         RunValue(value=row.value, q25=row.q25, q75=row.q75, sample_count=row.sample_count, card=row.card)
         for row in rows
@@ -141,7 +180,7 @@ def _commit(rows: Sequence[Row[Any]]) -> CommitValues:
     )
 
 
-def _newest(rows: Sequence[Row[Any]]) -> Newest:
+def _newest(rows: Sequence[PointRow]) -> Newest:
     row = next((row for row in reversed(rows) if row.status == _OK), rows[-1])
     return Newest(
         commit_id=row.commit_id, run_id=row.run_id, status=row.status, reason=row.reason, q25=row.q25, q75=row.q75,
@@ -152,7 +191,7 @@ def _newest(rows: Sequence[Row[Any]]) -> Newest:
 def _changepoint_rows(analysis: SeriesAnalysis) -> list[dict[str, Any]]:
     return [
         {
-            "series_id": analysis.series.id, "commit_id": commit, "previous_commit_id": previous,
+            "series_id": analysis.series_id, "commit_id": commit, "previous_commit_id": previous,
             "place": change.index, "before": change.before, "after": change.after, "magnitude": change.magnitude,
             "low": change.low, "high": change.high, "p_value": change.p_value,
             "is_worse": (change.after > change.before) == (analysis.better is Better.LOWER),
@@ -162,12 +201,12 @@ def _changepoint_rows(analysis: SeriesAnalysis) -> list[dict[str, Any]]:
 
 
 def _summary_rows(analysis: SeriesAnalysis) -> list[dict[str, Any]]:
-    newest, summary = analysis.series.newest, analysis.summary
+    newest, summary = analysis.newest, analysis.summary
     if newest is None or summary is None:
         return []
     return [
         {
-            "series_id": analysis.series.id, "commit_id": newest.commit_id, "run_id": newest.run_id,
+            "series_id": analysis.series_id, "commit_id": newest.commit_id, "run_id": newest.run_id,
             "status": newest.status, "reason": newest.reason, "value": summary.value, "q25": newest.q25,
             "q75": newest.q75, "sample_count": newest.sample_count, "runs": newest.runs, "change": summary.change,
             "change_commit_id": summary.change_commit_id, "change_is_step": summary.change_is_step,

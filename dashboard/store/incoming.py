@@ -1,10 +1,13 @@
 """What an importer hands to the store: result files and their context, read once into records."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from warpwatch.dashboard.store.records import Status
+
+LATEST_MS = 253_402_300_799_000  # the last second of the year 9999, after which no date can be shown
+LONGEST_NAME = 2_000  # bytes; PostgreSQL's indexes take no more than 2,700
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +54,7 @@ class ResultFile:
     environment: str
     machine: str | None  # what the file says; None if it does not
     details: Mapping[str, str]
-    entries: tuple[Entry, ...]
+    entries: Sequence[Entry]  # packed.PackedEntries, where they are many
     problems: tuple[str, ...]  # entries left out, and why
     listed: Mapping[str, Listed] = field(default_factory=dict)  # what the file itself says of its benchmarks
 
@@ -113,3 +116,13 @@ class Context:
     profiles: tuple[ContextProfile, ...]
     compiled: tuple[tuple[ContextRun, Mapping[str, Any]], ...]
     problems: tuple[str, ...]
+
+
+def storable(text: str) -> bool:
+    """Whether every database takes it: without NUL and without half a character."""
+    return "\0" not in text and (text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text))
+
+
+def storable_name(text: str) -> bool:
+    """Whether it may name something, which has to fit an index."""
+    return storable(text) and 0 < len(text.encode()) <= LONGEST_NAME

@@ -6,11 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import median
 
+import numpy as np
 from sqlalchemy import Connection, select
 
 from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.statistics.machine_noise import Peer, machine_scale, peer
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.calendar import NOT_PLACED, calendar
+from warpwatch.dashboard.store.points import batches, with_points
 from warpwatch.dashboard.store.queries.reading import workloads
 
 _Place = tuple[int, int, str, str]  # machine, environment, unit, noise family: what peers share
@@ -49,49 +52,39 @@ def _others(peers: dict[int, Peer], key: int) -> list[Peer]:
 
 
 def _read(connection: Connection, project: int, place: _Place) -> dict[int, Peer]:
-    series, measurement, commit = tables.series, tables.measurement, tables.commit
+    series = tables.series
     known = workloads(connection, project)
-    newest = (
-        select(commit.c.id)
-        .where(commit.c.project_id == project, commit.c.id.in_(select(measurement.c.commit_id)))
-        .order_by(commit.c.position.desc())
-        .limit(_COMMITS)
-    )
-    recent = connection.execute(newest).scalars().all()
     rows = connection.execute(
-        select(
-            series.c.id,
-            tables.benchmark.c.name,
-            series.c.implementation,
-            series.c.metric,
-            series.c.unit,
-            measurement.c.commit_id,
-            measurement.c.value,
-            tables.run.c.card,
-        )
+        select(series.c.id, tables.benchmark.c.name, series.c.implementation, series.c.metric, series.c.unit)
         .join_from(series, tables.benchmark, tables.benchmark.c.id == series.c.benchmark_id)
-        .join(measurement, measurement.c.series_id == series.c.id)
-        .join(commit, commit.c.id == measurement.c.commit_id)
-        .join(tables.run, tables.run.c.id == measurement.c.run_id)
         .where(
             series.c.project_id == project,
             series.c.machine_id == place[0],
             series.c.environment_id == place[1],
             series.c.unit == place[2],
-            measurement.c.value.is_not(None),
-            measurement.c.commit_id.in_(recent),
         )
-        .order_by(series.c.id, commit.c.position, commit.c.date_ms, commit.c.id)
+        .order_by(series.c.id)
     ).all()
-    card = _usual_card(row.card for row in rows)
-    rows = [row for row in rows if row.card in {None, card}]
+    whole = calendar(connection, project)
+    since = np.sort(whole.position)[-_COMMITS:].min(initial=NOT_PLACED)
+    points = {
+        row.id: [
+            point
+            for point in whole.rows(row.id, its, positions=(int(since), NOT_PLACED))
+            if point.value is not None
+        ]
+        for some in batches(rows, 500)
+        for row, its in with_points(connection, some)
+    }  # fmt: skip
+    card = _usual_card(point.card for its in points.values() for point in its)
     found: dict[int, Peer] = {}
-    for (key, name, implementation, its_metric, unit), group in itertools.groupby(rows, key=lambda row: row[:5]):
-        levels = _levels((row.commit_id, row.value) for row in group)
-        if min(levels) > 0 and metric(its_metric, unit).noise_family == place[3]:
-            suite = name.rpartition(".")[0]
-            is_control = known.is_rival(suite, implementation) or known.is_control(suite, implementation)
-            found[key] = peer(levels, is_control=is_control)
+    for row in rows:
+        its = [point for point in points.get(row.id, ()) if point.card in {None, card}]
+        levels = _levels((point.commit_id, point.value) for point in its if point.value is not None)
+        if levels and min(levels) > 0 and metric(row.metric, row.unit).noise_family == place[3]:
+            suite = row.name.rpartition(".")[0]
+            is_control = known.is_rival(suite, row.implementation) or known.is_control(suite, row.implementation)
+            found[row.id] = peer(levels, is_control=is_control)
     return found
 
 

@@ -6,11 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sqlalchemy import Connection, insert, select
 
 from warpwatch.dashboard.metrics import metric_name, unit_of
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.columns import Ints
 from warpwatch.dashboard.store.incoming import Listed
+from warpwatch.dashboard.store.packed import EntryHead
 
 _series = tables.series
 
@@ -32,8 +35,26 @@ class SeriesIds:
     """Ids by parameters, remembered between transactions that committed."""
 
     def __init__(self, listed: Mapping[str, Listed]) -> None:
-        self._listed = listed
+        self._listed = dict(listed)
         self._known: dict[tuple[int, int, int], dict[tuple[str, ...], int]] = {}
+        self._arrays: dict[tuple[Any, ...], Ints] = {}
+
+    def tell(self, listed: Mapping[str, Listed]) -> None:
+        """What a file itself says of benchmarks that are not listed yet."""
+        self._listed = {**listed, **self._listed} if listed else self._listed
+
+    def is_listed(self, benchmark: str) -> bool:
+        """Whether anybody says what its parameters and unit are."""
+        return benchmark in self._listed
+
+    def of_all(self, connection: Connection, place: Place, benchmark_id: int, head: EntryHead) -> Ints:
+        """The id of each of an entry's combinations, in their order."""
+        key = (benchmark_id, place.machine, place.environment, head.choices, head.listed)
+        if key not in self._arrays:
+            combinations = head.combinations
+            known = self.of(connection, place, benchmark_id, head.benchmark, combinations)
+            self._arrays[key] = np.array([known[each] for each in combinations], dtype=np.int64)
+        return self._arrays[key]
 
     def of(
         self, connection: Connection, place: Place, benchmark_id: int, benchmark: str,

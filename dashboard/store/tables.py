@@ -1,6 +1,8 @@
 """The tables. Times are milliseconds since 1970 (UTC), so that every database keeps them alike.
 
-`migrations/` creates them; a test holds the two together. Measurements are append-only: a re-run adds a row.
+`migrations/` creates them; a test holds the two together. Points are append-only: a re-run adds some. They stand in
+`chunk`, many in a row, since a row a point would take three times the room and the time (README.md); points.py alone
+writes and reads them.
 """
 
 from sqlalchemy import (
@@ -22,6 +24,8 @@ from sqlalchemy import (
     false,
     true,
 )
+
+_LARGE = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up an INTEGER alone, which has 64 bits there
 
 MORE_OF_CODE = ("implementation", "dynamic_shared_bytes", "barriers", "occupancy", "occupancy_limit")
 
@@ -80,6 +84,7 @@ commit = Table(
 benchmark = Table(
     "benchmark", metadata, _id(), _ref("project"),
     Column("name", Text, nullable=False),
+    Column("self_described", Boolean, nullable=False, server_default=false()),  # not by a benchmarks.json
     UniqueConstraint("project_id", "name"),
 )  # fmt: skip
 
@@ -108,6 +113,7 @@ series = Table(
     Column("implementation", Text),
     Column("listed", Boolean, nullable=False, server_default=true()),  # still in benchmarks.json
     Column("stale", Boolean, nullable=False, server_default=true()),  # has values the analysis has not seen
+    Column("revision", Integer, nullable=False, server_default="0"),  # counts up whenever it becomes stale
     Index(None, "benchmark_id", "machine_id", "environment_id"),
     Index(None, "project_id", "stale"),
 )  # fmt: skip
@@ -123,23 +129,28 @@ run = Table(
     Index(None, "commit_id"),
 )  # fmt: skip
 
-measurement = Table(
-    "measurement", metadata,
-    _ref("series", key=True), _ref("commit", key=True), _ref("run", key=True),
-    Column("value", Float),
-    Column("q25", Float),
-    Column("q75", Float),
-    Column("sample_count", Integer),
-    Column("status", SmallInteger, nullable=False),  # STATUS_CODES
-    Column("reason", Text),
-    Index(None, "commit_id"),
-    sqlite_with_rowid=False,
+# A stretch of a series: some of its points in the order they were written, in columns. Its commits and runs are ids.
+chunk = Table(
+    "chunk", metadata,
+    Column("id", _LARGE, primary_key=True),  # those of a series grow in the order of writing
+    _ref("series"),
+    Column("points", Integer, nullable=False),
+    Column("first_run", Integer, nullable=False),  # least and greatest id
+    Column("last_run", Integer, nullable=False),
+    Column("data", LargeBinary, nullable=False),  # columns.encode
+    Index(None, "series_id"),
 )  # fmt: skip
 
-samples = Table(
-    "samples", metadata,
-    _ref("series", key=True), _ref("commit", key=True), _ref("run", key=True),
-    Column("data", LargeBinary, nullable=False),  # samples.encode
+# The single samples of some points of a series.
+sample_chunk = Table(
+    "sample_chunk", metadata,
+    Column("id", _LARGE, primary_key=True),
+    _ref("series"),
+    Column("points", Integer, nullable=False),
+    Column("first_run", Integer, nullable=False),
+    Column("last_run", Integer, nullable=False),
+    Column("data", LargeBinary, nullable=False),  # columns.encode_samples
+    Index(None, "series_id"),
 )  # fmt: skip
 
 # What the context file says of one workload x implementation in one run: clocks, temperature, cache, backend, error.
@@ -217,15 +228,16 @@ source_file = Table(
     "source_file", metadata, _id(), _ref("project"),
     Column("path", Text, nullable=False),  # below the results folder
     Column("digest", String(64), nullable=False),
+    Column("stamp", Text),  # the file's size, times and inode: equal, and it need not be read; null: read it
     Column("imported_ms", BigInteger, nullable=False),
     UniqueConstraint("project_id", "path"),
 )  # fmt: skip
 
-# Which of asv's benchmark entries are in: {benchmark: ["started_at-digest", ...]}; tells a re-run from a re-save.
+# Which of asv's benchmark entries are in, as marks.encode keeps them; tells a re-run from a re-save.
 recorded = Table(
     "recorded", metadata,
     _ref("commit", key=True), _ref("machine", key=True), _ref("environment", key=True),
-    Column("marks", JSON, nullable=False),
+    Column("marks", LargeBinary, nullable=False),
 )  # fmt: skip
 
 alert = Table(
@@ -266,4 +278,26 @@ outbox = Table(
     Column("delivered_ms", BigInteger),
     Column("error", Text),
     UniqueConstraint("alert_id", "destination", "kind"),  # one message of a kind to each destination, ever
+)  # fmt: skip
+
+# What lets a runner add results over HTTP: of a project, for one purpose. Only a hash of it is kept.
+token = Table(
+    "token", metadata, _id(), _ref("project"),
+    Column("name", Text, nullable=False),
+    Column("scope", Text, nullable=False),  # tokens.Scope
+    Column("digest", String(64), nullable=False, unique=True),  # SHA-256
+    Column("created_ms", BigInteger, nullable=False),
+    Column("last_used_ms", BigInteger),
+    Column("revoked_ms", BigInteger),
+    Index(None, "project_id"),
+)  # fmt: skip
+
+# What a person notes about a commit, or about one series at it.
+annotation = Table(
+    "annotation", metadata, _id(), _ref("commit"), _ref("series", null=True),
+    Column("author", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Index(None, "commit_id"),
+    Index(None, "series_id"),
 )  # fmt: skip

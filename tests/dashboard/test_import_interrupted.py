@@ -51,8 +51,10 @@ def _state(database: str) -> dict[str, int]:
     with store.read() as connection:
         counts = {
             name: connection.execute(select(func.count()).select_from(tables.metadata.tables[name])).scalar_one()
-            for name in ("measurement", "samples", "run", "series", "commit", "source_file", "summary", "recorded")
+            for name in ("run", "series", "commit", "source_file", "summary", "recorded")
         }
+        for name, table in (("points", tables.chunk), ("sampled", tables.sample_chunk)):
+            counts[name] = connection.execute(select(func.coalesce(func.sum(table.c.points), 0))).scalar_one()
         counts["stale"] = connection.execute(
             select(func.count()).select_from(tables.series).where(tables.series.c.stale)
         ).scalar_one()
@@ -64,7 +66,7 @@ def _state(database: str) -> dict[str, int]:
 
 
 WHOLE = {
-    "measurement": COMMITS * COMBINATIONS, "samples": COMMITS * COMBINATIONS, "run": COMMITS, "series": COMBINATIONS,
+    "points": COMMITS * COMBINATIONS, "sampled": COMMITS * COMBINATIONS, "run": COMMITS, "series": COMBINATIONS,
     "commit": COMMITS, "source_file": COMMITS, "summary": COMBINATIONS, "recorded": COMMITS, "stale": 0, "unplaced": 0,
 }  # fmt: skip
 
@@ -85,7 +87,7 @@ def test_an_import_killed_at_any_moment_is_made_whole_by_the_next(results: Path,
         process.communicate()
         state = _state(database)
         # What a killed import left is whole files.
-        assert state["measurement"] == state["samples"] == state["source_file"] * COMBINATIONS
+        assert state["points"] == state["sampled"] == state["source_file"] * COMBINATIONS
         assert state["run"] == state["commit"] == state["recorded"] == state["source_file"]
     assert killed
     last = _start(results, database)

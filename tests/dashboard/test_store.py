@@ -1,11 +1,14 @@
 """The store opens, migrates and takes turns, on both databases."""
 
 import sqlite3
+import struct
 import subprocess
 import sys
 import threading
+import zlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
@@ -14,8 +17,9 @@ from sqlalchemy import func, insert, inspect, select, text
 from sqlalchemy.exc import IntegrityError
 
 from warpwatch.dashboard.store import Store, StoreError
+from warpwatch.dashboard.store.marks import Marks
 from warpwatch.dashboard.store.migrate import NewerSchemaError, alembic_config
-from warpwatch.dashboard.store.samples import decode, encode
+from warpwatch.dashboard.store.points import read_points, read_samples
 from warpwatch.dashboard.store.tables import metadata, project, run, series, workload
 
 
@@ -35,7 +39,7 @@ def test_processes_that_open_a_new_database_at_once_all_succeed(database: str) -
 
 
 def test_a_database_of_the_first_schema_is_brought_up_with_what_it_holds(database: str) -> None:
-    """What 0002 adds is filled from what was recorded before: a run's card, a workload's lack of controls."""
+    """Points and samples move; a run's card and a workload's lack of controls are told from what was recorded."""
     store = Store(database)
     with store.write("test") as connection:
         config = alembic_config()
@@ -58,11 +62,29 @@ def test_a_database_of_the_first_schema_is_brought_up_with_what_it_holds(databas
                      " VALUES (:id, 1, 1, 1, 1, :name, :context)"),
                 {"id": number, "name": f"r{number}", "context": context},
             )  # fmt: skip
+        for statement in (
+            "INSERT INTO benchmark (id, project_id, name) VALUES (1, 1, 'b')",
+            "INSERT INTO series (id, project_id, benchmark_id, machine_id, environment_id, key, parameters, metric,"
+            " unit) VALUES (1, 1, 1, 1, 1, 'k', '[]', 'latency', 'seconds')",
+            "INSERT INTO measurement VALUES (1, 1, 1, 0.1, 0.09, 0.11, 3, 0, NULL)",
+            "INSERT INTO measurement VALUES (1, 1, 2, NULL, NULL, NULL, NULL, 2, 'it crashed')",
+            'INSERT INTO recorded (commit_id, machine_id, environment_id, marks) VALUES (1, 1, 1, \'{"b": ["7-ab"]}\')',
+        ):
+            connection.execute(text(statement.replace(":", r"\:")))
+        deflated = zlib.compress(struct.pack("<3d", 0.1, 0.09, 0.11))
+        connection.execute(text("INSERT INTO samples VALUES (1, 1, 1, :data)"), {"data": deflated})
     store.close()
     store = Store(database)
     with store.read() as connection:
         assert connection.execute(select(run.c.card).order_by(run.c.id)).scalars().all() == ["GPU-1", None, None]
         assert connection.execute(select(workload.c.controls)).scalars().all() == [[]]
+        points = read_points(connection, [1])[1]
+        assert (points.run.tolist(), points.status.tolist(), points.count.tolist()) == ([1, 2], [0, 2], [3, -1])
+        assert points.value[0] == 0.1
+        assert np.isnan(points.value[1])
+        assert points.reasons[points.reason[1] - 1] == "it crashed"
+        assert read_samples(connection, [1])[1].samples.tolist() == [0.1, 0.09, 0.11]
+        assert Marks(connection).at((1, 1, 1)) == {"b": ["7-ab"]}
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
     store.close()
 
@@ -134,11 +156,6 @@ def test_sqlite_reads_while_another_writes(tmp_path: Path) -> None:
 def test_a_database_that_cannot_serve_is_refused_with_a_reason(url: str, said: str) -> None:
     with pytest.raises(StoreError, match=said):
         Store(url)
-
-
-def test_samples_come_back_as_they_went_in() -> None:
-    values = (3.1e-5, 3.2e-5, 1e300, 0.0)
-    assert decode(encode(values)) == values
 
 
 def test_a_store_made_while_another_process_holds_the_file_waits_for_it(tmp_path: Path) -> None:

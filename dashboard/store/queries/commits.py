@@ -1,12 +1,14 @@
 """Commits that have results, and everything recorded at one of them."""
 
-import itertools
-from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, func, select
+import numpy as np
+from sqlalchemy import Connection, Row, select
 
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.calendar import NOT_PLACED, Calendar, calendar
+from warpwatch.dashboard.store.columns import Columns
+from warpwatch.dashboard.store.points import batches, recorded_at, with_points
 from warpwatch.dashboard.store.queries.reading import (
     Workloads,
     change_record,
@@ -58,7 +60,7 @@ def commit_page(store: Store, project: str, prefix: str) -> CommitPage | None:
             commit=commit_record(row),
             older=_neighbour(connection, row, -1),
             newer=_neighbour(connection, row, +1),
-            points=_points(connection, row.id, known),
+            points=_points(connection, row, known),
             changes=_changes(connection, row.id, known),
             compiled=_compiled(connection, row.id),
         )
@@ -97,62 +99,70 @@ def _neighbour(connection: Connection, row: Row[Any], step: int) -> Commit | Non
     return commit_record(found) if found is not None else None
 
 
-def _points(connection: Connection, commit_id: int, known: Workloads) -> tuple[CommitPoint, ...]:
-    table = tables.measurement
-    rows = connection.execute(
-        select_series(table.c.value, table.c.status, table.c.reason)
-        .join(table, table.c.series_id == tables.series.c.id)
-        .where(table.c.commit_id == commit_id)
-        .order_by(tables.machine.c.name, tables.benchmark.c.name, tables.series.c.id)
-    ).all()
-    before = _before(connection, commit_id)
-    its_commits = commits_by_id(connection, {commit for commit, _ in before.values()})
-    points = []
-    for series_id, group in itertools.groupby(rows, key=lambda row: row.id):
-        runs = list(group)
-        values = [row.value for row in runs if row.value is not None]
-        row = next((row for row in reversed(runs) if row.value is not None), runs[-1])
-        commit, previous = before.get(series_id, (None, None))
-        points.append(
-            CommitPoint(
-                series=series_record(row, known),
-                value=median(values) if values else None,
-                status=STATUS_OF_CODE[row.status],
-                reason=row.reason,
-                previous=previous,
-                previous_commit=its_commits[commit] if commit is not None else None,
-                runs=len(runs),
-            )
+def _points(connection: Connection, commit: Row[Any], known: Workloads) -> tuple[CommitPoint, ...]:
+    here = recorded_at(connection, commit.project_id, [commit.id])
+    rows = [
+        row
+        for some in batches(here, 1000)
+        for row in connection.execute(select_series().where(tables.series.c.id.in_(some)))
+    ]
+    rows.sort(key=lambda row: (row.machine_name, row.benchmark_name, row.id))
+    whole = calendar(connection, commit.project_id)
+    its_position = commit.position if commit.position is not None else NOT_PLACED
+    found = [
+        (row, *_at_and_before(points, whole, commit.id, its_position))
+        for some in batches(rows, 500)
+        for row, points in with_points(connection, some)
+    ]
+    its_commits = commits_by_id(connection, {before.commit for *_, before in found if before is not None})
+    return tuple(
+        CommitPoint(
+            series=series_record(row, known),
+            value=now.value,
+            status=STATUS_OF_CODE[now.status],
+            reason=now.reason,
+            previous=before.value if before is not None else None,
+            previous_commit=its_commits[before.commit] if before is not None else None,
+            runs=now.runs,
         )
-    return tuple(points)
+        for row, now, before in found
+    )
 
 
-def _before(connection: Connection, commit_id: int) -> dict[int, tuple[int, float]]:
-    """For each series of the commit, the newest earlier commit with a number and the median there."""
-    table, commit = tables.measurement, tables.commit
-    here = table.alias("here")
-    position = select(commit.c.position).where(commit.c.id == commit_id).scalar_subquery()
-    newest = (
-        select(table.c.series_id, func.max(commit.c.position).label("position"))
-        .join(commit, commit.c.id == table.c.commit_id)
-        .where(
-            table.c.series_id.in_(select(here.c.series_id).where(here.c.commit_id == commit_id)),
-            table.c.value.is_not(None),
-            commit.c.position < position,
-        )
-        .group_by(table.c.series_id)
-        .subquery()
+class _Now(NamedTuple):
+    """A series at the commit: the median over its runs, and what the last one says that has a number."""
+
+    value: float | None
+    status: int
+    reason: str | None
+    runs: int
+
+
+class _Before(NamedTuple):
+    """The newest earlier commit with a number, and the median there."""
+
+    commit: int
+    value: float
+
+
+def _at_and_before(points: Columns, whole: Calendar, commit: int, position: int) -> tuple[_Now, _Before | None]:
+    at = np.flatnonzero(points.commit == commit)
+    has_number = ~np.isnan(points.value)
+    numbers = at[has_number[at]]
+    shown = numbers[-1] if len(numbers) else at[-1]
+    reason = int(points.reason[shown])
+    now = _Now(
+        float(np.median(points.value[numbers])) if len(numbers) else None,
+        int(points.status[shown]),
+        points.reasons[reason - 1] if reason else None,
+        len(at),
     )
-    rows = connection.execute(
-        select(table.c.series_id, table.c.commit_id, table.c.value)
-        .join(commit, commit.c.id == table.c.commit_id)
-        .join(newest, (newest.c.series_id == table.c.series_id) & (newest.c.position == commit.c.position))
-        .where(table.c.value.is_not(None))
-    )
-    values: dict[int, list[tuple[int, float]]] = {}
-    for row in rows:
-        values.setdefault(row.series_id, []).append((row.commit_id, row.value))
-    return {series: (pairs[0][0], median(value for _, value in pairs)) for series, pairs in values.items()}
+    place = whole.position[np.searchsorted(whole.commits, points.commit)]
+    earlier = np.flatnonzero(has_number & (place < position))
+    if not len(earlier):
+        return now, None
+    newest = earlier[place[earlier] == place[earlier].max()]
+    return now, _Before(int(points.commit[newest[0]]), float(np.median(points.value[newest])))
 
 
 def _changes(connection: Connection, commit_id: int, known: Workloads) -> tuple[Regression, ...]:

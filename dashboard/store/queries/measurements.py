@@ -6,7 +6,7 @@ from typing import Any
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.queries.reading import project_id, select_series, series_record, workloads
-from warpwatch.dashboard.store.queries.series import _points
+from warpwatch.dashboard.store.queries.series import points_of
 from warpwatch.dashboard.store.records import Measured
 from warpwatch.dashboard.store.store import Store
 
@@ -36,7 +36,7 @@ def measurements(
         known = workloads(connection, owner)
         for start in range(0, len(found), _SERIES_AT_ONCE):
             rows = found[start : start + _SERIES_AT_ONCE]
-            points = _points(connection, [row.id for row in rows])
+            points = points_of(connection, owner, [row.id for row in rows])
             for row in rows:
                 kept = tuple(point for point in points.get(row.id, ()) if since is None or point.commit.date >= since)
                 if kept:

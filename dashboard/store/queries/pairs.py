@@ -7,16 +7,19 @@ each other, as a gate does, only those are compared: what lies between two days 
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from sqlalchemy import Connection, Row, or_, select
+import numpy as np
+from sqlalchemy import Connection, Row, select
 
 from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.statistics.comparison import RunValue
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.calendar import PointRow, calendar
+from warpwatch.dashboard.store.points import batches, read_points, recorded_at
 from warpwatch.dashboard.store.queries.codes import CodePlace, codes
 from warpwatch.dashboard.store.queries.reading import project_id, select_series, series_record, workloads
 from warpwatch.dashboard.store.records import Series, Status
@@ -27,7 +30,7 @@ HISTORY_COMMITS = 100  # that the noise is taken from: those before the later of
 BESIDE_MS = 2 * 3600 * 1000  # between two runs of one sitting: three of each of two commits, a slow suite; and no night
 
 _UNCHANGED = STATUS_CODES[Status.UNCHANGED]
-_Rows = Sequence[Row[Any]]
+_Rows = Sequence[PointRow]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,17 +72,17 @@ def pairs(
         id_of = {row.hash: row.id for row in ends}
         if owner is None or not {base, head} <= id_of.keys():
             return ()
-        here = select(tables.measurement.c.series_id).where(tables.measurement.c.commit_id.in_(id_of.values()))
-        where: list[Any] = [series.c.project_id == owner, series.c.id.in_(here)]
-        if machine is not None:
-            where.append(tables.machine.c.name == machine)
-        rows = connection.execute(
-            select_series().where(*where).order_by(tables.machine.c.name, tables.benchmark.c.name, series.c.id)
-        ).all()
-        rows = [row for row in rows if all_metrics or metric(row.metric, row.unit).is_judged]
+        where: list[Any] = [tables.machine.c.name == machine] if machine is not None else []
+        rows = [
+            row
+            for some in batches(recorded_at(connection, owner, list(id_of.values())), 1000)
+            for row in connection.execute(select_series().where(series.c.id.in_(some), *where))
+            if all_metrics or metric(row.metric, row.unit).is_judged
+        ]
+        rows.sort(key=lambda row: (row.machine_name, row.benchmark_name, row.id))
         known = workloads(connection, owner)
         newest = max((row.position for row in ends if row.position is not None), default=0)
-        histories = _histories(connection, [row.id for row in rows], newest, list(id_of.values()))
+        histories = _histories(connection, owner, [row.id for row in rows], newest, list(id_of.values()))
         code_of = codes(connection, owner, {each.commit_id for its in histories.values() for each in its})
     found = []
     for row in rows:
@@ -139,7 +142,7 @@ def _reruns(rows: _Rows, ends: Sequence[int], code_of: Mapping[int, str]) -> tup
     code may be the change that is asked about. So do the commits of rivals and canaries, whose way over commits is
     their history's to tell: a machine that slows down would be noise here.
     """
-    runs: dict[tuple[int | str, str | None], list[Row[Any]]] = {}
+    runs: dict[tuple[int | str, str | None], list[PointRow]] = {}
     for row in rows:
         if row.value is None or row.started_ms is None:
             continue
@@ -186,26 +189,16 @@ def _common_card(base: _Rows, head: _Rows) -> tuple[str | None, tuple[str, str] 
 
 
 def _histories(
-    connection: Connection, ids: Sequence[int], newest: int, always: Sequence[int]
-) -> dict[int, list[Row[Any]]]:
-    table, commit, run = tables.measurement, tables.commit, tables.run
-    found: dict[int, list[Row[Any]]] = {}
-    for start in range(0, len(ids), 500):
-        rows = connection.execute(
-            select(table, run.c.card, run.c.started_ms)
-            .join(commit, commit.c.id == table.c.commit_id)
-            .join(run, run.c.id == table.c.run_id)
-            .where(
-                table.c.series_id.in_(ids[start : start + 500]),
-                or_(
-                    commit.c.position.between(newest - HISTORY_COMMITS, newest + HISTORY_COMMITS),
-                    commit.c.id.in_(always),  # base may be further back
-                ),
-            )
-            .order_by(table.c.series_id, commit.c.position, run.c.started_ms, run.c.id)
-        )
-        for series_id, group in itertools.groupby(rows, key=lambda row: row.series_id):
-            found[series_id] = list(group)
+    connection: Connection, project: int, ids: Collection[int], newest: int, always: Collection[int]
+) -> dict[int, list[PointRow]]:
+    """The points of the commits around, and of those that always count: base may be further back."""
+    found: dict[int, list[PointRow]] = {}
+    whole = calendar(connection, project)
+    for some in batches(list(ids), 500):
+        for number, points in read_points(connection, some).items():
+            place = whole.position[np.searchsorted(whole.commits, points.commit)]
+            near = np.abs(place - newest) <= HISTORY_COMMITS
+            found[number] = whole.rows(number, points.take(near | np.isin(points.commit, list(always))))
     return found
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, Select, select
 from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.machine_records import Ceilings, Limits
+from warpwatch.dashboard.store.points import batches
 from warpwatch.dashboard.store.records import Commit, Series, SeriesChange, Workload
 from warpwatch.dashboard.store.series_ids import plain
 
@@ -128,9 +129,8 @@ def commits_by_id(connection: Connection, ids: Iterable[int]) -> dict[int, Commi
     """Records of the given commits."""
     wanted = sorted(set(ids))
     found: dict[int, Commit] = {}
-    for start in range(0, len(wanted), 500):
-        chunk = wanted[start : start + 500]
-        rows = connection.execute(select(tables.commit).where(tables.commit.c.id.in_(chunk)))
+    for some in batches(wanted, 1000):
+        rows = connection.execute(select(tables.commit).where(tables.commit.c.id.in_(some)))
         found.update({row.id: commit_record(row) for row in rows})
     return found
 

@@ -1,10 +1,13 @@
 """Finding a series, and its whole history."""
 
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import Connection, Text, cast, func, or_, select
 
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.calendar import read_rows
+from warpwatch.dashboard.store.points import batches
 from warpwatch.dashboard.store.queries.profiles import profile_key, profiles
 from warpwatch.dashboard.store.queries.reading import (
     Workloads,
@@ -72,7 +75,7 @@ def history(store: Store, key: str) -> History | None:
             return None
         known = workloads(connection, row.project_id)
         found = series_record(row, known)
-        points = _points(connection, [row.id])
+        points = points_of(connection, row.project_id, [row.id])
         return History(
             series=found,
             points=points.get(row.id, ()),
@@ -98,7 +101,7 @@ def _others(connection: Connection, row: Any, known: Workloads) -> tuple[OtherHi
     ).all()  # fmt: skip
     case = series_record(row, known).case
     same = [(other.id, record) for other in rows if (record := series_record(other, known)).case == case]
-    points = _points(connection, [number for number, _ in same])
+    points = points_of(connection, row.project_id, [number for number, _ in same])
     found = [OtherHistory(series=record, points=points.get(number, ())) for number, record in same]
     found.sort(key=lambda one: (one.series.is_baseline, one.series.implementation or ""))
     return tuple(found)
@@ -116,7 +119,7 @@ def _canaries(connection: Connection, row: Any, own: Series, known: Workloads) -
         )
     ).all()  # fmt: skip
     canaries = [(other.id, record) for other in rows if (record := series_record(other, known)).is_control]
-    points = _points(connection, [number for number, _ in canaries])
+    points = points_of(connection, row.project_id, [number for number, _ in canaries])
     told = [OtherHistory(series=record, points=points[number]) for number, record in canaries if number in points]
     return tuple(sorted(told, key=lambda one: one.series.workload or ""))
 
@@ -131,24 +134,28 @@ def _profile(connection: Connection, row: Any, own: Series) -> Profile | None:
     return found.get(profile_key(own))
 
 
-def _points(connection: Connection, ids: list[int]) -> dict[int, tuple[Point, ...]]:
-    table, run, commit = tables.measurement, tables.run, tables.commit
-    rows = connection.execute(
-        select(table, run.c.name.label("run_name"), run.c.started_ms, run.c.card)
-        .join(run, run.c.id == table.c.run_id)
-        .join(commit, commit.c.id == table.c.commit_id)
-        .where(table.c.series_id.in_(ids))
-        .order_by(table.c.series_id, commit.c.position, commit.c.date_ms, run.c.started_ms, run.c.id)
-    ).all()
-    commits = commits_by_id(connection, {row.commit_id for row in rows})
-    found: dict[int, list[Point]] = {}
-    for row in rows:
-        found.setdefault(row.series_id, []).append(
+def points_of(connection: Connection, project: int, ids: Collection[int]) -> dict[int, tuple[Point, ...]]:
+    """The points of series of one project, by commit, then run time; series without points are left out."""
+    rows = read_rows(connection, project, ids)
+    commits = commits_by_id(connection, {row.commit_id for each in rows.values() for row in each})
+    names = _run_names(connection, {row.run_id for each in rows.values() for row in each})
+    return {
+        number: tuple(
             Point(
                 commit=commits[row.commit_id], value=row.value, q25=row.q25, q75=row.q75,
                 sample_count=row.sample_count, status=STATUS_OF_CODE[row.status], reason=row.reason,
-                run=row.run_name, run_time=moment(row.started_ms),
-                card=row.card,
+                run=names[row.run_id], run_time=moment(row.started_ms), card=row.card,
             )
-        )  # fmt: skip
-    return {series_id: tuple(points) for series_id, points in found.items()}
+            for row in each
+        )
+        for number, each in rows.items()
+    }  # fmt: skip
+
+
+def _run_names(connection: Connection, ids: Collection[int]) -> dict[int, str]:
+    run = tables.run
+    found: dict[int, str] = {}
+    for some in batches(sorted(ids), 1000):
+        rows = connection.execute(select(run.c.id, run.c.name).where(run.c.id.in_(some)))
+        found.update({row.id: row.name for row in rows})
+    return found

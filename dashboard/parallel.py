@@ -1,0 +1,99 @@
+"""Where work that takes long is done: in this process, in others of this machine, or on a Dask cluster.
+
+Everything is written against `concurrent.futures.Executor`. What is sent is a function of a module and picklable
+records, and what comes back as well.
+"""
+
+import gc
+import itertools
+import multiprocessing
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
+
+_Given = TypeVar("_Given")
+_Made = TypeVar("_Made")
+
+_AHEAD = 3  # tasks for each worker that are sent before the first one's answer is taken
+_CLUSTER_WORKERS = 16  # so many are kept busy where a cluster does not say how many it has
+
+
+class NoClusterError(Exception):
+    """The cluster cannot be reached; the message says why."""
+
+
+class Here(Executor):
+    """Does each task when it is submitted, in the caller's thread."""
+
+    def submit(self, fn, /, *args, **kwargs):  # type: ignore[no-untyped-def, override]
+        """The task, done."""
+        future: Future[object] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+@contextmanager
+def local_workers(count: int | None = None) -> Iterator[tuple[Executor, int]]:
+    """Processes of this machine, by default as many as it has cores for us; one means the caller's own thread."""
+    count = count or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else count or os.cpu_count() or 1
+    if count == 1:
+        yield Here(), 1
+        return
+    # A fork starts at once, but copies no threads: what one of them holds locked would stay so in the copy.
+    is_alone = threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("fork" if is_alone else "spawn")
+    gc.freeze()  # collections in the copies leave what they share with this process alone
+    try:
+        with ProcessPoolExecutor(count, mp_context=context, initializer=_calm_down) as pool:
+            yield pool, count
+    finally:
+        gc.unfreeze()
+
+
+@contextmanager
+def cluster(address: str) -> Iterator[tuple[Executor, int]]:
+    """A Dask cluster whose scheduler has this address, such as tcp://host:8786. Raises NoClusterError."""
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise NoClusterError("Dask is not installed: pip install 'warpwatch[dask]'") from error
+    try:
+        client = Client(address, timeout="10s")
+    except (OSError, ValueError, TimeoutError) as error:
+        raise NoClusterError(f"no Dask scheduler answers at {address}: {error}") from error
+    with client:
+        workers = sum(client.nthreads().values()) or _CLUSTER_WORKERS
+        yield client.get_executor(), workers
+
+
+def in_order(
+    workers: tuple[Executor, int], function: Callable[[_Given], _Made], items: Iterable[_Given]
+) -> Iterator[_Made]:
+    """The function of each item, in the items' order; a few more than there are workers are under way at a time."""
+    executor, count = workers
+    waiting: deque[Future[_Made]] = deque()
+    rest = iter(items)
+    try:
+        while True:
+            for item in itertools.islice(rest, max(count * _AHEAD - len(waiting), 0)):
+                waiting.append(executor.submit(function, item))
+                if count == 1:
+                    break
+            if not waiting:
+                return
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def _calm_down() -> None:
+    """A worker makes many short-lived records without cycles, which are not worth looking for so often."""
+    gc.set_threshold(100_000, 50, 100)

@@ -1,0 +1,194 @@
+"""Points of one series as columns, and as the bytes that the store keeps of them.
+
+A stretch of a series is kept in one row: a row a point would spend more on its keys and its header than on its numbers.
+Columns are eight bytes wide, laid out by significance (all first bytes, then all second ones), since neighbours share
+them, and compressed together with Zstandard (RFC 8878). Numbers of few digits, as asv writes its statistics, are kept
+as integers and a power of ten where that gives back the very same doubles, as in Afroozeh, Kuffó and Boncz, "ALP:
+Adaptive Lossless floating-Point Compression" (SIGMOD 2023). Only the sign of a zero is not kept.
+"""
+
+import json
+import struct
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import zstandard
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_FORMAT = 1
+_HEADER = struct.Struct("<BIIBBB")  # format, points, bytes of the reasons, digits of value, q25 and q75
+_SAMPLES_HEADER = struct.Struct("<BIIB")  # format, points, samples, digits
+_POWERS = tuple(10.0**digits for digits in range(17))  # by digits behind the point
+_LARGEST = 2.0**53  # up to which doubles are whole numbers without gaps
+_PLAIN = 255  # in place of the digits: the doubles themselves
+_NO_NUMBER = np.iinfo(np.int64).min
+_LEVEL = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Columns:
+    """Points of one series in the order they were written. Every array has a place for each."""
+
+    commit: Ints  # ids
+    run: Ints
+    value: Floats  # NaN: no number
+    q25: Floats  # NaN: not known
+    q75: Floats
+    count: Ints  # of samples; -1: not known
+    status: Ints  # rows.STATUS_CODES
+    reason: Ints  # place in `reasons` from one on; 0: none
+    reasons: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def take(self, places: NDArray[Any] | slice) -> "Columns":
+        """The points at these places."""
+        return Columns(**{name: getattr(self, name)[places] for name in ARRAYS}, reasons=self.reasons)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SampleColumns:
+    """The samples of several points: `count` of them for each run, in the order taken."""
+
+    commit: Ints
+    run: Ints
+    count: Ints
+    samples: Floats
+
+
+ARRAYS = ("commit", "run", "count", "status", "reason", "value", "q25", "q75")
+_INTS, _FLOATS = ARRAYS[:5], ARRAYS[5:]
+
+
+def join(parts: Sequence[Columns]) -> Columns:
+    """The parts one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    reasons = tuple(dict.fromkeys(reason for part in parts for reason in part.reasons))
+    place = {reason: number for number, reason in enumerate(reasons, start=1)}
+    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ARRAYS}
+    if reasons:
+        renumbered = [np.array([0, *(place[reason] for reason in part.reasons)])[part.reason] for part in parts]
+        arrays["reason"] = np.concatenate(renumbered)
+    return Columns(**arrays, reasons=reasons)
+
+
+def join_samples(parts: Sequence[SampleColumns]) -> SampleColumns:
+    """The parts one after the other."""
+    names = ("commit", "run", "count", "samples")
+    return SampleColumns(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+
+def encode(points: Columns) -> bytes:
+    """The bytes of one stretch."""
+    table = np.empty((len(ARRAYS), len(points)), dtype="<i8")
+    for row, name in enumerate(_INTS):
+        table[row] = getattr(points, name)
+    reasons = b""
+    if points.reasons and points.reason.any():
+        used = np.unique(points.reason[points.reason > 0])
+        table[_INTS.index("reason")] = np.where(points.reason > 0, np.searchsorted(used, points.reason) + 1, 0)
+        reasons = json.dumps([points.reasons[n - 1] for n in used]).encode()
+    digits = [_pack(getattr(points, name), table[row]) for row, name in enumerate(_FLOATS, start=len(_INTS))]
+    header = _HEADER.pack(_FORMAT, len(points), len(reasons), *digits)
+    return _codec.compress(header + reasons + _by_significance(table))
+
+
+def decode(data: bytes) -> Columns:
+    """The points of one stretch. Raises ValueError if a newer version wrote it."""
+    raw = _codec.decompress(data)
+    version, count, length, *digits = _HEADER.unpack_from(raw)
+    _want_format(version)
+    end = _HEADER.size + length
+    table = _from_significance(raw, end, len(ARRAYS), count)
+    found: dict[str, Any] = dict(zip(_INTS, table, strict=False))
+    for row, name in enumerate(_FLOATS):
+        found[name] = _unpack(table[len(_INTS) + row], digits[row])
+    return Columns(**found, reasons=tuple(json.loads(raw[_HEADER.size : end])) if length else ())
+
+
+def encode_samples(samples: SampleColumns) -> bytes:
+    """The bytes of the samples of one stretch."""
+    keys = np.array([samples.commit, samples.run, samples.count], dtype="<i8")
+    numbers = np.empty((1, len(samples.samples)), dtype="<i8")
+    digits = _pack(samples.samples, numbers[0])
+    header = _SAMPLES_HEADER.pack(_FORMAT, len(samples.run), len(samples.samples), digits)
+    return _codec.compress(header + _by_significance(keys) + _by_significance(numbers))
+
+
+def decode_samples(data: bytes) -> SampleColumns:
+    """The samples of one stretch. Raises ValueError if a newer version wrote it."""
+    raw = _codec.decompress(data)
+    version, count, total, digits = _SAMPLES_HEADER.unpack_from(raw)
+    _want_format(version)
+    commit, run, its_count = _from_significance(raw, _SAMPLES_HEADER.size, 3, count)
+    numbers = _from_significance(raw, _SAMPLES_HEADER.size + 3 * 8 * count, 1, total)[0]
+    return SampleColumns(commit=commit, run=run, count=its_count, samples=_unpack(numbers, digits))
+
+
+class _Codec(threading.local):
+    """Zstandard's two ends, one of each a thread: they must not be shared, and cost more to make than a use of them."""
+
+    def __init__(self) -> None:
+        self.compress = zstandard.ZstdCompressor(level=_LEVEL).compress
+        self.decompress = zstandard.ZstdDecompressor().decompress
+
+
+_codec = _Codec()
+
+
+def _want_format(version: int) -> None:
+    if version != _FORMAT:
+        raise ValueError(f"points of format {version}; this version reads {_FORMAT}: upgrade warpwatch")
+
+
+def _by_significance(table: Ints) -> bytes:
+    rows, count = table.shape
+    return np.ascontiguousarray(table.view(np.uint8).reshape(rows, count, 8).transpose(0, 2, 1)).tobytes()
+
+
+def _from_significance(raw: bytes, place: int, rows: int, count: int) -> Ints:
+    laid = np.frombuffer(raw, dtype=np.uint8, count=rows * count * 8, offset=place).reshape(rows, 8, count)
+    return np.ascontiguousarray(laid.transpose(0, 2, 1)).view("<i8").reshape(rows, count)
+
+
+def _pack(numbers: Floats, row: Ints) -> int:
+    """Fills the row; returns the fewest digits behind the point with which the numbers are whole, or _PLAIN."""
+    known = ~np.isnan(numbers)
+    has_gaps = not known.all()
+    told = numbers[known] if has_gaps else numbers
+    if not len(told):
+        row[:] = _NO_NUMBER
+        return 0
+    first, largest = float(told[0]), float(np.abs(told).max())
+    for digits, power in enumerate(_POWERS):
+        if not largest * power < _LARGEST:
+            break
+        if round(first * power) / power != first:
+            continue
+        whole = np.rint(told * power)
+        if (whole / power == told).all():
+            if has_gaps:
+                row[:] = _NO_NUMBER
+                row[known] = whole
+            else:
+                row[:] = whole
+            return digits
+    row[:] = np.ascontiguousarray(numbers, dtype="<f8").view("<i8")
+    return _PLAIN
+
+
+def _unpack(row: Ints, digits: int) -> Floats:
+    if digits == _PLAIN:
+        return row.view("<f8")
+    found = row / _POWERS[digits]
+    if row.min(initial=0) == _NO_NUMBER:
+        found[row == _NO_NUMBER] = np.nan
+    return found

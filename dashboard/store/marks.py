@@ -1,0 +1,76 @@
+"""Which of asv's benchmark entries are in: the marks of each commit, machine and environment, by benchmark.
+
+A mark is the entry's start and a digest of its values. asv re-saves a file with every benchmark it ever held, so an old
+entry comes again and again, and a new mark is a new run.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import zstandard
+from sqlalchemy import Connection, delete, insert, select
+
+from warpwatch.dashboard.store import tables
+
+Key = tuple[int, int, int]  # commit, machine, environment
+
+
+class Marks:
+    """The marks, read when first asked for. Use one a transaction, and save it before that ends."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._known: dict[Key, dict[str, list[str]]] = {}
+        self._changed: set[Key] = set()
+
+    def at(self, key: Key) -> Mapping[str, Sequence[str]]:
+        """What is in, by benchmark."""
+        if key not in self._known:
+            found = self._connection.execute(select(tables.recorded.c.marks).where(_is_at(key))).scalar()
+            self._known[key] = {} if found is None else decode_marks(found)
+        return self._known[key]
+
+    def add(self, key: Key, benchmark: str, mark: str) -> None:
+        self.at(key)
+        self._known[key].setdefault(benchmark, []).append(mark)
+        self._changed.add(key)
+
+    def save(self) -> None:
+        """Writes what was added."""
+        rows = []
+        for key in sorted(self._changed):
+            self._connection.execute(delete(tables.recorded).where(_is_at(key)))
+            commit, machine, environment = key
+            rows.append({"commit_id": commit, "machine_id": machine, "environment_id": environment,
+                         "marks": encode_marks(self._known[key])})  # fmt: skip
+        if rows:
+            self._connection.execute(insert(tables.recorded), rows)
+        self._changed.clear()
+
+
+def is_known(mark: str, known: Sequence[str]) -> bool:
+    """Whether an entry with this mark is in.
+
+    Marks of before schema 0003 have "-" in place of ":" and another digest: there the start alone tells, if there is
+    one.
+    """
+    if mark in known:
+        return True
+    started, is_new, _ = mark.partition(":")
+    return bool(is_new) and started != "0" and any(each.startswith(f"{started}-") for each in known)
+
+
+def encode_marks(marks: Mapping[str, Sequence[str]]) -> bytes:
+    return zstandard.compress(json.dumps(marks, separators=(",", ":")).encode())
+
+
+def decode_marks(data: bytes) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = json.loads(zstandard.decompress(data))
+    return found
+
+
+def _is_at(key: Key) -> Any:
+    table = tables.recorded
+    commit, machine, environment = key
+    return (table.c.commit_id == commit) & (table.c.machine_id == machine) & (table.c.environment_id == environment)

@@ -1,0 +1,144 @@
+"""New points of many files, gathered until they are written: one stretch a series instead of one a file."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, update
+
+from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.columns import ARRAYS, Columns, Ints, SampleColumns
+from warpwatch.dashboard.store.packed import PackedEntries, number_reasons
+from warpwatch.dashboard.store.points import add_points, add_samples, batches
+
+_UPDATED_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPoint:
+    """One point, where points come one by one."""
+
+    series: int
+    commit: int
+    run: int
+    value: float | None
+    q25: float | None
+    q75: float | None
+    sample_count: int | None
+    status: int
+    reason: str | None
+    samples: tuple[float, ...] = ()
+
+
+class PointBuffer:
+    """Takes points that are not in the store yet. Use one a transaction, and flush it before that ends."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._reasons: dict[str, int] = {}
+        self._parts: list[dict[str, NDArray[Any]]] = []
+        self._samples: list[NDArray[np.float64]] = []
+
+    def add_file(self, series: Ints, commit: int, run: int, values: PackedEntries) -> int:
+        """Adds every value of a file that is one run; of two for one series the first. Returns how many that were."""
+        part = {name: getattr(values, name) for name in ("value", "q25", "q75", "count", "status", "kept")}
+        part |= {"series": series, "commit": np.full(len(series), commit), "run": np.full(len(series), run)}
+        part["reason"] = self._renumbered(values.reason, values.reasons)
+        samples = values.samples
+        found, first = np.unique(series, return_index=True)
+        if len(found) < len(series):
+            first.sort()
+            samples = samples[np.repeat(np.isin(np.arange(len(series)), first), values.kept)]
+            part = {name: column[first] for name, column in part.items()}
+        self._parts.append(part)
+        self._samples.append(samples)
+        return len(found)
+
+    def add(self, points: Sequence[NewPoint]) -> None:
+        """Adds points one by one."""
+        if not points:
+            return
+        reason, reasons = number_reasons(point.reason for point in points)
+        self._parts.append(
+            {
+                "series": np.array([point.series for point in points]),
+                "commit": np.array([point.commit for point in points]),
+                "run": np.array([point.run for point in points]),
+                "value": np.array([point.value for point in points], dtype=np.float64),  # None gives NaN
+                "q25": np.array([point.q25 for point in points], dtype=np.float64),
+                "q75": np.array([point.q75 for point in points], dtype=np.float64),
+                "count": np.array([-1 if point.sample_count is None else point.sample_count for point in points]),
+                "status": np.array([point.status for point in points]),
+                "kept": np.array([len(point.samples) for point in points]),
+                "reason": self._renumbered(reason, reasons),
+            }
+        )
+        self._samples.append(np.array([sample for point in points for sample in point.samples], dtype=np.float64))
+
+    def flush(self) -> None:
+        """Writes what was added; the series are stale then."""
+        if not self._parts:
+            return
+        columns = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
+        samples = np.concatenate(self._samples)
+        self._parts, self._samples = [], []
+        series = np.unique(columns["series"]).tolist()
+        # Samples first: with the points, short stretches of both are joined.
+        add_samples(self._connection, _samples_by_series(columns, samples))
+        add_points(self._connection, _by_series(columns, tuple(self._reasons)))
+        mark_stale(self._connection, series)
+
+    def _renumbered(self, reason: Ints, reasons: Sequence[str]) -> Ints:
+        if not reasons:
+            return reason
+        places = [self._reasons.setdefault(each, len(self._reasons) + 1) for each in reasons]
+        return np.array([0, *places])[reason]
+
+
+def mark_stale(connection: Connection, series: Sequence[int]) -> None:
+    """Tells the analysis that these series have changed, also one that is at them now."""
+    table = tables.series
+    for some in batches(series, _UPDATED_AT_ONCE):
+        connection.execute(update(table).where(table.c.id.in_(some)).values(stale=True, revision=table.c.revision + 1))
+
+
+def _by_series(columns: dict[str, NDArray[Any]], reasons: tuple[str, ...]) -> Iterator[tuple[int, Columns]]:
+    order = np.argsort(columns["series"], kind="stable")
+    series = columns["series"][order]
+    ordered = Columns(**{name: columns[name][order] for name in ARRAYS}, reasons=reasons)
+    for start, end in _groups(series):
+        yield int(series[start]), ordered.take(slice(start, end))
+
+
+def _samples_by_series(
+    columns: dict[str, NDArray[Any]], samples: NDArray[np.float64]
+) -> Iterator[tuple[int, SampleColumns]]:
+    if not len(samples):
+        return
+    starts = np.cumsum(columns["kept"]) - columns["kept"]
+    have = np.flatnonzero(columns["kept"])
+    order = have[np.argsort(columns["series"][have], kind="stable")]
+    series, counts = columns["series"][order], columns["kept"][order]
+    ends = np.cumsum(counts)
+    # The place of each sample in the old order: its point's start there, and how far it is into its point.
+    place = np.repeat(starts[order] - (ends - counts), counts) + np.arange(ends[-1])
+    laid = samples[place]
+    for start, end in _groups(series):
+        yield (
+            int(series[start]),
+            SampleColumns(
+                commit=columns["commit"][order[start:end]],
+                run=columns["run"][order[start:end]],
+                count=counts[start:end],
+                samples=laid[ends[start] - counts[start] : ends[end - 1]],
+            ),
+        )
+
+
+def _groups(numbers: Ints) -> Iterator[tuple[int, int]]:
+    """First and behind the last place of each run of equal numbers."""
+    edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+    return itertools.pairwise(edges)
