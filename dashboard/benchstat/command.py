@@ -27,9 +27,10 @@ class _CannotCompare(click.ClickException):
 def benchstat(a: str, b: str, layout: str, search: str, output: Path | None) -> None:
     """Compare two result sets, without a store: levels, change, its interval and p.
 
-    A and B are asv result files (also .json.gz), folders of them, or - for stdin. Each file, or each of several JSON
-    documents after another, is one run of its set; a folder of several commits is narrowed by FOLDER@COMMIT. A row's
-    delta is ~ where it cannot be told from noise. Exit status: 0 compared, 2 could not.
+    A and B are result files of asv, pytest-benchmark, NVBench or Google Benchmark (also .json.gz), folders of them, or
+    - for stdin. Each file, or each of several JSON documents after another, is one run of its set; a folder of several
+    commits is narrowed by FOLDER@COMMIT. A row's delta is ~ where it cannot be told from noise. Exit status: 0
+    compared, 2 could not.
     """
     if a == b == "-":
         raise _CannotCompare("stdin can be one of the sets only; give a file or a folder for the other")

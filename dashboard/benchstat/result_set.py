@@ -1,6 +1,7 @@
 """A result set: one run a document, from a file, a folder or a stream. Files may be gzipped."""
 
 import gzip
+import itertools
 import json
 import re
 import zlib
@@ -10,10 +11,15 @@ from pathlib import Path
 from typing import BinaryIO
 
 from warpwatch.dashboard.importers.asv_folder import NoResultsError, open_folder, read_benchmarks, result_files
-from warpwatch.dashboard.importers.asv_result import BrokenFileError, read_result
+from warpwatch.dashboard.importers.asv_result import BrokenFileError
+from warpwatch.dashboard.importers.formats import UnknownFormatError, read_any
+from warpwatch.dashboard.importers.given import Beside, Given
 from warpwatch.dashboard.store.incoming import Listed, ResultFile
 
+UNKNOWN_COMMIT = "0" * 40  # of results that do not say theirs
+
 _GZIP = b"\x1f\x8b"
+_BETWEEN = re.compile(rb"\}\s*\{")  # nowhere in one document but in its strings
 _DECODER = json.JSONDecoder()
 _GAP = re.compile(r"\s*")
 
@@ -39,7 +45,7 @@ def read_result_set(given: str, stdin: BinaryIO) -> ResultSet:
     documents, one after another, each of them a run. Raises NoResultSetError.
     """
     if given == "-":
-        return _named(given, _documents(stdin.read(), "stdin"), {}, ())
+        return _named(given, _documents(stdin.read(), "stdin", _no_files), {}, ())
     path, commit = Path(given), ""
     if not path.exists() and "@" in given:
         folder, _, commit = given.rpartition("@")
@@ -48,12 +54,12 @@ def read_result_set(given: str, stdin: BinaryIO) -> ResultSet:
         raise NoResultSetError(f"{given} does not exist; wanted a result file, a folder of them, or - for stdin")
     if path.is_file() and path.name != "asv.conf.json":
         listed, problems = _listed_beside(path.parent)
-        return _named(given, _documents(_content(path), str(path)), listed, problems)
+        return _named(given, _documents(_content(path), str(path), _files_of(path.parent)), listed, problems)
     files, listed, problems = _folder(path)
     runs = []
     for file in files:
         try:
-            runs += list(_documents(_content(file), file.name))
+            runs += list(_documents(_content(file), file.name, _files_of(file.parent)))
         except NoResultSetError as error:
             problems = (*problems, str(error))
     chosen = [run for run in runs if run.commit.startswith(commit.lower())]
@@ -104,8 +110,8 @@ def _content(path: Path) -> bytes:
         raise NoResultSetError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _documents(content: bytes, name: str) -> Iterator[ResultFile]:
-    """The documents of a file or stream, each read as a result."""
+def _documents(content: bytes, name: str, beside: Beside) -> Iterator[ResultFile]:
+    """The documents of a file or stream, each read as a result of whichever format it has."""
     if content.startswith(_GZIP):
         try:
             content = gzip.decompress(content)
@@ -113,24 +119,46 @@ def _documents(content: bytes, name: str) -> Iterator[ResultFile]:
             raise NoResultSetError(f"{name} is a broken gzip file: {error}") from error
     for number, document in enumerate(_split(content, name), start=1):
         try:
-            yield read_result(document, Path(name).name.removesuffix(".gz"))
+            yield from _read(document, Path(name).name.removesuffix(".gz"), beside)
         except BrokenFileError as error:
             which = f"document {number} of {name}" if number > 1 else name
-            raise NoResultSetError(f"{which} is no asv result: {error}") from error
+            raise NoResultSetError(f"cannot read {which}: {error}") from error
+
+
+def _read(document: bytes, name: str, beside: Beside) -> tuple[ResultFile, ...]:
+    """Whose commit or machine a document does not say does not matter here: they are unknown then."""
+    for commit, machine in itertools.product((None, UNKNOWN_COMMIT), (None, "unknown")):
+        given = Given(commit=commit, machine=machine, date_ms=0 if commit else None)
+        try:
+            return read_any(document, name, given, beside)
+        except BrokenFileError as error:
+            if (commit and machine) or isinstance(error, UnknownFormatError):
+                raise
+    raise AssertionError("the last attempt returned or raised")
 
 
 def _split(content: bytes, name: str) -> Iterator[bytes]:
     """Concatenated JSON documents, apart."""
+    if not _BETWEEN.search(content):
+        if content.strip():
+            yield content
+        return
     try:
         text = content.decode().strip()
-    except UnicodeDecodeError as error:
-        raise NoResultSetError(f"{name} is no JSON: {error}") from error
-    start = 0
-    while start < len(text):
-        try:
+        start = 0
+        while start < len(text):
             _, end = _DECODER.raw_decode(text, start)
-        except (ValueError, RecursionError) as error:
-            raise NoResultSetError(f"{name} is no JSON: {error}") from error
-        yield text[start:end].encode()
-        gap = _GAP.match(text, end)
-        start = gap.end() if gap else end
+            yield text[start:end].encode()
+            gap = _GAP.match(text, end)
+            start = gap.end() if gap else end
+    except (ValueError, RecursionError) as error:
+        raise NoResultSetError(f"cannot read {name}: not JSON: {error}") from error
+
+
+def _files_of(folder: Path) -> Beside:
+    """NVBench keeps samples in files beside its JSON."""
+    return lambda name: (folder / name).read_bytes() if (folder / name).is_file() else None
+
+
+def _no_files(_name: str) -> None:
+    return None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from warpwatch.dashboard.benchstat.compare_sets import ComparedSets, MetricTable, Row, Side
-from warpwatch.dashboard.benchstat.result_set import ResultSet
+from warpwatch.dashboard.benchstat.result_set import UNKNOWN_COMMIT, ResultSet
 from warpwatch.dashboard.metrics import Better
 from warpwatch.dashboard.quantities import change, quantity
 from warpwatch.dashboard.statistics.comparison import FAMILY_ERROR, UNKNOWN_BETWEEN_RUNS
@@ -40,7 +40,7 @@ def _described(given: ResultSet) -> str:
     return ", ".join(
         [
             f"{given.name}: {count} run{'s' * (count > 1)}",
-            _few("commit", {run.commit[:8] for run in given.runs}),
+            _few("commit", {"unknown" if run.commit == UNKNOWN_COMMIT else run.commit[:8] for run in given.runs}),
             _few("machine", {run.machine or "?" for run in given.runs}),
         ]
     )
@@ -179,7 +179,7 @@ def _set(given: ResultSet) -> dict[str, Any]:
     return {
         "name": given.name,
         "runs": len(given.runs),
-        "commits": sorted({run.commit for run in given.runs}),
+        "commits": sorted({run.commit for run in given.runs} - {UNKNOWN_COMMIT}),
         "machines": sorted({run.machine for run in given.runs if run.machine}),
     }
 

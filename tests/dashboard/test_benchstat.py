@@ -158,8 +158,9 @@ def test_what_has_no_number_says_why_and_exact_quantities_have_no_noise(tmp_path
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"nothing", "no JSON"),
-        (b"{}", "no asv result: no 'commit_hash'"),
+        (b"nothing", "it begins with b'nothing'"),
+        (b"{}", "JSON of no known format"),
+        (b'{"commit_hash": 1, "results": {}}', "no 'commit_hash'"),
         (b"\x1f\x8bbroken", "broken gzip"),
         (b"", "holds no results"),
     ],
@@ -171,12 +172,22 @@ def test_what_is_no_result_is_named_with_its_reason(tmp_path: Path, content: byt
         read_result_set(str(path), io.BytesIO())
 
 
+@pytest.mark.parametrize("name", ["pytest_benchmark", "google_benchmark_repetitions", "nvbench"])
+def test_other_formats_are_compared_alike(name: str) -> None:
+    file = HOUSE / f"tests/dashboard/importers/recorded/{name}.json"
+    data = _json(file, file)
+    assert len(data["rows"]) >= 3
+    assert {row["change"] for row in data["rows"]} <= {0.0, None}
+    assert {row["changed"] for row in data["rows"]} <= {False, None}
+    assert any("have no repeated runs" in note for note in data["notes"])
+
+
 def test_a_broken_file_of_a_folder_is_named_and_the_others_count(tmp_path: Path) -> None:
     folder = _runs(tmp_path / "runs", [1.0, 1.001])
     (folder / "box" / "run-0.json").write_text("{")
     data = _json(folder, folder)
     assert data["a"]["runs"] == 1
-    assert any("run-0.json is no JSON" in note for note in data["notes"])
+    assert any("cannot read run-0.json: not JSON" in note for note in data["notes"])
 
 
 def test_two_is_the_status_of_what_cannot_be_compared(tmp_path: Path) -> None:
