@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from warpwatch.dashboard.importers.asv_result import BrokenFileError
-from warpwatch.dashboard.store.incoming import Entry, Listed, ResultFile, Value
+from warpwatch.dashboard.store.incoming import LATEST_MS, Entry, Listed, ResultFile, Value, storable, storable_name
 from warpwatch.dashboard.store.records import Status
 
 
@@ -24,7 +24,10 @@ class Gathered:
         self._problems: list[str] = []
 
     def add(self, benchmark: str, listed: Listed, value: Value) -> None:
-        """Adds a benchmark's value; a second one for the same parameters is a problem, and left out."""
+        """Adds a benchmark's value. One that is there already, or that no database takes, is noted and left out."""
+        if not storable_name(benchmark) or not all(map(storable, (*listed.parameter_names, *value.parameters))):
+            self.note(f"{benchmark[:200]!a}: a name or parameter that no database takes")
+            return
         self._listed.setdefault(benchmark, listed)
         known = self._values.setdefault(benchmark, {})
         if value.parameters in known:
@@ -40,15 +43,22 @@ class Gathered:
         self, *, commit: str, date_ms: int, environment: str, machine: str, details: Mapping[str, Any],
         started_ms: int | None,
     ) -> ResultFile:  # fmt: skip
-        """The record. Raises BrokenFileError if no value was added."""
+        """The record. Raises BrokenFileError if no value was added, or a name or date cannot be stored."""
         if not self._values:
             raise BrokenFileError("it holds no measured benchmark")
+        for name in (commit, environment, machine):
+            if not storable_name(name) or len(commit) > 64:
+                raise BrokenFileError(f"a name that no database takes: {name[:200]!a}")
+        if not 0 <= date_ms <= LATEST_MS:
+            raise BrokenFileError(f"the commit's date is {date_ms} milliseconds after 1970; wanted a time until 9999")
+        if started_ms is not None and not 0 <= started_ms <= LATEST_MS:
+            started_ms = None
         return ResultFile(
             commit=commit.lower(),
             date_ms=date_ms,
             environment=environment,
             machine=machine,
-            details={key: str(value) for key, value in details.items() if value not in (None, "")},
+            details={k: str(v) for k, v in details.items() if v not in (None, "") and storable(str(v))},
             entries=tuple(_entry(name, started_ms, tuple(values.values())) for name, values in self._values.items()),
             problems=tuple(self._problems),
             listed=self._listed,
@@ -65,7 +75,7 @@ def measured(
     """
     number = finite(raw)
     if number is None:
-        return Value(parameters=parameters, status=Status.INVALID, reason=f"not a finite number: {str(raw)[:80]}")
+        return Value(parameters=parameters, status=Status.INVALID, reason=f"not a finite number: {str(raw)[:80]!a}")
     kept = tuple(sample for sample in map(finite, samples) if sample is not None)
     low, high = (float(q) for q in np.quantile(kept, (0.25, 0.75))) if kept else map(finite, quartiles)
     return Value(
@@ -76,7 +86,8 @@ def measured(
 
 def not_measured(parameters: tuple[str, ...], status: Status, reason: str) -> Value:
     """A value without a number, and why."""
-    return Value(parameters=parameters, status=status, reason=reason.strip()[:500] or "no reason was recorded")
+    said = reason.strip()[:500] if storable(reason) else ascii(reason)[:500]
+    return Value(parameters=parameters, status=status, reason=said or "no reason was recorded")
 
 
 def finite(raw: Any) -> float | None:

@@ -2,7 +2,7 @@
 
 import bisect
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from sqlalchemy import Row, bindparam, select, update
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.incoming import Listed
+from warpwatch.dashboard.store.rows import insert_new
 from warpwatch.dashboard.store.store import Store
 
 
@@ -91,13 +92,16 @@ def _row(row: Row[Any], position: int, gap: int | None, known: KnownCommit | Non
 
 
 def mark_listed(store: Store, project: str, project_id: int, listed: Mapping[str, Listed]) -> None:
-    """Tells apart the series whose benchmark and parameters are still in `benchmarks.json`."""
+    """Tells apart the series whose benchmark and parameters are still in `benchmarks.json`.
+
+    Those of benchmarks that no such file lists, as other formats have none, stay as they are.
+    """
     series, benchmark = tables.series, tables.benchmark
     with store.write(project) as connection:
         rows = connection.execute(
             select(series.c.id, benchmark.c.name, series.c.parameters, series.c.listed)
             .join(benchmark)
-            .where(series.c.project_id == project_id)
+            .where(series.c.project_id == project_id, ~benchmark.c.self_described)
         )
         changes = [
             {"row": row, "new": not was}
@@ -116,3 +120,18 @@ def _is_listed(benchmark: Listed | None, values: Sequence[str]) -> bool:
         and len(benchmark.parameters) == len(values)
         and all(value in choices for value, choices in zip(values, benchmark.parameters, strict=True))
     )
+
+
+def mark_self_described(store: Store, project: str, project_id: int, names: Collection[str]) -> None:
+    """Remembers benchmarks whose own files say what they are, and makes those that are new."""
+    table = tables.benchmark
+    with store.read() as connection:
+        rows = connection.execute(select(table.c.name).where(table.c.project_id == project_id, table.c.self_described))
+        new = sorted(set(names) - set(rows.scalars()))
+    if new:
+        with store.write(project) as connection:
+            added = [{"project_id": project_id, "name": name, "self_described": True} for name in new]
+            insert_new(connection, table, added)
+            for name in new:
+                named = (table.c.project_id == project_id) & (table.c.name == name)
+                connection.execute(update(table).where(named).values(self_described=True))

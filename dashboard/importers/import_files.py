@@ -1,0 +1,235 @@
+"""`warpwatch import` of anything: an asv folder, a folder of other formats' files, one file, or an archive of these."""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from sqlalchemy.exc import DataError
+
+from warpwatch.dashboard.importers.archive import Limits, is_archive, unpack
+from warpwatch.dashboard.importers.asv_folder import (
+    AsvFolder,
+    NoResultsError,
+    open_folder,
+    project_name,
+    read_benchmarks,
+)
+from warpwatch.dashboard.importers.asv_result import BrokenFileError
+from warpwatch.dashboard.importers.commit_order import put_in_order
+from warpwatch.dashboard.importers.formats import KNOWN, read_any
+from warpwatch.dashboard.importers.git_history import commit_date_ms, resolve
+from warpwatch.dashboard.importers.given import Beside, Given, is_full_hash
+from warpwatch.dashboard.importers.import_results import ImportSummary, import_results
+from warpwatch.dashboard.store.incoming import ResultFile
+from warpwatch.dashboard.store.ordering import mark_self_described
+from warpwatch.dashboard.store.store import Store
+from warpwatch.dashboard.store.writing import NewFile, ProjectWriter
+
+_Progress = Callable[[int, int], None]
+_LARGEST_RESULT = 512 * 1024 * 1024  # bytes; its JSON takes several times as much memory
+_LARGEST_SAMPLES = 64 * 1024 * 1024  # bytes of a file beside a result
+
+
+def import_path(
+    store: Store, path: Path, *, project: str | None = None, repository: Path | None = None, given: Given | None = None,
+    limits: Limits | None = None, workers: int | None = None, progress: _Progress = lambda done, total: None,
+) -> ImportSummary:  # fmt: skip
+    """Adds to the store what is new in a results folder, a file of any known format, or an archive.
+
+    An archive's asv.conf.json is not followed: it may name any folder as the repository. `workers` are the processes
+    that read a large asv folder; with 1 none is started. Raises NoResultsError if there is nothing to import at `path`,
+    and ArchiveError.
+    """
+    given = given or Given()
+    if path.is_dir() and not (path / "asv.conf.json").is_file() and not _is_asvs(path):
+        name = project or project_name(path.resolve())
+        return _import_tree(store, path, path, name, repository, given, workers, progress)
+    if not path.is_file() or ".conf" in path.name:
+        folder = open_folder(path, project=project, repository=repository)
+        return _noted(import_results(store, folder, workers=workers, progress=progress), given)
+    name = project or project_name(path.resolve().parent)
+    if not is_archive(path):
+        return _import_files(store, [path], path.parent, name, repository, given, progress)
+    with tempfile.TemporaryDirectory(prefix="warpwatch-") as temporary:
+        inside = Path(temporary) / "archive"  # below a folder of its own, in case that it is of one machine's results
+        inside.mkdir()
+        left_out = [f"{path}: {line}" for line in unpack(path, inside, limits or Limits())]
+        try:
+            summary = _import_tree(store, Path(temporary), path, name, repository, given, workers, progress)
+        except NoResultsError:
+            if not left_out:
+                raise
+            summary = _together(name, ())
+        return _renamed(summary, f"{inside}/", f"{path}: ", left_out)
+
+
+def _import_tree(
+    store: Store, root: Path, shown: Path, project: str, repository: Path | None, given: Given, workers: int | None,
+    progress: _Progress,
+) -> ImportSummary:  # fmt: skip
+    """Everything below a folder: the asv results folders in it, and single files of other formats."""
+    folders, files = _find(root)
+    parts = []
+    for results in folders:
+        # Not through open_folder, which follows an asv.conf.json: this may be an archive of anybody's.
+        listed, problems = None, ()
+        if (results / "benchmarks.json").is_file():
+            listed, problems = read_benchmarks(results / "benchmarks.json")
+        folder = AsvFolder(
+            results=results.resolve(), project=project, repository=repository, listed=listed, problems=problems
+        )
+        parts.append(_noted(import_results(store, folder, workers=workers, progress=progress), given))
+    if files:
+        parts.append(_import_files(store, files, root, project, repository, given, progress))
+    if not parts:
+        raise NoResultsError(f"{shown} holds no file that could be a result of {KNOWN}")
+    return _together(project, parts)
+
+
+def _together(project: str, parts: Sequence[ImportSummary]) -> ImportSummary:
+    return ImportSummary(
+        project=project,
+        files=sum(part.files for part in parts),
+        unchanged=sum(part.unchanged for part in parts),
+        points=sum(part.points for part in parts),
+        set_aside=tuple(line for part in parts for line in part.set_aside),
+        warnings=tuple(line for part in parts for line in part.warnings),
+    )
+
+
+def _find(root: Path) -> tuple[list[Path], list[Path]]:
+    """asv results folders below a folder, and all files that are neither in one of those nor a result's samples."""
+    folders, files = [], []
+    for place, inside, names in os.walk(root):
+        here = Path(place)
+        if _is_asvs(here):
+            folders.append(here)
+            inside.clear()
+            continue
+        inside[:] = sorted(name for name in inside if name != ".git" and not _holds_samples(name, names))
+        files += [here / name for name in sorted(names) if (here / name).is_file()]
+    return folders, files
+
+
+def _is_asvs(folder: Path) -> bool:
+    """Whether it is a results folder of asv: it lists benchmarks, or holds folders of machines or of their results."""
+    if (folder / "benchmarks.json").is_file():
+        return True
+    return any(path.name == "machine.json" or _names_commit(path) for path in folder.glob("*/*.json") if path.is_file())
+
+
+def _names_commit(path: Path) -> bool:
+    """Whether a file begins like asv's results, which name the commit first."""
+    with path.open("rb") as file:
+        return b'"commit_hash"' in file.read(4096)
+
+
+def _holds_samples(folder: str, beside: Iterable[str]) -> bool:
+    """Whether it is what NVBench's --jsonbin writes beside `report.json`: report.json-bin, report.json-freqs-bin."""
+    return folder.endswith("-bin") and any(folder.startswith(f"{name}-") for name in beside)
+
+
+def _import_files(
+    store: Store, files: Sequence[Path], root: Path, project: str, repository: Path | None, given: Given,
+    progress: _Progress,
+) -> ImportSummary:  # fmt: skip
+    """Files one by one, each whole or not at all; what cannot be read is set aside."""
+    writer = ProjectWriter(store, project, repository=str(repository.resolve()) if repository else None, listed=None)
+    given = _completed(given, writer.repository)
+    unchanged = points = 0
+    set_aside: list[str] = []
+    warnings: list[str] = []
+    for done, path in enumerate(files):
+        progress(done, len(files))
+        try:
+            if path.stat().st_size > _LARGEST_RESULT:
+                raise BrokenFileError(
+                    f"it has more than {_LARGEST_RESULT // 2**20} MiB, which no result file is read beyond"
+                )
+            text = path.read_bytes()
+            name = f"{path.relative_to(root).as_posix()}#{_digest(text, given)[:12]}"
+            digest = _digest(text, given)
+            if writer.has(name, digest):
+                unchanged += 1
+                continue
+            results = read_any(text, path.name, given, _beside(path))
+            mark_self_described(
+                store, project, writer.project_id, {name for result in results for name in result.listed}
+            )
+            points += writer.write_all(
+                [
+                    NewFile(path=name, digest=digest, result=result, machine=str(result.machine), context=None)
+                    for result in results
+                ]
+            )
+        except (BrokenFileError, DataError, OSError, MemoryError) as error:
+            said = error.orig if isinstance(error, DataError) else str(error) or type(error).__name__
+            set_aside.append(f"{path}: {said}")
+            continue
+        warnings.extend(f"{path}: {problem}" for result in results for problem in result.problems)
+    progress(len(files), len(files))
+    if len(set_aside) < len(files):
+        warnings.extend(put_in_order(store, writer))
+    return ImportSummary(
+        project=project, files=len(files) - len(set_aside), unchanged=unchanged, points=points,
+        set_aside=tuple(set_aside), warnings=tuple(warnings),
+    )  # fmt: skip
+
+
+def _new(name: str, digest: str, result: ResultFile) -> NewFile:
+    return NewFile(path=name, digest=digest, result=result, machine=str(result.machine), context=None)
+
+
+def _completed(given: Given, repository: str | None) -> Given:
+    """What is given with a branch, a tag or a short hash made a full one, and its date, where a repository knows them.
+
+    Raises NoResultsError if the commit is no full hash and no repository knows it.
+    """
+    if given.commit is None:
+        return given
+    full = resolve(Path(repository), given.commit) if repository else None
+    if full is None and not is_full_hash(given.commit.lower()):
+        where = f"{repository} knows no such commit" if repository else "no repository is known to look it up in"
+        raise NoResultsError(f"the commit is {given.commit!r}; wanted a full hash (git rev-parse HEAD), as {where}")
+    commit = full or given.commit.lower()
+    known = commit_date_ms(Path(repository), commit) if repository and given.date_ms is None else None
+    return replace(given, commit=commit, date_ms=given.date_ms if known is None else known)
+
+
+def _beside(path: Path) -> Beside:
+    def read(name: str) -> bytes | None:
+        folder, _, file = name.partition("/")
+        found = path.parent / folder / file
+        if not _holds_samples(folder, [path.name]) or "/" in file or not found.is_file():
+            return None
+        return found.read_bytes() if found.stat().st_size <= _LARGEST_SAMPLES else None
+
+    return read
+
+
+def _noted(summary: ImportSummary, given: Given) -> ImportSummary:
+    if given == Given():
+        return summary
+    return replace(
+        summary, warnings=(*summary.warnings, "asv's results name commit, date and machine themselves: those count")
+    )
+
+
+def _renamed(summary: ImportSummary, before: str, after: str, left_out: Sequence[str]) -> ImportSummary:
+    """The same, speaking of an archive's members instead of files in a temporary folder."""
+
+    def rename(lines: Iterable[str]) -> Iterator[str]:
+        return (line.replace(before, after) for line in lines)
+
+    set_aside = (*rename(summary.set_aside), *left_out)
+    return replace(summary, set_aside=set_aside, warnings=tuple(rename(summary.warnings)))
+
+
+def _digest(text: bytes, given: Given) -> str:
+    """Of the content and of what was given: the same file may be told to be another commit's."""
+    digest = hashlib.blake2b(text, digest_size=16)
+    digest.update(repr(given).encode())
+    return digest.hexdigest()

@@ -1,0 +1,95 @@
+"""Notes of people on a commit, or on one series at a commit: "new driver from here on"."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection, delete, insert, select
+
+from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.store import Store
+
+_annotation, _commit, _series, _project = tables.annotation, tables.commit, tables.series, tables.project
+
+
+class NothingToAnnotateError(Exception):
+    """The commit or the series that a note is about is not recorded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Annotation:
+    """One note."""
+
+    id: int
+    commit: str  # full hash
+    series: str | None  # its key; None for a note on the whole commit
+    author: str
+    text: str
+    created: datetime
+
+
+def add_annotation(
+    store: Store, project: str, commit: str, *, series: str | None = None, author: str, text: str, now_ms: int
+) -> int:
+    """Adds a note on a commit (full hash), or on a series (its key) at it; returns the note's id.
+
+    Raises NothingToAnnotateError, and ValueError for an empty text or author.
+    """
+    if not text.strip() or not author.strip():
+        raise ValueError("a note has a text and an author; one of them is empty")
+    with store.write(project) as connection:
+        commit_id = connection.execute(
+            select(_commit.c.id).join(_project).where(_project.c.name == project, _commit.c.hash == commit)
+        ).scalar_one_or_none()
+        if commit_id is None:
+            raise NothingToAnnotateError(f"{project} has no commit {commit!r} with results")
+        series_id = _series_id(connection, project, series) if series is not None else None
+        values = {"commit_id": commit_id, "series_id": series_id, "author": author.strip(), "text": text.strip(),
+                  "created_ms": now_ms}  # fmt: skip
+        made = connection.execute(insert(_annotation).values(**values).returning(_annotation.c.id))
+        return int(made.scalar_one())
+
+
+def annotations(
+    store: Store, project: str, *, commit: str | None = None, series: str | None = None
+) -> tuple[Annotation, ...]:
+    """A project's notes in the order of commits, then of time.
+
+    Of one commit: those on it and on its series. Of one series: those on it and those on whole commits.
+    """
+    wanted = (
+        select(_annotation, _commit.c.hash, _series.c.key)
+        .join(_commit, _commit.c.id == _annotation.c.commit_id)
+        .join(_project, _project.c.id == _commit.c.project_id)
+        .outerjoin(_series, _series.c.id == _annotation.c.series_id)
+        .where(_project.c.name == project)
+        .order_by(_commit.c.position, _annotation.c.created_ms, _annotation.c.id)
+    )
+    if commit is not None:
+        wanted = wanted.where(_commit.c.hash == commit)
+    if series is not None:
+        wanted = wanted.where((_series.c.key == series) | _annotation.c.series_id.is_(None))
+    with store.read() as connection:
+        return tuple(
+            Annotation(
+                id=row.id, commit=row.hash, series=row.key, author=row.author, text=row.text,
+                created=datetime.fromtimestamp(row.created_ms / 1000, UTC),
+            )
+            for row in connection.execute(wanted)
+        )  # fmt: skip
+
+
+def delete_annotation(store: Store, project: str, annotation_id: int) -> bool:
+    """Removes a note; False if the project has no such note."""
+    of_project = select(_commit.c.id).join(_project).where(_project.c.name == project)
+    with store.write(project) as connection:
+        wanted = (_annotation.c.id == annotation_id) & _annotation.c.commit_id.in_(of_project)
+        return connection.execute(delete(_annotation).where(wanted)).rowcount == 1
+
+
+def _series_id(connection: Connection, project: str, key: str) -> int:
+    found = connection.execute(
+        select(_series.c.id).join(_project).where(_project.c.name == project, _series.c.key == key)
+    ).scalar_one_or_none()
+    if found is None:
+        raise NothingToAnnotateError(f"{project} has no series {key!r}")
+    return int(found)

@@ -1,0 +1,97 @@
+"""Tokens that let a program add to one project without an account: shown once, kept as a hash, revocable.
+
+A token is 32 random bytes, so that a plain SHA-256 of it needs neither salt nor stretching: there is nothing to guess.
+"""
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from sqlalchemy import Row, insert, select, update
+
+from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.names import project_row
+from warpwatch.dashboard.store.store import Store
+
+_PREFIX = "warpwatch_"  # so that scanners of leaked secrets can tell what it is
+_BYTES = 32
+_token, _project = tables.token, tables.project
+
+
+class Scope(StrEnum):
+    """What a token allows."""
+
+    UPLOAD = "upload"  # adding results
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A token as it is remembered: everything but itself."""
+
+    id: int
+    project: str
+    name: str
+    scope: Scope
+    created: datetime
+    last_used: datetime | None
+    revoked: datetime | None
+
+
+def create_token(store: Store, project: str, *, name: str, scope: Scope = Scope.UPLOAD, now_ms: int) -> str:
+    """Makes a token for a project, which is made too where it is new. Returns the token, which is nowhere kept."""
+    secret = _PREFIX + secrets.token_urlsafe(_BYTES)
+    with store.write(project) as connection:
+        project_id, _ = project_row(connection, project, None)
+        values = {"project_id": project_id, "name": name, "scope": scope.value, "digest": _digest(secret),
+                  "created_ms": now_ms}  # fmt: skip
+        connection.execute(insert(_token).values(**values))
+    return secret
+
+
+def use_token(store: Store, secret: str, *, now_ms: int) -> Token | None:
+    """The token, noted as used; None for one that never was, or is revoked."""
+    with store.write("tokens") as connection:
+        wanted = (_token.c.digest == _digest(secret)) & _token.c.revoked_ms.is_(None)
+        used = update(_token).where(wanted).values(last_used_ms=now_ms).returning(_token.c.id)
+        row = connection.execute(used).scalar_one_or_none()
+        if row is None:
+            return None
+        return _record(connection.execute(_select().where(_token.c.id == row)).one())
+
+
+def tokens(store: Store, *, project: str | None = None) -> tuple[Token, ...]:
+    """All tokens, or those of a project, revoked ones too, in the order they were made."""
+    wanted = _select().order_by(_token.c.id)
+    if project is not None:
+        wanted = wanted.where(_project.c.name == project)
+    with store.read() as connection:
+        return tuple(map(_record, connection.execute(wanted)))
+
+
+def revoke_token(store: Store, token_id: int, *, now_ms: int) -> bool:
+    """Ends a token at once; False if there is no such token that still works."""
+    with store.write("tokens") as connection:
+        wanted = (_token.c.id == token_id) & _token.c.revoked_ms.is_(None)
+        return connection.execute(update(_token).where(wanted).values(revoked_ms=now_ms)).rowcount == 1
+
+
+def _select():  # type: ignore[no-untyped-def]  # a SELECT's type names every column
+    return select(_token, _project.c.name.label("project")).join(_project, _project.c.id == _token.c.project_id)
+
+
+def _record(row: Row) -> Token:
+    return Token(
+        id=row.id, project=row.project, name=row.name, scope=Scope(row.scope), created=_time(row.created_ms),
+        last_used=_time(row.last_used_ms) if row.last_used_ms is not None else None,
+        revoked=_time(row.revoked_ms) if row.revoked_ms is not None else None,
+    )  # fmt: skip
+
+
+def _time(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

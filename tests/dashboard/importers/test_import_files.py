@@ -1,0 +1,326 @@
+"""Files of other formats, folders and archives into the store: once each, in order, whatever they hold."""
+
+import json
+import subprocess
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.asv_results import AsvResults, hash_of
+from tests.dashboard.importers.reading import COMMIT, GIVEN, RECORDED, recorded
+from warpwatch.dashboard.analysis import analyse
+from warpwatch.dashboard.importers.archive import Limits, TooLargeError
+from warpwatch.dashboard.importers.asv_folder import NoResultsError
+from warpwatch.dashboard.importers.given import Given
+from warpwatch.dashboard.importers.import_files import import_path
+from warpwatch.dashboard.importers.import_results import ImportSummary
+from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store.records import Point, Series, Status
+
+BENCH = "suite.Bench.track_latency"
+SAMPLES = "nv/json/bin:nv/cold/sample_times"
+PYTEST = RECORDED / "pytest_benchmark.json"
+
+
+def _load(store: Store, path: Path, **more: Any) -> ImportSummary:
+    summary = import_path(store, path, project="demo", **more)
+    analyse(store)
+    return summary
+
+
+def _series(store: Store, search: str = "") -> list[Series]:
+    return list(queries.find_series(store, "demo", search=search).series)
+
+
+def _points(store: Store, search: str) -> list[Point]:
+    (series,) = _series(store, search)
+    history = queries.history(store, series.key)
+    assert history is not None
+    return list(history.points)
+
+
+def _pytest_file(folder: Path, number: int, median: float) -> Path:
+    """One test's file of the number-th commit, as pytest-benchmark saves it."""
+    data = recorded("pytest_benchmark.json")
+    data["benchmarks"] = data["benchmarks"][:1]
+    data["benchmarks"][0]["stats"]["median"] = median
+    data["commit_info"] |= {"id": hash_of(number), "time": f"2026-01-{number + 1:02}T00:00:00+00:00"}
+    data["datetime"] = f"2026-02-{28 - number:02}T00:00:00+00:00"  # measured the other way round
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{number:04}_{hash_of(number)}.json"
+    path.write_text(json.dumps(data))
+    return path
+
+
+def _tar(path: Path, folder: Path, inside: str = ".") -> Path:
+    with tarfile.open(path, "w:gz") as tar:
+        tar.add(folder, inside)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "unit", "metric", "parameters"),
+    [
+        ("pytest_benchmark.json", "test_b.test_sum", "seconds", "time", {"dtype": "fp16", "n": "100"}),
+        ("nvbench.json", "copy_sweep_grid_shape.batch_latency", "seconds", "batch_latency",
+         {"BlockSize": "256", "NumBlocks": "64"}),
+        ("google_benchmark.json", "matmul.bandwidth", "B/s", "bandwidth", {"n": "256", "threads": "2"}),
+    ],
+)  # fmt: skip
+def test_units_metrics_and_parameters_are_those_of_the_file(
+    store: Store, file: str, name: str, unit: str, metric: str, parameters: dict[str, str]
+) -> None:
+    _load(store, RECORDED / file, given=GIVEN)
+    (found,) = (one for one in _series(store, name) if dict(one.parameters) == parameters)
+    assert (found.benchmark, found.metric.name, found.metric.unit, found.listed) == (name, metric, unit, True)
+
+
+def test_a_second_import_adds_nothing(store: Store) -> None:
+    for path in sorted(RECORDED.glob("*.json")):
+        first, again = _load(store, path, given=GIVEN), _load(store, path, given=GIVEN)
+        assert (first.files, first.unchanged, first.set_aside) == (1, 0, ())
+        assert first.points > 0
+        assert (again.files, again.unchanged, again.points) == (1, 1, 0)
+
+
+def test_a_copy_under_another_name_adds_nothing(sqlite_store: Store, tmp_path: Path) -> None:
+    _load(sqlite_store, PYTEST)
+    copy = tmp_path / "copy.txt"
+    copy.write_bytes(PYTEST.read_bytes())
+    assert _load(sqlite_store, copy).points == 0
+
+
+def test_each_run_of_a_commit_is_kept(store: Store, tmp_path: Path) -> None:
+    """The same file name with other content, as CI leaves it, is a re-run."""
+    path = tmp_path / "out.json"
+    for median in (1.0, 2.0):
+        _pytest_file(tmp_path / "saved", 0, median).rename(path)
+        _load(store, path)
+    points = _points(store, "test_plain")
+    assert sorted(point.value or 0 for point in points) == [1.0, 2.0]
+    assert len({point.run for point in points}) == 2
+
+
+def test_the_same_file_of_another_commit_is_that_commits(sqlite_store: Store) -> None:
+    for commit in (COMMIT, "cd" * 20):
+        _load(sqlite_store, RECORDED / "google_benchmark.json", given=Given(commit=commit, date_ms=1))
+    assert [point.commit.hash for point in _points(sqlite_store, "sum_million.latency")] == [COMMIT, "cd" * 20]
+
+
+def test_a_storage_folder_is_imported_in_the_order_of_commits(sqlite_store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / ".benchmarks"
+    for number in (2, 0, 1):
+        _pytest_file(folder / "Linux-CPython-3.11-64bit", number, float(number + 1))
+    assert _load(sqlite_store, folder).files == 3
+    assert [point.value for point in _points(sqlite_store, "test_plain")] == [1.0, 2.0, 3.0]
+    _pytest_file(folder / "Linux-CPython-3.11-64bit", 3, 4.0)
+    again = _load(sqlite_store, folder)
+    assert (again.unchanged, again.points) == (3, 1)
+
+
+def test_files_of_different_formats_and_none_share_a_folder(sqlite_store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / "artifacts"
+    folder.mkdir()
+    for path in RECORDED.iterdir():
+        (folder / f"{path.stem}.out").write_bytes(path.read_bytes())
+    (folder / "broken.json").write_bytes(PYTEST.read_bytes()[:500])
+    (folder / "package.json").write_text('{"name": "x"}')
+    summary = _load(sqlite_store, folder, given=GIVEN)
+    assert summary.files == 5
+    told = {line.partition(": ")[0].rpartition("/")[2]: line for line in summary.set_aside}
+    assert set(told) == {"broken.json", "package.json", "README.out"}
+    assert "not JSON" in told["broken.json"]
+    assert "no known format" in told["package.json"]
+    for search in ("test_b", "copy_sweep", "matmul"):
+        assert _series(sqlite_store, search)
+
+
+def test_each_gpu_of_a_file_is_a_machine_and_all_of_it_goes_in_at_once(store: Store) -> None:
+    _load(store, RECORDED / "nvbench.json", given=GIVEN)
+    assert [machine.name for machine in queries.machines(store, "demo")] == ["Quadro GP100", "Quadro GV100"]
+    skipped = next(s for s in _series(store, "conversion") if s.parameters == (("In", "I8"), ("Out", "I8")))
+    history = queries.history(store, skipped.key)
+    assert history is not None
+    assert [(point.status, point.reason) for point in history.points] == [
+        (Status.UNAVAILABLE, "Not a conversion: InputType == OutputType.")
+    ]
+
+
+def test_samples_beside_an_nvbench_file_come_with_it(sqlite_store: Store, tmp_path: Path) -> None:
+    data = recorded("nvbench.json")
+    data["benchmarks"] = data["benchmarks"][:1]
+    states = data["benchmarks"][0]["states"] = data["benchmarks"][0]["states"][:1]
+    item = {"name": "filename", "type": "string", "value": "elsewhere/out.json-bin/0.bin"}
+    states[0]["summaries"].append({"tag": SAMPLES, "hint": "file/sample_times", "data": [item]})
+    folder = tmp_path / "in"
+    (folder / "out.json-bin").mkdir(parents=True)
+    (folder / "out.json").write_text(json.dumps(data))
+    (folder / "out.json-bin" / "0.bin").write_bytes(b"\x00\x00\x80\x3f\x00\x00\x00\x40")  # 1 and 2 as float32
+    summary = _load(sqlite_store, folder, given=GIVEN)
+    assert (summary.files, summary.set_aside) == (1, ())
+    (point,) = _points(sqlite_store, "simple.latency")
+    assert (point.sample_count, point.q25, point.q75) == (2, 1.25, 1.75)
+
+
+@pytest.mark.parametrize(
+    "where", ["../secret.bin", "out.json-bin/../secret.bin", "/etc/secret.bin", "a-bin/secret.bin"]
+)
+def test_nothing_is_read_outside_of_the_folder_of_samples(sqlite_store: Store, tmp_path: Path, where: str) -> None:
+    data = recorded("nvbench.json")
+    item = {"name": "filename", "type": "string", "value": where}
+    data["benchmarks"][0]["states"][0]["summaries"].append({"tag": SAMPLES, "hint": "", "data": [item]})
+    for folder in (tmp_path / "a-bin", tmp_path / "in" / "a-bin"):
+        folder.mkdir(parents=True)
+        (folder / "secret.bin").write_bytes(bytes(8))
+    (tmp_path / "secret.bin").write_bytes(bytes(8))
+    (tmp_path / "in" / "out.json").write_text(json.dumps(data))
+    _load(sqlite_store, tmp_path / "in" / "out.json", given=GIVEN)
+    assert {point.sample_count for point in _points(sqlite_store, "simple.latency GV100")} == {499}
+
+
+def test_what_is_missing_is_asked_for_by_name(sqlite_store: Store) -> None:
+    (line,) = _load(sqlite_store, RECORDED / "nvbench.json").set_aside
+    assert line == (
+        f"{RECORDED / 'nvbench.json'}: no commit: NVBench does not record it; give it (--commit, or commit= in a URL)"
+    )
+    with pytest.raises(NoResultsError, match=r"'v1.2'; wanted a full hash .* no repository is known"):
+        _load(sqlite_store, RECORDED / "nvbench.json", given=Given(commit="v1.2"))
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), "-c", "user.name=Ada", "-c", "user.email=ada@example.org", *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_a_repository_knows_hash_date_and_subject(sqlite_store: Store, tmp_path: Path) -> None:
+    _git(tmp_path, "init", "-q", "-b", "main")
+    for number in range(2):
+        _git(tmp_path, "commit", "-q", "--allow-empty", "-m", f"change {number}")
+    _git(tmp_path, "tag", "v1", "HEAD~1")
+    for name in ("HEAD", "v1"):
+        summary = _load(
+            sqlite_store, RECORDED / "nvbench.json", given=Given(commit=name, machine="gpu"), repository=tmp_path
+        )
+        assert summary.set_aside == ()
+    points = _points(sqlite_store, "simple.latency GV100")
+    assert [point.commit.subject for point in points] == ["change 0", "change 1"]
+    assert points[1].commit.hash == _git(tmp_path, "rev-parse", "HEAD")
+    with pytest.raises(NoResultsError, match="knows no such commit"):
+        _load(sqlite_store, RECORDED / "nvbench.json", given=Given(commit="v9"))  # the repository is remembered
+
+
+def test_an_asv_import_beside_leaves_other_formats_listed(store: Store, asv: AsvResults) -> None:
+    """benchmarks.json lists asv's alone; what it lacks is gone only if it ever was asv's."""
+    asv.benchmark(BENCH)
+    asv.commit(1, {BENCH: asv.row([1.0]), "suite.Gone.time_it": asv.row([2.0])})
+    _load(store, PYTEST)
+    asv.load(store)
+    listed = {series.benchmark: series.listed for series in _series(store)}
+    assert listed[BENCH]
+    assert listed["test_b.test_plain"]
+    assert not listed["suite.Gone.time_it"]
+
+
+@pytest.mark.parametrize("inside", [".", "results", "project/.asv/results"])
+def test_an_archive_of_asv_results_is_like_the_folder(
+    sqlite_store: Store, asv: AsvResults, tmp_path: Path, inside: str
+) -> None:
+    asv.benchmark(BENCH, unit="seconds")
+    for number in range(3):
+        asv.commit(number, {BENCH: asv.row([float(number)], started_at=number + 1)}, folder="gpu (T4) 1", machine="t4")
+    archive = _tar(tmp_path / "a.bin", asv.folder, inside)
+    assert _load(sqlite_store, archive).points == 3
+    assert [point.value for point in _points(sqlite_store, "Bench")] == [0.0, 1.0, 2.0]
+    assert [machine.name for machine in queries.machines(sqlite_store, "demo")] == ["t4"]
+    again = _load(sqlite_store, archive)
+    assert (again.points, again.set_aside) == (0, ())
+    assert _load(sqlite_store, asv.folder).points == 0
+
+
+def test_an_archive_of_one_machines_folder_is_enough(sqlite_store: Store, asv: AsvResults, tmp_path: Path) -> None:
+    path = asv.commit(1, {BENCH: asv.row([1.0])}, machine="t4")
+    run = {"record": "run", "schema": 1, "run": "r1", "commit": hash_of(1), "started_at": "2026-01-01T00:00:00+00:00"}
+    asv.context(path, run)
+    summary = _load(sqlite_store, _tar(tmp_path / "t4.tgz", path.parent))
+    assert (summary.points, summary.set_aside) == (1, ())
+    assert [machine.name for machine in queries.machines(sqlite_store, "demo")] == ["t4"]
+
+
+def test_a_single_asv_file_is_enough_too(sqlite_store: Store, asv: AsvResults) -> None:
+    path = asv.commit(1, {BENCH: asv.row([1.0])}, machine="t4")
+    assert _load(sqlite_store, path).points == 1
+    assert [machine.name for machine in queries.machines(sqlite_store, "demo")] == ["t4"]
+
+
+def test_what_an_archive_says_of_itself_is_not_followed(
+    sqlite_store: Store, asv: AsvResults, tmp_path: Path, repository_of_others: Path
+) -> None:
+    """Its asv.conf.json may name a folder of the server as its results, or as a repository that git then runs in."""
+    asv.commit(1, {BENCH: asv.row([1.0])})
+    (asv.folder / "asv.conf.json").write_text(
+        json.dumps({"project": "evil", "repo": str(repository_of_others), "results_dir": str(tmp_path / "private")})
+    )
+    private = AsvResults(tmp_path / "private")
+    private.commit(2, {"secret.time_it": private.row([1.0])})
+    summary = _load(sqlite_store, _tar(tmp_path / "a.tar.gz", asv.folder))
+    assert summary.project == "demo"
+    assert [series.benchmark for series in _series(sqlite_store)] == [BENCH]
+    (project,) = queries.projects(sqlite_store)
+    assert project.repository is None
+
+
+@pytest.fixture
+def repository_of_others(tmp_path: Path) -> Path:
+    """A repository on the server."""
+    folder = tmp_path / "others"
+    folder.mkdir()
+    _git(folder, "init", "-q")
+    return folder
+
+
+def test_what_is_left_out_of_an_archive_is_told_by_its_name_there(sqlite_store: Store, tmp_path: Path) -> None:
+    archive = tmp_path / "mixed.zip"
+    with zipfile.ZipFile(archive, "w") as opened:
+        opened.write(PYTEST, "deep/out.json")
+        opened.writestr("deep/notes.txt", "measured on a Tuesday")
+        opened.writestr("../../evil.json", "{}")
+    summary = _load(sqlite_store, archive)
+    assert summary.files == 1
+    assert [line.rpartition(": ")[0].split(": wanted")[0].split(": no result")[0] for line in summary.set_aside] == [
+        f"{archive}: deep/notes.txt", f"{archive}: ../../evil.json",
+    ]  # fmt: skip
+    assert not (tmp_path.parent / "evil.json").exists()
+
+
+def test_a_bomb_adds_nothing(sqlite_store: Store, asv: AsvResults, tmp_path: Path) -> None:
+    asv.commit(1, {BENCH: asv.row([1.0])})
+    (asv.folder / "zeros").write_bytes(bytes(2_000_000))
+    with pytest.raises(TooLargeError, match="more than 1 MiB"):
+        _load(sqlite_store, _tar(tmp_path / "a.tar.gz", asv.folder), limits=Limits(total_bytes=2**20))
+    assert queries.projects(sqlite_store) == ()
+
+
+def test_a_path_without_results_is_refused_with_a_reason(sqlite_store: Store, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for path, said in ((tmp_path / "nowhere", "does not exist"), (tmp_path / "empty", "holds no file")):
+        with pytest.raises(NoResultsError, match=said):
+            _load(sqlite_store, path)
+
+
+def test_names_that_a_database_refuses_cost_themselves_alone(store: Store, tmp_path: Path) -> None:
+    data = recorded("google_benchmark.json")
+    data["benchmarks"][0] |= {"name": "a\0b", "run_name": "a\0b"}
+    data["benchmarks"][1] |= {"error_message": "half a \ud800 character and a \0"}
+    data["context"]["host_name"] = "box"
+    path = tmp_path / "out.json"
+    path.write_text(json.dumps(data))
+    summary = _load(store, path, given=GIVEN)
+    assert any("no database takes" in line for line in summary.warnings)
+    assert _points(store, "skipped")[0].reason == "'half a \\ud800 character and a \\x00'"
+    data["context"]["host_name"] = "b\0x"
+    path.write_text(json.dumps(data))
+    (line,) = _load(store, path, given=GIVEN).set_aside
+    assert "no database takes" in line
