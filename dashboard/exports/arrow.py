@@ -1,20 +1,20 @@
 """Measurements as Apache Arrow's columns: what Parquet files and data frames are made of. Wants pyarrow."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from warpwatch.dashboard.exports.rows import COLUMNS, point_cells, series_cells
-from warpwatch.dashboard.store.records import Measured
+from warpwatch.dashboard.exports.rows import COLUMNS, series_cells
+from warpwatch.dashboard.store.columns import Floats, Ints
+from warpwatch.dashboard.store.measured import Measured, Words
 
 _WORD = pa.dictionary(pa.int32(), pa.string())  # text of which there are few kinds
 _MOMENT = pa.timestamp("ms", tz="UTC")
-_NUMBER = pa.float64()
 _TYPES = {
     "date": _MOMENT, "run_time": _MOMENT, "position": pa.int64(), "sample_count": pa.int32(),
-    "value": _NUMBER, "q25": _NUMBER, "q75": _NUMBER,
+    "value": pa.float64(), "q25": pa.float64(), "q75": pa.float64(),
 }  # fmt: skip
 SCHEMA = pa.schema([(name, _TYPES.get(name, _WORD)) for name in COLUMNS])
 _ROWS_AT_ONCE = 100_000
@@ -26,7 +26,7 @@ def arrow_tables(measurements: Iterable[Measured]) -> Iterator[pa.Table]:
     rows = 0
     for measured in measurements:
         waiting.append(measured)
-        rows += len(measured.points)
+        rows += len(measured)
         if rows >= _ROWS_AT_ONCE:
             yield _table(waiting)
             waiting, rows = [], 0
@@ -34,19 +34,47 @@ def arrow_tables(measurements: Iterable[Measured]) -> Iterator[pa.Table]:
         yield _table(waiting)
 
 
-def _table(found: list[Measured]) -> pa.Table:
+def _table(found: Sequence[Measured]) -> pa.Table:
     """Texts are told once a series, and repeated as numbers."""
-    row_of = pa.array(np.repeat(np.arange(len(found)), [len(measured.points) for measured in found]))
-    shared = zip(*map(series_cells, found), strict=True)
+    row_of = pa.array(np.repeat(np.arange(len(found)), [len(measured) for measured in found]))
+    shared = zip(*(series_cells(measured.series) for measured in found), strict=True)
     arrays = [pa.array(map(_text, cells), pa.string()).dictionary_encode().take(row_of) for cells in shared]
-    own = zip(*(cells for measured in found for cells in point_cells(measured)), strict=True)
-    arrays += [_array(cells, SCHEMA.field(name).type) for name, cells in zip(COLUMNS[len(arrays) :], own, strict=True)]
+    arrays += [
+        _words([each.card for each in found]),
+        _words([each.commit for each in found]),
+        pa.array(np.concatenate([each.date_ms for each in found])).cast(_MOMENT),
+        pa.array(np.concatenate([each.position for each in found])),
+        _words([each.run for each in found]),
+        _known([each.started_ms for each in found], _MOMENT),
+        *(_values([getattr(each, name) for each in found]) for name in ("value", "q25", "q75")),
+        _known([each.sample_count for each in found], pa.int32()),
+        _words([each.status for each in found]),
+        _words([each.reason for each in found]),
+    ]
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
-
-
-def _array(cells: tuple[object, ...], kind: pa.DataType) -> pa.Array:
-    return pa.array(cells, pa.string()).dictionary_encode() if kind == _WORD else pa.array(cells, kind)
 
 
 def _text(cell: object) -> str | None:
     return json.dumps(cell, ensure_ascii=False) if isinstance(cell, dict) else None if cell is None else str(cell)
+
+
+def _values(columns: Sequence[Floats]) -> pa.Array:
+    return pa.array(np.concatenate(columns), pa.float64(), from_pandas=True)  # NaN is null
+
+
+def _known(columns: Sequence[Ints], kind: pa.DataType) -> pa.Array:
+    """Numbers that are null where they are below zero."""
+    numbers = np.concatenate(columns)
+    return pa.array(numbers, pa.int64(), mask=numbers < 0).cast(kind)
+
+
+def _words(columns: Sequence[Words]) -> pa.Array:
+    """One dictionary of the words that occur, in the order in which they first do."""
+    place: dict[str, int] = {}
+    parts = []
+    for column in columns:
+        used, inverse = np.unique(column.places, return_inverse=True)
+        known = [-1 if n < 0 else place.setdefault(column.words[n], len(place)) for n in used.tolist()]
+        parts.append(np.array(known, dtype=np.int32)[inverse])
+    places = np.concatenate(parts)
+    return pa.DictionaryArray.from_arrays(pa.array(places, mask=places < 0), pa.array(list(place), pa.string()))

@@ -14,7 +14,7 @@ import click
 from warpwatch.dashboard.commands import choose_project, open_store
 from warpwatch.dashboard.exports.text_files import write_csv, write_json
 from warpwatch.dashboard.store import queries
-from warpwatch.dashboard.store.records import Measured
+from warpwatch.dashboard.store.measured import Measured
 
 _Writer = Callable[[Iterable[Measured], BinaryIO], int]
 _TextWriter = Callable[[Iterable[Measured], TextIO], int]

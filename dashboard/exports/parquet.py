@@ -6,7 +6,7 @@ from typing import BinaryIO
 import pyarrow.parquet as pq
 
 from warpwatch.dashboard.exports.arrow import SCHEMA, arrow_tables
-from warpwatch.dashboard.store.records import Measured
+from warpwatch.dashboard.store.measured import Measured
 
 
 def write_parquet(measurements: Iterable[Measured], out: BinaryIO) -> int:

@@ -1,11 +1,17 @@
 """A measurement as a row: which columns an export has, and what stands in them."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
-from warpwatch.dashboard.store.records import Measured
+import numpy as np
 
-COLUMNS = (
+from warpwatch.dashboard.store.columns import optional
+from warpwatch.dashboard.store.measured import Measured
+from warpwatch.dashboard.store.records import Series
+
+SERIES_COLUMNS = (
     "project",
     "series",  # the key that is in the addresses of pages
     "benchmark",
@@ -17,6 +23,9 @@ COLUMNS = (
     "better",  # lower or higher
     "machine",
     "environment",
+)
+COLUMNS = (
+    *SERIES_COLUMNS,
     "card",  # UUID of the GPU; null where none is known
     "commit",  # full hash
     "date",  # when it was committed
@@ -32,9 +41,8 @@ COLUMNS = (
 )
 
 
-def series_cells(measured: Measured) -> tuple[Any, ...]:
-    """The cells that all rows of a series share: the columns from project to environment. Parameters are a mapping."""
-    series = measured.series
+def series_cells(series: Series) -> tuple[Any, ...]:
+    """The cells that all rows of a series share. Parameters are a mapping."""
     return (
         series.project, series.key, series.benchmark, dict(series.parameters), series.workload,
         series.implementation, series.metric.name, series.metric.unit, series.metric.better.value, series.machine,
@@ -43,9 +51,17 @@ def series_cells(measured: Measured) -> tuple[Any, ...]:
 
 
 def point_cells(measured: Measured) -> Iterator[tuple[Any, ...]]:
-    """The other columns, from card to reason, of each row."""
-    for point in measured.points:
-        yield (
-            point.card, point.commit.hash, point.commit.date, point.commit.position, point.run, point.run_time,
-            point.value, point.q25, point.q75, point.sample_count, point.status.value, point.reason,
-        )  # fmt: skip
+    """The cells of each row that its series does not tell, from card to reason, as JSON has them: dates ISO 8601."""
+    started = optional(measured.started_ms, measured.started_ms < 0)
+    numbers = (optional(each, np.isnan(each)) for each in (measured.value, measured.q25, measured.q75))
+    return zip(
+        measured.card.texts(), measured.commit.texts(), map(_iso, measured.date_ms.tolist()),
+        measured.position.tolist(), measured.run.texts(), map(_iso, started), *numbers,
+        optional(measured.sample_count, measured.sample_count < 0), measured.status.texts(), measured.reason.texts(),
+        strict=True,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=100_000)  # every series has the same commits
+def _iso(milliseconds: int | None) -> str | None:
+    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat()

@@ -1,28 +1,42 @@
 """Measurements as CSV and as JSON, written row by row."""
 
 import csv
+import io
 import json
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
 
-from warpwatch.dashboard.exports.rows import COLUMNS, point_cells, series_cells
-from warpwatch.dashboard.store.records import Measured
+import orjson
+
+from warpwatch.dashboard.exports.rows import COLUMNS, SERIES_COLUMNS, point_cells, series_cells
+from warpwatch.dashboard.store.measured import Measured
 
 _PARAMETERS = COLUMNS.index("parameters")
+_OWN_COLUMNS = COLUMNS[len(SERIES_COLUMNS) :]
 
 
 def write_csv(measurements: Iterable[Measured], out: TextIO) -> int:
     """As RFC 4180 with a header, parameters as a JSON object, dates ISO 8601, nothing for null. Returns the rows."""
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    csv.writer(out, lineterminator="\n").writerow(COLUMNS)
     count = 0
     for measured in measurements:
-        shared = list(series_cells(measured))
+        shared = list(series_cells(measured.series))
         shared[_PARAMETERS] = json.dumps(shared[_PARAMETERS], ensure_ascii=False)
-        writer.writerows((*shared, *map(_text, cells)) for cells in point_cells(measured))
-        count += len(measured.points)
+        csv.writer(_After(out, shared), lineterminator="\n").writerows(point_cells(measured))
+        count += len(measured)
     return count
+
+
+class _After:
+    """A file in which each row written comes after the same cells, which are put into CSV once."""
+
+    def __init__(self, out: TextIO, cells: Sequence[Any]) -> None:
+        beginning = io.StringIO()
+        csv.writer(beginning, lineterminator=",").writerow(cells)
+        self._out, self._beginning = out, beginning.getvalue()
+
+    def write(self, row: str) -> int:
+        return self._out.write(self._beginning + row)
 
 
 def write_json(measurements: Iterable[Measured], out: TextIO) -> int:
@@ -30,15 +44,11 @@ def write_json(measurements: Iterable[Measured], out: TextIO) -> int:
     out.write('{"schema": 1, "rows": [')
     count = 0
     for measured in measurements:
-        shared = series_cells(measured)
+        shared = dict(zip(SERIES_COLUMNS, series_cells(measured.series), strict=True))
+        opening = orjson.dumps(shared).decode().removesuffix("}")  # told once for all its rows
         for cells in point_cells(measured):
-            row = dict(zip(COLUMNS, (*shared, *map(_text, cells)), strict=True))
-            out.write("\n" if count == 0 else ",\n")
-            out.write(json.dumps(row, ensure_ascii=False, allow_nan=False))
+            own = orjson.dumps(dict(zip(_OWN_COLUMNS, cells, strict=True))).decode()
+            out.write(f"{',' if count else ''}\n{opening},{own[1:]}")
             count += 1
     out.write("\n]}\n")
     return count
-
-
-def _text(cell: Any) -> Any:
-    return cell.isoformat() if isinstance(cell, datetime) else cell

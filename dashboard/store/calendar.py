@@ -8,7 +8,7 @@ import numpy as np
 from sqlalchemy import Connection, func, select
 
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.columns import Columns, Ints
+from warpwatch.dashboard.store.columns import Columns, Ints, optional
 from warpwatch.dashboard.store.packed import number_reasons
 from warpwatch.dashboard.store.points import Runs, batches, read_points
 
@@ -46,17 +46,23 @@ class Calendar:
     card: Ints  # place in `cards` from one on; 0: not known
     cards: tuple[str, ...]
 
-    def rows(self, series: int, points: Columns, *, positions: tuple[int, int] | None = None) -> list[PointRow]:
-        """The points by commit, then by run; with `positions`, those of the commits from one to the other."""
+    def order(self, points: Columns) -> Ints:
+        """The places of the points by commit, then by run."""
         commit = np.searchsorted(self.commits, points.commit)
         run = np.searchsorted(self.runs, points.run)
-        order = np.lexsort((points.run, self.started_ms[run], self.date_ms[commit], self.position[commit]))
+        return np.lexsort((points.run, self.started_ms[run], self.date_ms[commit], self.position[commit]))
+
+    def rows(self, series: int, points: Columns, *, positions: tuple[int, int] | None = None) -> list[PointRow]:
+        """The points by commit, then by run; with `positions`, those of the commits from one to the other."""
+        order = self.order(points)
+        commit = np.searchsorted(self.commits, points.commit)
+        run = np.searchsorted(self.runs, points.run)
         if positions is not None:
             place = self.position[commit[order]]
             order = order[(positions[0] <= place) & (place <= positions[1])]
         points, commit, run = points.take(order), commit[order], run[order]
         columns = (points.value, points.q25, points.q75)
-        value, q25, q75 = (_optional(column.tolist(), np.isnan(column)) for column in columns)
+        value, q25, q75 = (optional(column, np.isnan(column)) for column in columns)
         started = self.started_ms[run]
         reasons, cards = (None, *points.reasons), (None, *self.cards)
         reason = [reasons[n] for n in points.reason.tolist()]
@@ -65,9 +71,9 @@ class Calendar:
             PointRow(series, *each)
             for each in zip(
                 points.commit.tolist(), points.run.tolist(), value, q25, q75,
-                _optional(points.count.tolist(), points.count < 0), points.status.tolist(), reason,
+                optional(points.count, points.count < 0), points.status.tolist(), reason,
                 self.position[commit].tolist(), self.date_ms[commit].tolist(),
-                _optional(started.tolist(), started < 0), card,
+                optional(started, started < 0), card,
                 strict=True,
             )
         ]  # fmt: skip
@@ -140,13 +146,6 @@ def _read(connection: Connection, project: int, table: Any, ids: Collection[int]
     for some in batches(sorted(ids), _AT_ONCE):
         found += connection.execute(query.where(table.c.id.in_(some)))
     return found
-
-
-def _optional(numbers: list[Any], absent: Any) -> list[Any]:
-    if absent.any():
-        for place in np.flatnonzero(absent).tolist():
-            numbers[place] = None
-    return numbers
 
 
 def _numbers(numbers: list[int | None], absent: int) -> Ints:

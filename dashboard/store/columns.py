@@ -67,6 +67,14 @@ ARRAYS = ("commit", "run", "count", "status", "reason", "value", "q25", "q75")
 _INTS, _FLOATS = ARRAYS[:5], ARRAYS[5:]
 
 
+def optional(column: NDArray[Any], absent: NDArray[np.bool_]) -> list[Any]:
+    """The numbers of a column, None where they are absent."""
+    numbers: list[Any] = column.tolist()
+    for place in np.flatnonzero(absent).tolist():
+        numbers[place] = None
+    return numbers
+
+
 def join(parts: Sequence[Columns]) -> Columns:
     """The parts one after the other."""
     if len(parts) == 1:

@@ -355,11 +355,3 @@ class Origin:
     cpu: Mapping[str, Any]
     software: Mapping[str, Any]
     measuring: Mapping[str, Any]  # clocks, temperature, cache, backend, error of this workload x implementation
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """A series with all that was recorded of it."""
-
-    series: Series
-    points: tuple[Point, ...]  # by commit, then run time
