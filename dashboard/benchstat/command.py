@@ -50,8 +50,11 @@ def benchstat(a: str, b: str, layout: str, search: str, output: Path | None) -> 
     }[layout]()
     if output is None:
         click.echo(written)
-    else:
+        return
+    try:
         output.write_text(written + "\n", encoding="utf-8")
+    except OSError as error:
+        raise _CannotCompare(f"cannot write {output}: {error.strerror}") from error
 
 
 def _width(output: Path | None) -> int:

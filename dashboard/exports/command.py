@@ -80,15 +80,18 @@ def _as_text(
 @contextmanager
 def _opened(output: Path | None) -> Iterator[BinaryIO]:
     """Stdout, or a file beside `output` that takes its name once it is complete."""
-    if output is None:
-        yield sys.stdout.buffer
-        return
-    part = output.with_name(f"{output.name}.{os.getpid()}.part")
+    part = output.with_name(f"{output.name}.{os.getpid()}.part") if output else None
     try:
-        with part.open("wb") as out:
-            yield out
-        part.replace(output)
+        if part is None or output is None:
+            yield sys.stdout.buffer
+        else:
+            with part.open("wb") as out:
+                yield out
+            part.replace(output)
+    except BrokenPipeError:
+        raise  # whoever read has seen enough; click ends quietly
     except OSError as error:
-        raise click.ClickException(f"cannot write {error.filename or output}: {error.strerror}") from error
+        raise click.ClickException(f"cannot write {output or 'to stdout'}: {error.strerror or error}") from error
     finally:
-        part.unlink(missing_ok=True)
+        if part is not None:
+            part.unlink(missing_ok=True)

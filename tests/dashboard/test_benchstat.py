@@ -194,6 +194,9 @@ def test_two_is_the_status_of_what_cannot_be_compared(tmp_path: Path) -> None:
     done = _benchstat(tmp_path / "absent", "-", stdin=b"{}")
     assert done.returncode == 2
     assert f"{tmp_path / 'absent'} does not exist".encode() in done.stderr
+    unwritable = _benchstat(REPEATED[0], REPEATED[1], "--output", tmp_path / "absent" / "table")
+    assert (unwritable.returncode, unwritable.stdout) == (2, b"")
+    assert b"cannot write" in unwritable.stderr
 
 
 @pytest.mark.parametrize("split", [2, 3])

@@ -155,10 +155,12 @@ def test_a_history_longer_than_a_table_of_arrow_is_whole(
     assert list(frame["benchmark"].unique()) == [f"suite.{name}.track_latency" for name in "ABC"]
 
 
-def _export(database: Path, *arguments: str | Path, code: str = "") -> "subprocess.CompletedProcess[str]":
+def _export(
+    database: Path, *arguments: str | Path, code: str = "", stdout: Any = subprocess.PIPE
+) -> "subprocess.CompletedProcess[str]":
     code = f"{code}\nfrom warpwatch.dashboard.exports.command import export; export()"
     command = [sys.executable, "-c", code, "--database", str(database), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
 
 
 @pytest.fixture
@@ -179,6 +181,12 @@ def test_the_command_writes_to_stdout_or_to_a_file_that_is_whole(small_history: 
     assert "cannot write" in nowhere.stderr
     assert "No such file" in nowhere.stderr
     assert [path.name for path in tmp_path.glob("*.part")] == []
+
+
+def test_a_full_disk_is_an_error_in_words(small_history: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = _export(small_history, stdout=full)
+    assert (done.returncode, done.stderr) == (1, "Error: cannot write to stdout: No space left on device\n")
 
 
 def test_parquet_without_its_library_says_what_to_install(small_history: Path, tmp_path: Path) -> None:
