@@ -29,7 +29,7 @@ def benchstat(a: str, b: str, layout: str, search: str, output: Path | None) -> 
 
     A and B are result files of asv, pytest-benchmark, NVBench or Google Benchmark (also .json.gz), folders of them, or
     - for stdin. Each file, or each of several JSON documents after another, is one run of its set; a folder of several
-    commits is narrowed by FOLDER@COMMIT. A row's delta is ~ where it cannot be told from noise. Exit status: 0
+    commits is narrowed by PATH@COMMIT. A row's delta is ~ where it cannot be told from noise. Exit status: 0
     compared, 2 could not.
     """
     if a == b == "-":

@@ -41,43 +41,49 @@ class ResultSet:
 def read_result_set(given: str, stdin: BinaryIO) -> ResultSet:
     """The set at a path, `-` for stdin: a result file, a folder of them, or an asv project.
 
-    Of a folder, each file is a run; `FOLDER@abc123` takes only those of that commit. A file or stream may hold several
+    Of a folder, each file is a run; `PATH@abc123` takes only those of that commit. A file or stream may hold several
     documents, one after another, each of them a run. Raises NoResultSetError.
     """
     if given == "-":
-        return _named(given, _documents(stdin.read(), "stdin", _no_files), {}, ())
+        return _set(given, list(_documents(stdin.read(), "stdin", _no_files)), {}, ())
     path, commit = Path(given), ""
     if not path.exists() and "@" in given:
-        folder, _, commit = given.rpartition("@")
-        path = Path(folder)
+        before, _, commit = given.rpartition("@")
+        path, commit = Path(before), commit.lower()
     if not path.exists():
         raise NoResultSetError(f"{given} does not exist; wanted a result file, a folder of them, or - for stdin")
     if path.is_file() and path.name != "asv.conf.json":
         listed, problems = _listed_beside(path.parent)
-        return _named(given, _documents(_content(path), str(path), _files_of(path.parent)), listed, problems)
-    files, listed, problems = _folder(path)
-    runs = []
+        runs = list(_documents(_content(path), str(path), _files_of(path.parent)))
+    else:
+        files, listed, problems = _folder(path)
+        named = [file for file in files if commit and file.name.startswith(commit[:8])]  # as asv calls its files
+        runs, unread = _runs(named or files)
+        problems = (*problems, *unread)
+    chosen = [run for run in runs if run.commit.startswith(commit)]
+    if runs and not chosen:
+        held = ", ".join(sorted({run.commit[:8] for run in runs})[:10])
+        raise NoResultSetError(f"{path} has no results of commit {commit}; it has {held}")
+    return _set(given, chosen, listed, problems)
+
+
+def _set(name: str, runs: Sequence[ResultFile], listed: Mapping[str, Listed], problems: tuple[str, ...]) -> ResultSet:
+    if not runs:
+        raise NoResultSetError("; ".join([f"{name} holds no results", *problems]))
+    left_out = tuple(f"{name}: {problem}" for run in runs for problem in run.problems)
+    return ResultSet(name=name, runs=tuple(runs), listed=listed, problems=(*problems, *left_out))
+
+
+def _runs(files: Sequence[Path]) -> tuple[list[ResultFile], list[str]]:
+    """The runs in a folder's files, and what is wrong with those that cannot be read."""
+    runs: list[ResultFile] = []
+    problems = []
     for file in files:
         try:
             runs += list(_documents(_content(file), file.name, _files_of(file.parent)))
         except NoResultSetError as error:
-            problems = (*problems, str(error))
-    chosen = [run for run in runs if run.commit.startswith(commit.lower())]
-    if runs and not chosen:
-        held = ", ".join(sorted({run.commit[:8] for run in runs})[:10])
-        raise NoResultSetError(f"{path} has no results of commit {commit}; it has {held}")
-    return _named(given, chosen, listed, problems)
-
-
-def _named(
-    name: str, runs: Iterator[ResultFile] | Sequence[ResultFile], listed: Mapping[str, Listed],
-    problems: tuple[str, ...],
-) -> ResultSet:  # fmt: skip
-    kept = tuple(runs)
-    if not kept:
-        raise NoResultSetError("; ".join([f"{name} holds no results", *problems]))
-    left_out = tuple(f"{name}: {problem}" for run in kept for problem in run.problems)
-    return ResultSet(name=name, runs=kept, listed=listed, problems=(*problems, *left_out))
+            problems.append(str(error))
+    return runs, problems
 
 
 def _folder(path: Path) -> tuple[Sequence[Path], Mapping[str, Listed], tuple[str, ...]]:

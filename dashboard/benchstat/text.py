@@ -119,8 +119,8 @@ def notes(compared: ComparedSets) -> tuple[str, ...]:
         commits = {run.commit for run in given.runs}
         if len(commits) > 1:
             found.append(
-                f"{name} holds {len(commits)} commits, taken for runs of one: what they changed counts as noise. "
-                f"{given.name}@COMMIT takes one of them."
+                f"{name} holds {len(commits)} commits, taken for runs of one: what they changed counts as noise."
+                + (f" {given.name}@COMMIT takes one of them." if given.name != "-" else "")
             )
     if compared.without_number:
         found.append(f"{compared.without_number} cases have a number in neither set.")

@@ -135,6 +135,9 @@ def test_a_folder_of_several_commits_says_so_and_is_narrowed_by_one(tmp_path: Pa
     assert any("A holds 2 commits, taken for runs of one" in note for note in both["notes"])
     (row,) = _json(f"{asv.folder}@00000001", f"{asv.folder}@00000002")["rows"]
     assert row["change"] == pytest.approx(0.5)
+    both_in_a_file = tmp_path / "both.json"
+    both_in_a_file.write_bytes(b"".join(path.read_bytes() for path in sorted((asv.folder / "box").glob("0*.json"))))
+    assert _json(f"{both_in_a_file}@00000001", f"{both_in_a_file}@00000002")["rows"][0]["change"] == row["change"]
     with pytest.raises(NoResultSetError, match="no results of commit 7; it has 00000001, 00000002"):
         read_result_set(f"{asv.folder}@7", io.BytesIO())
 
