@@ -80,9 +80,8 @@ setup(
         "numpy>=1.26",
         "json5>=0.9",  # asv.conf.json has comments
         "orjson>=3.10",
-        "zstandard>=0.23",
         "requests>=2.31",
-        "zstandard>=0.22",  # archives; Python's own comes with 3.14
+        "zstandard>=0.23",  # stored points, and archives; Python's own comes with 3.14
         "apprise>=1.9",
     ],
     extras_require={
