@@ -34,10 +34,9 @@ def history(
         from warpwatch.dashboard.exports.arrow import SCHEMA, arrow_tables
     except ModuleNotFoundError as error:
         raise ImportError(f"a history as a DataFrame wants {error.name}: pip install 'warpwatch[export]'") from error
-    address = database or Settings.from_env().database
-    store = Store(address)
+    store = Store(database or Settings.from_env().database)
     try:
-        name = _project(store, project, address)
+        name = _project(store, project)
         found = queries.measurements(
             store, name, benchmark=benchmark, metric=metric, machine=machine, since=_moment(since)
         )  # fmt: skip
@@ -48,13 +47,13 @@ def history(
     return pa.concat_tables(tables).unify_dictionaries().to_pandas(types_mapper=counts.get)
 
 
-def _project(store: Store, name: str | None, address: str) -> str:
+def _project(store: Store, name: str | None) -> str:
     names = [project.name for project in queries.projects(store)]
     if name is None and len(names) == 1:
         return names[0]
     if name is None or name not in names:
         asked = "no project was named" if name is None else f"no project {name!r}"
-        raise LookupError(f"{asked}; {address} holds: {', '.join(names) or 'none'}")
+        raise LookupError(f"{asked}; {store.url} holds: {', '.join(names) or 'none'}")
     return name
 
 
