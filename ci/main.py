@@ -8,6 +8,7 @@ from warpwatch.dashboard.changepoints_filter import changepoints_command
 from warpwatch.dashboard.commands import check, import_, report
 from warpwatch.dashboard.exports.command import export
 from warpwatch.dashboard.serving import serve
+from warpwatch.dashboard.token_commands import token
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -16,7 +17,7 @@ def main() -> None:
     """How fast each GPU kernel is at each commit, and which commit made it slower."""
 
 
-for command in (import_, check, report, export, benchstat, changepoints_command, alert, serve):
+for command in (import_, check, report, export, benchstat, changepoints_command, alert, serve, token):
     main.add_command(command)
 
 if __name__ == "__main__":

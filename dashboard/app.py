@@ -1,11 +1,12 @@
 """The dashboard as a Flask application: one blueprint a page, assets of our own, no request that leaves the machine."""
 
-from flask import Flask
+from flask import Flask, json, request
 from flask.typing import ResponseReturnValue
 from jinja2 import StrictUndefined
 from werkzeug.exceptions import HTTPException
 
 from warpwatch.dashboard import formatting, security
+from warpwatch.dashboard.api import results
 from warpwatch.dashboard.pages import commits, health, machines, overview, regressions, roofline, series
 from warpwatch.dashboard.pages.addresses import ProjectName
 from warpwatch.dashboard.pages.shared import error_page, register_globals
@@ -21,7 +22,9 @@ def create_app(settings: Settings | None = None) -> Flask:
     Raises StoreError if the database cannot be opened.
     """
     app = Flask(__name__)
-    app.extensions["store"] = Store((settings or Settings.from_env()).database)
+    settings = settings or Settings.from_env()
+    app.extensions["store"] = Store(settings.database)
+    app.config["MAX_CONTENT_LENGTH"] = settings.upload_limit_mib * 2**20
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = _YEAR_S  # static URLs carry the file's time, see pages/shared.py
     app.jinja_env.undefined = StrictUndefined
     app.jinja_env.trim_blocks = True
@@ -32,7 +35,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     formatting.register(app)
     security.register(app)
     register_globals(app)
-    for page in (health, overview, series, roofline, regressions, commits, machines):
+    for page in (health, overview, series, roofline, regressions, commits, machines, results):
         app.register_blueprint(page.bp)
     app.register_error_handler(HTTPException, _error)
     return app
@@ -41,4 +44,9 @@ def create_app(settings: Settings | None = None) -> Flask:
 def _error(error: HTTPException) -> ResponseReturnValue:
     if error.code is None or error.code < 400:
         return error.get_response()  # a redirect
+    if request.path.startswith("/api/"):
+        response = error.get_response()  # its headers say how to authorise, or which methods there are
+        response.set_data(json.dumps({"error": error.description}))
+        response.content_type = "application/json"
+        return response
     return error_page(error), error.code

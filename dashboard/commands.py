@@ -9,9 +9,11 @@ import click
 from warpwatch.dashboard import check_text
 from warpwatch.dashboard.analysis import analyse
 from warpwatch.dashboard.check import check as run_check
-from warpwatch.dashboard.importers.asv_folder import NoResultsError, open_folder
+from warpwatch.dashboard.importers.archive import ArchiveError
+from warpwatch.dashboard.importers.asv_folder import NoResultsError
 from warpwatch.dashboard.importers.git_history import resolve
-from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.importers.given import Given, milliseconds
+from warpwatch.dashboard.importers.import_files import import_path
 from warpwatch.dashboard.report_text import report_json, report_table
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, StoreError, queries
@@ -27,24 +29,34 @@ _machine = click.option("--machine", metavar="NAME", help="Only this machine.")
 @click.command("import")
 @click.argument("results", type=click.Path(path_type=Path))
 @click.option("--project", metavar="NAME", help="Default: asv.conf.json's project, else the folder's name.")
+@click.option("--commit", metavar="HASH", help="What was measured, for formats that do not record it (not asv's).")
+@click.option("--date", metavar="DATE", help="When that was committed, if no repository tells; ISO 8601.")
+@click.option("--machine", metavar="NAME", help="The machine's name, instead of the file's (not asv's).")
 @click.option(
     "--repository", metavar="PATH", type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Git repository for commit order and subjects; default: asv.conf.json's, if it is a local one.",
 )  # fmt: skip
 @_database
-def import_(results: Path, project: str | None, repository: Path | None, database: str | None) -> None:
-    """Add asv results to the history: a results folder, or one with asv.conf.json.
+def import_(
+    results: Path, project: str | None, commit: str | None, date: str | None, machine: str | None,
+    repository: Path | None, database: str | None,
+) -> None:  # fmt: skip
+    """Add results to the history: a folder, a file, or an archive of them (.zip, .tar, .tar.gz, .tar.zst).
 
-    What is in already is passed over, so it may be run as often as you like, and killed at any moment. A file that
-    cannot be read is named and set aside while the rest goes in; then the exit status is 3.
+    Of asv a results folder, or one with asv.conf.json; of pytest-benchmark, NVBench and Google Benchmark their JSON,
+    told by its content. What is in already is passed over, so it may be run as often as you like, and killed at any
+    moment. A file that cannot be read is named and set aside while the rest goes in; then the exit status is 3.
     """
     try:
-        folder = open_folder(results, project=project, repository=repository)
-    except NoResultsError as error:
-        raise click.ClickException(str(error)) from error
+        given = Given(commit=commit, date_ms=milliseconds(date) if date else None, machine=machine)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--date") from error
     store = open_store(database)
     show = _progress("reading", "files")
-    summary = import_results(store, folder, progress=show)
+    try:
+        summary = import_path(store, results, project=project, repository=repository, given=given, progress=show)
+    except (NoResultsError, ArchiveError) as error:
+        raise click.ClickException(str(error)) from error
     analysed = analyse(store, progress=lambda done: _progress("analysing", "series")(done, 0))
     _clear_progress()
     for line in (*summary.warnings, *(f"set aside: {line}" for line in summary.set_aside)):

@@ -36,7 +36,11 @@ def serve(host: str, port: int, database: str | None, threads: int, opens: bool)
     # No browser opens "all addresses"; an IPv6 address stands in brackets.
     shown = "127.0.0.1" if host in {"0.0.0.0", "::"} else f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listener.getsockname()[1]}/"
-    server = waitress.create_server(app, sockets=[listener], threads=threads, ident="warpwatch")
+    # waitress takes a body whole before the application can refuse it in words: beyond this it hangs up itself.
+    largest = 2 * app.config["MAX_CONTENT_LENGTH"]
+    server = waitress.create_server(
+        app, sockets=[listener], threads=threads, ident="warpwatch", max_request_body_size=largest
+    )
     click.echo(f"warpwatch serves on {address}  (Ctrl+C ends it)")
     if opens:
         Timer(0.5, webbrowser.open, (address,)).start()

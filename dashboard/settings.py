@@ -12,12 +12,14 @@ class Settings:
 
     database: str  # SQLAlchemy URL
     threshold: float = 0.02  # smallest relative change that matters
+    upload_limit_mib: int = 128  # of one request
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None, *, cwd: Path | None = None) -> "Settings":
-        """WARPWATCH_DATABASE (a URL) and WARPWATCH_THRESHOLD; the default is .warpwatch/warpwatch.db under cwd.
+        """WARPWATCH_DATABASE (a URL), WARPWATCH_THRESHOLD and WARPWATCH_UPLOAD_LIMIT_MIB.
 
-        Raises ValueError if the threshold is no number between 0 and 1.
+        The database's default is .warpwatch/warpwatch.db under cwd. Raises ValueError if the threshold is no number
+        between 0 and 1, or the limit no whole number from 1 on.
         """
         environ = os.environ if environ is None else environ
         default = f"sqlite:///{(cwd or Path.cwd()) / '.warpwatch' / 'warpwatch.db'}"
@@ -28,4 +30,7 @@ class Settings:
             value = -1.0
         if not 0 < value < 1:
             raise ValueError(f"WARPWATCH_THRESHOLD is {threshold!r}; wanted a share such as 0.02")
-        return cls(database=environ.get("WARPWATCH_DATABASE") or default, threshold=value)
+        limit = environ.get("WARPWATCH_UPLOAD_LIMIT_MIB", "128")
+        if not limit.isdecimal() or int(limit) < 1:
+            raise ValueError(f"WARPWATCH_UPLOAD_LIMIT_MIB is {limit!r}; wanted whole mebibytes such as 128")
+        return cls(database=environ.get("WARPWATCH_DATABASE") or default, threshold=value, upload_limit_mib=int(limit))

@@ -23,12 +23,14 @@ from warpwatch.dashboard.importers.formats import KNOWN, read_any
 from warpwatch.dashboard.importers.git_history import commit_date_ms, resolve
 from warpwatch.dashboard.importers.given import Beside, Given, is_full_hash
 from warpwatch.dashboard.importers.import_results import ImportSummary, import_results
+from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.incoming import ResultFile
 from warpwatch.dashboard.store.ordering import mark_self_described
 from warpwatch.dashboard.store.store import Store
 from warpwatch.dashboard.store.writing import NewFile, ProjectWriter
 
 _Progress = Callable[[int, int], None]
+_NOT_RESULTS = frozenset({".git", ".warpwatch"})
 _LARGEST_RESULT = 512 * 1024 * 1024  # bytes; its JSON takes several times as much memory
 _LARGEST_SAMPLES = 64 * 1024 * 1024  # bytes of a file beside a result
 
@@ -59,10 +61,9 @@ def import_path(
         left_out = [f"{path}: {line}" for line in unpack(path, inside, limits or Limits())]
         try:
             summary = _import_tree(store, Path(temporary), path, name, repository, given, workers, progress)
-        except NoResultsError:
-            if not left_out:
-                raise
-            summary = _together(name, ())
+        except NoResultsError as error:
+            also = f"; left out: {'; '.join(left_out[:3])}" if left_out else ""
+            raise NoResultsError(f"{error}{also}".replace(f"{inside}/", "")) from error
         return _renamed(summary, f"{inside}/", f"{path}: ", left_out)
 
 
@@ -84,9 +85,11 @@ def _import_tree(
         parts.append(_noted(import_results(store, folder, workers=workers, progress=progress), given))
     if files:
         parts.append(_import_files(store, files, root, project, repository, given, progress))
-    if not parts:
-        raise NoResultsError(f"{shown} holds no file that could be a result of {KNOWN}")
-    return _together(project, parts)
+    summary = _together(project, parts)
+    if not summary.files and not folders:
+        first = f"; of {len(files)} files the first: {summary.set_aside[0]}" if files else ""
+        raise NoResultsError(f"{shown} holds no result of {KNOWN} that could be read{first}")
+    return summary
 
 
 def _together(project: str, parts: Sequence[ImportSummary]) -> ImportSummary:
@@ -109,7 +112,7 @@ def _find(root: Path) -> tuple[list[Path], list[Path]]:
             folders.append(here)
             inside.clear()
             continue
-        inside[:] = sorted(name for name in inside if name != ".git" and not _holds_samples(name, names))
+        inside[:] = sorted(name for name in inside if name not in _NOT_RESULTS and not _holds_samples(name, names))
         files += [here / name for name in sorted(names) if (here / name).is_file()]
     return folders, files
 
@@ -137,46 +140,49 @@ def _import_files(
     progress: _Progress,
 ) -> ImportSummary:  # fmt: skip
     """Files one by one, each whole or not at all; what cannot be read is set aside."""
-    writer = ProjectWriter(store, project, repository=str(repository.resolve()) if repository else None, listed=None)
-    given = _completed(given, writer.repository)
+    known = queries.project(store, project)
+    its_repository = str(repository.resolve()) if repository else known.repository if known else None
+    given = _completed(given, its_repository)
+    writer = _writer(store, project, its_repository) if known else None  # no new project for files of no use
     unchanged = points = 0
     set_aside: list[str] = []
     warnings: list[str] = []
     for done, path in enumerate(files):
         progress(done, len(files))
         try:
-            if path.stat().st_size > _LARGEST_RESULT:
-                raise BrokenFileError(
-                    f"it has more than {_LARGEST_RESULT // 2**20} MiB, which no result file is read beyond"
-                )
-            text = path.read_bytes()
-            name = f"{path.relative_to(root).as_posix()}#{_digest(text, given)[:12]}"
+            text = _text(path)
             digest = _digest(text, given)
-            if writer.has(name, digest):
+            name = f"{path.relative_to(root).as_posix()}#{digest[:12]}"
+            if writer is not None and writer.has(name, digest):
                 unchanged += 1
                 continue
             results = read_any(text, path.name, given, _beside(path))
-            mark_self_described(
-                store, project, writer.project_id, {name for result in results for name in result.listed}
-            )
-            points += writer.write_all(
-                [
-                    NewFile(path=name, digest=digest, result=result, machine=str(result.machine), context=None)
-                    for result in results
-                ]
-            )
+            writer = writer or _writer(store, project, its_repository)
+            described = {benchmark for result in results for benchmark in result.listed}
+            mark_self_described(store, project, writer.project_id, described)
+            points += writer.write_all([_new(name, digest, result) for result in results])
         except (BrokenFileError, DataError, OSError, MemoryError) as error:
             said = error.orig if isinstance(error, DataError) else str(error) or type(error).__name__
             set_aside.append(f"{path}: {said}")
             continue
         warnings.extend(f"{path}: {problem}" for result in results for problem in result.problems)
     progress(len(files), len(files))
-    if len(set_aside) < len(files):
+    if writer is not None and len(set_aside) < len(files):
         warnings.extend(put_in_order(store, writer))
     return ImportSummary(
         project=project, files=len(files) - len(set_aside), unchanged=unchanged, points=points,
         set_aside=tuple(set_aside), warnings=tuple(warnings),
     )  # fmt: skip
+
+
+def _writer(store: Store, project: str, repository: str | None) -> ProjectWriter:
+    return ProjectWriter(store, project, repository=repository, listed=None)
+
+
+def _text(path: Path) -> bytes:
+    if path.stat().st_size > _LARGEST_RESULT:
+        raise BrokenFileError(f"it has more than {_LARGEST_RESULT // 2**20} MiB, the most that is read of one file")
+    return path.read_bytes()
 
 
 def _new(name: str, digest: str, result: ResultFile) -> NewFile:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from sqlalchemy import Connection, delete, insert, select
 
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.incoming import storable
 from warpwatch.dashboard.store.store import Store
 
 _annotation, _commit, _series, _project = tables.annotation, tables.commit, tables.series, tables.project
@@ -32,10 +33,10 @@ def add_annotation(
 ) -> int:
     """Adds a note on a commit (full hash), or on a series (its key) at it; returns the note's id.
 
-    Raises NothingToAnnotateError, and ValueError for an empty text or author.
+    Raises NothingToAnnotateError, and ValueError for a text or author that is empty or that no database takes.
     """
-    if not text.strip() or not author.strip():
-        raise ValueError("a note has a text and an author; one of them is empty")
+    if not (text.strip() and author.strip() and storable(text) and storable(author)):
+        raise ValueError("a note has a text and an author; one of them is empty, or holds a character of no text")
     with store.write(project) as connection:
         commit_id = connection.execute(
             select(_commit.c.id).join(_project).where(_project.c.name == project, _commit.c.hash == commit)

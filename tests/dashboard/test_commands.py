@@ -13,8 +13,9 @@ import pytest
 _GROUP = """
 import click
 from warpwatch.dashboard.commands import check, import_, report
+from warpwatch.dashboard.token_commands import token
 group = click.Group()
-for command in (import_, check, report):
+for command in (import_, check, report, token):
     group.add_command(command)
 group()
 """
@@ -63,7 +64,37 @@ def test_import_tells_a_file_set_aside_by_status_three(
 def test_import_of_nothing_is_an_error_with_a_reason(warpwatch: Callable[..., Any], tmp_path: Path) -> None:
     done = warpwatch("import", tmp_path)
     assert done.returncode == 1
-    assert "neither benchmarks.json nor" in done.stderr
+    assert "holds no result of asv, pytest-benchmark, NVBench and Google Benchmark" in done.stderr
+
+
+def test_import_takes_what_the_file_does_not_say(warpwatch: Callable[..., Any]) -> None:
+    file = Path(__file__).parent / "importers" / "recorded" / "nvbench.json"
+    without = warpwatch("import", file, "--project", "demo")
+    assert without.returncode == 3
+    assert f"set aside: {file}: no commit: NVBench does not record it; give it (--commit" in without.stderr
+    facts = ["--commit", "ab" * 20, "--date", "2026-01-01", "--machine", "lab"]
+    done = warpwatch("import", file, "--project", "demo", *facts)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "demo: 37 new points from 1 files" in done.stdout
+    wrong = warpwatch("import", file, "--commit", "ab" * 20, "--date", "soon")
+    assert wrong.returncode == 2
+    assert "'soon' is no date" in wrong.stderr
+
+
+def test_a_token_is_printed_once_listed_without_itself_and_revoked(warpwatch: Callable[..., Any]) -> None:
+    made = warpwatch("token", "create", "--project", "demo", "--name", "t4 runner")
+    assert made.returncode == 0
+    assert made.stderr == "the project demo is new\n"
+    secret = made.stdout.strip()
+    assert secret.startswith("warpwatch_")
+    assert warpwatch("token", "revoke", "1").stdout == "token 1 is revoked\n"
+    listed = warpwatch("token", "list").stdout
+    assert "t4 runner" in listed
+    assert "revoked 20" in listed
+    assert secret not in listed
+    again = warpwatch("token", "revoke", "1")
+    assert again.returncode == 1
+    assert "no token 1 that still works" in again.stderr
 
 
 def _check(

@@ -305,7 +305,7 @@ def test_a_bomb_adds_nothing(sqlite_store: Store, asv: AsvResults, tmp_path: Pat
 
 def test_a_path_without_results_is_refused_with_a_reason(sqlite_store: Store, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    for path, said in ((tmp_path / "nowhere", "does not exist"), (tmp_path / "empty", "holds no file")):
+    for path, said in ((tmp_path / "nowhere", "does not exist"), (tmp_path / "empty", "holds no result")):
         with pytest.raises(NoResultsError, match=said):
             _load(sqlite_store, path)
 

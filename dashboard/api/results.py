@@ -1,0 +1,124 @@
+"""`POST /api/projects/<project>/results`: a result file or an archive as the body, into the history.
+
+Each file is in whole or not at all, and the same body again changes nothing, so a runner may repeat a request that
+failed. The body goes to a temporary file in pieces.
+"""
+
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from flask import Blueprint, abort, current_app, jsonify, request
+from flask.typing import ResponseReturnValue
+from sqlalchemy.exc import OperationalError
+from werkzeug.datastructures import WWWAuthenticate
+from werkzeug.exceptions import RequestEntityTooLarge, Unauthorized
+
+from warpwatch.dashboard.analysis import analyse
+from warpwatch.dashboard.importers.archive import ArchiveError, Limits, TooLargeError, is_archive
+from warpwatch.dashboard.importers.asv_folder import NoResultsError
+from warpwatch.dashboard.importers.formats import KNOWN
+from warpwatch.dashboard.importers.given import Given, milliseconds
+from warpwatch.dashboard.importers.import_files import import_path
+from warpwatch.dashboard.importers.import_results import ImportSummary
+from warpwatch.dashboard.pages.shared import store
+from warpwatch.dashboard.parallel import local_workers
+from warpwatch.dashboard.store.tokens import Scope, use_token
+
+bp = Blueprint("api_results", __name__)
+UNPACKED_FACTOR = 8  # an archive may unpack to so many times the limit of a body; JSON of results packs about as well
+_CHUNK = 1024 * 1024
+_NAME = "upload"
+
+
+@bp.post("/api/projects/<project:project>/results")
+def add(project: str) -> ResponseReturnValue:
+    """200 with what went in and what was set aside; 422 if nothing of it could be read."""
+    _authorise(project)
+    given = _given()
+    with tempfile.TemporaryDirectory(prefix="warpwatch-") as folder:
+        path = Path(folder) / _NAME
+        _receive(path)
+        limits = Limits(total_bytes=_limit_bytes() * UNPACKED_FACTOR)
+        try:
+            summary = import_path(store(), path, project=project, given=given, limits=limits, workers=1)
+            with local_workers(1) as here:  # a request keeps to its thread; the server has others to answer
+                analysed = analyse(store(), workers=here)
+        except TooLargeError as error:
+            abort(413, str(error))
+        except (ArchiveError, NoResultsError) as error:
+            abort(422, str(error).replace(str(path), _NAME))
+        except OperationalError:
+            abort(503, "The store did not answer; the request may be repeated as it is.")
+        except OSError as error:
+            abort(503, f"The body cannot be unpacked here: {error.strerror}.")
+    return jsonify(_told(summary, analysed, folder)), 200 if summary.files else 422
+
+
+def _authorise(project: str) -> None:
+    """Ends the request unless it has a token for uploads to the project."""
+    given = request.authorization
+    challenge = WWWAuthenticate("bearer", {"realm": "warpwatch"})
+    if given is None or given.type != "bearer" or not given.token:
+        raise Unauthorized("No token: send “Authorization: Bearer TOKEN”; `warpwatch token create` makes one.",
+                           www_authenticate=challenge)  # fmt: skip
+    token = use_token(store(), given.token, now_ms=int(time.time() * 1000))
+    if token is None:
+        raise Unauthorized("This token is unknown here, or was revoked.", www_authenticate=challenge)
+    if token.project != project or token.scope is not Scope.UPLOAD:
+        abort(403, f"This token is not for uploads to {project}.")
+
+
+def _given() -> Given:
+    """What the address says of the results: commit, date, machine."""
+    date = request.args.get("date")
+    try:
+        date_ms = milliseconds(date) if date else None
+    except ValueError as error:
+        abort(422, str(error))
+    return Given(
+        commit=request.args.get("commit") or None, date_ms=date_ms, machine=request.args.get("machine") or None
+    )
+
+
+def _receive(path: Path) -> None:
+    """Writes the body to the file, and ends the request if that cannot hold results."""
+    try:
+        with path.open("wb") as file:
+            shutil.copyfileobj(request.stream, file, _CHUNK)
+    except RequestEntityTooLarge:
+        abort(
+            413, f"The body has more than {_limit_bytes() // 2**20} MiB, the limit here (WARPWATCH_UPLOAD_LIMIT_MIB)."
+        )
+    except OSError as error:
+        abort(503, f"The body cannot be kept here: {error.strerror}.")
+    if path.stat().st_size == 0:
+        abort(422, "The body is empty; send a result file or an archive (curl --data-binary @FILE).")
+    with path.open("rb") as file:
+        is_json = file.read(512).lstrip()[:1] == b"{"
+    if not is_json and not is_archive(path):
+        abort(415, f"The body is neither JSON nor a .zip, .tar, .tar.gz or .tar.zst; wanted results of {KNOWN}.")
+
+
+def _limit_bytes() -> int:
+    limit = current_app.config["MAX_CONTENT_LENGTH"]
+    assert isinstance(limit, int)
+    return limit
+
+
+def _told(summary: ImportSummary, analysed: int, folder: str) -> dict[str, Any]:
+    def plain(lines: tuple[str, ...]) -> list[str]:
+        return [line.replace(f"{folder}/", "") for line in lines]
+
+    told = {
+        "project": summary.project,
+        "files": summary.files,
+        "unchanged": summary.unchanged,
+        "points": summary.points,
+        "series_analysed": analysed,
+        "set_aside": plain(summary.set_aside),
+        "warnings": plain(summary.warnings),
+    }
+    return told if summary.files else {"error": "Nothing of it could be read; set_aside says why.", **told}

@@ -1,0 +1,65 @@
+"""Tokens: shown once, kept as a hash, of one project, revocable. Both databases."""
+
+import hashlib
+
+from sqlalchemy import select
+
+from warpwatch.dashboard.store import Store, tables
+from warpwatch.dashboard.store.tokens import Scope, create_token, revoke_token, tokens, use_token
+
+
+def test_a_token_is_known_again_and_noted_as_used(store: Store) -> None:
+    secret = create_token(store, "demo", name="t4 runner", now_ms=1_000)
+    (made,) = tokens(store)
+    assert (made.project, made.name, made.scope, made.last_used, made.revoked) == (
+        "demo", "t4 runner", Scope.UPLOAD, None, None,
+    )  # fmt: skip
+    assert made.created.timestamp() == 1.0
+    used = use_token(store, secret, now_ms=5_000)
+    assert used is not None
+    assert (used.id, used.last_used) == (made.id, tokens(store)[0].last_used)
+    assert used.last_used is not None
+    assert used.last_used.timestamp() == 5.0
+
+
+def test_only_a_hash_of_it_is_kept(store: Store) -> None:
+    secret = create_token(store, "demo", name="runner", now_ms=1)
+    with store.read() as connection:
+        (row,) = connection.execute(select(tables.token)).all()
+    assert row.digest == hashlib.sha256(secret.encode()).hexdigest()
+    assert not any(secret.removeprefix("warpwatch_") in str(value) for value in row)
+
+
+def test_tokens_are_long_and_never_the_same(store: Store) -> None:
+    made = {create_token(store, "demo", name="runner", now_ms=1) for _ in range(5)}
+    assert len(made) == 5
+    assert all(len(secret.removeprefix("warpwatch_")) == 43 for secret in made)  # 32 bytes
+
+
+def test_what_is_no_token_is_none(store: Store) -> None:
+    create_token(store, "demo", name="runner", now_ms=1)
+    for wrong in ("", "warpwatch_", "warpwatch_" + "A" * 43, "\ud800", "a\0b"):
+        assert use_token(store, wrong, now_ms=2) is None
+    assert tokens(store)[0].last_used is None
+
+
+def test_a_revoked_token_is_none_from_then_on(store: Store) -> None:
+    secret = create_token(store, "demo", name="runner", now_ms=1)
+    other = create_token(store, "demo", name="other", now_ms=1)
+    token = tokens(store)[0]
+    assert revoke_token(store, token.id, now_ms=7_000)
+    assert use_token(store, secret, now_ms=8_000) is None
+    assert use_token(store, other, now_ms=8_000) is not None
+    revoked = tokens(store)[0].revoked
+    assert revoked is not None
+    assert revoked.timestamp() == 7.0
+    assert not revoke_token(store, token.id, now_ms=9_000)
+    assert not revoke_token(store, 999, now_ms=9_000)
+
+
+def test_tokens_are_listed_by_project(store: Store) -> None:
+    for project in ("one", "two", "one"):
+        create_token(store, project, name=project, now_ms=1)
+    assert [token.project for token in tokens(store)] == ["one", "two", "one"]
+    assert [token.project for token in tokens(store, project="two")] == ["two"]
+    assert tokens(store, project="three") == ()
