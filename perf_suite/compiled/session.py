@@ -33,15 +33,23 @@ class CompiledCode:
         return self.unavailable.get(combination) or self.unavailable[()]
 
 
-def read_kernels(benchmark: str) -> CompiledCode:
+def read_kernels(benchmark: str, selection: str) -> CompiledCode:
     """The watched CUDA kernels of the installed commit, by (kernel, architecture).
 
-    Raises CalledProcessError if its library cannot be read.
+    `selection` is the name under which asv's plugin hands on what asv was asked for; other kernels, and architectures
+    that nothing was asked of, are not read. Raises CalledProcessError if the library cannot be read.
     """
+    chosen = selection_wanted()
+    asked = None if chosen is None else chosen.get(selection, {}).keys()
+    kernels = None if asked is None else {kernel for kernel, _ in asked}
+    architectures = [name for name in ARCHITECTURES if asked is None or any(name == each for _, each in asked)]
     try:
         tools = find_tools()
         codes = read_machine_code(
-            library(), tools, ARCHITECTURES, is_wanted=lambda kernel: operator_of(kernel) is not None
+            library(),
+            tools,
+            architectures,
+            is_wanted=lambda kernel: operator_of(kernel) is not None and (kernels is None or kernel in kernels),
         )
     except (NoKernelsError, NoToolsError) as error:
         return _nothing(str(error))

@@ -31,9 +31,14 @@ def asv(project, *arguments):
     return subprocess.run(command, cwd=project, env=environment, check=False, capture_output=True, text=True)
 
 
+# Something of each session that there is; of what is read and compiled, one.
+ASKED = (r"rope\.Rope", "HostOverhead.*rope", r"Compiled(Code|Twins)\..*\('_?rope(_pairs)?', 'sm_90a'\)")
+
+
 def run(project, *arguments):
     here = ["-E", f"existing:{sys.executable}", "--set-commit-hash", "HEAD", "--record-samples"]
-    return asv(project, "run", *here, "--machine", "here", "--quick", "-b", "rope", *arguments)
+    asked = [word for name in ASKED for word in ("-b", name)]
+    return asv(project, "run", *here, "--machine", "here", "--quick", *asked, *arguments)
 
 
 def contexts(project):

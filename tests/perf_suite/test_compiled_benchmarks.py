@@ -5,9 +5,11 @@ import json
 
 import pytest
 
+from perf_suite import asv_values
 from perf_suite.benchmarks.compiled_code import CompiledCode, CompiledSources
+from perf_suite.catalogue_jobs import SELECTION_VARIABLE, write_selection
 from perf_suite.compiled.cuda_binaries import NoToolsError, find_tools
-from perf_suite.compiled.session import read_compile_times, read_kernels
+from perf_suite.compiled.session import read_compile_times
 from perf_suite.compiled.watched_kernels import ARCHITECTURES, WATCHED
 from perf_suite.records import CompiledRecord, from_line
 from perf_suite.spool import FOLDER_VARIABLE
@@ -59,6 +61,21 @@ def test_the_built_library_becomes_numbers_and_records(spool):
     assert len(file.read_bytes()) < 100_000, "a committed run stays small"
 
 
+def test_what_asv_was_not_asked_for_is_not_read(spool, monkeypatch, tmp_path_factory):
+    asked = [("rope_pairs", "sm_86"), ("rope_pairs", "sm_90a")]
+    indices = [list(itertools.product(*CompiledCode.params)).index(each) for each in asked]
+    selection = asv_values.selection({"benchmarks.compiled_code.CompiledCode.track_registers": indices})
+    path = tmp_path_factory.mktemp("asked") / "selection.json"
+    write_selection(selection, path)
+    monkeypatch.setenv(SELECTION_VARIABLE, str(path))
+    cache = CompiledCode().setup_cache()
+    if not cache.found:
+        pytest.skip(cache.why_not())
+    assert sorted(cache.found) == asked
+    (file,) = spool.iterdir()
+    assert len(file.read_text().splitlines()) == 1 + len(asked)
+
+
 def test_the_time_of_each_source_is_a_number_or_was_spared_by_ccache():
     if extension_path() is None:
         pytest.skip("the kernels are not built")
@@ -71,7 +88,7 @@ def test_the_time_of_each_source_is_a_number_or_was_spared_by_ccache():
 
 def test_kernels_of_another_commit_than_asvs_are_not_read(tmp_path, monkeypatch):
     monkeypatch.setenv("ASV_ENV_DIR", str(tmp_path))
-    cache = read_kernels("benchmarks.compiled_code.CompiledCode")
+    cache = CompiledCode().setup_cache()
     assert cache.found == {}
     assert f"not from asv's {tmp_path}" in cache.why_not("rope_pairs", ARCHITECTURES[0])
     assert values(CompiledCode(), cache, "track_registers") == {}
