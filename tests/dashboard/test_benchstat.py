@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import itertools
 import json
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from tests.asv_results import AsvResults
 from warpwatch.dashboard.benchstat.compare_sets import compare_sets
 from warpwatch.dashboard.benchstat.result_set import NoResultSetError, read_result_set
 from warpwatch.dashboard.benchstat.text import as_json
+from warpwatch.dashboard.trials.benchstat_splits import compare_runs, every_tenth, only, planted, splits, tally
 
 HOUSE = Path(__file__).resolve().parents[2]
 REPEATED = sorted((HOUSE / "perf_suite/trials/repeatability-h200").glob("run-*.json.gz"))  # five runs of one commit
@@ -202,18 +204,14 @@ def test_two_is_the_status_of_what_cannot_be_compared(tmp_path: Path) -> None:
     assert b"cannot write" in unwritable.stderr
 
 
-@pytest.mark.parametrize("split", [2, 3])
-def test_of_five_runs_of_one_commit_nothing_is_told_however_they_are_split(tmp_path: Path, split: int) -> None:
-    """217 latencies of an H200, each side's runs one after the other: nothing changed, and most cases say so to 2 %."""
-    assert len(REPEATED) == 5
-    stream, file = (b"".join(map(_unpacked, side)) for side in (REPEATED[:split], REPEATED[split:]))
-    (tmp_path / "runs.json").write_bytes(file)
-    rows = _json("-", tmp_path / "runs.json", search="track_latency", stdin=stream)["rows"]
-    compared = [row for row in rows if row["change"] is not None]
-    assert len(compared) == 217
-    assert [row for row in compared if row["changed"]] == []
-    assert sum(max(-row["low"], row["high"]) < 0.02 for row in compared) > 170
-
-
-def _unpacked(path: Path) -> bytes:
-    return gzip.decompress(path.read_bytes()) + b"\n"
+def test_of_five_runs_of_one_commit_nothing_is_told_and_what_is_planted_is_found() -> None:
+    """217 latencies of an H200, two runs against three: nothing changed, and most cases say so to 2 %."""
+    runs = [only(read_result_set(str(path), io.BytesIO()).runs[0], "track_latency") for path in REPEATED]
+    assert len(runs) == 5
+    cases = every_tenth(runs[0])
+    for a, b in itertools.islice(splits(runs, [2]), 0, None, 5):
+        same = tally(compare_runs(a, b))
+        assert (same.compared, same.told) == (217, 0)
+        assert same.settled > 190
+        moved = tally(compare_runs(a, [planted(run, 0.1, cases) for run in b]))
+        assert len(cases) - 1 <= moved.told <= len(cases) == 22
