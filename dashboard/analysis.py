@@ -7,13 +7,22 @@ an import has changed in between. That stays stale, and is taken again.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
+import numpy as np
+
+from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.parallel import in_order, local_workers
-from warpwatch.dashboard.statistics.detection import detect
+from warpwatch.dashboard.statistics.detection import detect, detect_levels
 from warpwatch.dashboard.statistics.machine_noise import ENOUGH_ALONE
-from warpwatch.dashboard.statistics.summary import CommitValues, summarise
+from warpwatch.dashboard.statistics.summary import (
+    ENOUGH_COMMITS,
+    RECENT_DAYS,
+    SPARKLINE_COMMITS,
+    CommitValues,
+    summarise,
+)
 from warpwatch.dashboard.store.analysed import (
     SeriesAnalysis,
     Stale,
@@ -21,15 +30,19 @@ from warpwatch.dashboard.store.analysed import (
     StaleSeries,
     count_stale,
     history_of,
+    newest_of,
+    points_of,
     replace_analyses,
     stale_projects,
     take_stale,
 )
 from warpwatch.dashboard.store.calendar import Calendar, ProjectCalendar
 from warpwatch.dashboard.store.machine_peers import MachinePeers
+from warpwatch.dashboard.store.plain_history import PlainHistory, plain_history
 from warpwatch.dashboard.store.store import Store
 
 _AT_ONCE = 50  # series in one task: enough to be worth sending, few enough to share out
+_DAY_MS = 24 * 3600 * 1000
 _WORTH_PROCESSES = 300  # series, from which other processes are done sooner than they start
 
 
@@ -126,7 +139,12 @@ def _work(task: _Task) -> _Findings:
     """The statistics of a task. Reads and writes nothing."""
     found, waiting, levels = [], [], {}
     for stale in task.series:
-        series = history_of(stale, task.calendar)
+        points = points_of(stale)
+        plain = plain_history(points, task.calendar) if points is not None else None
+        if plain is not None and len(plain.numbers) >= ENOUGH_ALONE:
+            found.append(_analyse_plain(stale, plain))
+            continue
+        series = history_of(stale, points, task.calendar)
         level = None if stale.id in task.noise else _short_level(series)
         if level is None:
             found.append(_analyse(series, stale.revision, task.noise.get(stale.id)))
@@ -154,6 +172,26 @@ def _analyse(series: StaleSeries, revision: int, machine_noise: float | None) ->
         changes=tuple((c, numbers[c.index].commit_id, _before(numbers, c.index).commit_id) for c in changes),
         newest=series.newest,
         summary=summarise(series.commits, changes, series.metric) if series.commits else None,
+    )
+
+
+def _analyse_plain(stale: Stale, history: PlainHistory) -> SeriesAnalysis:
+    """What `_analyse` finds, with records for those commits alone that the summary asks for."""
+    its_metric, numbers, commit = metric(stale.metric, stale.unit), history.numbers, history.points.commit
+    changes = detect_levels(history.levels(), its_metric)
+    shown = set(range(max(len(commit) - SPARKLINE_COMMITS, 0), len(commit))) | set(numbers[-ENOUGH_COMMITS:].tolist())
+    older = np.flatnonzero(history.date_ms[numbers] <= history.date_ms[-1] - RECENT_DAYS * _DAY_MS)
+    shown |= {int(numbers[place]) for place in (*older[-1:], *(change.index for change in changes[-1:]))}
+    places = np.array(sorted(shown))
+    rank = {place: n for n, place in enumerate(np.intersect1d(places, numbers).tolist())}
+    last = [replace(change, index=rank[int(numbers[change.index])]) for change in changes[-1:]]
+    return SeriesAnalysis(
+        series_id=stale.id,
+        revision=stale.revision,
+        better=its_metric.better,
+        changes=tuple((c, int(commit[numbers[c.index]]), int(commit[numbers[c.index - 1]])) for c in changes),
+        newest=newest_of(history),
+        summary=summarise(history.at(places), last, its_metric),
     )
 
 

@@ -36,18 +36,24 @@ def detect(
     if len(cards) > 1 and not metric.is_exact:
         return _card_by_card(commits, metric, machine_noise, sorted(cards, key=str))
     levels = [median(run.value for run in runs) for runs in commits]
+    if _counted_threshold(levels, metric) is None and len(levels) < ENOUGH_ALONE:
+        if machine_noise is not None and metric.is_time and min(levels, default=0) > 0:
+            return short_changepoints(commits, machine_noise, smallest_change=SMALLEST_CHANGE)
+        if len(levels) < LONG_ENOUGH:
+            return _short(commits, levels)
+    return detect_levels(levels, metric)
+
+
+def detect_levels(levels: Sequence[float], metric: Metric) -> tuple[Changepoint, ...]:
+    """The changepoints of a series long enough, or exact enough, that its levels tell all: one value a commit."""
     smallest = _counted_threshold(levels, metric)
-    if smallest is not None:
-        return tuple(
-            _exact_step(index, before, after)
-            for index, (before, after) in enumerate(itertools.pairwise(levels), start=1)
-            if abs(after - before) > smallest * abs(before)
-        )
-    if machine_noise is not None and metric.is_time and len(levels) < ENOUGH_ALONE and min(levels, default=0) > 0:
-        return short_changepoints(commits, machine_noise, smallest_change=SMALLEST_CHANGE)
-    if len(levels) < LONG_ENOUGH:
-        return _short(commits, levels)
-    return changepoints(levels, smallest_change=SMALLEST_CHANGE)
+    if smallest is None:
+        return changepoints(levels, smallest_change=SMALLEST_CHANGE)
+    return tuple(
+        _exact_step(index, before, after)
+        for index, (before, after) in enumerate(itertools.pairwise(levels), start=1)
+        if abs(after - before) > smallest * abs(before)
+    )
 
 
 def _card_by_card(

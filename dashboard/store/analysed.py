@@ -13,7 +13,9 @@ from warpwatch.dashboard.statistics.comparison import RunValue
 from warpwatch.dashboard.statistics.summary import CommitValues, Summary
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.calendar import Calendar, PointRow
-from warpwatch.dashboard.store.columns import decode, join
+from warpwatch.dashboard.store.columns import Columns, decode, join
+from warpwatch.dashboard.store.packed import number_or_none
+from warpwatch.dashboard.store.plain_history import PlainHistory
 from warpwatch.dashboard.store.points import read_stretches
 from warpwatch.dashboard.store.records import Status
 from warpwatch.dashboard.store.rows import STATUS_CODES, insert_new
@@ -119,10 +121,26 @@ def take_stale(connection: Connection, project_id: int, *, after: int, limit: in
     ]  # fmt: skip
 
 
-def history_of(stale: Stale, calendar: Calendar) -> StaleSeries:
-    """The series with its values in order. A pure function, so that it can be done elsewhere."""
-    parts = [decode(stretch) for stretch in stale.stretches]
-    return _series(stale.id, metric(stale.metric, stale.unit), calendar.rows(stale.id, join(parts)) if parts else [])
+def points_of(stale: Stale) -> Columns | None:
+    """The series' points; None if it has none. A pure function, as the others that take what is sent elsewhere."""
+    return join([decode(stretch) for stretch in stale.stretches]) if stale.stretches else None
+
+
+def history_of(stale: Stale, points: Columns | None, calendar: Calendar) -> StaleSeries:
+    """The series with its values in order."""
+    rows = calendar.rows(stale.id, points) if points is not None else []
+    return _series(stale.id, metric(stale.metric, stale.unit), rows)
+
+
+def newest_of(history: PlainHistory) -> Newest:
+    """The row that stands for the newest commit of a plain history."""
+    points = history.points
+    reason, count = int(points.reason[-1]), int(points.count[-1])
+    return Newest(
+        commit_id=int(points.commit[-1]), run_id=int(points.run[-1]), status=int(points.status[-1]),
+        reason=points.reasons[reason - 1] if reason else None, q25=number_or_none(points.q25[-1]),
+        q75=number_or_none(points.q75[-1]), sample_count=count if count >= 0 else None, runs=1,
+    )  # fmt: skip
 
 
 def replace_analyses(connection: Connection, analyses: Sequence[SeriesAnalysis]) -> int:
