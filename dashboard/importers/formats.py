@@ -32,14 +32,19 @@ _FORMATS = tuple(
 KNOWN = "asv, pytest-benchmark, NVBench and Google Benchmark"
 
 
+def refuse_if_no_json(start: bytes) -> None:
+    """Raises UnknownFormatError if a file that starts so is no JSON object: it need not be read any further."""
+    if not start.lstrip()[:1] == b"{":
+        raise UnknownFormatError(f"no result file: it begins with {start[:12]!r}; wanted JSON of {KNOWN}")
+
+
 def read_any(text: bytes, file_name: str, given: Given, beside: Beside) -> tuple[ResultFile, ...]:
     """Reads a result file of any format: a record for each machine that was measured.
 
     Raises UnknownFormatError if its content is none of them, BrokenFileError if it cannot be understood or lacks a fact
     that is not given.
     """
-    if not text.lstrip()[:1] == b"{":
-        raise UnknownFormatError(f"no result file: it begins with {text[:12]!r}; wanted JSON of {KNOWN}")
+    refuse_if_no_json(text[:512])
     try:
         data = json.loads(text)
     except RecursionError as error:

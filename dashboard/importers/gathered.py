@@ -8,11 +8,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from warpwatch.dashboard.importers.asv_result import BrokenFileError
 from warpwatch.dashboard.store.incoming import LATEST_MS, Entry, Listed, ResultFile, Value, storable, storable_name
 from warpwatch.dashboard.store.records import Status
+
+_MOST_SAMPLES = 2**31  # what a database's integer takes
 
 
 class Gathered:
@@ -77,11 +77,24 @@ def measured(
     if number is None:
         return Value(parameters=parameters, status=Status.INVALID, reason=f"not a finite number: {str(raw)[:80]!a}")
     kept = tuple(sample for sample in map(finite, samples) if sample is not None)
-    low, high = (float(q) for q in np.quantile(kept, (0.25, 0.75))) if kept else map(finite, quartiles)
+    low, high = _quartiles(sorted(kept)) if kept else map(finite, quartiles)
+    if count is not None and not 0 <= count < _MOST_SAMPLES:
+        count = None
     return Value(
         parameters=parameters, status=Status.OK, value=number, q25=low, q75=high, sample_count=len(kept) or count,
         samples=kept,
     )  # fmt: skip
+
+
+def _quartiles(ordered: Sequence[float]) -> tuple[float, float]:
+    """Interpolated between the two samples beside them, which is type 7 of Hyndman and Fan (1996), as numpy's."""
+
+    def at(share: float) -> float:
+        place = share * (len(ordered) - 1)
+        before, weight = int(place), place % 1
+        return ordered[before] * (1 - weight) + ordered[min(before + 1, len(ordered) - 1)] * weight
+
+    return at(0.25), at(0.75)
 
 
 def not_measured(parameters: tuple[str, ...], status: Status, reason: str) -> Value:

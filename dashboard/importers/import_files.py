@@ -3,11 +3,9 @@
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-
-from sqlalchemy.exc import DataError
 
 from warpwatch.dashboard.importers.archive import Limits, is_archive, unpack
 from warpwatch.dashboard.importers.asv_folder import (
@@ -19,15 +17,14 @@ from warpwatch.dashboard.importers.asv_folder import (
 )
 from warpwatch.dashboard.importers.asv_result import BrokenFileError
 from warpwatch.dashboard.importers.commit_order import put_in_order
-from warpwatch.dashboard.importers.formats import KNOWN, read_any
+from warpwatch.dashboard.importers.file_batch import FileBatch
+from warpwatch.dashboard.importers.formats import KNOWN, read_any, refuse_if_no_json
 from warpwatch.dashboard.importers.git_history import commit_date_ms, resolve
 from warpwatch.dashboard.importers.given import Beside, Given, is_full_hash
 from warpwatch.dashboard.importers.import_results import ImportSummary, import_results
 from warpwatch.dashboard.store import queries
-from warpwatch.dashboard.store.incoming import ResultFile
-from warpwatch.dashboard.store.ordering import mark_self_described
+from warpwatch.dashboard.store.incoming import Listed
 from warpwatch.dashboard.store.store import Store
-from warpwatch.dashboard.store.writing import NewFile, ProjectWriter
 
 _Progress = Callable[[int, int], None]
 _NOT_RESULTS = frozenset({".git", ".warpwatch"})
@@ -76,7 +73,8 @@ def _import_tree(
     parts = []
     for results in folders:
         # Not through open_folder, which follows an asv.conf.json: this may be an archive of anybody's.
-        listed, problems = None, ()
+        listed: Mapping[str, Listed] | None = None
+        problems: tuple[str, ...] = ()
         if (results / "benchmarks.json").is_file():
             listed, problems = read_benchmarks(results / "benchmarks.json")
         folder = AsvFolder(
@@ -143,50 +141,39 @@ def _import_files(
     known = queries.project(store, project)
     its_repository = str(repository.resolve()) if repository else known.repository if known else None
     given = _completed(given, its_repository)
-    writer = _writer(store, project, its_repository) if known else None  # no new project for files of no use
-    unchanged = points = 0
-    set_aside: list[str] = []
-    warnings: list[str] = []
+    batch = FileBatch(store=store, project=project, repository=its_repository)
+    if known:
+        batch.open()
+    unchanged = 0
     for done, path in enumerate(files):
         progress(done, len(files))
         try:
             text = _text(path)
             digest = _digest(text, given)
             name = f"{path.relative_to(root).as_posix()}#{digest[:12]}"
-            if writer is not None and writer.has(name, digest):
+            if batch.writer is not None and batch.writer.has(name, digest):
                 unchanged += 1
                 continue
-            results = read_any(text, path.name, given, _beside(path))
-            writer = writer or _writer(store, project, its_repository)
-            described = {benchmark for result in results for benchmark in result.listed}
-            mark_self_described(store, project, writer.project_id, described)
-            points += writer.write_all([_new(name, digest, result) for result in results])
-        except (BrokenFileError, DataError, OSError, MemoryError) as error:
-            said = error.orig if isinstance(error, DataError) else str(error) or type(error).__name__
-            set_aside.append(f"{path}: {said}")
-            continue
-        warnings.extend(f"{path}: {problem}" for result in results for problem in result.problems)
+            batch.add(path, name, digest, read_any(text, path.name, given, _beside(path)))
+        except (BrokenFileError, OSError, MemoryError) as error:
+            batch.set_aside.append(f"{path}: {error or type(error).__name__}")
+    batch.write()
     progress(len(files), len(files))
-    if writer is not None and len(set_aside) < len(files):
-        warnings.extend(put_in_order(store, writer))
+    if batch.writer is not None and len(batch.set_aside) < len(files):
+        batch.warnings.extend(put_in_order(store, batch.writer))
     return ImportSummary(
-        project=project, files=len(files) - len(set_aside), unchanged=unchanged, points=points,
-        set_aside=tuple(set_aside), warnings=tuple(warnings),
+        project=project, files=len(files) - len(batch.set_aside), unchanged=unchanged, points=batch.points,
+        set_aside=tuple(batch.set_aside), warnings=tuple(batch.warnings),
     )  # fmt: skip
-
-
-def _writer(store: Store, project: str, repository: str | None) -> ProjectWriter:
-    return ProjectWriter(store, project, repository=repository, listed=None)
 
 
 def _text(path: Path) -> bytes:
     if path.stat().st_size > _LARGEST_RESULT:
         raise BrokenFileError(f"it has more than {_LARGEST_RESULT // 2**20} MiB, the most that is read of one file")
-    return path.read_bytes()
-
-
-def _new(name: str, digest: str, result: ResultFile) -> NewFile:
-    return NewFile(path=name, digest=digest, result=result, machine=str(result.machine), context=None)
+    with path.open("rb") as file:
+        refuse_if_no_json(file.read(512))
+        file.seek(0)
+        return file.read()
 
 
 def _completed(given: Given, repository: str | None) -> Given:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import tarfile
+import threading
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -308,6 +309,30 @@ def test_a_path_without_results_is_refused_with_a_reason(sqlite_store: Store, tm
     for path, said in ((tmp_path / "nowhere", "does not exist"), (tmp_path / "empty", "holds no result")):
         with pytest.raises(NoResultsError, match=said):
             _load(sqlite_store, path)
+
+
+def test_two_imports_at_once_add_everything_once(database: str, tmp_path: Path) -> None:
+    folder = tmp_path / "saved"
+    for number in range(20):
+        _pytest_file(folder, number, float(number + 1))
+    stores = [Store(database), Store(database)]
+    start = threading.Barrier(2)
+    added: list[int] = []
+
+    def run(store: Store) -> None:
+        start.wait(timeout=60)
+        added.append(import_path(store, folder, project="demo").points)
+
+    threads = [threading.Thread(target=run, args=(store,)) for store in stores]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=120)
+    assert sum(added) == 20
+    analyse(stores[0])
+    assert [point.value for point in _points(stores[0], "test_plain")] == [float(n + 1) for n in range(20)]
+    for store in stores:
+        store.close()
 
 
 def test_names_that_a_database_refuses_cost_themselves_alone(store: Store, tmp_path: Path) -> None:

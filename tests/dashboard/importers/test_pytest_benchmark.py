@@ -81,6 +81,13 @@ def test_a_benchmark_without_statistics_failed() -> None:
     assert values(result, "test_b.test_plain")[()].status is Status.FAILED
 
 
+def test_a_number_of_rounds_that_nobody_can_count_is_left_out() -> None:
+    data = recorded(FILE)
+    data["benchmarks"][0]["stats"]["rounds"] = 10**30
+    (result,) = read(data)
+    assert values(result, "test_b.test_plain")[()].sample_count is None
+
+
 def test_uncommitted_changes_are_told() -> None:
     data = recorded(FILE)
     data["commit_info"]["dirty"] = True
