@@ -1,24 +1,47 @@
-"""The one command `warpwatch`: each sub-command lives with the thing it does and is only listed here."""
+"""The one command `warpwatch`: each sub-command lives with the thing it does and is only listed here.
+
+A command is imported when it is called: one that takes a moment should not wait for what the others need.
+"""
+
+from importlib import import_module
 
 import click
 
-from warpwatch.ci.alert import alert
-from warpwatch.dashboard.benchstat.command import benchstat
-from warpwatch.dashboard.changepoints_filter import changepoints_command
-from warpwatch.dashboard.commands import check, import_, report
-from warpwatch.dashboard.exports.command import export
-from warpwatch.dashboard.serving import serve
-from warpwatch.dashboard.token_commands import token
+_ROOM = "warpwatch"
+_COMMANDS = {
+    "import": "dashboard.import_command:import_",
+    "check": "dashboard.commands:check",
+    "report": "dashboard.commands:report",
+    "export": "dashboard.exports.command:export",
+    "benchstat": "dashboard.benchstat.command:benchstat",
+    "changepoints": "dashboard.changepoints_filter:changepoints_command",
+    "alert": "ci.alert:alert",
+    "serve": "dashboard.serving:serve",
+    "token": "dashboard.token_commands:token",
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _Commands(click.Group):
+    """Finds a command by its name in the table above."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names."""
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name."""
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, attribute = _COMMANDS[cmd_name].partition(":")
+        found: click.Command = getattr(import_module(f"{_ROOM}.{module}"), attribute)
+        return found
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="warpwatch")
 def main() -> None:
     """How fast each GPU kernel is at each commit, and which commit made it slower."""
 
-
-for command in (import_, check, report, export, benchstat, changepoints_command, alert, serve, token):
-    main.add_command(command)
 
 if __name__ == "__main__":
     main()

@@ -12,9 +12,9 @@ from sqlalchemy import Connection, func, select
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.attribution import Attribution
 from warpwatch.dashboard.store.incoming import Context, Entry, ResultFile
-from warpwatch.dashboard.store.marks import Marks, is_known
+from warpwatch.dashboard.store.marks import Key, Marks, is_known
 from warpwatch.dashboard.store.names import Names
-from warpwatch.dashboard.store.packed import EntryHead, number_or_none, pack
+from warpwatch.dashboard.store.packed import EntryHead, PackedEntries, number_or_none, pack
 from warpwatch.dashboard.store.point_buffer import NewPoint, PointBuffer
 from warpwatch.dashboard.store.points import Runs, keys_of, read_points
 from warpwatch.dashboard.store.records import Status
@@ -47,24 +47,27 @@ class FileWriter:
         attribution = Attribution(connection, names, place.commit, place.machine, place.environment, context)
         key = (place.commit, place.machine, place.environment)
         marks, packed = self._marks.at(key), pack(result.entries)
+        if context is None and not marks:
+            return self._add_all(place, key, result.commit, packed)
         fresh = [n for n, head in enumerate(packed.heads) if not is_known(head.mark, marks.get(head.benchmark, ()))]
         if not fresh:
             return 0
         run = _AsvRun(connection, names, place, result.commit, [packed.heads[n] for n in fresh])
-        if context is None and not marks:
-            ids = [self._ids(place, head) for head in packed.heads]
-            values = np.concatenate(ids) if ids else np.array([], dtype=np.int64)
-            added = self._points.add_file(values, place.commit, run.id, packed)
-        else:
-            entries = [packed[n] for n in fresh]
-            added = self._add_slowly(place, entries, run, attribution, marks)
+        added = self._add_slowly(place, [packed[n] for n in fresh], run, attribution, marks)
         for n in fresh:
             self._marks.add(key, packed.heads[n].benchmark, packed.heads[n].mark)
         return added
 
-    def _ids(self, place: Place, head: EntryHead) -> Any:
-        benchmark = self._names.benchmark(self._connection, head.benchmark)
-        return self._series.of_all(self._connection, place, benchmark, head)
+    def _add_all(self, place: Place, key: Key, commit: str, packed: PackedEntries) -> int:
+        """A whole file as it stands: nothing of its commit is in, and no context tells of runs."""
+        heads = packed.heads
+        if not heads:
+            return 0
+        ids = [self._series.of_all(self._connection, place, head, self._names) for head in heads]
+        run = _AsvRun(self._connection, self._names, place, commit, heads)
+        for head in heads:
+            self._marks.add(key, head.benchmark, head.mark)
+        return self._points.add_file(np.concatenate(ids), place.commit, run.id, packed)
 
     def _add_slowly(
         self, place: Place, entries: Sequence[Entry], run: "_AsvRun", attribution: Attribution,

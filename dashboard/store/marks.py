@@ -32,7 +32,7 @@ class Marks:
         return self._known[key]
 
     def add(self, key: Key, benchmark: str, mark: str) -> None:
-        self.at(key)
+        """Adds a mark, where `at` was asked before."""
         self._known[key].setdefault(benchmark, []).append(mark)
         self._changed.add(key)
 

@@ -13,6 +13,7 @@ from warpwatch.dashboard.metrics import metric_name, unit_of
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.columns import Ints
 from warpwatch.dashboard.store.incoming import Listed
+from warpwatch.dashboard.store.names import Names
 from warpwatch.dashboard.store.packed import EntryHead
 
 _series = tables.series
@@ -47,14 +48,15 @@ class SeriesIds:
         """Whether anybody says what its parameters and unit are."""
         return benchmark in self._listed
 
-    def of_all(self, connection: Connection, place: Place, benchmark_id: int, head: EntryHead) -> Ints:
+    def of_all(self, connection: Connection, place: Place, head: EntryHead, names: Names) -> Ints:
         """The id of each of an entry's combinations, in their order."""
-        key = (benchmark_id, place.machine, place.environment, head.choices, head.listed)
-        if key not in self._arrays:
-            combinations = head.combinations
-            known = self.of(connection, place, benchmark_id, head.benchmark, combinations)
-            self._arrays[key] = np.array([known[each] for each in combinations], dtype=np.int64)
-        return self._arrays[key]
+        key = (head.benchmark, place.machine, place.environment, head.choices, head.listed)
+        found = self._arrays.get(key)
+        if found is None:
+            benchmark, combinations = names.benchmark(connection, head.benchmark), head.combinations
+            known = self.of(connection, place, benchmark, head.benchmark, combinations)
+            found = self._arrays[key] = np.array([known[each] for each in combinations], dtype=np.int64)
+        return found
 
     def of(
         self, connection: Connection, place: Place, benchmark_id: int, benchmark: str,
