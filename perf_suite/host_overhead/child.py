@@ -27,7 +27,8 @@ def main(order: Order) -> int:
     import pytest
 
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # nothing but pytest-benchmark has a say here
-    os.environ.pop("PYTEST_ADDOPTS", None)
+    for name in ("PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER"):  # of another pytest, which may have started us
+        os.environ.pop(name, None)
     device = context.device()
     arguments = ["-c", os.devnull, f"--rootdir={_FILE.parents[2]}", "--import-mode=importlib", "--noconftest", "-q"]
     # What a dying process says is its reason: neither caught by pytest nor buried under a list of its modules.

@@ -39,6 +39,7 @@ def test_a_call_of_each_implementation_is_sampled_and_recorded(install, tmp_path
     install(ROPE_IS_RIGHT)
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "spool"))
     monkeypatch.setenv("PYTEST_ADDOPTS", "--benchmark-disable")  # of another pytest; not for this one
+    monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")  # likewise: pytest-benchmark measures nothing in such
     results = measure_host_overhead("benchmarks.host_overhead.HostOverhead", quick=True)
 
     assert results.outcomes["rope", "warpwatch"].measurement.status is Status.OK
