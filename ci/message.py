@@ -25,14 +25,15 @@ def compose(group: RegressionGroup, key: str, dashboard_url: str | None) -> Mess
     ]
     if count > _ROWS_SHOWN:
         lines.append(f"- and {count - _ROWS_SHOWN} more")
-    lines += ["", f"Reproduce: `{_reproduce(group)}`"]
+    if command := _reproduce(group):
+        lines += ["", f"Reproduce: `{command}`"]
     if dashboard_url:
         lines += ["", commit_address(dashboard_url, group.project, group.commit.hash)]
     return Message(key=key, title=title, text="\n".join(lines), payload=_payload(group, key, title, dashboard_url))
 
 
-def _reproduce(group: RegressionGroup) -> str:
-    """The command that measures the worst series at both ends of the range again."""
+def _reproduce(group: RegressionGroup) -> str | None:
+    """The command that measures the worst series at both ends of the range again, if it is asv's."""
     return asv_comparison(group.regressions[0].series, group.previous_commit, group.commit)
 
 

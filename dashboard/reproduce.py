@@ -6,13 +6,17 @@ import shlex
 from warpwatch.dashboard.store.records import Commit, Series
 
 
-def asv_command(series: Series, commit: Commit) -> str:
-    """`asv run` for exactly this benchmark and these parameters at this commit."""
+def asv_command(series: Series, commit: Commit) -> str | None:
+    """`asv run` for exactly this benchmark and these parameters at this commit; None if another tool measured it."""
+    if not series.is_asvs:
+        return None
     return f"asv run --record-samples --bench {_pattern(series)} {shlex.quote(commit.hash + '^!')}"
 
 
-def asv_comparison(series: Series, base: Commit, head: Commit) -> str:
+def asv_comparison(series: Series, base: Commit, head: Commit) -> str | None:
     """`asv continuous` for the same at two commits."""
+    if not series.is_asvs:
+        return None
     return f"asv continuous --bench {_pattern(series)} {base.hash} {head.hash}"
 
 

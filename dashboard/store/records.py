@@ -122,6 +122,7 @@ class Series:
     is_baseline: bool  # a rival's: measured beside ours, and changed by no commit of the project
     listed: bool  # still in the project's benchmarks.json
     is_control: bool = False  # a canary's: fixed work of the suite, which tells of the machine alone
+    is_asvs: bool = True  # measured by asv, not by another tool whose file was imported
 
     @property
     def is_watched(self) -> bool:

@@ -60,6 +60,7 @@ class Workloads(dict[tuple[str, str], Workload]):
 SERIES_COLUMNS = (
     tables.series,
     tables.benchmark.c.name.label("benchmark_name"),
+    tables.benchmark.c.self_described,
     tables.machine.c.name.label("machine_name"),
     tables.environment.c.name.label("environment_name"),
     tables.project.c.name.label("project_name"),
@@ -118,6 +119,7 @@ def series_record(row: Row[Any], known: Workloads) -> Series:
         is_baseline=known.is_rival(row.benchmark_name.rpartition(".")[0], row.implementation),
         is_control=known.is_control(row.benchmark_name.rpartition(".")[0], row.implementation),
         listed=row.listed,
+        is_asvs=not row.self_described,
     )
 
 

@@ -2,13 +2,14 @@
 
 import re
 import shlex
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
 
 import pytest
 
 from warpwatch.dashboard.metrics import metric
-from warpwatch.dashboard.reproduce import asv_command
+from warpwatch.dashboard.reproduce import asv_command, asv_comparison
 from warpwatch.dashboard.store.records import Commit, Series
 
 COMMIT = Commit(
@@ -26,7 +27,7 @@ def _series(benchmark: str, *values: str) -> Series:
 
 
 def _arguments(series: Series) -> tuple[str, str]:
-    words = shlex.split(asv_command(series, COMMIT))
+    words = shlex.split(asv_command(series, COMMIT) or "")
     assert words[:4] == ["asv", "run", "--record-samples", "--bench"]
     pattern, commits = words[4:]
     return pattern, commits
@@ -53,3 +54,9 @@ def test_a_benchmark_without_parameters_is_its_name() -> None:
     assert re.search(pattern, "suite.time_it")
     assert not re.search(pattern, "suite.time_it_twice")
     assert not re.search(pattern, "suiteXtime_it")
+
+
+def test_what_another_tool_measured_has_no_command_of_asvs() -> None:
+    series = replace(_series("test_rope.test_apply", "fp16"), is_asvs=False)
+    assert asv_command(series, COMMIT) is None
+    assert asv_comparison(series, COMMIT, COMMIT) is None
