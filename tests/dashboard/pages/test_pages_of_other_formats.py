@@ -1,4 +1,4 @@
-"""The pages of what pytest-benchmark, NVBench and Google Benchmark measured: every one answers, none offers asv's command."""
+"""The pages of what pytest-benchmark, NVBench and Google Benchmark measured: all answer, none offers asv's command."""
 
 import urllib.request
 from pathlib import Path
