@@ -17,7 +17,7 @@ from werkzeug.datastructures import WWWAuthenticate
 from werkzeug.exceptions import RequestEntityTooLarge, Unauthorized
 
 from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.importers.archive import ArchiveError, Limits, TooLargeError, is_archive
+from warpwatch.dashboard.importers.archive import ArchiveError, Limits, NoRoomError, TooLargeError, is_archive
 from warpwatch.dashboard.importers.asv_folder import NoResultsError
 from warpwatch.dashboard.importers.formats import KNOWN
 from warpwatch.dashboard.importers.given import Given, milliseconds
@@ -48,12 +48,12 @@ def add(project: str) -> ResponseReturnValue:
                 analysed = analyse(store(), workers=here)
         except TooLargeError as error:
             abort(413, str(error))
+        except NoRoomError:
+            abort(503, "The body cannot be unpacked here now: the server has no room.")
         except (ArchiveError, NoResultsError) as error:
             abort(422, str(error).replace(str(path), _NAME))
         except OperationalError:
             abort(503, "The store did not answer; the request may be repeated as it is.")
-        except OSError as error:
-            abort(503, f"The body cannot be unpacked here: {error.strerror}.")
     return jsonify(_told(summary, analysed, folder)), 200 if summary.files else 422
 
 

@@ -46,6 +46,10 @@ class TooLargeError(ArchiveError):
     """An archive that unpacks to more than the limits."""
 
 
+class NoRoomError(ArchiveError):
+    """An archive that the disk cannot take."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What an archive may unpack to."""
@@ -65,7 +69,7 @@ def unpack(archive: Path, folder: Path, limits: Limits) -> tuple[str, ...]:
     """Writes the archive's files below an empty folder; returns the members left out, each with the reason.
 
     A single compressed file is written under the archive's name without its suffix.
-    Raises ArchiveError, and OSError where the disk is full.
+    Raises ArchiveError.
     """
     budget = _Budget(limits)
     with archive.open("rb") as file:
@@ -86,7 +90,7 @@ def unpack(archive: Path, folder: Path, limits: Limits) -> tuple[str, ...]:
     except OSError as error:
         if error.errno is None:  # how gzip and bz2 say that the data are wrong
             raise ArchiveError(f"a broken archive: {error}") from error
-        raise
+        raise NoRoomError(f"it cannot be unpacked below {folder}: {error.strerror}") from error
 
 
 class _Budget:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from warpwatch.dashboard.importers.archive import ArchiveError, Limits, TooLargeError, is_archive, unpack
+from warpwatch.dashboard.importers.archive import ArchiveError, Limits, NoRoomError, TooLargeError, is_archive, unpack
 
 SMALL = Limits(total_bytes=1024 * 1024, members=50)
 FILES = {"box/machine.json": b'{"machine": "box"}', "box/a b (c).json": b"{}" * 3000}
@@ -170,6 +170,18 @@ def test_a_header_that_would_fill_the_memory_is_refused(unpacked: Callable[..., 
     header.size = 2**33
     with pytest.raises(TooLargeError, match="header"):
         unpacked(header.tobuf(tarfile.GNU_FORMAT) + bytes(1024))
+
+
+def test_a_full_disk_is_told(tmp_path: Path) -> None:
+    archive = tmp_path / "a.tar"
+    archive.write_bytes(HONEST)
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("no /dev/full on this system")
+    (tmp_path / "to" / "box").mkdir(parents=True)
+    (tmp_path / "to" / "box" / "machine.json").symlink_to(full)
+    with pytest.raises(NoRoomError, match="No space left"):
+        unpack(archive, tmp_path / "to", SMALL)
 
 
 def test_broken_archives_are_refused(tmp_path: Path) -> None:
