@@ -11,7 +11,8 @@ import click
 
 from warpwatch.ci.delivery import DeliveryError, Message, check_destination, deliver
 from warpwatch.ci.message import compose
-from warpwatch.dashboard.commands import choose_project, open_store
+from warpwatch.dashboard.commands import choose_project
+from warpwatch.dashboard.opening import open_store
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.alerts import new_regressions, open_alert
 from warpwatch.dashboard.store.outbox import claim_deliveries, mark_delivered, mark_failed

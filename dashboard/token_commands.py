@@ -5,7 +5,8 @@ from datetime import datetime
 
 import click
 
-from warpwatch.dashboard.commands import choose_project, open_store
+from warpwatch.dashboard.commands import choose_project
+from warpwatch.dashboard.opening import open_store
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.tokens import Scope, create_token, revoke_token, tokens
 from warpwatch.dashboard.text_table import text_table
@@ -26,7 +27,10 @@ def create(project: str, name: str, database: str | None) -> None:
     """Make a token for uploads to a project, and print it: it is shown this once, and only a hash of it is kept."""
     store = open_store(database)
     is_new = queries.project(store, project) is None
-    secret = create_token(store, project, name=name, scope=Scope.UPLOAD, now_ms=int(time.time() * 1000))
+    try:
+        secret = create_token(store, project, name=name, scope=Scope.UPLOAD, now_ms=int(time.time() * 1000))
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
     if is_new:
         click.echo(f"the project {project} is new", err=True)
     click.echo(secret)

@@ -52,9 +52,12 @@ def add(project: str) -> ResponseReturnValue:
             abort(503, "The body cannot be unpacked here now: the server has no room.")
         except (ArchiveError, NoResultsError) as error:
             abort(422, str(error).replace(str(path), _NAME))
-        except OperationalError:
-            abort(503, "The store did not answer; the request may be repeated as it is.")
     return jsonify(_told(summary, analysed, folder)), 200 if summary.files else 422
+
+
+@bp.errorhandler(OperationalError)
+def _no_answer(_error: OperationalError) -> ResponseReturnValue:
+    return jsonify(error="The store did not answer; the request may be repeated as it is."), 503
 
 
 def _authorise(project: str) -> None:
@@ -99,7 +102,10 @@ def _receive(path: Path) -> None:
     with path.open("rb") as file:
         is_json = file.read(512).lstrip()[:1] == b"{"
     if not is_json and not is_archive(path):
-        abort(415, f"The body is neither JSON nor a .zip, .tar, .tar.gz or .tar.zst; wanted results of {KNOWN}.")
+        abort(
+            415,
+            f"The body is neither JSON nor a .zip, .tar, .tar.gz or .tar.zst; wanted results of {KNOWN} (curl --data-binary).",
+        )
 
 
 def _limit_bytes() -> int:

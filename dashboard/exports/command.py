@@ -11,8 +11,9 @@ from typing import BinaryIO, TextIO
 
 import click
 
-from warpwatch.dashboard.commands import choose_project, open_store
+from warpwatch.dashboard.commands import choose_project
 from warpwatch.dashboard.exports.text_files import write_csv, write_json
+from warpwatch.dashboard.opening import open_store
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.measured import Measured
 

@@ -55,7 +55,7 @@ def read_any(text: bytes, file_name: str, given: Given, beside: Beside) -> tuple
         result = read_result(text, file_name)
         if not result.machine and not given.machine:
             raise BrokenFileError("no machine is named; give it (--machine, or machine= in a URL)")
-        return (replace(result, machine=given.machine or result.machine),)
+        return (replace(result, machine=result.machine or given.machine),)
     found = next((known for known in _FORMATS if known.recognises(data)), None)
     if found is None:
         shown = ", ".join(repr(key)[:30] for key in list(data)[:6]) or "nothing"

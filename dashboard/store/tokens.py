@@ -12,11 +12,13 @@ from enum import StrEnum
 from sqlalchemy import Row, insert, select, update
 
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.incoming import LONGEST_NAME, storable_name
 from warpwatch.dashboard.store.names import project_row
 from warpwatch.dashboard.store.store import Store
 
 _PREFIX = "warpwatch_"  # so that scanners of leaked secrets can tell what it is
 _BYTES = 32
+_MINUTE_MS = 60_000
 _token, _project = tables.token, tables.project
 
 
@@ -40,7 +42,13 @@ class Token:
 
 
 def create_token(store: Store, project: str, *, name: str, scope: Scope = Scope.UPLOAD, now_ms: int) -> str:
-    """Makes a token for a project, which is made too where it is new. Returns the token, which is nowhere kept."""
+    """Makes a token for a project, which is made too where it is new. Returns the token, which is nowhere kept.
+
+    Raises ValueError for a name that cannot be stored.
+    """
+    for given in (project, name):
+        if not storable_name(given):
+            raise ValueError(f"{given[:80]!r} is no name; wanted some text of at most {LONGEST_NAME} bytes")
     secret = _PREFIX + secrets.token_urlsafe(_BYTES)
     with store.write(project) as connection:
         project_id, _ = project_row(connection, project, None)
@@ -51,14 +59,16 @@ def create_token(store: Store, project: str, *, name: str, scope: Scope = Scope.
 
 
 def use_token(store: Store, secret: str, *, now_ms: int) -> Token | None:
-    """The token, noted as used; None for one that never was, or is revoked."""
-    with store.write("tokens") as connection:
-        wanted = (_token.c.digest == _digest(secret)) & _token.c.revoked_ms.is_(None)
-        used = update(_token).where(wanted).values(last_used_ms=now_ms).returning(_token.c.id)
-        row = connection.execute(used).scalar_one_or_none()
-        if row is None:
-            return None
-        return _record(connection.execute(_select().where(_token.c.id == row)).one())
+    """The token as it was before this use, which is noted to the minute; None for one unknown or revoked."""
+    wanted = (_token.c.digest == _digest(secret)) & _token.c.revoked_ms.is_(None)
+    with store.read() as connection:
+        row = connection.execute(_select().where(wanted)).one_or_none()
+    if row is None:
+        return None
+    if row.last_used_ms is None or now_ms - row.last_used_ms >= _MINUTE_MS:
+        with store.write("tokens") as connection:
+            connection.execute(update(_token).where(_token.c.id == row.id).values(last_used_ms=now_ms))
+    return _record(row)
 
 
 def tokens(store: Store, *, project: str | None = None) -> tuple[Token, ...]:

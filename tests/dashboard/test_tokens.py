@@ -2,6 +2,7 @@
 
 import hashlib
 
+import pytest
 from sqlalchemy import select
 
 from warpwatch.dashboard.store import Store, tables
@@ -15,11 +16,20 @@ def test_a_token_is_known_again_and_noted_as_used(store: Store) -> None:
         "demo", "t4 runner", Scope.UPLOAD, None, None,
     )  # fmt: skip
     assert made.created.timestamp() == 1.0
-    used = use_token(store, secret, now_ms=5_000)
-    assert used is not None
-    assert (used.id, used.last_used) == (made.id, tokens(store)[0].last_used)
-    assert used.last_used is not None
-    assert used.last_used.timestamp() == 5.0
+    for now_ms, noted in ((5_000, 5.0), (64_000, 5.0), (65_000, 65.0)):  # to the minute
+        used = use_token(store, secret, now_ms=now_ms)
+        assert used is not None
+        assert used.id == made.id
+        last = tokens(store)[0].last_used
+        assert last is not None
+        assert last.timestamp() == noted
+
+
+def test_a_name_that_no_database_takes_is_refused(store: Store) -> None:
+    for project, name in (("", "runner"), ("demo", "a\0b"), ("demo", "\ud800"), ("x" * 3000, "runner")):
+        with pytest.raises(ValueError, match="is no name"):
+            create_token(store, project, name=name, now_ms=1)
+    assert tokens(store) == ()
 
 
 def test_only_a_hash_of_it_is_kept(store: Store) -> None:
