@@ -102,10 +102,8 @@ def _receive(path: Path) -> None:
     with path.open("rb") as file:
         is_json = file.read(512).lstrip()[:1] == b"{"
     if not is_json and not is_archive(path):
-        abort(
-            415,
-            f"The body is neither JSON nor a .zip, .tar, .tar.gz or .tar.zst; wanted results of {KNOWN} (curl --data-binary).",
-        )
+        kinds = ".zip, .tar, .tar.gz or .tar.zst"
+        abort(415, f"The body is neither JSON nor a {kinds}; wanted results of {KNOWN} (curl --data-binary).")
 
 
 def _limit_bytes() -> int:
