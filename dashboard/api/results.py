@@ -28,7 +28,7 @@ from warpwatch.dashboard.parallel import local_workers
 from warpwatch.dashboard.store.tokens import Scope, use_token
 
 bp = Blueprint("api_results", __name__)
-UNPACKED_FACTOR = 8  # an archive may unpack to so many times the limit of a body; JSON of results packs about as well
+_UNPACKED_FACTOR = 8  # an archive may unpack to so many times the limit of a body; JSON of results packs about as well
 _CHUNK = 1024 * 1024
 _NAME = "upload"
 
@@ -41,7 +41,7 @@ def add(project: str) -> ResponseReturnValue:
     with tempfile.TemporaryDirectory(prefix="warpwatch-") as folder:
         path = Path(folder) / _NAME
         _receive(path)
-        limits = Limits(total_bytes=_limit_bytes() * UNPACKED_FACTOR)
+        limits = Limits(total_bytes=_limit_bytes() * _UNPACKED_FACTOR, file_bytes=_limit_bytes())
         try:
             summary = import_path(store(), path, project=project, given=given, limits=limits, workers=1)
             with local_workers(1) as here:  # a request keeps to its thread; the server has others to answer

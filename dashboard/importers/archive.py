@@ -52,9 +52,10 @@ class NoRoomError(ArchiveError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What an archive may unpack to."""
+    """What an archive may unpack to. A member of more than `file_bytes` is left out; the others refuse it whole."""
 
     total_bytes: int = 4096 * _MIB
+    file_bytes: int = 512 * _MIB
     members: int = 100_000
 
 
@@ -83,7 +84,8 @@ def unpack(archive: Path, folder: Path, limits: Limits) -> tuple[str, ...]:
             if is_tar:
                 return tuple(_unpack_tar(stream, folder, budget))
             with (folder / (archive.stem or "file")).open("wb") as file:
-                _copy(stream, file, budget)
+                if not _copy(stream, file, budget):
+                    raise TooLargeError(f"it unpacks to more than {limits.file_bytes // _MIB} MiB; that is the limit")
             return ()
     except _BROKEN as error:
         raise ArchiveError(f"a broken archive: {error or type(error).__name__}") from error
@@ -97,18 +99,18 @@ class _Budget:
     """Counts what was unpacked, and stops at the limits."""
 
     def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+        self.limits = limits
         self._bytes = self._members = 0
 
     def member(self) -> None:
         self._members += 1
-        if self._members > self._limits.members:
-            raise TooLargeError(f"more than {self._limits.members} members; that is the limit of an archive")
+        if self._members > self.limits.members:
+            raise TooLargeError(f"more than {self.limits.members} members; that is the limit of an archive")
 
     def spend(self, count: int) -> None:
         self._bytes += count
-        if self._bytes > self._limits.total_bytes:
-            raise TooLargeError(f"it unpacks to more than {self._limits.total_bytes // _MIB} MiB; that is the limit")
+        if self._bytes > self.limits.total_bytes:
+            raise TooLargeError(f"it unpacks to more than {self.limits.total_bytes // _MIB} MiB; that is the limit")
 
 
 class _Stream(io.RawIOBase):
@@ -208,10 +210,19 @@ def _write(source: IO[bytes], target: Path, name: str, budget: _Budget) -> Itera
         yield f"{name[:200]}: no file can have that name here ({error.strerror})"
         return
     with file:
-        _copy(source, file, budget)
+        is_whole = _copy(source, file, budget)
+    if not is_whole:
+        target.unlink()
+        yield f"{name}: it has more than {budget.limits.file_bytes // _MIB} MiB, the most that is read of one file"
 
 
-def _copy(source: IO[bytes], file: BinaryIO, budget: _Budget) -> None:
+def _copy(source: IO[bytes], file: BinaryIO, budget: _Budget) -> bool:
+    """Copies all of it, or stops and returns False where a file has more than is read of one."""
+    copied = 0
     while chunk := source.read(_CHUNK):
         budget.spend(len(chunk))
+        copied += len(chunk)
+        if copied > budget.limits.file_bytes:
+            return False
         file.write(chunk)
+    return True

@@ -155,7 +155,8 @@ def test_what_cannot_be_taken_is_refused_with_a_reason(sqlite_service: Service) 
 
 def test_a_bomb_is_refused(sqlite_service: Service, tmp_path: Path) -> None:
     (tmp_path / "bomb").mkdir()
-    (tmp_path / "bomb" / "zeros.json").write_bytes(bytes(9 * 2**20))
+    for number in range(9):
+        (tmp_path / "bomb" / f"zeros{number}.json").write_bytes(bytes(2**20))
     status, told = sqlite_service.post(_packed(tmp_path / "bomb"))
     assert (status, "more than 8 MiB" in told["error"]) == (413, True)
 

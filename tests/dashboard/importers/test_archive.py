@@ -148,6 +148,16 @@ def test_a_bomb_is_refused_before_it_fills_the_disk(
         (tmp_path / "deep").rmdir()
 
 
+@pytest.mark.parametrize("pack", [_zip, lambda files: _tar(*((_member(n, c), c) for n, c in files.items()))])
+def test_a_file_that_is_too_large_to_read_costs_itself_alone(
+    unpacked: Callable[..., tuple[dict[str, bytes], tuple[str, ...]]], pack: Callable[[dict[str, bytes]], bytes]
+) -> None:
+    limits = Limits(total_bytes=10 * 1024 * 1024, file_bytes=1024 * 1024)
+    files, left_out = unpacked(pack({"huge.json": bytes(3_000_000), "a.json": b"{}"}), limits)
+    assert files == {"a.json": b"{}"}
+    assert left_out == ("huge.json: it has more than 1 MiB, the most that is read of one file",)
+
+
 @pytest.mark.parametrize("stated", [20 * 1024 * 1024, 10])
 def test_a_bomb_in_a_zip_is_refused_whatever_size_it_states(unpacked: Callable[..., object], stated: int) -> None:
     content = _zip({"bomb": bytes(20 * 1024 * 1024)})
