@@ -11,7 +11,8 @@ from warpwatch.dashboard.store.ordering import mark_self_described
 from warpwatch.dashboard.store.store import Store
 from warpwatch.dashboard.store.writing import NewFile, ProjectWriter
 
-_AT_ONCE = 200_000  # values and samples
+_VALUES_AT_ONCE = 200_000  # and samples
+_FILES_AT_ONCE = 100
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,7 +39,7 @@ class FileBatch:
         new = [NewFile(path=name, digest=digest, result=r, machine=str(r.machine), context=None) for r in results]
         self._waiting.append((path, new))
         self._values += sum(1 + len(value.samples) for r in results for entry in r.entries for value in entry.values)
-        if self._values >= _AT_ONCE:
+        if self._values >= _VALUES_AT_ONCE or len(self._waiting) >= _FILES_AT_ONCE:
             self.write()
 
     def write(self) -> None:

@@ -52,6 +52,8 @@ def read(data: Mapping[str, Any], given: Given, _beside: Beside) -> tuple[Result
         raise BrokenFileError("no machine is named; give it (--machine, or machine= in a URL)")
     started_ms = milliseconds(str(context.get("date")))
     gathered = Gathered()
+    if given.commit and _named(context) not in (None, given.commit):
+        gathered.note(f"it says that it is of {_named(context)}; it went in as {given.commit}, as given")
     runs: dict[str, list[_Run]] = {}
     for run in data["benchmarks"]:
         if isinstance(run, dict) and run.get("name"):

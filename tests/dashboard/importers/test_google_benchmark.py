@@ -135,6 +135,9 @@ def test_the_commit_is_given_or_noted_by_the_run() -> None:
     (result,) = read(data, Given())
     assert result.commit == COMMIT
     assert result.date_ms == result.entries[0].started_ms  # nothing else tells a date
+    (result,) = read(data, Given(commit="cd" * 20))
+    assert result.commit == "cd" * 20
+    assert any(COMMIT in problem for problem in result.problems)
 
 
 def test_debug_builds_are_another_environment() -> None:
