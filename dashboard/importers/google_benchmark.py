@@ -50,13 +50,15 @@ def read(data: Mapping[str, Any], given: Given, _beside: Beside) -> tuple[Result
         )
     if not machine:
         raise BrokenFileError("no machine is named; give it (--machine, or machine= in a URL)")
-    started_ms = milliseconds(str(context.get("date")))
+    date = re.sub(r"^(\d{4})/(\d\d)/(\d\d)-", r"\1-\2-\3 ", str(context.get("date")))  # as old versions write it
+    started_ms = milliseconds(date)
     gathered = Gathered()
     if given.commit and _named(context) not in (None, given.commit):
         gathered.note(f"it says that it is of {_named(context)}; it went in as {given.commit}, as given")
     runs: dict[str, list[_Run]] = {}
-    for run in data["benchmarks"]:
-        if isinstance(run, dict) and run.get("name"):
+    for raw in data["benchmarks"]:
+        if isinstance(raw, dict) and raw.get("name"):
+            run = _typed(raw)
             runs.setdefault(str(run.get("run_name") or run["name"]), []).append(run)
     for name, its_runs in runs.items():
         benchmark, names, values = _named_parameters(name)
@@ -79,6 +81,14 @@ def _named(context: Mapping[str, Any]) -> str | None:
     """The commit that the run was told to note."""
     told = str(context.get("commit") or "").lower()
     return told if is_full_hash(told) else None
+
+
+def _typed(run: _Run) -> _Run:
+    """The run with its type; old versions tell an aggregate by its name alone."""
+    aggregate = re.fullmatch(r"(.+)_(mean|median|stddev|BigO|RMS)", str(run["name"]))
+    if "run_type" in run or aggregate is None:
+        return run
+    return {**run, "run_type": "aggregate", "run_name": aggregate[1], "aggregate_name": aggregate[2]}
 
 
 def _named_parameters(run_name: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:

@@ -89,6 +89,19 @@ def test_the_fit_of_a_complexity_is_no_measurement() -> None:
     assert set(values(result, "BM_copy.latency")) == {("8",)}
 
 
+def test_files_of_before_runs_had_types_are_read() -> None:
+    """Old versions write neither run_type nor run_name, and a date of their own kind."""
+    data = recorded("google_benchmark_repetitions.json")
+    data["context"]["date"] = "2019/03/17-18:40:25"
+    kept = ("name", "iterations", "real_time", "cpu_time", "time_unit")
+    runs = [run for run in data["benchmarks"] if run["run_name"] == "sum_million" and "cv" not in run["name"]]
+    data["benchmarks"] = [{key: run[key] for key in kept} for run in runs]
+    (old,), (new,) = read(data), read(recorded("google_benchmark_repetitions.json"))
+    assert values(old, "sum_million.latency") == values(new, "sum_million.latency")
+    assert old.entries[0].started_ms == 1_552_848_025_000
+    assert {entry.benchmark for entry in old.entries} == {"sum_million.latency", "sum_million.cpu_time"}
+
+
 def test_an_error_is_a_failure_with_its_message_and_a_skip_is_none() -> None:
     for file in ("google_benchmark.json", "google_benchmark_repetitions.json", "google_benchmark_aggregates.json"):
         (result,) = read(recorded(file))

@@ -236,8 +236,9 @@ def test_an_archive_of_asv_results_is_like_the_folder(
     assert _load(sqlite_store, archive).points == 3
     assert [point.value for point in _points(sqlite_store, "Bench")] == [0.0, 1.0, 2.0]
     assert [machine.name for machine in queries.machines(sqlite_store, "demo")] == ["t4"]
-    again = _load(sqlite_store, archive)
+    again = _load(sqlite_store, archive, given=Given(machine="another"))
     assert (again.points, again.set_aside) == (0, ())
+    assert again.warnings == ("asv's results name commit, date and machine themselves: those count",)
     assert _load(sqlite_store, asv.folder).points == 0
 
 
