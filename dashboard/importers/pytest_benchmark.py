@@ -4,6 +4,7 @@ A value is the median over rounds, in seconds, with the quartiles that the file 
 the run was made with --benchmark-save-data. Tests that failed before they measured are not in the file at all.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -68,9 +69,9 @@ def _add(gathered: Gathered, record: Mapping[str, Any]) -> None:
 
 def _benchmark(record: Mapping[str, Any]) -> str:
     """`bench/test_rope.py::TestRope::test_apply[fp16]` is bench.test_rope.TestRope.test_apply."""
-    name = str(record.get("fullname") or record["name"])
-    if record.get("param") is not None:
-        name = name.removesuffix(f"[{record['param']}]")
+    name, identity = str(record.get("fullname") or record["name"]), _id(record)
+    if identity is not None:
+        name = name.removesuffix(f"[{identity}]")
     path, colons, rest = name.partition("::")
     return (path.removesuffix(".py").replace("/", ".").replace("\\", ".") + colons + rest).replace("::", ".")
 
@@ -84,7 +85,16 @@ def _parameters(record: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, 
     if params and is_plain:
         names = tuple(sorted(params))
         return names, tuple(repr(params[name]) for name in names)
-    return (("parameters",), (repr(record["param"]),)) if record.get("param") is not None else ((), ())
+    identity = _id(record)
+    return (("parameters",), (repr(identity),)) if identity is not None else ((), ())
+
+
+def _id(record: Mapping[str, Any]) -> str | None:
+    """What pytest calls the parameters of a test; old versions have it in the name alone."""
+    if "param" in record:
+        return None if record["param"] is None else str(record["param"])
+    found = re.fullmatch(r"[^\[]+\[(.*)\]", str(record["name"]), re.DOTALL)
+    return found[1] if found else None
 
 
 def _python(machine_info: Mapping[str, Any]) -> str:

@@ -66,6 +66,19 @@ def test_a_parameter_that_is_an_object_is_named_by_the_tests_id() -> None:
     assert ("'x2'",) in values(result, "test_b.test_odd")
 
 
+def test_files_of_before_parameters_had_names_are_read() -> None:
+    """Version 2.5 has no "param" and no "params", no times of commits, and dates without a zone."""
+    data = recorded(FILE)
+    data["benchmarks"] = [b for b in data["benchmarks"] if b["name"].startswith("test_sum")]
+    for record in data["benchmarks"]:
+        del record["param"], record["params"], record["extra_info"]
+    data["commit_info"] = {"id": COMMIT, "dirty": False}
+    data["datetime"] = "2015-08-15T00:04:18.687119"
+    (result,) = read(data, Given())
+    assert set(values(result, "test_b.test_sum")) == {("'fp16-10'",), ("'fp16-100'",), ("'fp32-10'",), ("'fp32-100'",)}
+    assert result.date_ms == result.entries[0].started_ms == 1_439_597_058_687
+
+
 def test_a_test_in_a_folder_is_named_like_its_module() -> None:
     data = recorded(FILE)
     data["benchmarks"] = data["benchmarks"][:1]
