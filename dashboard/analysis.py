@@ -42,6 +42,7 @@ from warpwatch.dashboard.store.plain_history import PlainHistory, plain_history
 from warpwatch.dashboard.store.store import Store
 
 _AT_ONCE = 50  # series in one task: enough to be worth sending, few enough to share out
+_MOST_IN_VAIN = 3  # rounds after which nothing was written
 _DAY_MS = 24 * 3600 * 1000
 _WORTH_PROCESSES = 300  # series, from which other processes are done sooner than they start
 
@@ -85,9 +86,9 @@ def analyse(
 def _analyse_project(
     store: Store, project: StaleProject, workers: tuple[Executor, int], progress: Callable[[int], None]
 ) -> int:
-    """Until nothing is stale, or what remains is changed by others as fast as it is analysed."""
-    done = 0
-    while True:
+    """Until nothing is stale, or others change what remains as fast as it is analysed: they will analyse it too."""
+    done, in_vain = 0, 0
+    while in_vain < _MOST_IN_VAIN and count_stale(store, project):
         written = 0
         machines = MachinePeers(project_id=project.id)
         short: list[_Findings] = []
@@ -100,8 +101,8 @@ def _analyse_project(
             written += _write(store, project, findings.found)
             progress(done + written)
         done += written
-        if not written:
-            return done
+        in_vain = 0 if written else in_vain + 1
+    return done
 
 
 def _tasks(store: Store, project: StaleProject) -> Iterator[_Task]:

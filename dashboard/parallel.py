@@ -58,14 +58,14 @@ def local_workers(count: int | None = None) -> Iterator[tuple[Executor, int]]:
 
 
 @contextmanager
-def cluster(address: str) -> Iterator[tuple[Executor, int]]:
+def cluster(address: str, *, patience_s: float = 10) -> Iterator[tuple[Executor, int]]:
     """A Dask cluster whose scheduler has this address, such as tcp://host:8786. Raises NoClusterError."""
     try:
         from distributed import Client
     except ImportError as error:
         raise NoClusterError("Dask is not installed: pip install 'warpwatch[dask]'") from error
     try:
-        client = Client(address, timeout="10s")
+        client = Client(address, timeout=patience_s)
     except (OSError, ValueError, TimeoutError) as error:
         raise NoClusterError(f"no Dask scheduler answers at {address}: {error}") from error
     with client:

@@ -13,6 +13,7 @@ from warpwatch.dashboard.statistics.comparison import RunValue
 from warpwatch.dashboard.statistics.summary import CommitValues, Summary
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.calendar import Calendar, PointRow
+from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.columns import Columns, decode, join
 from warpwatch.dashboard.store.packed import number_or_none
 from warpwatch.dashboard.store.plain_history import PlainHistory
@@ -150,16 +151,16 @@ def replace_analyses(connection: Connection, analyses: Sequence[SeriesAnalysis])
     """
     table = tables.series
     revisions = {analysis.series_id: analysis.revision for analysis in analyses}
-    rows = connection.execute(select(table.c.id, table.c.revision).where(table.c.id.in_(revisions)))
+    rows = connection.execute(select(table.c.id, table.c.revision).where(is_among(connection, table.c.id, revisions)))
     ids = {row.id for row in rows if row.revision == revisions[row.id]}
     analyses = [analysis for analysis in analyses if analysis.series_id in ids]
     if not ids:
         return 0
-    connection.execute(delete(tables.changepoint).where(tables.changepoint.c.series_id.in_(ids)))
-    connection.execute(delete(tables.summary).where(tables.summary.c.series_id.in_(ids)))
+    connection.execute(delete(tables.changepoint).where(is_among(connection, tables.changepoint.c.series_id, ids)))
+    connection.execute(delete(tables.summary).where(is_among(connection, tables.summary.c.series_id, ids)))
     insert_new(connection, tables.changepoint, [row for analysis in analyses for row in _changepoint_rows(analysis)])
     insert_new(connection, tables.summary, [row for analysis in analyses for row in _summary_rows(analysis)])
-    connection.execute(update(tables.series).where(tables.series.c.id.in_(ids)).values(stale=False))
+    connection.execute(update(table).where(is_among(connection, table.c.id, ids)).values(stale=False))
     return len(ids)
 
 

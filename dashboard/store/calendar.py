@@ -1,6 +1,6 @@
 """The commits and runs that points belong to, as columns: what puts points in order."""
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,9 +10,7 @@ from sqlalchemy import Connection, func, select
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.columns import Columns, Ints, optional
 from warpwatch.dashboard.store.packed import number_reasons
-from warpwatch.dashboard.store.points import Runs, batches, read_points
 
-_AT_ONCE = 1000  # ids in one query
 NOT_PLACED = 2**31  # of a commit that is not sorted in yet: the newest
 
 
@@ -100,52 +98,28 @@ class ProjectCalendar:
         return self._known
 
 
-def calendar(
-    connection: Connection, project: int, *, commits: Collection[int] | None = None, runs: Collection[int] | None = None
-) -> Calendar:  # fmt: skip
-    """The calendar of a project, or of these of its commits and runs."""
+def calendar(connection: Connection, project: int) -> Calendar:
+    """The calendar of a project."""
     commit, run = tables.commit, tables.run
-    its_commits = _read(connection, project, commit, commits, commit.c.position, commit.c.date_ms)
-    its_runs = _read(connection, project, run, runs, run.c.started_ms, run.c.card)
-    card, cards = number_reasons(row.card for row in its_runs)
-    return Calendar(
-        commits=np.array([row.id for row in its_commits], dtype=np.int64),
-        position=_numbers([row.position for row in its_commits], NOT_PLACED),
-        date_ms=np.array([row.date_ms for row in its_commits], dtype=np.int64),
-        runs=np.array([row.id for row in its_runs], dtype=np.int64),
-        started_ms=_numbers([row.started_ms for row in its_runs], -1),
-        card=card,
-        cards=cards,
+    commits = select(commit.c.id, commit.c.position, commit.c.date_ms).where(commit.c.project_id == project)
+    runs = select(run.c.id, run.c.started_ms, run.c.card).where(run.c.project_id == project)
+    return calendar_of(
+        connection.execute(commits.order_by(commit.c.id)).all(), connection.execute(runs.order_by(run.c.id)).all()
     )
 
 
-def histories(
-    connection: Connection, project: int, series: Collection[int], *, runs: Runs | None = None
-) -> tuple[dict[int, Columns], Calendar]:
-    """The points of series of one project, and the calendar that puts them in order."""
-    points = read_points(connection, series, runs=runs)
-    every = list(points.values())
-    wanted = [
-        np.unique(np.concatenate([getattr(each, name) for each in every])).tolist() if every else []
-        for name in ("commit", "run")
-    ]
-    return points, calendar(connection, project, commits=wanted[0], runs=wanted[1])
-
-
-def read_rows(connection: Connection, project: int, series: Collection[int]) -> dict[int, list[PointRow]]:
-    """The points of series of one project, by commit, then by run."""
-    points, its_calendar = histories(connection, project, series)
-    return {number: its_calendar.rows(number, each) for number, each in points.items()}
-
-
-def _read(connection: Connection, project: int, table: Any, ids: Collection[int] | None, *columns: Any) -> list[Any]:
-    query = select(table.c.id, *columns).order_by(table.c.id)
-    if ids is None:
-        return list(connection.execute(query.where(table.c.project_id == project)))
-    found: list[Any] = []
-    for some in batches(sorted(ids), _AT_ONCE):
-        found += connection.execute(query.where(table.c.id.in_(some)))
-    return found
+def calendar_of(commits: Sequence[Any], runs: Sequence[Any]) -> Calendar:
+    """The calendar of these rows, in the order of their ids."""
+    card, cards = number_reasons(row.card for row in runs)
+    return Calendar(
+        commits=np.array([row.id for row in commits], dtype=np.int64),
+        position=_numbers([row.position for row in commits], NOT_PLACED),
+        date_ms=np.array([row.date_ms for row in commits], dtype=np.int64),
+        runs=np.array([row.id for row in runs], dtype=np.int64),
+        started_ms=_numbers([row.started_ms for row in runs], -1),
+        card=card,
+        cards=cards,
+    )
 
 
 def _numbers(numbers: list[int | None], absent: int) -> Ints:

@@ -28,6 +28,7 @@ _POWERS = tuple(10.0**digits for digits in range(17))  # by digits behind the po
 _LARGEST = 2.0**53  # up to which doubles are whole numbers without gaps
 _PLAIN = 255  # in place of the digits: the doubles themselves
 _NO_NUMBER = np.iinfo(np.int64).min
+_WORTH_A_LOOK = 4  # numbers; fewer are soon joined with others, and looked at then
 _LEVEL = 3
 
 
@@ -169,6 +170,9 @@ def _from_significance(raw: bytes, place: int, rows: int, count: int) -> Ints:
 
 def _pack(numbers: Floats, row: Ints) -> int:
     """Fills the row; returns the fewest digits behind the point with which the numbers are whole, or _PLAIN."""
+    if len(numbers) < _WORTH_A_LOOK:
+        row[:] = np.ascontiguousarray(numbers, dtype="<f8").view("<i8")
+        return _PLAIN
     known = ~np.isnan(numbers)
     has_gaps = not known.all()
     told = numbers[known] if has_gaps else numbers

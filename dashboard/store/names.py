@@ -17,6 +17,7 @@ class Names:
     def __init__(self, project_id: int) -> None:
         self.project_id = project_id
         self._known: dict[tuple[Any, ...], int] = {}
+        self._read_whole: set[str] = set()
 
     def machine(self, connection: Connection, name: str, details: Mapping[str, str]) -> int:
         """The machine called `name`; its details are those given first."""
@@ -42,6 +43,8 @@ class Names:
 
     def _id(self, connection: Connection, table: Table, name: Mapping[str, str], rest: Mapping[str, Any]) -> int:
         known = (table.name, *name.values())
+        if table is tables.benchmark and table.name not in self._read_whole:
+            self._read_all(connection, table)
         if known not in self._known:
             where = and_(table.c.project_id == self.project_id, *(table.c[k] == v for k, v in name.items()))
             row = connection.execute(select(table.c.id).where(where)).scalar()
@@ -50,6 +53,12 @@ class Names:
                 row = connection.execute(insert(table).values(**values).returning(table.c.id)).scalar_one()
             self._known[known] = row
         return self._known[known]
+
+    def _read_all(self, connection: Connection, table: Table) -> None:
+        """A file names all of them, and one question for each takes longer than the file."""
+        rows = connection.execute(select(table.c.name, table.c.id).where(table.c.project_id == self.project_id))
+        self._known.update({(table.name, name): row for name, row in rows})
+        self._read_whole.add(table.name)
 
 
 def project_row(connection: Connection, name: str, repository: str | None) -> tuple[int, str | None]:

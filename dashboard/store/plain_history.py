@@ -65,14 +65,16 @@ def plain_history(points: Columns, calendar: Calendar) -> PlainHistory | None:
     if (card != card[0]).any():
         return None
     commit = np.searchsorted(calendar.commits, points.commit)
-    order = np.lexsort((calendar.date_ms[commit], calendar.position[commit]))
-    ordered = points.take(order)
-    if (np.diff(np.sort(points.commit)) == 0).any():
-        return None
+    place = calendar.position[commit]
+    if (np.diff(place) <= 0).any():  # not written in the commits' order, or one of them twice
+        order = np.lexsort((calendar.date_ms[commit], place))
+        points, commit = points.take(order), commit[order]
+        if (np.diff(points.commit) == 0).any():
+            return None
     number = int(card[0])
     return PlainHistory(
-        points=ordered,
-        date_ms=calendar.date_ms[commit[order]],
+        points=points,
+        date_ms=calendar.date_ms[commit],
         card=calendar.cards[number - 1] if number else None,
-        numbers=np.flatnonzero((ordered.status == _OK) & ~np.isnan(ordered.value)),
+        numbers=np.flatnonzero((points.status == _OK) & ~np.isnan(points.value)),
     )

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, update
 
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.columns import ARRAYS, Columns, Ints, SampleColumns
 from warpwatch.dashboard.store.packed import PackedEntries, number_reasons
 from warpwatch.dashboard.store.points import add_points, add_samples, batches
 
-_UPDATED_AT_ONCE = 500
+_UPDATED_AT_ONCE = 5000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +103,8 @@ def mark_stale(connection: Connection, series: Sequence[int]) -> None:
     """Tells the analysis that these series have changed, also one that is at them now."""
     table = tables.series
     for some in batches(series, _UPDATED_AT_ONCE):
-        connection.execute(update(table).where(table.c.id.in_(some)).values(stale=True, revision=table.c.revision + 1))
+        chosen = is_among(connection, table.c.id, some)
+        connection.execute(update(table).where(chosen).values(stale=True, revision=table.c.revision + 1))
 
 
 def _by_series(columns: dict[str, NDArray[Any]], reasons: tuple[str, ...]) -> Iterator[tuple[int, Columns]]:

@@ -12,6 +12,7 @@ import numpy as np
 from sqlalchemy import Connection, delete, func, insert, select
 
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.columns import (
     Columns,
     SampleColumns,
@@ -73,10 +74,10 @@ def _stretches(
     connection: Connection, table: Any, series: Collection[int], runs: Runs | None
 ) -> Iterator[tuple[int, bytes]]:
     for some in batches(list(series), _AT_ONCE):
-        query = select(table.c.series_id, table.c.data).where(table.c.series_id.in_(some)).order_by(table.c.id)
+        query = select(table.c.series_id, table.c.data).where(is_among(connection, table.c.series_id, some))
         if runs is not None:
             query = query.where(table.c.first_run <= runs.last, table.c.last_run >= runs.first)
-        yield from ((number, data) for number, data in connection.execute(query))
+        yield from ((number, data) for number, data in connection.execute(query.order_by(table.c.id)))
 
 
 def recorded_at(connection: Connection, project: int, commits: Collection[int]) -> list[int]:
@@ -84,7 +85,7 @@ def recorded_at(connection: Connection, project: int, commits: Collection[int]) 
     run, series, chunk = tables.run, tables.series, tables.chunk
     machines = connection.execute(
         select(run.c.machine_id, func.min(run.c.id), func.max(run.c.id))
-        .where(run.c.project_id == project, run.c.commit_id.in_(commits))
+        .where(run.c.project_id == project, is_among(connection, run.c.commit_id, commits))
         .group_by(run.c.machine_id)
     ).all()
     found: set[int] = set()
@@ -153,7 +154,7 @@ def _join_short(connection: Connection, series: Sequence[int]) -> None:
         for some in batches(series, _AT_ONCE):
             rows = connection.execute(
                 select(table.c.series_id, func.count())
-                .where(table.c.series_id.in_(some), table.c.points < LONG)
+                .where(is_among(connection, table.c.series_id, some), table.c.points < LONG)
                 .group_by(table.c.series_id)
                 .having(func.count() >= _MOST_SHORT)
             )
@@ -165,13 +166,13 @@ def _join_short(connection: Connection, series: Sequence[int]) -> None:
 def _join(connection: Connection, table: Any, series: Sequence[int]) -> None:
     short = connection.execute(
         select(table.c.id, table.c.series_id, table.c.data)
-        .where(table.c.series_id.in_(series), table.c.points < LONG)
+        .where(is_among(connection, table.c.series_id, series), table.c.points < LONG)
         .order_by(table.c.id)
     ).all()
     parts: dict[int, list[bytes]] = {}
     for _, number, data in short:
         parts.setdefault(number, []).append(data)
-    connection.execute(delete(table).where(table.c.series_id.in_(series), table.c.points < LONG))
+    connection.execute(delete(table).where(is_among(connection, table.c.series_id, series), table.c.points < LONG))
     rows = []
     for number, each in parts.items():
         if table is tables.chunk:

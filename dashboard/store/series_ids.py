@@ -1,4 +1,4 @@
-"""Ids of series, looked up a benchmark at a time and made when new. Only inside a write transaction."""
+"""Ids of series, looked up a machine and environment at a time and made when new. Only inside a write transaction."""
 
 import hashlib
 import json
@@ -39,6 +39,7 @@ class SeriesIds:
         self._listed = dict(listed)
         self._known: dict[tuple[int, int, int], dict[tuple[str, ...], int]] = {}
         self._arrays: dict[tuple[Any, ...], Ints] = {}
+        self._read_whole: set[tuple[int, int]] = set()
 
     def tell(self, listed: Mapping[str, Listed]) -> None:
         """What a file itself says of benchmarks that are not listed yet."""
@@ -64,16 +65,9 @@ class SeriesIds:
     ) -> Mapping[tuple[str, ...], int]:  # fmt: skip
         """The ids of a benchmark's series at one place, those of the given parameter combinations among them."""
         key = (benchmark_id, place.machine, place.environment)
-        if key not in self._known:
-            found = connection.execute(
-                select(_series.c.id, _series.c.parameters).where(
-                    _series.c.benchmark_id == benchmark_id,
-                    _series.c.machine_id == place.machine,
-                    _series.c.environment_id == place.environment,
-                )
-            )
-            self._known[key] = {tuple(v for _, v in parameters): row for row, parameters in found}
-        known = self._known[key]
+        if (place.machine, place.environment) not in self._read_whole:
+            self._read_all(connection, place)
+        known = self._known.setdefault(key, {})
         new = [parameters for parameters in dict.fromkeys(combinations) if parameters not in known]
         if new:
             rows = [self._row(place, benchmark_id, benchmark, parameters) for parameters in new]
@@ -84,6 +78,20 @@ class SeriesIds:
                 made = connection.execute(select(_series.c.key, _series.c.id).where(_series.c.key.in_(keys)))
                 known.update({parameters_of[name]: row for name, row in made})
         return known
+
+    def _read_all(self, connection: Connection, place: Place) -> None:
+        """Those of a machine and environment: a file has most of them."""
+        found = connection.execute(
+            select(_series.c.benchmark_id, _series.c.id, _series.c.parameters).where(
+                _series.c.project_id == place.project,
+                _series.c.machine_id == place.machine,
+                _series.c.environment_id == place.environment,
+            )
+        )
+        for benchmark, row, parameters in found:
+            key = (benchmark, place.machine, place.environment)
+            self._known.setdefault(key, {})[tuple(value for _, value in parameters)] = row
+        self._read_whole.add((place.machine, place.environment))
 
     def _row(self, place: Place, benchmark_id: int, benchmark: str, parameters: tuple[str, ...]) -> dict[str, Any]:
         listed = self._listed.get(benchmark, Listed())

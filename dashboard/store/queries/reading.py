@@ -9,8 +9,8 @@ from sqlalchemy import Connection, Row, Select, select
 
 from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.machine_records import Ceilings, Limits
-from warpwatch.dashboard.store.points import batches
 from warpwatch.dashboard.store.records import Commit, Series, SeriesChange, Workload
 from warpwatch.dashboard.store.series_ids import plain
 
@@ -130,11 +130,10 @@ def workload_of(series: Series, known: Workloads) -> Workload | None:
 def commits_by_id(connection: Connection, ids: Iterable[int]) -> dict[int, Commit]:
     """Records of the given commits."""
     wanted = sorted(set(ids))
-    found: dict[int, Commit] = {}
-    for some in batches(wanted, 1000):
-        rows = connection.execute(select(tables.commit).where(tables.commit.c.id.in_(some)))
-        found.update({row.id: commit_record(row) for row in rows})
-    return found
+    if not wanted:
+        return {}
+    rows = connection.execute(select(tables.commit).where(is_among(connection, tables.commit.c.id, wanted)))
+    return {row.id: commit_record(row) for row in rows}
 
 
 def commit_record(row: Row[Any]) -> Commit:

@@ -1,18 +1,21 @@
 """Finding a series, and its whole history."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Text, cast, func, or_, select
+import numpy as np
+from sqlalchemy import Connection, Row, Table, Text, cast, func, or_, select
 
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.calendar import read_rows
-from warpwatch.dashboard.store.points import batches
+from warpwatch.dashboard.store.calendar import calendar_of
+from warpwatch.dashboard.store.choosing import is_among
+from warpwatch.dashboard.store.columns import Columns
+from warpwatch.dashboard.store.points import read_points
 from warpwatch.dashboard.store.queries.profiles import profile_key, profiles
 from warpwatch.dashboard.store.queries.reading import (
     Workloads,
     changes_of,
-    commits_by_id,
+    commit_record,
     moment,
     project_id,
     select_series,
@@ -75,7 +78,7 @@ def history(store: Store, key: str) -> History | None:
             return None
         known = workloads(connection, row.project_id)
         found = series_record(row, known)
-        points = points_of(connection, row.project_id, [row.id])
+        points = points_of(connection, [row.id])
         return History(
             series=found,
             points=points.get(row.id, ()),
@@ -101,7 +104,7 @@ def _others(connection: Connection, row: Any, known: Workloads) -> tuple[OtherHi
     ).all()  # fmt: skip
     case = series_record(row, known).case
     same = [(other.id, record) for other in rows if (record := series_record(other, known)).case == case]
-    points = points_of(connection, row.project_id, [number for number, _ in same])
+    points = points_of(connection, [number for number, _ in same])
     found = [OtherHistory(series=record, points=points.get(number, ())) for number, record in same]
     found.sort(key=lambda one: (one.series.is_baseline, one.series.implementation or ""))
     return tuple(found)
@@ -119,7 +122,7 @@ def _canaries(connection: Connection, row: Any, own: Series, known: Workloads) -
         )
     ).all()  # fmt: skip
     canaries = [(other.id, record) for other in rows if (record := series_record(other, known)).is_control]
-    points = points_of(connection, row.project_id, [number for number, _ in canaries])
+    points = points_of(connection, [number for number, _ in canaries])
     told = [OtherHistory(series=record, points=points[number]) for number, record in canaries if number in points]
     return tuple(sorted(told, key=lambda one: one.series.workload or ""))
 
@@ -134,28 +137,33 @@ def _profile(connection: Connection, row: Any, own: Series) -> Profile | None:
     return found.get(profile_key(own))
 
 
-def points_of(connection: Connection, project: int, ids: Collection[int]) -> dict[int, tuple[Point, ...]]:
-    """The points of series of one project, by commit, then run time; series without points are left out."""
-    rows = read_rows(connection, project, ids)
-    commits = commits_by_id(connection, {row.commit_id for each in rows.values() for row in each})
-    names = _run_names(connection, {row.run_id for each in rows.values() for row in each})
+def points_of(connection: Connection, ids: Collection[int]) -> dict[int, tuple[Point, ...]]:
+    """The points of series, by commit, then run time; series without points are left out."""
+    columns = read_points(connection, ids)
+    if not columns:
+        return {}
+    commit_rows = _rows_of(connection, columns.values(), "commit", tables.commit)
+    run_rows = _rows_of(connection, columns.values(), "run", tables.run)
+    commits = {row.id: commit_record(row) for row in commit_rows}
+    runs = {row.id: (row.name, moment(row.started_ms)) for row in run_rows}
+    calendar = calendar_of(commit_rows, run_rows)
     return {
         number: tuple(
-            Point(
-                commit=commits[row.commit_id], value=row.value, q25=row.q25, q75=row.q75,
-                sample_count=row.sample_count, status=STATUS_OF_CODE[row.status], reason=row.reason,
-                run=names[row.run_id], run_time=moment(row.started_ms), card=row.card,
-            )
-            for row in each
+            [
+                Point(
+                    commit=commits[row.commit_id], value=row.value, q25=row.q25, q75=row.q75,
+                    sample_count=row.sample_count, status=STATUS_OF_CODE[row.status], reason=row.reason,
+                    run=runs[row.run_id][0], run_time=runs[row.run_id][1], card=row.card,
+                )
+                for row in calendar.rows(number, each)
+            ]
         )
-        for number, each in rows.items()
+        for number, each in columns.items()
     }  # fmt: skip
 
 
-def _run_names(connection: Connection, ids: Collection[int]) -> dict[int, str]:
-    run = tables.run
-    found: dict[int, str] = {}
-    for some in batches(sorted(ids), 1000):
-        rows = connection.execute(select(run.c.id, run.c.name).where(run.c.id.in_(some)))
-        found.update({row.id: row.name for row in rows})
-    return found
+def _rows_of(connection: Connection, points: Collection[Columns], name: str, table: Table) -> Sequence[Row[Any]]:
+    """The rows of the commits or runs of points, in the order of their ids, without what runs say of their machine."""
+    ids = np.unique(np.concatenate([getattr(each, name) for each in points])).tolist()
+    columns = [column for column in table.c if column.name != "context"]
+    return connection.execute(select(*columns).where(is_among(connection, table.c.id, ids)).order_by(table.c.id)).all()
