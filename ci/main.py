@@ -15,6 +15,7 @@ _COMMANDS = {
     "export": "dashboard.exports.command:export",
     "benchstat": "dashboard.benchstat.command:benchstat",
     "changepoints": "dashboard.changepoints_filter:changepoints_command",
+    "compact": "dashboard.compact_command:compact_command",
     "alert": "ci.alert:alert",
     "serve": "dashboard.serving:serve",
     "token": "dashboard.token_commands:token",

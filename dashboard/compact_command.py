@@ -1,0 +1,68 @@
+"""`warpwatch compact`: what is kept for how long, and the room of the rest given back."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+
+from warpwatch.dashboard.analysis import analyse
+from warpwatch.dashboard.opening import open_store
+from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store.retention import Compaction, Policy, compact, drop_project, reclaim
+
+
+@click.command("compact")
+@click.option("--project", metavar="NAME", help="Only this one; by default all.")
+@click.option(
+    "--policy", "policy_file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="TOML with samples_days, thin_after_days, thin_every, unlisted_days; without it nothing is lost.",
+)  # fmt: skip
+@click.option("--drop-project", metavar="NAME", help="Remove this project and all that is recorded of it.")
+@click.option("--dry-run", is_flag=True, help="Tell what would go, and change nothing.")
+@click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; WARPWATCH_DATABASE.")
+def compact_command(
+    project: str | None, policy_file: Path | None, drop_project: str | None, dry_run: bool, database: str | None
+) -> None:
+    """Join what imports wrote piece by piece, drop what a policy lets go, and shrink the database.
+
+    May be killed and run again at any moment, also beside imports.
+    """
+    policy = _policy(policy_file)
+    store = open_store(database)
+    names = [each.name for each in queries.projects(store)]
+    for name in filter(None, (project, drop_project)):
+        if name not in names:
+            raise click.ClickException(f"no project {name!r} in the store; it holds: {', '.join(names) or 'none'}")
+    if drop_project is not None:
+        _drop(store, drop_project, dry_run)
+        names.remove(drop_project)
+    for name in names if project is None else [each for each in names if each == project]:
+        _tell(name, compact(store, name, policy, dry_run=dry_run), dry_run)
+    if not dry_run:
+        analyse(store)
+        reclaim(store)
+
+
+def _policy(file: Path | None) -> Policy:
+    if file is None:
+        return Policy()
+    try:
+        told: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
+        return Policy(**told)
+    except (TypeError, ValueError) as error:
+        raise click.ClickException(f"{file} is no policy: {error}") from error
+
+
+def _drop(store: Store, name: str, dry_run: bool) -> None:
+    if not dry_run:
+        drop_project(store, name)
+    click.echo(f"{name}: {'would be' if dry_run else 'is'} removed, with all that is recorded of it")
+
+
+def _tell(name: str, done: Compaction, dry_run: bool) -> None:
+    removed, joined = ("would remove", "would join") if dry_run else ("removed", "joined")
+    click.echo(
+        f"{name}: {removed} {done.points_removed} points, {done.samples_removed} samples and {done.series_removed}"
+        f" series; {joined} {done.stretches_joined} stretches"
+    )

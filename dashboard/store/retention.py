@@ -1,0 +1,281 @@
+"""What is kept for how long: samples dropped, old commits thinned, series that nobody measures any more removed.
+
+Without a policy nothing is lost: stretches of points are joined, no more. Ages are counted back from the newest commit
+of the project, not from this machine's clock.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, delete, func, select, text, update
+
+from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.calendar import Calendar, ProjectCalendar
+from warpwatch.dashboard.store.choosing import is_among
+from warpwatch.dashboard.store.columns import Columns, SampleColumns
+from warpwatch.dashboard.store.point_buffer import mark_stale
+from warpwatch.dashboard.store.points import (
+    LONG,
+    batches,
+    read_points,
+    read_samples,
+    replace_points,
+    replace_samples,
+)
+from warpwatch.dashboard.store.store import Store
+
+_DAY_MS = 24 * 3600 * 1000
+_AT_ONCE = 200  # series in one transaction
+_OF_A_SERIES = ("changepoint", "summary", "annotation", "chunk", "sample_chunk")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What may go. None: nothing of it."""
+
+    samples_days: int | None = None  # single samples of commits older than this go; their values stay
+    thin_after_days: int | None = None  # of commits older than this, every `thin_every`-th stays,
+    thin_every: int = 4  # and those that a changepoint, an alert or a note is about
+    unlisted_days: int | None = None  # series that benchmarks.json lists no more go when their newest value is older
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if value is not None and (type(value) is not int or value < (2 if each.name == "thin_every" else 0)):
+                raise ValueError(f"{each.name} is {value!r}; wanted a whole number, at least 2 for thin_every, else 0")
+
+
+@dataclass(slots=True, kw_only=True)
+class Compaction:
+    """What a compaction did, or would do."""
+
+    series_removed: int = 0
+    points_removed: int = 0
+    samples_removed: int = 0
+    stretches_joined: int = 0
+
+
+class _NotForRealError(Exception):
+    """Rolls a transaction back."""
+
+
+def compact(
+    store: Store, project: str, policy: Policy, *, dry_run: bool = False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Compaction:  # fmt: skip
+    """Applies the policy to a project and joins stretches. With `dry_run` nothing changes; it tells what would.
+
+    Each batch of series is a transaction: a kill leaves the rest for the next time. Series that lost points are stale.
+    """
+    done = Compaction()
+    with store.read() as connection:
+        table = tables.series
+        owner = select(tables.project.c.id).where(tables.project.c.name == project).scalar_subquery()
+        ids = (
+            connection.execute(select(table.c.id).where(table.c.project_id == owner).order_by(table.c.id))
+            .scalars()
+            .all()
+        )
+        project_id = connection.execute(select(owner)).scalar()
+    if project_id is None:
+        return done
+    calendars = ProjectCalendar(project_id)
+    for number, some in enumerate(batches(ids, _AT_ONCE)):
+        progress(number * _AT_ONCE, len(ids))
+        try:
+            with store.write(project) as connection:
+                _Batch(connection, calendars.read(connection), policy, done).compact(some)
+                if dry_run:
+                    raise _NotForRealError
+        except _NotForRealError:
+            pass
+    progress(len(ids), len(ids))
+    return done
+
+
+def drop_project(store: Store, project: str) -> None:
+    """Removes a project and all that is recorded of it."""
+    with store.write(project) as connection:
+        owner = connection.execute(select(tables.project.c.id).where(tables.project.c.name == project)).scalar()
+        owned = {
+            table.name: select(table.c.id).where(table.c.project_id == owner)
+            for table in tables.metadata.sorted_tables
+            if "project_id" in table.c and "id" in table.c
+        }
+        for table in reversed(tables.metadata.sorted_tables):
+            if "project_id" in table.c:
+                connection.execute(delete(table).where(table.c.project_id == owner))
+                continue
+            for key in table.foreign_keys:
+                if key.column.table.name in owned:
+                    connection.execute(delete(table).where(key.parent.in_(owned[key.column.table.name])))
+        connection.execute(delete(tables.project).where(tables.project.c.id == owner))
+
+
+def reclaim(store: Store) -> None:
+    """Gives the room of removed rows back to the file system, or to the server's use."""
+    with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("VACUUM ANALYZE"))
+            return
+        raw = connection.connection.dbapi_connection
+        assert raw is not None
+        cursor = raw.cursor()
+        cursor.execute("PRAGMA temp_store=FILE")  # the copy that it makes need not fit into memory
+        cursor.execute("VACUUM")
+        cursor.execute("PRAGMA temp_store=MEMORY")
+        cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        cursor.close()
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Some series within a transaction."""
+
+    connection: Connection
+    calendar: Calendar
+    policy: Policy
+    done: Compaction
+    _newest_ms: int = field(init=False, default=0)
+
+    def compact(self, series: Collection[int]) -> None:
+        self._newest_ms = int(self.calendar.date_ms.max(initial=0))
+        points = read_points(self.connection, series)
+        gone = self._unlisted(series, points)
+        self._remove(gone)
+        kept = {number: each for number, each in points.items() if number not in gone}
+        self.done.points_removed += sum(len(points[number]) for number in gone)
+        told = self._told_of(kept)
+        stretches = self._stretches(series)
+        changed = []
+        for number, each in kept.items():
+            stay = self._stay(each, told.get(number, frozenset()))
+            lost = int((~stay).sum())
+            if lost:
+                changed.append(number)
+                self.done.points_removed += lost
+                self._move_alerts(number, each, stay)
+            count = stretches.get(number, 0)
+            least = -(-int(stay.sum()) // (2 * LONG))
+            if lost or count > max(least, 1):
+                self.done.stretches_joined += max(count - least, 0)
+                replace_points(self.connection, number, each.take(stay) if lost else each)
+        self._compact_samples(kept, told)
+        mark_stale(self.connection, changed)
+
+    def _days_ago_ms(self, days: int) -> int:
+        return self._newest_ms - days * _DAY_MS
+
+    def _date_ms(self, commits: Any) -> Any:
+        return self.calendar.date_ms[np.searchsorted(self.calendar.commits, commits)]
+
+    def _unlisted(self, series: Collection[int], points: Mapping[int, Columns]) -> set[int]:
+        if self.policy.unlisted_days is None:
+            return set()
+        table, alerted = tables.series, tables.alert_series
+        since = self._days_ago_ms(self.policy.unlisted_days)
+        rows = self.connection.execute(
+            select(table.c.id).where(
+                is_among(self.connection, table.c.id, series), ~table.c.listed,
+                ~select(alerted.c.series_id).where(alerted.c.series_id == table.c.id).exists(),
+            )
+        ).scalars()  # fmt: skip
+        return {number for number in rows if number not in points or self._date_ms(points[number].commit).max() < since}
+
+    def _remove(self, series: Collection[int]) -> None:
+        if not series:
+            return
+        self.done.samples_removed += sum(len(each.samples) for each in read_samples(self.connection, series).values())
+        for name in _OF_A_SERIES:
+            column = tables.metadata.tables[name].c.series_id
+            self.connection.execute(delete(column.table).where(is_among(self.connection, column, series)))
+        self.connection.execute(delete(tables.series).where(is_among(self.connection, tables.series.c.id, series)))
+        self.done.series_removed += len(series)
+
+    def _told_of(self, series: Collection[int]) -> dict[int, frozenset[int]]:
+        """The commits of each series that something was said of."""
+        if self.policy.thin_after_days is None:
+            return {}
+        change, alerted, note = tables.changepoint, tables.alert_series, tables.annotation
+        found: dict[int, set[int]] = {number: set() for number in series}
+        for number, *commits in self.connection.execute(
+            select(change.c.series_id, change.c.commit_id, change.c.previous_commit_id).where(
+                is_among(self.connection, change.c.series_id, series)
+            )
+        ):
+            found[number].update(commits)
+        alert = tables.alert
+        for number, *commits in self.connection.execute(
+            select(alerted.c.series_id, alerted.c.commit_id, alert.c.previous_commit_id)
+            .join(alert, alert.c.id == alerted.c.alert_id)
+            .where(is_among(self.connection, alerted.c.series_id, series))
+        ):
+            found[number].update(commits)
+        noted = set(self.connection.execute(select(note.c.commit_id)).scalars())
+        return {number: frozenset(commits | noted) for number, commits in found.items()}
+
+    def _move_alerts(self, series: int, points: Columns, stay: Any) -> None:
+        """An alert knows its place among the commits that have a number: fewer are before it now."""
+        table = tables.alert_series
+        alerts = self.connection.execute(
+            select(table.c.commit_id, table.c.place).where(table.c.series_id == series)
+        ).all()
+        if not alerts:
+            return
+        commit = np.searchsorted(self.calendar.commits, points.commit)
+        order = np.lexsort((self.calendar.date_ms[commit], self.calendar.position[commit]))
+        numbers = order[~np.isnan(points.value[order])]
+        first = np.flatnonzero(np.diff(points.commit[numbers], prepend=-1))  # of each commit, runs of one count once
+        before = np.concatenate([[0], np.cumsum(stay[numbers[first]])])
+        for row in alerts:
+            self.connection.execute(
+                update(table)
+                .where(table.c.series_id == series, table.c.commit_id == row.commit_id)
+                .values(place=int(before[min(row.place, len(before) - 1)]))
+            )
+
+    def _stay(self, points: Columns, told: frozenset[int]) -> Any:
+        """Which points the policy keeps. Every n-th is counted by the commit's position, so for all series alike."""
+        if self.policy.thin_after_days is None:
+            return np.ones(len(points), dtype=bool)
+        is_new = self._date_ms(points.commit) >= self._days_ago_ms(self.policy.thin_after_days)
+        position = self.calendar.position[np.searchsorted(self.calendar.commits, points.commit)]
+        return is_new | (position % self.policy.thin_every == 0) | np.isin(points.commit, list(told))
+
+    def _stretches(self, series: Collection[int]) -> dict[int, int]:
+        table = tables.chunk
+        rows = self.connection.execute(
+            select(table.c.series_id, func.count().label("stretches"))
+            .where(is_among(self.connection, table.c.series_id, series))
+            .group_by(table.c.series_id)
+        )
+        return {row.series_id: row.stretches for row in rows}
+
+    def _compact_samples(self, series: Collection[int], told: Mapping[int, frozenset[int]]) -> None:
+        if self.policy.samples_days is None and self.policy.thin_after_days is None:
+            return
+        for number, samples in read_samples(self.connection, series).items():
+            stay = np.ones(len(samples.run), dtype=bool)
+            if self.policy.samples_days is not None:
+                stay &= self._date_ms(samples.commit) >= self._days_ago_ms(self.policy.samples_days)
+            stay &= self._stay_samples(samples, told.get(number, frozenset()))
+            if stay.all():
+                continue
+            single = np.repeat(stay, samples.count)
+            self.done.samples_removed += int((~single).sum())
+            left = SampleColumns(
+                commit=samples.commit[stay], run=samples.run[stay], count=samples.count[stay],
+                samples=samples.samples[single],
+            )  # fmt: skip
+            replace_samples(self.connection, number, left)
+
+    def _stay_samples(self, samples: SampleColumns, told: frozenset[int]) -> Any:
+        """As of the points that they are of."""
+        none = np.zeros(len(samples.run))
+        points = Columns(
+            commit=samples.commit, run=samples.run, value=none, q25=none, q75=none, count=samples.count,
+            status=samples.count, reason=samples.count,
+        )  # fmt: skip
+        return self._stay(points, told)

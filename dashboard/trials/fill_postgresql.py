@@ -1,0 +1,159 @@
+"""Fills a PostgreSQL database with 50 million points by COPY, and times series queries on it.
+
+`python -m warpwatch.dashboard.trials.fill_postgresql URL` makes 50,000 series over 1,000 commits on 25 machines, as
+years of imports leave them: four long stretches each, and the newest twenty points one by one. Then it asks
+`queries.history`, what the series page asks, for series drawn at random.
+"""
+
+import itertools
+import statistics
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import click
+import numpy as np
+import psycopg
+from sqlalchemy import func, insert, select, text
+
+from warpwatch.dashboard.store import Store, queries, tables
+from warpwatch.dashboard.store.columns import Columns, encode
+from warpwatch.dashboard.store.points import batches
+
+_MACHINES = 25
+_COMMITS = 1000
+_ONE_BY_ONE = 20  # newest points
+_STRETCHES = 4
+_START_MS = 1_600_000_000_000
+_COMMIT_MS = 5 * 3600 * 1000
+_AT_ONCE = 500  # series
+
+
+@click.command()
+@click.argument("url")
+@click.option("--points", type=int, default=50_000_000, show_default=True)
+@click.option("--asked", type=int, default=300, show_default=True, help="Series that are asked for.")
+@click.option("--seed", type=int, default=1, show_default=True)
+def main(url: str, points: int, asked: int, seed: int) -> None:
+    """Fill the database at URL, which must hold no project called big, and time queries; if it does, time alone."""
+    store = Store(url)
+    if not any(project.name == "big" for project in queries.projects(store)):
+        begun = time.monotonic()
+        _fill(store, points // _COMMITS, np.random.default_rng(seed))
+        click.echo(f"filled in {time.monotonic() - begun:.0f} s")
+    _time(store, asked, np.random.default_rng(seed + 1))
+
+
+def _fill(store: Store, count: int, rng: np.random.Generator) -> None:
+    with store.write("big") as connection:
+        project = connection.execute(
+            insert(tables.project).values(name="big").returning(tables.project.c.id)
+        ).scalar_one()
+        owned = {"project_id": project}
+        connection.execute(
+            insert(tables.machine), [{**owned, "name": f"box-{n}", "details": {}} for n in range(_MACHINES)]
+        )
+        connection.execute(insert(tables.environment), [{**owned, "name": "py3.13"}])
+        commits = [
+            {
+                **owned, "hash": f"{n:040x}", "date_ms": _START_MS + n * _COMMIT_MS, "position": n,
+                "subject": f"change {n}", "author": "Ada", "parents": f"{n - 1:040x}" if n else "",
+            }
+            for n in range(_COMMITS)
+        ]  # fmt: skip
+        connection.execute(insert(tables.commit), commits)
+        per_machine = count // _MACHINES
+        benchmarks = [{**owned, "name": f"suite_{n % 31}.Bench{n}.time_it"} for n in range(per_machine)]
+        connection.execute(insert(tables.benchmark), benchmarks)
+        ids = {}
+        for table in (tables.machine, tables.environment, tables.commit, tables.benchmark):
+            query = select(table.c.id).where(table.c.project_id == project).order_by(table.c.id)
+            ids[table.name] = list(connection.execute(query).scalars())
+        runs = [
+            {**owned, "machine_id": machine, "environment_id": ids["environment"][0], "commit_id": commit,
+             "name": f"asv-{machine}-{commit}", "started_ms": _START_MS + n * _COMMIT_MS + 60_000}
+            for machine in ids["machine"]
+            for n, commit in enumerate(ids["commit"])
+        ]  # fmt: skip
+        connection.execute(insert(tables.run), runs)
+        series = [
+            {**owned, "benchmark_id": benchmark, "machine_id": machine, "environment_id": ids["environment"][0],
+             "key": f"{machine:06x}{benchmark:010x}", "parameters": [], "metric": "time", "unit": "seconds",
+             "stale": False}
+            for machine, benchmark in itertools.product(ids["machine"], ids["benchmark"])
+        ]  # fmt: skip
+        for some in batches(series, 5000):
+            connection.execute(insert(tables.series), some)
+    _copy(store, project, ids["commit"], rng)
+
+
+def _copy(store: Store, project: int, commits: list[int], rng: np.random.Generator) -> None:
+    """Stretch by stretch in the order in which imports would have written them: old ones of all series first."""
+    series, run = tables.series, tables.run
+    with store.read() as connection:
+        owned = connection.execute(
+            select(series.c.id, series.c.machine_id).where(series.c.project_id == project).order_by(series.c.id)
+        ).all()
+        rows = connection.execute(
+            select(run.c.machine_id, run.c.id).where(run.c.project_id == project).order_by(run.c.id)
+        )
+        runs: dict[int, list[int]] = {}
+        for machine, number in rows:
+            runs.setdefault(machine, []).append(number)
+    levels = np.exp(rng.uniform(np.log(2e-6), np.log(0.2), len(owned)))
+    long = _COMMITS - _ONE_BY_ONE
+    edges = [*(n * long // _STRETCHES for n in range(_STRETCHES)), *range(long, _COMMITS + 1)]
+    url = store.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    with psycopg.connect(url) as connection:
+        for start, end in itertools.pairwise(edges):
+            for places in batches(range(len(owned)), _AT_ONCE):
+                stretches = (
+                    (owned[n].id, _stretch(commits[start:end], runs[owned[n].machine_id][start:end], levels[n], rng))
+                    for n in places
+                )
+                _copy_stretches(connection, stretches)
+            connection.commit()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")
+
+
+def _copy_stretches(connection: "psycopg.Connection[Any]", stretches: Iterable[tuple[int, Columns]]) -> None:
+    copy = "COPY chunk (series_id, points, first_run, last_run, data) FROM STDIN"
+    with connection.cursor() as cursor, cursor.copy(copy) as to:
+        for number, points in stretches:
+            to.write_row((number, len(points), int(points.run[0]), int(points.run[-1]), encode(points)))
+
+
+def _stretch(commits: list[int], runs: list[int], level: float, rng: np.random.Generator) -> Columns:
+    count = len(commits)
+    value = level * np.exp(rng.normal(0, 0.01, count))
+    rounded = [np.array([float(f"{x:.5g}") for x in value * factor]) for factor in (0.993, 1.007)]
+    none = np.zeros(count, dtype=np.int64)
+    return Columns(
+        commit=np.array(commits), run=np.array(runs), value=value, q25=rounded[0], q75=rounded[1],
+        count=none + 10, status=none, reason=none,
+    )  # fmt: skip
+
+
+def _time(store: Store, asked: int, rng: np.random.Generator) -> None:
+    with store.read() as connection:
+        points = connection.execute(select(func.sum(tables.chunk.c.points))).scalar_one()
+        size = connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one()
+        keys = connection.execute(select(tables.series.c.key).order_by(tables.series.c.id)).scalars().all()
+    click.echo(f"{points} points in {len(keys)} series, {size / 1e9:.2f} GB, {size / points:.1f} bytes a point")
+    took = []
+    for place in rng.choice(len(keys), asked + 20, replace=False):
+        begun = time.perf_counter()
+        found = queries.history(store, keys[place])
+        took.append((time.perf_counter() - begun) * 1000)
+        assert found is not None
+        assert len(found.points) == _COMMITS
+    took = sorted(took[20:])  # the first ones open connections and compile statements
+    click.echo(
+        f"queries.history of {_COMMITS} points, ms: median {statistics.median(took):.1f},"
+        f" 95 % below {took[len(took) * 95 // 100]:.1f}, at most {took[-1]:.1f}"
+    )
+
+
+if __name__ == "__main__":
+    main()
