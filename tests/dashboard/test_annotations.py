@@ -72,7 +72,8 @@ def test_what_is_not_recorded_cannot_be_annotated(store: Store, key: str) -> Non
     assert annotations(store, "demo") == ()
 
 
-@pytest.mark.parametrize("wrong", [{"text": "  "}, {"author": ""}, {"text": "a\0b"}, {"author": "half \ud800"}])
-def test_an_empty_note_or_one_that_no_database_takes_is_refused(store: Store, key: str, wrong: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="text and an author"):
-        add_annotation(store, "demo", hash_of(1), **NOTE | wrong)
+def test_an_empty_note_or_one_that_no_database_takes_is_refused(store: Store, key: str) -> None:
+    for wrong in ({"text": "  "}, {"author": ""}, {"text": "a\0b"}, {"author": "half \ud800"}):
+        with pytest.raises(ValueError, match="text and an author"):
+            add_annotation(store, "demo", hash_of(1), **NOTE | wrong)
+    assert annotations(store, "demo") == ()

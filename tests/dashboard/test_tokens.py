@@ -1,4 +1,4 @@
-"""Tokens: shown once, kept as a hash, of one project, revocable. Both databases."""
+"""Tokens: shown once, kept as a hash, of one project, revocable."""
 
 import hashlib
 
@@ -25,23 +25,23 @@ def test_a_token_is_known_again_and_noted_as_used(store: Store) -> None:
         assert last.timestamp() == noted
 
 
-def test_a_name_that_no_database_takes_is_refused(store: Store) -> None:
+def test_a_name_that_no_database_takes_is_refused(sqlite_store: Store) -> None:
     for project, name in (("", "runner"), ("demo", "a\0b"), ("demo", "\ud800"), ("x" * 3000, "runner")):
         with pytest.raises(ValueError, match="is no name"):
-            create_token(store, project, name=name, now_ms=1)
-    assert tokens(store) == ()
+            create_token(sqlite_store, project, name=name, now_ms=1)
+    assert tokens(sqlite_store) == ()
 
 
-def test_only_a_hash_of_it_is_kept(store: Store) -> None:
-    secret = create_token(store, "demo", name="runner", now_ms=1)
-    with store.read() as connection:
+def test_only_a_hash_of_it_is_kept(sqlite_store: Store) -> None:
+    secret = create_token(sqlite_store, "demo", name="runner", now_ms=1)
+    with sqlite_store.read() as connection:
         (row,) = connection.execute(select(tables.token)).all()
     assert row.digest == hashlib.sha256(secret.encode()).hexdigest()
     assert not any(secret.removeprefix("warpwatch_") in str(value) for value in row)
 
 
-def test_tokens_are_long_and_never_the_same(store: Store) -> None:
-    made = {create_token(store, "demo", name="runner", now_ms=1) for _ in range(5)}
+def test_tokens_are_long_and_never_the_same(sqlite_store: Store) -> None:
+    made = {create_token(sqlite_store, "demo", name="runner", now_ms=1) for _ in range(5)}
     assert len(made) == 5
     assert all(len(secret.removeprefix("warpwatch_")) == 43 for secret in made)  # 32 bytes
 

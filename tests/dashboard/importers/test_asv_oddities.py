@@ -1,4 +1,4 @@
-"""What other projects' asv results are like: names, lists and rows as no documentation shows them. Both databases."""
+"""What other projects' asv results are like: names, lists and rows as no documentation shows them."""
 
 import json
 import os
@@ -25,21 +25,21 @@ def _shown(store: Store, search: str = "") -> dict[tuple[str, ...], list[tuple[S
     return found
 
 
-def test_folders_are_called_anything_and_machines_otherwise(store: Store, asv: AsvResults) -> None:
+def test_folders_are_called_anything_and_machines_otherwise(sqlite_store: Store, asv: AsvResults) -> None:
     folders = ("GPU (RTX 3060) #2", "100% – Jürgens Kiste", "a  b", "it's; rm -rf")
     for number, folder in enumerate(folders):
         asv.commit(number, {BENCH: asv.row([1.0])}, folder=folder, machine=f"machine ({number})")
-    summary = asv.load(store)
+    summary = asv.load(sqlite_store)
     assert (summary.points, summary.set_aside) == (4, ())
-    assert {machine.name for machine in queries.machines(store, "demo")} == {f"machine ({n})" for n in range(4)}
+    assert {machine.name for machine in queries.machines(sqlite_store, "demo")} == {f"machine ({n})" for n in range(4)}
 
 
-def test_a_folder_that_names_no_machine_is_the_machine(store: Store, asv: AsvResults) -> None:
+def test_a_folder_that_names_no_machine_is_the_machine(sqlite_store: Store, asv: AsvResults) -> None:
     path = asv.commit(1, {BENCH: asv.row([1.0])}, folder="old (box)")
     (path.parent / "machine.json").unlink()
     path.write_text(path.read_text().replace('"machine": "box", ', ""))
-    assert import_path(store, asv.folder, project="demo").points == 1  # no benchmarks.json either
-    assert [machine.name for machine in queries.machines(store, "demo")] == ["old (box)"]
+    assert import_path(sqlite_store, asv.folder, project="demo").points == 1  # no benchmarks.json either
+    assert [machine.name for machine in queries.machines(sqlite_store, "demo")] == ["old (box)"]
 
 
 def test_a_benchmark_that_gains_and_loses_parameters_keeps_each_history(store: Store, asv: AsvResults) -> None:
@@ -120,11 +120,11 @@ def test_hostile_files_are_set_aside_and_the_rest_goes_in(store: Store, asv: Asv
         assert re.search(said, told[name].partition("-env.json: ")[2]), told[name]
 
 
-def test_more_combinations_than_anybody_ran_cost_themselves_alone(store: Store, asv: AsvResults) -> None:
+def test_more_combinations_than_anybody_ran_cost_themselves_alone(sqlite_store: Store, asv: AsvResults) -> None:
     """The file is small; the product of its lists has 10^15 combinations."""
     many = [[str(n) for n in range(1000)]] * 5
     asv.commit(1, {BENCH: asv.row([1.0]), "huge.time_it": [None, many]})
-    summary = asv.load(store)
+    summary = asv.load(sqlite_store)
     assert summary.points == 1
     assert any("huge.time_it" in line for line in summary.warnings)
-    assert [commit.hash for commit in queries.commits(store, "demo")] == [hash_of(1)]
+    assert [commit.hash for commit in queries.commits(sqlite_store, "demo")] == [hash_of(1)]

@@ -72,10 +72,10 @@ def _tar(path: Path, folder: Path, inside: str = ".") -> Path:
     ],
 )  # fmt: skip
 def test_units_metrics_and_parameters_are_those_of_the_file(
-    store: Store, file: str, name: str, unit: str, metric: str, parameters: dict[str, str]
+    sqlite_store: Store, file: str, name: str, unit: str, metric: str, parameters: dict[str, str]
 ) -> None:
-    _load(store, RECORDED / file, given=GIVEN)
-    (found,) = (one for one in _series(store, name) if dict(one.parameters) == parameters)
+    _load(sqlite_store, RECORDED / file, given=GIVEN)
+    (found,) = (one for one in _series(sqlite_store, name) if dict(one.parameters) == parameters)
     assert (found.benchmark, found.metric.name, found.metric.unit, found.listed) == (name, metric, unit, True)
 
 
@@ -94,13 +94,13 @@ def test_a_copy_under_another_name_adds_nothing(sqlite_store: Store, tmp_path: P
     assert _load(sqlite_store, copy).points == 0
 
 
-def test_each_run_of_a_commit_is_kept(store: Store, tmp_path: Path) -> None:
+def test_each_run_of_a_commit_is_kept(sqlite_store: Store, tmp_path: Path) -> None:
     """The same file name with other content, as CI leaves it, is a re-run."""
     path = tmp_path / "out.json"
     for median in (1.0, 2.0):
         _pytest_file(tmp_path / "saved", 0, median).rename(path)
-        _load(store, path)
-    points = _points(store, "test_plain")
+        _load(sqlite_store, path)
+    points = _points(sqlite_store, "test_plain")
     assert sorted(point.value or 0 for point in points) == [1.0, 2.0]
     assert len({point.run for point in points}) == 2
 
@@ -139,11 +139,11 @@ def test_files_of_different_formats_and_none_share_a_folder(sqlite_store: Store,
         assert _series(sqlite_store, search)
 
 
-def test_each_gpu_of_a_file_is_a_machine_and_all_of_it_goes_in_at_once(store: Store) -> None:
-    _load(store, RECORDED / "nvbench.json", given=GIVEN)
-    assert [machine.name for machine in queries.machines(store, "demo")] == ["Quadro GP100", "Quadro GV100"]
-    skipped = next(s for s in _series(store, "conversion") if s.parameters == (("In", "I8"), ("Out", "I8")))
-    history = queries.history(store, skipped.key)
+def test_each_gpu_of_a_file_is_a_machine_and_all_of_it_goes_in_at_once(sqlite_store: Store) -> None:
+    _load(sqlite_store, RECORDED / "nvbench.json", given=GIVEN)
+    assert [machine.name for machine in queries.machines(sqlite_store, "demo")] == ["Quadro GP100", "Quadro GV100"]
+    skipped = next(s for s in _series(sqlite_store, "conversion") if s.parameters == (("In", "I8"), ("Out", "I8")))
+    history = queries.history(sqlite_store, skipped.key)
     assert history is not None
     assert [(point.status, point.reason) for point in history.points] == [
         (Status.UNAVAILABLE, "Not a conversion: InputType == OutputType.")
