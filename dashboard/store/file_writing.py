@@ -53,7 +53,8 @@ class FileWriter:
         if not fresh:
             return 0
         run = _AsvRun(connection, names, place, result.commit, [packed.heads[n] for n in fresh])
-        added = self._add_slowly(place, [packed[n] for n in fresh], run, attribution, marks)
+        before = {} if result.listed else marks  # asv alone carries values over from file to file
+        added = self._add_slowly(place, [packed[n] for n in fresh], run, attribution, before)
         for n in fresh:
             self._marks.add(key, packed.heads[n].benchmark, packed.heads[n].mark)
         return added

@@ -105,6 +105,16 @@ def test_each_run_of_a_commit_is_kept(sqlite_store: Store, tmp_path: Path) -> No
     assert len({point.run for point in points}) == 2
 
 
+def test_a_rerun_that_measured_the_same_to_the_last_digit_is_kept(sqlite_store: Store, tmp_path: Path) -> None:
+    """A simulated time is the same in each run; only asv copies old values into new files."""
+    data = recorded("google_benchmark.json")
+    for second in (1, 2):
+        data["context"]["date"] = f"2026-01-01T00:00:0{second}+00:00"
+        (tmp_path / "out.json").write_text(json.dumps(data))
+        _load(sqlite_store, tmp_path / "out.json", given=GIVEN)
+    assert [point.value for point in _points(sqlite_store, "with_time.latency")] == [0.002, 0.002]
+
+
 def test_the_same_file_of_another_commit_is_that_commits(sqlite_store: Store) -> None:
     for commit in (COMMIT, "cd" * 20):
         _load(sqlite_store, RECORDED / "google_benchmark.json", given=Given(commit=commit, date_ms=1))
