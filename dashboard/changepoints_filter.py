@@ -98,8 +98,8 @@ def _kind(value: Any) -> str:
 
 
 def _change(change: Changepoint, places: list[int]) -> dict[str, Any]:
-    """The record as JSON, its index that of the input, where values may be missing."""
-    return _plain(asdict(change)) | {"index": places[change.index]}
+    """The record as JSON, its places those of the input, where values may be missing."""
+    return _plain(asdict(change.among(places)))
 
 
 def _plain(value: Any) -> Any:

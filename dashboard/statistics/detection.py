@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import replace
 from statistics import median
 
 from warpwatch.dashboard.metrics import Metric
@@ -69,7 +68,7 @@ def _card_by_card(
         places = [place for place, runs in enumerate(commits) if any(run.card == card for run in runs)]
         mine = [[run for run in commits[place] if run.card == card] for place in places]
         for change in detect(mine, metric, machine_noise):
-            seen.append((places[change.index - 1], replace(change, index=places[change.index])))
+            seen.append((places[change.index - 1], change.among(places)))
     kept: list[tuple[int, Changepoint]] = []
     for before, change in sorted(seen, key=lambda one: one[1].index - one[0]):
         if not any(
@@ -98,8 +97,9 @@ def _counted_threshold(levels: Sequence[float], metric: Metric) -> float | None:
 def _exact_step(index: int, before: float, after: float) -> Changepoint:
     magnitude = after / before - 1 if before else float(after > 0) - float(after < 0)  # from zero: +100 %
     return Changepoint(
-        index=index, before=before, after=after, magnitude=magnitude, low=magnitude, high=magnitude, p_value=0.0
-    )
+        index=index, first=index, last=index, before=before, after=after, magnitude=magnitude, low=magnitude,
+        high=magnitude, p_value=0.0,
+    )  # fmt: skip
 
 
 def _short(commits: Sequence[Sequence[RunValue]], levels: Sequence[float]) -> tuple[Changepoint, ...]:
@@ -112,6 +112,8 @@ def _short(commits: Sequence[Sequence[RunValue]], levels: Sequence[float]) -> tu
             found.append(
                 Changepoint(
                     index=index,
+                    first=index,
+                    last=index,
                     before=before,
                     after=after,
                     magnitude=seen.change,

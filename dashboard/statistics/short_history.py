@@ -83,6 +83,8 @@ def _tested(
     reach = student_quantile(noise.freedom) * error
     return Changepoint(
         index=split,
+        first=split,
+        last=split,
         before=before,
         after=after,
         magnitude=math.expm1(shift),

@@ -1,0 +1,125 @@
+"""What a change must show beside being the cheapest explanation: ranks that differ, and a level that lasts."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpwatch.dashboard.statistics.autocorrelation import long_run_variance
+from warpwatch.dashboard.statistics.level_path import Floats, spans
+from warpwatch.dashboard.statistics.reading import EXCURSION, Reading
+
+_RANKS = 3.8  # normal deviations of the rank test
+_AT_THE_END = 4.6  # where the new level is the last and holds fewer values than
+_YOUNG = 20
+_SEPARATE = 0.95  # of the most that the rank test can show: enough where it has too little to count
+_LAST_LEVEL = 6  # values that a level at the end must hold
+_OF_A_SHORT_SERIES = 6  # a sixth of a short series is enough
+_RETURN = 20  # values within which a level that comes back was an excursion, if it comes back
+_BACK = (0.6, 0.1)  # to within so many noise scales, or such a share of the way
+_HALF = 0.5  # of a step: an earlier excursion of that height is a precedent
+_UNSETTLED = 0.15  # share of excursions in a first level
+_SETTLED = 30  # values that make up for it
+
+
+class Evidence:
+    """The edges of a reading, weakest taken back until all hold."""
+
+    def __init__(self, reading: Reading, scale: float, smallest: float) -> None:
+        self._values, self.scale, self._smallest = reading.values, scale, smallest
+        self._reading = reading
+        self.counted: NDArray[np.bool_] = ~reading.excursion
+        self.edges = list(reading.edges)
+        self.variance = 1.0  # long-run over independent, of the residuals
+        self._settle()
+
+    def parts(self) -> list[Floats]:
+        """The values of every level, without excursions."""
+        return [self._part(start, end) for start, end in spans(self.edges, len(self._values))]
+
+    def _part(self, start: int, end: int) -> Floats:
+        counted = self.counted[start:end]
+        values = self._values[start:end]
+        return values[counted] if counted.any() else values
+
+    def _settle(self) -> None:
+        while self.edges and self._take_back_one():
+            pass
+        parts = self.parts()
+        self.variance = long_run_variance(np.concatenate([part - np.median(part) for part in parts]))
+
+    def _take_back_one(self) -> bool:
+        parts = self.parts()
+        levels = [float(np.median(part)) for part in parts]
+        self.variance = long_run_variance(
+            np.concatenate([part - level for part, level in zip(parts, levels, strict=True)])
+        )
+        lacking = [self._lacking(parts, levels, place) for place in range(len(self.edges))]
+        if max(lacking) > 0:
+            del self.edges[lacking.index(max(lacking))]
+            return True
+        return self._unsettled_start() or self._passing_end(levels) or self._returning(levels)
+
+    def _lacking(self, parts: list[Floats], levels: list[float], place: int) -> float:
+        """Normal deviations that the change at an edge is short of; positive where it does not hold."""
+        left, right = parts[place], parts[place + 1]
+        if abs(levels[place + 1] - levels[place]) < self._smallest:
+            return float("inf")
+        young = place == len(self.edges) - 1 and len(right) < _YOUNG
+        most = (3 * len(left) * len(right) / (len(left) + len(right) + 1)) ** 0.5
+        wanted = min(_AT_THE_END if young else _RANKS, _SEPARATE * most / self.variance**0.5)
+        return wanted - rank_deviation(left, right) / self.variance**0.5
+
+    def _unsettled_start(self) -> bool:
+        """Whether the first level went, because the machine was still being set up."""
+        end = self.edges[0]
+        strays = int(self._reading.excursion[:end].sum())
+        if end - strays >= _SETTLED or strays <= _UNSETTLED * (end - strays):
+            return False
+        self.counted[:end] = False
+        del self.edges[0]
+        return True
+
+    def _passing_end(self, levels: list[float]) -> bool:
+        """Whether the last level went, because it may pass: it has lasted no longer than an excursion before it."""
+        start, count = self.edges[-1], len(self._values)
+        if count - start > _RETURN:
+            return False
+        height = abs(levels[-1] - levels[-2])
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], self._reading.excursion[:start].astype(int), [0]])))
+        precedents = [
+            int(end - begin)
+            for begin, end in edges.reshape(-1, 2)
+            if end < start and self._height(int(begin), int(end)) > _HALF * height
+        ]
+        wanted = min(_LAST_LEVEL, count // _OF_A_SHORT_SERIES)
+        if count - start >= wanted and count - start > max(precedents, default=0):
+            return False
+        self.counted[start:] = False
+        del self.edges[-1]
+        return True
+
+    def _height(self, begin: int, end: int) -> float:
+        around = self._values[max(begin - EXCURSION, 0) : end + EXCURSION]
+        return abs(float(np.median(self._values[begin:end]) - np.median(around)))
+
+    def _returning(self, levels: list[float]) -> bool:
+        """Whether a level went that came back to the one before it soon."""
+        for place, (start, end) in enumerate(zip(self.edges, self.edges[1:], strict=False)):
+            way = abs(levels[place + 1] - levels[place])
+            left = abs(levels[place + 2] - levels[place])
+            if end - start <= _RETURN and left < max(_BACK[0] * self.scale, _BACK[1] * way):
+                self.counted[start:end] = False
+                del self.edges[place : place + 2]
+                return True
+        return False
+
+
+def rank_deviation(left: Floats, right: Floats) -> float:
+    """Size of the Mann-Whitney statistic in its standard deviations, ties corrected."""
+    both = np.concatenate([left, right])
+    _, inverse, counts = np.unique(both, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
+    a, b, n = len(left), len(right), len(both)
+    beyond = ranks[:a].sum() - a * (a + 1) / 2 - a * b / 2
+    ties = float((counts.astype(float) ** 3 - counts).sum()) / (n * (n - 1))
+    variance = a * b / 12 * (n + 1 - ties)
+    return abs(float(beyond)) / variance**0.5 if variance > 0 else 0.0

@@ -1,0 +1,98 @@
+"""What a series is read as: levels, excursions from them, and one kind of noise."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpwatch.dashboard.statistics.level_path import Floats, LevelPath, Span, level_path, spans
+
+EXCURSION = 12  # values: what returns within so many was no change
+_FIRST_LEVEL = 8  # values that a level at the start must hold
+_OF_A_SHORT_SERIES = 6  # a sixth of a short series is enough
+_ROUNDS = 4
+_TOO_MUCH = 0.4  # of a series cannot be excursions
+
+
+class NoiseKind(StrEnum):
+    """How the noise of a series hangs together."""
+
+    INDEPENDENT = "independent"
+    AUTOREGRESSIVE = "autoregressive"
+    TWO_STATES = "two states"  # the machine sits in one of two for a while
+    DRIFTING = "drifting"  # around a smooth trend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One explanation of a series; of several the cheapest holds."""
+
+    kind: NoiseKind
+    cost: float  # nats
+    edges: list[int]  # first value of each new level
+    values: Floats  # the series without the machine's states and its drift
+    excursion: NDArray[np.bool_]  # by value: belongs to no level
+    path: LevelPath  # through what is no excursion
+    first_path: LevelPath  # through everything
+
+
+def read(values: Floats, scale: float, penalty: float, *, one_level: bool = False) -> Reading:
+    """Levels through independent noise, with the excursions taken out and the rest read again.
+
+    An excursion is a stretch of at most a dozen values between two others, or the first few values. The shortest go
+    first, and no two neighbours at once: where a burst ends, the levels around it may turn out to be one.
+    """
+    excursion = np.zeros(len(values), dtype=bool)
+    kept = np.arange(len(values))
+    path = first = level_path(values, scale, penalty, one_level=one_level)
+    for _ in range(_ROUNDS):
+        short = _short_stretches(path, len(kept))
+        taken = excursion.copy()
+        for start, end in short:
+            taken[kept[start:end]] = True
+        if not short or taken.mean() > _TOO_MUCH:
+            break
+        excursion, kept = taken, np.flatnonzero(~taken)
+        path = level_path(values[kept], scale, penalty, one_level=one_level)
+    starts = int(np.count_nonzero(np.diff(excursion.astype(int)) == 1))
+    anywhere = np.log(6 * scale)  # an excursion's values: uniform over six noise scales
+    return Reading(
+        kind=NoiseKind.INDEPENDENT,
+        cost=path.cost + float(excursion.sum() * anywhere) + penalty * starts,
+        edges=_edges_among_all(values, kept, path),
+        values=values,
+        excursion=excursion,
+        path=path,
+        first_path=first,
+    )
+
+
+def _short_stretches(path: LevelPath, count: int) -> list[Span]:
+    stretches = spans(path.edges, count)
+    first_level = min(_FIRST_LEVEL, count // _OF_A_SHORT_SERIES)
+    short = [
+        (start, end)
+        for start, end in stretches[:-1]
+        if (end - start < first_level if start == 0 else end - start <= EXCURSION)
+    ]
+    taken: list[Span] = []
+    touched: set[int] = set()
+    for start, end in sorted(short, key=lambda span: span[1] - span[0]):
+        if not touched & {start, end}:
+            taken.append((start, end))
+            touched |= {start, end}
+    return taken
+
+
+def _edges_among_all(values: Floats, kept: NDArray[np.int_], path: LevelPath) -> list[int]:
+    """The path's edges as places of the whole series: the excursion at an edge goes to the level that it suits."""
+    edges = []
+    for edge, before, after in zip(path.edges, path.levels[:-1], path.levels[1:], strict=True):
+        first, last = int(kept[edge - 1]) + 1, int(kept[edge])
+        if last > first:
+            between = values[first:last]
+            gain = path.grid.surprise(path.density, between, before) - path.grid.surprise(path.density, between, after)
+            last = first + int(np.concatenate([[0.0], np.cumsum(gain)]).argmin())
+        edges.append(last)
+    return edges
