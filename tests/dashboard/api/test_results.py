@@ -11,6 +11,7 @@ import tarfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,15 @@ def test_an_archive_of_asv_results_goes_in(service: Service, asv: AsvResults) ->
     history = queries.history(service.store, series.key)
     assert history is not None
     assert [point.value for point in history.points] == [0.0, 1.0, 2.0]
+
+
+def test_uploads_at_once_add_everything_once(service: Service) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: service.post(NVBENCH, FACTS), range(4)))
+    assert [status for status, _ in answers] == [200] * 4
+    assert sorted(told["points"] for _, told in answers) == [0, 0, 0, 37]
+    _, told = service.post(NVBENCH, FACTS)
+    assert (told["unchanged"], told["series_analysed"]) == (1, 0)
 
 
 def test_without_a_token_nothing_is_taken(sqlite_service: Service) -> None:
