@@ -66,14 +66,18 @@ class _Findings:
 
 
 def analyse(
-    store: Store, *, workers: tuple[Executor, int] | None = None, progress: Callable[[int], None] = lambda done: None
-) -> int:
+    store: Store, *, only: str | None = None, workers: tuple[Executor, int] | None = None,
+    progress: Callable[[int], None] = lambda done: None,
+) -> int:  # fmt: skip
     """Analyses every stale series of the store; returns how many. A kill leaves the rest stale for the next time.
 
-    `workers` are an executor and how many tasks it does at once (parallel.py); by default this machine's cores.
+    `only` names a project, if not all are meant. `workers` are an executor and how many tasks it does at once
+    (parallel.py); by default this machine's cores.
     """
     done = 0
     for project in stale_projects(store):
+        if only is not None and project.name != only:
+            continue
         count = count_stale(store, project)
         if workers is not None:
             done += _analyse_project(store, project, workers, lambda more, before=done: progress(before + more))

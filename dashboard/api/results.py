@@ -45,7 +45,7 @@ def add(project: str) -> ResponseReturnValue:
         try:
             summary = import_path(store(), path, project=project, given=given, limits=limits, workers=1)
             with local_workers(1) as here:  # a request keeps to its thread; the server has others to answer
-                analysed = analyse(store(), workers=here)
+                analysed = analyse(store(), only=project, workers=here)
         except TooLargeError as error:
             abort(413, str(error))
         except NoRoomError:

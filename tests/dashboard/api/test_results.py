@@ -21,6 +21,8 @@ import pytest
 from tests.asv_results import AsvResults
 from tests.dashboard.importers.reading import COMMIT, RECORDED
 from tests.dashboard.pages.browsing import serving
+from warpwatch.dashboard.analysis import analyse
+from warpwatch.dashboard.importers.import_files import import_path
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.tokens import create_token, revoke_token, tokens
@@ -114,6 +116,13 @@ def test_uploads_at_once_add_everything_once(service: Service) -> None:
     assert sorted(told["points"] for _, told in answers) == [0, 0, 0, 37]
     _, told = service.post(NVBENCH, FACTS)
     assert (told["unchanged"], told["series_analysed"]) == (1, 0)
+
+
+def test_an_upload_leaves_other_projects_to_their_own_imports(sqlite_service: Service) -> None:
+    import_path(sqlite_service.store, RECORDED / "pytest_benchmark.json", project="theirs")
+    status, told = sqlite_service.post(NVBENCH, FACTS)
+    assert (status, told["series_analysed"]) == (200, 37)
+    assert analyse(sqlite_service.store) == 10
 
 
 def test_without_a_token_nothing_is_taken(sqlite_service: Service) -> None:
