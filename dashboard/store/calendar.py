@@ -108,15 +108,18 @@ def calendar(connection: Connection, project: int) -> Calendar:
     )
 
 
-def calendar_of(commits: Sequence[Any], runs: Sequence[Any]) -> Calendar:
-    """The calendar of these rows, in the order of their ids."""
-    card, cards = number_reasons(row.card for row in runs)
+def calendar_of(commits: Sequence[Sequence[Any]], runs: Sequence[Sequence[Any]]) -> Calendar:
+    """The calendar of rows in the order of their ids.
+
+    Those of commits begin with id, position and date_ms, those of runs with id, started_ms and card.
+    """
+    card, cards = number_reasons(row[2] for row in runs)
     return Calendar(
-        commits=np.array([row.id for row in commits], dtype=np.int64),
-        position=_numbers([row.position for row in commits], NOT_PLACED),
-        date_ms=np.array([row.date_ms for row in commits], dtype=np.int64),
-        runs=np.array([row.id for row in runs], dtype=np.int64),
-        started_ms=_numbers([row.started_ms for row in runs], -1),
+        commits=np.array([row[0] for row in commits], dtype=np.int64),
+        position=_numbers([row[1] for row in commits], NOT_PLACED),
+        date_ms=np.array([row[2] for row in commits], dtype=np.int64),
+        runs=np.array([row[0] for row in runs], dtype=np.int64),
+        started_ms=_numbers([row[1] for row in runs], -1),
         card=card,
         cards=cards,
     )

@@ -66,6 +66,15 @@ SERIES_COLUMNS = (
     tables.project.c.name.label("project_name"),
 )
 
+COMMIT_COLUMNS = (
+    tables.commit.c.date_ms,
+    tables.commit.c.hash,
+    tables.commit.c.subject,
+    tables.commit.c.author,
+    tables.commit.c.unmeasured_before,
+    tables.commit.c.parents,
+)
+
 
 def moment(milliseconds: int | None) -> datetime | None:
     """A time kept in milliseconds."""
@@ -138,14 +147,22 @@ def commits_by_id(connection: Connection, ids: Iterable[int]) -> dict[int, Commi
 
 def commit_record(row: Row[Any]) -> Commit:
     """A row of the commit table."""
+    return commit_of(row.position, *(getattr(row, column.name) for column in COMMIT_COLUMNS))
+
+
+def commit_of(
+    position: int | None, date_ms: int, commit: str, subject: str | None, author: str | None, gap: int | None,
+    parents: str | None,
+) -> Commit:  # fmt: skip
+    """A commit from its position and COMMIT_COLUMNS."""
     return Commit(
-        hash=row.hash,
-        date=datetime.fromtimestamp(row.date_ms / 1000, UTC),
-        subject=row.subject,
-        author=row.author,
-        position=row.position if row.position is not None else 2**31,  # not sorted in yet: the newest
-        unmeasured_before=row.unmeasured_before,
-        parents=tuple((row.parents or "").split()),
+        hash=commit,
+        date=datetime.fromtimestamp(date_ms / 1000, UTC),
+        subject=subject,
+        author=author,
+        position=position if position is not None else 2**31,  # not sorted in yet: the newest
+        unmeasured_before=gap,
+        parents=tuple(parents.split()) if parents else (),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, Row, Table, Text, cast, func, or_, select
+from sqlalchemy import Column, Connection, Row, Text, cast, func, or_, select
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.calendar import calendar_of
@@ -13,9 +13,10 @@ from warpwatch.dashboard.store.columns import Columns
 from warpwatch.dashboard.store.points import read_points
 from warpwatch.dashboard.store.queries.profiles import profile_key, profiles
 from warpwatch.dashboard.store.queries.reading import (
+    COMMIT_COLUMNS,
     Workloads,
     changes_of,
-    commit_record,
+    commit_of,
     moment,
     project_id,
     select_series,
@@ -142,28 +143,32 @@ def points_of(connection: Connection, ids: Collection[int]) -> dict[int, tuple[P
     columns = read_points(connection, ids)
     if not columns:
         return {}
-    commit_rows = _rows_of(connection, columns.values(), "commit", tables.commit)
-    run_rows = _rows_of(connection, columns.values(), "run", tables.run)
-    commits = {row.id: commit_record(row) for row in commit_rows}
-    runs = {row.id: (row.name, moment(row.started_ms)) for row in run_rows}
+    commit, run = tables.commit, tables.run
+    commit_rows = _rows_of(connection, columns.values(), "commit", (commit.c.id, commit.c.position, *COMMIT_COLUMNS))
+    run_rows = _rows_of(connection, columns.values(), "run", (run.c.id, run.c.started_ms, run.c.card, run.c.name))
+    commits = {number: commit_of(position, *rest) for number, position, *rest in commit_rows}
+    runs = {number: (name, moment(started_ms)) for number, started_ms, _, name in run_rows}
     calendar = calendar_of(commit_rows, run_rows)
     return {
         number: tuple(
             [
                 Point(
-                    commit=commits[row.commit_id], value=row.value, q25=row.q25, q75=row.q75,
-                    sample_count=row.sample_count, status=STATUS_OF_CODE[row.status], reason=row.reason,
-                    run=runs[row.run_id][0], run_time=runs[row.run_id][1], card=row.card,
+                    commit=commits[commit_id], value=value, q25=q25, q75=q75, sample_count=count,
+                    status=STATUS_OF_CODE[status], reason=reason, run=runs[run_id][0], run_time=runs[run_id][1],
+                    card=card,
                 )
-                for row in calendar.rows(number, each)
+                for _, commit_id, run_id, value, q25, q75, count, status, reason, _, _, _, card in calendar.rows(
+                    number, each
+                )
             ]
         )
         for number, each in columns.items()
     }  # fmt: skip
 
 
-def _rows_of(connection: Connection, points: Collection[Columns], name: str, table: Table) -> Sequence[Row[Any]]:
-    """The rows of the commits or runs of points, in the order of their ids, without what runs say of their machine."""
+def _rows_of(
+    connection: Connection, points: Collection[Columns], name: str, columns: Sequence[Column[Any]]
+) -> Sequence[Row[Any]]:  # fmt: skip
+    """The rows of the commits or runs of points, in the order of their ids. The id is the first column."""
     ids = np.unique(np.concatenate([getattr(each, name) for each in points])).tolist()
-    columns = [column for column in table.c if column.name != "context"]
-    return connection.execute(select(*columns).where(is_among(connection, table.c.id, ids)).order_by(table.c.id)).all()
+    return connection.execute(select(*columns).where(is_among(connection, columns[0], ids)).order_by(columns[0])).all()
