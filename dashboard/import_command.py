@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -62,6 +63,9 @@ def import_(
             analysed = analyse(store, workers=workers, progress=lambda done: _progress("analysing", "series")(done, 0))
     except OperationalError as error:
         raise _interrupted(error) from error
+    except BrokenProcessPool as error:
+        said = "a process of the analysis was killed, perhaps for want of memory. The values are in"
+        raise click.ClickException(f"{said}; import again to analyse the rest") from error
     _clear_progress()
     for line in (*summary.warnings, *(f"set aside: {line}" for line in summary.set_aside)):
         click.echo(f"warning: {line}", err=True)

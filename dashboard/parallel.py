@@ -42,17 +42,30 @@ class Here(Executor):
 @contextmanager
 def local_workers(count: int | None = None) -> Iterator[tuple[Executor, int]]:
     """Processes of this machine, by default as many as it has cores for us; one means the caller's own thread."""
-    count = count or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else count or os.cpu_count() or 1
+    count = count or _cores()
     if count == 1:
         yield Here(), 1
         return
+    with _processes(count) as pool:
+        yield pool, count
+
+
+@contextmanager
+def one_apart() -> Iterator[tuple[Executor, int]]:
+    """A single other process, for what may take the one that does it down."""
+    with _processes(1) as pool:
+        yield pool, 1
+
+
+@contextmanager
+def _processes(count: int) -> Iterator[ProcessPoolExecutor]:
     # A fork starts at once, but copies no threads: what one of them holds locked would stay so in the copy.
     is_alone = threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("fork" if is_alone else "spawn")
     gc.freeze()  # collections in the copies leave what they share with this process alone
     try:
         with ProcessPoolExecutor(count, mp_context=context, initializer=_calm_down) as pool:
-            yield pool, count
+            yield pool
     finally:
         gc.unfreeze()
 
@@ -92,6 +105,11 @@ def in_order(
     finally:
         for future in waiting:
             future.cancel()
+
+
+def _cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _calm_down() -> None:

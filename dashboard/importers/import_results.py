@@ -5,6 +5,7 @@ that were not yet committed, and the next import reads them again.
 """
 
 from collections.abc import Callable, Iterator
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 
 from sqlalchemy.exc import DataError
@@ -12,7 +13,7 @@ from sqlalchemy.exc import DataError
 from warpwatch.dashboard.importers.asv_folder import AsvFolder, result_files
 from warpwatch.dashboard.importers.commit_order import put_in_order
 from warpwatch.dashboard.importers.read_files import FileRead, FileToRead, context_path, read_file, stamp_of
-from warpwatch.dashboard.parallel import in_order, local_workers
+from warpwatch.dashboard.parallel import in_order, local_workers, one_apart
 from warpwatch.dashboard.store.ordering import mark_listed
 from warpwatch.dashboard.store.packed import PackedEntries
 from warpwatch.dashboard.store.store import Store
@@ -82,8 +83,18 @@ def _read(files: list[FileToRead], workers: int | None) -> Iterator[FileRead]:
             total += file.path.stat().st_size
         except OSError:
             continue  # reading it will say why
-    with local_workers(workers if total >= _WORTH_PROCESSES else 1) as readers:
-        yield from in_order(readers, read_file, files)
+    done, apart = 0, False
+    while done < len(files):
+        try:
+            with one_apart() if apart else local_workers(workers if total >= _WORTH_PROCESSES else 1) as readers:
+                for read in in_order(readers, read_file, files[done:]):
+                    done += 1
+                    yield read
+        except BrokenProcessPool:
+            if apart:  # one file at a time: it was this one
+                yield FileRead(file=files[done], broken="the process that read it was killed, perhaps for its memory")
+                done += 1
+            apart = True
 
 
 @dataclass(slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from warpwatch.dashboard.importers import read_files
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_results import import_results
-from warpwatch.dashboard.importers.read_files import stamp_of
+from warpwatch.dashboard.importers.read_files import FileRead, FileToRead, stamp_of
 from warpwatch.dashboard.store import Store, queries
 
 BENCH = "suite.Bench.track_latency"
@@ -132,3 +133,21 @@ def test_reading_in_processes_gives_what_reading_here_gives(
         store.close()
     assert len(seen[0]) == 30
     assert seen[0] == seen[1]
+
+
+def _read_or_die(file: FileToRead) -> FileRead:
+    if file.name.endswith("00000003-env-py3.11.json"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return read_files.read_file(file)
+
+
+def test_a_file_that_kills_its_reader_is_set_aside_and_the_rest_goes_in(
+    sqlite_store: Store, timed_history: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = timed_history([1.0] * 8)
+    monkeypatch.setattr("warpwatch.dashboard.importers.import_results._WORTH_PROCESSES", 1)
+    monkeypatch.setattr("warpwatch.dashboard.importers.import_results.read_file", _read_or_die)
+    summary = import_results(sqlite_store, open_folder(results.folder, project="demo"), workers=2)
+    assert summary.points == 7
+    assert len(summary.set_aside) == 1
+    assert "00000003-env-py3.11.json: the process that read it was killed" in summary.set_aside[0]
