@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import waitress
 from playwright.sync_api import Page
+from waitress import wasyncore
 
 from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.settings import Settings
@@ -40,6 +41,8 @@ def serving(settings: Settings) -> Iterator[str]:
     try:
         yield f"http://127.0.0.1:{server.effective_port}"
     finally:
-        server.close()
+        # In the server's own thread, which would else wait on sockets that are closed under it.
+        server.trigger.pull_trigger(lambda: wasyncore.close_all(server._map, ignore_all=True))
         thread.join(timeout=10)
+        assert not thread.is_alive()
         app.extensions["store"].close()
