@@ -8,6 +8,7 @@ an import has changed in between. That stays stale, and is taken again.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import median
 
 import numpy as np
@@ -78,13 +79,17 @@ def analyse(
     for project in stale_projects(store):
         if only is not None and project.name != only:
             continue
-        count = count_stale(store, project)
         if workers is not None:
-            done += _analyse_project(store, project, workers, lambda more, before=done: progress(before + more))
+            done += _analyse_project(store, project, workers, partial(_tell, progress, done))
             continue
+        count = count_stale(store, project)
         with local_workers(None if count >= _WORTH_PROCESSES else 1) as local:
-            done += _analyse_project(store, project, local, lambda more, before=done: progress(before + more))
+            done += _analyse_project(store, project, local, partial(_tell, progress, done))
     return done
+
+
+def _tell(progress: Callable[[int], None], before: int, more: int) -> None:
+    progress(before + more)
 
 
 def _analyse_project(

@@ -29,7 +29,7 @@ class NoClusterError(Exception):
 class Here(Executor):
     """Does each task when it is submitted, in the caller's thread."""
 
-    def submit(self, fn, /, *args, **kwargs):  # type: ignore[no-untyped-def, override]
+    def submit(self, fn, /, *args, **kwargs):  # type: ignore[no-untyped-def]
         """The task, done."""
         future: Future[object] = Future()
         try:

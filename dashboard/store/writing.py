@@ -111,9 +111,8 @@ def _remember(connection: Connection, project: int, files: Sequence[NewFile]) ->
                     "imported_ms": now}
         for file in files
     }  # fmt: skip
-    its_path = bindparam("its_path")
     connection.execute(
-        delete(table).where(table.c.project_id == project, table.c.path == its_path),
+        delete(table).where(table.c.project_id == project, table.c.path == bindparam("its_path")),
         [{"its_path": path} for path in rows],
     )
     connection.execute(insert(table), list(rows.values()))

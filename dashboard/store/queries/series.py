@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Column, Connection, Row, Text, cast, func, or_, select
+from sqlalchemy import Column, Connection, Text, cast, func, or_, select
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.calendar import calendar_of
@@ -146,8 +146,8 @@ def points_of(connection: Connection, ids: Collection[int]) -> dict[int, tuple[P
     commit, run = tables.commit, tables.run
     commit_rows = _rows_of(connection, columns.values(), "commit", (commit.c.id, commit.c.position, *COMMIT_COLUMNS))
     run_rows = _rows_of(connection, columns.values(), "run", (run.c.id, run.c.started_ms, run.c.card, run.c.name))
-    commits = {number: commit_of(position, *rest) for number, position, *rest in commit_rows}
-    runs = {number: (name, moment(started_ms)) for number, started_ms, _, name in run_rows}
+    commits = {row[0]: commit_of(*row[1:]) for row in commit_rows}
+    runs = {row[0]: (row[3], moment(row[1])) for row in run_rows}
     calendar = calendar_of(commit_rows, run_rows)
     return {
         number: tuple(
@@ -168,7 +168,8 @@ def points_of(connection: Connection, ids: Collection[int]) -> dict[int, tuple[P
 
 def _rows_of(
     connection: Connection, points: Collection[Columns], name: str, columns: Sequence[Column[Any]]
-) -> Sequence[Row[Any]]:  # fmt: skip
+) -> Sequence[tuple[Any, ...]]:  # fmt: skip
     """The rows of the commits or runs of points, in the order of their ids. The id is the first column."""
     ids = np.unique(np.concatenate([getattr(each, name) for each in points])).tolist()
-    return connection.execute(select(*columns).where(is_among(connection, columns[0], ids)).order_by(columns[0])).all()
+    rows = connection.execute(select(*columns).where(is_among(connection, columns[0], ids)).order_by(columns[0]))
+    return [tuple(row) for row in rows]
