@@ -8,7 +8,7 @@ from warpwatch.dashboard.statistics.level_path import Floats, spans
 from warpwatch.dashboard.statistics.reading import EXCURSION, Reading
 
 _RANKS = 3.8  # normal deviations of the rank test
-_AT_THE_END = 4.6  # where the new level is the last and holds fewer values than
+_AT_THE_END = 4.2  # where the new level is the last and holds fewer values than
 _YOUNG = 20
 _SEPARATE = 0.95  # of the most that the rank test can show: enough where it has too little to count
 _LAST_LEVEL = 6  # values that a level at the end must hold

@@ -25,7 +25,7 @@ _MOST_LEVELS = 4000
 _FAR = 400  # cells beyond the levels; what lies further is an outlier like any other
 _BLOCK = 4  # values between the places where the path may change at first; the places are then made exact
 _TAILS = 4.0  # degrees of freedom of the density assumed of a series that has told nothing yet
-_WORTH_OF_ASSUMPTION = 40.0  # values that the assumed density counts for
+_WORTH_OF_ASSUMPTION = 20.0  # values that the assumed density counts for
 _BANDWIDTH = 0.35  # of the kernel at 100 values and more, in noise scales
 _STRAY = 0.02  # share of values allowed to come from nowhere
 _ROUNDS = 3
@@ -35,14 +35,18 @@ class LevelGrid:
     """Values in cells of a grid, and the densities of what remains of them at a level."""
 
     def __init__(self, values: Floats, scale: float) -> None:
-        low, high = np.quantile(values, (0.01, 0.99))
+        edge = len(values) // 100  # one in a hundred on each side makes no levels
+        ordered = np.partition(values, (edge, len(values) - 1 - edge))
+        low, high = float(ordered[edge]), float(ordered[-1 - edge])
         self.cell = max(_CELL * scale, (high - low) / _MOST_LEVELS)
-        self.low = float(low)
+        self.low = low
         self.levels = int(np.ceil((high - low) / self.cell)) + 1
         self.places = np.clip(self.place(values), -_FAR, self.levels + _FAR)
         self.middle = self.levels + _FAR  # of a density: residual 0
         self._scale = scale
-        self.assumed = _assumed(self.middle, self.cell / scale)
+        z = np.arange(-self.middle, self.middle + 1) * self.cell / scale
+        self.assumed = _share((1 + z * z / _TAILS) ** (-(_TAILS + 1) / 2))
+        self._stray = _share(1 / (1 + (z / 3) ** 2))
 
     def place(self, values: Floats) -> Places:
         """The cells of values, counted from the lowest level."""
@@ -56,7 +60,7 @@ class LevelGrid:
         kernel = _kernel(max(1, round(_BANDWIDTH * self._scale / self.cell * max(1.0, (100 / count) ** 0.2))))
         smooth = np.convolve(shown, kernel, "same")
         mixed = (smooth + _WORTH_OF_ASSUMPTION * self.assumed) / (count + _WORTH_OF_ASSUMPTION)
-        return np.asarray((1 - _STRAY) * mixed + _STRAY * _stray(self.middle, self.cell / self._scale))
+        return np.asarray((1 - _STRAY) * mixed + _STRAY * self._stray)
 
     def cost(self, density: Floats, residuals: Places) -> float:
         """Negative log likelihood of residuals in cells, in nats; per unit of the values, so that grids compare."""
@@ -112,14 +116,9 @@ def spans(edges: Sequence[int], length: int) -> list[Span]:
 
 
 def cheapest(grid: LevelGrid, losses: Floats, penalty: float) -> tuple[list[int], list[int]]:
-    """Edges and levels of the cheapest path. `losses`: by residual in cells, 0 at the grid's middle.
-
-    Row t of the losses of all levels is a window of the reversed table, so that none is computed twice.
-    """
+    """Edges and levels of the cheapest path. `losses`: by residual in cells, 0 at the grid's middle."""
     count = len(grid.places)
-    rows = sliding_window_view(losses[::-1], grid.levels)[grid.middle - grid.places]
-    starts = np.arange(0, count, _BLOCK)
-    blocks = np.add.reduceat(rows, starts, axis=0)
+    blocks = _block_losses(grid, losses)
     changed = np.zeros(blocks.shape, dtype=bool)
     came_from = np.zeros(len(blocks), dtype=int)
     best = blocks[0].copy()
@@ -134,7 +133,7 @@ def cheapest(grid: LevelGrid, losses: Floats, penalty: float) -> tuple[list[int]
     levels, edges = [level], []
     for block in range(len(blocks) - 1, 0, -1):
         if changed[block, level]:
-            edges.append(int(starts[block]))
+            edges.append(block * _BLOCK)
             level = int(came_from[block])
             levels.append(level)
     edges.reverse()
@@ -142,9 +141,26 @@ def cheapest(grid: LevelGrid, losses: Floats, penalty: float) -> tuple[list[int]
     for i, edge in enumerate(edges):
         first = max(edge - 2 * _BLOCK, (edges[i - 1] if i else 0) + 1)
         last = min(edge + 2 * _BLOCK, (edges[i + 1] if i + 1 < len(edges) else count) - 1)
-        gain = rows[first:last, levels[i]] - rows[first:last, levels[i + 1]]
+        values = grid.middle + grid.places[first:last]
+        gain = losses[values - levels[i]] - losses[values - levels[i + 1]]
         edges[i] = first + int(np.concatenate([[0.0], np.cumsum(gain)]).argmin())
     return edges, levels
+
+
+def _block_losses(grid: LevelGrid, losses: Floats) -> Floats:
+    """The losses at every level, (blocks, levels), summed over each block's values; the last block may be short.
+
+    A value's losses at all levels are a window of the reversed table, so that none is computed twice.
+    """
+    windows = sliding_window_view(losses[::-1], grid.levels)
+    at = grid.middle - grid.places
+    whole = len(at) // _BLOCK * _BLOCK
+    blocks = windows[at[0:whole:_BLOCK]]
+    for place in range(1, _BLOCK):
+        blocks += windows[at[place:whole:_BLOCK]]
+    if whole < len(at):
+        blocks = np.vstack([blocks, windows[at[whole:]].sum(axis=0)])
+    return np.asarray(blocks)
 
 
 @lru_cache(maxsize=64)
@@ -154,13 +170,5 @@ def _kernel(bandwidth: int) -> Floats:
     return np.asarray(kernel / kernel.sum())
 
 
-def _assumed(middle: int, cell: float) -> Floats:
-    z = np.arange(-middle, middle + 1) * cell
-    density = (1 + z * z / _TAILS) ** (-(_TAILS + 1) / 2)
-    return np.asarray(density / density.sum())
-
-
-def _stray(middle: int, cell: float) -> Floats:
-    z = np.arange(-middle, middle + 1) * cell
-    density = 1 / (1 + (z / 3) ** 2)
-    return np.asarray(density / density.sum())
+def _share(weights: Floats) -> Floats:
+    return np.asarray(weights / weights.sum())

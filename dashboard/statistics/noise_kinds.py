@@ -14,6 +14,7 @@ _PENALTY = 1.1  # of a change, in nats per log of the count
 _SHORT = 200  # values added to the count, so that a short series is not judged by a mild penalty
 _CORRELATED = 2.5  # standard errors of the first autocorrelation
 _MOST_CORRELATED = 0.9
+_HOPELESS = 0.4  # nats a value that noise of several modes around one level would have to make up for
 
 
 def best_reading(values: Floats, scale: float) -> Reading:
@@ -26,7 +27,8 @@ def best_reading(values: Floats, scale: float) -> Reading:
     readings = [read(values, scale, penalty)]
     if not readings[0].first_path.edges:
         return readings[0]  # other noise would only explain changes away
-    readings.append(read(values, scale, penalty, one_level=True))
+    if _one_level_cost(readings[0]) - readings[0].cost < _HOPELESS * len(values):
+        readings.append(read(values, scale, penalty, one_level=True))
     readings += _autoregressive(readings, penalty)
     in_states = two_states(readings[0], scale, penalty)
     if in_states is not None:
@@ -36,6 +38,12 @@ def best_reading(values: Floats, scale: float) -> Reading:
         drifting = read(best.values - drift, scale, penalty)
         readings.append(replace(drifting, kind=NoiseKind.DRIFTING, cost=drifting.cost + price))
     return min(readings, key=lambda each: each.cost)
+
+
+def _one_level_cost(reading: Reading) -> float:
+    grid = reading.first_path.grid
+    residuals = grid.places - int(np.median(grid.places))
+    return grid.cost(grid.density(residuals), residuals)
 
 
 def _autoregressive(readings: list[Reading], penalty: float) -> list[Reading]:

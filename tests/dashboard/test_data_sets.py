@@ -1,7 +1,6 @@
-"""Real results of two other projects go in whole, in seconds."""
+"""Real results of two other projects go in whole."""
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -18,10 +17,8 @@ def _import(store: Store, name: str) -> None:
     folder = SHARED / name
     if not folder.is_dir():
         pytest.skip(f"{folder} is not on this machine")
-    begun = time.monotonic()
     summary = import_results(store, open_folder(folder))
     analyse(store)
-    assert time.monotonic() - begun < 60  # seconds on a quiet machine; tests share theirs
     assert (summary.project, summary.set_aside, summary.warnings) == (name, (), ())
     expected = {}
     for path in folder.glob("*/*-*.json"):

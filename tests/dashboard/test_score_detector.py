@@ -1,0 +1,42 @@
+"""The detector on labelled histories of others, and what counts as a hit."""
+
+from pathlib import Path
+
+import pytest
+
+from warpwatch.dashboard.trials.score_detector import f1, hits, load, replay, told
+
+LABELLED = Path(__file__).resolve().parents[3] / "shared" / "data" / "changepoints" / "data"
+labelled = pytest.mark.skipif(not LABELLED.is_dir(), reason="the labelled histories are not on this machine")
+
+
+def test_a_told_change_counts_for_one_true_one_within_five_points() -> None:
+    assert hits([50], [45, 52]) == 1
+    assert hits([50, 54], [52]) == 1
+    assert hits([50, 100], [44, 105]) == 1
+    assert f1([{"cps": [10, 60]}, {"cps": []}], [[11], [30]]) == (0.5, 0.5, 0.5)
+
+
+def test_a_replay_counts_each_false_report_once_and_tells_the_delay() -> None:
+    wave = [0.0, 0.01, -0.01, 0.005, -0.005]
+    values = [1.0 + 0.3 * (place >= 60) + wave[place % 5] for place in range(90)]
+    false, delays, points = replay({"values": values, "cps": [60]})
+    assert (false, points) == (0, 60)
+    assert delays[0] is not None
+    assert 1 <= delays[0] <= 10
+
+
+# Every eighth series of each set; the whole is scored by `python -m warpwatch.dashboard.trials.score_detector`.
+@labelled
+@pytest.mark.parametrize(("name", "least"), [("synth", 0.83), ("asvnoise", 0.80)])
+def test_it_finds_what_is_labelled(name: str, least: float) -> None:
+    series = load(LABELLED, name)[::8]
+    assert f1(series, [told(each["values"]) for each in series])[2] >= least
+
+
+@labelled
+@pytest.mark.parametrize(("name", "most"), [("null", 0.2), ("asvnull", 0.2)])
+def test_it_is_quiet_where_nothing_changed(name: str, most: float) -> None:
+    series = load(LABELLED, name)[::4]
+    false = sum(len(told(each["values"])) for each in series)
+    assert 1000 * false / sum(len(each["values"]) for each in series) <= most
