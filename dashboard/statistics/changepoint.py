@@ -110,10 +110,10 @@ def _places(
     """
     grid, density = reading.path.grid, reading.path.density
     start, end = before[0], after[1]
-    values, counted = reading.values[start:end], evidence.counted[start:end]
+    values = reading.values[start:end]
     levels = [round((float(np.median(part)) - grid.low) / grid.cell) for part in (left, right)]
     gain = grid.surprise(density, values, levels[0]) - grid.surprise(density, values, levels[1])
-    path = np.concatenate([[0.0], np.cumsum(np.where(counted, gain, 0.0))])[1:-1] / evidence.variance
+    path = np.concatenate([[0.0], np.cumsum(gain)])[1:-1] / evidence.variance
     chance = np.exp(path.min() - path)
     chance /= chance.sum()
     place = after[0] - start - 1

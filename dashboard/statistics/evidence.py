@@ -14,7 +14,8 @@ _SEPARATE = 0.95  # of the most that the rank test can show: enough where it has
 _LAST_LEVEL = 6  # values that a level at the end must hold
 _OF_A_SHORT_SERIES = 6  # a sixth of a short series is enough
 _RETURN = 20  # values within which a level that comes back was an excursion, if it comes back
-_BACK = (0.6, 0.1)  # to within so many noise scales, or such a share of the way
+_BACK = 0.6  # to within so many noise scales
+_FAR = 6.0  # noise scales: a level so far off is believed, though it return or follow an unsettled start
 _HALF = 0.5  # of a step: an earlier excursion of that height is a precedent
 _UNSETTLED = 0.15  # share of excursions in a first level
 _SETTLED = 30  # values that make up for it
@@ -56,7 +57,7 @@ class Evidence:
         if max(lacking) > 0:
             del self.edges[lacking.index(max(lacking))]
             return True
-        return self._unsettled_start() or self._passing_end(levels) or self._returning(levels)
+        return self._unsettled_start(levels) or self._passing_end(levels) or self._returning(levels)
 
     def _lacking(self, parts: list[Floats], levels: list[float], place: int) -> float:
         """Normal deviations that the change at an edge is short of; positive where it does not hold."""
@@ -68,11 +69,12 @@ class Evidence:
         wanted = min(_AT_THE_END if young else _RANKS, _SEPARATE * most / self.variance**0.5)
         return wanted - rank_deviation(left, right) / self.variance**0.5
 
-    def _unsettled_start(self) -> bool:
+    def _unsettled_start(self, levels: list[float]) -> bool:
         """Whether the first level went, because the machine was still being set up."""
         end = self.edges[0]
         strays = int(self._reading.excursion[:end].sum())
-        if end - strays >= _SETTLED or strays <= _UNSETTLED * (end - strays):
+        settled = end - strays >= _SETTLED or strays <= _UNSETTLED * (end - strays)
+        if settled or abs(levels[1] - levels[0]) > _FAR * self.scale:
             return False
         self.counted[:end] = False
         del self.edges[0]
@@ -106,7 +108,8 @@ class Evidence:
         for place, (start, end) in enumerate(zip(self.edges, self.edges[1:], strict=False)):
             way = abs(levels[place + 1] - levels[place])
             left = abs(levels[place + 2] - levels[place])
-            if end - start <= _RETURN and left < max(_BACK[0] * self.scale, _BACK[1] * way):
+            near = way < _FAR * self.scale and left < _BACK * self.scale
+            if near and end - start <= _RETURN:
                 self.counted[start:end] = False
                 del self.edges[place : place + 2]
                 return True
