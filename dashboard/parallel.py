@@ -64,7 +64,7 @@ def _processes(count: int) -> Iterator[ProcessPoolExecutor]:
     context = multiprocessing.get_context("fork" if is_alone else "spawn")
     gc.freeze()  # collections in the copies leave what they share with this process alone
     try:
-        with ProcessPoolExecutor(count, mp_context=context, initializer=_calm_down) as pool:
+        with ProcessPoolExecutor(count, mp_context=context, initializer=_begin_worker) as pool:
             yield pool
     finally:
         gc.unfreeze()
@@ -112,6 +112,16 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _calm_down() -> None:
-    """A worker makes many short-lived records without cycles, which are not worth looking for so often."""
-    gc.set_threshold(100_000, 50, 100)
+def _begin_worker() -> None:
+    gc.set_threshold(100_000, 50, 100)  # its short-lived records have no cycles worth looking for so often
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A process that is killed cannot end its workers: they would wait forever, and hold its memory and its database
+    connections, which they have as copies, open.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
