@@ -1,7 +1,11 @@
 """Work done elsewhere gives what it gives here, in order; the analysis too, on processes and on a Dask cluster."""
 
 import os
+import subprocess
+import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,6 +40,41 @@ def test_answers_come_in_the_order_of_the_questions(count: int) -> None:
 def test_an_error_elsewhere_is_raised_here(count: int) -> None:
     with local_workers(count) as workers, pytest.raises(ValueError, match="no 0"):
         list(in_order(workers, _fail, range(50)))
+
+
+_WORK = """
+import os, time
+from warpwatch.dashboard.parallel import in_order, local_workers
+
+def place(number):
+    time.sleep(0.05)
+    return os.getpid()
+
+with local_workers(2) as workers:
+    print(*set(in_order(workers, place, range(20))), flush=True)
+    time.sleep(60)
+"""
+
+
+def test_workers_end_with_a_parent_that_is_killed() -> None:
+    process = subprocess.Popen([sys.executable, "-c", _WORK], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    workers = [int(pid) for pid in process.stdout.readline().split()]
+    assert workers
+    process.kill()
+    process.communicate()
+    deadline = time.monotonic() + 30
+    while any(_is_alive(pid) for pid in workers):
+        assert time.monotonic() < deadline, workers
+        time.sleep(0.1)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"  # ended, and nobody has asked how
 
 
 def _findings(store: Store) -> list[Any]:
