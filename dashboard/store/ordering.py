@@ -10,6 +10,8 @@ from sqlalchemy import Row, bindparam, select, update
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.incoming import Listed
+from warpwatch.dashboard.store.point_buffer import mark_stale
+from warpwatch.dashboard.store.points import recorded_at
 from warpwatch.dashboard.store.rows import insert_new
 from warpwatch.dashboard.store.store import Store
 
@@ -76,7 +78,12 @@ def order_commits(store: Store, project: str, project_id: int, history: Sequence
             )  # fmt: skip
         placed = [row.position for row in ordered if row.position is not None]
         if any(a > b for a, b in itertools.pairwise(placed)):
-            connection.execute(update(tables.series).where(tables.series.c.project_id == project_id).values(stale=True))
+            every = select(tables.series.c.id).where(tables.series.c.project_id == project_id)
+            mark_stale(connection, connection.execute(every).scalars().all())
+            return
+        # Another import's analysis may have seen commits that had no place yet, and taken them for the newest.
+        new = [row.id for row in ordered if row.position is None]
+        mark_stale(connection, recorded_at(connection, project_id, new, only_analysed=True))
 
 
 def _row(row: Row[Any], position: int, gap: int | None, known: KnownCommit | None) -> dict[str, Any]:

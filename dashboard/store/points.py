@@ -80,8 +80,10 @@ def _stretches(
         yield from ((number, data) for number, data in connection.execute(query.order_by(table.c.id)))
 
 
-def recorded_at(connection: Connection, project: int, commits: Collection[int]) -> list[int]:
-    """The series of a project that have a point at one of these commits."""
+def recorded_at(
+    connection: Connection, project: int, commits: Collection[int], *, only_analysed: bool = False
+) -> list[int]:  # fmt: skip
+    """The series of a project that have a point at one of these commits; with `only_analysed`, those not stale."""
     run, series, chunk = tables.run, tables.series, tables.chunk
     machines = connection.execute(
         select(run.c.machine_id, func.min(run.c.id), func.max(run.c.id))
@@ -90,7 +92,7 @@ def recorded_at(connection: Connection, project: int, commits: Collection[int]) 
     ).all()
     found: set[int] = set()
     for machine, first, last in machines:
-        rows = connection.execute(
+        query = (
             select(chunk.c.series_id, chunk.c.data)
             .join(series, series.c.id == chunk.c.series_id)
             .where(
@@ -98,6 +100,7 @@ def recorded_at(connection: Connection, project: int, commits: Collection[int]) 
                 chunk.c.first_run <= last, chunk.c.last_run >= first,
             )
         )  # fmt: skip
+        rows = connection.execute(query.where(~series.c.stale) if only_analysed else query)
         found.update(number for number, data in rows if np.isin(decode(data).commit, list(commits)).any())
     return sorted(found)
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from warpwatch.dashboard.analysis import analyse
+from warpwatch.dashboard.importers import import_results as import_results_module
 from warpwatch.dashboard.importers.asv_folder import NoResultsError, open_folder
 from warpwatch.dashboard.importers.import_results import import_results
 from warpwatch.dashboard.store import Store, queries
@@ -202,6 +203,22 @@ def test_without_benchmarks_json_everything_still_goes_in(store: Store, asv: Any
     assert "benchmarks.json" in summary.warnings[0]
     assert _values(store) == [1.0]
     assert queries.find_series(store, "demo").series[0].metric.unit == "seconds"
+
+
+def test_what_was_analysed_before_its_commit_had_a_place_is_analysed_again(
+    store: Store, timed_history: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two imports at once: the one's analysis comes between the other's files and its order of commits."""
+    timed_history([5.0], first=5).load(store)
+    order = import_results_module.put_in_order
+
+    def analyse_and_order(store: Store, writer: Any) -> list[str]:
+        analyse(store)
+        return order(store, writer)
+
+    monkeypatch.setattr(import_results_module, "put_in_order", analyse_and_order)
+    timed_history([1.0]).load(store)
+    assert [row.value for row in queries.overview(store, "demo")] == [5.0]
 
 
 def test_series_keys_are_the_same_in_every_store(tmp_path: Path, timed_history: Callable[..., Any]) -> None:
