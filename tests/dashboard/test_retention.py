@@ -71,14 +71,14 @@ def test_old_commits_are_thinned_but_for_those_around_a_change(history: Store) -
     before = queries.history(history, found.key)
     assert before is not None
     change = before.changes[0]
-    compact(history, "demo", Policy(thin_after_days=1, thin_every=5))
+    compact(history, "demo", Policy(thin_after_days=1, thin_every=3))
     analyse(history)
     after = queries.history(history, found.key)
     assert after is not None
     kept = [point.commit.position for point in after.points]
     old = COMMITS - A_DAY - 1
     around = {change.commit.position, change.previous_commit.position}
-    assert kept == sorted({*range(0, old, 5), *range(old, COMMITS), *around})
+    assert kept == sorted({*range(0, old, 3), *range(old, COMMITS), *around})
     assert [one.commit for one in after.changes] == [change.commit]
     assert _samples(history) == 2 * len(kept)
 
