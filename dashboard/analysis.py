@@ -15,7 +15,9 @@ import numpy as np
 
 from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.parallel import in_order, local_workers
+from warpwatch.dashboard.statistics.changepoint import Changepoint
 from warpwatch.dashboard.statistics.detection import detect, detect_levels
+from warpwatch.dashboard.statistics.level_path import Places
 from warpwatch.dashboard.statistics.machine_noise import ENOUGH_ALONE
 from warpwatch.dashboard.statistics.summary import (
     ENOUGH_COMMITS,
@@ -25,6 +27,7 @@ from warpwatch.dashboard.statistics.summary import (
     summarise,
 )
 from warpwatch.dashboard.store.analysed import (
+    PlacedChange,
     SeriesAnalysis,
     Stale,
     StaleProject,
@@ -179,7 +182,16 @@ def _analyse(series: StaleSeries, revision: int, machine_noise: float | None) ->
         series_id=series.id,
         revision=revision,
         better=series.metric.better,
-        changes=tuple((c, numbers[c.index].commit_id, _before(numbers, c.index).commit_id) for c in changes),
+        changes=tuple(
+            PlacedChange(
+                change=change,
+                commit_id=numbers[change.index].commit_id,
+                previous_commit_id=_before(numbers, change.index).commit_id,
+                range_start_commit_id=_before(numbers, change.first).commit_id,
+                range_end_commit_id=numbers[change.last].commit_id,
+            )
+            for change in changes
+        ),
         newest=series.newest,
         summary=summarise(series.commits, changes, series.metric) if series.commits else None,
     )
@@ -199,9 +211,20 @@ def _analyse_plain(stale: Stale, history: PlainHistory) -> SeriesAnalysis:
         series_id=stale.id,
         revision=stale.revision,
         better=its_metric.better,
-        changes=tuple((c, int(commit[numbers[c.index]]), int(commit[numbers[c.index - 1]])) for c in changes),
+        changes=tuple(_placed(change, commit[numbers]) for change in changes),
         newest=newest_of(history),
         summary=summarise(history.at(places), last, its_metric),
+    )
+
+
+def _placed(change: Changepoint, commits: Places) -> PlacedChange:
+    """A change among commits that each have one number."""
+    return PlacedChange(
+        change=change,
+        commit_id=int(commits[change.index]),
+        previous_commit_id=int(commits[change.index - 1]),
+        range_start_commit_id=int(commits[change.first - 1]),
+        range_end_commit_id=int(commits[change.last]),
     )
 
 

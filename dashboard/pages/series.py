@@ -108,6 +108,7 @@ def data(project: str, key: str) -> ResponseReturnValue:
             {
                 "commit": change.commit.hash,
                 "previous_commit": change.previous_commit.hash,
+                "range": [change.range_start.hash, change.range_end.hash],
                 "before": change.before,
                 "after": change.after,
                 "magnitude": change.magnitude,

@@ -1,5 +1,6 @@
 """What a series is read as: levels, excursions from them, and one kind of noise."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -9,8 +10,8 @@ from numpy.typing import NDArray
 from warpwatch.dashboard.statistics.level_path import Floats, LevelPath, Span, level_path, spans
 
 EXCURSION = 12  # values: what returns within so many was no change
-_FIRST_LEVEL = 8  # values that a level at the start must hold
-_OF_A_SHORT_SERIES = 6  # a sixth of a short series is enough
+_LEVEL = 8  # values that make one wherever the series goes from there; at the start of a short series
+_OF_A_SHORT_SERIES = 6  # a sixth of it will do
 _ROUNDS = 4
 _TOO_MUCH = 0.4  # of a series cannot be excursions
 
@@ -40,8 +41,8 @@ class Reading:
 def read(values: Floats, scale: float, penalty: float, *, one_level: bool = False) -> Reading:
     """Levels through independent noise, with the excursions taken out and the rest read again.
 
-    An excursion is a stretch of at most a dozen values between two others, or the first few values. The shortest go
-    first, and no two neighbours at once: where a burst ends, the levels around it may turn out to be one.
+    An excursion is a stretch of at most a dozen values from which the series turns back, and any of fewer than eight.
+    The shortest go first, and no two neighbours at once: where a burst ends, the levels around it may be one.
     """
     excursion = np.zeros(len(values), dtype=bool)
     kept = np.arange(len(values))
@@ -70,12 +71,9 @@ def read(values: Floats, scale: float, penalty: float, *, one_level: bool = Fals
 
 def _short_stretches(path: LevelPath, count: int) -> list[Span]:
     stretches = spans(path.edges, count)
-    first_level = min(_FIRST_LEVEL, count // _OF_A_SHORT_SERIES)
-    short = [
-        (start, end)
-        for start, end in stretches[:-1]
-        if (end - start < first_level if start == 0 else end - start <= EXCURSION)
-    ]
+    at_start = min(_LEVEL, count // _OF_A_SHORT_SERIES)
+    limits = [at_start, *(_limit(path.levels, place) for place in range(1, len(stretches) - 1))]
+    short = [span for span, limit in zip(stretches[:-1], limits, strict=False) if span[1] - span[0] < limit]
     taken: list[Span] = []
     touched: set[int] = set()
     for start, end in sorted(short, key=lambda span: span[1] - span[0]):
@@ -83,6 +81,12 @@ def _short_stretches(path: LevelPath, count: int) -> list[Span]:
             taken.append((start, end))
             touched |= {start, end}
     return taken
+
+
+def _limit(levels: Sequence[int], place: int) -> int:
+    """The values that make a level, which are more where the series turns back after it."""
+    before, level, after = levels[place - 1 : place + 2]
+    return EXCURSION + 1 if (after - level) * (level - before) < 0 else _LEVEL
 
 
 def _edges_among_all(values: Floats, kept: NDArray[np.int_], path: LevelPath) -> list[int]:

@@ -72,13 +72,25 @@ class StaleSeries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedChange:
+    """A change and the ids of its commits: the first of the new level, the measured one before, and those between
+    which it lies with 95 %: after the first, by the second."""
+
+    change: Changepoint
+    commit_id: int
+    previous_commit_id: int
+    range_start_commit_id: int
+    range_end_commit_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesAnalysis:
-    """What the analysis found. Each change comes with its commit's id and the one before."""
+    """What the analysis found."""
 
     series_id: int
     revision: int
     better: Better
-    changes: tuple[tuple[Changepoint, int, int], ...]
+    changes: tuple[PlacedChange, ...]
     newest: Newest | None
     summary: Summary | None  # None for a series without a single row
 
@@ -210,12 +222,15 @@ def _newest(rows: Sequence[PointRow]) -> Newest:
 def _changepoint_rows(analysis: SeriesAnalysis) -> list[dict[str, Any]]:
     return [
         {
-            "series_id": analysis.series_id, "commit_id": commit, "previous_commit_id": previous,
-            "place": change.index, "before": change.before, "after": change.after, "magnitude": change.magnitude,
-            "low": change.low, "high": change.high, "p_value": change.p_value,
+            "series_id": analysis.series_id, "commit_id": placed.commit_id,
+            "previous_commit_id": placed.previous_commit_id, "range_start_commit_id": placed.range_start_commit_id,
+            "range_end_commit_id": placed.range_end_commit_id, "place": change.index, "before": change.before,
+            "after": change.after, "magnitude": change.magnitude, "low": change.low, "high": change.high,
+            "p_value": change.p_value,
             "is_worse": (change.after > change.before) == (analysis.better is Better.LOWER),
         }
-        for change, commit, previous in analysis.changes
+        for placed in analysis.changes
+        for change in (placed.change,)
     ]  # fmt: skip
 
 

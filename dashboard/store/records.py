@@ -169,6 +169,8 @@ class SeriesChange:
     index: int  # first commit of the new level
     commit: Commit
     previous_commit: Commit  # last measured commit of the old level
+    range_start: Commit  # with 95 % the change came after this commit
+    range_end: Commit  # and by this one
     before: float
     after: float
     magnitude: float  # after / before - 1

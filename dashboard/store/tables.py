@@ -196,6 +196,7 @@ compiled_code = Table(
 changepoint = Table(
     "changepoint", metadata,
     _ref("series", key=True), _ref("commit", key=True), _ref("commit", "previous_commit_id"),
+    _ref("commit", "range_start_commit_id"), _ref("commit", "range_end_commit_id"),  # 95 %: after the one, by the other
     Column("place", Integer, nullable=False),  # index among the commits that have a number
     Column("before", Float, nullable=False),
     Column("after", Float, nullable=False),

@@ -14,6 +14,7 @@ from warpwatch.dashboard.store.queries.reading import (
     change_record,
     commit_record,
     commits_by_id,
+    commits_of_changes,
     project_id,
     select_series,
     series_record,
@@ -173,7 +174,7 @@ def _changes(connection: Connection, commit_id: int, known: Workloads) -> tuple[
         .join(table, table.c.series_id == tables.series.c.id)
         .where(table.c.commit_id == commit_id)
     ).all()
-    found = commits_by_id(connection, (i for row in rows for i in (row.commit_id, row.previous_commit_id)))
+    found = commits_by_id(connection, commits_of_changes(rows))
     changes = [Regression(series=series_record(row, known), change=change_record(row, found)) for row in rows]
     changes.sort(
         key=lambda one: (

@@ -1,6 +1,6 @@
 """Rows into records: what the queries share. Nothing outside this package uses it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -172,11 +172,17 @@ def changes_of(connection: Connection, series_ids: Sequence[int]) -> dict[int, t
     rows = connection.execute(
         select(table).where(table.c.series_id.in_(series_ids)).order_by(table.c.series_id, table.c.place)
     ).all()
-    commits = commits_by_id(connection, (i for row in rows for i in (row.commit_id, row.previous_commit_id)))
+    commits = commits_by_id(connection, commits_of_changes(rows))
     found: dict[int, tuple[SeriesChange, ...]] = {}
     for row in rows:
         found[row.series_id] = (*found.get(row.series_id, ()), change_record(row, commits))
     return found
+
+
+def commits_of_changes(rows: Iterable[Row[Any]]) -> Iterator[int]:
+    """The ids of all commits that rows of the changepoint table name."""
+    for row in rows:
+        yield from (row.commit_id, row.previous_commit_id, row.range_start_commit_id, row.range_end_commit_id)
 
 
 def change_record(row: Row[Any], commits: Mapping[int, Commit]) -> SeriesChange:
@@ -185,6 +191,8 @@ def change_record(row: Row[Any], commits: Mapping[int, Commit]) -> SeriesChange:
         index=row.place,
         commit=commits[row.commit_id],
         previous_commit=commits[row.previous_commit_id],
+        range_start=commits[row.range_start_commit_id],
+        range_end=commits[row.range_end_commit_id],
         before=row.before,
         after=row.after,
         magnitude=row.magnitude,

@@ -6,6 +6,7 @@ from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.queries.reading import (
     change_record,
     commits_by_id,
+    commits_of_changes,
     project_id,
     select_series,
     series_record,
@@ -40,7 +41,7 @@ def regressions(
             .order_by(tables.commit.c.position.desc(), tables.machine.c.name)
         ).all()
         known = workloads(connection, owner)
-        commits = commits_by_id(connection, (i for row in rows for i in (row.commit_id, row.previous_commit_id)))
+        commits = commits_by_id(connection, commits_of_changes(rows))
     groups = []
     for (_, name), group in itertools.groupby(rows, key=lambda row: (row.commit_id, row.machine_name)):
         found = [Regression(series=series_record(row, known), change=change_record(row, commits)) for row in group]

@@ -70,7 +70,8 @@ def _named(figure: dict[str, Any], name: str) -> dict[str, Any]:
 def _change(index: int, before: float, after: float) -> SeriesChange:
     magnitude = after / before - 1
     return SeriesChange(
-        index=index, commit=_commit(index), previous_commit=_commit(index - 1), before=before, after=after,
+        index=index, commit=_commit(index), previous_commit=_commit(index - 1), range_start=_commit(index - 1),
+        range_end=_commit(index), before=before, after=after,
         magnitude=magnitude, low=magnitude - 0.01, high=magnitude + 0.01, p_value=0.001, is_worse=magnitude > 0,
     )  # fmt: skip
 
