@@ -82,8 +82,8 @@ def order_commits(store: Store, project: str, project_id: int, history: Sequence
             mark_stale(connection, connection.execute(every).scalars().all())
             return
         # Another import's analysis may have seen commits that had no place yet, and taken them for the newest.
-        new = [row.id for row in ordered if row.position is None]
-        mark_stale(connection, recorded_at(connection, project_id, new, only_analysed=True))
+        unplaced = [row.id for row in ordered if row.position is None]
+        mark_stale(connection, recorded_at(connection, project_id, unplaced, only_analysed=True))
 
 
 def _row(row: Row[Any], position: int, gap: int | None, known: KnownCommit | None) -> dict[str, Any]:

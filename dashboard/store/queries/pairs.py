@@ -105,7 +105,7 @@ def _pair(series: Series, rows: _Rows, base: int, head: int, code_of: Mapping[in
     kept = other_cards[1] if other_cards else card
     here = [row for row in rows if row.value is not None and kept in {None, row.card}]
     groups = itertools.groupby(here, key=lambda row: row.commit_id)
-    level_of = {commit: median(row.value for row in group) for commit, group in groups}  # in the commits' order
+    level_of = {commit: median(_value(row) for row in group) for commit, group in groups}  # in the commits' order
     places = list(level_of)
     numbers: list[_Rows] = [[row for row in side if card in {None, row.card}] for side in at]
     beside = [_beside(numbers[0], numbers[1]), _beside(numbers[1], numbers[0])]
@@ -150,10 +150,10 @@ def _reruns(rows: _Rows, ends: Sequence[int], code_of: Mapping[int, str]) -> tup
         runs.setdefault((code, row.card), []).append(row)
     groups: list[tuple[float, ...]] = []
     for found in runs.values():
-        found.sort(key=lambda row: (row.started_ms, row.run_id))
-        edges = [n for n in range(1, len(found)) if found[n].started_ms - found[n - 1].started_ms > BESIDE_MS]
+        found.sort(key=lambda row: (_started_ms(row), row.run_id))
+        edges = [n for n in range(1, len(found)) if _started_ms(found[n]) - _started_ms(found[n - 1]) > BESIDE_MS]
         parts = itertools.pairwise([0, *edges, len(found)])
-        groups.extend(tuple(row.value for row in found[start:end]) for start, end in parts if end - start > 1)
+        groups.extend(tuple(_value(row) for row in found[start:end]) for start, end in parts if end - start > 1)
     return tuple(groups)
 
 
@@ -184,7 +184,7 @@ def _common_card(base: _Rows, head: _Rows) -> tuple[str | None, tuple[str, str] 
         return None, None
     both = counts[0].keys() & counts[1].keys()
     if not both:
-        return None, (base[-1].card, head[-1].card)
+        return None, (str(base[-1].card), str(head[-1].card))
     return max(both, key=lambda card: (min(count[card] for count in counts), card)), None
 
 
@@ -204,7 +204,21 @@ def _histories(
 
 def _side(rows: _Rows, commit: int, numbers: _Rows) -> Side:
     at = [row for row in rows if row.commit_id == commit]
-    runs = tuple(RunValue(value=row.value, q25=row.q25, q75=row.q75, sample_count=row.sample_count) for row in numbers)
+    runs = tuple(
+        RunValue(value=_value(row), q25=row.q25, q75=row.q75, sample_count=row.sample_count) for row in numbers
+    )
     measured = any(row.value is not None for row in at)
     status = Status.OK if measured else STATUS_OF_CODE[at[-1].status] if at else None
     return Side(runs=runs, status=status, reason=at[-1].reason if at and not measured else None)
+
+
+def _value(row: PointRow) -> float:
+    """Of a row that has a number."""
+    assert row.value is not None
+    return row.value
+
+
+def _started_ms(row: PointRow) -> int:
+    """Of a row whose run says when it was."""
+    assert row.started_ms is not None
+    return row.started_ms
