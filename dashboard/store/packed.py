@@ -44,7 +44,7 @@ class PackedEntries(Sequence[Entry]):
     value: Floats  # NaN: no number
     q25: Floats  # NaN: not known
     q75: Floats
-    count: Ints  # of samples; -1: not known
+    count: Ints  # type: ignore[assignment]  # of samples; -1: not known. Hides Sequence.count, which nobody asks for
     status: Ints  # rows.STATUS_CODES
     reason: Ints  # place in `reasons` from one on; 0: none
     reasons: tuple[str, ...]
