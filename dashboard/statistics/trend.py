@@ -1,6 +1,7 @@
 """A smooth drift below the levels of a series: Legendre polynomials, fitted together with the steps."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 
@@ -23,19 +24,25 @@ def trends(reading: Reading, penalty: float) -> Iterator[tuple[Floats, float]]:
     """
     count = len(reading.values)
     values = _without_outliers(reading)
-    axis = np.linspace(-1, 1, count)
     found = []
     plain = _fit(values, np.zeros((count, 1)), reading.edges, penalty)[1]
     for degree in _DEGREES:
         if count < degree * _VALUES_PER_DEGREE:
             break
-        basis = np.asarray(np.polynomial.legendre.legvander(axis, degree)[:, 1:], dtype=float)
+        basis = _basis(count, degree)
         price = 0.5 * (0.5 + degree) * float(np.log(count))
         coefficients, cost = _fit(values, basis, reading.edges, penalty)
         if cost + price < plain:
             found.append((cost + price, basis @ coefficients, price))
     for _, drift, price in sorted(found, key=lambda each: each[0])[:_TRIED]:
         yield drift, price
+
+
+@lru_cache(maxsize=16)
+def _basis(count: int, degree: int) -> Floats:
+    """Legendre polynomials of degree one and up over a series of that length, one a column."""
+    axis = np.linspace(-1, 1, count)
+    return np.asarray(np.polynomial.legendre.legvander(axis, degree)[:, 1:], dtype=float)
 
 
 def _without_outliers(reading: Reading) -> Floats:
