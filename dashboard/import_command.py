@@ -91,8 +91,10 @@ def _workers(address: str | None) -> Iterator[tuple[Executor, int] | None]:
 
 
 def _interrupted(error: OperationalError) -> click.ClickException:
+    said = str(error.orig).strip()
+    first = "make room, and then " if "disk is full" in said or "No space left" in said else ""
     return click.ClickException(
-        f"the database gave up: {str(error.orig).strip()}. What is in stays whole; import again to add the rest"
+        f"the database gave up: {said}. What is in stays whole; {first}import again to add the rest"
     )
 
 

@@ -102,7 +102,7 @@ def _read_conf(path: Path) -> Mapping[str, Any]:
 def _read_machine(path: Path) -> Mapping[str, str]:
     try:
         data = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return {k: str(v) for k, v in data.items() if k != "version"} if isinstance(data, dict) else {}
 
@@ -113,9 +113,9 @@ def read_benchmarks(path: Path) -> tuple[Mapping[str, Listed] | None, tuple[str,
         data = json.loads(path.read_bytes())
         if not isinstance(data, dict):
             raise ValueError(f"a {type(data).__name__} where asv writes an object")
-    except (OSError, ValueError) as error:
+        return {name: _listed(entry) for name, entry in data.items() if isinstance(entry, dict)}, ()
+    except (OSError, TypeError, ValueError, RecursionError) as error:
         return None, (f"{path}: {error}; units and parameter names are guessed",)
-    return {name: _listed(entry) for name, entry in data.items() if isinstance(entry, dict)}, ()
 
 
 def _listed(entry: Mapping[str, Any]) -> Listed:

@@ -40,7 +40,9 @@ class Store:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A transaction that sees one state of the database."""
-        with self.engine.connect() as connection, connection.begin():
+        # PostgreSQL's default is a new state for each statement.
+        level = {"isolation_level": "REPEATABLE READ"} if self.engine.dialect.name == "postgresql" else {}
+        with self.engine.connect().execution_options(**level) as connection, connection.begin():
             yield connection
 
     @contextmanager

@@ -1,38 +1,34 @@
 """Kills imports at random moments and compares what the next ones make of it with an import that nobody disturbed.
 
-`python -m warpwatch.dashboard.trials.import_faults FOLDER --kills 200` takes asv results (`make_history --scale 0.09`
+`python -m warpwatch.dashboard.trials.import_faults FOLDER --kills 200` takes asv results (`make_history --scale 0.06`
 writes some). An import starts on an empty store, is killed (SIGKILL), is started again on what is left, and so on until
 one ends by itself; then every commit, run, series, point, sample, mark, changepoint and summary must be what an import
 from nothing leaves. Every other kill strikes the process alone, and not those that it started. With `--server URL` the
 stores are databases made and dropped on a PostgreSQL server.
 """
 
+import multiprocessing
 import os
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import click
 from sqlalchemy import create_engine, make_url, text
 
+from warpwatch.dashboard import analysis
+from warpwatch.dashboard.import_command import import_
+from warpwatch.dashboard.importers import import_results
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.trials.store_state import State, state_of
 
-# `warpwatch import`, but with the processes and the many transactions that a folder a hundred times as large has.
-_IMPORT = """
-from warpwatch.ci.main import main
-from warpwatch.dashboard.importers import import_results
-import_results._AT_ONCE, import_results._WORTH_PROCESSES = 200_000, 1
-main()
-"""
-_COMMAND = [sys.executable, "-c", _IMPORT, "import"]
 _STUCK_S = 300
 _NewStore = Callable[[], str]
 
@@ -74,10 +70,11 @@ def main(folder: Path, kills: int, seed: int, server: str | None) -> None:
 def _undisturbed(folder: Path, url: str) -> tuple[State, float]:
     begun = time.monotonic()
     process = _start(folder, url)
-    said = process.communicate(timeout=_STUCK_S)[0]
-    if process.returncode:
-        raise click.ClickException(said)
-    return _state(url), time.monotonic() - begun
+    process.join(_STUCK_S)
+    takes = time.monotonic() - begun
+    if process.exitcode:
+        raise click.ClickException(f"an import that nobody disturbed ended with {process.exitcode}")
+    return _state(url), takes
 
 
 def _chain(
@@ -86,39 +83,55 @@ def _chain(
     """Imports into one store: all but the last are killed."""
     while True:
         process = _start(folder, url)
-        try:
-            process.wait(timeout=moments.uniform(0.0, takes) if counts.kills < kills else _STUCK_S)
-        except subprocess.TimeoutExpired:
-            _kill(process, alone=counts.kills % 2 == 1)
-            counts.kills += 1
-            left = _state(url)
-            unread = len(whole["files"]) - len(left["files"])
-            counts.mid_import += 0 < unread < len(whole["files"])
-            counts.mid_analysis += not unread and any(stale for *_, stale in left["series"])
-            continue
-        said = process.communicate()[0]
-        counts.chains += 1
-        state = _state(url)
-        wrong = [kind for kind in whole if state[kind] != whole[kind]]
-        if wrong or process.returncode:
-            counts.differing.append(f"store {counts.chains}, {', '.join(wrong)}: {_sizes(state)}; it said: {said}")
+        process.join(moments.uniform(0.0, takes) if counts.kills < kills else _STUCK_S)
+        if process.exitcode is not None:
+            break
+        _kill(process, alone=counts.kills % 2 == 1)
+        counts.kills += 1
+        left = _state(url)
+        unread = len(whole["files"]) - len(left["files"])
+        counts.mid_import += 0 < unread < len(whole["files"])
+        counts.mid_analysis += not unread and any(stale for *_, stale in left["series"])
+    counts.chains += 1
+    state = _state(url)
+    wrong = [kind for kind in whole if state[kind] != whole[kind]]
+    if wrong or process.exitcode:
+        counts.differing.append(f"store {counts.chains}: {', '.join(wrong)}; exit status {process.exitcode}")
+
+
+def _start(folder: Path, url: str) -> BaseProcess:
+    """An import in a fork of this process, so that most of its time is not spent on starting Python."""
+    process = multiprocessing.get_context("fork").Process(target=_import, args=(folder, url))
+    process.start()
+    return process
+
+
+def _import(folder: Path, url: str) -> None:
+    """As `warpwatch import` does, but in the many transactions and processes that a much larger folder has."""
+    os.setpgid(0, 0)  # so that a kill can strike those that it starts too
+    import_results._AT_ONCE, import_results._WORTH_PROCESSES, analysis._WORTH_PROCESSES = 50_000, 1, 1
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
+        import_(args=[str(folder), "--project", "faults", "--database", url])
+
+
+def _kill(process: BaseProcess, *, alone: bool) -> None:
+    """Returns when it has ended, and those that it started. Raises ChildProcessError if they live on."""
+    group = process.pid or 0
+    try:
+        if alone:
+            process.kill()
+        else:
+            os.killpg(group, signal.SIGKILL)
+        process.join()
+        deadline = time.monotonic() + _STUCK_S
+        while time.monotonic() < deadline:
+            os.killpg(group, 0)
+            time.sleep(0.01)
+    except ProcessLookupError:  # the group is empty
+        process.kill()  # if it was struck before it had a group
+        process.join()
         return
-
-
-def _start(folder: Path, url: str) -> "subprocess.Popen[str]":
-    command = [*_COMMAND, str(folder), "--project", "faults", "--database", url]
-    # In a session of its own, so that a kill can strike all of it.
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    )
-
-
-def _kill(process: "subprocess.Popen[str]", *, alone: bool) -> None:
-    if alone:
-        process.kill()
-    else:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=_STUCK_S)  # returns when those that it started have ended too: they share its output
+    raise ChildProcessError(f"processes of group {group} outlived the import that started them")
 
 
 def _state(url: str) -> State:

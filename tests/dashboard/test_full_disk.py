@@ -1,0 +1,103 @@
+"""A disk that has no room left: a sentence, a store that still answers, and everything in once there is room."""
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.asv_results import AsvResults
+from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.trials.store_state import state_of
+
+BENCH = "suite.Bench.time_it"
+_ROOM = 1_200_000  # bytes: enough for an empty store with its log, not for the results
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of its own of that size."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={_ROOM}", "tmpfs", str(disk)]
+    if os.geteuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a small disk wants a right to mount")
+    yield disk
+    subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+@pytest.fixture
+def first(asv: AsvResults) -> AsvResults:
+    asv.benchmark(BENCH, size=["1"])
+    asv.commit(0, {BENCH: asv.row([1.0], [["1"]])})
+    return asv
+
+
+def _fill(asv: AsvResults) -> None:
+    """Results that take more than the room there is: numbers of which none is like another."""
+    sizes = [str(n) for n in range(100)]
+    asv.benchmark(BENCH, size=sizes)
+    for number in range(1, 5):
+        values = [(n + 1) ** 0.5 * number for n in range(100)]
+        samples = [[value * (1 + k**0.5 / 1000) for k in range(600)] for value in values]
+        asv.commit(number, {BENCH: asv.row(values, [sizes], started_at=number, samples=samples)})
+
+
+def _import(folder: Path, database: str, limit: Callable[[], None] | None = None) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "warpwatch.ci.main", "import", str(folder), "--project", "demo"]
+    return subprocess.run(
+        [*command, "--database", database], capture_output=True, text=True, check=False, preexec_fn=limit
+    )
+
+
+def _is_made_whole(asv: AsvResults, database: str, tmp_path: Path) -> bool:
+    fresh = Store(str(tmp_path / "fresh.db"))
+    asv.load(fresh)
+    done, store = _import(asv.folder, database), Store(database)
+    assert done.returncode == 0, done.stderr
+    try:
+        return bool(state_of(store) == state_of(fresh))
+    finally:
+        store.close()
+        fresh.close()
+
+
+def test_a_full_disk_is_told_and_costs_nothing_that_was_in(small_disk: Path, first: AsvResults, tmp_path: Path) -> None:
+    database = str(small_disk / "history.db")
+    assert _import(first.folder, database).returncode == 0
+    _fill(first)
+    done = _import(first.folder, database)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "Error: the database gave up: database or disk is full. What is in stays whole; make room, and then import"
+        " again to add the rest"
+    ]
+    store = Store(database)
+    assert len(queries.find_series(store, "demo").series) == 1
+    store.close()
+    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+    assert _is_made_whole(first, database, tmp_path)
+
+
+def test_a_limit_on_the_size_of_files_is_told_too(first: AsvResults, tmp_path: Path) -> None:
+    database = str(tmp_path / "history.db")
+    assert _import(first.folder, database).returncode == 0
+    _fill(first)
+    done = _import(first.folder, database, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (_ROOM // 2, _ROOM // 2)))
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("Error: the database gave up: ")
+    assert line.endswith("import again to add the rest")
+    assert _is_made_whole(first, database, tmp_path)
+
+
+def test_a_disk_too_full_to_make_a_store_is_told(small_disk: Path, first: AsvResults) -> None:
+    (small_disk / "filler").write_bytes(b"\1" * (_ROOM // 4096 * 4096 - 40_960))
+    done = _import(first.folder, str(small_disk / "history.db"))
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("Error: cannot open the database")
+    assert line.endswith("database or disk is full")
