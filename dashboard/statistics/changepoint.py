@@ -25,7 +25,7 @@ class Changepoint:
     index: int  # first value of the new level
     first: int  # 95 % set of that place, from here
     last: int  # to here
-    before: float  # medians of the neighbouring segments
+    before: float  # medians of the neighbouring segments, without excursions
     after: float
     magnitude: float
     low: float  # 95 % interval of the magnitude
@@ -81,7 +81,8 @@ def _changepoint(
     errors = [_MEDIAN * _spread(part, evidence) / math.sqrt(len(part)) for part in (left, right)]
     half = _NORMAL_95 * math.hypot(*errors) * math.sqrt(evidence.variance)
     first, last = _places(reading, evidence, before, after, left, right)
-    level = float(np.median(raw[before[0] : before[1]]))
+    old, counted = raw[before[0] : before[1]], evidence.counted[before[0] : before[1]]
+    level = float(np.median(old[counted] if counted.any() else old))
     if (raw > 0).all():
         magnitude, low, high = (math.expm1(x) for x in (shift, shift - half, shift + half))
         new = level * math.exp(shift)

@@ -183,6 +183,14 @@ def test_a_level_that_returns_within_a_dozen_values_was_an_excursion() -> None:
         assert len(changepoints(values)) == told
 
 
+def test_an_excursion_is_no_part_of_the_level_beside_it() -> None:
+    values = _noisy(7, [(40, 1.0), (60, 1.2)])
+    values[25:35] = [value * 1.5 for value in values[25:35]]
+    (change,) = changepoints(values)
+    assert (change.before, change.after) == (pytest.approx(1.0, abs=0.01), pytest.approx(1.2, abs=0.01))
+    assert change.after / change.before - 1 == pytest.approx(change.magnitude)
+
+
 def test_a_level_at_the_end_is_told_once_it_has_lasted() -> None:
     values = _noisy(8, [(80, 1.0), (40, 1.08)])
     first_told = next(count for count in range(80, 121) if changepoints(values[:count]))
