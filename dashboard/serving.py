@@ -3,6 +3,7 @@
 import errno
 import socket
 import webbrowser
+from dataclasses import replace
 from threading import Timer
 
 import click
@@ -28,7 +29,8 @@ _PORTS_TO_TRY = 20
 def serve(host: str, port: int, database: str | None, threads: int, opens: bool) -> None:
     """Serve the dashboard until Ctrl+C."""
     try:
-        settings = Settings(database=database) if database else Settings.from_env()
+        settings = Settings.from_env()
+        settings = replace(settings, database=database) if database else settings
         app = create_app(settings)
         listener = _listen(host, port)
     except (StoreError, ValueError) as error:

@@ -15,6 +15,7 @@ from warpwatch.dashboard.benchstat.result_set import ResultSet
 from warpwatch.dashboard.metrics import Metric, metric, metric_name, unit_of
 from warpwatch.dashboard.naming import natural
 from warpwatch.dashboard.statistics.comparison import Comparison, RunValue, compare, compare_exact, judge
+from warpwatch.dashboard.statistics.growth import growth
 from warpwatch.dashboard.statistics.noise import Noise
 from warpwatch.dashboard.statistics.rerun_noise import RerunScatter, rerun_noise, rerun_scatter
 from warpwatch.dashboard.status_words import no_number
@@ -264,4 +265,4 @@ def _margin(comparison: Comparison, runs: int) -> float:
         return 0.0
     error = comparison.noise * math.sqrt(1 / comparison.base_runs + 1 / comparison.head_runs)
     reach = (math.log1p(comparison.high) - math.log1p(comparison.low)) / 2 / error
-    return math.expm1(reach * comparison.noise / math.sqrt(runs))
+    return growth(reach * comparison.noise / math.sqrt(runs))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from warpwatch.dashboard.statistics.evidence import Evidence, rank_deviation
+from warpwatch.dashboard.statistics.growth import growth
 from warpwatch.dashboard.statistics.level_path import Floats, spans
 from warpwatch.dashboard.statistics.noise_kinds import best_reading, jitter
 from warpwatch.dashboard.statistics.reading import Reading
@@ -63,6 +64,7 @@ def changepoints(values: Sequence[float], *, smallest_change: float = 0.0) -> tu
 _MEDIAN = 1.2533  # standard error of a median in those of a mean, for normal noise
 _NORMAL_95 = 1.96
 _UNSURE = 0.05  # what the set of places leaves out
+_LARGEST_RATIO, _LARGEST_LOG = 1e304, 709.0  # so that everything told is finite
 
 
 def _relative(raw: Floats) -> Floats:
@@ -81,15 +83,18 @@ def _changepoint(
     errors = [_MEDIAN * _spread(part, evidence) / math.sqrt(len(part)) for part in (left, right)]
     half = _NORMAL_95 * math.hypot(*errors) * math.sqrt(evidence.variance)
     first, last = _places(reading, evidence, before, after, left, right)
-    old, counted = raw[before[0] : before[1]], evidence.counted[before[0] : before[1]]
-    level = float(np.median(old[counted] if counted.any() else old))
+    counted = evidence.counted[before[0] : before[1]]
+    old = raw[before[0] : before[1]][counted] if counted.any() else raw[before[0] : before[1]]
     if (raw > 0).all():
-        magnitude, low, high = (math.expm1(x) for x in (shift, shift - half, shift + half))
-        new = level * math.exp(shift)
+        level = float(np.median(np.log(old)))
+        magnitude, low, high = (growth(x) for x in (shift, shift - half, shift + half))
+        level, new = math.exp(level), math.exp(min(level + shift, _LARGEST_LOG))
     else:
-        unit = (float(np.median(np.abs(raw))) or float(np.abs(raw).max())) / (abs(level) or 1.0)
-        magnitude, low, high = (x * unit for x in (shift, shift - half, shift + half))
-        new = level + shift * unit * (abs(level) or 1.0)
+        level = float(np.median(old))
+        unit = float(np.median(np.abs(raw))) or float(np.abs(raw).max())
+        new = level + shift * unit
+        ratios = (x * unit / (abs(level) or 1.0) for x in (shift, shift - half, shift + half))
+        magnitude, low, high = (max(min(ratio, _LARGEST_RATIO), -_LARGEST_RATIO) for ratio in ratios)
     deviation = rank_deviation(left, right) / math.sqrt(evidence.variance)
     return Changepoint(
         index=after[0], first=first, last=last, before=level, after=new, magnitude=magnitude, low=low, high=high,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from warpwatch.dashboard.metrics import Better
+from warpwatch.dashboard.statistics.growth import growth
 from warpwatch.dashboard.statistics.noise import Noise, NoiseSource
 from warpwatch.dashboard.statistics.student import student_quantile, student_tail
 from warpwatch.dashboard.verdict import Verdict
@@ -96,9 +97,9 @@ def compare(
     settled = reach if history_noise is not None else 1.96  # more runs bring their own degrees of freedom
     wanted = math.ceil(2 * (settled * noise / math.log1p(threshold)) ** 2)
     return Comparison(
-        change=math.expm1(shift),
-        low=math.expm1(shift - reach * error),
-        high=math.expm1(shift + reach * error),
+        change=growth(shift),
+        low=growth(shift - reach * error),
+        high=growth(shift + reach * error),
         noise=noise,
         noise_source=source,
         p_value=p,

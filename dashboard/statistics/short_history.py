@@ -10,6 +10,7 @@ from statistics import median
 
 from warpwatch.dashboard.statistics.changepoint import Changepoint
 from warpwatch.dashboard.statistics.comparison import RunValue, sample_error
+from warpwatch.dashboard.statistics.growth import growth
 from warpwatch.dashboard.statistics.machine_noise import history_noise
 from warpwatch.dashboard.statistics.student import student_quantile, student_tail
 
@@ -87,8 +88,8 @@ def _tested(
         last=split,
         before=before,
         after=after,
-        magnitude=math.expm1(shift),
-        low=math.expm1(shift - reach),
-        high=math.expm1(shift + reach),
+        magnitude=growth(shift),
+        low=growth(shift - reach),
+        high=growth(shift + reach),
         p_value=p,
     )

@@ -217,3 +217,20 @@ def test_a_change_among_more_places_moves_with_all_its_places() -> None:
     places = [2 * place for place in range(60)]
     moved = change.among(places)
     assert (moved.index, moved.first, moved.last) == (2 * change.index, 2 * change.first, 2 * change.last)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1e-300] * 10 + [1e300] * 10,
+        [1e300] * 10 + [1e-300] * 10,
+        [0.0] * 10 + [1e300] * 10,
+        [-5e-324] * 12 + [1.0] * 12,
+        [1e308] * 20 + [1.7e308] * 20,
+        [5e-324] * 20 + [1.0] * 20,
+    ],
+)
+def test_everything_told_is_finite_however_far_values_lie_apart(values: list[float]) -> None:
+    for change in changepoints(values):
+        told = [change.before, change.after, change.magnitude, change.low, change.high, change.p_value]
+        assert np.isfinite(told).all()

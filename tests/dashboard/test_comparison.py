@@ -205,3 +205,11 @@ def test_exact_series_make_no_family_larger() -> None:
     found = judge([edge, *counted], [Better.LOWER] * 101, threshold=0.02)
     assert set(found[1:]) == {Verdict.UNCHANGED}
     assert found[0] is Verdict.REGRESSED
+
+
+def test_samples_that_scatter_without_bounds_are_compared_too() -> None:
+    """As of a benchmark whose first round compiled: 10 s, then 100 µs."""
+    run = RunValue(value=1e-4, q25=1e-4, q75=5.0, sample_count=3)
+    seen = compare([run], [run], history_noise=None, threshold=0.02)
+    assert seen is not None
+    assert -1 < seen.low < seen.change == 0 < seen.high < math.inf
