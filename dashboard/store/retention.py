@@ -28,6 +28,7 @@ from warpwatch.dashboard.store.store import Store
 
 _DAY_MS = 24 * 3600 * 1000
 _AT_ONCE = 200  # series in one transaction
+_GOLDEN, _TURN = 2654435769, 2**32  # their quotient is the golden ratio less one
 _OF_A_SERIES = ("changepoint", "summary", "annotation", "chunk", "sample_chunk")
 
 
@@ -237,12 +238,17 @@ class _Batch:
             )
 
     def _stay(self, points: Columns, told: frozenset[int]) -> Any:
-        """Which points the policy keeps. Every n-th is counted by the commit's position, so for all series alike."""
+        """Which points the policy keeps. Which commits are every n-th is the same for all series, and never changes.
+
+        A commit's position moves when an older one is measured later; its id stays. Steps of the golden ratio around a
+        circle spread ids evenly at any stride, so also where projects take turns, and what a larger n keeps, a smaller
+        one keeps as well.
+        """
         if self.policy.thin_after_days is None:
             return np.ones(len(points), dtype=bool)
         is_new = self._date_ms(points.commit) >= self._days_ago_ms(self.policy.thin_after_days)
-        position = self.calendar.position[np.searchsorted(self.calendar.commits, points.commit)]
-        return is_new | (position % self.policy.thin_every == 0) | np.isin(points.commit, list(told))
+        is_nth = points.commit.astype(np.int64) * _GOLDEN % _TURN * self.policy.thin_every < _TURN
+        return is_new | is_nth | np.isin(points.commit, list(told))
 
     def _stretches(self, series: Collection[int]) -> dict[int, int]:
         table = tables.chunk
