@@ -8,6 +8,7 @@ import bz2
 import errno
 import gzip
 import io
+import lzma
 import tarfile
 import zipfile
 import zlib
@@ -32,8 +33,8 @@ _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _ZIP_ENTRY = b"PK\x01\x02"
 _TAR_MAGIC = slice(257, 262)
 _BROKEN = (
-    tarfile.TarError, zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, zstandard.ZstdError,
-    EOFError, NotImplementedError, ValueError, OverflowError,
+    tarfile.TarError, zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, lzma.LZMAError,
+    zstandard.ZstdError, EOFError, NotImplementedError, ValueError, OverflowError,
 )  # fmt: skip
 _NO_SUCH_FILE = {errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL}
 

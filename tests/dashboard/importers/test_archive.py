@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import lzma
 import random
 import struct
 import tarfile
@@ -192,6 +193,18 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     (tmp_path / "to" / "box" / "machine.json").symlink_to(full)
     with pytest.raises(NoRoomError, match="No space left"):
         unpack(archive, tmp_path / "to", SMALL)
+
+
+def test_a_broken_zip_of_lzma_is_refused(unpacked: Callable[..., object]) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("a.json", FILES["box/a b (c).json"])
+    content = bytearray(buffer.getvalue())
+    options = content.index(b"a.json") + len(b"a.json") + 4
+    content[options] = 0xFF  # no options of LZMA
+    with pytest.raises(ArchiveError, match="broken") as refused:
+        unpacked(bytes(content))
+    assert isinstance(refused.value.__cause__, lzma.LZMAError)
 
 
 def test_broken_archives_are_refused(tmp_path: Path) -> None:
