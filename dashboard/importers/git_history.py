@@ -7,6 +7,9 @@ from pathlib import Path
 from warpwatch.dashboard.store.ordering import KnownCommit
 
 
+_LONGEST_NAME = 200  # characters of a branch, a tag or a hash
+
+
 class GitError(Exception):
     """git could not answer; the message is its own."""
 
@@ -29,6 +32,8 @@ def git_history(repository: Path, hashes: Iterable[str]) -> tuple[KnownCommit, .
 
 def resolve(repository: Path, revision: str) -> str | None:
     """The full hash of a branch, tag or other name of a commit; None if the repository knows none."""
+    if len(revision) > _LONGEST_NAME or not revision.isprintable():
+        return None  # no command takes such an argument
     try:
         wanted = f"{revision}^{{commit}}"
         return _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", wanted).strip()

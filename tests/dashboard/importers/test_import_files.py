@@ -219,8 +219,9 @@ def test_a_repository_knows_hash_date_and_subject(sqlite_store: Store, tmp_path:
     points = _points(sqlite_store, "simple.latency GV100")
     assert [point.commit.subject for point in points] == ["change 0", "change 1"]
     assert points[1].commit.hash == _git(tmp_path, "rev-parse", "HEAD")
-    with pytest.raises(NoResultsError, match="knows no such commit"):
-        _load(sqlite_store, RECORDED / "nvbench.json", given=Given(commit="v9"))  # the repository is remembered
+    for name in ("v9", "v1\0", "v" * 200_000, "v\ud800"):
+        with pytest.raises(NoResultsError, match="knows no such commit"):
+            _load(sqlite_store, RECORDED / "nvbench.json", given=Given(commit=name))  # the repository is remembered
 
 
 def test_an_asv_import_beside_leaves_other_formats_listed(store: Store, asv: AsvResults) -> None:
