@@ -46,7 +46,7 @@ def import_path(
     if path.is_dir() and not (path / "asv.conf.json").is_file() and not _is_asvs(path):
         name = project or project_name(path.resolve())
         return _import_tree(store, path, path, name, repository, given, workers, progress)
-    if not path.is_file() or ".conf" in path.name:
+    if not path.is_file() or path.name.endswith(".conf.json"):
         folder = open_folder(path, project=project, repository=repository)
         return _noted(import_results(store, folder, workers=workers, progress=progress), given)
     name = project or project_name(path.resolve().parent)

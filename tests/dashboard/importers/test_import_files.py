@@ -94,6 +94,12 @@ def test_a_copy_under_another_name_adds_nothing(sqlite_store: Store, tmp_path: P
     assert _load(sqlite_store, copy).points == 0
 
 
+def test_a_file_whose_name_speaks_of_configurations_is_no_configuration(sqlite_store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "bench.config-a.json"
+    path.write_bytes(PYTEST.read_bytes())
+    assert _load(sqlite_store, path).points > 0
+
+
 def test_each_run_of_a_commit_is_kept(sqlite_store: Store, tmp_path: Path) -> None:
     """The same file name with other content, as CI leaves it, is a re-run."""
     path = tmp_path / "out.json"
