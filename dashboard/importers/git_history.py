@@ -6,7 +6,6 @@ from pathlib import Path
 
 from warpwatch.dashboard.store.ordering import KnownCommit
 
-
 _LONGEST_NAME = 200  # characters of a branch, a tag or a hash
 
 
