@@ -38,6 +38,8 @@ def compact_command(
         _drop(store, drop_project, dry_run)
         names.remove(drop_project)
     for name in names if project is None else [each for each in names if each == project]:
+        if not dry_run and policy.thin_after_days is not None:
+            analyse(store, only=name)  # thinning keeps the commits around changepoints, so those have to be known
         _tell(name, compact(store, name, policy, dry_run=dry_run), dry_run)
     if not dry_run:
         analyse(store)

@@ -4,9 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select
+from click.testing import CliRunner
+from sqlalchemy import delete, func, select, update
 
 from warpwatch.dashboard.analysis import analyse
+from warpwatch.dashboard.compact_command import compact_command
 from warpwatch.dashboard.store import Store, queries, tables
 from warpwatch.dashboard.store.points import read_points, read_samples
 from warpwatch.dashboard.store.retention import Policy, compact, drop_project, reclaim
@@ -89,6 +91,22 @@ def test_old_commits_are_thinned_but_for_those_around_a_change(history: Store) -
     assert old // 3 - 3 <= len(thinned) <= old // 3 + 1
     assert [one.commit for one in after.changes] == [change.commit]
     assert _samples(history) == 2 * len(kept)
+
+
+def test_the_command_looks_for_changes_before_it_thins(history: Store, database: str, tmp_path: Path) -> None:
+    """A new schema may leave every series stale and without changepoints."""
+    found = queries.find_series(history, "demo", search="Bench").series[0]
+    before = queries.history(history, found.key)
+    assert before is not None
+    change = before.changes[0]
+    with history.write("demo") as connection:
+        connection.execute(delete(tables.changepoint))
+        connection.execute(update(tables.series).values(stale=True))
+    policy = tmp_path / "policy.toml"
+    policy.write_text("thin_after_days = 1\nthin_every = 50\n")
+    done = CliRunner().invoke(compact_command, ["--policy", str(policy), "--database", database])
+    assert done.exit_code == 0, done.output
+    assert {change.commit.hash, change.previous_commit.hash} <= set(_commits(history))
 
 
 def test_an_older_commit_measured_later_thins_nothing_again(history: Store, asv: Any) -> None:
