@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, select
 
 from warpwatch.dashboard.metrics import metric_name, unit_of
 from warpwatch.dashboard.store import tables
@@ -15,6 +15,7 @@ from warpwatch.dashboard.store.columns import Ints
 from warpwatch.dashboard.store.incoming import Listed
 from warpwatch.dashboard.store.names import Names
 from warpwatch.dashboard.store.packed import EntryHead
+from warpwatch.dashboard.store.rows import insert_new
 
 _series = tables.series
 
@@ -71,7 +72,7 @@ class SeriesIds:
         new = [parameters for parameters in dict.fromkeys(combinations) if parameters not in known]
         if new:
             rows = [self._row(place, benchmark_id, benchmark, parameters) for parameters in new]
-            connection.execute(insert(_series), rows)
+            insert_new(connection, _series, rows)  # another import may have made some of them since they were read
             parameters_of = dict(zip((row["key"] for row in rows), new, strict=True))
             for start in range(0, len(rows), 500):
                 keys = [row["key"] for row in rows[start : start + 500]]

@@ -22,9 +22,11 @@ from warpwatch.dashboard.analysis import analyse
 from warpwatch.dashboard.importers import import_results as importing
 from warpwatch.dashboard.importers import read_files
 from warpwatch.dashboard.importers.asv_folder import open_folder
+from warpwatch.dashboard.importers.asv_result import read_result
 from warpwatch.dashboard.importers.import_results import import_results
 from warpwatch.dashboard.importers.read_files import FileToRead, read_file
 from warpwatch.dashboard.store import Store, queries, tables
+from warpwatch.dashboard.store.writing import ProjectWriter
 from warpwatch.dashboard.trials.store_state import State, state_of
 
 BENCH = "suite.Bench.time_it"
@@ -216,6 +218,21 @@ def test_a_row_of_wrong_types_costs_no_more_than_itself(store: Store, asv: AsvRe
     assert summary.set_aside == ()
     assert _values(store) == [1.0, 2.0]
     assert import_results(store, open_folder(asv.folder, project="demo")).points == 0
+
+
+def test_two_writers_that_meet_a_new_series_in_turn_both_write_it(store: Store) -> None:
+    """The second has read which series there are before the first makes one more."""
+    one, other = (ProjectWriter(store, "demo", repository=None, listed=None) for _ in range(2))
+    _write(one, 1, "suite.Other.time_it")
+    _write(other, 2, BENCH)
+    _write(one, 3, BENCH)
+    assert _values(store) == [2.0, 3.0]
+
+
+def _write(writer: ProjectWriter, number: int, benchmark: str) -> None:
+    results = {"commit_hash": hash_of(number), "date": START_MS + number, "params": {"machine": "box"}}
+    text = json.dumps({**results, "results": {benchmark: float(number)}}).encode()
+    writer.write(f"{number}.json", f"digest {number}", read_result(text, f"{number}-env.json"), "box", None)
 
 
 def test_a_reader_sees_one_state_while_others_write(database: str, results: AsvResults) -> None:
