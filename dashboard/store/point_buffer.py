@@ -86,6 +86,8 @@ class PointBuffer:
         columns = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
         samples = np.concatenate(self._samples)
         self._parts, self._samples = [], []
+        if not len(columns["series"]):  # files without any value
+            return
         series = np.unique(columns["series"]).tolist()
         # Samples first: with the points, short stretches of both are joined.
         add_samples(self._connection, _samples_by_series(columns, samples))

@@ -220,6 +220,12 @@ def test_a_row_of_wrong_types_costs_no_more_than_itself(store: Store, asv: AsvRe
     assert import_results(store, open_folder(asv.folder, project="demo")).points == 0
 
 
+def test_a_file_without_any_value_is_taken(store: Store, asv: AsvResults) -> None:
+    asv.commit(1, {BENCH: asv.row([], [[]])})
+    summary = asv.load(store)
+    assert (summary.files, summary.points, summary.set_aside, summary.warnings) == (1, 0, (), ())
+
+
 def test_two_writers_that_meet_a_new_series_in_turn_both_write_it(store: Store) -> None:
     """The second has read which series there are before the first makes one more."""
     one, other = (ProjectWriter(store, "demo", repository=None, listed=None) for _ in range(2))
