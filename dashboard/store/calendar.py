@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, func, select
+from sqlalchemy import BigInteger, Connection, cast, func, select
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.columns import Columns, Ints, optional
 from warpwatch.dashboard.store.packed import number_reasons
 
 NOT_PLACED = 2**31  # of a commit that is not sorted in yet: the newest
+_WEIGHTS = 1_000_003  # of places in a sum that tells orders apart; a prime, that ids' squares spread over
 
 
 class PointRow(NamedTuple):
@@ -78,23 +79,25 @@ class Calendar:
 
 
 class ProjectCalendar:
-    """The calendar of a project, read again when there are new commits or runs."""
+    """The calendar of a project, read again when there are new commits or runs, or commits have changed places."""
 
     def __init__(self, project: int) -> None:
         self._project = project
-        self._newest: tuple[int | None, int | None] | None = None
+        self._state: tuple[Any, ...] | None = None
         self._known: Calendar | None = None
 
     def read(self, connection: Connection) -> Calendar:
         """The calendar with every commit and run that this transaction sees."""
-        newest = connection.execute(
-            select(
-                select(func.max(tables.commit.c.id)).scalar_subquery(),
-                select(func.max(tables.run.c.id)).scalar_subquery(),
-            )
-        ).one()
-        if self._known is None or self._newest != tuple(newest):
-            self._known, self._newest = calendar(connection, self._project), (newest[0], newest[1])
+        commit, run = tables.commit, tables.run
+        # Of one project alone: ids of several are given in an order that is not that in which they come to be seen.
+        mine = commit.c.project_id == self._project
+        number = cast(commit.c.id, BigInteger)
+        order = func.sum(commit.c.position * (number * number % _WEIGHTS))
+        commits = connection.execute(select(func.max(commit.c.id), func.count(commit.c.position), order).where(mine))
+        newest_run = select(func.max(run.c.id)).where(run.c.project_id == self._project)
+        state = (*commits.one(), connection.execute(newest_run).scalar())
+        if self._known is None or self._state != state:
+            self._known, self._state = calendar(connection, self._project), state
         return self._known
 
 
