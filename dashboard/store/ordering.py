@@ -83,6 +83,12 @@ def order_commits(store: Store, project: str, project_id: int, history: Sequence
             return
         # Another import's analysis may have seen commits that had no place yet, and taken them for the newest.
         unplaced = [row.id for row in ordered if row.position is None]
+        if not unplaced:
+            return
+        # Or takes them so now, of series that are stale: what it finds must not count.
+        series = tables.series
+        at_work = (series.c.project_id == project_id) & series.c.stale
+        connection.execute(update(series).where(at_work).values(revision=series.c.revision + 1))
         mark_stale(connection, recorded_at(connection, project_id, unplaced, only_analysed=True))
 
 

@@ -1,0 +1,106 @@
+"""Imports that put commits in order while an analysis is at work, and other projects' that come between."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import func, insert, select
+
+from tests.asv_results import AsvResults
+from warpwatch.dashboard import analysis
+from warpwatch.dashboard.analysis import analyse
+from warpwatch.dashboard.importers import import_results as importing
+from warpwatch.dashboard.importers.asv_folder import open_folder
+from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.parallel import Here
+from warpwatch.dashboard.store import Store, tables
+from warpwatch.dashboard.store.calendar import NOT_PLACED, ProjectCalendar
+from warpwatch.dashboard.store.ordering import order_commits
+
+SERIES = 3 * analysis._AT_ONCE
+COMMITS = 3
+
+
+def _write(asv: AsvResults, numbers: Any) -> None:
+    names = [f"suite.Bench.track_{n:03}" for n in range(SERIES)]
+    for name in names:
+        asv.listed[name] = {"name": name, "unit": "seconds", "type": "track", "param_names": [], "params": []}
+    for number in numbers:
+        asv.commit(number, {name: asv.row([1.0], started_at=number + 1) for name in names})
+
+
+@pytest.fixture
+def unordered(store: Store, asv: AsvResults, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """A store into which another import has written an older commit, and not yet put it in order; does so."""
+    _write(asv, range(1, COMMITS + 1))
+    asv.load(store)
+    _write(asv, [0])
+    with monkeypatch.context() as patch:
+        patch.setattr(importing, "put_in_order", lambda store, writer: ())
+        import_results(store, open_folder(asv.folder, project="demo"))
+
+    with store.read() as connection:
+        project = connection.execute(select(tables.project.c.id)).scalar_one()
+
+    def order() -> None:
+        order_commits(store, "demo", project, ())
+
+    return order
+
+
+def _newest(store: Store) -> dict[str, int]:
+    """How many series have which commit as their newest."""
+    commit, summary = tables.commit, tables.summary
+    query = (
+        select(commit.c.hash, func.count()).join(summary, summary.c.commit_id == commit.c.id).group_by(commit.c.hash)
+    )
+    with store.read() as connection:
+        assert not any(connection.execute(select(tables.series.c.stale)).scalars())
+        return {row[0]: row[1] for row in connection.execute(query.group_by(commit.c.hash))}
+
+
+@pytest.mark.parametrize("batch", [0, 1, 2])
+def test_commits_that_are_put_in_order_during_the_analysis_are_seen_in_order(
+    store: Store, unordered: Callable[[], None], monkeypatch: pytest.MonkeyPatch, commit_hash: Callable[[int], str],
+    batch: int,
+) -> None:  # fmt: skip
+    """Neither those that were taken before keep the place they had then, nor do later ones get it."""
+    original = analysis._tasks
+
+    def tasks_while_another_orders(store: Store, project: Any) -> Iterator[Any]:
+        for number, task in enumerate(original(store, project)):
+            if number == batch:
+                unordered()
+            yield task
+
+    monkeypatch.setattr(analysis, "_tasks", tasks_while_another_orders)
+    analyse(store, workers=(Here(), 1))
+    assert _newest(store) == {commit_hash(COMMITS): SERIES}
+
+
+def test_a_calendar_follows_the_order_without_new_commits(store: Store, unordered: Callable[[], None]) -> None:
+    with store.read() as connection:
+        project = connection.execute(select(tables.project.c.id)).scalar_one()
+    known = ProjectCalendar(project)
+    with store.read() as connection:
+        assert known.read(connection).position.tolist() == [0, 1, 2, NOT_PLACED]
+        assert known.read(connection) is known.read(connection)
+    unordered()
+    with store.read() as connection:
+        assert known.read(connection).position.tolist() == [1, 2, 3, 0]
+
+
+def test_a_calendar_has_commits_whose_ids_are_lower_than_other_projects(store: Store) -> None:
+    """PostgreSQL gives ids before it is known which of two projects' imports ends first."""
+    commit = tables.commit
+    with store.write("demo") as connection:
+        connection.execute(insert(tables.project), [{"name": "demo"}, {"name": "other"}])
+        mine, others = connection.execute(select(tables.project.c.id).order_by(tables.project.c.id)).scalars()
+        connection.execute(insert(commit).values(id=7, project_id=others, hash="a" * 40, date_ms=1))
+    known = ProjectCalendar(mine)
+    with store.read() as connection:
+        assert known.read(connection).commits.tolist() == []
+    with store.write("demo") as connection:
+        connection.execute(insert(commit).values(id=5, project_id=mine, hash="b" * 40, date_ms=1))
+    with store.read() as connection:
+        assert known.read(connection).commits.tolist() == [5]
