@@ -70,17 +70,12 @@ def _import_tree(
 ) -> ImportSummary:  # fmt: skip
     """Everything below a folder: the asv results folders in it, and single files of other formats."""
     folders, files = _find(root)
+    opened = [_open_as_it_is(results, project, repository) for results in folders]
     parts = []
-    for results in folders:
-        # Not through open_folder, which follows an asv.conf.json: this may be an archive of anybody's.
-        listed: Mapping[str, Listed] | None = None
-        problems: tuple[str, ...] = ()
-        if (results / "benchmarks.json").is_file():
-            listed, problems = read_benchmarks(results / "benchmarks.json")
-        folder = AsvFolder(
-            results=results.resolve(), project=project, repository=repository, listed=listed, problems=problems
-        )
-        parts.append(_noted(import_results(store, folder, workers=workers, progress=progress), given))
+    for number, folder in enumerate(opened):
+        beside = [other.listed for other in opened[:number] + opened[number + 1 :]]
+        summary = import_results(store, folder, beside=beside, workers=workers, progress=progress)
+        parts.append(_noted(summary, given))
     if files:
         parts.append(_import_files(store, files, root, project, repository, given, progress))
     summary = _together(project, parts)
@@ -88,6 +83,17 @@ def _import_tree(
         first = f"; of {len(files)} files the first: {summary.set_aside[0]}" if files else ""
         raise NoResultsError(f"{shown} holds no result of {KNOWN} that could be read{first}")
     return summary
+
+
+def _open_as_it_is(results: Path, project: str, repository: Path | None) -> AsvFolder:
+    """Not as open_folder does, which follows an asv.conf.json: this may be of an archive of anybody's."""
+    listed: Mapping[str, Listed] | None = None
+    problems: tuple[str, ...] = ()
+    if (results / "benchmarks.json").is_file():
+        listed, problems = read_benchmarks(results / "benchmarks.json")
+    return AsvFolder(
+        results=results.resolve(), project=project, repository=repository, listed=listed, problems=problems
+    )
 
 
 def _together(project: str, parts: Sequence[ImportSummary]) -> ImportSummary:

@@ -4,7 +4,7 @@ Files are read in other processes where they are many, and written here, some in
 that were not yet committed, and the next import reads them again.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 
@@ -14,6 +14,7 @@ from warpwatch.dashboard.importers.asv_folder import AsvFolder, result_files
 from warpwatch.dashboard.importers.commit_order import put_in_order
 from warpwatch.dashboard.importers.read_files import FileRead, FileToRead, context_path, read_file, stamp_of
 from warpwatch.dashboard.parallel import in_order, local_workers, one_apart
+from warpwatch.dashboard.store.incoming import Listed
 from warpwatch.dashboard.store.ordering import mark_listed
 from warpwatch.dashboard.store.packed import PackedEntries
 from warpwatch.dashboard.store.store import Store
@@ -37,13 +38,14 @@ class ImportSummary:
 
 
 def import_results(
-    store: Store, folder: AsvFolder, *, workers: int | None = None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    store: Store, folder: AsvFolder, *, beside: Sequence[Mapping[str, Listed] | None] = (),
+    workers: int | None = None, progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> ImportSummary:  # fmt: skip
     """Adds to the store what is new in the folder, then puts the commits in order.
 
-    `workers` processes read many files at once, by default one a core; with 1 none is started. `progress` is told how
-    many files of how many are done. The analysis is a step of its own: see analysis.py.
+    `beside` is what further folders of the same project list, which are imported with it. `workers` processes read
+    many files at once, by default one a core; with 1 none is started. `progress` is told how many files of how many
+    are done. The analysis is a step of its own: see analysis.py.
     """
     repository = str(folder.repository) if folder.repository else None
     writer = ProjectWriter(store, folder.project, repository=repository, listed=folder.listed)
@@ -57,8 +59,9 @@ def import_results(
     work.finish()
     progress(len(files), len(files))
     warnings = [*work.warnings, *put_in_order(store, writer)]
-    if folder.listed is not None:
-        mark_listed(store, folder.project, writer.project_id, folder.listed)
+    listings = [each for each in (folder.listed, *beside) if each is not None]
+    if len(listings) == 1 + len(beside):  # otherwise a benchmark may be one of those that nobody lists
+        mark_listed(store, folder.project, writer.project_id, listings)
     return ImportSummary(
         project=folder.project,
         files=len(files) - len(work.set_aside),

@@ -104,8 +104,8 @@ def _row(row: Row[Any], position: int, gap: int | None, known: KnownCommit | Non
     }
 
 
-def mark_listed(store: Store, project: str, project_id: int, listed: Mapping[str, Listed]) -> None:
-    """Tells apart the series whose benchmark and parameters are still in `benchmarks.json`.
+def mark_listed(store: Store, project: str, project_id: int, listings: Sequence[Mapping[str, Listed]]) -> None:
+    """Tells apart the series whose benchmark and parameters are still in a `benchmarks.json`, of one or several.
 
     Those of benchmarks that no such file lists, as other formats have none, stay as they are.
     """
@@ -119,7 +119,7 @@ def mark_listed(store: Store, project: str, project_id: int, listed: Mapping[str
         changes = [
             {"row": row, "new": not was}
             for row, name, parameters, was in rows
-            if _is_listed(listed.get(name), [value for _, value in parameters]) != was
+            if any(_is_listed(each.get(name), [value for _, value in parameters]) for each in listings) != was
         ]
         if changes:
             connection.execute(

@@ -242,6 +242,26 @@ def test_an_asv_import_beside_leaves_other_formats_listed(store: Store, asv: Asv
     assert not listed["suite.Gone.time_it"]
 
 
+@pytest.mark.parametrize("lists", [True, False])
+def test_folders_of_one_archive_leave_each_others_series_listed(
+    sqlite_store: Store, tmp_path: Path, lists: bool
+) -> None:
+    """`lists`: whether each has a benchmarks.json; where one has none, nothing can be told to be gone."""
+    for number, name in enumerate(("one", "two")):
+        asv = AsvResults(tmp_path / "all" / name / "results")
+        if lists or name == "one":
+            asv.benchmark(f"{name}.track_it")
+            asv.benchmark("both.track_it", n=[name])
+        rows = {"both.track_it": asv.row([1.0], [[name]]), f"{name}.track_it": asv.row([1.0])}
+        asv.commit(number, {**rows, "gone.track_it": asv.row([1.0])})
+    archive = _tar(tmp_path / "a.tgz", tmp_path / "all")
+    for _ in range(2):  # of what is new in the second folder the first knows at the second import only
+        _load(sqlite_store, archive)
+    listed = {(series.benchmark, series.parameters): series.listed for series in _series(sqlite_store)}
+    assert len(listed) == 5
+    assert [name for (name, _), is_listed in listed.items() if not is_listed] == (["gone.track_it"] if lists else [])
+
+
 @pytest.mark.parametrize("inside", [".", "results", "project/.asv/results"])
 def test_an_archive_of_asv_results_is_like_the_folder(
     sqlite_store: Store, asv: AsvResults, tmp_path: Path, inside: str
