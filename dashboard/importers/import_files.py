@@ -28,6 +28,7 @@ from warpwatch.dashboard.store.store import Store
 
 _Progress = Callable[[int, int], None]
 _NOT_RESULTS = frozenset({".git", ".warpwatch"})
+_CONF = ".conf.json"  # how the names of asv's configurations end
 _LARGEST_RESULT = 512 * 1024 * 1024  # bytes; its JSON takes several times as much memory
 _LARGEST_SAMPLES = 64 * 1024 * 1024  # bytes of a file beside a result
 
@@ -46,9 +47,14 @@ def import_path(
     if path.is_dir() and not (path / "asv.conf.json").is_file() and not _is_asvs(path):
         name = project or project_name(path.resolve())
         return _import_tree(store, path, path, name, repository, given, workers, progress)
-    if not path.is_file() or path.name.endswith(".conf.json"):
+    if not path.is_file() or path.name.endswith(_CONF):
         folder = open_folder(path, project=project, repository=repository)
-        return _noted(import_results(store, folder, workers=workers, progress=progress), given)
+        summary = _noted(import_results(store, folder, workers=workers, progress=progress), given)
+        others = _not_asvs(folder.results)
+        if not others:
+            return summary
+        more = _import_files(store, others, folder.results, folder.project, folder.repository, given, progress)
+        return _together(folder.project, [summary, more])
     name = project or project_name(path.resolve().parent)
     if not is_archive(path):
         return _import_files(store, [path], path.parent, name, repository, given, progress)
@@ -108,17 +114,27 @@ def _together(project: str, parts: Sequence[ImportSummary]) -> ImportSummary:
 
 
 def _find(root: Path) -> tuple[list[Path], list[Path]]:
-    """asv results folders below a folder, and all files that are neither in one of those nor a result's samples."""
+    """asv results folders below a folder, and all files that are neither asv's nor a result's samples."""
     folders, files = [], []
     for place, inside, names in os.walk(root):
         here = Path(place)
         if _is_asvs(here):
             folders.append(here)
+            files += _not_asvs(here)
             inside.clear()
             continue
         inside[:] = sorted(name for name in inside if name not in _NOT_RESULTS and not _holds_samples(name, names))
         files += [here / name for name in sorted(names) if (here / name).is_file()]
     return folders, files
+
+
+def _not_asvs(results: Path) -> list[Path]:
+    """The JSON files in a results folder of asv that asv does not put there."""
+    return [
+        path
+        for path in sorted(results.glob("*.json"))
+        if path.is_file() and path.name not in {"benchmarks.json", "machine.json"} and not path.name.endswith(_CONF)
+    ]
 
 
 def _is_asvs(folder: Path) -> bool:

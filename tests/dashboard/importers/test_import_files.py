@@ -242,6 +242,24 @@ def test_an_asv_import_beside_leaves_other_formats_listed(store: Store, asv: Asv
     assert not listed["suite.Gone.time_it"]
 
 
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_another_formats_file_beside_asvs_is_imported_too(
+    sqlite_store: Store, asv: AsvResults, tmp_path: Path, is_packed: bool
+) -> None:
+    asv.benchmark(BENCH)
+    asv.commit(1, {BENCH: asv.row([1.0])})
+    (asv.folder / "pytest.json").write_bytes(PYTEST.read_bytes())
+    (asv.folder / "package.json").write_text('{"name": "x"}')
+    for number in range(2):
+        summary = _load(sqlite_store, _tar(tmp_path / "a.tgz", asv.folder, "results") if is_packed else asv.folder)
+        (line,) = summary.set_aside
+        assert "package.json: " in line
+        assert (summary.files, summary.points > 0) == (2, number == 0)
+    listed = {series.benchmark: series.listed for series in _series(sqlite_store)}
+    assert {BENCH, "test_b.test_plain"} <= set(listed)
+    assert all(listed.values())
+
+
 @pytest.mark.parametrize("lists", [True, False])
 def test_folders_of_one_archive_leave_each_others_series_listed(
     sqlite_store: Store, tmp_path: Path, lists: bool
