@@ -17,7 +17,9 @@ from warpwatch.dashboard.importers.asv_values import ValueLists, as_float, as_in
 from warpwatch.dashboard.store.incoming import LATEST_MS, ResultFile, storable, storable_name
 from warpwatch.dashboard.store.packed import EntryHead, PackedEntries
 
-MOST_COMBINATIONS = 1_000_000  # of one benchmark: more than asv could run, fewer than would fill the memory
+# Of one file: five times the most that is known, and up to 1 GB of memory where all of their series are new. Its size
+# is no measure of them: one null may stand for all combinations of a benchmark's parameters.
+MOST_VALUES = 500_000
 
 
 class BrokenFileError(Exception):
@@ -27,7 +29,7 @@ class BrokenFileError(Exception):
 def read_result(text: bytes, file_name: str) -> ResultFile:
     """Reads a result file's text; `file_name` gives the environment where the text does not.
 
-    Raises BrokenFileError if it is not JSON, or lacks the commit, the date or the results.
+    Raises BrokenFileError if it is not JSON, lacks the commit, the date or the results, or has too many values.
     """
     data = _parse(text)
     if not isinstance(data, dict):
@@ -56,6 +58,8 @@ def read_result(text: bytes, file_name: str) -> ResultFile:
         except (BrokenFileError, TypeError, ValueError) as error:
             name = benchmark if storable_name(benchmark) else ascii(benchmark[:40])
             problems.append(f"{name}: {error}")
+        if drafts and drafts[-1].end > MOST_VALUES:
+            raise BrokenFileError(f"more than {MOST_VALUES:,} values; give them in several files")
     packed = lists.packed()
     return ResultFile(
         commit=commit,
@@ -125,7 +129,7 @@ def _draft(benchmark: str, columns: Sequence[Any], lists: ValueLists, known: "_K
     count = math.prod(map(len, choices))
     if result is not None and not isinstance(result, list):
         result = [result]
-    if count > MOST_COMBINATIONS or (result is not None and len(result) != count):
+    if count > MOST_VALUES or (result is not None and len(result) != count):
         had = "no" if result is None else len(result)
         raise BrokenFileError(f"{had} values for {count} parameter combinations")
     result = [None] * count if result is None else result

@@ -124,5 +124,13 @@ def test_a_broken_file_says_what_is_wrong(text: bytes, said: str) -> None:
         read_result(text, "ab-env.json")
 
 
+def test_a_short_text_cannot_stand_for_more_values_than_memory_has_room_for() -> None:
+    hundred, thousand = [str(n) for n in range(100)], [str(n) for n in range(1000)]
+    failed = [None, [hundred, thousand], "1", 5]
+    assert len(_read({f"b.f{n}": failed for n in range(5)}).entries.value) == 500_000
+    with pytest.raises(BrokenFileError, match="more than 500,000 values"):
+        _read({f"b.f{n}": failed for n in range(6)})
+
+
 def test_the_file_name_gives_an_environment_that_the_text_lacks() -> None:
     assert _read({}, env_name=None).environment == "env"
