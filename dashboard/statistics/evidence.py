@@ -12,6 +12,7 @@ _AT_THE_END = 4.2  # where the new level is the last and holds fewer values than
 _YOUNG = 20
 _SEPARATE = 0.95  # of the most that the rank test can show: enough where it has too little to count
 _LAST_LEVEL = 6  # values that a level at the end must hold
+_DOUBLED, _LAST_LEVEL_DOUBLED = 0.69, 4  # or so few, at twice the one before or half: that is worth a look at once
 _OF_A_SHORT_SERIES = 6  # a sixth of a short series is enough
 _RETURN = 20  # values within which a level that comes back was an excursion, if it comes back
 _BACK = 0.6  # to within so many noise scales
@@ -92,7 +93,7 @@ class Evidence:
             for begin, end in edges.reshape(-1, 2)
             if end < start and self._height(int(begin), int(end)) > _HALF * height
         ]
-        wanted = min(_LAST_LEVEL, count // _OF_A_SHORT_SERIES)
+        wanted = min(_LAST_LEVEL_DOUBLED if height > _DOUBLED else _LAST_LEVEL, count // _OF_A_SHORT_SERIES)
         if count - start >= wanted and count - start > max(precedents, default=0):
             return False
         self.counted[start:] = False
