@@ -1,6 +1,7 @@
 """pytest-benchmark's files, recorded ones and those of a real run."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -130,6 +131,8 @@ def test_a_run_of_the_installed_version_is_read(tmp_path: Path) -> None:
     subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--benchmark-json=out.json",
          "--benchmark-save-data", "--benchmark-autosave", "test_it.py"],
+        # pytest-benchmark switches itself off in a worker of pytest-xdist, and this may run in one.
+        env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")},
         cwd=tmp_path, check=True, capture_output=True,
     )  # fmt: skip
     head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
