@@ -102,6 +102,7 @@ setup(
             "pytest>=8",
             "pytest-timeout>=2.3",
             "pytest-xdist>=3.6",
+            "distributed>=2024.8",
             "hypothesis>=6.100",
             "numpy<2.4",  # Triton 3.6's interpreter loops to one-element arrays, which newer ones refuse
             "playwright>=1.50",

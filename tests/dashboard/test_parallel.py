@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import distributed
 import pytest
 from sqlalchemy import select, update
 
@@ -110,7 +111,6 @@ def test_processes_find_what_is_found_here(analysed: tuple[Store, list[Any]]) ->
 
 
 def test_a_dask_cluster_finds_what_is_found_here(analysed: tuple[Store, list[Any]]) -> None:
-    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
     store, findings = analysed
     with (
         distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as started,
@@ -121,7 +121,6 @@ def test_a_dask_cluster_finds_what_is_found_here(analysed: tuple[Store, list[Any
 
 
 def test_a_cluster_that_does_not_answer_is_an_error_with_its_address() -> None:
-    pytest.importorskip("distributed", reason="Dask is not installed")
     with pytest.raises(NoClusterError, match=r"127\.0\.0\.1:9"), cluster("tcp://127.0.0.1:9", patience_s=1):
         pass
 
