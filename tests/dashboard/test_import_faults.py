@@ -10,6 +10,7 @@ import random
 import shutil
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -100,13 +101,7 @@ def test_what_a_kill_leaves_the_next_import_makes_whole(
             done = _summaries(store) / COMBINATIONS if is_analysis else _files(store) / COMMITS
             if done >= share or (is_analysis and share < 0.4 and _files(store) == COMMITS):
                 break
-        group = process.pid
-        if moments.random() < 0.5:
-            os.kill(group, signal.SIGKILL)
-        else:
-            os.killpg(group, signal.SIGKILL)
-        process.join()
-        _wait_until_gone(group)
+        _kill(process, alone=moments.random() < 0.5)
         left = state_of(store)
         assert len(left["points"]) == len(left["samples"]) == COMBINATIONS * len(left["files"])
         assert len(left["runs"]) == len(left["commits"]) == len(left["files"])
@@ -125,8 +120,18 @@ def _summaries(store: Store) -> int:
     return len(state_of(store)["summaries"])
 
 
-def _wait_until_gone(group: int) -> None:
-    """Workers of a killed import end by themselves; else they would hold its memory and connections for ever."""
+def _kill(process: Any, *, alone: bool) -> None:
+    """The process, or all it started too. It may have ended by itself a moment ago: that is a kill that came too late.
+
+    Workers of a killed import end by themselves; else they would hold its memory and connections for ever.
+    """
+    group = process.pid
+    with suppress(ProcessLookupError):
+        if alone:
+            process.kill()
+        else:
+            os.killpg(group, signal.SIGKILL)
+    process.join()
     for _ in range(3000):
         try:
             os.killpg(group, 0)
