@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from warpwatch.dashboard.statistics.chosen_place import chance_anywhere
 from warpwatch.dashboard.statistics.evidence import Evidence, rank_deviation
 from warpwatch.dashboard.statistics.growth import growth
 from warpwatch.dashboard.statistics.level_path import Floats, spans
@@ -32,10 +33,15 @@ class Changepoint:
     low: float  # 95 % interval of the magnitude
     high: float
     p_value: float  # of the rank test between the segments; the place was chosen by the data, so it flatters
+    chance: float  # of as much likelihood gained anywhere in a series without a change
+    posterior: tuple[tuple[int, float], ...]  # of the places from `first` to `last`, with what each holds
 
     def among(self, places: Sequence[int]) -> "Changepoint":
         """The same change in a longer series, of which this one has the values at `places`."""
-        return replace(self, index=places[self.index], first=places[self.first], last=places[self.last])
+        posterior = tuple((places[place], held) for place, held in self.posterior)
+        return replace(
+            self, index=places[self.index], first=places[self.first], last=places[self.last], posterior=posterior
+        )  # fmt: skip
 
 
 def changepoints(values: Sequence[float], *, smallest_change: float = 0.0) -> tuple[Changepoint, ...]:
@@ -82,7 +88,7 @@ def _changepoint(
     shift = float(np.median(right) - np.median(left))
     errors = [_MEDIAN * _spread(part, evidence) / math.sqrt(len(part)) for part in (left, right)]
     half = _NORMAL_95 * math.hypot(*errors) * math.sqrt(evidence.variance)
-    first, last = _places(reading, evidence, before, after, left, right)
+    nats, posterior = _places(reading, evidence, before, after, left, right)
     counted = evidence.counted[before[0] : before[1]]
     old = raw[before[0] : before[1]][counted] if counted.any() else raw[before[0] : before[1]]
     if (raw > 0).all():
@@ -97,8 +103,9 @@ def _changepoint(
         magnitude, low, high = (max(min(ratio, _LARGEST_RATIO), -_LARGEST_RATIO) for ratio in ratios)
     deviation = rank_deviation(left, right) / math.sqrt(evidence.variance)
     return Changepoint(
-        index=after[0], first=first, last=last, before=level, after=new, magnitude=magnitude, low=low, high=high,
-        p_value=math.erfc(deviation / math.sqrt(2)),
+        index=after[0], first=posterior[0][0], last=posterior[-1][0], before=level, after=new, magnitude=magnitude,
+        low=low, high=high, p_value=math.erfc(deviation / math.sqrt(2)), chance=chance_anywhere(nats, len(raw)),
+        posterior=posterior,
     )  # fmt: skip
 
 
@@ -108,8 +115,9 @@ def _spread(part: Floats, evidence: Evidence) -> float:
 
 def _places(
     reading: Reading, evidence: Evidence, before: tuple[int, int], after: tuple[int, int], left: Floats, right: Floats
-) -> tuple[int, int]:
-    """The smallest set of neighbouring places that holds 95 % of the posterior, all places being alike beforehand.
+) -> tuple[float, tuple[tuple[int, float], ...]]:
+    """The log likelihood that two levels gain over one, in nats, and the smallest set of neighbouring places that holds
+    95 % of the posterior, with what each holds, all places being alike beforehand.
 
     Levels and noise density are taken as known, and the likelihood is tempered by the long-run variance (after
     Siegmund, "Confidence sets in change-point problems", International Statistical Review 56:31, 1988).
@@ -118,7 +126,11 @@ def _places(
     start, end = before[0], after[1]
     values = reading.values[start:end]
     levels = [round((float(np.median(part)) - grid.low) / grid.cell) for part in (left, right)]
-    gain = grid.surprise(density, values, levels[0]) - grid.surprise(density, values, levels[1])
+    between = round((levels[0] * len(left) + levels[1] * len(right)) / (len(left) + len(right)))
+    old, new, one = (grid.surprise(density, values, level) for level in (*levels, between))
+    split = after[0] - start
+    nats = min(float(each.sum()) for each in (old, new, one)) - float(old[:split].sum() + new[split:].sum())
+    gain = old - new
     path = np.concatenate([[0.0], np.cumsum(gain)])[1:-1] / evidence.variance
     chance = np.exp(path.min() - path)
     chance /= chance.sum()
@@ -132,4 +144,5 @@ def _places(
             first, held = first - 1, held + earlier
         else:
             last, held = last + 1, held + later
-    return first + start + 1, last + start + 1
+    posterior = tuple((start + 1 + at, float(chance[at])) for at in range(first, last + 1))
+    return nats / evidence.variance, posterior

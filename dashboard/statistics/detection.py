@@ -98,7 +98,7 @@ def _exact_step(index: int, before: float, after: float) -> Changepoint:
     magnitude = after / before - 1 if before else float(after > 0) - float(after < 0)  # from zero: +100 %
     return Changepoint(
         index=index, first=index, last=index, before=before, after=after, magnitude=magnitude, low=magnitude,
-        high=magnitude, p_value=0.0,
+        high=magnitude, p_value=0.0, chance=0.0, posterior=((index, 1.0),),
     )  # fmt: skip
 
 
@@ -120,6 +120,8 @@ def _short(commits: Sequence[Sequence[RunValue]], levels: Sequence[float]) -> tu
                     low=seen.low,
                     high=seen.high,
                     p_value=seen.p_value,
+                    chance=min(seen.p_value * (len(levels) - 1), 1.0),
+                    posterior=((index, 1.0),),
                 )
             )
     return tuple(found)

@@ -92,4 +92,6 @@ def _tested(
         low=growth(shift - reach),
         high=growth(shift + reach),
         p_value=p,
+        chance=min(p * (len(levels) - 1), 1.0),
+        posterior=((split, 1.0),),
     )
