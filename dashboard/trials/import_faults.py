@@ -10,7 +10,6 @@ stores are databases made and dropped on a PostgreSQL server.
 import multiprocessing
 import os
 import random
-import signal
 import sys
 import tempfile
 import time
@@ -27,6 +26,7 @@ from warpwatch.dashboard import analysis
 from warpwatch.dashboard.import_command import import_
 from warpwatch.dashboard.importers import import_results
 from warpwatch.dashboard.store import Store
+from warpwatch.dashboard.trials.killing import kill_import
 from warpwatch.dashboard.trials.store_state import State, state_of
 
 _STUCK_S = 300
@@ -86,7 +86,7 @@ def _chain(
         process.join(moments.uniform(0.0, takes) if counts.kills < kills else _STUCK_S)
         if process.exitcode is not None:
             break
-        _kill(process, alone=counts.kills % 2 == 1)
+        kill_import(process, alone=counts.kills % 2 == 1)
         counts.kills += 1
         left = _state(url)
         unread = len(whole["files"]) - len(left["files"])
@@ -112,26 +112,6 @@ def _import(folder: Path, url: str) -> None:
     import_results._AT_ONCE, import_results._WORTH_PROCESSES, analysis._WORTH_PROCESSES = 50_000, 1, 1
     with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
         import_(args=[str(folder), "--project", "faults", "--database", url])
-
-
-def _kill(process: BaseProcess, *, alone: bool) -> None:
-    """Returns when it has ended, and those that it started. Raises ChildProcessError if they live on."""
-    group = process.pid or 0
-    try:
-        if alone:
-            process.kill()
-        else:
-            os.killpg(group, signal.SIGKILL)
-        process.join()
-        deadline = time.monotonic() + _STUCK_S
-        while time.monotonic() < deadline:
-            os.killpg(group, 0)
-            time.sleep(0.01)
-    except ProcessLookupError:  # the group is empty
-        process.kill()  # if it was struck before it had a group
-        process.join()
-        return
-    raise ChildProcessError(f"processes of group {group} outlived the import that started them")
 
 
 def _state(url: str) -> State:

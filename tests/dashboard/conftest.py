@@ -11,14 +11,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from hypothesis import settings
 
 from tests.asv_results import AsvResults, hash_of
 from warpwatch.dashboard.store import Store
-
-# The same examples each time, so that a red run is a change of ours; no stopwatch, as machines are shared.
-settings.register_profile("warpwatch", derandomize=True, deadline=None)
-settings.load_profile("warpwatch")
 
 
 def _postgresql(name: str) -> str | None:
@@ -54,7 +49,8 @@ def postgresql_server() -> Iterator[Path]:
         ]
         subprocess.run(run, check=True, capture_output=True, cwd="/")
         options = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off -c shared_buffers=32MB"
-        start = [pg_ctl, "-D", str(folder / "data"), "-o", options, "-l", str(folder / "log"), "-w", "start"]
+        log = ["-l", str(folder / "log")]
+        start = [pg_ctl, "-D", str(folder / "data"), "-o", options, *log, "-w", "-t", "300", "start"]
         subprocess.run([*as_user, *start], check=True, capture_output=True, cwd="/")
         try:
             yield folder

@@ -8,14 +8,12 @@ import multiprocessing
 import os
 import random
 import shutil
-import signal
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import Table, func, select
 
 from tests.asv_results import START_MS, AsvResults, hash_of
 from warpwatch.dashboard import analysis
@@ -28,6 +26,7 @@ from warpwatch.dashboard.importers.import_results import import_results
 from warpwatch.dashboard.importers.read_files import FileToRead, read_file
 from warpwatch.dashboard.store import Store, queries, tables
 from warpwatch.dashboard.store.writing import ProjectWriter
+from warpwatch.dashboard.trials.killing import kill_import
 from warpwatch.dashboard.trials.store_state import State, state_of
 
 BENCH = "suite.Bench.time_it"
@@ -101,7 +100,7 @@ def test_what_a_kill_leaves_the_next_import_makes_whole(
             done = _summaries(store) / COMBINATIONS if is_analysis else _files(store) / COMMITS
             if done >= share or (is_analysis and share < 0.4 and _files(store) == COMMITS):
                 break
-        _kill(process, alone=moments.random() < 0.5)
+        kill_import(process, alone=moments.random() < 0.5)
         left = state_of(store)
         assert len(left["points"]) == len(left["samples"]) == COMBINATIONS * len(left["files"])
         assert len(left["runs"]) == len(left["commits"]) == len(left["files"])
@@ -113,32 +112,16 @@ def test_what_a_kill_leaves_the_next_import_makes_whole(
 
 
 def _files(store: Store) -> int:
-    return len(state_of(store)["files"])
+    return _count(store, tables.source_file)
 
 
 def _summaries(store: Store) -> int:
-    return len(state_of(store)["summaries"])
+    return _count(store, tables.summary)
 
 
-def _kill(process: Any, *, alone: bool) -> None:
-    """The process, or all it started too. It may have ended by itself a moment ago: that is a kill that came too late.
-
-    Workers of a killed import end by themselves; else they would hold its memory and connections for ever.
-    """
-    group = process.pid
-    with suppress(ProcessLookupError):
-        if alone:
-            process.kill()
-        else:
-            os.killpg(group, signal.SIGKILL)
-    process.join()
-    for _ in range(3000):
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.01)
-    pytest.fail(f"processes of group {group} outlive the import that started them")
+def _count(store: Store, table: Table) -> int:
+    with store.read() as connection:
+        return connection.execute(select(func.count()).select_from(table)).scalar_one()
 
 
 def test_two_imports_of_one_folder_and_one_of_another_at_once(

@@ -1,9 +1,11 @@
 """The example notebook runs on the results that the repository ships."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import nbformat
 import pytest
+from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 
 from warpwatch.dashboard.importers.asv_folder import open_folder
@@ -19,8 +21,11 @@ def test_the_example_notebook_runs_from_top_to_bottom(
 ) -> None:
     import_results(sqlite_store, open_folder(HOUSE / "perf_suite/results", project="warpwatch"))
     monkeypatch.setenv("WARPWATCH_DATABASE", sqlite_store.url.render_as_string())
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
-    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    notebook, place = nbformat.read(NOTEBOOK, as_version=4), {"metadata": {"path": str(tmp_path)}}
+    # Over unix sockets: of ports that are free now, another process may have taken one when the kernel has started.
+    with TemporaryDirectory(prefix="kernel-") as sockets:
+        kernel = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=f"{sockets}/socket")
+        NotebookClient(notebook, km=kernel, timeout=600, startup_timeout=300, resources=place).execute()
     shown = [cell.outputs[-1].data for cell in notebook.cells if cell.cell_type == "code"]
     rows, statuses, levels, figure = shown
     assert "cuda-" in rows["text/plain"]

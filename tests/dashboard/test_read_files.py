@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -93,10 +94,15 @@ def test_files_that_nobody_touched_are_not_opened_again(
     assert opened == [touched]
 
 
-def test_a_file_written_this_moment_is_read_again_next_time(timed_history: Callable[..., Any]) -> None:
+def test_a_file_written_this_moment_is_read_again_next_time(
+    timed_history: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It may be written once more within the clock's tick, to the same size."""
-    results = timed_history([1.0])
-    assert stamp_of(next((results.folder / "box").glob("0*.json"))) is None
+    path = next((timed_history([1.0]).folder / "box").glob("0*.json"))
+    written = path.stat().st_mtime_ns
+    for passed_s, is_stamped in ((0.0, False), (1.0, False), (3.0, True)):
+        monkeypatch.setattr(time, "time_ns", lambda passed_s=passed_s: written + int(passed_s * 1e9))
+        assert (stamp_of(path) is not None) == is_stamped
 
 
 def test_a_change_that_keeps_size_and_date_is_seen(

@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 if torch.cuda.is_available():
     pytest.skip("the CPU rows are measured only where there is no GPU", allow_module_level=True)
 
-LIMITS = Limits(start_s=120, job_s=12)
+LIMITS = Limits(start_s=300, job_s=30)  # what is sound needs a second, on a busy machine ten
 ABORTS_AND_HANGS = """
 import os, time
 def rope(x, cos, sin, *, interleaved=False):
@@ -57,7 +57,7 @@ def test_a_crash_and_a_hang_cost_their_own_combination_only(install, tmp_path, m
     assert "about to misbehave" in crashed.reason
     hung = outcomes["cpu-fp32-b1-h8-s256-d128-interleaved", "warpwatch"].measurement
     assert hung.status is Status.FAILED
-    assert "no answer within 12 s" in hung.reason
+    assert "no answer within 30 s" in hung.reason
     for workload in ("cpu-fp32-b1-h8-s256-d128", "cpu-fp32-b1-h8-s256-d128-interleaved"):
         outcome = outcomes[workload, "eager"]
         assert outcome.measurement.status is Status.OK
@@ -145,7 +145,7 @@ def test_a_worker_does_not_outlive_a_session_that_is_killed(install, tmp_path):
     )
 
 
-def wait_until(holds, limit_s=90):
+def wait_until(holds, limit_s=300):
     deadline = time.monotonic() + limit_s
     while not holds():
         assert time.monotonic() < deadline, "waited in vain"

@@ -235,4 +235,4 @@ def test_the_readmes_lines_work_with_the_real_command(tmp_path: Path, asv: AsvRe
         assert [json.loads(line)["files"] for line in done.stdout.splitlines()] == [1, 1]
     finally:
         server.terminate()
-        server.wait(timeout=20)
+        server.wait(timeout=60)

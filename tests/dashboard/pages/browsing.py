@@ -43,6 +43,6 @@ def serving(settings: Settings) -> Iterator[str]:
     finally:
         # In the server's own thread, which would else wait on sockets that are closed under it.
         server.trigger.pull_trigger(lambda: wasyncore.close_all(server._map, ignore_all=True))
-        thread.join(timeout=10)
+        thread.join(timeout=60)
         assert not thread.is_alive()
         app.extensions["store"].close()

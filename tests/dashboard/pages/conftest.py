@@ -21,6 +21,7 @@ CHROMIUM_ARGUMENTS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
+PATIENCE_MS = 120_000  # for a browser on a machine that has other work; Playwright's own is 30 s
 
 
 @pytest.fixture(scope="session")
@@ -75,7 +76,9 @@ def browser() -> Iterator[Browser]:
     if not CHROMIUM.exists():
         pytest.skip(f"{CHROMIUM} is not installed (apt-get install chromium)")
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(CHROMIUM_ARGUMENTS))
+        opened = playwright.chromium.launch(
+            executable_path=str(CHROMIUM), args=list(CHROMIUM_ARGUMENTS), timeout=PATIENCE_MS
+        )
         yield opened
         opened.close()
 
@@ -89,6 +92,7 @@ def new_tab(browser: Browser) -> Iterator[Callable[..., Tab]]:
         context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
         )
+        context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
         tab = Tab(page=context.new_page(), complaints=[])
         tab.page.on("console", lambda m: tab.complaints.append(m.text) if m.type in {"error", "warning"} else None)

@@ -51,19 +51,18 @@ def test_the_colours_can_be_chosen_stay_chosen_and_reach_the_figure(
     tab.open(f"{address}/kernels/series/{addresses['slowed']}")
     root = tab.page.locator("html")
     toggle = tab.page.get_by_role("button", name="Colours")
-    light_point = _colour_of_a_point(tab)
+    light_point = tab.page.evaluate(_COLOUR)
     toggle.click()  # auto -> light
     toggle.click()  # light -> dark
     tab.page.wait_for_selector(".ww-plot[data-drawn=dark]")
     assert root.get_attribute("data-bs-theme") == "dark"
-    assert _colour_of_a_point(tab) != light_point
+    tab.page.wait_for_function(f"light => {_COLOUR} !== light", arg=light_point)
     tab.open(f"{address}/kernels/")
     assert root.get_attribute("data-bs-theme") == "dark"
     assert tab.complaints == []
 
 
-def _colour_of_a_point(tab: Tab) -> str:
-    return str(tab.page.locator(".ww-plot .point").last.evaluate("point => getComputedStyle(point).fill"))
+_COLOUR = "getComputedStyle([...document.querySelectorAll('.ww-plot .point')].at(-1)).fill"  # of a point
 
 
 def test_a_zoom_is_in_the_url_and_another_reader_sees_it(

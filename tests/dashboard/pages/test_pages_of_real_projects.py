@@ -49,12 +49,12 @@ def test_every_series_has_a_page(project: str, real: Settings) -> None:
     found = queries.find_series(store, project, limit=1000).series
     store.close()
     client = create_app(real).test_client()
-    started = time.monotonic()
+    started = time.process_time()
     answers = {series.title: client.get(f"/{project}/series/{series.key}").status_code for series in found}
     assert set(answers.values()) == {200}
     assert len(answers) == {"mjwarp-asv": 280, "sunpy": 10}[project]
-    # Meant for a page that takes seconds, not for a slow machine: 290 pages take 10 s on two shared cores.
-    assert (time.monotonic() - started) / len(answers) < 2
+    # Meant for a page that takes seconds of work, however busy the machine is: 290 pages take 10.
+    assert (time.process_time() - started) / len(answers) < 2
 
 
 @pytest.fixture(scope="module")

@@ -29,13 +29,13 @@ def _serve(database: Path, *arguments: str) -> Iterator[str]:
         yield found[0]
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=60)
 
 
 def test_it_prints_an_address_of_this_machine_alone_and_answers_there(tmp_path: Path) -> None:
     with _serve(tmp_path / "history.db", "--port", "0") as url:
         assert url.startswith("http://127.0.0.1:")
-        with urllib.request.urlopen(f"{url}healthz", timeout=20) as answer:
+        with urllib.request.urlopen(f"{url}healthz", timeout=60) as answer:
             assert answer.status == 200
 
 
