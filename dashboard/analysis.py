@@ -7,11 +7,9 @@ an import has changed in between. That stays stale, and is taken again.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
-
-import numpy as np
 
 from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.parallel import in_order, local_workers
@@ -19,13 +17,7 @@ from warpwatch.dashboard.statistics.changepoint import Changepoint
 from warpwatch.dashboard.statistics.detection import detect, detect_levels
 from warpwatch.dashboard.statistics.level_path import Places
 from warpwatch.dashboard.statistics.machine_noise import ENOUGH_ALONE
-from warpwatch.dashboard.statistics.summary import (
-    ENOUGH_COMMITS,
-    RECENT_DAYS,
-    SPARKLINE_COMMITS,
-    CommitValues,
-    summarise,
-)
+from warpwatch.dashboard.statistics.summary import CommitValues, summarise
 from warpwatch.dashboard.store.analysed import (
     PlacedChange,
     SeriesAnalysis,
@@ -42,12 +34,11 @@ from warpwatch.dashboard.store.analysed import (
 )
 from warpwatch.dashboard.store.calendar import Calendar, ProjectCalendar
 from warpwatch.dashboard.store.machine_peers import MachinePeers
-from warpwatch.dashboard.store.plain_history import PlainHistory, plain_history
+from warpwatch.dashboard.store.plain_history import PlainHistory, plain_history, plain_summary
 from warpwatch.dashboard.store.store import Store
 
 _AT_ONCE = 50  # series in one task: enough to be worth sending, few enough to share out
 _MOST_IN_VAIN = 3  # rounds after which nothing was written
-_DAY_MS = 24 * 3600 * 1000
 _WORTH_PROCESSES = 300  # series, from which other processes are done sooner than they start
 
 
@@ -198,22 +189,16 @@ def _analyse(series: StaleSeries, revision: int, machine_noise: float | None) ->
 
 
 def _analyse_plain(stale: Stale, history: PlainHistory) -> SeriesAnalysis:
-    """What `_analyse` finds, with records for those commits alone that the summary asks for."""
-    its_metric, numbers, commit = metric(stale.metric, stale.unit), history.numbers, history.points.commit
+    """What `_analyse` finds, without records of the commits."""
+    its_metric = metric(stale.metric, stale.unit)
     changes = detect_levels(history.levels(), its_metric)
-    shown = set(range(max(len(commit) - SPARKLINE_COMMITS, 0), len(commit))) | set(numbers[-ENOUGH_COMMITS:].tolist())
-    older = np.flatnonzero(history.date_ms[numbers] <= history.date_ms[-1] - RECENT_DAYS * _DAY_MS)
-    shown |= {int(numbers[place]) for place in (*older[-1:], *(change.index for change in changes[-1:]))}
-    places = np.array(sorted(shown))
-    rank = {place: n for n, place in enumerate(np.intersect1d(places, numbers).tolist())}
-    last = [replace(change, index=rank[int(numbers[change.index])]) for change in changes[-1:]]
     return SeriesAnalysis(
         series_id=stale.id,
         revision=stale.revision,
         better=its_metric.better,
-        changes=tuple(_placed(change, commit[numbers]) for change in changes),
+        changes=tuple(_placed(change, history.points.commit[history.numbers]) for change in changes),
         newest=newest_of(history),
-        summary=summarise(history.at(places), last, its_metric),
+        summary=plain_summary(history, changes[-1] if changes else None, its_metric),
     )
 
 

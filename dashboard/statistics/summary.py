@@ -43,6 +43,15 @@ class Summary:
     verdict: Verdict
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """What the newest value is compared with."""
+
+    change: float  # relative and signed
+    commit_id: int
+    is_step: bool
+
+
 def summarise(commits: Sequence[CommitValues], changes: Sequence[Changepoint], metric: Metric) -> Summary:
     """In short: the last step if it is at most 30 days older than the newest commit, else the change in 30 days.
 
@@ -50,28 +59,50 @@ def summarise(commits: Sequence[CommitValues], changes: Sequence[Changepoint], m
     is measured, only the commits of the newest one's cards count; what is exact does not depend on the card.
     """
     newest = commits[-1]
-    value = median(run.value for run in newest.runs) if newest.runs else None
-    sparkline = tuple(
-        median(run.value for run in commit.runs) if commit.runs else None for commit in commits[-SPARKLINE_COMMITS:]
-    )
     numbers = [commit for commit in commits if commit.runs]
-    change, against, is_step = None, None, False
     comparable = [commit for commit in numbers if metric.is_exact or commit.cards & numbers[-1].cards]
-    verdict = Verdict.UNCHANGED if len(comparable) >= ENOUGH_COMMITS else Verdict.INCONCLUSIVE
-    since = newest.date_ms - RECENT_DAYS * _DAY_MS
+    value, since = _level(newest), since_ms(newest.date_ms)
+    against = None
     if changes and numbers[changes[-1].index].date_ms >= since:
         last = changes[-1]
-        change, against, is_step = last.magnitude, numbers[last.index].commit_id, True
-        verdict = Verdict.REGRESSED if metric.is_worse(last.magnitude) else Verdict.IMPROVED
+        against = Reference(change=last.magnitude, commit_id=numbers[last.index].commit_id, is_step=True)
     elif value is not None:
         older = next((commit for commit in reversed(comparable) if commit.date_ms <= since), None)
         if older is not None:
-            before = median(run.value for run in older.runs)
-            if before:
-                change, against = value / before - 1, older.commit_id
-    if value is None:
-        verdict = Verdict.INVALID if newest.failed else Verdict.MISSING
-    return Summary(
-        value=value, change=change, change_commit_id=against, change_is_step=is_step, sparkline=sparkline,
-        verdict=verdict,
+            against = moved_since(value, median(run.value for run in older.runs), older.commit_id)
+    return summary(
+        sparkline=[_level(commit) for commit in commits[-SPARKLINE_COMMITS:]], against=against, metric=metric,
+        has_enough=len(comparable) >= ENOUGH_COMMITS, newest_failed=newest.failed,
     )  # fmt: skip
+
+
+def since_ms(newest_ms: int) -> int:
+    """The end of what is old beside a commit of that date."""
+    return newest_ms - RECENT_DAYS * _DAY_MS
+
+
+def moved_since(value: float, before: float, commit_id: int) -> Reference | None:
+    """The newest value beside that of an old commit."""
+    return Reference(change=value / before - 1, commit_id=commit_id, is_step=False) if before else None
+
+
+def summary(
+    *, sparkline: Sequence[float | None], against: Reference | None, metric: Metric, has_enough: bool,
+    newest_failed: bool,
+) -> Summary:  # fmt: skip
+    """The newest value, which ends the sparkline, and what it is compared with."""
+    value = sparkline[-1]
+    verdict = Verdict.UNCHANGED if has_enough else Verdict.INCONCLUSIVE
+    if against is not None and against.is_step:
+        verdict = Verdict.REGRESSED if metric.is_worse(against.change) else Verdict.IMPROVED
+    if value is None:
+        verdict = Verdict.INVALID if newest_failed else Verdict.MISSING
+    return Summary(
+        value=value, change=against.change if against else None,
+        change_commit_id=against.commit_id if against else None,
+        change_is_step=against is not None and against.is_step, sparkline=tuple(sparkline), verdict=verdict,
+    )  # fmt: skip
+
+
+def _level(commit: CommitValues) -> float | None:
+    return median(run.value for run in commit.runs) if commit.runs else None

@@ -7,11 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warpwatch.dashboard.statistics.comparison import RunValue
-from warpwatch.dashboard.statistics.summary import CommitValues
+from warpwatch.dashboard.metrics import Metric
+from warpwatch.dashboard.statistics.changepoint import Changepoint
+from warpwatch.dashboard.statistics.summary import (
+    ENOUGH_COMMITS,
+    SPARKLINE_COMMITS,
+    Reference,
+    Summary,
+    moved_since,
+    since_ms,
+    summary,
+)
 from warpwatch.dashboard.store.calendar import Calendar
 from warpwatch.dashboard.store.columns import Columns, Ints
-from warpwatch.dashboard.store.packed import number_or_none
 from warpwatch.dashboard.store.records import Status
 from warpwatch.dashboard.store.rows import STATUS_CODES
 
@@ -33,27 +41,34 @@ class PlainHistory:
         """The numbers."""
         return self.points.value[self.numbers].tolist()
 
-    def at(self, places: Ints) -> list[CommitValues]:
-        """The commits at these places, as records."""
-        points = self.points.take(places)
-        columns = (points.commit, self.date_ms[places], points.value, points.q25, points.q75, points.count)
-        is_number = np.isin(places, self.numbers).tolist()
-        return [
-            CommitValues(
-                commit_id=commit,
-                date_ms=date_ms,
-                runs=(
-                    RunValue(
-                        value=value, q25=number_or_none(q25), q75=number_or_none(q75),
-                        sample_count=count if count >= 0 else None, card=self.card,
-                    ),
-                ) if number else (),
-                failed=not number and status != _UNAVAILABLE,
-            )
-            for commit, date_ms, value, q25, q75, count, status, number in zip(
-                *(column.tolist() for column in columns), points.status.tolist(), is_number, strict=True
-            )
-        ]  # fmt: skip
+    def sparkline(self) -> list[float | None]:
+        """The newest commits' values, None where there is no number."""
+        first = max(len(self.points) - SPARKLINE_COMMITS, 0)
+        found: list[float | None] = [None] * (len(self.points) - first)
+        for place in self.numbers[np.searchsorted(self.numbers, first) :].tolist():
+            found[place - first] = float(self.points.value[place])
+        return found
+
+
+def plain_summary(history: PlainHistory, last: Changepoint | None, metric: Metric) -> Summary:
+    """What `summarise` tells of the history; `last` is its last change."""
+    numbers, date_ms = history.numbers, history.date_ms
+    sparkline = history.sparkline()
+    since = since_ms(int(date_ms[-1]))
+    against = None
+    if last is not None and date_ms[numbers[last.index]] >= since:
+        against = Reference(
+            change=last.magnitude, commit_id=int(history.points.commit[numbers[last.index]]), is_step=True
+        )
+    elif sparkline[-1] is not None:
+        older = numbers[date_ms[numbers] <= since]
+        if len(older):
+            before = float(history.points.value[older[-1]])
+            against = moved_since(sparkline[-1], before, int(history.points.commit[older[-1]]))
+    return summary(
+        sparkline=sparkline, against=against, metric=metric, has_enough=len(numbers) >= ENOUGH_COMMITS,
+        newest_failed=history.points.status[-1] != _UNAVAILABLE,
+    )  # fmt: skip
 
 
 def plain_history(points: Columns, calendar: Calendar) -> PlainHistory | None:
