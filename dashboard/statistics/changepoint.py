@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from warpwatch.dashboard.statistics.chosen_place import chance_anywhere
+from warpwatch.dashboard.statistics.episodes import Episode, episodes, on_the_scale_of
 from warpwatch.dashboard.statistics.evidence import Evidence, rank_deviation
 from warpwatch.dashboard.statistics.growth import growth
 from warpwatch.dashboard.statistics.level_path import Floats, spans
@@ -44,27 +45,40 @@ class Changepoint:
         )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """All that is told of a series: its steps, and what no commit is accused of."""
+
+    changes: tuple[Changepoint, ...] = ()
+    episodes: tuple[Episode, ...] = ()
+
+
 def changepoints(values: Sequence[float], *, smallest_change: float = 0.0) -> tuple[Changepoint, ...]:
     """The changepoints of a series of finite values, in order; none of fewer than eight values.
 
     Changes below `smallest_change` (relative) are not told. A series with values at or below zero is judged on the
     scale of its median instead of logarithms.
     """
+    return tell(values, smallest_change=smallest_change).changes
+
+
+def tell(values: Sequence[float], *, smallest_change: float = 0.0) -> Told:
+    """The changepoints and the episodes of the same reading."""
     raw = np.asarray(values, dtype=float)
     if len(raw) < FEWEST:
-        return ()
+        return Told()
     relative = _relative(raw)
     scale = jitter(relative)
     reading = best_reading(relative, scale)
-    if not reading.edges:
-        return ()
-    evidence = Evidence(reading, scale, math.log1p(smallest_change))
+    smallest = math.log1p(smallest_change)
+    evidence = Evidence(reading, scale, smallest)
     parts = evidence.parts()
     stretches = spans(evidence.edges, len(raw))
-    return tuple(
+    changes = tuple(
         _changepoint(raw, reading, evidence, parts[i], parts[i + 1], stretches[i], stretches[i + 1])
         for i in range(len(evidence.edges))
     )
+    return Told(changes=changes, episodes=on_the_scale_of(raw, episodes(reading, evidence, smallest)))
 
 
 _MEDIAN = 1.2533  # standard error of a median in those of a mean, for normal noise

@@ -36,7 +36,8 @@ def best_reading(values: Floats, scale: float) -> Reading:
     best = min(readings, key=lambda each: each.cost)
     for drift, price in trends(best, penalty):
         drifting = read(best.values - drift, scale, penalty)
-        readings.append(replace(drifting, kind=NoiseKind.DRIFTING, cost=drifting.cost + price))
+        cost = drifting.cost + price
+        readings.append(replace(drifting, kind=NoiseKind.DRIFTING, cost=cost, state=best.state, drift=drift))
     return min(readings, key=lambda each: each.cost)
 
 

@@ -36,6 +36,8 @@ class Reading:
     excursion: NDArray[np.bool_]  # by value: belongs to no level
     path: LevelPath  # through what is no excursion
     first_path: LevelPath  # through everything
+    state: Floats | None = None  # by value: what the machine's state adds, where it has two
+    drift: Floats | None = None  # by value: the smooth trend, where there is one
 
 
 def read(values: Floats, scale: float, penalty: float, *, one_level: bool = False) -> Reading:

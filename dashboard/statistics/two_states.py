@@ -58,6 +58,7 @@ def two_states(reading: Reading, scale: float, penalty: float) -> Reading | None
         excursion=np.zeros(count, dtype=bool),
         path=first,
         first_path=first,
+        state=np.asarray(height * grid.cell * states, dtype=float),
     )
 
 

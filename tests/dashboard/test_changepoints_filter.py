@@ -93,3 +93,15 @@ def test_a_reader_that_leaves_ends_it_without_a_traceback(jobs: str) -> None:
         process.stdin.flush()  # and stdin stays open: the next line is still waited for
         assert process.wait(timeout=60) == 1
         assert process.stderr.read() == b""
+
+
+def test_only_steps_are_told_unless_all_kinds_are_asked_for() -> None:
+    series = [*STEPPED, *STEPPED[-5:] * 4]
+    series[70:72] = [3.0, 3.1]
+    gaps = json.dumps([None, *series])
+    (step,) = json.loads(_filter([gaps]).stdout)
+    assert (step["index"], step["kind"]) == (31, "step")
+    told = json.loads(_filter([gaps], "--all-kinds").stdout)
+    assert [(each["index"], each["last"], each["kind"]) for each in told] == [(31, 31, "step"), (71, 72, "transient")]
+    assert [place for place, _ in step["posterior"]] == [31]
+    assert step["chance"] < 1e-6

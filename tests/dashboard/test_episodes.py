@@ -1,0 +1,89 @@
+"""What a series shows beside its steps: named by kind, found where it was planted, and no commit accused of it."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis.strategies import integers, sampled_from
+
+from warpwatch.dashboard.statistics.change_kind import ChangeKind
+from warpwatch.dashboard.statistics.changepoint import Told, tell
+from warpwatch.dashboard.statistics.level_path import Floats
+
+
+def _quiet(count: int = 200, seed: int = 1) -> Floats:
+    return np.asarray(np.exp(np.random.default_rng(seed).normal(0, 0.005, count)))
+
+
+def _kinds(told: Told) -> set[ChangeKind]:
+    return {each.kind for each in told.episodes}
+
+
+@given(place=integers(20, 170), length=integers(1, 8), height=sampled_from([0.8, 1.2, 1.5]))
+def test_a_spike_that_returned_is_a_transient_where_it_was(place: int, length: int, height: float) -> None:
+    values = _quiet()
+    values[place : place + length] *= height
+    told = tell(values.tolist())
+    assert told.changes == ()
+    (episode,) = [each for each in told.episodes if each.kind is ChangeKind.TRANSIENT]
+    assert (episode.first, episode.last) == (place, place + length - 1)
+    assert episode.magnitude == pytest.approx(height - 1, abs=0.03)
+    assert episode.low < episode.magnitude < episode.high
+    assert episode.after / episode.before - 1 == pytest.approx(episode.magnitude)
+
+
+def test_a_step_is_no_transient_and_neither_are_values_that_have_not_returned_yet() -> None:
+    values = _quiet()
+    values[100:] *= 1.2
+    values[198:] *= 1.5
+    told = tell(values.tolist())
+    assert [change.index for change in told.changes] == [100]
+    assert told.episodes == ()
+
+
+def test_stays_in_the_rarer_of_two_states_are_told_stay_by_stay() -> None:
+    values = _quiet()
+    stays = [(30, 45), (70, 80), (110, 135), (150, 165)]
+    for start, end in stays:
+        values[start:end] *= 1.06
+    told = tell(values.tolist())
+    assert told.changes == ()
+    states = [each for each in told.episodes if each.kind is ChangeKind.MACHINE_STATE]
+    assert [(each.first, each.last + 1) for each in states] == pytest.approx(np.array(stays), abs=2)
+    assert all(each.magnitude == pytest.approx(0.06, abs=0.01) for each in states)
+
+
+def test_a_slow_drift_is_told_with_its_span_and_accuses_no_commit() -> None:
+    values = _quiet(300) * np.exp(np.linspace(0, 0.1, 300))
+    told = tell(values.tolist())
+    assert told.changes == ()
+    (drift,) = told.episodes
+    assert drift.kind is ChangeKind.DRIFT
+    assert drift.magnitude == pytest.approx(0.105, abs=0.02)
+    assert drift.last - drift.first > 250
+
+
+@given(sampled_from([2.0**-20, 2.0**10]))
+def test_episodes_do_not_depend_on_the_unit(scale: float) -> None:
+    values = _quiet()
+    values[50:53] *= 1.3
+    one, other = (tell((values * factor).tolist()).episodes for factor in (1.0, scale))
+    assert [(each.first, each.last, each.kind) for each in one] == [(each.first, each.last, each.kind) for each in other]
+    assert [each.magnitude for each in one] == pytest.approx([each.magnitude for each in other])
+
+
+def test_what_is_smaller_than_asked_for_is_not_told() -> None:
+    values = _quiet()
+    values[50:53] *= 1.08
+    assert _kinds(tell(values.tolist())) == {ChangeKind.TRANSIENT}
+    assert tell(values.tolist(), smallest_change=0.02).episodes == ()
+
+
+def test_values_at_and_below_zero_have_episodes_too() -> None:
+    values = np.random.default_rng(2).normal(0, 1.0, 200)
+    values[90:93] = 40.0
+    (episode,) = tell(values.tolist()).episodes
+    assert (episode.first, episode.last, episode.after) == (90, 92, pytest.approx(40.0, abs=1.0))
+
+
+def test_a_constant_series_and_one_too_short_show_nothing() -> None:
+    assert tell([1.0] * 50) == tell([1.0, 5.0, 1.0]) == Told()
