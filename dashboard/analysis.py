@@ -14,7 +14,7 @@ from statistics import median
 from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.parallel import in_order, local_workers
 from warpwatch.dashboard.statistics.changepoint import Changepoint
-from warpwatch.dashboard.statistics.detection import detect, detect_levels
+from warpwatch.dashboard.statistics.detection import tell_commits, tell_levels
 from warpwatch.dashboard.statistics.level_path import Places
 from warpwatch.dashboard.statistics.machine_noise import ENOUGH_ALONE
 from warpwatch.dashboard.statistics.summary import CommitValues, summarise
@@ -168,7 +168,7 @@ def _short_level(series: StaleSeries) -> float | None:
 
 def _analyse(series: StaleSeries, revision: int, machine_noise: float | None) -> SeriesAnalysis:
     numbers = [values for values in series.commits if values.runs]
-    changes = detect([values.runs for values in numbers], series.metric, machine_noise)
+    changes = tell_commits([values.runs for values in numbers], series.metric, machine_noise).changes
     return SeriesAnalysis(
         series_id=series.id,
         revision=revision,
@@ -191,7 +191,7 @@ def _analyse(series: StaleSeries, revision: int, machine_noise: float | None) ->
 def _analyse_plain(stale: Stale, history: PlainHistory) -> SeriesAnalysis:
     """What `_analyse` finds, without records of the commits."""
     its_metric = metric(stale.metric, stale.unit)
-    changes = detect_levels(history.levels(), its_metric)
+    changes = tell_levels(history.levels(), its_metric).changes
     return SeriesAnalysis(
         series_id=stale.id,
         revision=stale.revision,

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from statistics import median
 
 from warpwatch.dashboard.metrics import Metric
-from warpwatch.dashboard.statistics.changepoint import Changepoint, changepoints
+from warpwatch.dashboard.statistics.changepoint import Changepoint, Told, tell
 from warpwatch.dashboard.statistics.comparison import RunValue, compare, sample_scatter
+from warpwatch.dashboard.statistics.episodes import Episode
 from warpwatch.dashboard.statistics.machine_noise import ENOUGH_ALONE
 from warpwatch.dashboard.statistics.noise import Noise
 from warpwatch.dashboard.statistics.short_history import short_changepoints
@@ -31,44 +32,53 @@ def detect(
 
     Runs of different physical cards are different machines: each card's history is looked at alone.
     """
+    return tell_commits(commits, metric, machine_noise).changes
+
+
+def tell_commits(commits: Sequence[Sequence[RunValue]], metric: Metric, machine_noise: float | None = None) -> Told:
+    """What `detect` finds, and the episodes of histories that `changepoints` judges."""
     cards = {run.card for runs in commits for run in runs}
     if len(cards) > 1 and not metric.is_exact:
         return _card_by_card(commits, metric, machine_noise, sorted(cards, key=str))
     levels = [median(run.value for run in runs) for runs in commits]
     if _counted_threshold(levels, metric) is None and len(levels) < ENOUGH_ALONE:
         if machine_noise is not None and metric.is_time and min(levels, default=0) > 0:
-            return short_changepoints(commits, machine_noise, smallest_change=SMALLEST_CHANGE)
+            return Told(changes=short_changepoints(commits, machine_noise, smallest_change=SMALLEST_CHANGE))
         if len(levels) < LONG_ENOUGH:
-            return _short(commits, levels)
-    return detect_levels(levels, metric)
+            return Told(changes=_short(commits, levels))
+    return tell_levels(levels, metric)
 
 
-def detect_levels(levels: Sequence[float], metric: Metric) -> tuple[Changepoint, ...]:
-    """The changepoints of a series long enough, or exact enough, that its levels tell all: one value a commit."""
+def tell_levels(levels: Sequence[float], metric: Metric) -> Told:
+    """What a series shows that is long enough, or exact enough, that its levels tell all: one value a commit."""
     smallest = _counted_threshold(levels, metric)
     if smallest is None:
-        return changepoints(levels, smallest_change=SMALLEST_CHANGE)
-    return tuple(
-        _exact_step(index, before, after)
-        for index, (before, after) in enumerate(itertools.pairwise(levels), start=1)
-        if abs(after - before) > smallest * abs(before)
+        return tell(levels, smallest_change=SMALLEST_CHANGE)
+    return Told(
+        changes=tuple(
+            _exact_step(index, before, after)
+            for index, (before, after) in enumerate(itertools.pairwise(levels), start=1)
+            if abs(after - before) > smallest * abs(before)
+        )
     )
 
 
 def _card_by_card(
     commits: Sequence[Sequence[RunValue]], metric: Metric, machine_noise: float | None, cards: Sequence[str | None]
-) -> tuple[Changepoint, ...]:
-    """The changepoints of every card's commits.
+) -> Told:
+    """What every card's commits show.
 
     A change lies after a card's last commit before it. Where those of two cards overlap and go the same way they are
     one, and the card that tells its place most closely tells it.
     """
     seen: list[tuple[int, Changepoint]] = []  # the card's last place before, and the change
+    episodes: list[Episode] = []
     for card in cards:
         places = [place for place, runs in enumerate(commits) if any(run.card == card for run in runs)]
         mine = [[run for run in commits[place] if run.card == card] for place in places]
-        for change in detect(mine, metric, machine_noise):
-            seen.append((places[change.index - 1], change.among(places)))
+        told = tell_commits(mine, metric, machine_noise)
+        seen += [(places[change.index - 1], change.among(places)) for change in told.changes]
+        episodes += [each.among(places) for each in told.episodes]
     kept: list[tuple[int, Changepoint]] = []
     for before, change in sorted(seen, key=lambda one: one[1].index - one[0]):
         if not any(
@@ -76,7 +86,10 @@ def _card_by_card(
             for start, other in kept
         ):
             kept.append((before, change))
-    return tuple(sorted((change for _, change in kept), key=lambda change: change.index))
+    return Told(
+        changes=tuple(sorted((change for _, change in kept), key=lambda change: change.index)),
+        episodes=tuple(sorted(episodes, key=lambda each: each.first)),
+    )
 
 
 def _counted_threshold(levels: Sequence[float], metric: Metric) -> float | None:
