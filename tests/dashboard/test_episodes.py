@@ -67,7 +67,9 @@ def test_episodes_do_not_depend_on_the_unit(scale: float) -> None:
     values = _quiet()
     values[50:53] *= 1.3
     one, other = (tell((values * factor).tolist()).episodes for factor in (1.0, scale))
-    assert [(each.first, each.last, each.kind) for each in one] == [(each.first, each.last, each.kind) for each in other]
+    assert [(each.first, each.last, each.kind) for each in one] == [
+        (each.first, each.last, each.kind) for each in other
+    ]
     assert [each.magnitude for each in one] == pytest.approx([each.magnitude for each in other])
 
 
