@@ -225,6 +225,14 @@ summary = Table(
     Column("verdict", Text, nullable=False),
 )  # fmt: skip
 
+# The end of a history as the analysis saw it, so that a few values more need not the whole again (tails.py).
+tail = Table(
+    "tail", metadata, _ref("series", key=True),
+    Column("points", Integer, nullable=False),  # of the whole series
+    Column("last_run", Integer, nullable=False),  # greatest id among them
+    Column("data", LargeBinary, nullable=False),  # tails.encode
+)  # fmt: skip
+
 source_file = Table(
     "source_file", metadata, _id(), _ref("project"),
     Column("path", Text, nullable=False),  # below the results folder
