@@ -20,7 +20,7 @@ class MachineFolder:
     """One folder of results and the machine it says it is; two folders may name the same one."""
 
     path: Path
-    machine: str
+    machine: str | None  # None if nothing around its files tells
     details: Mapping[str, str]
 
 
@@ -33,13 +33,16 @@ class AsvFolder:
     repository: Path | None
     listed: Mapping[str, Listed] | None = None  # None without a readable benchmarks.json
     problems: tuple[str, ...] = ()
+    prefix: str = ""  # of its files' names in the store, where other folders are imported beside it
+    nameless: Path | None = None  # the machine's folder, if any, whose name is not the machine's
 
     def machines(self) -> Iterator[MachineFolder]:
         """Every sub-folder that holds result files, in order of name."""
         for folder in sorted(path for path in self.results.iterdir() if path.is_dir()):
             if next(result_files(folder), None) is not None:
                 details = _read_machine(folder / "machine.json")
-                yield MachineFolder(path=folder, machine=details.get("machine", folder.name), details=details)
+                name = None if folder == self.nameless else folder.name
+                yield MachineFolder(path=folder, machine=details.get("machine", name), details=details)
 
 
 def result_files(folder: Path) -> Iterator[Path]:

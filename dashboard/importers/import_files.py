@@ -46,7 +46,7 @@ def import_path(
     given = given or Given()
     if path.is_dir() and not (path / "asv.conf.json").is_file() and not _is_asvs(path):
         name = project or project_name(path.resolve())
-        return _import_tree(store, path, path, name, repository, given, workers, progress)
+        return _import_tree(store, path, path, name, repository, given, workers, progress, None)
     if not path.is_file() or path.name.endswith(_CONF):
         folder = open_folder(path, project=project, repository=repository)
         summary = _noted(import_results(store, folder, workers=workers, progress=progress), given)
@@ -63,7 +63,7 @@ def import_path(
         inside.mkdir()
         left_out = [f"{path}: {line}" for line in unpack(path, inside, limits or Limits())]
         try:
-            summary = _import_tree(store, Path(temporary), path, name, repository, given, workers, progress)
+            summary = _import_tree(store, Path(temporary), path, name, repository, given, workers, progress, inside)
         except NoResultsError as error:
             also = f"; left out: {'; '.join(left_out[:3])}" if left_out else ""
             raise NoResultsError(f"{error}{also}".replace(f"{inside}/", "")) from error
@@ -72,11 +72,19 @@ def import_path(
 
 def _import_tree(
     store: Store, root: Path, shown: Path, project: str, repository: Path | None, given: Given, workers: int | None,
-    progress: _Progress,
+    progress: _Progress, unpacked: Path | None,
 ) -> ImportSummary:  # fmt: skip
-    """Everything below a folder: the asv results folders in it, and single files of other formats."""
+    """Everything below a folder: the asv results folders in it, and single files of other formats.
+
+    `unpacked` is the folder below it that an archive was unpacked to, whose name says nothing.
+    """
     folders, files = _find(root)
     opened = [_open_as_it_is(results, project, repository) for results in folders]
+    if unpacked is not None:
+        opened = [replace(folder, nameless=unpacked.resolve()) for folder in opened]
+    if len(opened) > 1:  # each may have a file of the same machine, commit and environment
+        below = (unpacked or root).resolve()
+        opened = [replace(each, prefix=f"{each.results.relative_to(below).as_posix()}/") for each in opened]
     parts = []
     for number, folder in enumerate(opened):
         beside = [other.listed for other in opened[:number] + opened[number + 1 :]]

@@ -75,7 +75,7 @@ def import_results(
 def _files(folder: AsvFolder, writer: ProjectWriter) -> Iterator[FileToRead]:
     for machine in folder.machines():
         for path in result_files(machine.path):
-            name = path.relative_to(folder.results).as_posix()
+            name = folder.prefix + path.relative_to(folder.results).as_posix()
             yield FileToRead(path=path, name=name, machine=machine.machine, known_digest=writer.digest_of(name))
 
 
@@ -120,10 +120,15 @@ class _Import:
         elif read.result is None:
             self.unchanged += 1
             self._restamped[read.file.name] = read.stamp
+        elif (machine := read.result.machine or read.file.machine) is None:
+            self.set_aside.append(
+                f"{read.file.path}: it names no machine, and lies in no folder that does: pack the machine's folder,"
+                " not what is in it"
+            )
         else:
             new = NewFile(
                 path=read.file.name, digest=read.digest, result=read.result, context=read.context, stamp=read.stamp,
-                machine=read.result.machine or read.file.machine,
+                machine=machine,
             )  # fmt: skip
             self._waiting.append((read, new))
             self._size += _size_of(read)

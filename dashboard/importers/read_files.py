@@ -24,7 +24,7 @@ class FileToRead:
 
     path: Path
     name: str  # in the project
-    machine: str  # its folder's
+    machine: str | None  # its folder's
     known_digest: str | None
 
 

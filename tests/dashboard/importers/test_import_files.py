@@ -312,6 +312,38 @@ def test_a_single_asv_file_is_enough_too(sqlite_store: Store, asv: AsvResults) -
     assert [machine.name for machine in queries.machines(sqlite_store, "demo")] == ["t4"]
 
 
+def test_an_archive_that_leads_to_no_machine_is_refused_in_a_sentence(
+    sqlite_store: Store, asv: AsvResults, tmp_path: Path
+) -> None:
+    """Neither what the archive is called nor where it is unpacked is a machine."""
+    named, nameless = (asv.commit(number, {BENCH: asv.row([1.0])}) for number in (1, 2))
+    (named.parent / "machine.json").unlink()
+    nameless.write_text(nameless.read_text().replace('"machine": "box", ', ""))
+    archive = _tar(tmp_path / "a.tgz", named.parent)
+    summary = _load(sqlite_store, archive)
+    assert (summary.files, summary.points) == (1, 1)
+    (line,) = summary.set_aside
+    assert line.startswith(f"{archive}: {nameless.name}: it names no machine")
+    assert {series.machine for series in _series(sqlite_store)} == {"box"}
+    assert _load(sqlite_store, _tar(tmp_path / "b.tgz", named.parent, "box")).points == 1
+    assert {series.machine for series in _series(sqlite_store)} == {"box"}
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_files_of_one_name_in_several_asv_folders_are_told_apart(
+    sqlite_store: Store, tmp_path: Path, is_packed: bool
+) -> None:
+    for folder in ("first", "second"):
+        results = AsvResults(tmp_path / "all" / folder)
+        results.benchmark(f"{folder}.Bench.time_it")
+        for number in range(2):
+            results.commit(number, {f"{folder}.Bench.time_it": results.row([1.0])})
+    path = _tar(tmp_path / "a.tgz", tmp_path / "all") if is_packed else tmp_path / "all"
+    assert _load(sqlite_store, path).points == 4
+    again = _load(sqlite_store, path)
+    assert (again.points, again.unchanged, again.files) == (0, 4, 4)
+
+
 def test_what_an_archive_says_of_itself_is_not_followed(
     sqlite_store: Store, asv: AsvResults, tmp_path: Path, repository_of_others: Path
 ) -> None:
