@@ -138,7 +138,7 @@ chunk = Table(
     Column("first_run", Integer, nullable=False),  # least and greatest id
     Column("last_run", Integer, nullable=False),
     Column("data", LargeBinary, nullable=False),  # columns.encode
-    Index(None, "series_id"),
+    Index(None, "series_id", "last_run", "points"),  # tells the short and the new ones without the rows
 )  # fmt: skip
 
 # The single samples of some points of a series.
@@ -228,8 +228,7 @@ summary = Table(
 # The end of a history as the analysis saw it, so that a few values more need not the whole again (tails.py).
 tail = Table(
     "tail", metadata, _ref("series", key=True),
-    Column("points", Integer, nullable=False),  # of the whole series
-    Column("last_run", Integer, nullable=False),  # greatest id among them
+    Column("last_run", Integer, nullable=False),  # greatest id among the points that the analysis saw
     Column("data", LargeBinary, nullable=False),  # tails.encode
 )  # fmt: skip
 
