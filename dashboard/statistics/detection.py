@@ -17,7 +17,9 @@ SMALLEST_CHANGE = 0.01
 
 _SHORT_NOISE = 0.02  # between runs, assumed of a history too short to tell
 _SHORT_P = 1e-4
-_COUNTED_CHANGE = 0.05  # smallest change of a counted quantity whose steadiness is not yet known
+_STEADY = 4  # values that show whether a counted quantity stands still
+_STILL = 0.8  # of its neighbours are equal then
+_COUNTED_CHANGE = 0.05  # smallest change of one whose steadiness is not yet known
 
 
 def detect(
@@ -41,7 +43,7 @@ def tell_commits(commits: Sequence[Sequence[RunValue]], metric: Metric, machine_
     if len(cards) > 1 and not metric.is_exact:
         return _card_by_card(commits, metric, machine_noise, sorted(cards, key=str))
     levels = [median(run.value for run in runs) for runs in commits]
-    if _counted_threshold(levels, metric) is None and len(levels) < ENOUGH_ALONE:
+    if counted_threshold(levels, metric) is None and len(levels) < ENOUGH_ALONE:
         if machine_noise is not None and metric.is_time and min(levels, default=0) > 0:
             return Told(changes=short_changepoints(commits, machine_noise, smallest_change=SMALLEST_CHANGE))
         if len(levels) < LONG_ENOUGH:
@@ -51,7 +53,7 @@ def tell_commits(commits: Sequence[Sequence[RunValue]], metric: Metric, machine_
 
 def tell_levels(levels: Sequence[float], metric: Metric) -> Told:
     """What a series shows that is long enough, or exact enough, that its levels tell all: one value a commit."""
-    smallest = _counted_threshold(levels, metric)
+    smallest = counted_threshold(levels, metric)
     if smallest is None:
         return tell(levels, smallest_change=SMALLEST_CHANGE)
     return Told(
@@ -92,7 +94,7 @@ def _card_by_card(
     )
 
 
-def _counted_threshold(levels: Sequence[float], metric: Metric) -> float | None:
+def counted_threshold(levels: Sequence[float], metric: Metric) -> float | None:
     """The smallest change to tell of a counted quantity; None for one that is measured."""
     if len(levels) < 2:
         return None
@@ -101,10 +103,14 @@ def _counted_threshold(levels: Sequence[float], metric: Metric) -> float | None:
         return SMALLEST_CHANGE if metric.is_judged and metric.unit == "bytes" else 0.0
     if metric.is_time or not all(float(level).is_integer() for level in levels):
         return None
-    still = sum(a == b for a, b in itertools.pairwise(levels)) / (len(levels) - 1)
-    if len(levels) >= 4:
-        return 0.0 if still >= 0.8 or len(levels) - 1 - still * (len(levels) - 1) <= 1 else None
-    return _COUNTED_CHANGE
+    if len(levels) < _STEADY:
+        return _COUNTED_CHANGE
+    return 0.0 if stands_still(len(levels), sum(a == b for a, b in itertools.pairwise(levels))) else None
+
+
+def stands_still(count: int, equal: int) -> bool:
+    """Whether so many whole numbers, of whose neighbours so many are equal, hardly ever move."""
+    return count >= _STEADY and (equal >= _STILL * (count - 1) or count - 1 - equal <= 1)
 
 
 def _exact_step(index: int, before: float, after: float) -> Changepoint:
