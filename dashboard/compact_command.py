@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from sqlalchemy.exc import OperationalError
 
 from warpwatch.dashboard.analysis import analyse
 from warpwatch.dashboard.opening import open_store
@@ -30,13 +31,21 @@ def compact_command(
     """
     policy = _policy(policy_file)
     store = open_store(database)
+    try:
+        _compact(store, project, policy, drop_project, dry_run)
+    except OperationalError as error:
+        said = f"the database gave up: {str(error.orig).strip()}"
+        raise click.ClickException(f"{said}. What was done stays done; compact again for the rest") from error
+
+
+def _compact(store: Store, project: str | None, policy: Policy, dropped: str | None, dry_run: bool) -> None:
     names = [each.name for each in queries.projects(store)]
-    for name in filter(None, (project, drop_project)):
+    for name in filter(None, (project, dropped)):
         if name not in names:
             raise click.ClickException(f"no project {name!r} in the store; it holds: {', '.join(names) or 'none'}")
-    if drop_project is not None:
-        _drop(store, drop_project, dry_run)
-        names.remove(drop_project)
+    if dropped is not None:
+        _drop(store, dropped, dry_run)
+        names.remove(dropped)
     for name in names if project is None else [each for each in names if each == project]:
         if not dry_run and policy.thin_after_days is not None:
             analyse(store, only=name)  # thinning keeps the commits around changepoints, so those have to be known

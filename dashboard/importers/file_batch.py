@@ -7,7 +7,6 @@ from pathlib import Path
 from sqlalchemy.exc import DataError
 
 from warpwatch.dashboard.store.incoming import ResultFile
-from warpwatch.dashboard.store.ordering import mark_self_described
 from warpwatch.dashboard.store.store import Store
 from warpwatch.dashboard.store.writing import NewFile, ProjectWriter
 
@@ -48,8 +47,6 @@ class FileBatch:
         if not waiting:
             return
         writer = self.open()
-        described = {name for _, new in waiting for file in new for name in file.result.listed}
-        mark_self_described(self.store, self.project, writer.project_id, described)
         try:
             self.points += writer.write_all([file for _, new in waiting for file in new])
             self.warnings += [f"{path}: {p}" for path, new in waiting for file in new for p in file.result.problems]

@@ -20,15 +20,17 @@ class NewerSchemaError(Exception):
     """The database was written by a newer warpwatch."""
 
 
+def is_newest(connection: Connection) -> bool:
+    """Whether there is nothing to migrate, which needs no turn among the writers."""
+    return _current(connection) == _revisions()[-1]
+
+
 def migrate(connection: Connection) -> None:
     """Run what is missing inside the caller's transaction, which must keep other processes' migrations out.
 
     Raises NewerSchemaError if the database knows a revision that this version does not.
     """
-    revisions = sorted(path.name.partition("_")[0] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
-    current = None
-    if inspect(connection).has_table("alembic_version"):
-        current = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    revisions, current = _revisions(), _current(connection)
     if current == revisions[-1]:
         return
     if current is not None and current not in revisions:
@@ -39,6 +41,16 @@ def migrate(connection: Connection) -> None:
     config.attributes["connection"] = connection
     with _one_at_a_time:
         command.upgrade(config, "head")
+
+
+def _revisions() -> list[str]:
+    return sorted(path.name.partition("_")[0] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
+
+
+def _current(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
 
 
 def alembic_config() -> "Config":

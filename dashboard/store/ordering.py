@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, bindparam, select, update
+from sqlalchemy import Connection, Row, bindparam, select, update
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.incoming import Listed
@@ -135,16 +135,14 @@ def _is_listed(benchmark: Listed | None, values: Sequence[str]) -> bool:
     )
 
 
-def mark_self_described(store: Store, project: str, project_id: int, names: Collection[str]) -> None:
+def mark_self_described(connection: Connection, project_id: int, names: Collection[str]) -> None:
     """Remembers benchmarks whose own files say what they are, and makes those that are new."""
+    if not names:
+        return
     table = tables.benchmark
-    with store.read() as connection:
-        rows = connection.execute(select(table.c.name).where(table.c.project_id == project_id, table.c.self_described))
-        new = sorted(set(names) - set(rows.scalars()))
-    if new:
-        with store.write(project) as connection:
-            added = [{"project_id": project_id, "name": name, "self_described": True} for name in new]
-            insert_new(connection, table, added)
-            for name in new:
-                named = (table.c.project_id == project_id) & (table.c.name == name)
-                connection.execute(update(table).where(named).values(self_described=True))
+    rows = connection.execute(select(table.c.name).where(table.c.project_id == project_id, table.c.self_described))
+    new = sorted(set(names) - set(rows.scalars()))
+    insert_new(connection, table, [{"project_id": project_id, "name": name, "self_described": True} for name in new])
+    for name in new:
+        named = (table.c.project_id == project_id) & (table.c.name == name)
+        connection.execute(update(table).where(named).values(self_described=True))

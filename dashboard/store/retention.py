@@ -24,6 +24,7 @@ from warpwatch.dashboard.store.points import (
     replace_points,
     replace_samples,
 )
+from warpwatch.dashboard.store.removals import note_removal
 from warpwatch.dashboard.store.store import Store
 
 _DAY_MS = 24 * 3600 * 1000
@@ -113,6 +114,7 @@ def drop_project(store: Store, project: str) -> None:
                 if key.column.table.name in owned:
                     connection.execute(delete(table).where(key.parent.in_(owned[key.column.table.name])))
         connection.execute(delete(tables.project).where(tables.project.c.id == owner))
+        note_removal(connection)
 
 
 def reclaim(store: Store) -> None:
@@ -179,7 +181,7 @@ class _Batch:
         since = self._days_ago_ms(self.policy.unlisted_days)
         rows = self.connection.execute(
             select(table.c.id).where(
-                is_among(self.connection, table.c.id, series), ~table.c.listed,
+                is_among(self.connection, table.c.id, series), ~table.c.listed, ~table.c.stale,
                 ~select(alerted.c.series_id).where(alerted.c.series_id == table.c.id).exists(),
             )
         ).scalars()  # fmt: skip
@@ -193,6 +195,7 @@ class _Batch:
             column = tables.metadata.tables[name].c.series_id
             self.connection.execute(delete(column.table).where(is_among(self.connection, column, series)))
         self.connection.execute(delete(tables.series).where(is_among(self.connection, tables.series.c.id, series)))
+        note_removal(self.connection)
         self.done.series_removed += len(series)
 
     def _told_of(self, series: Collection[int]) -> dict[int, frozenset[int]]:

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, OperationalError
 
-from warpwatch.dashboard.store.migrate import migrate
+from warpwatch.dashboard.store.migrate import is_newest, migrate
 
 _PATIENCE_S = 60  # for another process to finish writing
 
@@ -31,8 +31,11 @@ class Store:
         self.url = _parse(database)
         self.engine = _engine(self.url)
         try:
-            with self.write("schema") as connection:
-                migrate(connection)
+            with self.read() as connection:
+                is_ready = is_newest(connection)
+            if not is_ready:
+                with self.write("schema") as connection:
+                    migrate(connection)
         except OperationalError as error:
             self.close()
             raise StoreError(f"cannot open the database {self.url.render_as_string()}: {error.orig}") from error

@@ -10,13 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.file_writing import FileWriter
 from warpwatch.dashboard.store.incoming import Context, Listed, ResultFile
 from warpwatch.dashboard.store.marks import Marks
 from warpwatch.dashboard.store.names import Names, project_row
+from warpwatch.dashboard.store.ordering import mark_self_described
 from warpwatch.dashboard.store.point_buffer import PointBuffer
+from warpwatch.dashboard.store.removals import removals
 from warpwatch.dashboard.store.series_ids import SeriesIds
 from warpwatch.dashboard.store.store import Store
 
@@ -39,17 +42,12 @@ class ProjectWriter:
     def __init__(
         self, store: Store, project: str, *, repository: str | None, listed: Mapping[str, Listed] | None
     ) -> None:
-        self.project = project
+        self.project, self.repository = project, repository
         self._store = store
         self._listed = listed or {}
-        files = tables.source_file
+        self._removals = -1  # as long as no ids are remembered that could be removed
         with store.write(project) as connection:
-            self.project_id, self.repository = project_row(connection, project, repository)
-            rows = connection.execute(
-                select(files.c.path, files.c.digest, files.c.stamp).where(files.c.project_id == self.project_id)
-            )
-            self._files: dict[str, tuple[str, str | None]] = {row.path: (row.digest, row.stamp) for row in rows}
-        self._forget()
+            self._read(connection)
 
     def has(self, path: str, digest: str) -> bool:
         """Whether the file is in with just this content."""
@@ -72,7 +70,17 @@ class ProjectWriter:
     def write_all(self, files: Sequence[NewFile]) -> int:
         """Adds what is new in the files, all or none; returns the number of points added."""
         try:
+            return self._write_all(files)
+        except IntegrityError:  # what was remembered has been removed since (retention.py)
+            return self._write_all(files)
+
+    def _write_all(self, files: Sequence[NewFile]) -> int:
+        try:
             with self._store.write(self.project) as connection:
+                if self._removals != removals(connection):
+                    self._read(connection)
+                described = {name for file in files for name in file.result.listed}
+                mark_self_described(connection, self.project_id, described)
                 marks, points = Marks(connection), PointBuffer(connection)
                 writer = FileWriter(connection, self.project, self._names, self._series, marks, points)
                 added = sum(writer.write(file.result, file.machine, file.context) for file in files)
@@ -80,7 +88,7 @@ class ProjectWriter:
                 marks.save()
                 _remember(connection, self.project_id, files)
         except BaseException:
-            self._forget()
+            self._removals = -1  # what is remembered names rows that never came to be
             raise
         self._files.update((file.path, (file.digest, file.stamp)) for file in files)
         return added
@@ -98,10 +106,17 @@ class ProjectWriter:
                 [{"its_path": path, "its_stamp": stamp} for path, stamp in stamps.items()],
             )
 
-    def _forget(self) -> None:
-        """Drops the remembered ids: after a failed transaction some of them name rows that never came to be."""
+    def _read(self, connection: Connection) -> None:
+        """The project, which is made when new, and which of its files are in; ids are remembered from here on."""
+        files = tables.source_file
+        self.project_id, self.repository = project_row(connection, self.project, self.repository)
+        rows = connection.execute(
+            select(files.c.path, files.c.digest, files.c.stamp).where(files.c.project_id == self.project_id)
+        )
+        self._files: dict[str, tuple[str, str | None]] = {row.path: (row.digest, row.stamp) for row in rows}
         self._names = Names(self.project_id)
         self._series = SeriesIds(self._listed)
+        self._removals = removals(connection)
 
 
 def _remember(connection: Connection, project: int, files: Sequence[NewFile]) -> None:
