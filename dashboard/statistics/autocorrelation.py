@@ -3,14 +3,15 @@
 import numpy as np
 
 from warpwatch.dashboard.statistics.level_path import Floats
+from warpwatch.dashboard.statistics.median import median
 
 _LAGS = 12
 
 
 def scores(residuals: Floats) -> Floats:
     """Residuals over their scale (1.4826 x the median absolute deviation), cut at two, centred."""
-    off = residuals - np.median(residuals)
-    scale = 1.4826 * float(np.median(np.abs(off))) or float(off.std()) or 1.0
+    off = residuals - median(residuals)
+    scale = 1.4826 * median(np.abs(off)) or float(off.std()) or 1.0
     cut = np.clip(off / scale, -2, 2)
     return np.asarray(cut - cut.mean())
 

@@ -15,6 +15,7 @@ from warpwatch.dashboard.statistics.episodes import Episode, episodes, on_the_sc
 from warpwatch.dashboard.statistics.evidence import Evidence, rank_deviation
 from warpwatch.dashboard.statistics.growth import growth
 from warpwatch.dashboard.statistics.level_path import Floats, spans
+from warpwatch.dashboard.statistics.median import median
 from warpwatch.dashboard.statistics.noise_kinds import best_reading, jitter
 from warpwatch.dashboard.statistics.reading import Reading
 
@@ -91,7 +92,7 @@ def _relative(raw: Floats) -> Floats:
     """Logarithms where all values are positive; else the values in units of their median size."""
     if (raw > 0).all():
         return np.log(raw)
-    scale = float(np.median(np.abs(raw)))
+    scale = median(np.abs(raw))
     return raw / scale if scale > 0 else raw / (float(np.abs(raw).max()) or 1.0)
 
 
@@ -99,19 +100,19 @@ def _changepoint(
     raw: Floats, reading: Reading, evidence: Evidence, left: Floats, right: Floats,
     before: tuple[int, int], after: tuple[int, int],
 ) -> Changepoint:  # fmt: skip
-    shift = float(np.median(right) - np.median(left))
+    shift = median(right) - median(left)
     errors = [_MEDIAN * _spread(part, evidence) / math.sqrt(len(part)) for part in (left, right)]
     half = _NORMAL_95 * math.hypot(*errors) * math.sqrt(evidence.variance)
     nats, posterior = _places(reading, evidence, before, after, left, right)
     counted = evidence.counted[before[0] : before[1]]
     old = raw[before[0] : before[1]][counted] if counted.any() else raw[before[0] : before[1]]
     if (raw > 0).all():
-        level = float(np.median(np.log(old)))
+        level = median(np.log(old))
         magnitude, low, high = (growth(x) for x in (shift, shift - half, shift + half))
         level, new = math.exp(level), math.exp(min(level + shift, _LARGEST_LOG))
     else:
-        level = float(np.median(old))
-        unit = float(np.median(np.abs(raw))) or float(np.abs(raw).max())
+        level = median(old)
+        unit = median(np.abs(raw)) or float(np.abs(raw).max())
         new = level + shift * unit
         ratios = (x * unit / (abs(level) or 1.0) for x in (shift, shift - half, shift + half))
         magnitude, low, high = (max(min(ratio, _LARGEST_RATIO), -_LARGEST_RATIO) for ratio in ratios)
@@ -124,7 +125,7 @@ def _changepoint(
 
 
 def _spread(part: Floats, evidence: Evidence) -> float:
-    return max(1.4826 * float(np.median(np.abs(part - np.median(part)))), evidence.scale)
+    return max(1.4826 * median(np.abs(part - median(part))), evidence.scale)
 
 
 def _places(
@@ -139,7 +140,7 @@ def _places(
     grid, density = reading.path.grid, reading.path.density
     start, end = before[0], after[1]
     values = reading.values[start:end]
-    levels = [round((float(np.median(part)) - grid.low) / grid.cell) for part in (left, right)]
+    levels = [round((median(part) - grid.low) / grid.cell) for part in (left, right)]
     between = round((levels[0] * len(left) + levels[1] * len(right)) / (len(left) + len(right)))
     old, new, one = (grid.surprise(density, values, level) for level in (*levels, between))
     split = after[0] - start

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from warpwatch.dashboard.statistics.autocorrelation import long_run_variance
 from warpwatch.dashboard.statistics.level_path import Floats, spans
+from warpwatch.dashboard.statistics.median import median
 from warpwatch.dashboard.statistics.reading import EXCURSION, Reading
 
 _RANKS = 3.8  # normal deviations of the rank test
@@ -46,11 +47,11 @@ class Evidence:
         while self.edges and self._take_back_one():
             pass
         parts = self.parts()
-        self.variance = long_run_variance(np.concatenate([part - np.median(part) for part in parts]))
+        self.variance = long_run_variance(np.concatenate([part - median(part) for part in parts]))
 
     def _take_back_one(self) -> bool:
         parts = self.parts()
-        levels = [float(np.median(part)) for part in parts]
+        levels = [median(part) for part in parts]
         self.variance = long_run_variance(
             np.concatenate([part - level for part, level in zip(parts, levels, strict=True)])
         )
@@ -102,7 +103,7 @@ class Evidence:
 
     def _height(self, begin: int, end: int) -> float:
         around = self._values[max(begin - EXCURSION, 0) : end + EXCURSION]
-        return abs(float(np.median(self._values[begin:end]) - np.median(around)))
+        return abs(median(self._values[begin:end]) - median(around))
 
     def _returning(self, levels: list[float]) -> bool:
         """Whether a level went that came back to the one before it soon."""

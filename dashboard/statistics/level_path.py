@@ -8,6 +8,7 @@ as if the density were known (Bickel, "On adaptive estimation", Annals of Statis
 rounded noise, which least squares pays for dearly, costs little.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +16,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
+
+from warpwatch.dashboard.statistics.median import median
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int_]
@@ -38,15 +41,13 @@ class LevelGrid:
         edge = len(values) // 100  # one in a hundred on each side makes no levels
         ordered = np.partition(values, (edge, len(values) - 1 - edge))
         low, high = float(ordered[edge]), float(ordered[-1 - edge])
-        self.cell = max(_CELL * scale, (high - low) / _MOST_LEVELS)
+        self._step = max(_CELL, (high - low) / _MOST_LEVELS / scale)  # of the grid, in noise scales
+        self.cell = self._step * scale
         self.low = low
-        self.levels = int(np.ceil((high - low) / self.cell)) + 1
-        self.places = np.clip(self.place(values), -_FAR, self.levels + _FAR)
+        self.levels = math.ceil((high - low) / self.cell) + 1
+        self.places = np.minimum(np.maximum(self.place(values), -_FAR), self.levels + _FAR)
         self.middle = self.levels + _FAR  # of a density: residual 0
-        self._scale = scale
-        z = np.arange(-self.middle, self.middle + 1) * self.cell / scale
-        self.assumed = _share((1 + z * z / _TAILS) ** (-(_TAILS + 1) / 2))
-        self._stray = _share(1 / (1 + (z / 3) ** 2))
+        self.assumed, self._stray = _assumed(self.middle, self._step)
 
     def place(self, values: Floats) -> Places:
         """The cells of values, counted from the lowest level."""
@@ -55,21 +56,19 @@ class LevelGrid:
     def density(self, residuals: Places) -> Floats:
         """Of residuals in cells: probability by cell, residual 0 at `middle`."""
         count = len(residuals)
-        inside = np.clip(residuals, -self.middle, self.middle) + self.middle
-        shown = np.bincount(inside, minlength=2 * self.middle + 1).astype(float)
-        kernel = _kernel(max(1, round(_BANDWIDTH * self._scale / self.cell * max(1.0, (100 / count) ** 0.2))))
+        shown = np.bincount(residuals + self.middle, minlength=2 * self.middle + 1)
+        kernel = _kernel(max(1, round(_BANDWIDTH / self._step * max(1.0, (100 / count) ** 0.2))))
         smooth = np.convolve(shown, kernel, "same")
         mixed = (smooth + _WORTH_OF_ASSUMPTION * self.assumed) / (count + _WORTH_OF_ASSUMPTION)
         return np.asarray((1 - _STRAY) * mixed + _STRAY * self._stray)
 
     def cost(self, density: Floats, residuals: Places) -> float:
         """Negative log likelihood of residuals in cells, in nats; per unit of the values, so that grids compare."""
-        inside = np.clip(residuals, -self.middle, self.middle) + self.middle
-        return float(np.log(self.cell) * len(residuals) - np.log(density[inside]).sum())
+        return math.log(self.cell) * len(residuals) - float(np.log(density[residuals + self.middle]).sum())
 
     def surprise(self, density: Floats, values: Floats, level: int) -> Floats:
         """Negative log densities of values at a level, in nats."""
-        off = np.clip(self.place(values) - level, -self.middle, self.middle)
+        off = np.minimum(np.maximum(self.place(values) - level, -self.middle), self.middle)
         return -np.log(density[off + self.middle])
 
 
@@ -97,7 +96,7 @@ def level_path(values: Floats, scale: float, penalty: float, *, one_level: bool 
     of several modes where the other start finds changes. Of the two the cheaper is the better.
     """
     grid = LevelGrid(values, scale)
-    density = grid.density(grid.places - int(np.median(grid.places))) if one_level else grid.assumed
+    density = grid.density(grid.places - int(median(grid.places))) if one_level else grid.assumed
     edges, levels = cheapest(grid, -np.log(density), penalty)
     for _ in range((4 if one_level else _ROUNDS) - 1):
         density = grid.density(LevelPath(grid, density, edges, levels, 0.0).residuals)
@@ -161,6 +160,13 @@ def _block_losses(grid: LevelGrid, losses: Floats) -> Floats:
     if whole < len(at):
         blocks = np.vstack([blocks, windows[at[whole:]].sum(axis=0)])
     return np.asarray(blocks)
+
+
+@lru_cache(maxsize=128)
+def _assumed(middle: int, step: float) -> tuple[Floats, Floats]:
+    """The density of a series that has told nothing yet, and that of strays, so many cells to either side."""
+    z = np.arange(-middle, middle + 1) * step
+    return _share((1 + z * z / _TAILS) ** (-(_TAILS + 1) / 2)), _share(1 / (1 + (z / 3) ** 2))
 
 
 @lru_cache(maxsize=64)

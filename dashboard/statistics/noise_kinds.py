@@ -6,6 +6,7 @@ import numpy as np
 
 from warpwatch.dashboard.statistics.autocorrelation import lag_one
 from warpwatch.dashboard.statistics.level_path import Floats
+from warpwatch.dashboard.statistics.median import median
 from warpwatch.dashboard.statistics.reading import NoiseKind, Reading, read
 from warpwatch.dashboard.statistics.trend import trends
 from warpwatch.dashboard.statistics.two_states import two_states
@@ -43,7 +44,7 @@ def best_reading(values: Floats, scale: float) -> Reading:
 
 def _one_level_cost(reading: Reading) -> float:
     grid = reading.first_path.grid
-    residuals = grid.places - int(np.median(grid.places))
+    residuals = grid.places - int(median(grid.places))
     return grid.cost(grid.density(residuals), residuals)
 
 
@@ -70,7 +71,7 @@ _FLOOR = 1e-4  # relative noise below which the clocks' own resolution rules
 def jitter(values: Floats) -> float:
     """Scale of the noise from the median difference of neighbours, blind to changes and to slow wandering."""
     differences = np.abs(np.diff(values))
-    scale = float(np.median(differences)) / 0.9539  # of normal noise: 0.6745 sqrt 2
+    scale = median(differences) / 0.9539  # of normal noise: 0.6745 sqrt 2
     if scale == 0:  # most neighbours are equal: rounded values
         calm = np.sort(differences)[: int(0.9 * len(differences))]
         scale = float(np.sqrt((calm @ calm) / max(len(calm), 1) / 2)) / 0.79

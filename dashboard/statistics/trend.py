@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from warpwatch.dashboard.statistics.level_path import Floats, spans
+from warpwatch.dashboard.statistics.median import median
 from warpwatch.dashboard.statistics.reading import Reading
 
 _DEGREES = (1, 2, 3, 5, 8)
@@ -50,9 +51,9 @@ def _without_outliers(reading: Reading) -> Floats:
     level = np.empty(len(values))
     for start, end in spans(reading.edges, len(values)):
         part = values[start:end]
-        level[start:end] = np.median(part[kept[start:end]] if kept[start:end].any() else part)
+        level[start:end] = median(part[kept[start:end]] if kept[start:end].any() else part)
     off = values - level
-    scale = 1.4826 * float(np.median(np.abs(off[kept])))
+    scale = 1.4826 * median(np.abs(off[kept]))
     return np.asarray(level + np.where(kept, np.clip(off, -_CUT * scale, _CUT * scale), 0.0))
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpwatch.dashboard.statistics.level_path import Floats, LevelGrid, LevelPath
+from warpwatch.dashboard.statistics.median import median
 from warpwatch.dashboard.statistics.reading import NoiseKind, Reading
 
 _FEWEST_JUMPS = 4
@@ -43,7 +44,7 @@ def two_states(reading: Reading, scale: float, penalty: float) -> Reading | None
         residuals = grid.places - levels - height * states
         chain = _chain(states)
         if min(states.sum(), count - states.sum()) > 3:
-            height += round(float(np.median(residuals[states == 1]) - np.median(residuals[states == 0])))
+            height += round(median(residuals[states == 1]) - median(residuals[states == 0]))
         density = grid.density(residuals)
     moves = np.diff(states)
     chain_cost = (
@@ -72,7 +73,7 @@ def _height(path: LevelPath, scale: float) -> int | None:
     returns = np.abs(there[(there * back < 0) & alike])
     if len(returns) < max(_FEWEST_RETURNS, _SHARE_OF_RETURNS * len(jumps)):
         return None
-    return round(float(np.median(returns)))
+    return round(median(returns))
 
 
 def _chain(states: NDArray[np.int_]) -> _Chain:
