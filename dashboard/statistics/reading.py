@@ -7,7 +7,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from warpwatch.dashboard.statistics.level_path import Floats, LevelPath, Span, level_path, spans
+from warpwatch.dashboard.statistics.level_path import Floats, LevelPath, Span, level_path, spans, split
 
 EXCURSION = 12  # values: what returns within so many was no change
 _LEVEL = 8  # values that make one wherever the series goes from there; at the start of a short series
@@ -99,6 +99,6 @@ def _edges_among_all(values: Floats, kept: NDArray[np.int_], path: LevelPath) ->
         if last > first:
             between = values[first:last]
             gain = path.grid.surprise(path.density, between, before) - path.grid.surprise(path.density, between, after)
-            last = first + int(np.concatenate([[0.0], np.cumsum(gain)]).argmin())
+            last = first + split(gain)
         edges.append(last)
     return edges

@@ -44,6 +44,40 @@ def test_the_path_is_the_cheapest_of_all(seed: int, left: int, right: int, size:
     assert cheapest(grid, losses, 7.0)[0] == _cheapest_of_all(grid, losses, 7.0)
 
 
+def _cost(grid: LevelGrid, losses: NDArray[np.float64], edges: list[int], levels: list[int], penalty: float) -> float:
+    stretches = zip(spans(edges, len(grid.places)), levels, strict=True)
+    return penalty * len(edges) + sum(
+        float(losses[grid.middle + grid.places[start:end] - level].sum()) for (start, end), level in stretches
+    )
+
+
+def _least_cost_between_blocks(grid: LevelGrid, losses: NDArray[np.float64], penalty: float) -> float:
+    """Of the paths that change before every fourth value only."""
+    table = losses[grid.middle + grid.places[:, None] - np.arange(grid.levels)]
+    best = np.zeros(grid.levels)
+    for start in range(0, len(table), 4):
+        if start:
+            best = np.minimum(best, best.min() + penalty)
+        best = best + table[start : start + 4].sum(axis=0)
+    return float(best.min())
+
+
+@given(seeds, st.integers(1, 90), st.floats(0.0, 0.05), st.floats(1.0, 8.0))
+@settings(max_examples=150)
+def test_no_path_that_changes_between_blocks_of_four_costs_less(
+    seed: int, count: int, size: float, penalty: float
+) -> None:  # fmt: skip
+    rng = np.random.default_rng(seed)
+    values = 0.01 * rng.standard_normal(count) + size * np.repeat(rng.integers(0, 3, 9), 10)[:count]
+    grid = LevelGrid(values, 0.01)
+    losses = -np.log(grid.assumed)
+    edges, levels = cheapest(grid, losses, penalty)
+    assert edges == sorted(set(edges))
+    assert all(0 < edge < count for edge in edges)
+    least = _least_cost_between_blocks(grid, losses, penalty)
+    assert _cost(grid, losses, edges, levels, penalty) <= least + 1e-9
+
+
 def test_the_density_of_normal_residuals_is_normal() -> None:
     values = np.random.default_rng(1).standard_normal(4000)
     grid = LevelGrid(values, 1.0)
