@@ -11,15 +11,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
 
+from warpwatch.dashboard.judgement import judge
 from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.parallel import in_order, local_workers
 from warpwatch.dashboard.statistics.changepoint import Changepoint
 from warpwatch.dashboard.statistics.detection import tell_commits, tell_levels
+from warpwatch.dashboard.statistics.episodes import Episode
 from warpwatch.dashboard.statistics.level_path import Places
 from warpwatch.dashboard.statistics.machine_noise import ENOUGH_ALONE
 from warpwatch.dashboard.statistics.summary import CommitValues, summarise
 from warpwatch.dashboard.store.analysed import (
     PlacedChange,
+    PlacedEpisode,
     SeriesAnalysis,
     Stale,
     StaleProject,
@@ -66,6 +69,8 @@ def analyse(
 ) -> int:  # fmt: skip
     """Analyses every stale series of the store; returns how many. A kill leaves the rest stale for the next time.
 
+    What is found is then judged together, machine by machine.
+
     `only` names a project, if not all are meant. `workers` are an executor and how many tasks it does at once
     (parallel.py); by default this machine's cores.
     """
@@ -79,6 +84,7 @@ def analyse(
         count = count_stale(store, project)
         with local_workers(None if count >= _WORTH_PROCESSES else 1) as local:
             done += _analyse_project(store, project, local, partial(_tell, progress, done))
+    judge(store, only=only)
     return done
 
 
@@ -168,7 +174,7 @@ def _short_level(series: StaleSeries) -> float | None:
 
 def _analyse(series: StaleSeries, revision: int, machine_noise: float | None) -> SeriesAnalysis:
     numbers = [values for values in series.commits if values.runs]
-    changes = tell_commits([values.runs for values in numbers], series.metric, machine_noise).changes
+    told = tell_commits([values.runs for values in numbers], series.metric, machine_noise)
     return SeriesAnalysis(
         series_id=series.id,
         revision=revision,
@@ -180,25 +186,29 @@ def _analyse(series: StaleSeries, revision: int, machine_noise: float | None) ->
                 previous_commit_id=_before(numbers, change.index).commit_id,
                 range_start_commit_id=_before(numbers, change.first).commit_id,
                 range_end_commit_id=numbers[change.last].commit_id,
+                posterior=tuple((numbers[place].commit_id, held) for place, held in change.posterior),
             )
-            for change in changes
+            for change in told.changes
         ),
+        episodes=tuple(_placed_episode(each, [values.commit_id for values in numbers]) for each in told.episodes),
         newest=series.newest,
-        summary=summarise(series.commits, changes, series.metric) if series.commits else None,
+        summary=summarise(series.commits, told.changes, series.metric) if series.commits else None,
     )
 
 
 def _analyse_plain(stale: Stale, history: PlainHistory) -> SeriesAnalysis:
     """What `_analyse` finds, without records of the commits."""
     its_metric = metric(stale.metric, stale.unit)
-    changes = tell_levels(history.levels(), its_metric).changes
+    told = tell_levels(history.levels(), its_metric)
+    commits = history.points.commit[history.numbers]
     return SeriesAnalysis(
         series_id=stale.id,
         revision=stale.revision,
         better=its_metric.better,
-        changes=tuple(_placed(change, history.points.commit[history.numbers]) for change in changes),
-        newest=newest_of(history),
-        summary=plain_summary(history, changes[-1] if changes else None, its_metric),
+        changes=tuple(_placed(change, commits) for change in told.changes),
+        episodes=tuple(_placed_episode(each, commits) for each in told.episodes),
+        newest=newest_of(history.points),
+        summary=plain_summary(history, told.changes[-1] if told.changes else None, its_metric),
     )
 
 
@@ -210,6 +220,16 @@ def _placed(change: Changepoint, commits: Places) -> PlacedChange:
         previous_commit_id=int(commits[change.index - 1]),
         range_start_commit_id=int(commits[change.first - 1]),
         range_end_commit_id=int(commits[change.last]),
+        posterior=tuple((int(commits[place]), held) for place, held in change.posterior),
+    )
+
+
+def _placed_episode(episode: Episode, commits: Places | Sequence[int]) -> PlacedEpisode:
+    return PlacedEpisode(
+        episode=episode,
+        commit_id=int(commits[episode.first]),
+        previous_commit_id=int(commits[episode.first - 1]),
+        last_commit_id=int(commits[episode.last]),
     )
 
 

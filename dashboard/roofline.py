@@ -21,6 +21,15 @@ def bound_s(workload: Workload, ceilings: Ceilings) -> float | None:
     return max(memory_s, compute_s) or None
 
 
+def bound_by_memory(workload: Workload, limits: Limits) -> bool | None:
+    """Whether memory bounds it rather than the math units; None where no peak of its dtype is known."""
+    for ceilings in limits.known:
+        peak = ceilings.flops.get(workload.dtype)
+        if peak and ceilings.bandwidth_bps:
+            return workload.bytes / ceilings.bandwidth_bps >= workload.flops / peak
+    return None
+
+
 def speed_of_light(workload: Workload, limits: Limits, latency_s: float) -> SpeedOfLight | None:
     """Both bounds as shares of the latency: 1 is as fast as the machine can. None if there is neither."""
     found = SpeedOfLight(

@@ -1,22 +1,23 @@
 """What the analysis takes from the history and puts back: stale series out, changepoints and summaries in."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, delete, func, select, update
 
 from warpwatch.dashboard.metrics import Better, Metric, metric
+from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.statistics.changepoint import Changepoint
 from warpwatch.dashboard.statistics.comparison import RunValue
+from warpwatch.dashboard.statistics.episodes import Episode
 from warpwatch.dashboard.statistics.summary import CommitValues, Summary
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.calendar import Calendar, PointRow
 from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.columns import Columns, decode, join
 from warpwatch.dashboard.store.packed import number_or_none
-from warpwatch.dashboard.store.plain_history import PlainHistory
 from warpwatch.dashboard.store.points import read_stretches
 from warpwatch.dashboard.store.records import Status
 from warpwatch.dashboard.store.rows import STATUS_CODES, insert_new
@@ -81,6 +82,17 @@ class PlacedChange:
     previous_commit_id: int
     range_start_commit_id: int
     range_end_commit_id: int
+    posterior: tuple[tuple[int, float], ...]  # of the ids of the commits in the range
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedEpisode:
+    """An episode and the ids of its first and last commit, and of the measured one before."""
+
+    episode: Episode
+    commit_id: int
+    previous_commit_id: int
+    last_commit_id: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +103,7 @@ class SeriesAnalysis:
     revision: int
     better: Better
     changes: tuple[PlacedChange, ...]
+    episodes: tuple[PlacedEpisode, ...]
     newest: Newest | None
     summary: Summary | None  # None for a series without a single row
 
@@ -145,9 +158,8 @@ def history_of(stale: Stale, points: Columns | None, calendar: Calendar) -> Stal
     return _series(stale.id, metric(stale.metric, stale.unit), rows)
 
 
-def newest_of(history: PlainHistory) -> Newest:
-    """The row that stands for the newest commit of a plain history."""
-    points = history.points
+def newest_of(points: Columns) -> Newest:
+    """The row that stands for the newest commit, where each has one point and the last is the newest's."""
     reason, count = int(points.reason[-1]), int(points.count[-1])
     return Newest(
         commit_id=int(points.commit[-1]), run_id=int(points.run[-1]), status=int(points.status[-1]),
@@ -157,23 +169,42 @@ def newest_of(history: PlainHistory) -> Newest:
 
 
 def replace_analyses(connection: Connection, analyses: Sequence[SeriesAnalysis]) -> int:
-    """Writes the findings in place of the earlier ones; returns of how many series. These are stale no more.
+    """Writes the findings in place of the earlier ones; returns of how many series. These are stale no more, and the
+    findings of their machines want to be judged together.
 
     Series that have changed since the findings' revision are passed over, and stay stale.
     """
     table = tables.series
     revisions = {analysis.series_id: analysis.revision for analysis in analyses}
-    rows = connection.execute(select(table.c.id, table.c.revision).where(is_among(connection, table.c.id, revisions)))
-    ids = {row.id for row in rows if row.revision == revisions[row.id]}
+    machine_of = still_current(connection, revisions)
+    ids = machine_of.keys()
     analyses = [analysis for analysis in analyses if analysis.series_id in ids]
     if not ids:
         return 0
-    connection.execute(delete(tables.changepoint).where(is_among(connection, tables.changepoint.c.series_id, ids)))
-    connection.execute(delete(tables.summary).where(is_among(connection, tables.summary.c.series_id, ids)))
+    for each in (tables.changepoint, tables.episode, tables.summary):
+        connection.execute(delete(each).where(is_among(connection, each.c.series_id, ids)))
     insert_new(connection, tables.changepoint, [row for analysis in analyses for row in _changepoint_rows(analysis)])
+    insert_new(connection, tables.episode, [row for analysis in analyses for row in _episode_rows(analysis)])
     insert_new(connection, tables.summary, [row for analysis in analyses for row in _summary_rows(analysis)])
     connection.execute(update(table).where(is_among(connection, table.c.id, ids)).values(stale=False))
+    want_judgement(connection, set(machine_of.values()))
     return len(ids)
+
+
+def still_current(connection: Connection, revisions: Mapping[int, int]) -> dict[int, int]:
+    """Of these series those that still have the given revision, with their machines."""
+    table = tables.series
+    rows = connection.execute(
+        select(table.c.id, table.c.revision, table.c.machine_id).where(is_among(connection, table.c.id, revisions))
+    )
+    return {row.id: row.machine_id for row in rows if row.revision == revisions[row.id]}
+
+
+def want_judgement(connection: Connection, machines: Collection[int]) -> None:
+    """Notes, in the transaction that changes findings of these machines, that they are to be judged together again."""
+    table = tables.machine
+    of_these = is_among(connection, table.c.id, machines)
+    connection.execute(update(table).where(of_these).values(findings=table.c.findings + 1))
 
 
 def _series(series_id: int, its_metric: Metric, rows: Sequence[PointRow]) -> StaleSeries:
@@ -226,24 +257,42 @@ def _changepoint_rows(analysis: SeriesAnalysis) -> list[dict[str, Any]]:
             "previous_commit_id": placed.previous_commit_id, "range_start_commit_id": placed.range_start_commit_id,
             "range_end_commit_id": placed.range_end_commit_id, "place": change.index, "before": change.before,
             "after": change.after, "magnitude": change.magnitude, "low": change.low, "high": change.high,
-            "p_value": change.p_value,
+            "p_value": change.p_value, "chance": change.chance,
+            "posterior": [[commit, round(held, 4)] for commit, held in placed.posterior],
             "is_worse": (change.after > change.before) == (analysis.better is Better.LOWER),
+            "kind": ChangeKind.STEP.value,
         }
         for placed in analysis.changes
         for change in (placed.change,)
     ]  # fmt: skip
 
 
-def _summary_rows(analysis: SeriesAnalysis) -> list[dict[str, Any]]:
-    newest, summary = analysis.newest, analysis.summary
-    if newest is None or summary is None:
-        return []
+def _episode_rows(analysis: SeriesAnalysis) -> list[dict[str, Any]]:
     return [
         {
-            "series_id": analysis.series_id, "commit_id": newest.commit_id, "run_id": newest.run_id,
-            "status": newest.status, "reason": newest.reason, "value": summary.value, "q25": newest.q25,
-            "q75": newest.q75, "sample_count": newest.sample_count, "runs": newest.runs, "change": summary.change,
-            "change_commit_id": summary.change_commit_id, "change_is_step": summary.change_is_step,
-            "sparkline": list(summary.sparkline), "verdict": summary.verdict.value,
+            "series_id": analysis.series_id, "kind": episode.kind.value, "place": episode.first,
+            "commit_id": placed.commit_id, "previous_commit_id": placed.previous_commit_id,
+            "last_commit_id": placed.last_commit_id, "before": episode.before, "after": episode.after,
+            "magnitude": episode.magnitude, "low": episode.low, "high": episode.high, "p_value": episode.p_value,
+            "is_worse": (episode.after > episode.before) == (analysis.better is Better.LOWER),
         }
+        for placed in analysis.episodes
+        for episode in (placed.episode,)
     ]  # fmt: skip
+
+
+def _summary_rows(analysis: SeriesAnalysis) -> list[dict[str, Any]]:
+    if analysis.newest is None or analysis.summary is None:
+        return []
+    return [summary_row(analysis.series_id, analysis.newest, analysis.summary)]
+
+
+def summary_row(series: int, newest: Newest, summary: Summary) -> dict[str, Any]:
+    """A series in short, as it is stored."""
+    return {
+        "series_id": series, "commit_id": newest.commit_id, "run_id": newest.run_id, "status": newest.status,
+        "reason": newest.reason, "value": summary.value, "q25": newest.q25, "q75": newest.q75,
+        "sample_count": newest.sample_count, "runs": newest.runs, "change": summary.change,
+        "change_commit_id": summary.change_commit_id, "change_is_step": summary.change_is_step,
+        "sparkline": list(summary.sparkline), "verdict": summary.verdict.value,
+    }  # fmt: skip

@@ -1,5 +1,6 @@
 """What the store hands to pages, reports, checks and alerts: frozen records, SI units, unscaled values."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -7,6 +8,9 @@ from enum import StrEnum
 from typing import Any
 
 from warpwatch.dashboard.metrics import Metric
+from warpwatch.dashboard.statistics.change_kind import ChangeKind
+from warpwatch.dashboard.statistics.growth import growth
+from warpwatch.dashboard.statistics.machine_state import Control
 from warpwatch.dashboard.verdict import Verdict
 
 
@@ -163,14 +167,36 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ControlShare:
+    """How much of a change the machine's controls did too: 1 is all of it."""
+
+    control: Control
+    value: float
+    low: float  # 95 %
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Magnitude:
+    """A relative change with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesChange:
-    """A changepoint of a series. `index` counts the commits of the series that have a number."""
+    """A changepoint of a series, or an episode: a transient, a stay in another state of the machine, a drift.
+
+    `index` counts the commits of the series that have a number.
+    """
 
     index: int  # first commit of the new level
     commit: Commit
     previous_commit: Commit  # last measured commit of the old level
-    range_start: Commit  # with 95 % the change came after this commit
-    range_end: Commit  # and by this one
+    range_start: Commit  # with 95 % the change came after this commit; of an episode, the commit before it
+    range_end: Commit  # and by this one; of an episode, its last
     before: float
     after: float
     magnitude: float  # after / before - 1
@@ -178,6 +204,20 @@ class SeriesChange:
     high: float
     p_value: float
     is_worse: bool
+    kind: ChangeKind = ChangeKind.STEP
+    chance: float | None = None  # of as much anywhere in a series without a change; None of an episode
+    posterior: tuple[tuple[Commit, float], ...] = ()  # the range's commits, and how likely each is the first
+    share: ControlShare | None = None  # None: no control could tell
+    q_value: float | None = None  # among all series of its run; None: not judged, or not yet
+
+    @property
+    def without_machine(self) -> Magnitude | None:
+        """The change with the machine's part taken out, where surely some of it is the machine's."""
+        if self.share is None or self.share.low <= 0 or self.magnitude <= -1:
+            return None
+        whole = math.log1p(self.magnitude)
+        value, *ends = (growth(whole * (1 - part)) for part in (self.share.value, self.share.low, self.share.high))
+        return Magnitude(value=value, low=min(ends), high=max(ends))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,11 +226,12 @@ class History:
 
     series: Series
     points: tuple[Point, ...]  # by commit, then run time
-    changes: tuple[SeriesChange, ...]
+    changes: tuple[SeriesChange, ...]  # of the level: steps, and what the machine moved
     workload: Workload | None
     others: tuple["OtherHistory", ...]  # the workload's other implementations: rivals and twins of ours
     canaries: tuple["OtherHistory", ...] = ()  # of the same machine and environment
     profile: Profile | None = None  # the newest of this workload and implementation on this machine
+    episodes: tuple[SeriesChange, ...] = ()  # what no commit is accused of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,7 +288,7 @@ class OverviewRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regression:
-    """A changepoint for the worse, with its series."""
+    """A change for the worse, with its series."""
 
     series: Series
     change: SeriesChange

@@ -59,6 +59,8 @@ machine = Table(
     Column("name", Text, nullable=False),
     Column("details", JSON, nullable=False),  # asv's machine.json
     Column("context", JSON),  # gpu, cpu, peaks and ceilings of the newest run that told them
+    Column("findings", Integer, nullable=False, server_default="0"),  # counts up whenever its series are analysed
+    Column("judged", Integer, nullable=False, server_default="0"),  # the findings that were judged together last
     UniqueConstraint("project_id", "name"),
 )  # fmt: skip
 
@@ -198,6 +200,32 @@ changepoint = Table(
     _ref("series", key=True), _ref("commit", key=True), _ref("commit", "previous_commit_id"),
     _ref("commit", "range_start_commit_id"), _ref("commit", "range_end_commit_id"),  # 95 %: after the one, by the other
     Column("place", Integer, nullable=False),  # index among the commits that have a number
+    Column("before", Float, nullable=False),
+    Column("after", Float, nullable=False),
+    Column("magnitude", Float, nullable=False),
+    Column("low", Float, nullable=False),
+    Column("high", Float, nullable=False),
+    Column("p_value", Float, nullable=False),
+    Column("chance", Float, nullable=False),
+    Column("posterior", JSON, nullable=False),  # [[id of a commit, what it holds], ...] of the range
+    Column("is_worse", Boolean, nullable=False),
+    # What the machine's findings together say of it, once they are judged:
+    Column("kind", Text, nullable=False),  # ChangeKind: a step, until it is found to be the machine's
+    Column("control", Text),  # machine_state.Control: who spoke for the machine
+    Column("control_share", Float),
+    Column("control_share_low", Float),
+    Column("control_share_high", Float),
+    Column("q_value", Float),
+    Index(None, "commit_id"),
+)  # fmt: skip
+
+# What a series shows beside its changepoints, and no commit is accused of.
+episode = Table(
+    "episode", metadata,
+    _ref("series", key=True),
+    Column("kind", Text, primary_key=True),  # ChangeKind
+    Column("place", Integer, primary_key=True, autoincrement=False),  # of its first commit among those with a number
+    _ref("commit"), _ref("commit", "previous_commit_id"), _ref("commit", "last_commit_id"),
     Column("before", Float, nullable=False),
     Column("after", Float, nullable=False),
     Column("magnitude", Float, nullable=False),

@@ -27,8 +27,23 @@ def state_of(store: Store) -> State:
                 (commits[row.commit_id], bytes(row.marks)) for row in connection.execute(select(tables.recorded))
             ],
             "changes": [
-                (series[row.series_id], commits[row.commit_id], row.place, row.magnitude, row.low, row.high)
+                (
+                    series[row.series_id],
+                    commits[row.commit_id],
+                    row.place,
+                    row.magnitude,
+                    row.low,
+                    row.high,
+                    row.kind,
+                    row.control,
+                    row.control_share,
+                    row.q_value,
+                )
                 for row in connection.execute(select(tables.changepoint))
+            ],
+            "episodes": [
+                (series[row.series_id], commits[row.commit_id], commits[row.last_commit_id], row.kind, row.magnitude)
+                for row in connection.execute(select(tables.episode))
             ],
             "summaries": [
                 (

@@ -8,10 +8,12 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, select
 
 from warpwatch.dashboard.metrics import metric
+from warpwatch.dashboard.statistics.change_kind import ChangeKind
+from warpwatch.dashboard.statistics.machine_state import Control
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.machine_records import Ceilings, Limits
-from warpwatch.dashboard.store.records import Commit, Series, SeriesChange, Workload
+from warpwatch.dashboard.store.records import Commit, ControlShare, Series, SeriesChange, Workload
 from warpwatch.dashboard.store.series_ids import plain
 
 
@@ -183,6 +185,7 @@ def commits_of_changes(rows: Iterable[Row[Any]]) -> Iterator[int]:
     """The ids of all commits that rows of the changepoint table name."""
     for row in rows:
         yield from (row.commit_id, row.previous_commit_id, row.range_start_commit_id, row.range_end_commit_id)
+        yield from (commit for commit, _ in row.posterior)
 
 
 def change_record(row: Row[Any], commits: Mapping[int, Commit]) -> SeriesChange:
@@ -200,7 +203,49 @@ def change_record(row: Row[Any], commits: Mapping[int, Commit]) -> SeriesChange:
         high=row.high,
         p_value=row.p_value,
         is_worse=row.is_worse,
+        kind=ChangeKind(row.kind),
+        chance=row.chance,
+        posterior=tuple((commits[commit], held) for commit, held in row.posterior),
+        share=_share(row),
+        q_value=row.q_value,
     )
+
+
+def _share(row: Row[Any]) -> ControlShare | None:
+    if row.control is None:
+        return None
+    return ControlShare(
+        control=Control(row.control), value=row.control_share, low=row.control_share_low, high=row.control_share_high
+    )
+
+
+def episodes_of(connection: Connection, series_ids: Sequence[int]) -> dict[int, tuple[SeriesChange, ...]]:
+    """Episodes by series, in order."""
+    table = tables.episode
+    rows = connection.execute(
+        select(table).where(table.c.series_id.in_(series_ids)).order_by(table.c.series_id, table.c.place)
+    ).all()
+    commits = commits_by_id(connection, commits_of_episodes(rows))
+    found: dict[int, tuple[SeriesChange, ...]] = {}
+    for row in rows:
+        found[row.series_id] = (*found.get(row.series_id, ()), episode_record(row, commits))
+    return found
+
+
+def commits_of_episodes(rows: Iterable[Row[Any]]) -> Iterator[int]:
+    """The ids of all commits that rows of the episode table name."""
+    for row in rows:
+        yield from (row.commit_id, row.previous_commit_id, row.last_commit_id)
+
+
+def episode_record(row: Row[Any], commits: Mapping[int, Commit]) -> SeriesChange:
+    """A row of the episode table."""
+    return SeriesChange(
+        index=row.place, commit=commits[row.commit_id], previous_commit=commits[row.previous_commit_id],
+        range_start=commits[row.previous_commit_id], range_end=commits[row.last_commit_id], before=row.before,
+        after=row.after, magnitude=row.magnitude, low=row.low, high=row.high, p_value=row.p_value,
+        is_worse=row.is_worse, kind=ChangeKind(row.kind),
+    )  # fmt: skip
 
 
 def limits_of(context: Mapping[str, Any] | None) -> Limits:

@@ -17,6 +17,7 @@ from warpwatch.dashboard.store.queries.reading import (
     Workloads,
     changes_of,
     commit_of,
+    episodes_of,
     moment,
     project_id,
     select_series,
@@ -88,6 +89,7 @@ def history(store: Store, key: str) -> History | None:
             others=_others(connection, row, known),
             canaries=_canaries(connection, row, found, known),
             profile=_profile(connection, row, found),
+            episodes=episodes_of(connection, [row.id]).get(row.id, ()),
         )
 
 

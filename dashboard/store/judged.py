@@ -1,0 +1,295 @@
+"""A machine's findings as they are judged together: its changes and its controls out, what that says of each back in.
+
+A machine counts its findings up in the transaction that changes one, and notes which it was judged with: whatever ends
+a process in between, the next one sees that there is something to do.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, bindparam, select, update
+
+from warpwatch.dashboard.metrics import Better, Metric, Role, metric
+from warpwatch.dashboard.roofline import bound_by_memory
+from warpwatch.dashboard.statistics.change_kind import ChangeKind
+from warpwatch.dashboard.statistics.machine_state import Control, Floats, Ints, Shift
+from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.calendar import Calendar, calendar
+from warpwatch.dashboard.store.machine_records import Limits
+from warpwatch.dashboard.store.points import read_points
+from warpwatch.dashboard.store.queries.reading import Workloads, limits_of, workloads
+from warpwatch.dashboard.store.store import Store
+from warpwatch.dashboard.verdict import Verdict
+
+_MOST_CONTROLS = 60  # of baselines, or of other series, that are read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnjudgedMachine:
+    """A machine whose findings have changed since they were judged."""
+
+    id: int
+    project_id: int
+    project: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSeries:
+    """What the judgement asks of a series."""
+
+    id: int
+    environment: int
+    suite: str
+    family: str | None  # of times that scatter alike; None for what a machine's state is not in
+    sign: int  # -1 for a rate, which goes down where its time goes up
+    memory_bound: bool | None  # None: not known
+    control: Control | None  # what it would speak for the machine as
+    is_canary: bool
+    in_family: bool  # of the false discovery rate: ours, judged, and measured with noise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundChange:
+    """A changepoint, its commits as places in the project's order, and what was last said of it."""
+
+    series: FoundSeries
+    commit_id: int
+    place: int  # of the first commit of the new level
+    range_start: int
+    range_end: int
+    magnitude: float
+    low: float
+    high: float
+    chance: float
+    said: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ControlLevels:
+    """Logarithms of controls on one card: a row for each control, a column for each commit, NaN where there is none."""
+
+    places: Ints  # of the commits in the project's order
+    controls: tuple[FoundSeries, ...]
+    levels: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MachineFindings:
+    """All that is judged together. `controls` are by environment, noise family and card."""
+
+    machine: UnjudgedMachine
+    findings: int
+    family: int  # series of the false discovery rate
+    changes: tuple[FoundChange, ...]
+    controls: dict[tuple[int, str], tuple[ControlLevels, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What is said of a change."""
+
+    change: FoundChange
+    kind: ChangeKind
+    control: Control | None
+    share: Shift | None
+    q_value: float | None
+
+    @property
+    def said(self) -> tuple[Any, ...]:
+        """As it is stored."""
+        share = (self.share.value, self.share.low, self.share.high) if self.share else (None, None, None)
+        return (self.kind.value, self.control.value if self.control else None, *share, self.q_value)
+
+
+_SAID = ("kind", "control", "control_share", "control_share_low", "control_share_high", "q_value")
+
+
+def unjudged_machines(store: Store, only: str | None) -> tuple[UnjudgedMachine, ...]:
+    """Those of one project, or of all."""
+    machine, project = tables.machine, tables.project
+    query = (
+        select(machine.c.id, machine.c.project_id, project.c.name)
+        .join(project, project.c.id == machine.c.project_id)
+        .where(machine.c.findings != machine.c.judged)
+        .order_by(machine.c.id)
+    )
+    with store.read() as connection:
+        rows = connection.execute(query if only is None else query.where(project.c.name == only))
+        return tuple(UnjudgedMachine(id=row.id, project_id=row.project_id, project=row.name) for row in rows)
+
+
+def read_findings(store: Store, machine: UnjudgedMachine) -> MachineFindings | None:
+    """Everything in one state of the store; None if the machine is judged, or gone."""
+    with store.read() as connection:
+        table = tables.machine
+        row = connection.execute(
+            select(table.c.findings, table.c.judged, table.c.context).where(table.c.id == machine.id)
+        ).one_or_none()
+        if row is None or row.findings == row.judged:
+            return None
+        known = workloads(connection, machine.project_id)
+        series = _series(connection, machine.id, known, limits_of(row.context))
+        whole = calendar(connection, machine.project_id)
+        changes = _changes(connection, machine.id, series, whole)
+        asked = {(one.series.environment, one.series.family) for one in changes if one.series.family is not None}
+        return MachineFindings(
+            machine=machine,
+            findings=row.findings,
+            family=sum(one.in_family for one in series.values()),
+            changes=changes,
+            controls={
+                place: _controls(connection, _speakers(series.values(), place), whole) for place in sorted(asked)
+            },
+        )
+
+
+def write_judgement(store: Store, findings: MachineFindings, judgements: Sequence[Judgement]) -> bool:
+    """Writes what is new of it, and what follows for the series in short. False if the findings have changed since."""
+    table, change, summary = tables.machine, tables.changepoint, tables.summary
+    with store.write(findings.machine.project) as connection:
+        done = connection.execute(
+            update(table)
+            .where(table.c.id == findings.machine.id, table.c.findings == findings.findings)
+            .values(judged=findings.findings)
+        )
+        if not done.rowcount:
+            return False
+        new = [each for each in judgements if each.said != each.change.said]
+        if new:
+            its = (change.c.series_id == bindparam("its_series")) & (change.c.commit_id == bindparam("its_commit"))
+            connection.execute(update(change).where(its), [_said_row(each) for each in new])
+        behind = (change.c.series_id == summary.c.series_id) & (change.c.commit_id == summary.c.change_commit_id)
+        rows = connection.execute(
+            select(summary.c.series_id, summary.c.verdict, change.c.kind, change.c.is_worse)
+            .join(change, behind)
+            .join(tables.series, tables.series.c.id == summary.c.series_id)
+            .where(
+                tables.series.c.machine_id == findings.machine.id,
+                summary.c.change_is_step,
+                summary.c.value.is_not(None),
+            )
+        )
+        verdicts = [(row.series_id, _verdict(row.kind, row.is_worse), row.verdict) for row in rows]
+        moved = [
+            {"its_series": number, "verdict": now.value} for number, now, before in verdicts if now.value != before
+        ]
+        if moved:
+            connection.execute(update(summary).where(summary.c.series_id == bindparam("its_series")), moved)
+    return True
+
+
+def _said_row(judgement: Judgement) -> dict[str, Any]:
+    its = {"its_series": judgement.change.series.id, "its_commit": judgement.change.commit_id}
+    return {**its, **dict(zip(_SAID, judgement.said, strict=True))}
+
+
+def _verdict(kind: str, is_worse: bool) -> Verdict:
+    """A level that the machine moved has not changed."""
+    if kind == ChangeKind.MACHINE_STATE.value:
+        return Verdict.UNCHANGED
+    return Verdict.REGRESSED if is_worse else Verdict.IMPROVED
+
+
+def _series(connection: Connection, machine: int, known: Workloads, limits: Limits) -> dict[int, FoundSeries]:
+    series = tables.series
+    rows = connection.execute(
+        select(
+            series.c.id, series.c.environment_id, series.c.metric, series.c.unit, series.c.workload,
+            series.c.implementation, tables.benchmark.c.name,
+        )
+        .join(tables.benchmark, tables.benchmark.c.id == series.c.benchmark_id)
+        .where(series.c.machine_id == machine)
+        .order_by(series.c.key)
+    )  # fmt: skip
+    speaks_for_itself = not known.controls and not any(each.baselines for each in known.values())
+    return {row.id: _one_series(row, known, limits, speaks_for_itself) for row in rows}
+
+
+def _one_series(row: Any, known: Workloads, limits: Limits, no_controls: bool) -> FoundSeries:
+    its_metric, suite = metric(row.metric, row.unit), row.name.rpartition(".")[0]
+    is_canary, is_rival = known.is_control(suite, row.implementation), known.is_rival(suite, row.implementation)
+    family, sign = _follows(its_metric)
+    speaks_as = Control.CANARIES if is_canary else Control.BASELINES if is_rival else Control.OTHERS
+    may_speak = family == "latency" and sign > 0 and its_metric.is_judged and (is_canary or is_rival or no_controls)
+    workload = known.get((suite, row.workload or ""))
+    return FoundSeries(
+        id=row.id, environment=row.environment_id, suite=suite, family=family, sign=sign,
+        memory_bound=bound_by_memory(workload, limits) if workload is not None else None,
+        control=speaks_as if may_speak else None, is_canary=is_canary,
+        in_family=its_metric.is_judged and not its_metric.is_exact and not is_canary and not is_rival,
+    )  # fmt: skip
+
+
+def _follows(its_metric: Metric) -> tuple[str | None, int]:
+    """The family of times whose state is in a metric too, and which way it goes with them."""
+    if its_metric.follows_machine:
+        return its_metric.noise_family, 1
+    is_rate = its_metric.role is Role.RESTATED and its_metric.better is Better.HIGHER
+    return ("latency", -1) if is_rate else (None, 1)
+
+
+def _changes(
+    connection: Connection, machine: int, series: dict[int, FoundSeries], whole: Calendar
+) -> tuple[FoundChange, ...]:  # fmt: skip
+    table = tables.changepoint
+    rows = connection.execute(
+        select(
+            table.c.series_id, table.c.commit_id, table.c.range_start_commit_id, table.c.range_end_commit_id,
+            table.c.magnitude, table.c.low, table.c.high, table.c.chance, *(table.c[name] for name in _SAID),
+        )
+        .join(tables.series, tables.series.c.id == table.c.series_id)
+        .where(tables.series.c.machine_id == machine)
+        .order_by(tables.series.c.key, table.c.place)
+    ).all()  # fmt: skip
+    ids = np.array([row[1:4] for row in rows], dtype=np.int64).reshape(-1, 3)
+    places = whole.position[np.searchsorted(whole.commits, ids)].tolist()
+    return tuple(
+        FoundChange(
+            series=series[row.series_id], commit_id=row.commit_id, place=place, range_start=start, range_end=end,
+            magnitude=row.magnitude, low=row.low, high=row.high, chance=row.chance, said=tuple(row[8:]),
+        )
+        for row, (place, start, end) in zip(rows, places, strict=True)
+    )  # fmt: skip
+
+
+def _speakers(series: Iterable[FoundSeries], place: tuple[int, str | None]) -> list[FoundSeries]:
+    """The controls of an environment; of those that are many the first by key, which is as good as by lot."""
+    found = []
+    for control in Control:
+        mine = [one for one in series if one.control is control and one.environment == place[0]]
+        found += mine if control is Control.CANARIES else mine[:_MOST_CONTROLS]
+    return found
+
+
+def _controls(
+    connection: Connection, speakers: Sequence[FoundSeries], whole: Calendar
+) -> tuple[ControlLevels, ...]:  # fmt: skip
+    """The levels of these on each card that measured any."""
+    points = read_points(connection, [one.id for one in speakers])
+    values = []
+    for row, one in enumerate(speakers):
+        if (its := points.get(one.id)) is not None:
+            good = np.flatnonzero(its.value > 0)  # what has no number is NaN
+            card = whole.card[np.searchsorted(whole.runs, its.run[good])]
+            place = whole.position[np.searchsorted(whole.commits, its.commit[good])]
+            values.append((np.full(len(good), row), place, card, np.log(its.value[good])))
+    if not values:
+        return ()
+    rows, places, cards, logs = (np.concatenate(column) for column in zip(*values, strict=True))
+    return tuple(
+        _on_card(speakers, rows[at], places[at], logs[at]) for card in np.unique(cards) for at in [cards == card]
+    )
+
+
+def _on_card(speakers: Sequence[FoundSeries], rows: Ints, places: Ints, logs: Floats) -> ControlLevels:
+    """Several runs of a commit count with their mean."""
+    axis, column = np.unique(places, return_inverse=True)
+    shape = (len(speakers), len(axis))
+    cell = rows * len(axis) + column
+    count = np.bincount(cell, minlength=shape[0] * shape[1])
+    total = np.bincount(cell, weights=logs, minlength=shape[0] * shape[1])
+    levels = np.full(len(count), np.nan)
+    levels[count > 0] = total[count > 0] / count[count > 0]
+    return ControlLevels(places=axis, controls=tuple(speakers), levels=levels.reshape(shape))

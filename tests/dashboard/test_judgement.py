@@ -1,0 +1,183 @@
+"""All findings of a machine judged together: what is the machine's is no commit's."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import select, update
+
+from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
+from warpwatch.dashboard.analysis import analyse
+from warpwatch.dashboard.judgement import judge
+from warpwatch.dashboard.statistics.change_kind import ChangeKind
+from warpwatch.dashboard.statistics.machine_state import Control
+from warpwatch.dashboard.store import Store, queries, tables
+from warpwatch.dashboard.store.alerts import new_regressions
+from warpwatch.dashboard.store.records import SeriesChange
+from warpwatch.dashboard.trials.store_state import state_of
+from warpwatch.dashboard.verdict import Verdict
+
+ALL = ("warpwatch", "eager", TRIAD, MATMUL)
+
+
+def _suite(asv: Any, moved: dict[str, float], *, commits: int = 40, at: int = 25) -> None:
+    history = Suite(asv, workloads=("w1", "w2", "w3"))
+    for number in range(commits):
+        history.commit(number, moved if number >= at else {})
+
+
+def _changes(store: Store, search: str) -> list[SeriesChange]:
+    (series, *_) = queries.find_series(store, "demo", search=search).series
+    history = queries.history(store, series.key)
+    assert history is not None
+    return list(history.changes)
+
+
+def test_what_all_canaries_did_too_is_the_machines_and_no_regression(store: Store, asv: Any) -> None:
+    _suite(asv, dict.fromkeys(ALL, 1.06))
+    asv.load(store)
+    (change,) = _changes(store, "w1 warpwatch")
+    assert change.kind is ChangeKind.MACHINE_STATE
+    assert change.share is not None
+    assert change.share.control is Control.CANARIES
+    assert change.share.low < 1 < change.share.high
+    assert change.share.value == pytest.approx(1.0, abs=0.1)
+    assert queries.regressions(store, "demo") == ()
+    assert new_regressions(store, "demo") == ()
+    (group,) = queries.regressions(store, "demo", kind=ChangeKind.MACHINE_STATE)
+    assert len(group.regressions) == 3
+    assert {row.verdict for row in queries.overview(store, "demo")} == {Verdict.UNCHANGED}
+
+
+def test_a_commits_step_is_told_with_controls_that_stood_still(store: Store, asv: Any) -> None:
+    _suite(asv, {"warpwatch": 1.06})
+    asv.load(store)
+    (change,) = _changes(store, "w1 warpwatch")
+    assert change.kind is ChangeKind.STEP
+    assert change.share is not None
+    assert change.share.high < 0.2
+    assert change.without_machine is None
+    assert change.q_value is not None
+    assert change.q_value < 1e-3
+    (group,) = new_regressions(store, "demo")
+    assert len(group.regressions) == 3
+
+
+def test_both_at_once_are_told_apart(sqlite_store: Store, asv: Any) -> None:
+    _suite(asv, {name: 1.05 * (1.10 if name == "warpwatch" else 1.0) for name in ALL})
+    asv.load(sqlite_store)
+    (change,) = _changes(sqlite_store, "w1 warpwatch")
+    assert change.kind is ChangeKind.STEP
+    assert change.magnitude == pytest.approx(0.155, abs=0.01)
+    assert change.share is not None
+    assert change.share.value == pytest.approx(np.log(1.05) / np.log(1.155), abs=0.05)
+    assert change.without_machine is not None
+    assert change.without_machine.low < 0.10 < change.without_machine.high
+    assert change.without_machine.value == pytest.approx(0.10, abs=0.01)
+    assert len(new_regressions(sqlite_store, "demo")) == 1
+
+
+def test_a_canarys_own_change_is_the_machines(sqlite_store: Store, asv: Any) -> None:
+    _suite(asv, {TRIAD: 1.5})
+    asv.load(sqlite_store)
+    (change,) = _changes(sqlite_store, TRIAD)
+    assert (change.kind, change.share, change.q_value) == (ChangeKind.MACHINE_STATE, None, None)
+
+
+def test_canaries_that_went_apart_leave_it_open(sqlite_store: Store, asv: Any) -> None:
+    _suite(asv, {"warpwatch": 1.06, MATMUL: 1.06})
+    asv.load(sqlite_store)
+    (change,) = _changes(sqlite_store, "w1 warpwatch")
+    assert change.kind is ChangeKind.STEP
+    assert change.share is not None
+    assert change.share.low < 0.1
+    assert change.share.high > 0.9
+
+
+@pytest.fixture
+def plain(asv: Any) -> Callable[..., Any]:
+    """A project without controls: twenty-four series of eight suites, each moved by a factor from a commit on."""
+
+    def write(moved: Callable[[int], float], *, commits: int = 40, at: int = 25) -> Any:
+        noise = np.exp(np.random.default_rng(3).normal(0, 0.003, (24, commits)))
+        names = [f"suite{number % 8}.Bench.time_{number // 8}" for number in range(24)]
+        for name in names:
+            asv.benchmark(name)
+        for number in range(commits):
+            rows = {
+                name: asv.row(
+                    [1e-3 * (n + 1) * noise[n, number] * (moved(n) if number >= at else 1.0)], started_at=number + 1
+                )
+                for n, name in enumerate(names)
+            }
+            asv.commit(number, rows)
+        return asv
+
+    return write
+
+
+def test_without_controls_what_nearly_all_series_did_is_the_machines(store: Store, plain: Callable[..., Any]) -> None:
+    plain(lambda number: 1.08).load(store)
+    (change,) = _changes(store, "suite0 time_0")
+    assert change.kind is ChangeKind.MACHINE_STATE
+    assert change.share is not None
+    assert change.share.control is Control.OTHERS
+    assert queries.regressions(store, "demo") == ()
+
+
+@pytest.mark.parametrize("touched", [1, 8, 15])
+def test_without_controls_what_a_part_of_the_series_did_is_a_commits(
+    sqlite_store: Store, plain: Callable[..., Any], touched: int
+) -> None:
+    plain(lambda number: 1.08 if number < touched else 1.0).load(sqlite_store)
+    (change,) = _changes(sqlite_store, "suite0 time_0")
+    assert change.kind is ChangeKind.STEP
+    (group,) = queries.regressions(sqlite_store, "demo")
+    assert len(group.regressions) == touched
+
+
+def test_few_series_of_one_suite_speak_for_no_machine(sqlite_store: Store, asv: Any) -> None:
+    params = [[str(n) for n in range(20)]]
+    asv.benchmark("suite.Bench.time_it", size=params[0])
+    for number in range(30):
+        values = [(n + 1) * (1.1 if number >= 15 else 1.0) * (1 + number * n % 7 / 1000) for n in range(20)]
+        asv.commit(number, {"suite.Bench.time_it": asv.row(values, params, started_at=number + 1)})
+    asv.load(sqlite_store)
+    (group,) = queries.regressions(sqlite_store, "demo")
+    assert len(group.regressions) == 20
+    assert all(one.change.share is None for one in group.regressions)
+
+
+def test_the_order_of_the_analysis_and_a_kill_in_between_make_no_difference(
+    store: Store, plain: Callable[..., Any]
+) -> None:
+    plain(lambda number: 1.08).load(store)
+    expected = state_of(store)
+    machine, changepoint, series = tables.machine, tables.changepoint, tables.series
+    # As after a kill between the analysis and the judgement: findings are fresh, and have not been judged.
+    with store.write("demo") as connection:
+        connection.execute(update(machine).values(findings=machine.c.findings + 1))
+        connection.execute(update(changepoint).values(kind="step", control=None, control_share=None, q_value=0.5))
+        connection.execute(update(tables.summary).values(verdict="regressed"))
+    assert queries.regressions(store, "demo") != ()
+    analyse(store)
+    assert state_of(store) == expected
+    # And series by series.
+    with store.read() as connection:
+        ids = connection.execute(select(series.c.id).order_by(series.c.id.desc())).scalars().all()
+    for number in ids:
+        with store.write("demo") as connection:
+            connection.execute(update(series).where(series.c.id == number).values(stale=True))
+        analyse(store)
+    assert state_of(store) == expected
+
+
+def test_what_is_judged_is_not_judged_again(sqlite_store: Store, plain: Callable[..., Any]) -> None:
+    plain(lambda number: 1.0).load(sqlite_store)
+    with sqlite_store.read() as connection:
+        rows = connection.execute(select(tables.machine.c.findings, tables.machine.c.judged)).all()
+    assert all(row.findings == row.judged > 0 for row in rows)
+    judge(sqlite_store)
+    with sqlite_store.read() as connection:
+        assert connection.execute(select(tables.machine.c.findings, tables.machine.c.judged)).all() == rows
