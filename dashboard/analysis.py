@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
 
+from warpwatch.dashboard.continued import bring_up_to_date
 from warpwatch.dashboard.judgement import judge
 from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.parallel import in_order, local_workers
@@ -39,6 +40,7 @@ from warpwatch.dashboard.store.calendar import Calendar, ProjectCalendar
 from warpwatch.dashboard.store.machine_peers import MachinePeers
 from warpwatch.dashboard.store.plain_history import PlainHistory, plain_history, plain_summary
 from warpwatch.dashboard.store.store import Store
+from warpwatch.dashboard.store.tails import tail_of
 
 _AT_ONCE = 50  # series in one task: enough to be worth sending, few enough to share out
 _MOST_IN_VAIN = 3  # rounds after which nothing was written
@@ -78,6 +80,7 @@ def analyse(
     for project in stale_projects(store):
         if only is not None and project.name != only:
             continue
+        done += bring_up_to_date(store, project)
         if workers is not None:
             done += _analyse_project(store, project, workers, partial(_tell, progress, done))
             continue
@@ -201,6 +204,7 @@ def _analyse_plain(stale: Stale, history: PlainHistory) -> SeriesAnalysis:
     its_metric = metric(stale.metric, stale.unit)
     told = tell_levels(history.levels(), its_metric)
     commits = history.points.commit[history.numbers]
+    tail = tail_of(history, told.changes, its_metric)
     return SeriesAnalysis(
         series_id=stale.id,
         revision=stale.revision,
@@ -209,6 +213,7 @@ def _analyse_plain(stale: Stale, history: PlainHistory) -> SeriesAnalysis:
         episodes=tuple(_placed_episode(each, commits) for each in told.episodes),
         newest=newest_of(history.points),
         summary=plain_summary(history, told.changes[-1] if told.changes else None, its_metric),
+        tail=(int(history.points.run.max()), tail) if tail is not None else None,
     )
 
 

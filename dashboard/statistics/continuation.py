@@ -34,18 +34,18 @@ def go_on(levels: Sequence[Floats], counts: Sequence[int]) -> NDArray[np.bool_]:
     values = np.full((len(levels), width), np.inf)  # the newest first; what is not there ranks last
     for row, level in zip(values, levels, strict=True):
         row[: len(level)] = level[::-1]
-    length = lengths[:, None].astype(float)
+    length = lengths[:, None].astype(np.float64)
     place = np.arange(width)
     is_there = place < lengths[:, None]
     order = np.argsort(values, axis=1, kind="stable")
     ordered = np.take_along_axis(values, order, axis=1)
     ranks, ties = _ranks(order, ordered, is_there)
-    new = (place + 1.0)[None, :]
+    new = np.arange(1, width + 1, dtype=np.float64)[None, :]
     old = length - new
     is_split = (new >= np.minimum(_LEAST_NEW, np.maximum(np.array(counts) // _OF_A_SHORT_SERIES, 1))[:, None]) & (
         old >= np.minimum(_LEAST_OLD, lengths // 2)[:, None]
     )
-    old = np.where(is_split, old, 1.0)
+    old[~is_split] = 1.0
     beyond = np.abs(np.cumsum(ranks, axis=1) - new * (length + 1) / 2)
     spread = length + 1 - ties[:, None] / np.maximum(length * (length - 1), 1)
     variance = new * old / 12 * np.maximum(spread, 0)

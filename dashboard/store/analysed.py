@@ -22,6 +22,7 @@ from warpwatch.dashboard.store.points import read_stretches
 from warpwatch.dashboard.store.records import Status
 from warpwatch.dashboard.store.rows import STATUS_CODES, insert_new
 from warpwatch.dashboard.store.store import Store
+from warpwatch.dashboard.store.tails import Tail, write_tails
 
 _OK = STATUS_CODES[Status.OK]
 
@@ -106,6 +107,7 @@ class SeriesAnalysis:
     episodes: tuple[PlacedEpisode, ...]
     newest: Newest | None
     summary: Summary | None  # None for a series without a single row
+    tail: tuple[int, Tail] | None = None  # with the last run that is in it
 
 
 def stale_projects(store: Store) -> tuple[StaleProject, ...]:
@@ -181,11 +183,12 @@ def replace_analyses(connection: Connection, analyses: Sequence[SeriesAnalysis])
     analyses = [analysis for analysis in analyses if analysis.series_id in ids]
     if not ids:
         return 0
-    for each in (tables.changepoint, tables.episode, tables.summary):
+    for each in (tables.changepoint, tables.episode, tables.summary, tables.tail):
         connection.execute(delete(each).where(is_among(connection, each.c.series_id, ids)))
     insert_new(connection, tables.changepoint, [row for analysis in analyses for row in _changepoint_rows(analysis)])
     insert_new(connection, tables.episode, [row for analysis in analyses for row in _episode_rows(analysis)])
     insert_new(connection, tables.summary, [row for analysis in analyses for row in _summary_rows(analysis)])
+    write_tails(connection, [(analysis.series_id, *analysis.tail) for analysis in analyses if analysis.tail])
     connection.execute(update(table).where(is_among(connection, table.c.id, ids)).values(stale=False))
     want_judgement(connection, set(machine_of.values()))
     return len(ids)

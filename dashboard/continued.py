@@ -1,0 +1,148 @@
+"""Series to which an import brought a few values that go on as before: told in short anew, without the detector.
+
+After a commit nearly all series are so. What the detector said of them stands; it looks again where the newest values
+might be a change (continuation.py), where the last change is so young that each value tells more of it, and everywhere
+after some values more, at another time in each series. Whatever is not as simple as it is usual is left to it as well.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from warpwatch.dashboard.metrics import metric
+from warpwatch.dashboard.statistics.continuation import LOOK_BACK, go_on
+from warpwatch.dashboard.statistics.detection import stands_still
+from warpwatch.dashboard.statistics.level_path import Floats
+from warpwatch.dashboard.statistics.summary import (
+    ENOUGH_COMMITS,
+    SPARKLINE_COMMITS,
+    Reference,
+    moved_since,
+    since_ms,
+    summary,
+)
+from warpwatch.dashboard.store.analysed import StaleProject, newest_of
+from warpwatch.dashboard.store.calendar import Calendar, ProjectCalendar
+from warpwatch.dashboard.store.columns import Columns
+from warpwatch.dashboard.store.grown import Continued, Grown, take_grown, write_continued
+from warpwatch.dashboard.store.records import Status
+from warpwatch.dashboard.store.rows import STATUS_CODES
+from warpwatch.dashboard.store.store import Store
+from warpwatch.dashboard.store.tails import Rule, Tail
+from warpwatch.dashboard.verdict import Verdict
+
+_AT_ONCE = 2000  # series
+_UNSEEN, _SPREAD = 8, 16  # values until the detector looks again: from the one on, a few more in other series
+_OF_THE_LEVEL = 8  # and at most an eighth of the last level
+_OK, _UNAVAILABLE, _UNCHANGED = (
+    STATUS_CODES[status] for status in (Status.OK, Status.UNAVAILABLE, Status.UNCHANGED)
+)  # fmt: skip
+_OF_A_STEP = {Verdict.REGRESSED, Verdict.IMPROVED, Verdict.UNCHANGED}
+
+
+def bring_up_to_date(store: Store, project: StaleProject) -> int:
+    """Takes care of the stale series of a project that go on as before; returns how many. The rest stays stale."""
+    its_calendar, after, done = ProjectCalendar(project.id), 0, 0
+    while True:
+        with store.read() as connection:
+            taken = take_grown(connection, project, after=after, limit=_AT_ONCE)
+            if not taken:
+                return done
+            now = its_calendar.read(connection)
+        after = taken[-1].id
+        found = continued(taken, now)
+        if found:
+            with store.write(project.name) as connection:
+                done += write_continued(connection, found)
+
+
+def continued(grown: Sequence[Grown], calendar: Calendar) -> list[Continued]:
+    """Those that go on as before, as they are now."""
+    known = [(each, tail) for each in grown if (tail := _longer(each, calendar)) is not None]
+    measured = [number for number, (_, tail) in enumerate(known) if tail.rule is not Rule.COUNTED]
+    if measured:
+        levels = [_last_level(known[number][1]) for number in measured]
+        goes_on = go_on(levels, [known[number][1].count for number in measured])
+        left = {number for number, goes in zip(measured, goes_on.tolist(), strict=True) if not goes}
+        known = [pair for number, pair in enumerate(known) if number not in left]
+    return [found for each, tail in known if (found := _in_short(each, tail, calendar)) is not None]
+
+
+def _last_level(tail: Tail) -> Floats:
+    return tail.value[~np.isnan(tail.value)][-min(tail.level, LOOK_BACK) :]
+
+
+def _longer(grown: Grown, calendar: Calendar) -> Tail | None:
+    """The tail with the new values, if it is not yet time for the detector and the rule for the series stands."""
+    tail, new = grown.tail, _in_order(grown, calendar)
+    if new is None:
+        return None
+    values = np.where(new.status == _OK, new.value, np.nan)
+    numbers = values[~np.isnan(values)].tolist()
+    more, unseen = len(numbers), tail.count - tail.looked_at
+    if unseen + more > min((tail.level - unseen) // _OF_THE_LEVEL, _UNSEEN + grown.id % _SPREAD):
+        return None
+    rule, still = tail.rule, tail.still
+    if more and rule is not Rule.MEASURED:
+        before = float(tail.value[~np.isnan(tail.value)][-1])
+        still += sum(a == b for a, b in zip([before, *numbers], numbers, strict=False))
+        if rule is Rule.COUNTED and any(number != before for number in numbers):
+            return None
+        if rule is Rule.WHOLE and stands_still(tail.count + more, still):
+            return None
+        if rule is Rule.WHOLE and not all(number.is_integer() for number in numbers):
+            rule = Rule.MEASURED
+    return replace(
+        tail, commit=np.concatenate([tail.commit, new.commit]), value=np.concatenate([tail.value, values]),
+        count=tail.count + more, still=still, level=tail.level + more, rule=rule,
+    )  # fmt: skip
+
+
+def _in_order(grown: Grown, calendar: Calendar) -> Columns | None:
+    """The new points, if they are one a commit, of commits after the tail's, and of its card."""
+    new = grown.new
+    position = calendar.position[np.searchsorted(calendar.commits, new.commit)]
+    if len(new) > 1:
+        order = np.argsort(position, kind="stable")
+        new, position = new.take(order), position[order]
+        if (np.diff(position) <= 0).any():
+            return None
+    before = calendar.position[np.searchsorted(calendar.commits, grown.tail.commit[-1])]
+    cards = (None, *calendar.cards)
+    is_its = all(
+        cards[number] == grown.tail.card
+        for number in calendar.card[np.searchsorted(calendar.runs, new.run)].tolist()
+    )  # fmt: skip
+    return new if position[0] > before and is_its and not (new.status == _UNCHANGED).any() else None
+
+
+def _in_short(grown: Grown, tail: Tail, calendar: Calendar) -> Continued | None:
+    """What `plain_summary` tells of the whole history; None where the tail does not reach back far enough."""
+    date_ms = calendar.date_ms[np.searchsorted(calendar.commits, tail.commit)]
+    since = since_ms(int(date_ms[-1]))
+    numbers = np.flatnonzero(~np.isnan(tail.value))
+    older = numbers[date_ms[numbers] <= since]
+    if not len(older) and not tail.is_all:
+        return None
+    sparkline = [None if value != value else value for value in tail.value[-SPARKLINE_COMMITS:].tolist()]
+    step_ms = calendar.date_ms[np.searchsorted(calendar.commits, tail.step_commit)] if tail.step_commit else None
+    against, is_step = None, step_ms is not None and step_ms >= since
+    if is_step:
+        against = Reference(change=tail.step, commit_id=tail.step_commit, is_step=True)
+    elif sparkline[-1] is not None and len(older):
+        against = moved_since(sparkline[-1], float(tail.value[older[-1]]), int(tail.commit[older[-1]]))
+    new = _in_order(grown, calendar)
+    assert new is not None
+    found = summary(
+        sparkline=sparkline, against=against, metric=metric(grown.metric, grown.unit),
+        has_enough=tail.count >= ENOUGH_COMMITS, newest_failed=bool(new.status[-1] != _UNAVAILABLE),
+    )  # fmt: skip
+    if is_step and found.value is not None:
+        if grown.verdict not in _OF_A_STEP:
+            return None
+        found = replace(found, verdict=grown.verdict)  # it was judged beside the machine's other series
+    return Continued(
+        series_id=grown.id, revision=grown.revision, newest=newest_of(new), summary=found,
+        last_run=int(new.run.max()), tail=tail.shorter(int(older[-1]) if len(older) else 0),
+    )  # fmt: skip
