@@ -7,7 +7,7 @@ neither the order in which series were analysed nor a process that was killed ma
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from statistics import NormalDist
 
 import numpy as np
@@ -18,8 +18,8 @@ from warpwatch.dashboard.statistics.false_discovery import q_values
 from warpwatch.dashboard.statistics.machine_state import (
     FEWEST,
     Control,
+    Ints,
     Shift,
-    Shifts,
     control_shifts,
     is_machines,
     machine_shift,
@@ -111,55 +111,67 @@ def _machines_part(
     ranges = sorted({(change.range_start, change.range_end) for change in changes})
     column = {each: number for number, each in enumerate(ranges)}
     starts, ends = (np.array(each, dtype=np.int64) for each in zip(*ranges, strict=True))
-    heard = [
-        control_shifts(
-            card.levels, np.searchsorted(card.places, starts, "right"), np.searchsorted(card.places, ends, "left")
-        )
-        for card in cards
-    ]
+    heard = [_Heard(card, starts, ends) for card in cards]
     for change in changes:
-        at = column[change.range_start, change.range_end]
-        for card, shifts in _measured_there(change, cards, heard):
-            part = _part(change.series, card.controls, shifts, at)
-            if part is not None:
-                found[id(change)] = part
-                break
+        for card in heard:
+            if change.place in card.places:
+                part = card.part(change.series, column[change.range_start, change.range_end])
+                if part is not None:
+                    found[id(change)] = part
+                    break
     return found
 
 
-def _measured_there(
-    change: FoundChange, cards: Sequence[ControlLevels], heard: Sequence[Shifts]
-) -> Iterable[tuple[ControlLevels, Shifts]]:  # fmt: skip
-    """The cards that ran at the change's commit; a machine's name may be several cards'."""
-    for card, shifts in zip(cards, heard, strict=True):
-        place = int(np.searchsorted(card.places, change.place))
-        if place < len(card.places) and card.places[place] == change.place:
-            yield card, shifts
+class _Heard:
+    """What the controls of one card did across ranges."""
+
+    def __init__(self, card: ControlLevels, starts: Ints, ends: Ints) -> None:
+        before, after = np.searchsorted(card.places, starts, "right"), np.searchsorted(card.places, ends, "left")
+        shifts = control_shifts(card.levels, before, after)
+        self.places = frozenset(card.places.tolist())  # where it ran
+        self._controls = card.controls
+        self._values: list[list[float]] = shifts.value.T.tolist()  # by range and control; NaN: not known
+        self._errors: list[list[float]] = shifts.error.T.tolist()
+        self._ids, self._suites = {one.id for one in card.controls}, {one.suite for one in card.controls}
+        self._asked: dict[tuple[str | None, bool | None, int | None], list[tuple[Control, list[int]]]] = {}
+
+    def part(self, series: FoundSeries, at: int) -> tuple[Control, Shift] | None:
+        """The machine's part in a range by the first who can tell."""
+        values, errors = self._values[at], self._errors[at]
+        for control, speakers in self._speakers(series):
+            chosen = [number for number in speakers if values[number] == values[number]]
+            if not self._enough(control, chosen):
+                continue
+            part = machine_shift([values[number] for number in chosen], [errors[number] for number in chosen])
+            return control, part if series.sign > 0 else Shift(value=-part.value, low=-part.high, high=-part.low)
+        return None
+
+    def _speakers(self, series: FoundSeries) -> list[tuple[Control, list[int]]]:
+        """Who may speak for the machine to a series, the first first: those of its own bound before all of a kind.
+
+        A kernel that memory bounds does not follow the clock of the math units, so that controls with the same bound
+        are more alike. Other series that share a suite with it may share the code that changed.
+        """
+        own_suite, itself = series.suite in self._suites, series.id in self._ids
+        key = (series.suite if own_suite else None, series.memory_bound, series.id if itself else None)
+        if key not in self._asked:
+            told = []
+            for control in Control:
+                mine = [
+                    number
+                    for number, one in enumerate(self._controls)
+                    if one.control is control and one.id != series.id
+                    and (control is not Control.OTHERS or one.suite != series.suite)
+                ]  # fmt: skip
+                alike = [number for number in mine if self._controls[number].memory_bound == series.memory_bound]
+                told += [(control, alike), (control, mine)] if series.memory_bound is not None else [(control, mine)]
+            self._asked[key] = told
+        return self._asked[key]
+
+    def _enough(self, control: Control, chosen: Sequence[int]) -> bool:
+        if len(chosen) < FEWEST[control]:
+            return False
+        return control is not Control.OTHERS or len({self._controls[n].suite for n in chosen}) >= _FEWEST_SUITES
 
 
-def _part(
-    series: FoundSeries, controls: Sequence[FoundSeries], shifts: Shifts, at: int
-) -> tuple[Control, Shift] | None:  # fmt: skip
-    """The machine's part by the first who can tell; by those of the series' own bound, memory or math, where known."""
-    known = ~np.isnan(shifts.value[:, at])
-    for control in Control:
-        mine = [
-            number
-            for number, one in enumerate(controls)
-            if known[number] and one.control is control and one.id != series.id
-            and (control is not Control.OTHERS or one.suite != series.suite)
-        ]  # fmt: skip
-        alike = [number for number in mine if controls[number].memory_bound == series.memory_bound]
-        chosen = alike if series.memory_bound is not None and len(alike) >= FEWEST[control] else mine
-        if len(chosen) < FEWEST[control] or (control is Control.OTHERS and _suites(controls, chosen) < _FEWEST_SUITES):
-            continue
-        part = machine_shift(shifts.value[chosen, at].tolist(), shifts.error[chosen, at].tolist())
-        return control, part if series.sign > 0 else Shift(value=-part.value, low=-part.high, high=-part.low)
-    return None
-
-
-_FEWEST_SUITES = 4  # that other series must come from: those of one share the code under test
-
-
-def _suites(controls: Sequence[FoundSeries], chosen: Iterable[int]) -> int:
-    return len({controls[number].suite for number in chosen})
+_FEWEST_SUITES = 4  # that other series must come from

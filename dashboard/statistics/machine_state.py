@@ -84,11 +84,19 @@ def machine_shift(shifts: Sequence[float], errors: Sequence[float]) -> Shift:
 
     Between their extremes, from five controls on between the tenths at both ends, widened by what their medians err.
     """
-    values = np.asarray(shifts)
-    edge = _TENTH if len(values) >= _MANY else 0.0
-    low, middle, high = np.quantile(values, (edge, 0.5, 1 - edge))
-    reach = _NORMAL_95 * float(np.median(errors)) / math.sqrt(len(values))
-    return Shift(value=float(middle), low=float(low) - reach, high=float(high) + reach)
+    ordered = sorted(shifts)
+    edge = _TENTH if len(ordered) >= _MANY else 0.0
+    reach = _NORMAL_95 * _quantile(sorted(errors), 0.5) / math.sqrt(len(ordered))
+    low, middle, high = (_quantile(ordered, level) for level in (edge, 0.5, 1 - edge))
+    return Shift(value=middle, low=low - reach, high=high + reach)
+
+
+def _quantile(ordered: Sequence[float], level: float) -> float:
+    """Between its neighbours in proportion; numpy takes twenty times as long for a few values."""
+    place = level * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
 
 
 def share(change: Shift, machine: Shift) -> Shift:
