@@ -8,7 +8,7 @@ import click
 from sqlalchemy.exc import OperationalError
 
 from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.opening import open_store
+from warpwatch.dashboard.opening import gave_up, open_store
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.retention import Compaction, Policy, compact, drop_project, reclaim
 
@@ -34,8 +34,7 @@ def compact_command(
     try:
         _compact(store, project, policy, drop_project, dry_run)
     except OperationalError as error:
-        said = f"the database gave up: {str(error.orig).strip()}"
-        raise click.ClickException(f"{said}. What was done stays done; compact again for the rest") from error
+        raise gave_up(error, to_go_on="compact again to do the rest") from error
 
 
 def _compact(store: Store, project: str | None, policy: Policy, dropped: str | None, dry_run: bool) -> None:

@@ -15,7 +15,7 @@ from warpwatch.dashboard.importers.archive import ArchiveError
 from warpwatch.dashboard.importers.asv_folder import NoResultsError
 from warpwatch.dashboard.importers.given import Given, milliseconds
 from warpwatch.dashboard.importers.import_files import import_path
-from warpwatch.dashboard.opening import open_store
+from warpwatch.dashboard.opening import gave_up, open_store
 from warpwatch.dashboard.parallel import NoClusterError, cluster
 
 SET_ASIDE = 3  # exit status of an import that left files out
@@ -57,12 +57,12 @@ def import_(
     except (NoResultsError, ArchiveError) as error:
         raise click.ClickException(str(error)) from error
     except OperationalError as error:
-        raise _interrupted(error) from error
+        raise gave_up(error, to_go_on="import again to add the rest") from error
     try:
         with _workers(executor) as workers:
             analysed = analyse(store, workers=workers, progress=lambda done: _progress("analysing", "series")(done, 0))
     except OperationalError as error:
-        raise _interrupted(error) from error
+        raise gave_up(error, to_go_on="import again to add the rest") from error
     except BrokenProcessPool as error:
         said = "a process of the analysis was killed, perhaps for want of memory. The values are in"
         raise click.ClickException(f"{said}; import again to analyse the rest") from error
@@ -88,14 +88,6 @@ def _workers(address: str | None) -> Iterator[tuple[Executor, int] | None]:
             yield workers
     except NoClusterError as error:
         raise click.ClickException(f"{error}. The values are in; import again to analyse them") from error
-
-
-def _interrupted(error: OperationalError) -> click.ClickException:
-    said = str(error.orig).strip()
-    first = "make room, and then " if "disk is full" in said or "No space left" in said else ""
-    return click.ClickException(
-        f"the database gave up: {said}. What is in stays whole; {first}import again to add the rest"
-    )
 
 
 def _progress(doing: str, what: str) -> Callable[[int, int], None]:

@@ -1,9 +1,12 @@
 """How a command gets at the settings and the store, and what it says when it cannot."""
 
 import click
+from sqlalchemy.exc import OperationalError
 
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, StoreError
+
+_DISK_FULL = "53100"  # PostgreSQL's code
 
 
 class CannotTellError(click.ClickException):
@@ -18,6 +21,14 @@ def read_settings() -> Settings:
         return Settings.from_env()
     except ValueError as error:
         raise CannotTellError(str(error)) from error
+
+
+def gave_up(error: OperationalError, *, to_go_on: str) -> click.ClickException:
+    """What a command says when the database leaves it in the middle of its work, whose parts are whole or not there."""
+    said = str(error.orig).strip().splitlines()[0]
+    is_full = "disk is full" in said or getattr(error.orig, "sqlstate", None) == _DISK_FULL
+    first = "make room, and then " if is_full else ""
+    return click.ClickException(f"the database gave up: {said}. What is in stays whole; {first}{to_go_on}")
 
 
 def open_store(database: str | None) -> Store:

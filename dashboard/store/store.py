@@ -1,6 +1,7 @@
 """A database opened, brought to the newest schema, and read or written in whole transactions."""
 
 import hashlib
+import logging
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -84,6 +85,8 @@ def _parse(database: str) -> URL:
 
 def _engine(url: URL) -> Engine:
     if url.get_backend_name() == "postgresql":
+        # What it warns of is raised as well; unheard, it would stand on a command's standard error.
+        logging.getLogger("psycopg").addHandler(logging.NullHandler())
         return create_engine(url, pool_pre_ping=True)
     path = Path(str(url.database))
     try:

@@ -2,11 +2,14 @@
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.asv_results import AsvResults
@@ -15,18 +18,45 @@ from warpwatch.dashboard.trials.store_state import state_of
 
 BENCH = "suite.Bench.time_it"
 _ROOM = 1_200_000  # bytes: enough for an empty store with its log, not for the results
+_PLENTY = 64_000_000
+
+
+@contextmanager
+def _disk(folder: Path, size: int) -> Iterator[Path]:
+    folder.mkdir(mode=0o777)
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    if os.geteuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a small disk wants a right to mount")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def _resize(disk: Path, size: int) -> None:
+    subprocess.run(["mount", "-o", f"remount,size={size}", str(disk)], check=True)
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of its own of that size."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={_ROOM}", "tmpfs", str(disk)]
-    if os.geteuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("a small disk wants a right to mount")
-    yield disk
-    subprocess.run(["umount", "-l", str(disk)], check=True)
+    with _disk(tmp_path / "disk", _ROOM) as disk:
+        yield disk
+
+
+@pytest.fixture
+def small_tablespace(postgresql_server: Path) -> Iterator[tuple[str, Path]]:
+    """An empty database whose tables are on a disk of their own, and that disk."""
+    with _disk(postgresql_server / "disk", _PLENTY) as disk:
+        shutil.chown(disk, postgresql_server.owner())
+        with psycopg.connect(f"host={postgresql_server} user=warpwatch dbname=postgres", autocommit=True) as server:
+            server.execute(f"CREATE TABLESPACE small LOCATION '{disk}'")
+            server.execute("CREATE DATABASE on_a_small_disk TABLESPACE small")
+            try:
+                yield f"postgresql://warpwatch@/on_a_small_disk?host={postgresql_server}", disk
+            finally:
+                server.execute("DROP DATABASE on_a_small_disk WITH (FORCE)")
+                server.execute("DROP TABLESPACE small")
 
 
 @pytest.fixture
@@ -78,7 +108,27 @@ def test_a_full_disk_is_told_and_costs_nothing_that_was_in(small_disk: Path, fir
     store = Store(database)
     assert len(queries.find_series(store, "demo").series) == 1
     store.close()
-    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+    _resize(small_disk, _PLENTY)
+    assert _is_made_whole(first, database, tmp_path)
+
+
+def test_a_full_disk_under_postgresql_is_told_and_costs_nothing_that_was_in(
+    small_tablespace: tuple[str, Path], first: AsvResults, tmp_path: Path
+) -> None:
+    database, disk = small_tablespace
+    assert _import(first.folder, database).returncode == 0
+    used = shutil.disk_usage(disk).used  # an empty database has some megabytes, in each version others
+    _resize(disk, used + 200_000)
+    _fill(first)
+    done = _import(first.folder, database)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("Error: the database gave up: could not extend file")
+    assert line.endswith("What is in stays whole; make room, and then import again to add the rest")
+    store = Store(database)
+    assert len(queries.find_series(store, "demo").series) == 1
+    store.close()
+    _resize(disk, _PLENTY)
     assert _is_made_whole(first, database, tmp_path)
 
 

@@ -138,7 +138,7 @@ def test_a_database_that_stays_busy_ends_a_compaction_with_a_sentence(
     done = CliRunner().invoke(compact_command, ["--policy", str(policy), "--database", str(path)])
     assert done.exit_code == 1
     assert done.output == (
-        "Error: the database gave up: database is locked. What was done stays done; compact again for the rest\n"
+        "Error: the database gave up: database is locked. What is in stays whole; compact again to do the rest\n"
     )
     other.rollback()
     other.close()

@@ -24,6 +24,7 @@ depends_on = None
 
 _LARGE = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 _AT_ONCE = 200  # series
+_COMMITS_AT_ONCE = 20
 
 
 def upgrade() -> None:
@@ -116,12 +117,12 @@ def _decoded(data: bytes) -> "array.array[float]":
 
 
 def _move_marks() -> None:
-    """The column gets another type, for which SQLite wants another table."""
+    """The column gets another type, for which SQLite wants another table. A commit's marks may take a megabyte."""
     bind = op.get_bind()
     names = ("commit_id", "machine_id", "environment_id")
-    old = sa.table("recorded", *(sa.column(name) for name in (*names, "marks")))
-    rows = bind.execute(sa.select(*(old.c[name] for name in names), sa.cast(old.c.marks, sa.Text).label("marks"))).all()
-    op.drop_table("recorded")
+    op.rename_table("recorded", "recorded_before")
+    if bind.dialect.name == "postgresql":  # where a key's name is taken, whatever its table is called now
+        op.execute("ALTER TABLE recorded_before RENAME CONSTRAINT pk_recorded TO pk_recorded_before")
     new = op.create_table(
         "recorded",
         *(sa.Column(name, sa.Integer(), nullable=False) for name in names),
@@ -132,6 +133,13 @@ def _move_marks() -> None:
         ),
         sa.PrimaryKeyConstraint(*names, name=op.f("pk_recorded")),
     )
-    for row in rows:
-        keys = {name: getattr(row, name) for name in names}
-        bind.execute(sa.insert(new).values(**keys, marks=encode_marks(json.loads(row.marks))))
+    old = sa.table("recorded_before", *(sa.column(name) for name in (*names, "marks")))
+    every = bind.execute(sa.select(old.c.commit_id).distinct().order_by(old.c.commit_id)).scalars().all()
+    marks = sa.cast(old.c.marks, sa.Text).label("marks")
+    for start in range(0, len(every), _COMMITS_AT_ONCE):
+        some = every[start : start + _COMMITS_AT_ONCE]
+        query = sa.select(*(old.c[name] for name in names), marks).where(old.c.commit_id.between(some[0], some[-1]))
+        for row in bind.execute(query).all():
+            keys = {name: getattr(row, name) for name in names}
+            bind.execute(sa.insert(new).values(**keys, marks=encode_marks(json.loads(row.marks))))
+    op.drop_table("recorded_before")
