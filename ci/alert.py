@@ -13,6 +13,7 @@ from warpwatch.ci.delivery import DeliveryError, Message, check_destination, del
 from warpwatch.ci.message import compose
 from warpwatch.dashboard.commands import choose_project
 from warpwatch.dashboard.opening import open_store
+from warpwatch.dashboard.statistics.false_discovery import LIMIT
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.alerts import new_regressions, open_alert
 from warpwatch.dashboard.store.outbox import claim_deliveries, mark_delivered, mark_failed
@@ -30,6 +31,10 @@ from warpwatch.dashboard.store.records import RegressionGroup
     help="Only changes of at least this size, 0.05 for 5 %; default: every regression the analysis found.",
 )  # fmt: skip
 @click.option(
+    "--most-false", type=click.FloatRange(0, 1), default=LIMIT, show_default=True, metavar="SHARE",
+    help="Only changes up to this false discovery rate among all series of their run.",
+)  # fmt: skip
+@click.option(
     "--recent-days", type=click.FloatRange(0), default=30, show_default=True,
     help="Only commits this much older than the newest: a first import of years is no news.",
 )  # fmt: skip
@@ -37,8 +42,8 @@ from warpwatch.dashboard.store.records import RegressionGroup
 @click.option("--dry-run", is_flag=True, help="Print what would be sent; send and record nothing.")
 @click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
 def alert(
-    destinations: tuple[str, ...], project: str | None, threshold: float, recent_days: float,
-    dashboard_url: str | None, dry_run: bool, database: str | None,
+    destinations: tuple[str, ...], project: str | None, threshold: float, most_false: float,
+    recent_days: float, dashboard_url: str | None, dry_run: bool, database: str | None,
 ) -> None:  # fmt: skip
     """Send new regressions, each once to each destination.
 
@@ -56,7 +61,7 @@ def alert(
     name = choose_project(store, project).name
     groups = [
         group
-        for found in new_regressions(store, name, recent_days=recent_days)
+        for found in new_regressions(store, name, recent_days=recent_days, most_false=most_false)
         if (group := _at_least(found, threshold)) is not None
     ]
     if dry_run:

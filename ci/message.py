@@ -3,7 +3,10 @@
 from typing import Any
 
 from warpwatch.ci.delivery import Message
+from warpwatch.dashboard.formatting import share_words
+from warpwatch.dashboard.measure_again import measure_again
 from warpwatch.dashboard.pages.addresses import commit_address
+from warpwatch.dashboard.pages.change_json import judgement_json
 from warpwatch.dashboard.quantities import change, quantity
 from warpwatch.dashboard.reproduce import asv_comparison
 from warpwatch.dashboard.store.records import Commit, Regression, RegressionGroup
@@ -25,6 +28,12 @@ def compose(group: RegressionGroup, key: str, dashboard_url: str | None) -> Mess
     ]
     if count > _ROWS_SHOWN:
         lines.append(f"- and {count - _ROWS_SHOWN} more")
+    if wanted := measure_again(worst.series, worst.change):
+        lines += (
+            ["", f"{wanted.reason} On {wanted.machine}:", "", f"`{wanted.command}`"]
+            if wanted.command
+            else ["", wanted.reason]
+        )
     if command := _reproduce(group):
         lines += ["", f"Reproduce: `{command}`"]
     if dashboard_url:
@@ -43,8 +52,18 @@ def _row(regression: Regression) -> str:
     interval = f" ({change(moved.low)} to {change(moved.high)})" if moved.low < moved.high else ""
     return (
         f"{series.title}: {quantity(moved.before, unit)} → {quantity(moved.after, unit)}, "
-        f"{change(moved.magnitude, moved.before)}{interval}"
+        f"{change(moved.magnitude, moved.before)}{interval}{_of_the_machine(regression)}"
     )
+
+
+def _of_the_machine(regression: Regression) -> str:
+    """What the machine's controls did meanwhile, and what remains without it."""
+    moved = regression.change
+    if moved.share is None:
+        return ""
+    rest = moved.without_machine
+    without = f"; without that {change(rest.value)} ({change(rest.low)} to {change(rest.high)})" if rest else ""
+    return f"; {share_words(moved.share)}{without}"
 
 
 def _commit(commit: Commit) -> str:
@@ -81,6 +100,7 @@ def _payload(group: RegressionGroup, key: str, title: str, dashboard_url: str | 
                 "relative_change": regression.change.magnitude,
                 "interval_95": [regression.change.low, regression.change.high],
                 "p_value": regression.change.p_value,
+                **judgement_json(regression.series, regression.change),
             }
             for regression in group.regressions
         ],

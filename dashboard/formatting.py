@@ -11,7 +11,10 @@ from warpwatch.dashboard.figures.palette import look
 from warpwatch.dashboard.figures.sparkline import sparkline
 from warpwatch.dashboard.metrics import Metric, Role
 from warpwatch.dashboard.naming import card_name, name_in_module
+from warpwatch.dashboard.statistics.change_kind import ChangeKind
+from warpwatch.dashboard.statistics.machine_state import Control
 from warpwatch.dashboard.status_words import no_number
+from warpwatch.dashboard.store.records import ControlShare
 from warpwatch.dashboard.verdict import Verdict
 
 _VERDICT_WORDS = {
@@ -30,6 +33,18 @@ _VERDICT_MEANINGS = {
     Verdict.INVALID: "Recorded, but throttled, wrong or failed: no number",
     Verdict.MISSING: "Nothing recorded, or not available on this machine",
 }
+_KIND_MEANINGS = {
+    ChangeKind.STEP: "The level moved and stayed: a commit's doing",
+    ChangeKind.MACHINE_STATE: "The machine moved, or sat in another of its states: no commit's doing",
+    ChangeKind.TRANSIENT: "Values that strayed from their level and returned: no commit's doing",
+    ChangeKind.DRIFT: "The level moved slowly, over many commits: no one commit's doing",
+}
+_CONTROL_WORDS = {
+    Control.CANARIES: "the canaries",
+    Control.BASELINES: "the baselines",
+    Control.OTHERS: "the machine’s other series",
+}
+_STOOD_STILL = 0.25  # of a change: a share that controls may have without being suspected
 _COUNTED_WITH_FEWER = frozenset({"launches", "registers", "instructions", "barriers"})
 
 
@@ -45,6 +60,10 @@ def register(app: Flask) -> None:
         ratio=quantities.ratio,
         number=quantities.number,
         change_word=change_word,
+        kind_word=kind_word,
+        kind_meaning=kind_meaning,
+        share_words=share_words,
+        q_words=q_words,
         role_word=role_word,
         percent=percent,
         implementation=implementation,
@@ -78,6 +97,30 @@ def change_word(change: float | None, metric: Metric) -> str:
     if unit == "joules":
         return "more" if worse else "less"
     return "worse" if worse else "better"
+
+
+def kind_word(kind: ChangeKind) -> str:
+    """What a change is, as a heading word."""
+    return kind.value.capitalize()
+
+
+def kind_meaning(kind: ChangeKind) -> str:
+    """One sentence on what the kind says."""
+    return _KIND_MEANINGS[kind]
+
+
+def share_words(share: ControlShare) -> str:
+    """What the machine's controls say of a change."""
+    who = _CONTROL_WORDS[share.control]
+    low, high = (quantities.share(part) for part in (share.low, share.high))
+    if share.low > 0:
+        return f"{who} did {quantities.share(share.value)} of it ({low} to {high})"
+    return f"{who} stood still" if share.high < _STOOD_STILL else f"{who} leave it open: {low} to {high} of it"
+
+
+def q_words(q: float) -> str:
+    """The false discovery rate of a change: "q 0.02"."""
+    return "q < 0.001" if q < 0.001 else f"q {quantities.number(q)}"
 
 
 def role_word(metric: Metric) -> str:

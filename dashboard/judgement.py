@@ -91,10 +91,13 @@ def _explained(
 def _with_q(explained: Sequence[_Explained], family: int) -> tuple[Judgement, ...]:
     """With the q of each step among all series of its run: the machine at the commit."""
     runs: dict[int, list[int]] = defaultdict(list)
-    for number, (change, kind, *_) in enumerate(explained):
-        if kind is ChangeKind.STEP and change.series.in_family:
-            runs[change.commit_id].append(number)
     q: dict[int, float] = {}
+    for number, (change, kind, *_) in enumerate(explained):
+        if kind is ChangeKind.STEP and change.series.is_ours:
+            if change.series.is_exact:
+                q[number] = 0.0
+            else:
+                runs[change.commit_id].append(number)
     for members in runs.values():
         q.update(zip(members, q_values([explained[number][4] for number in members], family), strict=True))
     return tuple(

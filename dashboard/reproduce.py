@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections.abc import Sequence
 
 from warpwatch.dashboard.store.records import Commit, Series
 
@@ -11,6 +12,21 @@ def asv_command(series: Series, commit: Commit) -> str | None:
     if not series.is_asvs:
         return None
     return f"asv run --record-samples --bench {_pattern(series)} {shlex.quote(commit.hash + '^!')}"
+
+
+def asv_commits(series: Series, commits: Sequence[Commit]) -> str | None:
+    """`asv run` for the same at each of these commits."""
+    if len(commits) == 1 or not series.is_asvs:
+        return asv_command(series, commits[0])
+    hashes = " ".join(commit.hash for commit in commits)
+    return f"printf '%s\\n' {hashes} | asv run --record-samples --bench {_pattern(series)} HASHFILE:-"
+
+
+def asv_between(series: Series, base: Commit, head: Commit, steps: int) -> str | None:
+    """`asv run` for the same at up to `steps` commits after base and up to head, evenly apart."""
+    if not series.is_asvs:
+        return None
+    return f"asv run --record-samples --steps {steps} --bench {_pattern(series)} {base.hash}..{head.hash}"
 
 
 def asv_comparison(series: Series, base: Commit, head: Commit) -> str | None:

@@ -14,9 +14,10 @@ from warpwatch.dashboard.figures.history_machine import (
     card_lines,
 )
 from warpwatch.dashboard.figures.history_view import Frame, HistoryView, by_commit, x_axis
-from warpwatch.dashboard.figures.hover import change_text, no_number_text, point_text
+from warpwatch.dashboard.figures.hover import change_text, episode_text, no_number_text, point_text
 from warpwatch.dashboard.figures.layout import axis, layout, plain
 from warpwatch.dashboard.figures.palette import BETTER, INK, MUTED, SURFACE, WORSE, look
+from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store.records import Commit, History, Point, SeriesChange, Status
 
 _FAR = 4.0  # another implementation this many times away starts hidden, so that our own history stays readable
@@ -41,6 +42,7 @@ def history_figure(history: History, view: HistoryView) -> dict[str, Any]:
         *_levels(history, frame),
         *_others(history, frame, typical),
         *_changes(history, frame),
+        *_episodes(history, frame),
         *_no_numbers(no_number, frame),
         *canaries,
     ]
@@ -190,8 +192,10 @@ def _changes(history: History, frame: Frame) -> list[dict[str, Any]]:
     What no commit of ours changes neither regresses nor improves.
     """
     traces = []
-    kinds = [("regression", WORSE, [change for change in history.changes if change.is_worse]),
-             ("improvement", BETTER, [change for change in history.changes if not change.is_worse])]  # fmt: skip
+    steps = [change for change in history.changes if change.kind is ChangeKind.STEP]
+    kinds = [("regression", WORSE, [change for change in steps if change.is_worse]),
+             ("improvement", BETTER, [change for change in steps if not change.is_worse]),
+             ("the machine moved", INK, [change for change in history.changes if change not in steps])]  # fmt: skip
     if not history.series.is_watched:
         kinds = [("the machine moved" if history.series.is_control else "change", INK, list(history.changes))]
     for name, colour, changes in kinds:
@@ -225,6 +229,23 @@ def _change_labels(changes: Sequence[SeriesChange], frame: Frame, is_ours: bool)
     ]  # fmt: skip
 
 
+def _episodes(history: History, frame: Frame) -> list[dict[str, Any]]:
+    """What no commit is accused of: a diamond where it began, and its kind, size and end when pointed at."""
+    if not history.episodes:
+        return []
+    return [
+        {
+            "name": "no commit’s", "mode": "markers",
+            "x": [frame.x(episode.commit) for episode in history.episodes],
+            "y": [frame.y(episode.after) for episode in history.episodes],
+            "marker": {"color": MUTED, "size": 11, "symbol": "diamond-open", "line": {"width": 1.5}},
+            "text": [episode_text(episode, history.series.metric) for episode in history.episodes],
+            "hovertemplate": "%{text}<extra></extra>",
+            "customdata": [episode.commit.hash for episode in history.episodes],
+        }
+    ]  # fmt: skip
+
+
 def _no_numbers(points: Sequence[Point], frame: Frame) -> list[dict[str, Any]]:
     """A cross for what went wrong or is not there, a dash for what nobody measured as its code stood still."""
     skipped = [point for point in points if point.status is Status.UNCHANGED]
@@ -245,7 +266,8 @@ def _no_numbers(points: Sequence[Point], frame: Frame) -> list[dict[str, Any]]:
 
 
 def _colour(change: SeriesChange, is_ours: bool) -> str:
-    return (WORSE if change.is_worse else BETTER) if is_ours else INK
+    is_a_commits = is_ours and change.kind is ChangeKind.STEP
+    return (WORSE if change.is_worse else BETTER) if is_a_commits else INK
 
 
 def _change_line(change: SeriesChange, frame: Frame, is_ours: bool) -> dict[str, Any]:

@@ -44,6 +44,16 @@ def change_text(change: SeriesChange, metric: Metric, word: str) -> str:
     )
 
 
+def episode_text(episode: SeriesChange, metric: Metric) -> str:
+    """What an episode is, how far it went, and from when to when."""
+    before, after = (quantities.quantity(value, metric.unit) for value in (episode.before, episode.after))
+    until = "" if episode.range_end == episode.commit else f"<br>until {_commit_text(episode.range_end)}"
+    return (
+        f"<b>{episode.kind.value}</b> {quantities.change(episode.magnitude, episode.before)}"
+        f"<br>{plain(before)} → {plain(after)}<br>{_commit_text(episode.commit)}{until}"
+    )
+
+
 def roofline_text(point: RooflinePoint, label: str) -> str:
     """A workload's place under the roof."""
     light = point.speed_of_light

@@ -6,7 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 from flask import Blueprint, render_template, request
 
+from warpwatch.dashboard.measure_again import measure_again
 from warpwatch.dashboard.pages.shared import pages, project_or_404, store
+from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.records import RegressionGroup
 
@@ -19,12 +21,14 @@ PERIODS = {"30": "last 30 days", "90": "last 90 days", "365": "last year"}
 
 @bp.get("/<project:project>/regressions")
 def show(project: str) -> str:
-    """The list, narrowed by machine, words and period."""
+    """The list, narrowed by machine, words, period and kind; only steps unless another kind is asked for."""
     found = project_or_404(project)
     machine = request.args.get("machine", "")
     words = request.args.get("q", "").strip()
     period = request.args.get("period", "")
-    groups = queries.regressions(store(), found.name, machine=machine or None, limit=_MOST_GROUPS)
+    asked = request.args.get("kind", "")
+    kind = ChangeKind(asked) if asked in set(ChangeKind) else ChangeKind.STEP
+    groups = queries.regressions(store(), found.name, machine=machine or None, limit=_MOST_GROUPS, kind=kind)
     any_at_all = bool(groups)
     groups = _of_series(groups, words)
     if period in PERIODS:
@@ -39,6 +43,9 @@ def show(project: str) -> str:
         words=words,
         period=period if period in PERIODS else "",
         periods=PERIODS,
+        kind=kind,
+        kinds=tuple(ChangeKind),
+        measure_again=measure_again,
         machines=queries.machines(store(), found.name),
         place=place,
     )

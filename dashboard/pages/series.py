@@ -10,9 +10,12 @@ from flask.typing import ResponseReturnValue
 from warpwatch.dashboard.figures.history import history_figure
 from warpwatch.dashboard.figures.history_machine import canary_summary
 from warpwatch.dashboard.figures.history_view import HistoryView, Scale, Spacing
+from warpwatch.dashboard.measure_again import measure_again
+from warpwatch.dashboard.pages.change_json import change_json, episode_json
 from warpwatch.dashboard.pages.origin_facts import origin_facts
 from warpwatch.dashboard.pages.shared import page_number, pages, project_or_404, store
 from warpwatch.dashboard.reproduce import asv_command
+from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.records import CompiledCode, History, Point, Status
 
@@ -67,6 +70,7 @@ def show(project: str, key: str) -> str:
     own = history.series
     # A rival has no verdict of ours, and neither has what restates another metric.
     is_watched = own.metric.is_judged and own.is_watched
+    last_step = next((change for change in reversed(history.changes) if change.kind is ChangeKind.STEP), None)
     standing = next((row for row in recorded if row.series.key == key and is_watched), None)
     return render_template(
         "series.html",
@@ -78,6 +82,9 @@ def show(project: str, key: str) -> str:
         newest=newest,
         newest_number=next((p for p in reversed(history.points) if p.status is Status.OK), None),
         changes=sorted(history.changes, key=lambda change: change.index, reverse=True),
+        episodes=history.episodes[::-1],
+        wanted_change=last_step,
+        wanted=measure_again(own, last_step) if last_step is not None and is_watched else None,
         no_numbers=[point for point in reversed(history.points) if point.status is not Status.OK],
         standing=standing,
         siblings=[row for row in recorded if row.series.key != key and not row.was_never_there],
@@ -104,19 +111,8 @@ def data(project: str, key: str) -> ResponseReturnValue:
         unit=history.series.metric.unit,
         better=history.series.metric.better.value,
         points=[_point(point) for point in history.points],
-        changepoints=[
-            {
-                "commit": change.commit.hash,
-                "previous_commit": change.previous_commit.hash,
-                "range": [change.range_start.hash, change.range_end.hash],
-                "before": change.before,
-                "after": change.after,
-                "magnitude": change.magnitude,
-                "interval": [change.low, change.high],
-                "is_worse": change.is_worse,
-            }
-            for change in history.changes
-        ],
+        changepoints=[change_json(history.series, change) for change in history.changes],
+        episodes=[episode_json(episode) for episode in history.episodes],
     )
 
 

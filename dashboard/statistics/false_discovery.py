@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+LIMIT = 0.05  # the q up to which nobody doubts a change, and an alert is raised
+
 
 def q_values(chances: Sequence[float], family: int) -> tuple[float, ...]:
     """The q of each chance among `family` series, of which the rest show nothing; at most 1.

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from sqlalchemy import Connection, insert, select, update
 
+from warpwatch.dashboard.statistics.false_discovery import LIMIT
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.outbox import queue_messages
 from warpwatch.dashboard.store.queries.commits import commits
@@ -71,9 +72,12 @@ class Alert:
 
 
 def new_regressions(
-    store: Store, project: str, *, recent_days: float = 30, limit: int = 1000
+    store: Store, project: str, *, recent_days: float = 30, limit: int = 1000, most_false: float = LIMIT
 ) -> tuple[RegressionGroup, ...]:
     """Regression groups without the regressions that some alert already holds; empty groups are left out.
+
+    Steps alone, that were judged with the rest of their machine, and of those up to a false discovery rate: so many of
+    the changes told at one commit and machine may be chance. What exceeds it is told once more runs bear it out.
 
     Only commits at most `recent_days` older than the project's newest: a first import of years of history is no news.
     A changepoint of an alerted series within SAME_PLACE commits of the alerted one is the same regression.
@@ -98,7 +102,9 @@ def new_regressions(
         fresh = tuple(
             one
             for one in group.regressions
-            if not any(
+            if one.change.q_value is not None
+            and one.change.q_value <= most_false
+            and not any(
                 abs(one.change.index - place) <= SAME_PLACE or one.change.commit.hash == commit
                 for place, commit in alerted.get(one.series.key, ())
             )

@@ -47,7 +47,8 @@ class FoundSeries:
     memory_bound: bool | None  # None: not known
     control: Control | None  # what it would speak for the machine as
     is_canary: bool
-    in_family: bool  # of the false discovery rate: ours, judged, and measured with noise
+    is_ours: bool  # and judged: a commit may be accused of it
+    is_exact: bool  # has no noise, so that no change is chance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +138,7 @@ def read_findings(store: Store, machine: UnjudgedMachine) -> MachineFindings | N
         return MachineFindings(
             machine=machine,
             findings=row.findings,
-            family=sum(one.in_family for one in series.values()),
+            family=sum(one.is_ours and not one.is_exact for one in series.values()),
             changes=changes,
             controls={
                 place: _controls(connection, _speakers(series.values(), place), whole) for place in sorted(asked)
@@ -218,7 +219,7 @@ def _one_series(row: Any, known: Workloads, limits: Limits, no_controls: bool) -
         id=row.id, environment=row.environment_id, suite=suite, family=family, sign=sign,
         memory_bound=bound_by_memory(workload, limits) if workload is not None else None,
         control=speaks_as if may_speak else None, is_canary=is_canary,
-        in_family=its_metric.is_judged and not its_metric.is_exact and not is_canary and not is_rival,
+        is_ours=its_metric.is_judged and not is_canary and not is_rival, is_exact=its_metric.is_exact,
     )  # fmt: skip
 
 
