@@ -1,6 +1,8 @@
 """A smooth drift below the levels of a series: Legendre polynomials, fitted together with the steps."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -24,19 +26,18 @@ def trends(reading: Reading, penalty: float) -> Iterator[tuple[Floats, float]]:
     the polynomial makes needless are taken back. Half a log of the count for each coefficient and for having any (BIC).
     """
     count = len(reading.values)
-    values = _without_outliers(reading)
+    degrees = [degree for degree in _DEGREES if count >= degree * _VALUES_PER_DEGREE]
+    if not degrees:
+        return
+    basis = _basis(count, degrees[-1])
+    plain, *drifting = _fits(_without_outliers(reading), basis, [0, *degrees], reading.edges, penalty)
     found = []
-    plain = _fit(values, np.zeros((count, 1)), reading.edges, penalty)[1]
-    for degree in _DEGREES:
-        if count < degree * _VALUES_PER_DEGREE:
-            break
-        basis = _basis(count, degree)
-        price = 0.5 * (0.5 + degree) * float(np.log(count))
-        coefficients, cost = _fit(values, basis, reading.edges, penalty)
-        if cost + price < plain:
-            found.append((cost + price, basis @ coefficients, price))
-    for _, drift, price in sorted(found, key=lambda each: each[0])[:_TRIED]:
-        yield drift, price
+    for fit in drifting:
+        price = 0.5 * (0.5 + fit.degree) * float(np.log(count))
+        if fit.cost + price < plain.cost:
+            found.append((fit.cost + price, fit, price))
+    for _, fit, price in sorted(found, key=lambda each: each[0])[:_TRIED]:
+        yield basis[:, : fit.degree] @ fit.coefficients(), price
 
 
 @lru_cache(maxsize=16)
@@ -53,43 +54,65 @@ def _without_outliers(reading: Reading) -> Floats:
         part = values[start:end]
         level[start:end] = median(part[kept[start:end]] if kept[start:end].any() else part)
     off = values - level
-    scale = 1.4826 * median(np.abs(off[kept]))
-    return np.asarray(level + np.where(kept, np.clip(off, -_CUT * scale, _CUT * scale), 0.0))
+    most = _CUT * 1.4826 * median(np.abs(off[kept]))
+    off[~kept] = 0.0
+    return np.asarray(level + np.minimum(np.maximum(off, -most), most))
 
 
-def _fit(values: Floats, basis: Floats, edges: list[int], penalty: float) -> tuple[Floats, float]:
-    """Coefficients, and the cost in nats of residuals and remaining steps.
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    degree: int
+    cost: float  # in nats, of residuals and remaining steps
+    factor: Floats  # Cholesky's, of the least squares' matrix
+    solved: Floats  # the factor's inverse on its right side
 
-    The levels are swept out by segment means (Frisch and Waugh, Econometrica 1:387, 1933), so that each round is
-    linear in the count.
+    def coefficients(self) -> Floats:
+        leading = self.factor[: self.degree, : self.degree]
+        return np.asarray(np.linalg.solve(leading.T, self.solved[: self.degree]), dtype=float)
+
+
+def _fits(values: Floats, basis: Floats, degrees: Sequence[int], edges: list[int], penalty: float) -> Iterator[_Fit]:
+    """Polynomials of several degrees and levels between edges, of which those go that a polynomial makes needless.
+
+    The levels are swept out by segment means (Frisch and Waugh, Econometrica 1:387, 1933), so that all is linear in the
+    count. One Cholesky factor serves all degrees: a lower degree has its leading rows, and each row's share is added.
     """
-    count, edges = len(values), list(edges)
-    while True:
-        starts = np.array([0, *edges])
-        lengths = np.diff([*starts, count])
-        basis_sums, value_sums = np.add.reduceat(basis, starts, axis=0), np.add.reduceat(values, starts)
-        inner = np.linalg.pinv(basis.T @ basis - (basis_sums.T / lengths) @ basis_sums)
-        coefficients = inner @ (basis.T @ values - (basis_sums.T / lengths) @ value_sums)
-        levels = (value_sums - basis_sums @ coefficients) / lengths
-        residuals = values - basis @ coefficients - np.repeat(levels, lengths)
-        freedom = max(count - basis.shape[1] - len(starts), 1)
-        deviation = max(float(np.sqrt(residuals @ residuals / freedom)), 1e-9)
-        needless = _needless(basis_sums / lengths[:, None], lengths, levels, inner, deviation)
-        if not needless:
-            return coefficients, count * float(np.log(deviation)) + penalty * len(edges)
-        edges = [edge for place, edge in enumerate(edges) if place not in needless]
+    count = len(values)
+    starts = [0, *edges]
+    lengths = np.diff([*starts, count])
+    sums, levels = np.add.reduceat(basis, starts, axis=0), np.add.reduceat(values, starts) / lengths
+    means = (sums / lengths[:, None]).T
+    off = values - np.repeat(levels, lengths)
+    factor = np.linalg.cholesky(basis.T @ basis - means @ sums)
+    solved = np.linalg.solve(factor, np.column_stack([off @ basis, means]))
+    right, across = solved[:, 0], np.diff(solved[:, 1:], axis=1)
+    squares = off @ off - _running_sum(right * right)
+    steps = np.abs(np.diff(levels) - _running_sum(right[:, None] * across))
+    variances = 1 / lengths[:-1] + 1 / lengths[1:] + _running_sum(across * across)
+    for degree in degrees:
+        freedom = max(count - max(degree, 1) - len(starts), 1)
+        deviation = max(math.sqrt(max(squares[degree], 0.0) / freedom), 1e-9)
+        needless = _needless(steps[degree] / (deviation * np.sqrt(variances[degree])))
+        if needless:
+            left = [edge for place, edge in enumerate(edges) if place not in needless]
+            yield from _fits(values, basis[:, : max(degree, 1)], [degree], left, penalty)
+        else:
+            yield _Fit(degree, count * math.log(deviation) + penalty * len(edges), factor, right)
 
 
-def _needless(means: Floats, lengths: Floats, levels: Floats, inner: Floats, deviation: float) -> set[int]:
-    """The least certain step if it is not certain enough, and others far from it that are nothing at all."""
-    if len(levels) < 2:
+def _running_sum(rows: Floats) -> Floats:
+    """Of no row, of the first, of the first two, and so on."""
+    return np.concatenate([np.zeros((1, *rows.shape[1:])), rows.cumsum(axis=0)])
+
+
+def _needless(certainty: Floats) -> set[int]:
+    """The least certain step if it is not certain enough, and others far from it that are nothing at all.
+
+    `certainty`: of each step in standard errors.
+    """
+    if len(certainty) == 0 or certainty.min() >= _STEP:
         return set()
-    across = np.diff(means, axis=0)
-    variance = 1 / lengths[:-1] + 1 / lengths[1:] + np.einsum("ij,jk,ik->i", across, inner, across)
-    certainty = np.abs(np.diff(levels)) / (deviation * np.sqrt(variance))
     order = [int(place) for place in np.argsort(certainty)]
-    if certainty[order[0]] >= _STEP:
-        return set()
     gone = {order[0]}
     for place in order[1:]:
         if certainty[place] < _NO_STEP and not {place - 1, place + 1} & gone:

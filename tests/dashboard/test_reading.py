@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from warpwatch.dashboard.statistics.autocorrelation import lag_one, long_run_var
 from warpwatch.dashboard.statistics.evidence import rank_deviation
 from warpwatch.dashboard.statistics.level_path import LevelGrid, cheapest, spans
 from warpwatch.dashboard.statistics.noise_kinds import best_reading, jitter
-from warpwatch.dashboard.statistics.reading import NoiseKind
+from warpwatch.dashboard.statistics.reading import NoiseKind, read
+from warpwatch.dashboard.statistics.trend import trends
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -140,6 +142,35 @@ def test_the_kind_of_noise_is_recognised() -> None:
     for kind, noise in made.items():
         values = 0.01 * noise
         assert best_reading(values, jitter(values)).kind is kind
+
+
+@given(seeds, st.integers(40, 80), st.floats(-1.0, 1.0), st.floats(-1.0, 1.0))
+@settings(max_examples=30)
+def test_a_trend_is_the_least_squares_polynomial_beside_the_levels(
+    seed: int, edge: int, slope: float, bend: float
+) -> None:  # fmt: skip
+    """Noise without tails, and a step far beyond doubt: no value is cut and no step is taken back."""
+    count, penalty = 120, 6.0
+    axis = np.linspace(-1, 1, count)
+    noise = np.random.default_rng(seed).choice([-1.0, 1.0], count)
+    values = 0.01 * (noise + slope * axis + bend * axis**2 + 30 * (np.arange(count) >= edge))
+    reading = replace(read(values, 0.01, penalty), edges=[edge], excursion=np.zeros(count, dtype=bool))
+    levels = (np.arange(count)[:, None] >= edge) == np.array([False, True])
+    best: tuple[float, NDArray[np.float64] | None] = (np.inf, None)
+    for degree in (0, 1, 2, 3):
+        powers = axis[:, None] ** np.arange(1, degree + 1)
+        coefficients, *_ = np.linalg.lstsq(np.hstack([powers, levels]), values, rcond=None)
+        left = values - np.hstack([powers, levels]) @ coefficients
+        cost = count / 2 * np.log(left @ left / (count - max(degree, 1) - 2))
+        cost += 0.5 * (0.5 + degree) * np.log(count) if degree else 0.0
+        drift = powers @ coefficients[:degree]
+        best = min(best, (cost, drift - drift.mean() if degree else None), key=lambda each: each[0])
+    found = next(trends(reading, penalty), None)
+    if best[1] is None or found is None:
+        assert best[1] is None
+        assert found is None
+    else:
+        assert found[0] - found[0].mean() == pytest.approx(best[1], abs=1e-9)
 
 
 @given(seeds, st.lists(st.integers(1, 20), min_size=1, max_size=6))
