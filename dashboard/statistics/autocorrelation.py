@@ -12,7 +12,7 @@ def scores(residuals: Floats) -> Floats:
     """Residuals over their scale (1.4826 x the median absolute deviation), cut at two, centred."""
     off = residuals - median(residuals)
     scale = 1.4826 * median(np.abs(off)) or float(off.std()) or 1.0
-    cut = np.clip(off / scale, -2, 2)
+    cut = np.minimum(np.maximum(off / scale, -2), 2)
     return np.asarray(cut - cut.mean())
 
 

@@ -31,8 +31,16 @@ class Evidence:
         self._reading = reading
         self.counted: NDArray[np.bool_] = ~reading.excursion
         self.edges = list(reading.edges)
-        self.variance = 1.0  # long-run over independent, of the residuals
-        self._settle()
+        self._variance: float | None = None
+        while self.edges and self._take_back_one():
+            self._variance = None
+
+    @property
+    def variance(self) -> float:
+        """Of the residuals: long-run over independent."""
+        if self._variance is None:
+            self._variance = long_run_variance(np.concatenate([part - median(part) for part in self.parts()]))
+        return self._variance
 
     def parts(self) -> list[Floats]:
         """The values of every level, without excursions."""
@@ -43,18 +51,9 @@ class Evidence:
         values = self._values[start:end]
         return values[counted] if counted.any() else values
 
-    def _settle(self) -> None:
-        while self.edges and self._take_back_one():
-            pass
-        parts = self.parts()
-        self.variance = long_run_variance(np.concatenate([part - median(part) for part in parts]))
-
     def _take_back_one(self) -> bool:
         parts = self.parts()
         levels = [median(part) for part in parts]
-        self.variance = long_run_variance(
-            np.concatenate([part - level for part, level in zip(parts, levels, strict=True)])
-        )
         lacking = [self._lacking(parts, levels, place) for place in range(len(self.edges))]
         if max(lacking) > 0:
             del self.edges[lacking.index(max(lacking))]
@@ -121,10 +120,14 @@ class Evidence:
 def rank_deviation(left: Floats, right: Floats) -> float:
     """Size of the Mann-Whitney statistic in its standard deviations, ties corrected."""
     both = np.concatenate([left, right])
-    _, inverse, counts = np.unique(both, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
     a, b, n = len(left), len(right), len(both)
-    beyond = ranks[:a].sum() - a * (a + 1) / 2 - a * b / 2
+    order = both.argsort()
+    ordered = both[order]
+    ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, n)  # of the runs of equal values
+    counts = ends.copy()
+    counts[1:] -= ends[:-1]
+    ranks = np.repeat(ends - (counts - 1) / 2, counts)
+    beyond = float(ranks[order < a].sum()) - a * (a + 1) / 2 - a * b / 2
     ties = float((counts.astype(float) ** 3 - counts).sum()) / (n * (n - 1))
     variance = a * b / 12 * (n + 1 - ties)
-    return abs(float(beyond)) / variance**0.5 if variance > 0 else 0.0
+    return abs(beyond) / variance**0.5 if variance > 0 else 0.0

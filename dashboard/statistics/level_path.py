@@ -53,6 +53,11 @@ class LevelGrid:
         """The cells of values, counted from the lowest level."""
         return np.rint((values - self.low) / self.cell).astype(int)
 
+    def residuals(self, edges: Sequence[int], levels: Sequence[int]) -> Places:
+        """Of every value, in cells."""
+        lengths = [end - start for start, end in spans(edges, len(self.places))]
+        return np.asarray(self.places - np.repeat(levels, lengths))
+
     def density(self, residuals: Places) -> Floats:
         """Of residuals in cells: probability by cell, residual 0 at `middle`."""
         count = len(residuals)
@@ -85,8 +90,7 @@ class LevelPath:
     @property
     def residuals(self) -> Places:
         """Of every value, in cells."""
-        lengths = [end - start for start, end in spans(self.edges, len(self.grid.places))]
-        return np.asarray(self.grid.places - np.repeat(self.levels, lengths))
+        return self.grid.residuals(self.edges, self.levels)
 
 
 def level_path(values: Floats, scale: float, penalty: float, *, one_level: bool = False) -> LevelPath:
@@ -97,15 +101,17 @@ def level_path(values: Floats, scale: float, penalty: float, *, one_level: bool 
     """
     grid = LevelGrid(values, scale)
     density = grid.density(grid.places - int(median(grid.places))) if one_level else grid.assumed
-    edges, levels = cheapest(grid, -np.log(density), penalty)
+    found = cheapest(grid, -np.log(density), penalty)
     for _ in range((4 if one_level else _ROUNDS) - 1):
-        density = grid.density(LevelPath(grid, density, edges, levels, 0.0).residuals)
-        before = edges
-        edges, levels = cheapest(grid, -np.log(density), penalty)
-        if edges == before:
+        residuals = grid.residuals(*found)
+        density = grid.density(residuals)
+        before, found = found, cheapest(grid, -np.log(density), penalty)
+        if found[0] == before[0]:
             break
-    residuals = LevelPath(grid, density, edges, levels, 0.0).residuals
-    density = grid.density(residuals)
+    edges, levels = found
+    if found != before:
+        residuals = grid.residuals(edges, levels)
+        density = grid.density(residuals)
     return LevelPath(grid, density, edges, levels, grid.cost(density, residuals) + penalty * len(edges))
 
 
