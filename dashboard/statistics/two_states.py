@@ -1,8 +1,10 @@
 """A machine that sits in one of two states for a while: levels below, a hidden Markov chain on top."""
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from warpwatch.dashboard.statistics.level_path import Floats, LevelGrid, LevelPath
@@ -16,6 +18,7 @@ _ALIKE = 1.0  # noise scales by which a jump there and a jump back may differ
 _FIRST_STAY = 8.0  # values
 _ROUNDS = 3
 _LONGEST = 3000  # values; beyond, the chain costs more time than it is worth
+_LARGEST = 1_500_000  # values times levels; beyond, more memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +38,17 @@ def two_states(reading: Reading, scale: float, penalty: float) -> Reading | None
     first, values = reading.first_path, reading.values
     height = _height(first, scale)
     count = len(values)
-    if height is None or count > _LONGEST:
+    if height is None or count > _LONGEST or count * first.grid.levels > _LARGEST:
         return None
     grid, chain = first.grid, _Chain(leave=(float(np.log(_FIRST_STAY)),) * 2, stay=(0.0, 0.0))
     density = grid.density(first.residuals)
+    before = np.empty(0, dtype=int)
     for _ in range(_ROUNDS):
         edges, levels, states = _cheapest(grid, -np.log(density), height, chain, penalty)
-        residuals = grid.places - levels - height * states
+        residuals = np.clip(grid.places - levels - height * states, -grid.middle, grid.middle)
+        if np.array_equal(residuals, before):
+            break
+        before = residuals
         chain = _chain(states)
         if min(states.sum(), count - states.sum()) > 3:
             height += round(median(residuals[states == 1]) - median(residuals[states == 0]))
@@ -93,35 +100,41 @@ def _cheapest(
     grid: LevelGrid, losses: Floats, height: int, chain: _Chain, penalty: float
 ) -> tuple[list[int], NDArray[np.int_], NDArray[np.int_]]:
     """Edges, and level and state of every value. Both states share the level; state 1 lies `height` cells above it."""
-    table = losses[::-1]
-    count, levels = len(grid.places), grid.levels
-    rows = [grid.middle - grid.places, np.clip(grid.middle - grid.places + height, 0, len(table) - levels)]
-    best = [table[at[0] : at[0] + levels].copy() for at in rows]
-    best[1] += chain.leave[0]
-    how = np.zeros((count, 2, levels), dtype=np.int8)  # 0 stayed, 1 changed state, 2 changed level
-    origin = np.zeros((count, 2), dtype=int)  # state and level that a change of level comes from
-    for t in range(1, count):
-        lowest = [int(each.argmin()) for each in best]
-        state = int(best[1][lowest[1]] < best[0][lowest[0]])
-        origin[t] = state, lowest[state]
-        jump = best[state][lowest[state]] + penalty
-        arrivals = (best[1] + chain.leave[1], best[0] + chain.leave[0])
-        for into in (0, 1):
-            how[t, into] = best[into] > arrivals[into]
-            np.minimum(best[into], arrivals[into], out=best[into])
-            how[t, into][best[into] > jump] = 2
-            np.minimum(best[into], jump, out=best[into])
-            best[into] += table[rows[into][t] : rows[into][t] + levels]
-    state = int(best[1].min() < best[0].min())
-    level = int(best[state].argmin())
-    path = np.empty((2, count), dtype=int)
+    windows = sliding_window_view(losses[::-1], grid.levels)
+    at = grid.middle - grid.places
+    both = [windows[at], windows[np.clip(at + height, 0, len(windows) - 1)]]
+    costs = np.concatenate(both, axis=1)  # (values, state 0 at every level and then state 1), in time of the whole path
+    levels = grid.levels
+    costs[0, levels:] += chain.leave[0]
+    jumps = np.empty(len(costs) - 1)  # what a path costs that changes its level after the value
+    kept = np.empty(2 * levels)
+    for place, (before, here) in enumerate(itertools.pairwise(costs)):
+        jumps[place] = jump = before[before.argmin()] + penalty
+        np.add(before[levels:], chain.leave[1], out=kept[:levels])
+        np.add(before[:levels], chain.leave[0], out=kept[levels:])
+        np.minimum(kept, jump, out=kept)
+        np.minimum(kept, before, out=kept)
+        here += kept
+    return _backwards(costs.reshape(len(costs), 2, levels), jumps, chain)
+
+
+def _backwards(
+    costs: Floats, jumps: Floats, chain: _Chain
+) -> tuple[list[int], NDArray[np.int_], NDArray[np.int_]]:  # fmt: skip
+    """The path of the costs, from its end: between one move and the next both state and level stay."""
+    state, level = (int(each) for each in np.unravel_index(costs[-1].argmin(), costs[-1].shape))
+    levels, states = np.empty(len(costs), dtype=int), np.empty(len(costs), dtype=int)
     edges = []
-    for t in range(count - 1, -1, -1):
-        path[:, t] = level, state
-        came = how[t, state, level]
-        if came == 1:
+    end = len(costs)
+    while end:
+        switched, jumped = costs[: end - 1, 1 - state, level] + chain.leave[1 - state], jumps[: end - 1]
+        moves = np.flatnonzero(costs[: end - 1, state, level] > np.minimum(switched, jumped))
+        start = int(moves[-1]) + 1 if len(moves) else 0
+        levels[start:end], states[start:end] = level, state
+        if start and switched[start - 1] > jumped[start - 1]:
+            edges.append(start)
+            state, level = (int(each) for each in np.unravel_index(costs[start - 1].argmin(), costs[0].shape))
+        else:
             state = 1 - state
-        elif came == 2:
-            edges.append(t)
-            state, level = int(origin[t, 0]), int(origin[t, 1])
-    return edges[::-1], path[0], path[1]
+        end = start
+    return edges[::-1], levels, states

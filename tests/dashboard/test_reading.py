@@ -16,6 +16,7 @@ from warpwatch.dashboard.statistics.level_path import LevelGrid, cheapest, spans
 from warpwatch.dashboard.statistics.noise_kinds import best_reading, jitter
 from warpwatch.dashboard.statistics.reading import NoiseKind, read
 from warpwatch.dashboard.statistics.trend import trends
+from warpwatch.dashboard.statistics.two_states import two_states
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -142,6 +143,22 @@ def test_the_kind_of_noise_is_recognised() -> None:
     for kind, noise in made.items():
         values = 0.01 * noise
         assert best_reading(values, jitter(values)).kind is kind
+
+
+@given(seeds)
+@settings(max_examples=20)
+def test_two_states_are_told_from_a_step(seed: int) -> None:
+    """States eight noises apart for a dozen values at a time, a step of 25 noises; both are read to the value."""
+    rng = np.random.default_rng(seed)
+    states = np.resize(np.repeat([0, 1], 12), 240)
+    values = 0.01 * (rng.uniform(-1.5, 1.5, 240) + 8 * states + 25 * (np.arange(240) >= 130))
+    scale = jitter(values)
+    found = two_states(read(values, scale, 6.5), scale, 6.5)
+    assert found is not None
+    assert found.state is not None
+    assert found.edges == [130]
+    raised = found.state != 0
+    assert (raised == (states == 1)).all() or (raised == (states == 0)).all()
 
 
 @given(seeds, st.integers(40, 80), st.floats(-1.0, 1.0), st.floats(-1.0, 1.0))
