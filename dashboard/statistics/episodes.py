@@ -15,6 +15,7 @@ from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.statistics.evidence import Evidence, rank_deviation
 from warpwatch.dashboard.statistics.growth import growth
 from warpwatch.dashboard.statistics.level_path import Floats, Span, spans
+from warpwatch.dashboard.statistics.median import median
 from warpwatch.dashboard.statistics.reading import Reading
 
 
@@ -56,9 +57,9 @@ def episodes(reading: Reading, evidence: Evidence, smallest: float) -> tuple[Epi
     values = reading.values
     level = np.empty(len(values))
     for (start, end), part in zip(spans(evidence.edges, len(values)), evidence.parts(), strict=True):
-        level[start:end] = np.median(part)
+        level[start:end] = median(part)
     residuals = values - level
-    scale = max(1.4826 * float(np.median(np.abs(residuals[evidence.counted]))), evidence.scale)
+    scale = max(1.4826 * median(np.abs(residuals[evidence.counted])), evidence.scale)
     seen = _Seen(level=level, residuals=residuals, scale=scale, evidence=evidence, smallest=smallest)
     found = [*_transients(seen), *_stays(seen, reading.state), *_drift(seen, reading.drift)]
     return tuple(sorted(found, key=lambda each: (each.first, each.last)))
@@ -102,7 +103,7 @@ def _spikes(seen: _Seen) -> Iterator[Episode]:
         if start == 0 or end == len(strays) or end - start > _LONGEST or edges & set(range(start, end + 1)):
             continue  # it has not returned, or a step is there
         inside = seen.residuals[start:end]
-        shift = float(np.median(inside))
+        shift = median(inside)
         wanted = max(_SPIKE / math.sqrt(end - start), _FEWEST_SCALES) * seen.scale
         if abs(shift) >= max(wanted, _SMALLEST_SPIKES * seen.smallest):
             around = seen.around(seen.residuals, start, end, strays)
@@ -147,7 +148,7 @@ def _runs(mask: NDArray[np.bool_]) -> list[Span]:
 def on_the_scale_of(raw: Floats, found: tuple[Episode, ...]) -> tuple[Episode, ...]:
     """Episodes of logarithms as levels and relative changes; of a series in units of its median size, likewise."""
     positive = bool((raw > 0).all())
-    unit = 1.0 if positive else float(np.median(np.abs(raw))) or float(np.abs(raw).max()) or 1.0
+    unit = 1.0 if positive else median(np.abs(raw)) or float(np.abs(raw).max()) or 1.0
     return tuple(_plain(each, unit=unit, positive=positive) for each in found)
 
 
