@@ -2,13 +2,17 @@
 
 The statistics are pure functions, so that they run wherever an executor runs them: stored values go out, findings come
 back. Nobody waits for that: values are read in one transaction and findings written in another, which passes over what
-an import has changed in between. That stays stale, and is taken again.
+an import has changed in between. That stays stale, and is taken again. So does a series whose analysis fails, with the
+findings that it had: the log says which and how, and the others go on.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import logging
+import traceback
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from statistics import median
 
 from warpwatch.dashboard.continued import bring_up_to_date
@@ -39,9 +43,11 @@ from warpwatch.dashboard.store.analysed import (
 from warpwatch.dashboard.store.calendar import Calendar, ProjectCalendar
 from warpwatch.dashboard.store.machine_peers import MachinePeers
 from warpwatch.dashboard.store.plain_history import PlainHistory, plain_history, plain_summary
+from warpwatch.dashboard.store.queries.series_names import series_names
 from warpwatch.dashboard.store.store import Store
 from warpwatch.dashboard.store.tails import tail_of
 
+_log = logging.getLogger(__name__)
 _AT_ONCE = 50  # series in one task: enough to be worth sending, few enough to share out
 _MOST_IN_VAIN = 3  # rounds after which nothing was written
 _WORTH_PROCESSES = 300  # series, from which other processes are done sooner than they start
@@ -63,6 +69,7 @@ class _Findings:
     found: tuple[SeriesAnalysis, ...]
     waiting: tuple[Stale, ...]
     levels: Mapping[int, float]  # of those that wait
+    failed: Mapping[int, str]  # how, of each series that no findings come of
 
 
 def analyse(
@@ -100,21 +107,32 @@ def _analyse_project(
 ) -> int:
     """Until nothing is stale, or others change what remains as fast as it is analysed: they will analyse it too."""
     done, in_vain = 0, 0
-    while in_vain < _MOST_IN_VAIN and count_stale(store, project):
+    failed: dict[int, str] = {}
+    while in_vain < _MOST_IN_VAIN and count_stale(store, project) > len(failed):
         written = 0
         machines = MachinePeers(project_id=project.id)
         short: list[_Findings] = []
-        for findings in in_order(workers, _work, _tasks(store, project)):
+        for findings in in_order(workers, _work, _but_for(set(failed), _tasks(store, project))):
             written += _write(store, project, findings.found)
+            failed |= findings.failed
             if findings.waiting:
                 short.append(findings)
             progress(done + written)
         for findings in in_order(workers, _work, _tasks_with_noise(store, project, machines, short)):
             written += _write(store, project, findings.found)
+            failed |= findings.failed
             progress(done + written)
         done += written
         in_vain = 0 if written else in_vain + 1
+    for series, name in series_names(store, failed).items():
+        _log.error("%s: the analysis failed (%s); it keeps its earlier findings, and is tried again with the next"
+                   " import. Please report this", name, failed[series])  # fmt: skip
     return done
+
+
+def _but_for(failed: Collection[int], tasks: Iterable[_Task]) -> Iterator[_Task]:
+    for task in tasks:
+        yield replace(task, series=tuple(stale for stale in task.series if stale.id not in failed))
 
 
 def _tasks(store: Store, project: StaleProject) -> Iterator[_Task]:
@@ -150,21 +168,31 @@ def _write(store: Store, project: StaleProject, found: Sequence[SeriesAnalysis])
 
 def _work(task: _Task) -> _Findings:
     """The statistics of a task. Reads and writes nothing."""
-    found, waiting, levels = [], [], {}
+    found, waiting, levels, failed = [], [], {}, {}
     for stale in task.series:
-        points = points_of(stale)
-        plain = plain_history(points, task.calendar) if points is not None else None
-        if plain is not None and len(plain.numbers) >= ENOUGH_ALONE:
-            found.append(_analyse_plain(stale, plain))
+        try:
+            one = _of_one(stale, task)
+        except Exception as error:  # a fault of ours, or of the disk's: the other series are well
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            failed[stale.id] = f"{type(error).__name__}: {error}, {Path(last.filename).name} line {last.lineno}"
             continue
-        series = history_of(stale, points, task.calendar)
-        level = None if stale.id in task.noise else _short_level(series)
-        if level is None:
-            found.append(_analyse(series, stale.revision, task.noise.get(stale.id)))
+        if isinstance(one, SeriesAnalysis):
+            found.append(one)
         else:
             waiting.append(stale)
-            levels[stale.id] = level
-    return _Findings(found=tuple(found), waiting=tuple(waiting), levels=levels)
+            levels[stale.id] = one
+    return _Findings(found=tuple(found), waiting=tuple(waiting), levels=levels, failed=failed)
+
+
+def _of_one(stale: Stale, task: _Task) -> SeriesAnalysis | float:
+    """The findings, or the level of a series that waits for the noise of its machine."""
+    points = points_of(stale)
+    plain = plain_history(points, task.calendar) if points is not None else None
+    if plain is not None and len(plain.numbers) >= ENOUGH_ALONE:
+        return _analyse_plain(stale, plain)
+    series = history_of(stale, points, task.calendar)
+    level = None if stale.id in task.noise else _short_level(series)
+    return _analyse(series, stale.revision, task.noise.get(stale.id)) if level is None else level
 
 
 def _short_level(series: StaleSeries) -> float | None:

@@ -1,0 +1,48 @@
+"""An analysis that fails costs its own series alone, is told by name, and is made up for once it can be."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from tests.asv_results import AsvResults
+from warpwatch.dashboard import analysis
+from warpwatch.dashboard.analysis import analyse
+from warpwatch.dashboard.store import Store, tables
+
+BENCH = "suite.Bench.time_it"
+COMMITS = 20
+
+
+def _stale(store: Store) -> list[bool]:
+    with store.read() as connection:
+        return list(connection.execute(select(tables.series.c.stale).order_by(tables.series.c.id)).scalars())
+
+
+@pytest.mark.parametrize("commits", [6, COMMITS])  # short ones wait for the noise of their machine
+def test_an_analysis_that_fails_costs_its_own_series_alone(
+    store: Store, asv: AsvResults, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, commits: int
+) -> None:  # fmt: skip
+    sizes = ["1", "2", "3"]
+    asv.benchmark(BENCH, size=sizes)
+    for number in range(commits):
+        values = [(1 + n) * (1.5 if number >= commits // 2 else 1.0) for n in range(len(sizes))]
+        asv.commit(number, {BENCH: asv.row(values, [sizes], started_at=number + 1, spread=0.001)})
+    original = analysis._of_one
+
+    def of_one(stale: Any, task: Any) -> Any:
+        if stale.id == 2 and (commits == COMMITS or task.noise):
+            raise ZeroDivisionError("a thing that nobody thought of")
+        return original(stale, task)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(analysis, "_of_one", of_one)
+        asv.load(store)
+    assert _stale(store) == [False, True, False]
+    (said,) = caplog.messages
+    assert said.startswith(f"demo: {BENCH}(2) on box, env-py3.11: the analysis failed (ZeroDivisionError: a thing")
+    assert "test_failed_analysis.py line" in said
+    assert analyse(store) == 1
+    assert _stale(store) == [False] * 3
+    with store.read() as connection:
+        assert len(set(connection.execute(select(tables.changepoint.c.series_id)).scalars())) == 3
