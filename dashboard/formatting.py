@@ -115,6 +115,9 @@ def share_words(share: ControlShare) -> str:
     low, high = (quantities.share(part) for part in (share.low, share.high))
     if share.low > 0:
         return f"{who} did {quantities.share(share.value)} of it ({low} to {high})"
+    if share.high < 0:
+        against = [quantities.share(-part) for part in (share.value, share.high, share.low)]
+        return f"{who} went {against[0]} of it the other way ({against[1]} to {against[2]})"
     return f"{who} stood still" if share.high < _STOOD_STILL else f"{who} leave it open: {low} to {high} of it"
 
 
