@@ -7,17 +7,20 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO, TypeVar
 
 import click
 
 from warpwatch.dashboard.commands import choose_project
+from warpwatch.dashboard.exports.changes import write_changes_csv, write_changes_json, write_changes_parquet
 from warpwatch.dashboard.exports.text_files import write_csv, write_json
 from warpwatch.dashboard.opening import open_store
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.measured import Measured
+from warpwatch.dashboard.store.records import Regression
 
 _Writer = Callable[[Iterable[Measured], BinaryIO], int]
+_Row = TypeVar("_Row", Measured, Regression)
 _TextWriter = Callable[[Iterable[Measured], TextIO], int]
 
 
@@ -30,29 +33,37 @@ _TextWriter = Callable[[Iterable[Measured], TextIO], int]
 @click.option("--metric", metavar="NAME", help="Only this metric: latency, say.")
 @click.option("--since", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), metavar="DATE",
               help="Only commits of that day (UTC) and later.")  # fmt: skip
+@click.option("--changes", "of_changes", is_flag=True, help="What was found instead of what was measured, a row each.")
 @click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; WARPWATCH_DATABASE.")
 def export(
     layout: str, output: Path | None, project: str | None, machine: str | None, benchmark: str, metric: str | None,
-    since: datetime | None, database: str | None,
+    since: datetime | None, of_changes: bool, database: str | None,
 ) -> None:  # fmt: skip
     """Write every measurement, a row each: what, where, when, value, quartiles, status.
 
-    Values are as recorded, in the row's unit; the columns are explained in dashboard/README.md. A file is there whole
-    or not at all.
+    Values are as recorded, in the row's unit; the columns are explained in dashboard/README.md. With --changes a row is
+    a step, a state of the machine, a transient or a drift. A file is there whole or not at all.
     """
-    write = _writer(layout)
     if layout == "parquet" and output is None and sys.stdout.isatty():
         raise click.ClickException("Parquet is not for a terminal; give --output FILE, or redirect it")
+    write = _writer(layout)
     store = open_store(database)
     chosen = choose_project(store, project)
-    found = queries.measurements(
-        store, chosen.name, benchmark=benchmark, metric=metric, machine=machine,
-        since=since.replace(tzinfo=UTC) if since else None,
-    )  # fmt: skip
+    only: dict[str, Any] = {
+        "benchmark": benchmark, "metric": metric, "machine": machine,
+        "since": since.replace(tzinfo=UTC) if since else None,
+    }  # fmt: skip
     with _opened(output) as out:
-        rows = write(found, out)
+        if of_changes:
+            rows = _write_changes(layout, queries.changes(store, chosen.name, **only), out)
+        else:
+            rows = write(queries.measurements(store, chosen.name, **only), out)
     if output is not None or rows == 0:
-        click.echo(f"{rows} measurements of {chosen.name}" + (f" in {output}" if output else ""), err=True)
+        click.echo(
+            f"{rows} {'changes' if of_changes else 'measurements'} of {chosen.name}"
+            + (f" in {output}" if output else ""),
+            err=True,
+        )
 
 
 def _writer(layout: str) -> _Writer:
@@ -67,9 +78,13 @@ def _writer(layout: str) -> _Writer:
     return write_parquet
 
 
-def _as_text(
-    write: Callable[[Iterable[Measured], io.TextIOWrapper], int], found: Iterable[Measured], out: BinaryIO
-) -> int:
+def _write_changes(layout: str, found: Iterable[Regression], out: BinaryIO) -> int:
+    if layout == "parquet":
+        return write_changes_parquet(found, out)
+    return _as_text(write_changes_csv if layout == "csv" else write_changes_json, found, out)
+
+
+def _as_text(write: Callable[[Iterable[_Row], io.TextIOWrapper], int], found: Iterable[_Row], out: BinaryIO) -> int:
     text = io.TextIOWrapper(out, encoding="utf-8", newline="")
     try:
         return write(found, text)

@@ -4,6 +4,7 @@ Each function opens its own read transaction. An unknown name gives None, or an 
 """
 
 from warpwatch.dashboard.store.queries.canaries import canaries
+from warpwatch.dashboard.store.queries.changes import changes
 from warpwatch.dashboard.store.queries.codes import equal_code_pairs
 from warpwatch.dashboard.store.queries.commits import AmbiguousCommitError, commit_page, commits, find_commit
 from warpwatch.dashboard.store.queries.measurements import measurements
@@ -20,6 +21,7 @@ from warpwatch.dashboard.store.queries.siblings import siblings
 __all__ = [
     "AmbiguousCommitError",
     "canaries",
+    "changes",
     "commit_page",
     "commits",
     "equal_code_pairs",
