@@ -188,12 +188,12 @@ def _level_of_all(costs: Floats, penalty: float) -> int | None:
         return None  # it may be, but looking would mostly be in vain
     so_far = costs.cumsum(axis=0)
     lowest = so_far.min(axis=2)
-    if lowest[-1].sum() + penalty < total[level]:
-        return None
     changed = np.minimum.accumulate(lowest[:-1, :, None] + penalty - so_far[:-1], axis=0) + so_far[1:]
     if (changed.min(axis=2) < lowest[1:]).any():
         return None
-    return level if np.minimum(so_far[-1], changed[-1]).sum(axis=0).min() >= total[level] else None
+    alone, together = so_far[-1], np.minimum(so_far[-1], changed[-1])
+    least = min(together.sum(axis=0).min(), lowest[-1].sum() + penalty)
+    return level if least >= alone.sum(axis=0).min() else None
 
 
 def _grow(costs: Floats, penalty: float) -> Floats:
