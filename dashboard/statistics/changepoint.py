@@ -100,10 +100,14 @@ def _changepoint(
     raw: Floats, reading: Reading, evidence: Evidence, left: Floats, right: Floats,
     before: tuple[int, int], after: tuple[int, int],
 ) -> Changepoint:  # fmt: skip
-    shift = median(right) - median(left)
-    errors = [_MEDIAN * _spread(part, evidence) / math.sqrt(len(part)) for part in (left, right)]
+    levels = [median(part) for part in (left, right)]
+    shift = levels[1] - levels[0]
+    errors = [
+        _MEDIAN * max(1.4826 * median(np.abs(part - level)), evidence.scale) / math.sqrt(len(part))
+        for part, level in zip((left, right), levels, strict=True)
+    ]
     half = _NORMAL_95 * math.hypot(*errors) * math.sqrt(evidence.variance)
-    nats, posterior = _places(reading, evidence, before, after, left, right)
+    nats, posterior = _places(reading, evidence, before, after, left, right, levels)
     counted = evidence.counted[before[0] : before[1]]
     old = raw[before[0] : before[1]][counted] if counted.any() else raw[before[0] : before[1]]
     if (raw > 0).all():
@@ -124,13 +128,10 @@ def _changepoint(
     )  # fmt: skip
 
 
-def _spread(part: Floats, evidence: Evidence) -> float:
-    return max(1.4826 * median(np.abs(part - median(part))), evidence.scale)
-
-
 def _places(
-    reading: Reading, evidence: Evidence, before: tuple[int, int], after: tuple[int, int], left: Floats, right: Floats
-) -> tuple[float, tuple[tuple[int, float], ...]]:
+    reading: Reading, evidence: Evidence, before: tuple[int, int], after: tuple[int, int],
+    left: Floats, right: Floats, medians: Sequence[float],
+) -> tuple[float, tuple[tuple[int, float], ...]]:  # fmt: skip
     """The log likelihood that two levels gain over one, in nats, and the smallest set of neighbouring places that holds
     95 % of the posterior, with what each holds, all places being alike beforehand.
 
@@ -140,24 +141,24 @@ def _places(
     grid, density = reading.path.grid, reading.path.density
     start, end = before[0], after[1]
     values = reading.values[start:end]
-    levels = [round((median(part) - grid.low) / grid.cell) for part in (left, right)]
+    levels = [round((level - grid.low) / grid.cell) for level in medians]
     between = round((levels[0] * len(left) + levels[1] * len(right)) / (len(left) + len(right)))
-    old, new, one = (grid.surprise(density, values, level) for level in (*levels, between))
+    old, new, one = grid.surprise(density, values, *levels, between)
     split = after[0] - start
     nats = min(float(each.sum()) for each in (old, new, one)) - float(old[:split].sum() + new[split:].sum())
     gain = old - new
-    path = np.concatenate([[0.0], np.cumsum(gain)])[1:-1] / evidence.variance
-    chance = np.exp(path.min() - path)
-    chance /= chance.sum()
+    path = np.cumsum(gain)[:-1] / evidence.variance
+    weights = np.exp(path.min() - path)
+    chance = (weights / weights.sum()).tolist()
     place = after[0] - start - 1
     first = last = place
-    held = float(chance[place])
+    held = chance[place]
     while held < 1 - _UNSURE and (first > 0 or last < len(chance) - 1):
-        earlier = float(chance[first - 1]) if first > 0 else -1.0
-        later = float(chance[last + 1]) if last < len(chance) - 1 else -1.0
+        earlier = chance[first - 1] if first > 0 else -1.0
+        later = chance[last + 1] if last < len(chance) - 1 else -1.0
         if earlier >= later:
             first, held = first - 1, held + earlier
         else:
             last, held = last + 1, held + later
-    posterior = tuple((start + 1 + at, float(chance[at])) for at in range(first, last + 1))
+    posterior = tuple((start + 1 + at, chance[at]) for at in range(first, last + 1))
     return nats / evidence.variance, posterior

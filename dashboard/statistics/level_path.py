@@ -71,10 +71,10 @@ class LevelGrid:
         """Negative log likelihood of residuals in cells, in nats; per unit of the values, so that grids compare."""
         return math.log(self.cell) * len(residuals) - float(np.log(density[residuals + self.middle]).sum())
 
-    def surprise(self, density: Floats, values: Floats, level: int) -> Floats:
-        """Negative log densities of values at a level, in nats."""
-        off = np.minimum(np.maximum(self.place(values) - level, -self.middle), self.middle)
-        return -np.log(density[off + self.middle])
+    def surprise(self, density: Floats, values: Floats, *levels: int) -> Floats:
+        """Negative log densities of values, in nats; a row for each level."""
+        off = np.minimum(np.maximum(np.subtract.outer(levels, self.place(values)), -self.middle), self.middle)
+        return -np.log(density[self.middle - off])
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ def _edges_among_all(values: Floats, kept: NDArray[np.int_], path: LevelPath) ->
         first, last = int(kept[edge - 1]) + 1, int(kept[edge])
         if last > first:
             between = values[first:last]
-            gain = path.grid.surprise(path.density, between, before) - path.grid.surprise(path.density, between, after)
-            last = first + split(gain)
+            at_old, at_new = path.grid.surprise(path.density, between, before, after)
+            last = first + split(at_old - at_new)
         edges.append(last)
     return edges
