@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import waitress
 from playwright.sync_api import Page
 from waitress import wasyncore
+from waitress.server import BaseWSGIServer
 
 from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.settings import Settings
@@ -41,8 +42,24 @@ def serving(settings: Settings) -> Iterator[str]:
     try:
         yield f"http://127.0.0.1:{server.effective_port}"
     finally:
-        # In the server's own thread, which would else wait on sockets that are closed under it.
-        server.trigger.pull_trigger(lambda: wasyncore.close_all(server._map, ignore_all=True))
+        _close(server)
         thread.join(timeout=60)
         assert not thread.is_alive()
         app.extensions["store"].close()
+
+
+def _close(server: BaseWSGIServer) -> None:
+    """Closes the sockets in the server's own thread, which would else wait on what is closed under it.
+
+    One of them is the trigger's, so nobody may be about to pull it: the threads that answer requests have ended, and
+    this one has let go of it.
+    """
+    server.task_dispatcher.shutdown(timeout=60)
+    is_pulled = threading.Event()
+
+    def close() -> None:
+        is_pulled.wait()
+        wasyncore.close_all(server._map, ignore_all=True)
+
+    server.trigger.pull_trigger(close)
+    is_pulled.set()
