@@ -125,6 +125,9 @@ def _machines_part(
     return found
 
 
+_Key = tuple[str | None, bool | None, int | None]  # what makes a series ask others than the next one does
+
+
 class _Heard:
     """What the controls of one card did across ranges."""
 
@@ -136,27 +139,35 @@ class _Heard:
         self._values: list[list[float]] = shifts.value.T.tolist()  # by range and control; NaN: not known
         self._errors: list[list[float]] = shifts.error.T.tolist()
         self._ids, self._suites = {one.id for one in card.controls}, {one.suite for one in card.controls}
-        self._asked: dict[tuple[str | None, bool | None, int | None], list[tuple[Control, list[int]]]] = {}
+        self._asked: dict[_Key, list[tuple[Control, list[int]]]] = {}
+        self._told: dict[tuple[_Key, int], tuple[Control, Shift] | None] = {}
 
     def part(self, series: FoundSeries, at: int) -> tuple[Control, Shift] | None:
         """The machine's part in a range by the first who can tell."""
+        own_suite, itself = series.suite in self._suites, series.id in self._ids
+        key = (series.suite if own_suite else None, series.memory_bound, series.id if itself else None)
+        if (key, at) not in self._told:
+            self._told[key, at] = self._first_told(series, key, at)
+        told = self._told[key, at]
+        if told is None or series.sign > 0:
+            return told
+        control, part = told
+        return control, Shift(value=-part.value, low=-part.high, high=-part.low)
+
+    def _first_told(self, series: FoundSeries, key: _Key, at: int) -> tuple[Control, Shift] | None:
         values, errors = self._values[at], self._errors[at]
-        for control, speakers in self._speakers(series):
+        for control, speakers in self._speakers(series, key):
             chosen = [number for number in speakers if values[number] == values[number]]
-            if not self._enough(control, chosen):
-                continue
-            part = machine_shift([values[number] for number in chosen], [errors[number] for number in chosen])
-            return control, part if series.sign > 0 else Shift(value=-part.value, low=-part.high, high=-part.low)
+            if self._enough(control, chosen):
+                return control, machine_shift([values[n] for n in chosen], [errors[n] for n in chosen])
         return None
 
-    def _speakers(self, series: FoundSeries) -> list[tuple[Control, list[int]]]:
+    def _speakers(self, series: FoundSeries, key: _Key) -> list[tuple[Control, list[int]]]:
         """Who may speak for the machine to a series, the first first: those of its own bound before all of a kind.
 
         A kernel that memory bounds does not follow the clock of the math units, so that controls with the same bound
         are more alike. Other series that share a suite with it may share the code that changed.
         """
-        own_suite, itself = series.suite in self._suites, series.id in self._ids
-        key = (series.suite if own_suite else None, series.memory_bound, series.id if itself else None)
         if key not in self._asked:
             told = []
             for control in Control:

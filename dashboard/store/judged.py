@@ -6,6 +6,7 @@ a process in between, the next one sees that there is something to do.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -205,12 +206,23 @@ def _series(connection: Connection, machine: int, known: Workloads, limits: Limi
         .order_by(series.c.key)
     )  # fmt: skip
     speaks_for_itself = not known.controls and not any(each.baselines for each in known.values())
-    return {row.id: _one_series(row, known, limits, speaks_for_itself) for row in rows}
+    quantity, role = (
+        cache(metric),
+        cache(lambda suite, name: (known.is_control(suite, name), known.is_rival(suite, name))),
+    )
+    found = {}
+    for row in rows:
+        suite = row.name.rpartition(".")[0]
+        its_metric, roles = quantity(row.metric, row.unit), role(suite, row.implementation)
+        found[row.id] = _one_series(row, suite, its_metric, roles, known, limits, speaks_for_itself)
+    return found
 
 
-def _one_series(row: Any, known: Workloads, limits: Limits, no_controls: bool) -> FoundSeries:
-    its_metric, suite = metric(row.metric, row.unit), row.name.rpartition(".")[0]
-    is_canary, is_rival = known.is_control(suite, row.implementation), known.is_rival(suite, row.implementation)
+def _one_series(
+    row: Any, suite: str, its_metric: Metric, roles: tuple[bool, bool], known: Workloads, limits: Limits,
+    no_controls: bool,
+) -> FoundSeries:  # fmt: skip
+    is_canary, is_rival = roles
     family, sign = _follows(its_metric)
     speaks_as = Control.CANARIES if is_canary else Control.BASELINES if is_rival else Control.OTHERS
     may_speak = family == "latency" and sign > 0 and its_metric.is_judged and (is_canary or is_rival or no_controls)

@@ -38,7 +38,7 @@ def main(folder: Path | None, machines: int) -> None:
         for control in (Control.CANARIES, Control.OTHERS):
             rng = np.random.default_rng(1)
             told: Counter[str] = Counter()
-            sizes = []
+            sizes: list[float] = []
             for _ in range(machines):
                 _simulated(rng, machine, commit, control, told, sizes)
             count = max(told["told"], 1)
@@ -87,13 +87,12 @@ def _simulated(
         controls={(1, "latency"): (levels,)},
     )  # fmt: skip
     for judgement in judged(findings):
-        change = judgement.change
-        is_commits = commit != 0
-        if abs(change.place - _AT) <= _MARGIN and (change.series.id == 0) == is_commits:
+        its, is_commits = judgement.change, commit != 0
+        if abs(its.place - _AT) <= _MARGIN and (its.series.id == 0) == is_commits:
             told["told"] += 1
             told[judgement.kind.value] += 1
             if judgement.kind is ChangeKind.STEP and judgement.share is not None:
-                whole = float(np.log1p(change.magnitude))
+                whole = float(np.log1p(its.magnitude))
                 low, high = sorted(whole * (1 - part) for part in (judgement.share.low, judgement.share.high))
                 told["held"] += low <= np.log1p(commit) <= high
                 sizes.append(float(np.expm1(whole * (1 - judgement.share.value))))
