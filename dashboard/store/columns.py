@@ -107,12 +107,12 @@ def encode(points: Columns) -> bytes:
         reasons = json.dumps([points.reasons[n - 1] for n in used]).encode()
     digits = [_pack(getattr(points, name), table[row]) for row, name in enumerate(_FLOATS, start=len(_INTS))]
     header = _HEADER.pack(_FORMAT, len(points), len(reasons), *digits)
-    return _codec.compress(header + reasons + _by_significance(table))
+    return codec.compress(header + reasons + _by_significance(table))
 
 
 def decode(data: bytes) -> Columns:
     """The points of one stretch. Raises ValueError if a newer version wrote it."""
-    raw = _codec.decompress(data)
+    raw = codec.decompress(data)
     version, count, length, *digits = _HEADER.unpack_from(raw)
     _want_format(version)
     end = _HEADER.size + length
@@ -129,12 +129,12 @@ def encode_samples(samples: SampleColumns) -> bytes:
     numbers = np.empty((1, len(samples.samples)), dtype="<i8")
     digits = _pack(samples.samples, numbers[0])
     header = _SAMPLES_HEADER.pack(_FORMAT, len(samples.run), len(samples.samples), digits)
-    return _codec.compress(header + _by_significance(keys) + _by_significance(numbers))
+    return codec.compress(header + _by_significance(keys) + _by_significance(numbers))
 
 
 def decode_samples(data: bytes) -> SampleColumns:
     """The samples of one stretch. Raises ValueError if a newer version wrote it."""
-    raw = _codec.decompress(data)
+    raw = codec.decompress(data)
     version, count, total, digits = _SAMPLES_HEADER.unpack_from(raw)
     _want_format(version)
     commit, run, its_count = _from_significance(raw, _SAMPLES_HEADER.size, 3, count)
@@ -150,7 +150,7 @@ class _Codec(threading.local):
         self.decompress = zstandard.ZstdDecompressor().decompress
 
 
-_codec = _Codec()
+codec = _Codec()
 
 
 def _want_format(version: int) -> None:
@@ -179,12 +179,11 @@ def _pack(numbers: Floats, row: Ints) -> int:
     if not len(told):
         row[:] = _NO_NUMBER
         return 0
-    first, largest = float(told[0]), float(np.abs(told).max())
-    for digits, power in enumerate(_POWERS):
+    largest = float(np.abs(told).max())
+    for digits in range(_digits(float(told[0])), len(_POWERS)):
+        power = _POWERS[digits]
         if not largest * power < _LARGEST:
             break
-        if round(first * power) / power != first:
-            continue
         whole = np.rint(told * power)
         if (whole / power == told).all():
             if has_gaps:
@@ -195,6 +194,13 @@ def _pack(numbers: Floats, row: Ints) -> int:
             return digits
     row[:] = np.ascontiguousarray(numbers, dtype="<f8").view("<i8")
     return _PLAIN
+
+
+def _digits(number: float) -> int:
+    """Behind the point, of the shortest decimal that is the number."""
+    mantissa, _, exponent = repr(number).partition("e")
+    behind = mantissa.partition(".")[2]
+    return max((0 if behind == "0" else len(behind)) - int(exponent or 0), 0)
 
 
 def _unpack(row: Ints, digits: int) -> Floats:

@@ -55,8 +55,7 @@ class FileWriter:
         run = _AsvRun(connection, names, place, result.commit, [packed.heads[n] for n in fresh])
         before = {} if result.listed else marks  # asv alone carries values over from file to file
         added = self._add_slowly(place, [packed[n] for n in fresh], run, attribution, before)
-        for n in fresh:
-            self._marks.add(key, packed.heads[n].benchmark, packed.heads[n].mark)
+        self._marks.add(key, [(packed.heads[n].benchmark, packed.heads[n].mark) for n in fresh])
         return added
 
     def _add_all(self, place: Place, key: Key, commit: str, packed: PackedEntries) -> int:
@@ -64,11 +63,10 @@ class FileWriter:
         heads = packed.heads
         if not heads:
             return 0
-        ids = [self._series.of_all(self._connection, place, head, self._names) for head in heads]
+        ids = self._series.of_all(self._connection, place, heads, self._names)
         run = _AsvRun(self._connection, self._names, place, commit, heads)
-        for head in heads:
-            self._marks.add(key, head.benchmark, head.mark)
-        return self._points.add_file(np.concatenate(ids), place.commit, run.id, packed)
+        self._marks.add(key, [(head.benchmark, head.mark) for head in heads])
+        return self._points.add_file(ids, place.commit, run.id, packed)
 
     def _add_slowly(
         self, place: Place, entries: Sequence[Entry], run: "_AsvRun", attribution: Attribution,

@@ -4,14 +4,14 @@ A mark is the entry's start and a digest of its values. asv re-saves a file with
 entry comes again and again, and a new mark is a new run.
 """
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import zstandard
+import orjson
 from sqlalchemy import Connection, delete, insert, select
 
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.columns import codec
 
 Key = tuple[int, int, int]  # commit, machine, environment
 
@@ -31,9 +31,11 @@ class Marks:
             self._known[key] = {} if found is None else decode_marks(found)
         return self._known[key]
 
-    def add(self, key: Key, benchmark: str, mark: str) -> None:
-        """Adds a mark, where `at` was asked before."""
-        self._known[key].setdefault(benchmark, []).append(mark)
+    def add(self, key: Key, marks: Iterable[tuple[str, str]]) -> None:
+        """Adds benchmarks' marks, where `at` was asked before."""
+        known = self._known[key]
+        for benchmark, mark in marks:
+            known.setdefault(benchmark, []).append(mark)
         self._changed.add(key)
 
     def save(self) -> None:
@@ -62,11 +64,11 @@ def is_known(mark: str, known: Sequence[str]) -> bool:
 
 
 def encode_marks(marks: Mapping[str, Sequence[str]]) -> bytes:
-    return zstandard.compress(json.dumps(marks, separators=(",", ":")).encode())
+    return codec.compress(orjson.dumps(marks))
 
 
 def decode_marks(data: bytes) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = json.loads(zstandard.decompress(data))
+    found: dict[str, list[str]] = orjson.loads(codec.decompress(data))
     return found
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, Table, and_, insert, select, update
 
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.rows import insert_one
 
 
 class Names:
@@ -43,22 +44,27 @@ class Names:
 
     def _id(self, connection: Connection, table: Table, name: Mapping[str, str], rest: Mapping[str, Any]) -> int:
         known = (table.name, *name.values())
-        if table is tables.benchmark and table.name not in self._read_whole:
+        if table in _READ_WHOLE and table.name not in self._read_whole:
             self._read_all(connection, table)
-        if known not in self._known:
-            where = and_(table.c.project_id == self.project_id, *(table.c[k] == v for k, v in name.items()))
-            row = connection.execute(select(table.c.id).where(where)).scalar()
+        row = self._known.get(known)
+        if row is None:
+            values = {"project_id": self.project_id, **name, **rest}
+            row = connection.execute(insert_one(connection, table), values).scalar()
             if row is None:
-                values = {"project_id": self.project_id, **name, **rest}
-                row = connection.execute(insert(table).values(**values).returning(table.c.id)).scalar_one()
+                where = and_(table.c.project_id == self.project_id, *(table.c[k] == v for k, v in name.items()))
+                row = connection.execute(select(table.c.id).where(where)).scalar_one()
             self._known[known] = row
-        return self._known[known]
+        return row
 
     def _read_all(self, connection: Connection, table: Table) -> None:
-        """A file names all of them, and one question for each takes longer than the file."""
-        rows = connection.execute(select(table.c.name, table.c.id).where(table.c.project_id == self.project_id))
+        """A file names many of them, or each file one, and a question for each takes longer than all in one."""
+        name = _READ_WHOLE[table]
+        rows = connection.execute(select(table.c[name], table.c.id).where(table.c.project_id == self.project_id))
         self._known.update({(table.name, name): row for name, row in rows})
         self._read_whole.add(table.name)
+
+
+_READ_WHOLE = {tables.machine: "name", tables.environment: "name", tables.benchmark: "name", tables.commit: "hash"}
 
 
 def project_row(connection: Connection, name: str, repository: str | None) -> tuple[int, str | None]:

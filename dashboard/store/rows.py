@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Table
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 
 from warpwatch.dashboard.store.records import Status
 
@@ -16,17 +16,28 @@ def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str,
     """Inserts rows whose key is not there yet; returns how many those were, where the driver counts them."""
     if not rows:
         return 0
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    done = connection.execute(dialect.insert(table).on_conflict_do_nothing(), rows)
+    done = connection.execute(_insert(connection, table).on_conflict_do_nothing(), rows)
     return done.rowcount if done.rowcount >= 0 else len(rows)
+
+
+def insert_one(connection: Connection, table: Table) -> Any:
+    """A statement that inserts a row and gives its id, or nothing if its name is there already."""
+    return _insert(connection, table).on_conflict_do_nothing().returning(table.c.id)
 
 
 def insert_or_replace(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Inserts rows, each in place of one that has its key. No two of `rows` may share theirs."""
     if not rows:
         return
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     keys = [column.name for column in table.primary_key]
-    new = dialect.insert(table)
+    new = _insert(connection, table)
     rest = {column.name: new.excluded[column.name] for column in table.c if column.name not in keys}
     connection.execute(new.on_conflict_do_update(index_elements=keys, set_=rest), rows)
+
+
+def _insert(connection: Connection, table: Table) -> Any:
+    if connection.dialect.name != "postgresql":
+        return sqlite.insert(table)
+    from sqlalchemy.dialects import postgresql  # takes a moment that who uses SQLite need not wait
+
+    return postgresql.insert(table)

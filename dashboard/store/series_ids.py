@@ -1,8 +1,9 @@
 """Ids of series, looked up a machine and environment at a time and made when new. Only inside a write transaction."""
 
 import hashlib
+import itertools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +40,7 @@ class SeriesIds:
     def __init__(self, listed: Mapping[str, Listed]) -> None:
         self._listed = dict(listed)
         self._known: dict[tuple[int, int, int], dict[tuple[str, ...], int]] = {}
-        self._arrays: dict[tuple[Any, ...], Ints] = {}
+        self._layouts: dict[tuple[int, int], tuple[list[Any], Ints]] = {}
         self._read_whole: set[tuple[int, int]] = set()
 
     def tell(self, listed: Mapping[str, Listed]) -> None:
@@ -50,15 +51,21 @@ class SeriesIds:
         """Whether anybody says what its parameters and unit are."""
         return benchmark in self._listed
 
-    def of_all(self, connection: Connection, place: Place, head: EntryHead, names: Names) -> Ints:
-        """The id of each of an entry's combinations, in their order."""
-        key = (head.benchmark, place.machine, place.environment, head.choices, head.listed)
-        found = self._arrays.get(key)
-        if found is None:
-            benchmark, combinations = names.benchmark(connection, head.benchmark), head.combinations
-            known = self.of(connection, place, benchmark, head.benchmark, combinations)
-            found = self._arrays[key] = np.array([known[each] for each in combinations], dtype=np.int64)
+    def of_all(self, connection: Connection, place: Place, heads: Sequence[EntryHead], names: Names) -> Ints:
+        """The id of each combination of each entry, in their order. The next file of a place mostly has the same."""
+        layout = [(head.benchmark, head.choices, head.listed) for head in heads]
+        known, found = self._layouts.get((place.machine, place.environment), (None, None))
+        if found is None or known != layout:
+            each = [self._of_entry(connection, place, head, names) for head in heads]
+            found = np.array(list(itertools.chain.from_iterable(each)), dtype=np.int64)
+            self._layouts[place.machine, place.environment] = (layout, found)
         return found
+
+    def _of_entry(self, connection: Connection, place: Place, head: EntryHead, names: Names) -> list[int]:
+        combinations = head.combinations
+        benchmark = names.benchmark(connection, head.benchmark)
+        known = self.of(connection, place, benchmark, head.benchmark, combinations)
+        return [known[parameters] for parameters in combinations]
 
     def of(
         self, connection: Connection, place: Place, benchmark_id: int, benchmark: str,
