@@ -22,6 +22,7 @@ PAGES = (
     "/kernels/roofline?machine=runner-t4",
     "/kernels/roofline",
     "/kernels/regressions",
+    "/kernels/regressions?kind=transient",
     "/kernels/commits",
     "/kernels/commit/{slow_commit}",
     "/kernels/machines",

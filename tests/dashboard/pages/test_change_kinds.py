@@ -1,0 +1,77 @@
+"""What a change is told with reaches people and programs: pages, their JSON, and an alert's message."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.asv_results import AsvResults
+from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
+from warpwatch.ci.message import compose
+from warpwatch.dashboard.app import create_app
+from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store.alerts import new_regressions
+
+Get = Callable[[str], Any]
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> tuple[Store, Get]:
+    """A machine 5 % slower from commit 30 on, a kernel 8 % slower from 50 on, both slower again at 70; a spike at 40."""
+    path = str(tmp_path / "history.db")
+    store = Store(path)
+    asv, rng = AsvResults(tmp_path / "results"), np.random.default_rng(4)
+    history = Suite(asv, workloads=("w1", "w2"))
+    for number in range(90):
+        moved = {name: float(np.exp(rng.normal(0, 0.004))) for name in ("warpwatch", "eager", TRIAD, MATMUL)}
+        machine = (1.05 if number >= 30 else 1.0) * (1.04 if number >= 70 else 1.0)
+        own = (1.08 if number >= 50 else 1.0) * (1.1 if number >= 70 else 1.0) * (1.4 if number in {40, 41} else 1.0)
+        moved = {name: factor * machine * (own if name == "warpwatch" else 1) for name, factor in moved.items()}
+        history.commit(number, moved)
+    asv.load(store)
+    client = create_app(Settings(database=path)).test_client()
+    return store, client.get
+
+
+def test_pages_and_json_tell_kind_share_and_what_is_left(told: tuple[Store, Get]) -> None:
+    store, get = told
+    key = queries.find_series(store, "demo", search="w1 warpwatch").series[0].key
+    data = get(f"/demo/series/{key}/data.json").json
+    assert [change["kind"] for change in data["changepoints"]] == ["machine state", "step", "step"]
+    moved, own, both = data["changepoints"]
+    assert moved["control_share"]["by"] == "canaries"
+    assert (moved["q_value"], moved["measure_again"]) == (None, None)
+    assert own["without_machine"] is None
+    assert own["q_value"] < 0.001
+    assert both["without_machine"]["magnitude"] == pytest.approx(0.1, abs=0.01)
+    assert both["magnitude"] == pytest.approx(0.144, abs=0.01)
+    assert sum(both["posterior"].values()) > 0.94
+    (spike,) = data["episodes"]
+    assert spike["kind"] == "transient"
+    assert spike["magnitude"] == pytest.approx(0.4, abs=0.02)
+    page = get(f"/demo/series/{key}").text
+    for text in ("Machine state", "the canaries did", "; without that +", "no commit’s", "Transient"):
+        assert text in page
+    steps, states, spikes, nonsense = (
+        get(f"/demo/regressions?kind={kind}").text for kind in ("step", "machine+state", "transient", "x")
+    )
+    assert (steps.count("+7.8 %"), steps.count("+5.4 %")) == (2, 0)
+    assert (states.count("+7.8 %"), states.count("+5.4 %")) == (0, 2)
+    assert spikes.count("+40.1 %") == 2
+    assert steps.count("<section") == nonsense.count("<section") == 2
+
+
+def test_an_alert_says_what_the_machine_did_meanwhile(told: tuple[Store, Get]) -> None:
+    store, _ = told
+    groups = new_regressions(store, "demo", recent_days=1000)
+    assert [group.commit.position for group in groups] == [70, 50]
+    message = compose(groups[0], "key", None)
+    assert "the canaries did" in message.text
+    assert "; without that +" in message.text
+    one = message.payload["regressions"][0]
+    assert (one["kind"], one["control_share"]["by"]) == ("step", "canaries")
+    assert one["without_machine"]["magnitude"] == pytest.approx(0.1, abs=0.01)
+    assert "the canaries stood still" in compose(groups[1], "key", None).text
