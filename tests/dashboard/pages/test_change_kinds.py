@@ -20,7 +20,7 @@ Get = Callable[[str], Any]
 
 @pytest.fixture
 def told(tmp_path: Path) -> tuple[Store, Get]:
-    """A machine 5 % slower from commit 30 on, a kernel 8 % slower from 50 on, both slower again at 70; a spike at 40."""
+    """A machine 5 % slower from commit 30 on, a kernel 8 % slower from 50 on, both again at 70; a spike at 40."""
     path = str(tmp_path / "history.db")
     store = Store(path)
     asv, rng = AsvResults(tmp_path / "results"), np.random.default_rng(4)
