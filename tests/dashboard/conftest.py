@@ -65,15 +65,21 @@ _numbers = itertools.count(1)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of an empty database; a test that takes it runs on both kinds."""
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'history.db'}"
+        yield f"sqlite:///{tmp_path / 'history.db'}"
+        return
     folder = request.getfixturevalue("postgresql_server")
     name = f"test_{next(_numbers)}"
+    _on_server(folder, f"CREATE DATABASE {name}")
+    yield f"postgresql://warpwatch@/{name}?host={folder}"
+    _on_server(folder, f"DROP DATABASE {name} WITH (FORCE)")  # there are hundreds, of eight megabytes each
+
+
+def _on_server(folder: Path, statement: str) -> None:
     with psycopg.connect(f"host={folder} user=warpwatch dbname=postgres", autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    return f"postgresql://warpwatch@/{name}?host={folder}"
+        connection.execute(statement)
 
 
 @pytest.fixture
