@@ -33,8 +33,8 @@ from warpwatch.dashboard.store.tails import Rule, Tail
 from warpwatch.dashboard.verdict import Verdict
 
 _AT_ONCE = 2000  # series
-_UNSEEN, _SPREAD = 8, 16  # values until the detector looks again: from the one on, a few more in other series
-_OF_THE_LEVEL = 8  # and at most an eighth of the last level
+_UNSEEN, _SPREAD = 12, 16  # values until the detector looks again: from the one on, a few more in other series
+_OF_THE_LEVEL = 6  # and at most a sixth of the last level
 _OK, _UNAVAILABLE, _UNCHANGED = (
     STATUS_CODES[status] for status in (Status.OK, Status.UNAVAILABLE, Status.UNCHANGED)
 )  # fmt: skip
@@ -59,25 +59,24 @@ def bring_up_to_date(store: Store, project: StaleProject) -> int:
 
 def continued(grown: Sequence[Grown], calendar: Calendar) -> list[Continued]:
     """Those that go on as before, as they are now."""
-    known = [(each, tail) for each in grown if (tail := _longer(each, calendar)) is not None]
-    measured = [number for number, (_, tail) in enumerate(known) if tail.rule is not Rule.COUNTED]
+    ordered = [(each, new) for each in grown if (new := _in_order(each, calendar)) is not None]
+    known = [(each, new, tail) for each, new in ordered if (tail := _longer(each, new)) is not None]
+    measured = [number for number, (_, _, tail) in enumerate(known) if tail.rule is not Rule.COUNTED]
     if measured:
-        levels = [_last_level(known[number][1]) for number in measured]
-        goes_on = go_on(levels, [known[number][1].count for number in measured])
+        tails = [known[number][2] for number in measured]
+        goes_on = go_on([_last_level(tail) for tail in tails], [tail.count for tail in tails])
         left = {number for number, goes in zip(measured, goes_on.tolist(), strict=True) if not goes}
-        known = [pair for number, pair in enumerate(known) if number not in left]
-    return [found for each, tail in known if (found := _in_short(each, tail, calendar)) is not None]
+        known = [one for number, one in enumerate(known) if number not in left]
+    return [found for one in known if (found := _in_short(*one, calendar)) is not None]
 
 
 def _last_level(tail: Tail) -> Floats:
     return tail.value[~np.isnan(tail.value)][-min(tail.level, LOOK_BACK) :]
 
 
-def _longer(grown: Grown, calendar: Calendar) -> Tail | None:
+def _longer(grown: Grown, new: Columns) -> Tail | None:
     """The tail with the new values, if it is not yet time for the detector and the rule for the series stands."""
-    tail, new = grown.tail, _in_order(grown, calendar)
-    if new is None:
-        return None
+    tail = grown.tail
     values = np.where(new.status == _OK, new.value, np.nan)
     numbers = values[~np.isnan(values)].tolist()
     more, unseen = len(numbers), tail.count - tail.looked_at
@@ -117,7 +116,7 @@ def _in_order(grown: Grown, calendar: Calendar) -> Columns | None:
     return new if position[0] > before and is_its and not (new.status == _UNCHANGED).any() else None
 
 
-def _in_short(grown: Grown, tail: Tail, calendar: Calendar) -> Continued | None:
+def _in_short(grown: Grown, new: Columns, tail: Tail, calendar: Calendar) -> Continued | None:
     """What `plain_summary` tells of the whole history; None where the tail does not reach back far enough."""
     date_ms = calendar.date_ms[np.searchsorted(calendar.commits, tail.commit)]
     since = since_ms(int(date_ms[-1]))
@@ -132,8 +131,6 @@ def _in_short(grown: Grown, tail: Tail, calendar: Calendar) -> Continued | None:
         against = Reference(change=tail.step, commit_id=tail.step_commit, is_step=True)
     elif sparkline[-1] is not None and len(older):
         against = moved_since(sparkline[-1], float(tail.value[older[-1]]), int(tail.commit[older[-1]]))
-    new = _in_order(grown, calendar)
-    assert new is not None
     found = summary(
         sparkline=sparkline, against=against, metric=metric(grown.metric, grown.unit),
         has_enough=tail.count >= ENOUGH_COMMITS, newest_failed=bool(new.status[-1] != _UNAVAILABLE),

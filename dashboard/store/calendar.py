@@ -116,17 +116,19 @@ def calendar_of(commits: Sequence[Sequence[Any]], runs: Sequence[Sequence[Any]])
 
     Those of commits begin with id, position and date_ms, those of runs with id, started_ms and card.
     """
-    card, cards = number_reasons(row[2] for row in runs)
+    number, position, date_ms, *_ = zip(*commits, strict=True) if commits else ((), (), ())
+    run, started_ms, its_card, *_ = zip(*runs, strict=True) if runs else ((), (), ())
+    card, cards = number_reasons(its_card) if any(its_card) else (np.zeros(len(run), dtype=np.int64), ())
     return Calendar(
-        commits=np.array([row[0] for row in commits], dtype=np.int64),
-        position=_numbers([row[1] for row in commits], NOT_PLACED),
-        date_ms=np.array([row[2] for row in commits], dtype=np.int64),
-        runs=np.array([row[0] for row in runs], dtype=np.int64),
-        started_ms=_numbers([row[1] for row in runs], -1),
+        commits=np.array(number, dtype=np.int64),
+        position=_numbers(position, NOT_PLACED),
+        date_ms=np.array(date_ms, dtype=np.int64),
+        runs=np.array(run, dtype=np.int64),
+        started_ms=_numbers(started_ms, -1),
         card=card,
         cards=cards,
     )
 
 
-def _numbers(numbers: list[int | None], absent: int) -> Ints:
+def _numbers(numbers: Sequence[int | None], absent: int) -> Ints:
     return np.array([absent if number is None else number for number in numbers], dtype=np.int64)

@@ -77,7 +77,7 @@ def _stretches(
         query = select(table.c.series_id, table.c.data).where(is_among(connection, table.c.series_id, some))
         if runs is not None:
             query = query.where(table.c.first_run <= runs.last, table.c.last_run >= runs.first)
-        yield from ((number, data) for number, data in connection.execute(query.order_by(table.c.id)))
+        yield from connection.execute(query.order_by(table.c.id)).all()
 
 
 def recorded_at(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, select
@@ -15,6 +15,8 @@ from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.machine_records import Ceilings, Limits
 from warpwatch.dashboard.store.records import Commit, ControlShare, Series, SeriesChange, Workload
 from warpwatch.dashboard.store.series_ids import plain
+
+_REMEMBERED = 20_000  # records of this process: what they are made of is all that they hold
 
 
 class Workloads(dict[tuple[str, str], Workload]):
@@ -78,6 +80,7 @@ COMMIT_COLUMNS = (
 )
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def moment(milliseconds: int | None) -> datetime | None:
     """A time kept in milliseconds."""
     return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
@@ -152,6 +155,7 @@ def commit_record(row: Row[Any]) -> Commit:
     return commit_of(row.position, *(getattr(row, column.name) for column in COMMIT_COLUMNS))
 
 
+@lru_cache(maxsize=_REMEMBERED)  # a history has a thousand, and those of the next one are the same
 def commit_of(
     position: int | None, date_ms: int, commit: str, subject: str | None, author: str | None, gap: int | None,
     parents: str | None,

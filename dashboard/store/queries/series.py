@@ -173,5 +173,5 @@ def _rows_of(
 ) -> Sequence[tuple[Any, ...]]:  # fmt: skip
     """The rows of the commits or runs of points, in the order of their ids. The id is the first column."""
     ids = np.unique(np.concatenate([getattr(each, name) for each in points])).tolist()
-    rows = connection.execute(select(*columns).where(is_among(connection, columns[0], ids)).order_by(columns[0]))
-    return [tuple(row) for row in rows]
+    query = select(*columns).where(is_among(connection, columns[0], ids)).order_by(columns[0])
+    return connection.execute(query).all()
