@@ -1,4 +1,4 @@
-"""Measures an import and its analysis from nothing, and that of one file more: time, memory, and size on disk.
+"""Measures an import and its analysis from nothing, and that of one file after the other: time, memory, size on disk.
 
 `python -m warpwatch.dashboard.trials.measure_import FOLDER [--database URL]` runs `warpwatch import` as it is
 installed, in processes of their own. Memory is the sum over all of them of what each has alone and of its share of the
@@ -27,7 +27,6 @@ from warpwatch.dashboard.store.points import batches
 _COMMAND = [sys.executable, "-m", "warpwatch.ci.main"]
 _LOOK_EVERY_S = 0.05
 BYTES_OF_A_POINT = 3 * 8 + 4 + 1 + 3 * 4  # value and quartiles, samples taken, status; ids of series, commit and run
-_NEXT_COMMIT = "f" * 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,17 +40,22 @@ class _Took:
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--database", metavar="URL", help="An empty one; by default SQLite beside the folder's copy.")
-def main(folder: Path, database: str | None) -> None:
-    """Import FOLDER, asv results that nothing else writes to, and then one commit more."""
+@click.option("--later", type=int, default=5, show_default=True, help="Newest files, imported one by one at the end.")
+def main(folder: Path, database: str | None, later: int) -> None:
+    """Import FOLDER, asv results that nothing else writes to, but for the newest files; and then each of these."""
     with tempfile.TemporaryDirectory(prefix="measure-", dir=folder.parent) as where:
         copy = Path(where) / "results"
         shutil.copytree(folder, copy, copy_function=shutil.copyfile)
+        newest = _newest(copy, later)
+        for number, path in enumerate(newest):
+            path.rename(Path(where) / str(number))
         time.sleep(2.1)  # the copies' times are too fresh to be trusted before
         url = database or f"sqlite:///{where}/history.db"
         _report("from nothing", _import(copy, url))
         _report("nothing new", _import(copy, url))
-        _one_more(copy)
-        _report("one file more", _import(copy, url))
+        for number, path in enumerate(newest):
+            (Path(where) / str(number)).rename(path)
+            _report("one file more", _import(copy, url))
         _report_size(url)
 
 
@@ -101,16 +105,11 @@ def _memory_bytes(pid: int) -> int:
     return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
 
 
-def _one_more(folder: Path) -> None:
-    """The newest file again, as of the next commit and with other values."""
-    machine = next(open_folder(folder).machines())
-    files = (json.loads(path.read_text()) for path in result_files(machine.path))
-    data = max(files, key=lambda each: int(each["date"]))
-    data["commit_hash"], data["date"] = _NEXT_COMMIT, data["date"] + 3_600_000
-    for row in data["results"].values():
-        row[0] = None if row[0] is None else [value and value * 1.001 for value in row[0]]
-        row[3] += 3_600_000
-    (machine.path / f"{_NEXT_COMMIT[:8]}-{data['env_name']}.json").write_text(json.dumps(data))
+def _newest(folder: Path, count: int) -> list[Path]:
+    """The newest result files by their commits' dates, the oldest of them first."""
+    files = [path for machine in open_folder(folder).machines() for path in result_files(machine.path)]
+    dates = {path: int(json.loads(path.read_bytes())["date"]) for path in files}
+    return sorted(files, key=lambda path: (dates[path], path))[len(files) - count :]
 
 
 def _report(what: str, took: _Took) -> None:
