@@ -118,7 +118,7 @@ def share_words(share: ControlShare) -> str:
     if share.high < 0:
         against = [quantities.share(-part) for part in (share.value, share.high, share.low)]
         return f"{who} went {against[0]} of it the other way ({against[1]} to {against[2]})"
-    return f"{who} stood still" if share.high < _STOOD_STILL else f"{who} leave it open: {low} to {high} of it"
+    return f"{who} stood still" if share.high < _STOOD_STILL else f"{who} leave it open: up to {high} of it"
 
 
 def q_words(q: float) -> str:

@@ -230,18 +230,19 @@ def _change_labels(changes: Sequence[SeriesChange], frame: Frame, is_ours: bool)
 
 
 def _episodes(history: History, frame: Frame) -> list[dict[str, Any]]:
-    """What no commit is accused of: a diamond where it began, and its kind, size and end when pointed at."""
+    """What no commit is accused of: a diamond where it began, or a drift ended, that tells more when pointed at."""
     if not history.episodes:
         return []
+    ends = [each.range_end if each.kind is ChangeKind.DRIFT else each.commit for each in history.episodes]
     return [
         {
             "name": "no commit’s", "mode": "markers",
-            "x": [frame.x(episode.commit) for episode in history.episodes],
+            "x": [frame.x(commit) for commit in ends],
             "y": [frame.y(episode.after) for episode in history.episodes],
             "marker": {"color": MUTED, "size": 11, "symbol": "diamond-open", "line": {"width": 1.5}},
             "text": [episode_text(episode, history.series.metric) for episode in history.episodes],
             "hovertemplate": "%{text}<extra></extra>",
-            "customdata": [episode.commit.hash for episode in history.episodes],
+            "customdata": [commit.hash for commit in ends],
         }
     ]  # fmt: skip
 

@@ -60,25 +60,28 @@ def episodes(reading: Reading, evidence: Evidence, smallest: float) -> tuple[Epi
         level[start:end] = median(part)
     residuals = values - level
     scale = max(1.4826 * median(np.abs(residuals[evidence.counted])), evidence.scale)
+    if reading.drift is not None:
+        level += reading.drift
     seen = _Seen(level=level, residuals=residuals, scale=scale, evidence=evidence, smallest=smallest)
-    found = [*_transients(seen), *_stays(seen, reading.state), *_drift(seen, reading.drift)]
+    found = [*_transients(seen, reading.state), *_stays(seen, reading.state), *_drift(seen, reading.drift)]
     return tuple(sorted(found, key=lambda each: (each.first, each.last)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    level: Floats  # by value
+    level: Floats  # by value, with the drift, without the machine's states
     residuals: Floats  # what remains of each, the machine's states and the drift taken off
     scale: float
     evidence: Evidence
     smallest: float
 
-    def episode(self, kind: ChangeKind, span: Span, shift: float, inside: Floats, around: Floats) -> Episode:
-        """A stretch that lies `shift` off, told by its values and by those around it."""
+    def episode(
+        self, kind: ChangeKind, span: Span, level: float, shift: float, inside: Floats, around: Floats
+    ) -> Episode:  # fmt: skip
+        """A stretch that lies `shift` off a level, told by its values and by those around it."""
         parts = math.sqrt(1 / len(inside) + 1 / max(len(around), 1))
         half = _NORMAL_95 * _MEDIAN * self.scale * parts * math.sqrt(self.evidence.variance)
         deviation = rank_deviation(around, inside) / math.sqrt(self.evidence.variance) if len(around) else 0.0
-        level = float(self.level[span[0]])
         return Episode(
             kind=kind, first=span[0], last=span[1] - 1, before=level, after=level + shift, magnitude=shift,
             low=shift - half, high=shift + half, p_value=math.erfc(deviation / math.sqrt(2)),
@@ -91,12 +94,12 @@ class _Seen:
         return np.asarray(values[near])
 
 
-def _transients(seen: _Seen) -> list[Episode]:
-    found = sorted(_spikes(seen), key=lambda each: -abs(each.magnitude))
+def _transients(seen: _Seen, state: Floats | None) -> list[Episode]:
+    found = sorted(_spikes(seen, state), key=lambda each: -abs(each.magnitude))
     return found[:_MOST_SPIKES]
 
 
-def _spikes(seen: _Seen) -> Iterator[Episode]:
+def _spikes(seen: _Seen, state: Floats | None) -> Iterator[Episode]:
     strays = ~seen.evidence.counted | (np.abs(seen.residuals) > _FEWEST_SCALES * seen.scale)
     edges = set(seen.evidence.edges)
     for start, end in _runs(strays):
@@ -107,7 +110,8 @@ def _spikes(seen: _Seen) -> Iterator[Episode]:
         wanted = max(_SPIKE / math.sqrt(end - start), _FEWEST_SCALES) * seen.scale
         if abs(shift) >= max(wanted, _SMALLEST_SPIKES * seen.smallest):
             around = seen.around(seen.residuals, start, end, strays)
-            yield seen.episode(ChangeKind.TRANSIENT, (start, end), shift, inside, around)
+            level = float(seen.level[start]) + (float(state[start]) if state is not None else 0.0)
+            yield seen.episode(ChangeKind.TRANSIENT, (start, end), level, shift, inside, around)
 
 
 def _stays(seen: _Seen, state: Floats | None) -> Iterator[Episode]:
@@ -117,13 +121,15 @@ def _stays(seen: _Seen, state: Floats | None) -> Iterator[Episode]:
     raised = state != 0
     height = float(state[raised][0])
     rare, shift = (raised, height) if raised.mean() <= 0.5 else (~raised, -height)
+    usual = 0.0 if shift == height else height  # of the level
     if abs(shift) < seen.smallest:
         return
     values = seen.residuals + state
     for start, end in _runs(rare):
         if start > 0:
             around = seen.around(values, start, end, rare)
-            yield seen.episode(ChangeKind.MACHINE_STATE, (start, end), shift, values[start:end], around)
+            level = float(seen.level[start]) + usual
+            yield seen.episode(ChangeKind.MACHINE_STATE, (start, end), level, shift, values[start:end], around)
 
 
 def _drift(seen: _Seen, drift: Floats | None) -> Iterator[Episode]:
@@ -136,7 +142,8 @@ def _drift(seen: _Seen, drift: Floats | None) -> Iterator[Episode]:
         return
     values = (seen.residuals + drift)[start : last + 1]
     quarter = max(len(values) // _ENDS, 1)
-    yield seen.episode(ChangeKind.DRIFT, (start + 1, last + 1), shift, values[-quarter:], values[:quarter])
+    ends = values[-quarter:], values[:quarter]
+    yield seen.episode(ChangeKind.DRIFT, (start + 1, last + 1), float(seen.level[start]), shift, *ends)
 
 
 def _runs(mask: NDArray[np.bool_]) -> list[Span]:

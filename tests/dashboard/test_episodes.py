@@ -50,6 +50,17 @@ def test_stays_in_the_rarer_of_two_states_are_told_stay_by_stay() -> None:
     states = [each for each in told.episodes if each.kind is ChangeKind.MACHINE_STATE]
     assert [(each.first, each.last + 1) for each in states] == pytest.approx(np.array(stays), abs=2)
     assert all(each.magnitude == pytest.approx(0.06, abs=0.01) for each in states)
+    assert all(each.before == pytest.approx(1.0, abs=0.005) for each in states)
+
+
+def test_where_the_upper_state_is_the_usual_one_the_stays_below_are_told() -> None:
+    values = _quiet() * 1.06
+    for start, end in [(30, 45), (70, 80), (110, 135), (150, 165)]:
+        values[start:end] /= 1.06
+    states = tell(values.tolist()).episodes
+    assert len(states) == 4
+    assert all(each.before == pytest.approx(1.06, abs=0.005) for each in states)
+    assert all(each.after == pytest.approx(1.0, abs=0.005) for each in states)
 
 
 def test_a_slow_drift_is_told_with_its_span_and_accuses_no_commit() -> None:
@@ -60,6 +71,7 @@ def test_a_slow_drift_is_told_with_its_span_and_accuses_no_commit() -> None:
     assert drift.kind is ChangeKind.DRIFT
     assert drift.magnitude == pytest.approx(0.105, abs=0.02)
     assert drift.last - drift.first > 250
+    assert (drift.before, drift.after) == (pytest.approx(1.0, abs=0.01), pytest.approx(1.105, abs=0.01))
 
 
 @given(sampled_from([2.0**-20, 2.0**10]))
