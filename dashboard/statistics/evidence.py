@@ -74,7 +74,8 @@ class Evidence:
         """Whether the first level went, because the machine was still being set up."""
         end = self.edges[0]
         strays = int(self._reading.excursion[:end].sum())
-        settled = end - strays >= _SETTLED or strays <= _UNSETTLED * (end - strays)
+        around = int(self._reading.excursion[: end + EXCURSION].sum())  # those that end it count, too
+        settled = end - strays >= _SETTLED or around <= _UNSETTLED * (end - strays)
         if settled or abs(levels[1] - levels[0]) > _FAR * self.scale:
             return False
         self.counted[:end] = False

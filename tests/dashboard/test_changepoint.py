@@ -191,6 +191,14 @@ def test_an_excursion_is_no_part_of_the_level_beside_it() -> None:
     assert change.after / change.before - 1 == pytest.approx(change.magnitude)
 
 
+def test_a_start_that_ends_in_strays_was_the_machine_being_set_up() -> None:
+    """Sixteen values three noises lower, a burst, then rest; without the burst the same step is told."""
+    calm = _noisy(11, [(16, 0.97), (100, 1.0)])
+    burst = [value * (1.3 if 20 <= place < 26 or place == 16 else 1.0) for place, value in enumerate(calm)]
+    assert [c.index for c in changepoints(calm)] == pytest.approx([16], abs=2)
+    assert changepoints(burst) == ()
+
+
 def test_a_level_at_the_end_is_told_once_it_has_lasted() -> None:
     values = _noisy(8, [(80, 1.0), (40, 1.08)])
     first_told = next(count for count in range(80, 121) if changepoints(values[:count]))
