@@ -12,6 +12,7 @@ import numpy as np
 from sqlalchemy import Connection, delete, func, select, text, update
 
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.analysed import want_judgement
 from warpwatch.dashboard.store.calendar import Calendar, ProjectCalendar
 from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.columns import Columns, SampleColumns
@@ -191,6 +192,9 @@ class _Batch:
         if not series:
             return
         self.done.samples_removed += sum(len(each.samples) for each in read_samples(self.connection, series).values())
+        its = tables.series
+        machines = select(its.c.machine_id).where(is_among(self.connection, its.c.id, series)).distinct()
+        want_judgement(self.connection, self.connection.execute(machines).scalars().all())
         for name in _OF_A_SERIES:
             column = tables.metadata.tables[name].c.series_id
             self.connection.execute(delete(column.table).where(is_among(self.connection, column, series)))
