@@ -80,6 +80,8 @@ def _explained(
     if own.value == 0:
         return ChangeKind.STEP, None, None, change.chance
     its_share, rest = share(own, machine), remainder(own, machine)
+    if control is Control.OTHERS:  # they may share what the commit changed: a person decides
+        return ChangeKind.STEP, control, its_share, change.chance
     if is_machines(its_share, rest, SMALLEST_CHANGE):
         return ChangeKind.MACHINE_STATE, control, its_share, change.chance
     chance = change.chance

@@ -7,6 +7,7 @@ from warpwatch.dashboard.quantities import number, share
 from warpwatch.dashboard.reproduce import asv_between, asv_commits
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.statistics.false_discovery import LIMIT
+from warpwatch.dashboard.statistics.machine_state import Control
 from warpwatch.dashboard.store.records import Commit, Series, SeriesChange
 
 _TELLING = (0.25, 0.5, 0.75)  # chances of the new level that halve what is open, and halve it again
@@ -48,6 +49,8 @@ def measure_again(series: Series, change: SeriesChange) -> MeasureAgain | None:
 
 def _doubt(change: SeriesChange) -> str | None:
     """Why it may be no commit's."""
+    if change.share is not None and change.share.low > _MOSTLY and change.share.control is Control.OTHERS:
+        return "Nearly all series of the machine moved: it may be the machine, or something that all of them share."
     if change.share is not None and change.share.high > _MOSTLY:
         return f"The machine moved too, and up to {share(min(change.share.high, 1.0))} of it may be the machine's."
     if change.q_value is not None and change.q_value > LIMIT:

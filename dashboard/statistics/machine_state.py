@@ -1,6 +1,7 @@
 """A machine's state told from a commit: what its controls did across the place of a change, and their share of it.
 
-Controls are work that no commit changes (canaries, baselines), or where there is none the machine's other series. Their
+Controls are work that no commit changes: canaries, baselines. Where there is none the machine's other series are told
+beside, but as they may share what the commit changed they decide nothing. Their
 shift is the difference of medians of up to ten commits on each side of the range in which the change lies with 95 %,
 on logarithms. It is the machine's part of the change as it would be in another kernel, so that how far the controls
 differ from each other counts, and not how well their mean is known.

@@ -212,8 +212,13 @@ class SeriesChange:
 
     @property
     def without_machine(self) -> Magnitude | None:
-        """The change with the machine's part taken out, where the machine surely moved, with it or against it."""
-        if self.share is None or self.share.low <= 0 <= self.share.high or self.magnitude <= -1:
+        """The change with the machine's part taken out, where its controls surely moved, with it or against it.
+
+        None where other series speak for the machine: they may share what the commit changed.
+        """
+        if self.share is None or self.share.control is Control.OTHERS or self.magnitude <= -1:
+            return None
+        if self.share.low <= 0 <= self.share.high:
             return None
         whole = math.log1p(self.magnitude)
         value, *ends = (growth(whole * (1 - part)) for part in (self.share.value, self.share.low, self.share.high))
