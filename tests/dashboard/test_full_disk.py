@@ -125,10 +125,10 @@ def test_a_full_disk_under_postgresql_is_told_and_costs_nothing_that_was_in(
     (line,) = done.stderr.splitlines()
     assert line.startswith("Error: the database gave up: could not extend file")
     assert line.endswith("What is in stays whole; make room, and then import again to add the rest")
+    _resize(disk, _PLENTY)  # first: without any room the server may not even take a connection
     store = Store(database)
     assert len(queries.find_series(store, "demo").series) == 1
     store.close()
-    _resize(disk, _PLENTY)
     assert _is_made_whole(first, database, tmp_path)
 
 
