@@ -21,6 +21,7 @@ _SEPARATE = 0.95
 _LEAST_NEW, _OF_A_SHORT_SERIES = 4, 6  # values of a new level at the end: so many, or a sixth of a short series
 _LEAST_OLD = 8  # values of the level before
 _SMALLEST = 0.006  # relative difference of means; the detector asks 1 % of medians
+_UNCUT = 3 * _SMALLEST  # relative distance from the quartiles within which no value is an outlier
 
 
 def go_on(levels: Sequence[Floats], counts: Sequence[int]) -> NDArray[np.bool_]:
@@ -70,11 +71,14 @@ def _ranks(order: Places, ordered: Floats, is_there: NDArray[np.bool_]) -> tuple
 
 
 def _differences(values: Floats, ordered: Floats, lengths: Places, new: Floats, old: Floats) -> Floats:
-    """By how much the means of both parts of every split differ, outliers cut, in units of the level's size."""
+    """By how much the means of both parts of every split differ, outliers cut, in units of the level's size.
+
+    Never cut to less than what counts: the first values of a step in a quiet series look like outliers.
+    """
     row = np.arange(len(values))
     low, middle, high = (ordered[row, share * (lengths - 1) // 4][:, None] for share in (1, 2, 3))
-    reach = 1.5 * (high - low)
-    cut = np.where(np.isinf(values), 0.0, np.clip(values, low - reach, high + reach))
     size = np.maximum(np.abs(middle), np.finfo(float).tiny)
+    reach = np.maximum(1.5 * (high - low), _UNCUT * size)
+    cut = np.where(np.isinf(values), 0.0, np.clip(values, low - reach, high + reach))
     sums = np.cumsum(cut, axis=1)
     return np.asarray(np.abs(sums / new - (sums[:, -1:] - sums) / old) / size)

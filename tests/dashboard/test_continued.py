@@ -161,3 +161,14 @@ def test_every_split_that_would_be_a_change_is_seen(levels: list[list[float]]) -
             if rank_deviation(left, right) >= wanted and shift >= 0.02:
                 assert not its
     assert go_on([np.full(LOOK_BACK, 5.0)], [200]).all()
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.0005, 0.001, 0.002, 0.01])
+@pytest.mark.parametrize("step", [1.03, 1.5, 0.6])
+def test_a_step_in_a_quiet_series_is_left_to_the_detector_however_large(noise: float, step: float) -> None:
+    """Its first values lie far beyond the quartiles, as outliers do."""
+    rng = np.random.default_rng(5)
+    levels = np.exp(rng.normal(0, noise, (50, 48)))
+    assert go_on(list(levels), [200] * 50).sum() >= 45
+    levels[:, -8:] *= step
+    assert not go_on(list(levels), [200] * 50).any()
