@@ -7,15 +7,14 @@ findings that it had: the log says which and how, and the others go on.
 """
 
 import logging
-import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from statistics import median
 
 from warpwatch.dashboard.continued import bring_up_to_date
+from warpwatch.dashboard.faults import located
 from warpwatch.dashboard.judgement import judge
 from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.parallel import in_order, local_workers
@@ -173,8 +172,7 @@ def _work(task: _Task) -> _Findings:
         try:
             one = _of_one(stale, task)
         except Exception as error:  # a fault of ours, or of the disk's: the other series are well
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            failed[stale.id] = f"{type(error).__name__}: {error}, {Path(last.filename).name} line {last.lineno}"
+            failed[stale.id] = located(error)
             continue
         if isinstance(one, SeriesAnalysis):
             found.append(one)

@@ -5,11 +5,13 @@ might be a change (continuation.py), where the last change is so young that each
 after some values more, at another time in each series. Whatever is not as simple as it is usual is left to it as well.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from warpwatch.dashboard.faults import located
 from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.statistics.continuation import LOOK_BACK, go_on
 from warpwatch.dashboard.statistics.detection import stands_still
@@ -32,6 +34,8 @@ from warpwatch.dashboard.store.store import Store
 from warpwatch.dashboard.store.tails import Rule, Tail
 from warpwatch.dashboard.verdict import Verdict
 
+_log = logging.getLogger(__name__)
+
 _AT_ONCE = 2000  # series
 _UNSEEN, _SPREAD = 12, 16  # values until the detector looks again: from the one on, a few more in other series
 _OF_THE_LEVEL = 6  # and at most a sixth of the last level
@@ -51,7 +55,12 @@ def bring_up_to_date(store: Store, project: StaleProject) -> int:
                 return done
             now = its_calendar.read(connection)
         after = taken[-1].id
-        found = continued(taken, now)
+        try:
+            found = continued(taken, now)
+        except Exception as error:  # a fault of ours: they stay stale, and the detector takes them one by one
+            _log.error("%d series of %s could not be told in short (%s), and are analysed in full. Please report this",
+                       len(taken), project.name, located(error))  # fmt: skip
+            continue
         if found:
             with store.write(project.name) as connection:
                 done += write_continued(connection, found)

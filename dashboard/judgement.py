@@ -5,13 +5,15 @@ series raise by chance, the false discovery rate. All of a machine is judged at 
 neither the order in which series were analysed nor a process that was killed makes a difference.
 """
 
+import logging
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 
 import numpy as np
 
+from warpwatch.dashboard.faults import located
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.statistics.detection import SMALLEST_CHANGE
 from warpwatch.dashboard.statistics.false_discovery import q_values
@@ -38,6 +40,8 @@ from warpwatch.dashboard.store.judged import (
 )
 from warpwatch.dashboard.store.store import Store
 
+_log = logging.getLogger(__name__)
+
 _MOST_IN_VAIN = 3  # times that others changed the findings meanwhile; they will judge them too
 _NORMAL_95 = 1.96
 
@@ -47,7 +51,16 @@ def judge(store: Store, *, only: str | None = None) -> None:
     for machine in unjudged_machines(store, only):
         for _ in range(_MOST_IN_VAIN):
             findings = read_findings(store, machine)
-            if findings is None or write_judgement(store, findings, judged(findings)):
+            if findings is None:
+                break
+            try:
+                judgements = judged(findings)
+            except Exception as error:  # a fault of ours: the other machines are well
+                _log.error("machine %d of %s could not be judged (%s); what was said of its changes stands, and it is"
+                           " tried again with the next import. Please report this",
+                           machine.id, machine.project, located(error))  # fmt: skip
+                break
+            if write_judgement(store, findings, judgements):
                 break
 
 
@@ -61,7 +74,7 @@ def judged(findings: MachineFindings) -> tuple[Judgement, ...]:
     for place, changes in followed.items():
         told |= _machines_part(changes, findings.controls.get(place, ()))
     explained = [(change, *_explained(change, told.get(id(change)))) for change in findings.changes]
-    return _with_q(explained, findings.family)
+    return _with_q(explained, findings.families)
 
 
 _Explained = tuple[FoundChange, ChangeKind, Control | None, Shift | None, float]
@@ -90,17 +103,18 @@ def _explained(
     return ChangeKind.STEP, control, its_share, chance
 
 
-def _with_q(explained: Sequence[_Explained], family: int) -> tuple[Judgement, ...]:
-    """With the q of each step among all series of its run: the machine at the commit."""
-    runs: dict[int, list[int]] = defaultdict(list)
+def _with_q(explained: Sequence[_Explained], families: Mapping[int, int]) -> tuple[Judgement, ...]:
+    """With the q of each step among all series of its run: the machine, in an environment, at the commit."""
+    runs: dict[tuple[int, int], list[int]] = defaultdict(list)
     q: dict[int, float] = {}
     for number, (change, kind, *_) in enumerate(explained):
         if kind is ChangeKind.STEP and change.series.is_ours:
             if change.series.is_exact:
                 q[number] = 0.0
             else:
-                runs[change.commit_id].append(number)
-    for members in runs.values():
+                runs[change.series.environment, change.commit_id].append(number)
+    for (environment, _), members in runs.items():
+        family = max(families.get(environment, 0), len(members))  # series that nobody lists any more count no longer
         q.update(zip(members, q_values([explained[number][4] for number in members], family), strict=True))
     return tuple(
         Judgement(change=change, kind=kind, control=control, share=its_share, q_value=q.get(number))
@@ -111,7 +125,10 @@ def _with_q(explained: Sequence[_Explained], family: int) -> tuple[Judgement, ..
 def _machines_part(
     changes: Sequence[FoundChange], cards: Sequence[ControlLevels]
 ) -> dict[int, tuple[Control, Shift]]:  # fmt: skip
-    """What the machine did across each change, by the change's id, where enough controls of its card tell."""
+    """What the machine did across each change, by the change's id, where enough controls tell.
+
+    Of several cards that measured the commit of the change the first speaks.
+    """
     found: dict[int, tuple[Control, Shift]] = {}
     ranges = sorted({(change.range_start, change.range_end) for change in changes})
     column = {each: number for number, each in enumerate(ranges)}

@@ -32,6 +32,7 @@ class Control(StrEnum):
 FEWEST = {Control.CANARIES: 1, Control.BASELINES: 3, Control.OTHERS: 12}  # that make themselves heard
 
 WINDOW = 10  # commits on each side
+_BLOCK = 256  # ranges
 _MEDIAN = 1.2533  # standard error of a median in those of a mean, for normal noise
 _NORMAL_95 = 1.96
 _MANY = 5  # controls, of which a tenth at each end may go its own way
@@ -68,16 +69,25 @@ def control_shifts(levels: Floats, before: Ints, after: Ints) -> Shifts:
     front of place `before` and those from place `after` on.
     """
     near = np.arange(WINDOW)
-    count = levels.shape[1]
-    sides = []
-    for places in (before[:, None] - 1 - near, after[:, None] + near):
-        there = (places >= 0) & (places < count)
-        values = levels[:, np.where(there, places, 0)]
-        sides.append(_medians(np.where(there, values, np.nan)))
-    (old, old_count), (new, new_count) = sides
+    (old, old_count), (new, new_count) = (
+        _medians_at(levels, places) for places in (before[:, None] - 1 - near, after[:, None] + near)
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         error = _MEDIAN * _scales(levels)[:, None] * np.sqrt(1 / old_count + 1 / new_count)
     return Shifts(value=new - old, error=error)
+
+
+def _medians_at(levels: Floats, places: Ints) -> tuple[Floats, Floats]:
+    """Of the levels at some places for each range, the medians by control and range, and how many values they are of.
+
+    A block of ranges at a time, so that what is taken apart for them needs no more memory than the levels themselves.
+    """
+    count = levels.shape[1]
+    found = []
+    for block in np.array_split(places, len(places) // _BLOCK + 1):
+        there = (block >= 0) & (block < count)
+        found.append(_medians(np.where(there, levels[:, np.where(there, block, 0)], np.nan)))
+    return np.concatenate([each for each, _ in found], axis=1), np.concatenate([each for _, each in found], axis=1)
 
 
 def machine_shift(shifts: Sequence[float], errors: Sequence[float]) -> Shift:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, exists, select, update
 
 from warpwatch.dashboard.statistics.summary import Summary
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.analysed import Newest, StaleProject, still_current, summary_row
+from warpwatch.dashboard.store.analysed import Newest, StaleProject, still_current, summary_row, want_judgement
 from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.columns import Columns, decode, join
 from warpwatch.dashboard.store.rows import insert_or_replace
@@ -88,6 +88,10 @@ def write_continued(connection: Connection, found: Sequence[Continued]) -> int:
         return 0
     rows = [summary_row(each.series_id, each.newest, each.summary) for each in found]
     insert_or_replace(connection, tables.summary, rows)
+    # A verdict may come from a judgement older than another process' newest one, and a control may have moved on.
+    machine = tables.series.c.machine_id
+    theirs = select(machine).where(is_among(connection, tables.series.c.id, ids)).distinct()
+    want_judgement(connection, connection.execute(theirs).scalars().all())
     write_tails(connection, [(each.series_id, each.last_run, each.tail) for each in found])
     series = tables.series
     connection.execute(update(series).where(is_among(connection, series.c.id, ids)).values(stale=False))

@@ -4,7 +4,8 @@ A machine counts its findings up in the transaction that changes one, and notes 
 a process in between, the next one sees that there is something to do.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -50,6 +51,7 @@ class FoundSeries:
     is_canary: bool
     is_ours: bool  # and judged: a commit may be accused of it
     is_exact: bool  # has no noise, so that no change is chance
+    is_listed: bool  # still measured, as far as the suite says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,7 @@ class MachineFindings:
 
     machine: UnjudgedMachine
     findings: int
-    family: int  # series of the false discovery rate
+    families: Mapping[int, int]  # by environment, the listed series that the false discovery rate counts
     changes: tuple[FoundChange, ...]
     controls: dict[tuple[int, str], tuple[ControlLevels, ...]]
 
@@ -139,7 +141,9 @@ def read_findings(store: Store, machine: UnjudgedMachine) -> MachineFindings | N
         return MachineFindings(
             machine=machine,
             findings=row.findings,
-            family=sum(one.is_ours and not one.is_exact for one in series.values()),
+            families=Counter(
+                one.environment for one in series.values() if one.is_listed and one.is_ours and not one.is_exact
+            ),
             changes=changes,
             controls={
                 place: _controls(connection, _speakers(series.values(), place), whole) for place in sorted(asked)
@@ -199,7 +203,7 @@ def _series(connection: Connection, machine: int, known: Workloads, limits: Limi
     rows = connection.execute(
         select(
             series.c.id, series.c.environment_id, series.c.metric, series.c.unit, series.c.workload,
-            series.c.implementation, tables.benchmark.c.name,
+            series.c.implementation, series.c.listed, tables.benchmark.c.name,
         )
         .join(tables.benchmark, tables.benchmark.c.id == series.c.benchmark_id)
         .where(series.c.machine_id == machine)
@@ -232,6 +236,7 @@ def _one_series(
         memory_bound=bound_by_memory(workload, limits) if workload is not None else None,
         control=speaks_as if may_speak else None, is_canary=is_canary,
         is_ours=its_metric.is_judged and not is_canary and not is_rival, is_exact=its_metric.is_exact,
+        is_listed=row.listed,
     )  # fmt: skip
 
 

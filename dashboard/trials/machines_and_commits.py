@@ -59,7 +59,7 @@ def _simulated(rng: np.random.Generator, machine: float, commit: float, told: Co
         FoundSeries(
             id=number, environment=1, suite=f"suite{number // 4}", family="latency", sign=1, memory_bound=None,
             control=Control.CANARIES if canary else None, is_canary=canary,
-            is_ours=not canary, is_exact=False,
+            is_ours=not canary, is_exact=False, is_listed=True,
         )
         for number, canary in enumerate(is_canary)
     ]  # fmt: skip
@@ -78,8 +78,8 @@ def _simulated(rng: np.random.Generator, machine: float, commit: float, told: Co
         places=np.arange(_COMMITS), controls=tuple(series[number] for number in speakers), levels=logs[speakers]
     )
     findings = MachineFindings(
-        machine=UnjudgedMachine(id=1, project_id=1, project="p"), findings=1, family=_SERIES, changes=tuple(found),
-        controls={(1, "latency"): (levels,)},
+        machine=UnjudgedMachine(id=1, project_id=1, project="p"), findings=1, families={1: _SERIES},
+        changes=tuple(found), controls={(1, "latency"): (levels,)},
     )  # fmt: skip
     for judgement in judged(findings):
         its, is_commits = judgement.change, commit != 0

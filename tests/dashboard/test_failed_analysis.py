@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from tests.asv_results import AsvResults
-from warpwatch.dashboard import analysis
+from warpwatch.dashboard import analysis, continued, judgement
 from warpwatch.dashboard.analysis import analyse
 from warpwatch.dashboard.store import Store, tables
 
@@ -46,3 +46,49 @@ def test_an_analysis_that_fails_costs_its_own_series_alone(
     assert _stale(store) == [False] * 3
     with store.read() as connection:
         assert len(set(connection.execute(select(tables.changepoint.c.series_id)).scalars())) == 3
+
+
+def test_what_cannot_be_told_in_short_is_analysed_in_full(
+    sqlite_store: Store, asv: AsvResults, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(COMMITS + 1):
+        asv.commit(number, {BENCH: asv.row([1.0 + number % 7 / 1000], started_at=number + 1)})
+        if number == COMMITS - 1:
+            asv.load(sqlite_store)
+    monkeypatch.setattr(continued, "continued", _fails)
+    asv.load(sqlite_store)
+    assert _stale(sqlite_store) == [False]
+    (said,) = caplog.messages
+    assert said.startswith("1 series of demo could not be told in short (ZeroDivisionError: a thing that nobody")
+
+
+def test_a_machine_that_cannot_be_judged_leaves_the_others_judged(
+    store: Store, asv: AsvResults, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for machine in ("one", "two"):
+        for number in range(COMMITS):
+            value = 1.5 if number >= COMMITS // 2 else 1.0
+            row = asv.row([value + number % 7 / 1000], started_at=number + 1)
+            asv.commit(number, {BENCH: row}, machine=machine)
+    original = judgement.judged
+
+    def judged(findings: Any) -> Any:
+        return _fails() if findings.machine.id == 1 else original(findings)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(judgement, "judged", judged)
+        asv.load(store)
+    (said,) = caplog.messages
+    assert said.startswith("machine 1 of demo could not be judged (ZeroDivisionError: a thing that nobody thought of")
+    change = tables.changepoint
+    query = select(change.c.q_value).order_by(change.c.series_id)
+    with store.read() as connection:
+        first, second = connection.execute(query).scalars().all()
+    assert (first is None, second is None) == (True, False)
+    analyse(store)
+    with store.read() as connection:
+        assert None not in connection.execute(query).scalars().all()
+
+
+def _fails(*_: object) -> Any:
+    raise ZeroDivisionError("a thing that nobody thought of")
