@@ -18,7 +18,7 @@ def asv_commits(series: Series, commits: Sequence[Commit]) -> str | None:
     """`asv run` for the same at each of these commits."""
     if len(commits) == 1 or not series.is_asvs:
         return asv_command(series, commits[0])
-    hashes = " ".join(commit.hash for commit in commits)
+    hashes = " ".join(shlex.quote(commit.hash) for commit in commits)
     return f"printf '%s\\n' {hashes} | asv run --record-samples --bench {_pattern(series)} HASHFILE:-"
 
 
@@ -26,14 +26,15 @@ def asv_between(series: Series, base: Commit, head: Commit, steps: int) -> str |
     """`asv run` for the same at up to `steps` commits after base and up to head, evenly apart."""
     if not series.is_asvs:
         return None
-    return f"asv run --record-samples --steps {steps} --bench {_pattern(series)} {base.hash}..{head.hash}"
+    commits = shlex.quote(f"{base.hash}..{head.hash}")
+    return f"asv run --record-samples --steps {steps} --bench {_pattern(series)} {commits}"
 
 
 def asv_comparison(series: Series, base: Commit, head: Commit) -> str | None:
     """`asv continuous` for the same at two commits."""
     if not series.is_asvs:
         return None
-    return f"asv continuous --bench {_pattern(series)} {base.hash} {head.hash}"
+    return f"asv continuous --bench {_pattern(series)} {shlex.quote(base.hash)} {shlex.quote(head.hash)}"
 
 
 def _pattern(series: Series) -> str:

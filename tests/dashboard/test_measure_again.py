@@ -8,6 +8,7 @@ import pytest
 
 from warpwatch.dashboard.measure_again import measure_again
 from warpwatch.dashboard.metrics import metric
+from warpwatch.dashboard.reproduce import asv_between, asv_command, asv_commits, asv_comparison
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.statistics.machine_state import Control
 from warpwatch.dashboard.store.records import Commit, ControlShare, Series, SeriesChange
@@ -68,6 +69,21 @@ def test_commits_in_between_that_nobody_measured_are_measured_at_equal_distances
     elsewhere = measure_again(SERIES, replace(SETTLED, previous_commit=COMMITS[8]))
     assert elsewhere is not None
     assert elsewhere.reason.startswith("At least 1 commit between")
+
+
+def test_what_a_result_file_calls_a_commit_is_never_a_command() -> None:
+    """Files name commits as they like; what a page shows is pasted into a shell."""
+    hostile = [replace(COMMITS[n], hash=f"$(touch here{n}) ; id `x`") for n in range(20)]
+    base, head = hostile[9:11]
+    commands = [
+        asv_command(SERIES, head), asv_commits(SERIES, hostile[:3]), asv_between(SERIES, base, head, 5),
+        asv_comparison(SERIES, base, head),
+    ]  # fmt: skip
+    for command in commands:
+        assert command is not None
+        lexer = shlex.shlex(command, posix=False, punctuation_chars=True)
+        bare = [word for word in lexer if not word.startswith("'")]
+        assert not any("touch" in word or word in {";", "id"} for word in bare)
 
 
 OPEN = ControlShare(control=Control.CANARIES, value=0.4, low=0.1, high=0.7)
