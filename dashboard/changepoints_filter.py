@@ -68,7 +68,7 @@ def _answer(line: bytes, *, all_kinds: bool) -> _Answer:
     except ValueError as error:
         return _Answer(text="null", problem=str(error))
     places = [place for place, value in enumerate(series) if value is not None]
-    told = tell([value for value in series if value is not None])
+    told = tell([value for value in series if value is not None], with_episodes=all_kinds)
     found = [_change(change, places) for change in told.changes]
     if all_kinds:
         found = sorted(found + [_episode(each, places) for each in told.episodes], key=lambda each: each["index"])

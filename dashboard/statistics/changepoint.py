@@ -60,10 +60,10 @@ def changepoints(values: Sequence[float], *, smallest_change: float = 0.0) -> tu
     Changes below `smallest_change` (relative) are not told. A series with values at or below zero is judged on the
     scale of its median instead of logarithms.
     """
-    return tell(values, smallest_change=smallest_change).changes
+    return tell(values, smallest_change=smallest_change, with_episodes=False).changes
 
 
-def tell(values: Sequence[float], *, smallest_change: float = 0.0) -> Told:
+def tell(values: Sequence[float], *, smallest_change: float = 0.0, with_episodes: bool = True) -> Told:
     """The changepoints and the episodes of the same reading."""
     raw = np.asarray(values, dtype=float)
     if len(raw) < FEWEST:
@@ -79,7 +79,8 @@ def tell(values: Sequence[float], *, smallest_change: float = 0.0) -> Told:
         _changepoint(raw, reading, evidence, parts[i], parts[i + 1], stretches[i], stretches[i + 1])
         for i in range(len(evidence.edges))
     )
-    return Told(changes=changes, episodes=on_the_scale_of(raw, episodes(reading, evidence, smallest)))
+    beside = episodes(reading, evidence, smallest) if with_episodes else ()
+    return Told(changes=changes, episodes=on_the_scale_of(raw, beside))
 
 
 _MEDIAN = 1.2533  # standard error of a median in those of a mean, for normal noise
