@@ -18,7 +18,7 @@ from typing import TypeVar
 _Given = TypeVar("_Given")
 _Made = TypeVar("_Made")
 
-_AHEAD = 3  # tasks for each worker that are sent before the first one's answer is taken
+AHEAD = 3  # tasks for each worker that are sent before the first one's answer is taken, if nothing else is said
 _CLUSTER_WORKERS = 16  # so many are kept busy where a cluster does not say how many it has
 
 
@@ -87,15 +87,15 @@ def cluster(address: str, *, patience_s: float = 10) -> Iterator[tuple[Executor,
 
 
 def in_order(
-    workers: tuple[Executor, int], function: Callable[[_Given], _Made], items: Iterable[_Given]
+    workers: tuple[Executor, int], function: Callable[[_Given], _Made], items: Iterable[_Given], *, ahead: int = AHEAD
 ) -> Iterator[_Made]:
-    """The function of each item, in the items' order; a few more than there are workers are under way at a time."""
+    """The function of each item, in the items' order; `ahead` for each worker are under way at a time."""
     executor, count = workers
     waiting: deque[Future[_Made]] = deque()
     rest = iter(items)
     try:
         while True:
-            for item in itertools.islice(rest, max(count * _AHEAD - len(waiting), 0)):
+            for item in itertools.islice(rest, max(count * ahead - len(waiting), 0)):
                 waiting.append(executor.submit(function, item))
                 if count == 1:
                     break

@@ -13,7 +13,7 @@ from sqlalchemy.exc import DataError
 from warpwatch.dashboard.importers.asv_folder import AsvFolder, result_files
 from warpwatch.dashboard.importers.commit_order import put_in_order
 from warpwatch.dashboard.importers.read_files import FileRead, FileToRead, context_path, read_file, stamp_of
-from warpwatch.dashboard.parallel import in_order, local_workers, one_apart
+from warpwatch.dashboard.parallel import AHEAD, in_order, local_workers, one_apart
 from warpwatch.dashboard.store.incoming import Listed
 from warpwatch.dashboard.store.ordering import mark_listed
 from warpwatch.dashboard.store.packed import PackedEntries
@@ -23,6 +23,7 @@ from warpwatch.dashboard.store.writing import NewFile, ProjectWriter
 _WORTH_PROCESSES = 4_000_000  # bytes to read from which other processes read faster than they start
 _AT_ONCE = 64_000_000  # bytes of values and samples in one transaction, about
 _BYTES_OF_A_POINT = 80
+_READ_AHEAD = 24_000_000  # bytes that each reader may read while others are written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,11 +87,12 @@ def _read(files: list[FileToRead], workers: int | None) -> Iterator[FileRead]:
             total += file.path.stat().st_size
         except OSError:
             continue  # reading it will say why
+    ahead = max(_READ_AHEAD * len(files) // max(total, 1), AHEAD)
     done, apart = 0, False
     while done < len(files):
         try:
             with one_apart() if apart else local_workers(workers if total >= _WORTH_PROCESSES else 1) as readers:
-                for read in in_order(readers, read_file, files[done:]):
+                for read in in_order(readers, read_file, files[done:], ahead=ahead):
                     done += 1
                     yield read
         except BrokenProcessPool:
