@@ -3,15 +3,13 @@ elsewhere."""
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
 
-from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.points import batches
 from warpwatch.dashboard.store.queries.reading import (
     changes_of,
+    chosen_series,
     episodes_of,
     project_id,
-    select_series,
     series_record,
     workloads,
 )
@@ -29,17 +27,11 @@ def changes(
 
     A read transaction stays open until the end.
     """
-    series = tables.series
     with store.read() as connection:
         owner = project_id(connection, project)
         if owner is None:
             return
-        where: list[Any] = [series.c.project_id == owner, tables.benchmark.c.name.icontains(benchmark, autoescape=True)]
-        if metric is not None:
-            where.append(series.c.metric == metric)
-        if machine is not None:
-            where.append(tables.machine.c.name == machine)
-        found = connection.execute(select_series().where(*where).order_by(tables.benchmark.c.name, series.c.id)).all()
+        found = chosen_series(connection, owner, benchmark=benchmark, metric=metric, machine=machine)
         known = workloads(connection, owner)
         for rows in batches(found, _SERIES_AT_ONCE):
             ids = [row.id for row in rows]

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection, select
@@ -13,7 +12,7 @@ from warpwatch.dashboard.store.calendar import Calendar, calendar
 from warpwatch.dashboard.store.columns import Columns
 from warpwatch.dashboard.store.measured import Measured, Words
 from warpwatch.dashboard.store.points import batches, read_points
-from warpwatch.dashboard.store.queries.reading import project_id, select_series, series_record, workloads
+from warpwatch.dashboard.store.queries.reading import chosen_series, project_id, series_record, workloads
 from warpwatch.dashboard.store.records import Series
 from warpwatch.dashboard.store.rows import STATUS_OF_CODE
 from warpwatch.dashboard.store.store import Store
@@ -31,17 +30,11 @@ def measurements(
     Only benchmarks whose name holds `benchmark` (letter case aside), of that metric and machine, at commits dated
     `since` then; series that have nothing left are passed over. A read transaction stays open until the end.
     """
-    series = tables.series
     with store.read() as connection:
         owner = project_id(connection, project)
         if owner is None:
             return
-        where: list[Any] = [series.c.project_id == owner, tables.benchmark.c.name.icontains(benchmark, autoescape=True)]
-        if metric is not None:
-            where.append(series.c.metric == metric)
-        if machine is not None:
-            where.append(tables.machine.c.name == machine)
-        found = connection.execute(select_series().where(*where).order_by(tables.benchmark.c.name, series.c.id)).all()
+        found = chosen_series(connection, owner, benchmark=benchmark, metric=metric, machine=machine)
         known = workloads(connection, owner)
         names = _names(connection, owner)
         for rows in batches(found, _SERIES_AT_ONCE):

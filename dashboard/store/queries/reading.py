@@ -172,6 +172,21 @@ def commit_of(
     )
 
 
+def chosen_series(
+    connection: Connection, project: int, *, benchmark: str, metric: str | None, machine: str | None
+) -> Sequence[Row[Any]]:  # fmt: skip
+    """Rows of `select_series` by name: benchmarks that hold `benchmark`, letter case aside; of all metrics and machines
+    where these are None.
+    """
+    series = tables.series
+    where = [series.c.project_id == project, tables.benchmark.c.name.icontains(benchmark, autoescape=True)]
+    if metric is not None:
+        where.append(series.c.metric == metric)
+    if machine is not None:
+        where.append(tables.machine.c.name == machine)
+    return connection.execute(select_series().where(*where).order_by(tables.benchmark.c.name, series.c.id)).all()
+
+
 def changes_of(connection: Connection, series_ids: Sequence[int]) -> dict[int, tuple[SeriesChange, ...]]:
     """Changepoints by series, in order."""
     table = tables.changepoint
