@@ -39,9 +39,9 @@ def measure_again(series: Series, change: SeriesChange) -> MeasureAgain | None:
     if doubt := _doubt(change):
         return _at(series, f"{doubt} Both ends of the change, measured beside each other, tell.", ends)
     if undecided := _undecided(change):
-        this = "this tells" if len(undecided) == 1 else "these tell"
+        this = "this narrows" if len(undecided) == 1 else "these narrow"
         reason = (
-            f"With 95 % it came with one of {len(change.posterior)} measured commits. Measured again, {this} which."
+            f"With 95 % it came with one of {len(change.posterior)} measured commits. Measured again, {this} it down."
         )
         return _at(series, reason, undecided)
     return _never_measured(series, *ends)
