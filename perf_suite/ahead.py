@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from .child_process import python_running
+from .child_process import compiling_alone, python_running
 from .protocol import Job, jobs_from_json, jobs_to_json
 
 _COMPILED = ("triton", "torch_compile")
@@ -37,12 +37,10 @@ def compile_ahead(jobs: Sequence[Job], code: Mapping[tuple[str, str], str | None
     waiting = [(job, stamp) for job, stamp in stamped if not stamp.exists()]
     cores = len(os.sched_getaffinity(0))
     count = min(_MOST_PROCESSES, cores // 2, len(waiting) // _JOBS_WORTH_A_PROCESS)
-    # Inductor starts a pool of compilers in each process otherwise, each as large as the machine.
-    environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
     deadline = time.monotonic() + _LIMIT_S
     with contextlib.ExitStack() as processes:
         started = [
-            processes.enter_context(_process(jobs_to_json([job for job, _ in waiting[index::count]]), environment))
+            processes.enter_context(_process(jobs_to_json([job for job, _ in waiting[index::count]])))
             for index in range(count)
         ]
         for process in started:
@@ -61,13 +59,13 @@ def _stamp(job: Job, code: str | None) -> Path:
 
 
 @contextlib.contextmanager
-def _process(jobs: str, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+def _process(jobs: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         python_running("perf_suite.ahead"),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env=environment,
+        env=compiling_alone(),
         text=True,
     )
     try:

@@ -1,10 +1,19 @@
 """How this suite starts a Python process of its own. No torch here."""
 
+import os
 import sys
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _SUITE_PARENT = Path(__file__).resolve().parent.parent
+
+
+def compiling_alone() -> dict[str, str]:
+    """The environment of a process that may meet torch.compile, which otherwise starts a compiler on every core.
+
+    Those would work beside what is timed, or eight times over where several processes compile ahead.
+    """
+    return {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 
 
 def python_running(module: str) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from .child_process import python_running
+from .child_process import compiling_alone, python_running
 from .lines_in_time import LinesInTime, SilentError
 from .protocol import Job, jobs_to_json
 from .records import RunRecord, from_line
@@ -91,7 +91,7 @@ class WatchedWorker:
         output = (self._scratch / _OUTPUT).open("wb")
         self._process = subprocess.Popen(
             [*python_running("perf_suite.worker"), str(writer), self._run, str(self._begun)],
-            env={**os.environ, SCRATCH_VARIABLE: str(self._scratch)},
+            env={**compiling_alone(), SCRATCH_VARIABLE: str(self._scratch)},
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,

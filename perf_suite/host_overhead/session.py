@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..child_process import python_running
+from ..child_process import compiling_alone, python_running
 from ..lines_in_time import LinesInTime, SilentError
 from ..protocol import Outcome
 from ..records import MeasurementRecord, RunRecord, Status, from_line
@@ -125,6 +125,7 @@ def _carried_out(order: Order, lines: LinesInTime, output: Path, limits: Limits)
             stdout=file,
             stderr=file,
             pass_fds=(order.journal,),
+            env=compiling_alone(),
             text=True,
         )
     os.close(order.journal)
