@@ -15,6 +15,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 python=$(command -v "${PYTHON:-python3}")
+[[ $python == /* ]] || python=$PWD/$python # this script changes folders
 selection='rope\.Rope\.track_latency\(.*(b8-h32|b4-h32|cpu-).*(warpwatch|triton|eager)'
 repeats=5
 
@@ -51,7 +52,7 @@ record() { # WORK RUNS.tar.gz
   local work archive gpus gpu failed=0
   work=$(realpath "$1") archive=$(realpath -m "$2")
   runs=$(mktemp -d) machine=${MACHINE:-$(hostname)}
-  trap 'kill $(jobs -p) 2> /dev/null; rm -rf "$runs"' EXIT
+  trap 'kill $(jobs -p) 2> /dev/null || true; rm -rf "$runs"' EXIT
   export HOME=$runs/home # asv keeps a file about the machine there
   mkdir -p "$HOME" "$runs/results/$machine"
   git config --global safe.directory '*' # WORK may have been prepared by somebody else

@@ -8,6 +8,7 @@
 set -euo pipefail
 folder=$(realpath -m "${1:?where the runs go}") runs=${2:-5}
 python=$(command -v "${PYTHON:-python3}")
+[[ $python == /* ]] || python=$PWD/$python # this script changes folders
 cd "$(dirname "$0")/../.."
 arguments=("${@:3}")
 ((${#arguments[@]})) || arguments=("HEAD^!")

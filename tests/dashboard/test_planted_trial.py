@@ -89,3 +89,13 @@ def test_pairs_are_of_one_card_and_two_commits_the_nearest_first(recorded: Path)
 def test_an_archive_without_such_runs_is_refused_with_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"holds no <machine>/gpu<n>-try"):
         runs_of(tmp_path)
+
+
+def test_the_runs_recorded_on_two_h200s_are_told_as_the_readme_says() -> None:
+    trials = Path(__file__).parents[2] / "perf_suite/trials"
+    planted, same = judge(trials / "planted-slowdown-h200/runs.tar.gz")[2:4]
+    assert planted == "| planted | 20 | in 20 | in 0 |"
+    assert same == "| the same code | 50 | | in 0 |"
+    told = (trials / "README.md").read_text()
+    assert planted in told
+    assert same in told
