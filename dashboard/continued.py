@@ -17,7 +17,6 @@ from warpwatch.dashboard.statistics.continuation import LOOK_BACK, go_on
 from warpwatch.dashboard.statistics.detection import stands_still
 from warpwatch.dashboard.statistics.level_path import Floats
 from warpwatch.dashboard.statistics.summary import (
-    ENOUGH_COMMITS,
     SPARKLINE_COMMITS,
     Reference,
     moved_since,
@@ -142,7 +141,7 @@ def _in_short(grown: Grown, new: Columns, tail: Tail, calendar: Calendar) -> Con
         against = moved_since(sparkline[-1], float(tail.value[older[-1]]), int(tail.commit[older[-1]]))
     found = summary(
         sparkline=sparkline, against=against, metric=metric(grown.metric, grown.unit),
-        has_enough=tail.count >= ENOUGH_COMMITS, newest_failed=bool(new.status[-1] != _UNAVAILABLE),
+        numbers=tail.count, newest_failed=bool(new.status[-1] != _UNAVAILABLE),
     )  # fmt: skip
     if is_step and found.value is not None:
         if grown.verdict not in _OF_A_STEP:

@@ -11,7 +11,8 @@ from warpwatch.dashboard.verdict import Verdict
 
 RECENT_DAYS = 30
 SPARKLINE_COMMITS = 40
-ENOUGH_COMMITS = 4  # with a number, before "unchanged" is said
+_ENOUGH_COMMITS = 4  # with a number, before "unchanged" is said of what is measured
+_ENOUGH_IF_EXACT = 2
 
 _DAY_MS = 24 * 3600 * 1000
 
@@ -72,7 +73,7 @@ def summarise(commits: Sequence[CommitValues], changes: Sequence[Changepoint], m
             against = moved_since(value, median(run.value for run in older.runs), older.commit_id)
     return summary(
         sparkline=[_level(commit) for commit in commits[-SPARKLINE_COMMITS:]], against=against, metric=metric,
-        has_enough=len(comparable) >= ENOUGH_COMMITS, newest_failed=newest.failed,
+        numbers=len(comparable), newest_failed=newest.failed,
     )  # fmt: skip
 
 
@@ -87,12 +88,13 @@ def moved_since(value: float, before: float, commit_id: int) -> Reference | None
 
 
 def summary(
-    *, sparkline: Sequence[float | None], against: Reference | None, metric: Metric, has_enough: bool,
+    *, sparkline: Sequence[float | None], against: Reference | None, metric: Metric, numbers: int,
     newest_failed: bool,
 ) -> Summary:  # fmt: skip
-    """The newest value, which ends the sparkline, and what it is compared with."""
+    """The newest value, which ends the sparkline, and what it is compared with; `numbers`: the commits that tell."""
     value = sparkline[-1]
-    verdict = Verdict.UNCHANGED if has_enough else Verdict.INCONCLUSIVE
+    enough = _ENOUGH_IF_EXACT if metric.is_exact else _ENOUGH_COMMITS
+    verdict = Verdict.UNCHANGED if numbers >= enough else Verdict.INCONCLUSIVE
     if against is not None and against.is_step:
         verdict = Verdict.REGRESSED if metric.is_worse(against.change) else Verdict.IMPROVED
     if value is None:

@@ -10,7 +10,6 @@ import numpy as np
 from warpwatch.dashboard.metrics import Metric
 from warpwatch.dashboard.statistics.changepoint import Changepoint
 from warpwatch.dashboard.statistics.summary import (
-    ENOUGH_COMMITS,
     SPARKLINE_COMMITS,
     Reference,
     Summary,
@@ -66,7 +65,7 @@ def plain_summary(history: PlainHistory, last: Changepoint | None, metric: Metri
             before = float(history.points.value[older[-1]])
             against = moved_since(sparkline[-1], before, int(history.points.commit[older[-1]]))
     return summary(
-        sparkline=sparkline, against=against, metric=metric, has_enough=len(numbers) >= ENOUGH_COMMITS,
+        sparkline=sparkline, against=against, metric=metric, numbers=len(numbers),
         newest_failed=history.points.status[-1] != _UNAVAILABLE,
     )  # fmt: skip
 

@@ -115,3 +115,10 @@ def test_a_newest_commit_without_a_number_is_invalid_or_missing() -> None:
 def test_one_commit_says_nothing_about_change() -> None:
     summary = summarise(_values([1.0]), (), TIME)
     assert (summary.verdict, summary.change, summary.sparkline) == (Verdict.INCONCLUSIVE, None, (1.0,))
+
+
+def test_two_equal_counts_tell_that_nothing_changed() -> None:
+    """Four commits of what is measured do, of what is exact the second: there is no noise to wait for."""
+    assert summarise(_values([48.0, 48.0]), (), metric("registers", "registers")).verdict is Verdict.UNCHANGED
+    assert summarise(_values([48.0]), (), metric("registers", "registers")).verdict is Verdict.INCONCLUSIVE
+    assert summarise(_values([1.0, 1.0]), (), TIME).verdict is Verdict.INCONCLUSIVE
