@@ -52,6 +52,7 @@ def register(app: Flask) -> None:
     """Put the filters into the application's templates."""
     app.jinja_env.filters.update(
         quantity=quantities.quantity,
+        throughput=quantities.throughput,
         latency=quantities.latency,
         change=quantities.change,
         share=quantities.share,

@@ -30,6 +30,7 @@ _SI_UNITS = {
     "TFLOP/s": ("FLOP/s", 1e12),
     "TFLOPS": ("FLOP/s", 1e12),
     "FLOP/s": ("FLOP/s", 1.0),
+    "OP/s": ("OP/s", 1.0),
     "W": ("W", 1.0),
     "J": ("J", 1.0),
     "joules": ("J", 1.0),
@@ -58,6 +59,11 @@ def quantity(value: float | None, unit: str) -> str:
         if abs(scaled) >= size * 0.9995:
             return f"{_three_digits(scaled / size)} {prefix}{si_unit}"
     return f"{_three_digits(scaled)} {si_unit}"
+
+
+def throughput(per_second: float | None, dtype: str) -> str:
+    """Operations a second on numbers of a dtype: "650 TFLOP/s", of integers "890 TOP/s"."""
+    return quantity(per_second, "OP/s" if dtype.startswith(("int", "uint")) else "FLOP/s")
 
 
 def axis_unit(typical: float, unit: str) -> tuple[float, str]:

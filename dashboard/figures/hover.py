@@ -58,10 +58,11 @@ def roofline_text(point: RooflinePoint, label: str) -> str:
     """A workload's place under the roof."""
     light = point.speed_of_light
     shares = ((light.of_peak, "peak"), (light.of_ceiling, "ceiling"))
+    rate = quantities.throughput(point.flop_rate, point.workload.dtype)
     told = ", ".join(f"{quantities.share(share)} of {name}" for share, name in shares if share is not None)
     return (
         f"{_workload_text(point, label)}{f', speed of light {told}' if told else ''}"
-        f"<br>{quantities.quantity(point.flop_rate, 'FLOP/s')} at {quantities.number(point.intensity)} FLOP/byte,"
+        f"<br>{rate} at {quantities.number(point.intensity)} FLOP/byte,"
         f" {quantities.quantity(point.bandwidth_bps, 'B/s')}<br>{_commit_text(point.commit)}"
     )
 

@@ -34,11 +34,26 @@ def roof_lines(limits: Limits, dtypes: Collection[str], left: float, right: floa
 
 
 def roof_labels(limits: Limits, dtypes: Collection[str], left: float, right: float) -> list[dict[str, Any]]:
-    """What each roof is and who says so: above the highest source's lines, below the other's."""
-    sources = sorted(limits.known, key=lambda each: -each.bandwidth_bps)
-    labels: list[dict[str, Any]] = []
-    for number, each in enumerate(sources):
-        labels += _labels(each, _flats(each, dtypes), left, right, above=number == 0)
+    """What each roof is and who says so, above the highest of those near each other: below are the points.
+
+    Annotations on log axes stand at the logarithm of their place.
+    """
+    sources = [(each, _flats(each, dtypes)) for each in sorted(limits.known, key=lambda each: -each.bandwidth_bps)]
+    if not sources:
+        return []
+    common = {"showarrow": False, "font": {"color": MUTED, "size": 11}, "borderpad": 2, "xanchor": "right",
+              "yanchor": "bottom", "align": "right"}  # fmt: skip
+    labels = []
+    for near in _near_each_other([flats for _, flats in sources]):
+        said = [(each, {dtype: flats[dtype] for dtype in near if dtype in flats}) for each, flats in sources]
+        text = [f"{_peaks_text(peaks)} ({each.source})" for each, peaks in said if peaks]
+        highest = max(peak for _, peaks in said for peak in peaks.values())
+        labels.append({**common, "x": log10(right), "y": log10(highest), "text": _lines(text)})
+    top, flats = sources[0]
+    # It ends at three quarters of the slope: further left the slope only falls away from the words.
+    place = left**0.25 * (max(flats.values(), default=right * top.bandwidth_bps) / top.bandwidth_bps) ** 0.75
+    text = [f"{quantities.quantity(each.bandwidth_bps, 'B/s')} ({each.source})" for each, _ in sources]
+    labels.append({**common, "x": log10(place), "y": log10(place * top.bandwidth_bps), "text": _lines(text)})
     return labels
 
 
@@ -48,43 +63,28 @@ def _flats(ceilings: Ceilings, dtypes: Collection[str]) -> dict[str, float]:
     return {dtype: ceilings.flops[dtype] for dtype in shown}
 
 
-def _near_each_other(flats: dict[str, float]) -> list[dict[str, float]]:
-    """Peaks in groups whose labels would lie on each other."""
-    groups: list[dict[str, float]] = []
-    for dtype, peak in sorted(flats.items(), key=lambda flat: flat[1]):
-        if groups and peak < _TOO_NEAR * min(groups[-1].values()):
-            groups[-1][dtype] = peak
+def _near_each_other(sources: Sequence[dict[str, float]]) -> list[list[str]]:
+    """dtypes in groups whose labels would lie on each other, the lowest first; of each its highest peak counts."""
+    highest: dict[str, float] = {}
+    for flats in sources:
+        for dtype, peak in flats.items():
+            highest[dtype] = max(peak, highest.get(dtype, 0.0))
+    groups: list[list[str]] = []
+    for dtype in sorted(highest, key=lambda dtype: highest[dtype]):
+        if groups and highest[dtype] < _TOO_NEAR * highest[groups[-1][0]]:
+            groups[-1].append(dtype)
         else:
-            groups.append({dtype: peak})
+            groups.append([dtype])
     return groups
 
 
 def _peaks_text(near: dict[str, float]) -> str:
     """ "fp16 650 TFLOP/s, bf16 673 TFLOP/s"; of equal ones the value once."""
-    texts = [quantities.quantity(peak, "FLOP/s") for peak in near.values()]
+    texts = [quantities.throughput(peak, dtype) for dtype, peak in near.items()]
     if len(set(texts)) == 1:
         return f"{', '.join(near)} {texts[0]}"
     return ", ".join(f"{dtype} {text}" for dtype, text in zip(near, texts, strict=True))
 
 
-def _labels(
-    ceilings: Ceilings, flats: dict[str, float], left: float, right: float, *, above: bool
-) -> list[dict[str, Any]]:
-    """Annotations on log axes stand at the logarithm of their place."""
-    bandwidth = ceilings.bandwidth_bps
-    common = {"showarrow": False, "font": {"color": MUTED, "size": 11}, "borderpad": 2}
-    side = "bottom" if above else "top"
-    labels = [
-        {**common, "x": log10(right), "y": log10((max if above else min)(near.values())), "xanchor": "right",
-         "yanchor": side, "text": plain(f"{_peaks_text(near)} ({ceilings.source})")}
-        for near in _near_each_other(flats)
-    ]  # fmt: skip
-    # Above the slope it ends at three quarters of it: further left the slope only falls away from the words. Below, it
-    # begins there.
-    ridge = max(flats.values(), default=right * bandwidth) / bandwidth
-    place = left**0.25 * ridge**0.75
-    labels.append(
-        {**common, "x": log10(place), "y": log10(place * bandwidth), "xanchor": "right" if above else "left",
-         "yanchor": side, "text": plain(f"{quantities.quantity(bandwidth, 'B/s')} ({ceilings.source})")}
-    )  # fmt: skip
-    return labels
+def _lines(texts: Sequence[str]) -> str:
+    return "<br>".join(plain(text) for text in texts)
