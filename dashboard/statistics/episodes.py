@@ -100,11 +100,11 @@ def _transients(seen: _Seen, state: Floats | None) -> list[Episode]:
 
 
 def _spikes(seen: _Seen, state: Floats | None) -> Iterator[Episode]:
-    strays = ~seen.evidence.counted | (np.abs(seen.residuals) > _FEWEST_SCALES * seen.scale)
-    edges = set(seen.evidence.edges)
-    for start, end in _runs(strays):
-        if start == 0 or end == len(strays) or end - start > _LONGEST or edges & set(range(start, end + 1)):
-            continue  # it has not returned, or a step is there
+    far = np.abs(seen.residuals) > _FEWEST_SCALES * seen.scale
+    strays = ~seen.evidence.counted | far
+    for start, end in _away_from_steps(seen, strays, far):
+        if start == 0 or end == len(strays) or end - start > _LONGEST:
+            continue  # it has not returned
         inside = seen.residuals[start:end]
         shift = median(inside)
         wanted = max(_SPIKE / math.sqrt(end - start), _FEWEST_SCALES) * seen.scale
@@ -112,6 +112,21 @@ def _spikes(seen: _Seen, state: Floats | None) -> Iterator[Episode]:
             around = seen.around(seen.residuals, start, end, strays)
             level = float(seen.level[start]) + (float(state[start]) if state is not None else 0.0)
             yield seen.episode(ChangeKind.TRANSIENT, (start, end), level, shift, inside, around)
+
+
+def _away_from_steps(seen: _Seen, strays: NDArray[np.bool_], far: NDArray[np.bool_]) -> Iterator[Span]:
+    """The stretches of strays; of one with a step in it what is far off, and beyond both levels, not between them."""
+    values, edges = seen.level + seen.residuals, seen.evidence.edges
+    for start, end in _runs(strays):
+        if not any(start <= edge <= end for edge in edges):
+            yield start, end
+            continue
+        for first, last in _runs(far[start:end]):
+            begin, stop = start + first, start + last
+            inside = median(values[begin:stop])
+            around = seen.level[max(begin - 1, 0)], seen.level[min(stop, len(values) - 1)]
+            if inside > max(around) or inside < min(around):
+                yield begin, stop
 
 
 def _stays(seen: _Seen, state: Floats | None) -> Iterator[Episode]:

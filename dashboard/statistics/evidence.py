@@ -11,6 +11,7 @@ from warpwatch.dashboard.statistics.reading import EXCURSION, Reading
 _RANKS = 3.8  # normal deviations of the rank test
 _AT_THE_END = 4.2  # where the new level is the last and holds fewer values than
 _YOUNG = 20
+_RANKS_IF_FAR = 3.0  # for a step of more than _FAR noise scales, which a spike or two must not hide in a short level
 _SEPARATE = 0.95  # of the most that the rank test can show: enough where it has too little to count
 _LAST_LEVEL = 6  # values that a level at the end must hold
 _DOUBLED, _LAST_LEVEL_DOUBLED = 0.69, 4  # or so few, at twice the one before or half: that is worth a look at once
@@ -63,11 +64,13 @@ class Evidence:
     def _lacking(self, parts: list[Floats], levels: list[float], place: int) -> float:
         """Normal deviations that the change at an edge is short of; positive where it does not hold."""
         left, right = parts[place], parts[place + 1]
-        if abs(levels[place + 1] - levels[place]) < self._smallest:
+        height = abs(levels[place + 1] - levels[place])
+        if height < self._smallest:
             return float("inf")
         young = place == len(self.edges) - 1 and len(right) < _YOUNG
         most = (3 * len(left) * len(right) / (len(left) + len(right) + 1)) ** 0.5
-        wanted = min(_AT_THE_END if young else _RANKS, _SEPARATE * most / self.variance**0.5)
+        usual = _RANKS_IF_FAR if height > _FAR * self.scale else _AT_THE_END if young else _RANKS
+        wanted = min(usual, _SEPARATE * most / self.variance**0.5)
         return wanted - rank_deviation(left, right) / self.variance**0.5
 
     def _unsettled_start(self, levels: list[float]) -> bool:

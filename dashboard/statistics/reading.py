@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from warpwatch.dashboard.statistics.level_path import Floats, LevelPath, Span, level_path, spans, split
 
 EXCURSION = 12  # values: what returns within so many was no change
-_LEVEL = 8  # values that make one wherever the series goes from there; at the start of a short series
-_OF_A_SHORT_SERIES = 6  # a sixth of it will do
+_LEVEL = 8  # values that make one wherever the series goes from there
+_OF_A_SHORT_SERIES = 6  # where a series is short, a sixth of it will do for an excursion, and for the first level
+_DOUBLED, _FIRST_LEVEL_DOUBLED = 0.69, 4  # a first level of so few is one if the next is twice as high or half
 _ROUNDS = 4
 _TOO_MUCH = 0.4  # of a series cannot be excursions
 
@@ -43,7 +44,8 @@ class Reading:
 def read(values: Floats, scale: float, penalty: float, *, one_level: bool = False) -> Reading:
     """Levels through independent noise, with the excursions taken out and the rest read again.
 
-    An excursion is a stretch of at most a dozen values from which the series turns back, and any of fewer than eight.
+    An excursion is a stretch of at most a dozen values from which the series turns back (of a sixth of a short series),
+    and any of fewer than eight.
     The shortest go first, and no two neighbours at once: where a burst ends, the levels around it may be one.
     """
     excursion = np.zeros(len(values), dtype=bool)
@@ -73,8 +75,8 @@ def read(values: Floats, scale: float, penalty: float, *, one_level: bool = Fals
 
 def _short_stretches(path: LevelPath, count: int) -> list[Span]:
     stretches = spans(path.edges, count)
-    at_start = min(_LEVEL, count // _OF_A_SHORT_SERIES)
-    limits = [at_start, *(_limit(path.levels, place) for place in range(1, len(stretches) - 1))]
+    limits = [_first_limit(path, count)]
+    limits += [_limit(path.levels, place, count) for place in range(1, len(stretches) - 1)]
     short = [span for span, limit in zip(stretches[:-1], limits, strict=False) if span[1] - span[0] < limit]
     taken: list[Span] = []
     touched: set[int] = set()
@@ -85,10 +87,19 @@ def _short_stretches(path: LevelPath, count: int) -> list[Span]:
     return taken
 
 
-def _limit(levels: Sequence[int], place: int) -> int:
+def _first_limit(path: LevelPath, count: int) -> int:
+    """The values that make a first level."""
+    usual = min(_LEVEL, count // _OF_A_SHORT_SERIES)
+    doubled = len(path.levels) > 1 and abs(path.levels[1] - path.levels[0]) * path.grid.cell > _DOUBLED
+    return min(usual, _FIRST_LEVEL_DOUBLED) if doubled else usual
+
+
+def _limit(levels: Sequence[int], place: int, count: int) -> int:
     """The values that make a level, which are more where the series turns back after it."""
     before, level, after = levels[place - 1 : place + 2]
-    return EXCURSION + 1 if (after - level) * (level - before) < 0 else _LEVEL
+    if (after - level) * (level - before) >= 0:
+        return _LEVEL
+    return max(min(EXCURSION, count // _OF_A_SHORT_SERIES) + 1, _LEVEL)
 
 
 def _edges_among_all(values: Floats, kept: NDArray[np.int_], path: LevelPath) -> list[int]:

@@ -242,3 +242,19 @@ def test_everything_told_is_finite_however_far_values_lie_apart(values: list[flo
     for change in changepoints(values):
         told = [change.before, change.after, change.magnitude, change.low, change.high, change.p_value]
         assert np.isfinite(told).all()
+
+
+def test_a_short_history_of_large_steps_has_them_all() -> None:
+    """Times to compile of mjwarp's ApptronikApolloHfield: 7 commits at 42 s, 12 at 102, 13 at 44, then 62 and more."""
+    rng = np.random.default_rng(3)
+    levels = np.repeat([42.0, 102.0, 44.0, 62.0], [7, 12, 13, 31])
+    found = changepoints((levels * np.exp(rng.normal(0, 0.03, len(levels)))).tolist())
+    assert [change.index for change in found] == [7, 19, 32]
+
+
+def test_two_spikes_hide_no_doubling_in_a_short_level() -> None:
+    """As in mjwarp's Humanoid: 9 commits at 12 s, 17 at 26, of which two fell back."""
+    rng = np.random.default_rng(4)
+    values = np.repeat([12.0, 26.0, 38.0], [9, 17, 30]) * np.exp(rng.normal(0, 0.03, 56))
+    values[[10, 16]] = 11.0, 13.0
+    assert [change.index for change in changepoints(values.tolist())] == [9, 26]

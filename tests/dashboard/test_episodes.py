@@ -101,3 +101,25 @@ def test_values_at_and_below_zero_have_episodes_too() -> None:
 
 def test_a_constant_series_and_one_too_short_show_nothing() -> None:
     assert tell([1.0] * 50) == tell([1.0, 5.0, 1.0]) == Told()
+
+
+def test_what_overshot_a_step_is_told_beside_it() -> None:
+    """ApptronikApolloFlat's time to compile (mjwarp): twelve commits at three times the level that it came to."""
+    values = _quiet()
+    values[100:] *= 1.5
+    values[100:112] *= 2
+    told = tell(values.tolist())
+    assert [change.index for change in told.changes] == [100]
+    (episode,) = told.episodes
+    assert (episode.kind, episode.first, episode.last) == (ChangeKind.TRANSIENT, 100, 111)
+    assert episode.magnitude == pytest.approx(1.0, abs=0.03)
+    assert episode.before == pytest.approx(1.5, rel=0.01)
+
+
+def test_values_on_the_way_from_one_level_to_the_next_are_no_transient() -> None:
+    values = _quiet()
+    values[100:] *= 2
+    values[98:100] *= 1.5
+    told = tell(values.tolist())
+    assert len(told.changes) == 1
+    assert told.episodes == ()
