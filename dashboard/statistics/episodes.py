@@ -4,6 +4,7 @@ No commit is accused of them. They are read off the explanation of the series th
 their level, the states of the chain, the trend.
 """
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -62,7 +63,10 @@ def episodes(reading: Reading, evidence: Evidence, smallest: float) -> tuple[Epi
     scale = max(1.4826 * median(np.abs(residuals[evidence.counted])), evidence.scale)
     if reading.drift is not None:
         level += reading.drift
-    seen = _Seen(level=level, residuals=residuals, scale=scale, evidence=evidence, smallest=smallest)
+    seen = _Seen(
+        level=level, residuals=residuals, scale=scale, evidence=evidence, smallest=smallest,
+        first_edges=reading.first_path.edges,
+    )  # fmt: skip
     found = [*_transients(seen, reading.state), *_stays(seen, reading.state), *_drift(seen, reading.drift)]
     return tuple(sorted(found, key=lambda each: (each.first, each.last)))
 
@@ -74,6 +78,7 @@ class _Seen:
     scale: float
     evidence: Evidence
     smallest: float
+    first_edges: list[int]  # of the path through everything
 
     def episode(
         self, kind: ChangeKind, span: Span, level: float, shift: float, inside: Floats, around: Floats
@@ -100,9 +105,8 @@ def _transients(seen: _Seen, state: Floats | None) -> list[Episode]:
 
 
 def _spikes(seen: _Seen, state: Floats | None) -> Iterator[Episode]:
-    far = np.abs(seen.residuals) > _FEWEST_SCALES * seen.scale
-    strays = ~seen.evidence.counted | far
-    for start, end in _away_from_steps(seen, strays, far):
+    strays = ~seen.evidence.counted | (np.abs(seen.residuals) > _FEWEST_SCALES * seen.scale)
+    for start, end in _away_from_steps(seen, strays):
         if start == 0 or end == len(strays) or end - start > _LONGEST:
             continue  # it has not returned
         inside = seen.residuals[start:end]
@@ -114,17 +118,19 @@ def _spikes(seen: _Seen, state: Floats | None) -> Iterator[Episode]:
             yield seen.episode(ChangeKind.TRANSIENT, (start, end), level, shift, inside, around)
 
 
-def _away_from_steps(seen: _Seen, strays: NDArray[np.bool_], far: NDArray[np.bool_]) -> Iterator[Span]:
-    """The stretches of strays; of one with a step in it what is far off, and beyond both levels, not between them."""
+def _away_from_steps(seen: _Seen, strays: NDArray[np.bool_]) -> Iterator[Span]:
+    """The stretches of strays. One with a step in it falls into what the first path through everything made of it, of
+    which those are told that lie beyond both levels: between them they are on the way.
+    """
     values, edges = seen.level + seen.residuals, seen.evidence.edges
     for start, end in _runs(strays):
         if not any(start <= edge <= end for edge in edges):
             yield start, end
             continue
-        for first, last in _runs(far[start:end]):
-            begin, stop = start + first, start + last
+        around = seen.level[max(start - 1, 0)], seen.level[min(end, len(values) - 1)]
+        inner = [edge for edge in seen.first_edges if start < edge < end]
+        for begin, stop in itertools.pairwise([start, *inner, end]):
             inside = median(values[begin:stop])
-            around = seen.level[max(begin - 1, 0)], seen.level[min(stop, len(values) - 1)]
             if inside > max(around) or inside < min(around):
                 yield begin, stop
 
