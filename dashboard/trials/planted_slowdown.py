@@ -134,6 +134,7 @@ def report(planted: Sequence[Pair], same: Sequence[Pair], threshold: float = THR
     ]
     if changes:
         lines += ["", f"Measured: {statistics.median(changes):+.2%} ({min(changes):+.2%} to {max(changes):+.2%})."]
+        lines.append(f"Of {len(changes)} kernels that were slower {sum(len(pair.told) for pair in planted)} are told.")
     for pair in (*planted, *same):
         names = f"{pair.base.file.stem} and {pair.head.file.stem}"
         if pair.wrong:

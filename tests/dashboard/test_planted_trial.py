@@ -93,7 +93,9 @@ def test_an_archive_without_such_runs_is_refused_with_a_sentence(tmp_path: Path)
 
 def test_the_runs_recorded_on_two_h200s_are_told_as_the_readme_says() -> None:
     trials = Path(__file__).parents[2] / "perf_suite/trials"
-    planted, same = judge(trials / "planted-slowdown-h200/runs.tar.gz")[2:4]
+    said = judge(trials / "planted-slowdown-h200/runs.tar.gz")
+    planted, same = said[2:4]
+    assert "Of 60 kernels that were slower 59 are told." in said
     assert planted == "| planted | 20 | in 20 | in 0 |"
     assert same == "| the same code | 50 | | in 0 |"
     told = (trials / "README.md").read_text()
