@@ -1,0 +1,69 @@
+"""Scaled dot-product attention as a module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from ..operators.flash_attention import flash_attention
+from .gradient import refuse_gradient
+
+IMPLEMENTATIONS = ("warpwatch", "triton", "pytorch")
+
+
+class FlashAttention(nn.Module):
+    """softmax(scale q k^T) v of q (batch, heads_q, seq_q, head_dim) and k, v (batch, heads_kv, seq_kv, head_dim).
+
+    causal is aligned bottom-right, so that the last query sees every key, as when decoding with a cache; heads_kv
+    divides heads_q; scale is 1 / sqrt(head_dim) by default. implementation "warpwatch" is the CUDA C++ or CPU kernel,
+    "triton" its twin (on a GPU), and "pytorch" scaled_dot_product_attention, with the same meaning and a gradient.
+    The two kernels have no gradient: backward through them raises RuntimeError. There are no parameters.
+    Raises ValueError for another implementation, and RuntimeError with a sentence for tensors it does not take.
+    """
+
+    def __init__(self, *, causal: bool = False, scale: float | None = None, implementation: str = "warpwatch") -> None:
+        super().__init__()
+        if implementation not in IMPLEMENTATIONS:
+            raise ValueError(
+                f"FlashAttention: implementation must be one of {', '.join(IMPLEMENTATIONS)}, got {implementation!r}"
+            )
+        self.causal = causal
+        self.scale = scale
+        self.implementation = implementation
+        self._attend = _attention(implementation)
+
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        """A new tensor of q's shape and dtype."""
+        out = self._attend(q, k, v, causal=self.causal, scale=self.scale)
+        if self.implementation == "pytorch":
+            return out
+        return refuse_gradient(out, "FlashAttention", 'use implementation="pytorch" to train')
+
+    def extra_repr(self) -> str:
+        return f"causal={self.causal}, scale={self.scale}, implementation={self.implementation!r}"
+
+
+def _attention(implementation: str) -> Callable[..., torch.Tensor]:
+    if implementation == "pytorch":
+        return _pytorch_attention
+    if implementation == "triton":
+        from ..triton.flash_attention import flash_attention as twin
+
+        return twin
+    return flash_attention
+
+
+def _pytorch_attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, scale: float | None
+) -> torch.Tensor:
+    grouped = q.shape[1] != k.shape[1]
+    seq_q, seq_kv = q.shape[2], k.shape[2]
+    if not causal or seq_q == seq_kv:
+        return scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale, enable_gqa=grouped)
+    # PyTorch's own causal mask is aligned top-left.
+    seen = torch.ones(seq_q, seq_kv, dtype=torch.bool, device=q.device).tril(seq_kv - seq_q)
+    out = scaled_dot_product_attention(q, k, v, attn_mask=seen, scale=scale, enable_gqa=grouped)
+    return out.masked_fill(~seen.any(dim=-1, keepdim=True), 0)  # what sees no key is zero, and not a NaN

@@ -1,0 +1,98 @@
+"""Keys and values of the positions that a model has already seen."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+
+class KVCache(nn.Module):
+    """Contiguous room for the keys and values of `max_length` positions of one attention layer.
+
+    keys, values (batch, heads_kv, max_length, head_dim), allocated once; `append` writes behind what is there and
+    returns what is filled, as views. All sequences of the batch grow together. The two buffers move and are cast with
+    the module that holds the cache, and stay out of its state_dict: they belong to a request and not to the model.
+    """
+
+    keys: torch.Tensor
+    values: torch.Tensor
+
+    def __init__(
+        self,
+        batch: int,
+        heads_kv: int,
+        max_length: int,
+        head_dim: int,
+        *,
+        dtype: torch.dtype = torch.float16,
+        device: torch.device | str | None = None,
+    ) -> None:
+        super().__init__()
+        shape = (batch, heads_kv, max_length, head_dim)
+        if min(shape) < 1:
+            raise ValueError(f"KVCache: batch, heads_kv, max_length and head_dim must be positive, got {list(shape)}")
+        self.register_buffer("keys", torch.zeros(shape, dtype=dtype, device=device), persistent=False)
+        self.register_buffer("values", torch.zeros(shape, dtype=dtype, device=device), persistent=False)
+        self.length = 0
+
+    @property
+    def max_length(self) -> int:
+        """How many positions there is room for."""
+        return self.keys.shape[2]
+
+    def append(self, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Write k, v (batch, heads_kv, new, head_dim) behind what is there; the keys and values filled so far.
+
+        What comes back are views (batch, heads_kv, length, head_dim) of the cache: a later append does not change
+        them, a later truncate and append does.
+        Raises ValueError for another shape, dtype or device, RuntimeError where the room does not suffice or where k
+        or v belong to a gradient, which would end here.
+        """
+        self._check(k, v)
+        begin, end = self.length, self.length + k.shape[2]
+        with torch.no_grad():
+            self.keys[:, :, begin:end].copy_(k)
+            self.values[:, :, begin:end].copy_(v)
+        self.length = end
+        return self.filled()
+
+    def filled(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keys and values of the positions so far, as views."""
+        return self.keys[:, :, : self.length], self.values[:, :, : self.length]
+
+    def truncate(self, length: int) -> None:
+        """Forget all positions from `length` on. Raises ValueError if there are not as many."""
+        if not 0 <= length <= self.length:
+            raise ValueError(f"KVCache: cannot truncate to {length} positions, for {self.length} are filled")
+        self.length = length
+
+    def reset(self) -> None:
+        """Forget everything; the room stays allocated."""
+        self.length = 0
+
+    def extra_repr(self) -> str:
+        batch, heads_kv, max_length, head_dim = self.keys.shape
+        return f"batch={batch}, heads_kv={heads_kv}, length={self.length} of {max_length}, head_dim={head_dim}"
+
+    def _check(self, k: torch.Tensor, v: torch.Tensor) -> None:
+        batch, heads_kv, max_length, head_dim = self.keys.shape
+        for name, tensor in (("k", k), ("v", v)):
+            if tensor.dim() != 4 or (tensor.shape[:2], tensor.shape[3]) != ((batch, heads_kv), head_dim):
+                raise ValueError(
+                    f"KVCache: {name} must have shape [{batch}, {heads_kv}, new, {head_dim}] "
+                    f"(batch, heads_kv, new, head_dim), got {list(tensor.shape)}"
+                )
+            if tensor.dtype != self.keys.dtype or tensor.device != self.keys.device:
+                raise ValueError(
+                    f"KVCache: {name} is {tensor.dtype} on {tensor.device}, "
+                    f"the cache {self.keys.dtype} on {self.keys.device}"
+                )
+            if tensor.requires_grad and torch.is_grad_enabled():
+                raise RuntimeError(f"KVCache: {name} belongs to a gradient, which would end here; use torch.no_grad()")
+        if k.shape != v.shape:
+            raise ValueError(f"KVCache: k and v differ in shape: {list(k.shape)} against {list(v.shape)}")
+        if self.length + k.shape[2] > max_length:
+            raise RuntimeError(
+                f"KVCache: {k.shape[2]} more positions do not fit: {self.length} of {max_length} are filled; "
+                "reset the cache or make it with a larger max_length"
+            )

@@ -1,0 +1,122 @@
+"""A linear layer whose weight is held in few bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from .gradient import refuse_gradient
+from .weight_formats import weight_format
+
+
+class QuantizedLinear(nn.Module):
+    """x (..., in_features) times a quantized weight, transposed, plus the bias; for inference.
+
+    bits 4 (W4A16): group_size 64 or 128 neighbours along in_features share a scale, and divide it. x has the dtype of
+    the scales: float16, bfloat16 (GPUs from compute capability 8.0 on, and CPU) or float32 (CPU). The bias is added to
+    the rounded product. Quantized tensors and bias are buffers: they are saved, loaded, moved and cast with the model,
+    only that a cast leaves the packed weight alone. A new layer holds no weight yet: quantize_from_float or
+    load_state_dict gives it one.
+    Raises ValueError for features, bits or a group size that it does not take, and RuntimeError when called before it
+    has a weight, and in backward.
+    """
+
+    bias: torch.Tensor | None
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = False,
+        *,
+        bits: int = 4,
+        group_size: int = 128,
+        dtype: torch.dtype = torch.float16,
+        device: torch.device | str | None = None,
+    ) -> None:
+        super().__init__()
+        self.in_features = in_features
+        self.out_features = out_features
+        self.bits = bits
+        self.group_size = group_size
+        self._format = weight_format(bits, group_size)
+        tensors = self._format.empty(out_features, in_features, dtype, device)
+        self._names = tuple(tensors)
+        for name, tensor in tensors.items():
+            self.register_buffer(name, tensor)
+        self.register_buffer("bias", torch.zeros(out_features, dtype=dtype, device=device) if bias else None)
+        self._has_weight = False
+
+    @torch.no_grad()
+    def quantize_from_float(self, weight: torch.Tensor, bias: torch.Tensor | None = None) -> QuantizedLinear:
+        """Take over weight (out_features, in_features), and the bias if the layer has one; returns the layer.
+
+        It is quantized where it lies, and goes to the layer's device and dtype.
+        Raises ValueError for another shape or dtype, for a value that is not finite, for scales that the layer's dtype
+        does not hold, and for a bias that is missing or one too many.
+        """
+        if tuple(weight.shape) != (self.out_features, self.in_features):
+            raise ValueError(
+                f"QuantizedLinear: weight must have shape [{self.out_features}, {self.in_features}] "
+                f"(out_features, in_features), got {list(weight.shape)}"
+            )
+        if (bias is None) != (self.bias is None):
+            has, came = ("no bias", "came with one") if self.bias is None else ("a bias", "came without one")
+            raise ValueError(f"QuantizedLinear: the layer has {has}, the weight {came}")
+        if bias is not None and tuple(bias.shape) != (self.out_features,):
+            raise ValueError(f"QuantizedLinear: bias must have shape [{self.out_features}], got {list(bias.shape)}")
+        dtype = self._tensors()["scales"].dtype
+        # In the layer's own dtype first, so that each value is rounded against the scale that the kernel will read.
+        for name, tensor in self._format.quantize(weight.detach().to(dtype)).items():
+            self.get_buffer(name).copy_(tensor)
+        if bias is not None and self.bias is not None:
+            self.bias.copy_(bias)
+        self._has_weight = True
+        return self
+
+    def dequantize(self) -> torch.Tensor:
+        """The weight that the layer multiplies with, (out_features, in_features), as a new tensor."""
+        self._want_weight()
+        return self._format.dequantize(self._tensors())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """A new tensor (..., out_features) of x's dtype."""
+        self._want_weight()
+        out = self._format.linear(x, self._tensors())
+        if self.bias is not None:
+            out = out + self.bias
+        return refuse_gradient(out, "QuantizedLinear", "quantize after training, or train the float layer")
+
+    def extra_repr(self) -> str:
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}, "
+            f"bits={self.bits}, group_size={self.group_size}"
+        )
+
+    def _tensors(self) -> dict[str, torch.Tensor]:
+        return {name: self._buffers[name] for name in self._names}  # type: ignore[misc]  # none of them is None
+
+    def _want_weight(self) -> None:
+        if not self._has_weight:
+            raise RuntimeError("QuantizedLinear: no weight yet; call quantize_from_float or load_state_dict first")
+
+    def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *arguments: Any) -> None:
+        super()._load_from_state_dict(state_dict, prefix, *arguments)
+        self._has_weight = self._has_weight or all(prefix + name in state_dict for name in self._names)
+
+    def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> QuantizedLinear:
+        before = self._buffers["scales"]
+        super()._apply(fn, recurse)
+        after = self._buffers["scales"]
+        if before is None or after is None or before.dtype == after.dtype or after.is_meta or not self._has_weight:
+            return self
+        lost = ~after.isfinite() | ((after == 0) & (before != 0).to(after.device))
+        if bool(lost.any()):
+            raise ValueError(
+                f"QuantizedLinear: {after.dtype} does not hold the scales, which lie between "
+                f"{before.min().item():g} and {before.max().item():g}"
+            )
+        return self

@@ -1,0 +1,113 @@
+"""A model's linear layers, quantized."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+import torch
+from torch import nn
+
+from .quantized_linear import QuantizedLinear
+
+
+def replace_linear_with_quantized(
+    model: nn.Module,
+    bits: int = 4,
+    *,
+    group_size: int = 128,
+    skip: Iterable[str] = ("lm_head",),
+) -> nn.Module:
+    """Put a QuantizedLinear in the place of each nn.Linear, and of each Conv1D of transformers (GPT-2); the model.
+
+    Layer by layer and in place, on the device where each layer lies, so that beside the model only one weight more is
+    held. `skip` names modules to leave alone with all that is in them, by full name ("model.layers.0.mlp") or by its
+    last part, with shell wildcards; the output layer "lm_head" by default, which most quantizers leave alone, and whose
+    weight is often the embedding's own. Subclasses of nn.Linear stay, for the modules that make them read their
+    weights. A layer in several places is quantized once. A model that is itself a linear layer comes back as another.
+    Raises ValueError before anything is changed, if the features or dtype of a layer cannot be quantized, naming it, or
+    if a name in `skip` but "lm_head" matches nothing; and on the way, for a weight that is not finite.
+    """
+    patterns = (skip,) if isinstance(skip, str) else tuple(skip)
+    _want_matches(model, patterns)
+    found = [
+        (name, module)
+        for name, module in model.named_modules(remove_duplicate=False)
+        if _is_linear(module) and not _is_skipped(name, patterns)
+    ]
+    for name, module in found:
+        weight = _weight(module)
+        try:
+            _empty_layer(module, bits, group_size, device="meta")
+        except ValueError as refusal:
+            raise ValueError(
+                f"replace_linear_with_quantized: {name or 'the model'} {list(weight.shape)} cannot be quantized "
+                f"({refusal}); name it in skip or choose another group_size"
+            ) from refusal
+    done: dict[nn.Module, QuantizedLinear] = {}
+    for name, module in found:
+        if module not in done:
+            done[module] = _quantized(module, bits, group_size)
+        if not name:
+            return done[module]
+        parent, _, attribute = name.rpartition(".")
+        setattr(model.get_submodule(parent), attribute, done[module])
+    return model
+
+
+def _is_linear(module: nn.Module) -> bool:
+    return type(module) is nn.Linear or _is_conv1d(module)
+
+
+def _is_conv1d(module: nn.Module) -> bool:
+    # A model that has one has imported it; transformers is not wanted for any other.
+    home = sys.modules.get("transformers.pytorch_utils")
+    return home is not None and type(module) is home.Conv1D
+
+
+def _weight(module: nn.Module) -> torch.Tensor:
+    """As (out_features, in_features); Conv1D holds it transposed."""
+    weight = module.get_parameter("weight")
+    return weight.t() if _is_conv1d(module) else weight
+
+
+def _empty_layer(
+    module: nn.Module, bits: int, group_size: int, device: torch.device | str | None = None
+) -> QuantizedLinear:
+    weight = _weight(module)
+    out_features, in_features = weight.shape
+    layer = QuantizedLinear(
+        in_features,
+        out_features,
+        bias=module.bias is not None,
+        bits=bits,
+        group_size=group_size,
+        dtype=weight.dtype,
+        device=weight.device if device is None else device,
+    )
+    return layer.train(module.training)
+
+
+def _quantized(module: nn.Module, bits: int, group_size: int) -> QuantizedLinear:
+    bias = module.bias
+    assert bias is None or isinstance(bias, torch.Tensor)
+    return _empty_layer(module, bits, group_size).quantize_from_float(_weight(module).contiguous(), bias)
+
+
+def _is_skipped(name: str, patterns: tuple[str, ...]) -> bool:
+    parts = name.split(".")
+    ancestors = [".".join(parts[: i + 1]) for i in range(len(parts))]
+    return any(
+        fnmatchcase(each, pattern)
+        for pattern in patterns
+        for ancestor, part in zip(ancestors, parts, strict=True)
+        for each in (ancestor, part)
+    )
+
+
+def _want_matches(model: nn.Module, patterns: tuple[str, ...]) -> None:
+    names = [name for name, _ in model.named_modules(remove_duplicate=False) if name]
+    for pattern in patterns:
+        if pattern != "lm_head" and not any(_is_skipped(name, (pattern,)) for name in names):
+            raise ValueError(f"replace_linear_with_quantized: skip names {pattern!r}, and the model has no such module")

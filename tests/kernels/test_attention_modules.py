@@ -1,0 +1,134 @@
+"""FlashAttention and KVCache as modules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from perf_suite.references.flash_attention import flash_attention as reference
+from warpwatch.kernels.modules import FlashAttention, KVCache
+
+Tensors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+def inputs(device: str, seq_q: int, seq_kv: int, *, heads_kv: int = 2) -> Tensors:
+    q = torch.randn(2, 4, seq_q, 64, dtype=torch.float16, device=device)
+    k, v = torch.randn(2, 2, heads_kv, seq_kv, 64, dtype=torch.float16, device=device)
+    return q, k, v
+
+
+def assert_attends(out: torch.Tensor, expected: torch.Tensor) -> None:
+    # Softmax weights and results are rounded to fp16.
+    torch.testing.assert_close(out.double(), expected, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("implementation", ["warpwatch", "pytorch"])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("seq", [(5, 5), (1, 9), (4, 9), (9, 4)], ids=str)
+@pytest.mark.parametrize("heads_kv", [4, 2])
+def test_every_implementation_means_the_same(
+    heads_kv: int, seq: tuple[int, int], causal: bool, implementation: str, device: str
+) -> None:
+    q, k, v = inputs(device, *seq, heads_kv=heads_kv)
+    attention = FlashAttention(causal=causal, scale=0.2, implementation=implementation)
+    assert_attends(attention(q, k, v), reference(q, k, v, causal, 0.2))
+
+
+def test_the_twin_too(cuda: str) -> None:
+    q, k, v = inputs(cuda, 65, 130)
+    assert_attends(FlashAttention(causal=True, implementation="triton")(q, k, v), reference(q, k, v, True))
+
+
+def test_another_implementation_is_refused() -> None:
+    with pytest.raises(ValueError, match="must be one of warpwatch, triton, pytorch, got 'cuda'"):
+        FlashAttention(implementation="cuda")
+
+
+def test_only_pytorchs_has_a_gradient(device: str) -> None:
+    q, k, v = (x.float().requires_grad_() for x in inputs(device, 5, 5))
+    FlashAttention(implementation="pytorch")(q, k, v).sum().backward()
+    assert v.grad is not None
+    out = FlashAttention()(q, k, v)
+    with pytest.raises(RuntimeError, match='FlashAttention: its kernel has no gradient; use implementation="pytorch"'):
+        out.sum().backward()
+
+
+def test_compiles_without_graph_breaks(device: str) -> None:
+    q, k, v = inputs(device, 5, 9)
+    attention = FlashAttention(causal=True)
+    assert torch.equal(torch.compile(attention, fullgraph=True)(q, k, v), attention(q, k, v))
+
+
+def test_has_nothing_to_save() -> None:
+    assert FlashAttention(causal=True).state_dict() == {}
+
+
+def test_a_cache_gives_back_what_it_was_given(device: str) -> None:
+    _, k, v = inputs(device, 1, 9)
+    cache = KVCache(2, 2, 12, 64, device=device)
+    for begin, end in ((0, 4), (4, 4), (4, 5), (5, 9)):
+        keys, values = cache.append(k[:, :, begin:end], v[:, :, begin:end])
+        assert torch.equal(keys, k[:, :, :end])
+        assert torch.equal(values, v[:, :, :end])
+    assert cache.length == 9
+    assert keys.data_ptr() == cache.keys.data_ptr()  # a view, and no copy
+
+
+def test_decoding_step_by_step_is_attending_at_once(device: str) -> None:
+    q, k, v = inputs(device, 9, 9)
+    attention, cache = FlashAttention(causal=True), KVCache(2, 2, 12, 64, device=device)
+    steps = [
+        attention(q[:, :, i:j], *cache.append(k[:, :, i:j], v[:, :, i:j])) for i, j in ((0, 5), (5, 6), (6, 7), (7, 9))
+    ]
+    assert_attends(torch.cat(steps, dim=2), reference(q, k, v, True))
+
+
+def test_a_cache_forgets(device: str) -> None:
+    _, k, v = inputs(device, 1, 9)
+    cache = KVCache(2, 2, 9, 64, device=device)
+    cache.append(k, v)
+    cache.truncate(4)
+    keys, _ = cache.append(v[:, :, :2], k[:, :, :2])
+    assert torch.equal(keys, torch.cat((k[:, :, :4], v[:, :, :2]), dim=2))
+    cache.reset()
+    assert cache.filled()[0].shape == (2, 2, 0, 64)
+
+
+def test_a_cache_moves_and_is_cast_with_its_model_and_is_not_saved(device: str) -> None:
+    model = torch.nn.ModuleList([KVCache(1, 2, 8, 64)])
+    model.to(device, torch.bfloat16)
+    assert (model[0].keys.device.type, model[0].values.dtype) == (device, torch.bfloat16)
+    assert model.state_dict() == {}
+
+
+REFUSED: dict[str, Callable[[KVCache, torch.Tensor], object]] = {
+    "KVCache: k must have shape [2, 2, new, 64] (batch, heads_kv, new, head_dim), got [2, 4, 3, 64]": (
+        lambda cache, k: cache.append(k.repeat(1, 2, 1, 1), k)
+    ),
+    "KVCache: v must have shape [2, 2, new, 64] (batch, heads_kv, new, head_dim), got [2, 3, 64]": (
+        lambda cache, k: cache.append(k, k[:, 0])
+    ),
+    "KVCache: k and v differ in shape: [2, 2, 3, 64] against [2, 2, 2, 64]": lambda cache, k: cache.append(
+        k, k[:, :, 1:]
+    ),
+    "KVCache: k is torch.float32 on cpu, the cache torch.float16 on cpu": lambda cache, k: cache.append(k.float(), k),
+    "KVCache: 3 more positions do not fit: 6 of 8 are filled; reset the cache or make it with a larger max_length": (
+        lambda cache, k: [cache.append(k, k) for _ in range(3)]
+    ),
+    "KVCache: k belongs to a gradient, which would end here; use torch.no_grad()": (
+        lambda cache, k: cache.append(k.clone().requires_grad_(), k)
+    ),
+    "KVCache: cannot truncate to 1 positions, for 0 are filled": lambda cache, _: cache.truncate(1),
+    "KVCache: batch, heads_kv, max_length and head_dim must be positive, got [1, 2, 0, 64]": (
+        lambda *_: KVCache(1, 2, 0, 64)
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", REFUSED)
+def test_a_cache_says_what_came_and_what_is_wanted(sentence: str) -> None:
+    with pytest.raises((ValueError, RuntimeError)) as refusal:
+        REFUSED[sentence](KVCache(2, 2, 8, 64), torch.zeros(2, 2, 3, 64, dtype=torch.float16))
+    assert str(refusal.value) == sentence
