@@ -95,6 +95,8 @@ setup(
             "rich>=13",
         ],
         "gpu": ["cuda-bench[cu13]>=0.3", "nvidia-ml-py>=12.560"],
+        # warpwatch.kernels.huggingface; exactly this one, for extension points and a model's own time move with it.
+        "models": ["transformers==5.17.0"],
         "postgresql": ["psycopg[binary]>=3.2"],
         "dask": ["distributed>=2024.8"],
         "export": ["pandas>=2.2", "pyarrow>=17"],  # Parquet, and dashboard.history in notebooks
@@ -104,6 +106,7 @@ setup(
             "pytest-xdist>=3.6",
             "distributed>=2024.8",
             "hypothesis>=6.100",
+            "transformers==5.17.0",
             "numpy<2.4",  # Triton 3.6's interpreter loops to one-element arrays, which newer ones refuse
             "playwright>=1.50",
             "psycopg[binary]>=3.2",

@@ -1,0 +1,7 @@
+"""The kernels inside models of Hugging Face transformers, each switched in by itself. Only here is it imported."""
+
+from .attention import ATTENTION, register_attention
+from .cache import ContiguousCache
+from .rotary import replace_rotary
+
+__all__ = ["ATTENTION", "ContiguousCache", "register_attention", "replace_rotary"]

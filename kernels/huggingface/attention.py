@@ -1,0 +1,139 @@
+"""flash_attention as an attention implementation of transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import causal_mask_function
+
+from ..modules.gradient import refuse_gradient
+from ..operators.flash_attention import flash_attention
+
+ATTENTION = "warpwatch"
+
+# What some models ask of attention beside a causal mask, and the kernel does not do.
+_UNSUPPORTED = ("position_bias", "s_aux", "sliding_window", "softcap", "output_attentions")
+
+
+def register_attention() -> str:
+    """Make `attn_implementation="warpwatch"` known to transformers; the name.
+
+    For a model at hand: `model.set_attn_implementation(register_attention())`. It serves causal decoders in batches
+    padded on the left or on the right. Padding costs one copy of the mask to the host in each forward pass, and one
+    launch for each sequence in each layer.
+    """
+    AttentionInterface.register(ATTENTION, _attention_forward)
+    AttentionMaskInterface.register(ATTENTION, _mask)
+    return ATTENTION
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """Which of `length` positions are a sequence's tokens: those from begin to end. In place of a mask tensor."""
+
+    length: int
+    spans: tuple[tuple[int, int], ...]
+
+
+def _mask(
+    batch_size: int,
+    q_length: int,
+    kv_length: int,
+    q_offset: int | torch.Tensor = 0,
+    kv_offset: int = 0,
+    mask_function: Callable[..., Any] = causal_mask_function,
+    attention_mask: torch.Tensor | None = None,
+    **_options: Any,
+) -> Padding | None:
+    """None where every sequence sees all keys up to its own position, else what it sees.
+
+    transformers calls it once in a forward pass. kv_length keys come to the attention, the last q_length of them new.
+    Raises NotImplementedError for a mask that is not causal or has holes, and for a static cache.
+    """
+    if mask_function is not causal_mask_function or kv_offset != 0:
+        raise NotImplementedError(
+            f"{ATTENTION} attention: only the plain causal mask is implemented, and this model or batch asks for "
+            "another (a sliding window, packed sequences, or attention to both sides); use attn_implementation='sdpa'"
+        )
+    if isinstance(q_offset, torch.Tensor) or q_offset + q_length != kv_length:
+        raise NotImplementedError(
+            f"{ATTENTION} attention: a cache that returns room which nothing has been written to, as StaticCache does, "
+            "is not implemented; pass past_key_values=ContiguousCache(model.config, max_length)"
+        )
+    if attention_mask is None or bool(attention_mask.all()):
+        return None
+    if tuple(attention_mask.shape) != (batch_size, kv_length):
+        raise ValueError(
+            f"{ATTENTION} attention: attention_mask must cover all positions, those in the cache too, with shape "
+            f"[{batch_size}, {kv_length}], got {list(attention_mask.shape)}"
+        )
+    return Padding(kv_length, tuple(_span(tokens) for tokens in attention_mask.tolist()))
+
+
+def _span(tokens: list[bool]) -> tuple[int, int]:
+    begin = tokens.index(True) if True in tokens else 0
+    end = begin + sum(tokens)
+    if not all(tokens[begin:end]):
+        raise NotImplementedError(
+            f"{ATTENTION} attention: the tokens of a sequence must stand together, with padding on one side, but an "
+            "attention_mask has holes; pad on the left to generate, or use attn_implementation='sdpa'"
+        )
+    return begin, end
+
+
+def _attention_forward(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: Padding | torch.Tensor | None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    is_causal: bool | None = None,
+    **options: Any,
+) -> tuple[torch.Tensor, None]:
+    """(batch, seq_q, heads_q, head_dim), and no weights; query (batch, heads_q, seq_q, head_dim), key and value alike.
+
+    Raises NotImplementedError for what the kernel does not do.
+    """
+    asked = [name for name in _UNSUPPORTED if options.get(name)]
+    if dropout:
+        asked.append("dropout")
+    if isinstance(attention_mask, torch.Tensor):
+        asked.append("a 4-dimensional attention_mask")
+    if not (getattr(module, "is_causal", True) if is_causal is None else is_causal):
+        asked.append("attention that is not causal")
+    if asked:
+        raise NotImplementedError(
+            f"{ATTENTION} attention: {', '.join(asked)} not implemented; use attn_implementation='sdpa' or 'eager'"
+        )
+    if attention_mask is None:
+        out = flash_attention(query, key, value, causal=True, scale=scaling)
+    else:
+        out = _padded(query, key, value, attention_mask, scaling)
+    out = refuse_gradient(out, f"{ATTENTION} attention", "use attn_implementation='sdpa' to train")
+    return out.transpose(1, 2), None
+
+
+def _padded(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, padding: Padding, scaling: float | None
+) -> torch.Tensor:
+    """Sequences without their padding, those that lie alike in one launch; queries that are padding get zeros."""
+    out = torch.zeros_like(query)
+    seen_before = padding.length - query.shape[2]
+    for span in sorted(set(padding.spans)):
+        rows = [row for row, other in enumerate(padding.spans) if other == span]
+        begin, end = span
+        first, last = max(begin - seen_before, 0), end - seen_before
+        if first >= last:
+            continue  # no query of these is a token
+        # One slice where they stand together, else copies of them.
+        these = slice(rows[0], rows[-1] + 1) if rows[-1] - rows[0] + 1 == len(rows) else rows
+        queries, keys, values = query[these, :, first:last], key[these, :, begin:end], value[these, :, begin:end]
+        out[these, :, first:last] = flash_attention(queries, keys, values, causal=True, scale=scaling)
+    return out

@@ -1,0 +1,289 @@
+"""GPT-2 and Llama of transformers, random weights: with our kernels inside they generate the same tokens."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import pytest
+import torch
+
+transformers = pytest.importorskip("transformers", reason="transformers is not installed (extra: models)")
+
+from perf_suite.references.flash_attention import flash_attention as reference  # noqa: E402
+from warpwatch.kernels import huggingface  # noqa: E402
+from warpwatch.kernels.huggingface import (  # noqa: E402
+    ContiguousCache,
+    register_attention,
+    replace_rotary,
+)
+from warpwatch.kernels.modules import QuantizedLinear, replace_linear_with_quantized  # noqa: E402
+
+VOCABULARY = 199
+NEW_TOKENS = 16
+# Weights far larger than a model begins with, so that attention and positions decide which token comes next.
+SPREAD = 0.2
+
+
+def llama() -> transformers.PreTrainedModel:
+    """Two layers, four query heads on two key heads."""
+    config = transformers.LlamaConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=256,
+        intermediate_size=384,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=256,
+        initializer_range=SPREAD,
+        pad_token_id=0,
+        eos_token_id=None,
+    )
+    return transformers.LlamaForCausalLM(config)
+
+
+def gpt2() -> transformers.PreTrainedModel:
+    config = transformers.GPT2Config(
+        vocab_size=VOCABULARY,
+        n_embd=128,
+        n_layer=2,
+        n_head=2,
+        n_positions=256,
+        initializer_range=SPREAD,
+        pad_token_id=0,
+        bos_token_id=None,
+        eos_token_id=None,
+        # The head would be the embedding, and each token its own likeliest successor.
+        tie_word_embeddings=False,
+    )
+    return transformers.GPT2LMHeadModel(config)
+
+
+Maker = Callable[[], transformers.PreTrainedModel]
+MODELS: dict[str, Maker] = {"llama": llama, "gpt2": gpt2}
+BATCHES = {
+    "one sequence": [0],
+    "one token": [11],
+    "padded on the left": [0, 4, 7, 4],
+    "alike": [3, 3],
+}
+
+
+def on(model: transformers.PreTrainedModel, device: str, dtype: torch.dtype) -> transformers.PreTrainedModel:
+    return model.to(device, dtype).eval()
+
+
+def prompts(padding: list[int], device: str) -> dict[str, torch.Tensor]:
+    """Prompts of 12 positions, the first ones of each padding."""
+    ids = torch.randint(1, VOCABULARY, (len(padding), 12), generator=torch.Generator().manual_seed(7))
+    tokens = torch.arange(12)[None, :] >= torch.tensor(padding)[:, None]
+    if len(padding) == 1:  # no padding to speak of: a shorter prompt
+        ids, tokens = ids[:, padding[0] :], tokens[:, padding[0] :]
+    return {"input_ids": (ids * tokens).to(device), "attention_mask": tokens.long().to(device)}
+
+
+def greedy(
+    model: transformers.PreTrainedModel, prompt: dict[str, torch.Tensor], **options: object
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(batch, NEW_TOKENS) tokens, and their logits (batch, NEW_TOKENS, vocabulary)."""
+    out = model.generate(
+        **prompt,
+        max_new_tokens=NEW_TOKENS,
+        do_sample=False,
+        output_logits=True,
+        return_dict_in_generate=True,
+        **options,
+    )
+    return out.sequences[:, -NEW_TOKENS:], torch.stack(out.logits, dim=1).float()
+
+
+def assert_same_tokens(
+    ours: torch.Tensor, theirs: torch.Tensor, their_logits: torch.Tensor, dtype: torch.dtype
+) -> None:
+    """The same tokens, or up to one for which the unmodified model had two candidates within its own rounding.
+
+    Of a few layers some roundings of the dtype add up; four are allowed.
+    """
+    rounding = 4 * torch.finfo(dtype).eps * their_logits.abs().amax()
+    compared = 0
+    for our_row, their_row, logits in zip(ours, theirs, their_logits, strict=True):
+        differ = (our_row != their_row).nonzero()
+        same = int(differ[0]) if len(differ) else len(their_row)
+        compared += same
+        if same < len(their_row):
+            best = logits[same].topk(2).values
+            assert best[0] - best[1] < rounding, f"another token at step {same}"
+    assert compared >= theirs.numel() / 4, f"only {compared} tokens were the same before the models went apart"
+
+
+DTYPES = [torch.float32, torch.float16]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("name", MODELS)
+def test_generates_the_same_tokens_with_our_attention_and_then_our_cache(
+    name: str, batch: str, dtype: torch.dtype, device: str
+) -> None:
+    model = on(MODELS[name](), device, dtype)
+    prompt = prompts(BATCHES[batch], device)
+    theirs, logits = greedy(model, prompt)
+    assert len(set(theirs.flatten().tolist())) > NEW_TOKENS // 3, "tokens that repeat tell little"
+    model.set_attn_implementation(register_attention())
+    assert_same_tokens(greedy(model, prompt)[0], theirs, logits, dtype)
+    cache = ContiguousCache(model.config, 64)
+    assert_same_tokens(greedy(model, prompt, past_key_values=cache)[0], theirs, logits, dtype)
+    assert cache.get_seq_length() == prompt["input_ids"].shape[1] + NEW_TOKENS - 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("attention", ["sdpa", "eager", "warpwatch"])
+@pytest.mark.parametrize("batch", BATCHES)
+def test_generates_the_same_tokens_with_our_rope(batch: str, attention: str, dtype: torch.dtype, device: str) -> None:
+    model = on(llama(), device, dtype)
+    prompt = prompts(BATCHES[batch], device)
+    theirs, logits = greedy(model, prompt)
+    register_attention()
+    model.set_attn_implementation(attention)
+    assert replace_rotary(model) is model
+    assert_same_tokens(greedy(model, prompt)[0], theirs, logits, dtype)
+    cache = ContiguousCache(model.config, 64)
+    assert_same_tokens(greedy(model, prompt, past_key_values=cache)[0], theirs, logits, dtype)
+
+
+def test_is_no_further_from_the_float32_model_than_the_unmodified_one(device: str) -> None:
+    exact = on(llama(), device, torch.float32)
+    theirs = on(copy.deepcopy(exact), device, torch.float16)
+    exact.load_state_dict(theirs.state_dict())  # the same, rounded weights
+    ours = replace_rotary(copy.deepcopy(theirs))
+    ours.set_attn_implementation(register_attention())
+    ids = torch.randint(1, VOCABULARY, (2, 100), device=device)
+    with torch.no_grad():
+        expected, their_logits, our_logits = (model(ids).logits.float() for model in (exact, theirs, ours))
+    assert (our_logits - expected).norm() <= 1.1 * (their_logits - expected).norm()
+
+
+def test_another_attention_gives_other_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison itself: attention that forgets its last key is seen."""
+
+    def forgetful(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, scale: float) -> torch.Tensor:
+        return reference(q, k, torch.cat((v[:, :, :-1], v[:, :, :1]), dim=2), causal, scale).to(q.dtype)
+
+    model = on(llama(), "cpu", torch.float32)
+    prompt = prompts([0], "cpu")
+    theirs, logits = greedy(model, prompt)
+    model.set_attn_implementation(register_attention())
+    monkeypatch.setattr(huggingface.attention, "flash_attention", forgetful)
+    with pytest.raises(AssertionError):
+        assert_same_tokens(greedy(model, prompt)[0], theirs, logits, torch.float32)
+
+
+def test_a_batch_padded_on_the_right_is_read_the_same(device: str) -> None:
+    model = on(llama(), device, torch.float32)
+    ids = torch.randint(1, VOCABULARY, (3, 10), device=device)
+    tokens = torch.arange(10, device=device)[None, :] < torch.tensor([[6], [9], [6]], device=device)
+    with torch.no_grad():
+        theirs = model(ids, attention_mask=tokens).logits
+        model.set_attn_implementation(register_attention())
+        ours = model(ids, attention_mask=tokens).logits
+    torch.testing.assert_close(ours[tokens], theirs[tokens], rtol=1e-4, atol=1e-4)
+    assert bool(ours.isfinite().all())
+
+
+def test_beams_are_reordered_in_our_cache(device: str) -> None:
+    model = on(llama(), device, torch.float32)
+    prompt = prompts([0, 4], device)
+    options = {"max_new_tokens": 8, "do_sample": False, "num_beams": 3}
+    theirs = model.generate(**prompt, **options)
+    model.set_attn_implementation(register_attention())
+    ours = model.generate(**prompt, **options, past_key_values=ContiguousCache(model.config, 32))
+    assert torch.equal(ours, theirs)
+
+
+def test_a_cache_that_was_reset_or_cropped_continues_as_a_new_one(device: str) -> None:
+    model = on(llama(), device, torch.float32)
+    model.set_attn_implementation(register_attention())
+    ids = torch.randint(1, VOCABULARY, (1, 12), device=device)
+    cache = ContiguousCache(model.config, 20)
+    with torch.no_grad():
+        expected = model(ids, past_key_values=cache).logits
+        cache.crop(-5)
+        again = model(ids[:, 7:], past_key_values=cache).logits
+        torch.testing.assert_close(again, expected[:, 7:], rtol=1e-4, atol=1e-4)
+        cache.reset()
+        assert torch.equal(model(ids, past_key_values=cache).logits, expected)
+        with pytest.raises(RuntimeError, match="12 more positions do not fit: 12 of 20 are filled"):
+            model(ids, past_key_values=cache)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_quantized_model_runs_on_all_of_our_kernels(name: str, device: str) -> None:
+    dtype = torch.float16 if device == "cuda" else torch.float32
+    model = replace_linear_with_quantized(on(MODELS[name](), device, dtype), bits=4, group_size=64)
+    kinds = {type(module) for path, module in model.named_modules() if path.endswith(("_proj", "c_attn", "c_fc"))}
+    assert kinds == {QuantizedLinear}
+    # The same model in plain PyTorch, with the weights that the quantized ones stand for.
+    plain = on(MODELS[name](), device, dtype)
+    plain.load_state_dict(model.state_dict(), strict=False)
+    for path, module in model.named_modules():
+        if isinstance(module, QuantizedLinear):
+            held = module.dequantize()
+            plain.get_submodule(path).weight.data.copy_(held.t() if name == "gpt2" else held)  # Conv1D is transposed
+    prompt = prompts([0, 4], device)
+    theirs, logits = greedy(plain, prompt)
+    model.set_attn_implementation(register_attention())
+    ours, _ = greedy(model, prompt, past_key_values=ContiguousCache(model.config, 64))
+    assert_same_tokens(ours, theirs, logits, dtype)
+
+
+REFUSED: dict[str, Callable[[transformers.PreTrainedModel, torch.Tensor], object]] = {
+    "the tokens of a sequence must stand together": (
+        lambda model, ids: model(ids, attention_mask=torch.tensor([[1, 1, 0, 0, 1, 1]]))
+    ),
+    "attention_mask must cover all positions, those in the cache too, with shape [1, 6], got [1, 4]": (
+        lambda model, ids: model(ids, attention_mask=torch.tensor([[0, 1, 1, 1]]))
+    ),
+    "a 4-dimensional attention_mask not implemented": (
+        lambda model, ids: model(ids, attention_mask=torch.ones(1, 1, 6, 6, dtype=torch.bool))
+    ),
+    "only the plain causal mask is implemented": (
+        lambda model, ids: model(ids, position_ids=torch.tensor([[0, 1, 2, 0, 1, 2]]), use_cache=False)
+    ),
+    "as StaticCache does, is not implemented; pass past_key_values=ContiguousCache": (
+        lambda model, ids: model.generate(ids, cache_implementation="static", max_new_tokens=3)
+    ),
+    "rope: its kernel has no gradient; train without replace_rotary": (
+        lambda model, ids: model(ids, use_cache=False).logits.sum().backward()
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", REFUSED)
+def test_says_what_it_does_not_do(sentence: str) -> None:
+    model = on(llama(), "cpu", torch.float32)
+    model.set_attn_implementation(register_attention())
+    if "rope" in sentence:
+        replace_rotary(model)
+        model.set_attn_implementation("sdpa")
+    with pytest.raises((NotImplementedError, ValueError, RuntimeError)) as refusal:
+        REFUSED[sentence](model, torch.randint(1, VOCABULARY, (1, 6)))
+    assert sentence in str(refusal.value)
+
+
+def test_layers_of_a_sliding_window_are_refused() -> None:
+    with pytest.raises(
+        NotImplementedError, match=r"only layers of full attention are implemented, got .*window of 4096"
+    ):
+        ContiguousCache(transformers.MistralConfig(sliding_window=4096), 64)
+
+
+def test_a_model_without_rotary_embedding_is_refused() -> None:
+    with pytest.raises(ValueError, match="the model has no LlamaAttention"):
+        replace_rotary(gpt2())
+
+
+def test_dropout_is_refused_and_not_left_out() -> None:
+    model = gpt2().train()
+    model.set_attn_implementation(register_attention())
+    with pytest.raises(NotImplementedError, match="dropout not implemented"):
+        model(torch.randint(1, VOCABULARY, (1, 6)))
