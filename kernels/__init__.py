@@ -10,14 +10,30 @@ from .extension import extension_path
 if TYPE_CHECKING:
     from .operators.flash_attention import flash_attention
     from .operators.int4_linear import int4_linear, quantize_int4
+    from .operators.layer_norm import add_layer_norm, layer_norm
+    from .operators.rms_norm import add_rms_norm, rms_norm
     from .operators.rope import rope
 
-__all__ = ["extension_path", "flash_attention", "int4_linear", "quantize_int4", "rope"]
+__all__ = [
+    "add_layer_norm",
+    "add_rms_norm",
+    "extension_path",
+    "flash_attention",
+    "int4_linear",
+    "layer_norm",
+    "quantize_int4",
+    "rms_norm",
+    "rope",
+]
 
 _HOME = {  # public name -> the module it lives in
+    "add_layer_norm": "layer_norm",
+    "add_rms_norm": "rms_norm",
     "flash_attention": "flash_attention",
     "int4_linear": "int4_linear",
+    "layer_norm": "layer_norm",
     "quantize_int4": "int4_linear",
+    "rms_norm": "rms_norm",
     "rope": "rope",
 }
 

@@ -57,6 +57,20 @@ def linear(*, rows: int, outputs: int, depth: int, element_bytes: int) -> Cost:
     return Cost(flops=2 * rows * outputs * depth, bytes=elements * element_bytes)
 
 
+def rms_norm(*, rows: int, cols: int, residual: bool, element_bytes: int) -> Cost:
+    """Square, sum, scale and weight an element; rows read, out written; with a residual one sum, read and written."""
+    elements = rows * cols
+    moved = (4 if residual else 2) * elements + cols
+    return Cost(flops=(5 if residual else 4) * elements, bytes=moved * element_bytes)
+
+
+def layer_norm(*, rows: int, cols: int, residual: bool, element_bytes: int) -> Cost:
+    """Seven FLOPs an element: mean, distance, square, sum, scale, weight, bias; bytes as for rms_norm, and the bias."""
+    elements = rows * cols
+    moved = (4 if residual else 2) * elements + 2 * cols
+    return Cost(flops=(8 if residual else 7) * elements, bytes=moved * element_bytes)
+
+
 def triad(*, elements: int, element_bytes: int) -> Cost:
     """b + s * c: two arrays read, one written."""
     return Cost(flops=2 * elements, bytes=3 * elements * element_bytes)

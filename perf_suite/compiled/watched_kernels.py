@@ -30,6 +30,22 @@ WATCHED: dict[str, Watched] = {
         sources=("int4_linear/int4_linear_sm75.cu", "int4_linear/int4_linear_sm80.cu"),
     ),
     "rope": Watched(kernels=("rope_pairs", "rope_pieces"), twins=("_rope",), sources=("rope/rope.cu",)),
+    "rms_norm": Watched(
+        kernels=(
+            "rms_norm_any",
+            "rms_norm_in_registers",
+        ),
+        twins=("_rms_norm",),
+        sources=("rms_norm/rms_norm.cu",),
+    ),
+    "layer_norm": Watched(
+        kernels=(
+            "layer_norm_any",
+            "layer_norm_in_registers",
+        ),
+        twins=("_layer_norm",),
+        sources=("layer_norm/layer_norm.cu",),
+    ),
 }
 
 _OPERATORS = {kernel: operator for operator, watched in WATCHED.items() for kernel in watched.kernels + watched.twins}

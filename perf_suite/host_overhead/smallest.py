@@ -2,7 +2,13 @@
 
 from dataclasses import replace
 
-from ..workloads import flash_attention, int4_linear, rope
+from ..workloads import (
+    flash_attention,
+    int4_linear,
+    layer_norm,
+    rms_norm,
+    rope,
+)
 from ..workloads.workload import Workload
 
 _DTYPES = {"cuda": "fp16", "cpu": "fp32"}
@@ -10,6 +16,8 @@ _SMALLEST = {
     "flash_attention": lambda device, dtype: flash_attention.workload(device, dtype, heads=1, seq_len=16, head_dim=64),
     "int4_linear": lambda device, dtype: int4_linear.workload(device, dtype, depth=128, outputs=128),
     "rope": lambda device, dtype: rope.workload(device, dtype, heads=1, seq_len=1),
+    "rms_norm": lambda device, dtype: rms_norm.workload(device, dtype, rows=1, cols=128),
+    "layer_norm": lambda device, dtype: layer_norm.workload(device, dtype, rows=1, cols=128),
 }
 # Compiling it anew takes longer than measuring all the others.
 _LEFT_OUT = {"torch_compile"}

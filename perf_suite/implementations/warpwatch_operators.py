@@ -26,8 +26,11 @@ def warpwatch_operator(name: str) -> Callable[..., torch.Tensor]:
     return operator
 
 
-def triton_operator(name: str) -> Callable[..., torch.Tensor]:
-    """`warpwatch.kernels.triton.<name>.<name>`. Raises UnavailableError where either is missing."""
+def triton_operator(name: str, function: str | None = None) -> Callable[..., torch.Tensor]:
+    """`warpwatch.kernels.triton.<name>.<function>`, by default of the same name.
+
+    Raises UnavailableError where Triton or the module is missing.
+    """
     if importlib.util.find_spec("triton") is None:
         raise UnavailableError("Triton is not installed here")
     try:
@@ -35,7 +38,7 @@ def triton_operator(name: str) -> Callable[..., torch.Tensor]:
     except ModuleNotFoundError as missing:
         raise UnavailableError(f"this commit has no Triton twin of {name} ({missing})") from missing
     _refuse_another_commit(Path(twin.__file__ or ""))
-    operator: Callable[..., torch.Tensor] = getattr(twin, name)
+    operator: Callable[..., torch.Tensor] = getattr(twin, function or name)
     return operator
 
 

@@ -1,12 +1,21 @@
 """The catalogue: every operator's workloads. Importing it needs neither torch nor a kernel."""
 
-from . import control, flash_attention, int4_linear, rope
+from . import (
+    control,
+    flash_attention,
+    int4_linear,
+    layer_norm,
+    rms_norm,
+    rope,
+)
 from .workload import Workload
 
 _CATALOGUE: dict[str, tuple[Workload, ...]] = {
     "control": control.WORKLOADS,
     "flash_attention": flash_attention.WORKLOADS,
     "int4_linear": int4_linear.WORKLOADS,
+    "layer_norm": layer_norm.WORKLOADS,
+    "rms_norm": rms_norm.WORKLOADS,
     "rope": rope.WORKLOADS,
 }
 OPERATORS = tuple(_CATALOGUE)

@@ -35,11 +35,14 @@ def _seeded() -> None:
 
 
 @pytest.fixture
-def twin(device: str, _interpreter: ProcessPoolExecutor) -> Callable[[str], Twin]:
-    """twin("rope") is the Triton version of rope: compiled on the GPU, interpreted on the CPU."""
+def twin(device: str, _interpreter: ProcessPoolExecutor) -> Callable[..., Twin]:
+    """twin("rope") is the Triton version of rope: compiled on the GPU, interpreted on the CPU.
 
-    def find(name: str) -> Twin:
-        function: Twin = getattr(importlib.import_module(f"warpwatch.kernels.triton.{name}"), name)
+    twin("rms_norm", "add_rms_norm") is another function of the same module.
+    """
+
+    def find(module: str, name: str | None = None) -> Twin:
+        function: Twin = getattr(importlib.import_module(f"warpwatch.kernels.triton.{module}"), name or module)
         if device == "cuda":
             return function
 

@@ -42,6 +42,14 @@ def test_int4_weight_is_half_a_byte_and_a_scale_a_group():
     assert cost.bytes == 8_388_608 + 4096 * 32 * 2 + 2 * 4096 * 2
 
 
+def test_a_norm_reads_and_writes_each_row_once_and_twice_with_a_residual():
+    cost = costs.rms_norm(rows=16384, cols=4096, residual=False, element_bytes=2)
+    assert cost.bytes == 2 * 134_217_728 + 4096 * 2
+    assert costs.rms_norm(rows=3, cols=5, residual=True, element_bytes=4).bytes == (4 * 15 + 5) * 4
+    assert costs.layer_norm(rows=3, cols=5, residual=True, element_bytes=4).bytes == (4 * 15 + 10) * 4
+    assert costs.layer_norm(rows=3, cols=5, residual=False, element_bytes=4).flops == 7 * 15
+
+
 def test_the_canaries_read_and_write_each_array_once():
     assert workload_named("control", "cuda-fp32-triad-128mib").cost.bytes == 3 * 128 * 1024 * 1024
     assert workload_named("control", "cuda-fp32-triad-128mib").cost.flops == 2 * 33_554_432

@@ -66,7 +66,8 @@ def test_what_crashes_lies_or_hangs_costs_itself_alone(install):
     install(ABORTS_LIES_AND_HANGS)
     # What hangs is killed for its own silence, however long the others took before it.
     outcomes = measure_host_overhead("b", quick=True, limits=Limits(visit_s=30)).outcomes
-    crashed, wrong, hung = (outcomes[operator, "warpwatch"].measurement for operator in OPERATORS)
+    misbehaving = ("flash_attention", "int4_linear", "rope")
+    crashed, wrong, hung = (outcomes[operator, "warpwatch"].measurement for operator in misbehaving)
     assert {crashed.status, wrong.status, hung.status} == {Status.FAILED}
     assert "signal 6" in crashed.reason
     assert "about to misbehave" in crashed.reason

@@ -6,6 +6,8 @@ import torch
 
 from perf_suite.references.flash_attention import flash_attention
 from perf_suite.references.int4_linear import dequantised, int4_linear
+from perf_suite.references.layer_norm import layer_norm
+from perf_suite.references.rms_norm import add_rms_norm, rms_norm
 from perf_suite.references.rope import rope
 
 GENERATOR = torch.Generator().manual_seed(7)
@@ -52,3 +54,16 @@ def test_int4_weights_are_nibble_minus_eight_times_scale_low_nibble_first():
     weight = dequantised(packed, scales, group_size=2)
     assert weight.tolist() == [[-16.0, 0.0, 3.5, -3.5]]
     assert int4_linear(torch.ones(1, 4), packed, scales, group_size=2).item() == -16.0
+
+
+def test_norms_equal_pytorchs_own():
+    x, weight, bias = normal(3, 7), normal(7), normal(7)
+    torch.testing.assert_close(rms_norm(x, weight), torch.nn.functional.rms_norm(x, (7,), weight, 1e-6))
+    torch.testing.assert_close(layer_norm(x, weight, bias), torch.nn.functional.layer_norm(x, (7,), weight, bias, 1e-5))
+
+
+def test_the_residual_that_is_normalised_is_the_rounded_one():
+    x = torch.tensor([[1.0, 3.0]], dtype=torch.float16)
+    out, total = add_rms_norm(x, torch.full_like(x, 2.0**-12), torch.ones(2, dtype=torch.float16))
+    assert torch.equal(total, x.double())
+    assert torch.equal(out, rms_norm(x, torch.ones(2)))

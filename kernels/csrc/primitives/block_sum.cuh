@@ -1,0 +1,33 @@
+// Sums over the threads of a row, in a fixed order: shuffles within a warp, then a tree over the warps' sums.
+#pragma once
+
+namespace warpwatch {
+
+// Over kLanes neighbours of a warp (a power of two); every lane gets the same bits, for a + b is b + a.
+template <int kLanes>
+__device__ inline float lanes_sum(float value) {
+#pragma unroll
+  for (int distance = kLanes / 2; distance > 0; distance /= 2) {
+    value += __shfl_xor_sync(0xffffffffu, value, distance);
+  }
+  return value;
+}
+
+// Over kThreads threads: neighbours of a warp, or a whole block, whose `slots` (one a warp) nobody may still be reading.
+// All threads of the block must come.
+template <int kThreads>
+__device__ inline float threads_sum(float value, float* slots) {
+  if constexpr (kThreads <= 32) {
+    return lanes_sum<kThreads>(value);
+  } else {
+    constexpr int kWarps = kThreads / 32;
+    static_assert(kThreads % 32 == 0 && kWarps <= 32);
+    const int lane = threadIdx.x % 32;
+    value = lanes_sum<32>(value);
+    if (lane == 0) slots[threadIdx.x / 32] = value;
+    __syncthreads();
+    return lanes_sum<32>(lane < kWarps ? slots[lane] : 0.0f);
+  }
+}
+
+}  // namespace warpwatch

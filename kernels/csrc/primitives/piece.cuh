@@ -1,0 +1,63 @@
+// A piece: 16 bytes of a row, the widest load there is, as they travel and as they are computed with (fp32).
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+namespace warpwatch {
+
+__device__ inline float2 widen(__half2 pair) { return __half22float2(pair); }
+__device__ inline float2 widen(__nv_bfloat162 pair) { return __bfloat1622float2(pair); }
+__device__ inline float2 widen(float2 pair) { return pair; }
+
+__device__ inline void narrow(float2 pair, __half2& to) { to = __float22half2_rn(pair); }
+__device__ inline void narrow(float2 pair, __nv_bfloat162& to) { to = __float22bfloat162_rn(pair); }
+__device__ inline void narrow(float2 pair, float2& to) { to = pair; }
+
+__device__ inline float to_float(__half value) { return __half2float(value); }
+__device__ inline float to_float(__nv_bfloat16 value) { return __bfloat162float(value); }
+__device__ inline float to_float(float value) { return value; }
+
+__device__ inline void from_float(float value, __half& to) { to = __float2half_rn(value); }
+__device__ inline void from_float(float value, __nv_bfloat16& to) { to = __float2bfloat16_rn(value); }
+__device__ inline void from_float(float value, float& to) { to = value; }
+
+template <class Element>
+struct PairOf;
+template <>
+struct PairOf<__half> {
+  using Type = __half2;
+};
+template <>
+struct PairOf<__nv_bfloat16> {
+  using Type = __nv_bfloat162;
+};
+template <>
+struct PairOf<float> {
+  using Type = float2;
+};
+
+template <class Element>
+union Piece {
+  using Pair = typename PairOf<Element>::Type;
+  static constexpr int kElements = 16 / sizeof(Element);
+  static constexpr int kPairs = kElements / 2;
+
+  uint4 bits;
+  Pair pairs[kPairs];
+
+  __device__ Piece() {}
+
+  __device__ void load_once(const Element* from) { bits = __ldcs(reinterpret_cast<const uint4*>(from)); }
+  __device__ void load_shared_by_many(const Element* from) { bits = __ldg(reinterpret_cast<const uint4*>(from)); }
+  __device__ void zero() { bits = make_uint4(0, 0, 0, 0); }
+  __device__ void store(Element* to) const { *reinterpret_cast<uint4*>(to) = bits; }
+  __device__ void store_past_caches(Element* to) const { __stcs(reinterpret_cast<uint4*>(to), bits); }
+};
+
+// Whether pieces may begin at this address; null does for an operand that is not there.
+inline bool on_piece(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % 16 == 0; }
+
+}  // namespace warpwatch

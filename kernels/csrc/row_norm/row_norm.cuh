@@ -1,0 +1,206 @@
+// Normalisation of rows on every GPU: it waits for memory, and no architecture has an instruction that helps.
+//   Two ways: a row in the registers of its threads, read once; or, for what fits no registers or no 16-byte pieces,
+//   one element at a time, read once for each sum and once more. A kernel is a thin `__global__` around one of them.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <iterator>
+
+#include "primitives/block_sum.cuh"
+#include "primitives/piece.cuh"
+#include "row_norm/row_norm.h"
+#include "row_norm/row_norm_tiles.h"
+
+namespace warpwatch {
+
+// The two normalisations: is the mean taken away first?
+struct RmsNorm {
+  static constexpr bool kCentered = false;
+};
+struct LayerNorm {
+  static constexpr bool kCentered = true;
+};
+
+template <class Norm>
+__device__ inline float normalised(const RowNormParams& p, float value, float mean, float scale, float weight,
+                                   float bias) {
+  if constexpr (Norm::kCentered) return (value - mean) * scale * weight + bias;
+  return value * scale * weight;
+}
+
+// Four places for sums in shared memory would do; a slot for each warp, once for each of two sums.
+struct RowNormSlots {
+  float first[32], second[32];
+};
+
+template <class Element, class Norm, bool kResidual, int kThreads, int kPieces, int kRows>
+__device__ inline void norm_row_in_registers(const RowNormParams& p) {
+  using P = Piece<Element>;
+  __shared__ RowNormSlots slots;
+  const int lane = threadIdx.x % kThreads;
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kRows + threadIdx.x / kThreads;
+  // Threads without a row or a piece stay, with zeros: shuffles and barriers want all of them.
+  const int columns = row < p.rows ? static_cast<int>(p.cols) : 0;
+  const auto column = [&](int i) { return (i * kThreads + lane) * P::kElements; };
+
+  P held[kPieces];
+  const Element* x = static_cast<const Element*>(p.x) + row * p.x_stride;
+#pragma unroll
+  for (int i = 0; i < kPieces; ++i) {
+    held[i].zero();
+    if (column(i) < columns) held[i].load_once(x + column(i));
+  }
+  if constexpr (kResidual) {
+    P added[kPieces];
+    const Element* residual = static_cast<const Element*>(p.residual) + row * p.residual_stride;
+    Element* total = static_cast<Element*>(p.total) + row * p.cols;
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) {
+      added[i].zero();
+      if (column(i) < columns) added[i].load_once(residual + column(i));
+    }
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) {
+#pragma unroll
+      for (int j = 0; j < P::kPairs; ++j) {
+        const float2 a = widen(held[i].pairs[j]);
+        const float2 b = widen(added[i].pairs[j]);
+        narrow({a.x + b.x, a.y + b.y}, held[i].pairs[j]);
+      }
+      if (column(i) < columns) held[i].store(total + column(i));
+    }
+  }
+
+  float mean = 0.0f;
+  if constexpr (Norm::kCentered) {
+    float sum = 0.0f;
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) {
+#pragma unroll
+      for (int j = 0; j < P::kPairs; ++j) {
+        const float2 a = widen(held[i].pairs[j]);
+        sum += a.x + a.y;
+      }
+    }
+    mean = threads_sum<kThreads>(sum, slots.first) / static_cast<float>(p.cols);
+  }
+  float squares = 0.0f;
+#pragma unroll
+  for (int i = 0; i < kPieces; ++i) {
+    if (Norm::kCentered && column(i) >= columns) continue;  // a zero that is not there is not the mean away from it
+#pragma unroll
+    for (int j = 0; j < P::kPairs; ++j) {
+      const float2 a = widen(held[i].pairs[j]);
+      squares += (a.x - mean) * (a.x - mean) + (a.y - mean) * (a.y - mean);
+    }
+  }
+  squares = threads_sum<kThreads>(squares, slots.second);
+  const float scale = 1.0f / sqrtf(squares / static_cast<float>(p.cols) + p.eps);
+
+  const Element* weight = static_cast<const Element*>(p.weight);
+  const Element* bias = static_cast<const Element*>(p.bias);
+  Element* out = static_cast<Element*>(p.out) + row * p.cols;
+#pragma unroll
+  for (int i = 0; i < kPieces; ++i) {
+    if (column(i) >= columns) continue;
+    P weights, biases;
+    weights.load_shared_by_many(weight + column(i));
+    biases.zero();
+    if (Norm::kCentered && bias != nullptr) biases.load_shared_by_many(bias + column(i));
+#pragma unroll
+    for (int j = 0; j < P::kPairs; ++j) {
+      const float2 a = widen(held[i].pairs[j]);
+      const float2 w = widen(weights.pairs[j]);
+      const float2 b = widen(biases.pairs[j]);
+      narrow({normalised<Norm>(p, a.x, mean, scale, w.x, b.x), normalised<Norm>(p, a.y, mean, scale, w.y, b.y)},
+             held[i].pairs[j]);
+    }
+    held[i].store(out + column(i));
+  }
+}
+
+// Any width, any alignment; a block a row. With a residual each thread reads back what it wrote to `total` itself.
+template <class Element, class Norm, bool kResidual>
+__device__ inline void norm_any_row(const RowNormParams& p) {
+  constexpr int kThreads = kRowNormAnyThreads;
+  __shared__ RowNormSlots slots;
+  const int64_t row = blockIdx.x;
+  const Element* x = static_cast<const Element*>(p.x) + row * p.x_stride;
+  if constexpr (kResidual) {
+    const Element* residual = static_cast<const Element*>(p.residual) + row * p.residual_stride;
+    Element* total = static_cast<Element*>(p.total) + row * p.cols;
+    for (int64_t i = threadIdx.x; i < p.cols; i += kThreads) {
+      from_float(to_float(x[i]) + to_float(residual[i]), total[i]);
+    }
+    x = total;
+  }
+  float mean = 0.0f;
+  if constexpr (Norm::kCentered) {
+    float sum = 0.0f;
+    for (int64_t i = threadIdx.x; i < p.cols; i += kThreads) sum += to_float(x[i]);
+    mean = threads_sum<kThreads>(sum, slots.first) / static_cast<float>(p.cols);
+  }
+  float squares = 0.0f;
+  for (int64_t i = threadIdx.x; i < p.cols; i += kThreads) {
+    const float away = to_float(x[i]) - mean;
+    squares += away * away;
+  }
+  squares = threads_sum<kThreads>(squares, slots.second);
+  const float scale = 1.0f / sqrtf(squares / static_cast<float>(p.cols) + p.eps);
+  const Element* weight = static_cast<const Element*>(p.weight);
+  const Element* bias = static_cast<const Element*>(p.bias);
+  Element* out = static_cast<Element*>(p.out) + row * p.cols;
+  for (int64_t i = threadIdx.x; i < p.cols; i += kThreads) {
+    const float shift = bias != nullptr ? to_float(bias[i]) : 0.0f;
+    from_float(normalised<Norm>(p, to_float(x[i]), mean, scale, to_float(weight[i]), shift), out[i]);
+  }
+}
+
+// Whether every piece of 16 bytes begins on a multiple of 16 bytes.
+inline bool row_norm_fits_pieces(const RowNormParams& p, int elements) {
+  const bool strides = p.rows <= 1 || (p.x_stride % elements == 0 && p.residual_stride % elements == 0);
+  return p.cols % elements == 0 && strides && on_piece(p.x) && on_piece(p.residual) && on_piece(p.weight) &&
+         on_piece(p.bias) && on_piece(p.out) && on_piece(p.total);
+}
+
+// Kernels<Element, kResidual> has the two `__global__` functions of one operator:
+//   in_registers<kThreads, kPieces, kRows>() and any().
+template <class Kernels, class Element, int kIndex = 0>
+cudaError_t launch_row_norm_kernel(const RowNormParams& p, cudaStream_t stream) {
+  if constexpr (kIndex == std::size(kRowNormTiles)) {
+    if (p.rows > INT32_MAX) return cudaErrorInvalidConfiguration;
+    Kernels::any()<<<static_cast<unsigned>(p.rows), kRowNormAnyThreads, 0, stream>>>(p);
+    return cudaGetLastError();
+  } else {
+    constexpr RowNormTile kTile = kRowNormTiles[kIndex];
+    constexpr int kElements = Piece<Element>::kElements;
+    if (!row_norm_fits_pieces(p, kElements) || p.cols / kElements > kTile.most_pieces()) {
+      return launch_row_norm_kernel<Kernels, Element, kIndex + 1>(p, stream);
+    }
+    const int64_t blocks = (p.rows - 1) / kTile.rows + 1;
+    if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
+    const auto kernel = Kernels::template in_registers<kTile.threads, kTile.pieces, kTile.rows>();
+    kernel<<<static_cast<unsigned>(blocks), kTile.block(), 0, stream>>>(p);
+    return cudaGetLastError();
+  }
+}
+
+template <template <class, bool> class Kernels, class Element>
+cudaError_t launch_row_norm(const RowNormParams& p, cudaStream_t stream) {
+  if (p.residual != nullptr) return launch_row_norm_kernel<Kernels<Element, true>, Element>(p, stream);
+  return launch_row_norm_kernel<Kernels<Element, false>, Element>(p, stream);
+}
+
+template <template <class, bool> class Kernels>
+cudaError_t launch_row_norm(const RowNormParams& p, cudaStream_t stream) {
+  if (p.rows == 0 || p.cols == 0) return cudaSuccess;
+  switch (p.dtype) {
+    case Dtype::kFloat16: return launch_row_norm<Kernels, __half>(p, stream);
+    case Dtype::kBFloat16: return launch_row_norm<Kernels, __nv_bfloat16>(p, stream);
+    case Dtype::kFloat32: return launch_row_norm<Kernels, float>(p, stream);
+  }
+  return cudaErrorInvalidValue;
+}
+
+}  // namespace warpwatch

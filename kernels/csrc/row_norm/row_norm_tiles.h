@@ -1,0 +1,27 @@
+// row_norm_tiles.h: how many threads hold a row in their registers. The one file a tuner edits.
+#pragma once
+
+#include <cstdint>
+
+namespace warpwatch {
+
+struct RowNormTile {
+  int threads;  // of a row: a part of a warp, or a block of its own
+  int pieces;   // of 16 bytes that each of them holds
+  int rows;     // of a block
+
+  constexpr int block() const { return threads * rows; }
+  constexpr int64_t most_pieces() const { return int64_t{threads} * pieces; }
+};
+
+// The first that holds a row is taken. Four pieces a thread are 64 bytes in flight, 128 with a residual: at 1024 threads
+// on a multiprocessor more than the 26 KB that cover DRAM's latency on an H200 (4.4 TB/s, some 0.8 us, 132 of them).
+// Up to 128 pieces (1024 elements in fp16) a warp does without a barrier.
+constexpr RowNormTile kRowNormTiles[] = {
+    {16, 1, 8}, {32, 1, 4}, {32, 4, 4}, {128, 4, 1}, {256, 4, 1}, {512, 4, 1}, {1024, 4, 1},
+};
+
+// Of the kernel that takes every width and alignment, one element at a time: threads of a row, which is a block.
+constexpr int kRowNormAnyThreads = 256;
+
+}  // namespace warpwatch

@@ -1,0 +1,106 @@
+"""Layer normalisation in Triton; the formula is at the head of csrc/layer_norm/layer_norm.h."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from .row_norm import as_rows
+from .row_norm_configs import row_norm_config
+
+
+def layer_norm(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, *, eps: float = 1e-5
+) -> torch.Tensor:
+    """What warpwatch.kernels.layer_norm computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    return _launch("triton layer_norm", x, None, weight, bias, eps)[0]
+
+
+def add_layer_norm(
+    x: torch.Tensor,
+    residual: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    *,
+    eps: float = 1e-5,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What warpwatch.kernels.add_layer_norm computes."""
+    return _launch("triton add_layer_norm", x, residual, weight, bias, eps)
+
+
+def _launch(
+    operator: str,
+    x: torch.Tensor,
+    residual: torch.Tensor | None,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    eps: float,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    x_rows, residual_rows = as_rows(operator, x, residual, weight=weight, bias=bias)
+    out = x.new_empty(x.shape)
+    total = out if residual is None else x.new_empty(x.shape)  # without a residual nothing is written to it
+    if out.numel() == 0:
+        return out, total
+    rows, cols = x_rows.shape
+    config = row_norm_config(triton.next_power_of_2(cols))
+    with torch.cuda.device_of(x):  # the launch goes to the current device
+        _layer_norm[(triton.cdiv(rows, config.block_rows),)](
+            x_rows,
+            x_rows if residual_rows is None else residual_rows,
+            weight,
+            weight if bias is None else bias,
+            out,
+            total,
+            x_rows.stride(0),
+            0 if residual_rows is None else residual_rows.stride(0),
+            rows,
+            cols,
+            eps,
+            RESIDUAL=residual is not None,
+            BIAS=bias is not None,
+            BLOCK_ROWS=config.block_rows,
+            BLOCK_COLS=triton.next_power_of_2(cols),
+            num_warps=config.num_warps,
+        )
+    return out, total
+
+
+@triton.jit
+def _layer_norm(
+    x_ptr,
+    residual_ptr,
+    weight_ptr,
+    bias_ptr,
+    out_ptr,
+    total_ptr,
+    x_row_stride,
+    residual_row_stride,
+    n_rows,
+    n_cols,
+    eps,
+    RESIDUAL: tl.constexpr,
+    BIAS: tl.constexpr,
+    BLOCK_ROWS: tl.constexpr,
+    BLOCK_COLS: tl.constexpr,
+):
+    """out = (h - mean) weight / sqrt(variance + eps) + bias, h = x or the rounded x + residual.
+
+    A program per BLOCK_ROWS rows; the variance is summed over distances from the mean.
+    """
+    row = (tl.program_id(0).to(tl.int64) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS))[:, None]
+    col = tl.arange(0, BLOCK_COLS)[None, :]
+    live = (row < n_rows) & (col < n_cols)
+    held = tl.load(x_ptr + row * x_row_stride + col, mask=live, other=0.0).to(tl.float32)
+    if RESIDUAL:
+        held += tl.load(residual_ptr + row * residual_row_stride + col, mask=live, other=0.0).to(tl.float32)
+        rounded = held.to(total_ptr.dtype.element_ty)
+        tl.store(total_ptr + row * n_cols + col, rounded, mask=live)
+        held = rounded.to(tl.float32)
+    away = tl.where(live, held - tl.sum(held, axis=1)[:, None] / n_cols, 0.0)
+    scale = 1.0 / tl.sqrt(tl.sum(away * away, axis=1)[:, None] / n_cols + eps)
+    weight = tl.load(weight_ptr + col, mask=col < n_cols, other=0.0).to(tl.float32)
+    result = away * scale * weight
+    if BIAS:
+        result += tl.load(bias_ptr + col, mask=col < n_cols, other=0.0).to(tl.float32)
+    tl.store(out_ptr + row * n_cols + col, result, mask=live)

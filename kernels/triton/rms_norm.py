@@ -1,0 +1,83 @@
+"""Root-mean-square normalisation in Triton; the formula is at the head of csrc/rms_norm/rms_norm.h."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from .row_norm import as_rows
+from .row_norm_configs import row_norm_config
+
+
+def rms_norm(x: torch.Tensor, weight: torch.Tensor, *, eps: float = 1e-6) -> torch.Tensor:
+    """What warpwatch.kernels.rms_norm computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    return _launch("triton rms_norm", x, None, weight, eps)[0]
+
+
+def add_rms_norm(
+    x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, *, eps: float = 1e-6
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What warpwatch.kernels.add_rms_norm computes."""
+    return _launch("triton add_rms_norm", x, residual, weight, eps)
+
+
+def _launch(
+    operator: str, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor, eps: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    x_rows, residual_rows = as_rows(operator, x, residual, weight=weight)
+    out = x.new_empty(x.shape)
+    total = out if residual is None else x.new_empty(x.shape)  # without a residual nothing is written to it
+    if out.numel() == 0:
+        return out, total
+    rows, cols = x_rows.shape
+    config = row_norm_config(triton.next_power_of_2(cols))
+    with torch.cuda.device_of(x):  # the launch goes to the current device
+        _rms_norm[(triton.cdiv(rows, config.block_rows),)](
+            x_rows,
+            x_rows if residual_rows is None else residual_rows,
+            weight,
+            out,
+            total,
+            x_rows.stride(0),
+            0 if residual_rows is None else residual_rows.stride(0),
+            rows,
+            cols,
+            eps,
+            RESIDUAL=residual is not None,
+            BLOCK_ROWS=config.block_rows,
+            BLOCK_COLS=triton.next_power_of_2(cols),
+            num_warps=config.num_warps,
+        )
+    return out, total
+
+
+@triton.jit
+def _rms_norm(
+    x_ptr,
+    residual_ptr,
+    weight_ptr,
+    out_ptr,
+    total_ptr,
+    x_row_stride,
+    residual_row_stride,
+    n_rows,
+    n_cols,
+    eps,
+    RESIDUAL: tl.constexpr,
+    BLOCK_ROWS: tl.constexpr,
+    BLOCK_COLS: tl.constexpr,
+):
+    """out = h weight / sqrt(mean(h^2) + eps), h = x or the rounded x + residual; a program per BLOCK_ROWS rows."""
+    row = (tl.program_id(0).to(tl.int64) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS))[:, None]
+    col = tl.arange(0, BLOCK_COLS)[None, :]
+    live = (row < n_rows) & (col < n_cols)
+    held = tl.load(x_ptr + row * x_row_stride + col, mask=live, other=0.0).to(tl.float32)
+    if RESIDUAL:
+        held += tl.load(residual_ptr + row * residual_row_stride + col, mask=live, other=0.0).to(tl.float32)
+        rounded = held.to(total_ptr.dtype.element_ty)
+        tl.store(total_ptr + row * n_cols + col, rounded, mask=live)
+        held = rounded.to(tl.float32)
+    scale = 1.0 / tl.sqrt(tl.sum(held * held, axis=1)[:, None] / n_cols + eps)
+    weight = tl.load(weight_ptr + col, mask=col < n_cols, other=0.0).to(tl.float32)
+    tl.store(out_ptr + row * n_cols + col, held * scale * weight, mask=live)

@@ -1,0 +1,44 @@
+"""Implementations of layer_norm; with a residual each writes the sum too, and hands back the normalised rows."""
+
+import torch
+
+from ..inputs.layer_norm import LayerNormInputs
+from . import Prepared
+from .compiled_by_torch import compiled
+from .warpwatch_operators import triton_operator, warpwatch_operator
+
+
+def warpwatch(inputs: LayerNormInputs) -> Prepared:
+    """The CUDA C++ or CPU kernel of the commit."""
+    if inputs.residual is None:
+        norm = warpwatch_operator("layer_norm")
+        return Prepared(run=lambda: norm(inputs.x, inputs.weight, inputs.bias))
+    add_norm = warpwatch_operator("add_layer_norm")
+    return Prepared(run=lambda: add_norm(inputs.x, inputs.residual, inputs.weight, inputs.bias)[0])
+
+
+def triton(inputs: LayerNormInputs) -> Prepared:
+    """Its Triton twin."""
+    if inputs.residual is None:
+        norm = triton_operator("layer_norm")
+        return Prepared(run=lambda: norm(inputs.x, inputs.weight, inputs.bias))
+    add_norm = triton_operator("layer_norm", "add_layer_norm")
+    return Prepared(run=lambda: add_norm(inputs.x, inputs.residual, inputs.weight, inputs.bias)[0])
+
+
+def eager(inputs: LayerNormInputs) -> Prepared:
+    """PyTorch's own layer_norm, behind an addition where there is a residual."""
+    return Prepared(run=lambda: _formula(inputs.x, inputs.residual, inputs.weight, inputs.bias)[0])
+
+
+def torch_compile(inputs: LayerNormInputs) -> Prepared:
+    """The same through torch.compile."""
+    formula = compiled(_formula, *inputs.activations())
+    return Prepared(run=lambda: formula(inputs.x, inputs.residual, inputs.weight, inputs.bias)[0])
+
+
+def _formula(
+    x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor, bias: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    total = x if residual is None else x + residual
+    return torch.nn.functional.layer_norm(total, weight.shape, weight, bias, 1e-5), total
