@@ -8,33 +8,46 @@ from typing import TYPE_CHECKING, Any
 from .extension import extension_path
 
 if TYPE_CHECKING:
+    from .operators.decode_attention import decode_attention
     from .operators.flash_attention import flash_attention
     from .operators.int4_linear import int4_linear, quantize_int4
+    from .operators.int8_linear import int8_linear, quantize_int8_per_token, quantize_int8_weight
     from .operators.layer_norm import add_layer_norm, layer_norm
     from .operators.rms_norm import add_rms_norm, rms_norm
     from .operators.rope import rope
+    from .operators.vector_add import vector_add
 
 __all__ = [
     "add_layer_norm",
     "add_rms_norm",
+    "decode_attention",
     "extension_path",
     "flash_attention",
     "int4_linear",
+    "int8_linear",
     "layer_norm",
     "quantize_int4",
+    "quantize_int8_per_token",
+    "quantize_int8_weight",
     "rms_norm",
     "rope",
+    "vector_add",
 ]
 
 _HOME = {  # public name -> the module it lives in
     "add_layer_norm": "layer_norm",
     "add_rms_norm": "rms_norm",
+    "decode_attention": "decode_attention",
     "flash_attention": "flash_attention",
     "int4_linear": "int4_linear",
+    "int8_linear": "int8_linear",
     "layer_norm": "layer_norm",
     "quantize_int4": "int4_linear",
+    "quantize_int8_per_token": "int8_linear",
+    "quantize_int8_weight": "int8_linear",
     "rms_norm": "rms_norm",
     "rope": "rope",
+    "vector_add": "vector_add",
 }
 
 

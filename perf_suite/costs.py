@@ -51,6 +51,13 @@ def int4_linear(*, rows: int, outputs: int, depth: int, group_size: int, element
     return Cost(flops=2 * rows * outputs * depth, bytes=weight + activations)
 
 
+def int8_linear(*, rows: int, outputs: int, depth: int, element_bytes: int) -> Cost:
+    """A (rows, depth) by (depth, outputs) product of bytes; x is read as it comes, each output has a scale."""
+    weight = outputs * depth + outputs * _FP32_BYTES
+    activations = (rows * depth + rows * outputs) * element_bytes
+    return Cost(flops=2 * rows * outputs * depth, bytes=weight + activations)
+
+
 def linear(*, rows: int, outputs: int, depth: int, element_bytes: int) -> Cost:
     """A (rows, depth) by (depth, outputs) product, every matrix in the same dtype."""
     elements = rows * depth + outputs * depth + rows * outputs
@@ -69,6 +76,11 @@ def layer_norm(*, rows: int, cols: int, residual: bool, element_bytes: int) -> C
     elements = rows * cols
     moved = (4 if residual else 2) * elements + 2 * cols
     return Cost(flops=(8 if residual else 7) * elements, bytes=moved * element_bytes)
+
+
+def vector_add(*, elements: int, element_bytes: int) -> Cost:
+    """One sum an element; two vectors read, one written."""
+    return Cost(flops=elements, bytes=3 * elements * element_bytes)
 
 
 def triad(*, elements: int, element_bytes: int) -> Cost:

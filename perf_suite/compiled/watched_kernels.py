@@ -15,6 +15,21 @@ class Watched:
 
 
 WATCHED: dict[str, Watched] = {
+    "decode_attention": Watched(
+        kernels=(
+            "decode_attention_combine",
+            "decode_attention_fp32_kernel",
+            "decode_attention_sm75_kernel",
+            "decode_attention_sm80_kernel",
+        ),
+        twins=("_decode_attention", "_combine_parts"),
+        sources=(
+            "decode_attention/decode_attention_combine.cu",
+            "decode_attention/decode_attention_fp32.cu",
+            "decode_attention/decode_attention_sm75.cu",
+            "decode_attention/decode_attention_sm80.cu",
+        ),
+    ),
     "flash_attention": Watched(
         kernels=("flash_attention_fp32_kernel", "flash_attention_sm75_kernel", "flash_attention_sm80_kernel"),
         twins=("_flash_attention",),
@@ -28,6 +43,15 @@ WATCHED: dict[str, Watched] = {
         kernels=("int4_linear_batch", "int4_linear_decode", "int4_linear_sum"),
         twins=("_int4_linear",),
         sources=("int4_linear/int4_linear_sm75.cu", "int4_linear/int4_linear_sm80.cu"),
+    ),
+    "int8_linear": Watched(
+        kernels=("int8_linear_batch", "int8_linear_decode", "quantize_int8_rows"),
+        twins=("_int8_linear", "_quantize_int8_rows"),
+        sources=(
+            "int8_linear/int8_linear_sm75.cu",
+            "int8_linear/int8_linear_sm80.cu",
+            "quantize_int8/quantize_int8.cu",
+        ),
     ),
     "rope": Watched(kernels=("rope_pairs", "rope_pieces"), twins=("_rope",), sources=("rope/rope.cu",)),
     "rms_norm": Watched(
@@ -45,6 +69,14 @@ WATCHED: dict[str, Watched] = {
         ),
         twins=("_layer_norm",),
         sources=("layer_norm/layer_norm.cu",),
+    ),
+    "vector_add": Watched(
+        kernels=(
+            "vector_add_elements",
+            "vector_add_pieces",
+        ),
+        twins=("_vector_add",),
+        sources=("vector_add/vector_add.cu",),
     ),
 }
 

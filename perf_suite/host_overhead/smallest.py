@@ -3,21 +3,29 @@
 from dataclasses import replace
 
 from ..workloads import (
+    decode_attention,
     flash_attention,
     int4_linear,
+    int8_linear,
     layer_norm,
     rms_norm,
     rope,
+    vector_add,
 )
 from ..workloads.workload import Workload
 
 _DTYPES = {"cuda": "fp16", "cpu": "fp32"}
 _SMALLEST = {
+    "decode_attention": lambda device, dtype: decode_attention.workload(
+        device, dtype, heads=1, seq_len_kv=16, head_dim=64
+    ),
     "flash_attention": lambda device, dtype: flash_attention.workload(device, dtype, heads=1, seq_len=16, head_dim=64),
     "int4_linear": lambda device, dtype: int4_linear.workload(device, dtype, depth=128, outputs=128),
+    "int8_linear": lambda device, dtype: int8_linear.workload(device, dtype, depth=128, outputs=128),
     "rope": lambda device, dtype: rope.workload(device, dtype, heads=1, seq_len=1),
     "rms_norm": lambda device, dtype: rms_norm.workload(device, dtype, rows=1, cols=128),
     "layer_norm": lambda device, dtype: layer_norm.workload(device, dtype, rows=1, cols=128),
+    "vector_add": lambda device, dtype: vector_add.workload(device, dtype, elements=16),
 }
 # Compiling it anew takes longer than measuring all the others.
 _LEFT_OUT = {"torch_compile"}

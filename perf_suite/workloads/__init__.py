@@ -1,22 +1,28 @@
 """The catalogue: every operator's workloads. Importing it needs neither torch nor a kernel."""
 
 from . import (
+    decode_attention,
     control,
     flash_attention,
     int4_linear,
+    int8_linear,
     layer_norm,
     rms_norm,
     rope,
+    vector_add,
 )
 from .workload import Workload
 
 _CATALOGUE: dict[str, tuple[Workload, ...]] = {
     "control": control.WORKLOADS,
+    "decode_attention": decode_attention.WORKLOADS,
     "flash_attention": flash_attention.WORKLOADS,
     "int4_linear": int4_linear.WORKLOADS,
+    "int8_linear": int8_linear.WORKLOADS,
     "layer_norm": layer_norm.WORKLOADS,
     "rms_norm": rms_norm.WORKLOADS,
     "rope": rope.WORKLOADS,
+    "vector_add": vector_add.WORKLOADS,
 }
 OPERATORS = tuple(_CATALOGUE)
 

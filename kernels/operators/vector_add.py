@@ -1,0 +1,27 @@
+"""Addition of two tensors."""
+
+from __future__ import annotations
+
+import torch
+
+from ..extension import load_operator
+from .devices import check_devices
+
+
+def vector_add(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """a + b, element by element; a new, contiguous tensor.
+
+    a and b have one shape, any, and one dtype, float16, bfloat16 or float32; both are contiguous. Added in float32 and
+    rounded once, as PyTorch does. Nothing is broadcast.
+    Forward only: there is no gradient.
+    Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
+    """
+    return _vector_add(a, b)
+
+
+def _fake_vector_add(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    check_devices("vector_add", a=a, b=b)
+    return a.new_empty(a.shape)
+
+
+_vector_add = load_operator("vector_add", fake=_fake_vector_add)
