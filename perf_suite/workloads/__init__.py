@@ -1,8 +1,8 @@
 """The catalogue: every operator's workloads. Importing it needs neither torch nor a kernel."""
 
 from . import (
-    decode_attention,
     control,
+    decode_attention,
     flash_attention,
     int4_linear,
     int8_linear,

@@ -15,6 +15,7 @@
 
 #include "int4_linear/int4_linear.h"
 #include "int4_linear/int4_linear_bits.cuh"
+#include "primitives/element.cuh"
 #include "primitives/mma.cuh"
 
 namespace warpwatch {
@@ -71,20 +72,6 @@ __device__ __forceinline__ void dequantize(uint32_t word, uint32_t (&pairs)[4]) 
 __device__ __forceinline__ uint4 paired(const uint4& x) {
   return {__byte_perm(x.x, x.z, 0x5410), __byte_perm(x.x, x.z, 0x7632),   // 0 4, 1 5
           __byte_perm(x.y, x.w, 0x5410), __byte_perm(x.y, x.w, 0x7632)};  // 2 6, 3 7
-}
-
-__device__ __forceinline__ float as_float(__half value) { return __half2float(value); }
-__device__ __forceinline__ float as_float(__nv_bfloat16 value) { return __bfloat162float(value); }
-
-template <typename Element>
-__device__ __forceinline__ Element rounded(float value);
-template <>
-__device__ __forceinline__ __half rounded<__half>(float value) {
-  return __float2half_rn(value);
-}
-template <>
-__device__ __forceinline__ __nv_bfloat16 rounded<__nv_bfloat16>(float value) {
-  return __float2bfloat16_rn(value);
 }
 
 // A thread's quarter of one group, for two rows of each weight tile.

@@ -1,0 +1,34 @@
+// From exact sums to elements of out.
+#pragma once
+
+#include "int8_linear/int8_linear.h"
+#include "primitives/element.cuh"
+
+namespace warpwatch {
+
+template <typename Element>
+__device__ __forceinline__ float scaled(const Int8LinearParams& p, int m, int n, int sum) {
+  const float shift = p.bias == nullptr ? 0.0f : as_float(static_cast<const Element*>(p.bias)[n]);
+  return static_cast<float>(sum) * __ldg(p.x_scales + m) * __ldg(p.weight_scales + n) + shift;
+}
+
+// At (m, n), which lies inside of out.
+template <typename Element>
+__device__ __forceinline__ void store_scaled(const Int8LinearParams& p, int m, int n, int sum) {
+  static_cast<Element*>(p.out)[static_cast<int64_t>(m) * p.n + n] = rounded<Element>(scaled<Element>(p, m, n, sum));
+}
+
+// At (m, n) and (m, n + 1), n even; what lies outside of out is left out.
+template <typename Element>
+__device__ __forceinline__ void store_scaled_pair(const Int8LinearParams& p, int m, int n, int even, int odd) {
+  if (m >= p.m || n >= p.n) return;
+  Element* const out = static_cast<Element*>(p.out) + static_cast<int64_t>(m) * p.n + n;
+  if (p.n % 2 == 0) {  // then n + 1 is inside too, and pairs lie on their own boundaries
+    store_pair(out, scaled<Element>(p, m, n, even), scaled<Element>(p, m, n + 1, odd));
+  } else {
+    out[0] = rounded<Element>(scaled<Element>(p, m, n, even));
+    if (n + 1 < p.n) out[1] = rounded<Element>(scaled<Element>(p, m, n + 1, odd));
+  }
+}
+
+}  // namespace warpwatch

@@ -1,0 +1,106 @@
+// Per-token quantization, a block a row: the largest magnitude first, then the integers; the second time x comes out of
+// L1 or L2. A thread takes 16 values at a time, which become one 16-byte store.
+#include <cstdint>
+
+#include "primitives/element.cuh"
+#include "quantize_int8/quantize_int8.h"
+
+namespace warpwatch {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kPiece = 16;
+
+// Values [first, first + 16) of a row; zeros past its end. Rows on 16-byte boundaries are read 16 bytes at a time.
+template <typename Element, bool kAligned>
+__device__ __forceinline__ void load_piece(const Element* row, int first, int k, float (&values)[kPiece]) {
+  if (kAligned && first + kPiece <= k) {
+    constexpr int kEach = 16 / sizeof(Element);
+#pragma unroll
+    for (int load = 0; load < kPiece / kEach; ++load) {
+      const uint4 bits = __ldg(reinterpret_cast<const uint4*>(row + first) + load);
+      const Element* elements = reinterpret_cast<const Element*>(&bits);
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) values[load * kEach + i] = as_float(elements[i]);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kPiece; ++i) values[i] = first + i < k ? as_float(row[first + i]) : 0.0f;
+  }
+}
+
+// The bits of magnitudes are ordered as the magnitudes are, and those of a NaN above infinity's: it wins.
+__device__ __forceinline__ uint32_t largest_of_block(uint32_t bits) {
+  __shared__ uint32_t of_warps[kThreads / 32];
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2) bits = max(bits, __shfl_xor_sync(0xffffffffu, bits, distance));
+  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = bits;
+  __syncthreads();
+#pragma unroll
+  for (int warp = 0; warp < kThreads / 32; ++warp) bits = max(bits, of_warps[warp]);
+  return bits;
+}
+
+// Four values as bytes, the first in the lowest. __float2int_rn rounds ties to even and makes 0 of a NaN.
+__device__ __forceinline__ uint32_t four_steps(const float* values, float inverse) {
+  uint32_t word = 0;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int steps = max(-127, min(127, __float2int_rn(values[i] * inverse)));
+    word |= (static_cast<uint32_t>(steps) & 0xffu) << (8 * i);
+  }
+  return word;
+}
+
+template <typename Element, bool kAligned>
+__global__ void __launch_bounds__(kThreads) quantize_int8_rows(const QuantizeInt8Params p) {
+  const int64_t m = blockIdx.x;
+  const Element* row = static_cast<const Element*>(p.x) + m * p.x_stride;
+  for (int i = blockIdx.x * kThreads + threadIdx.x; i < p.counter_count; i += gridDim.x * kThreads) p.counters[i] = 0;
+
+  const int pieces = p.padded_k / kPiece;
+  float values[kPiece];
+  uint32_t largest_bits = __float_as_uint(kLeastMagnitude);
+  for (int piece = threadIdx.x; piece < pieces; piece += kThreads) {
+    load_piece<Element, kAligned>(row, piece * kPiece, p.k, values);
+#pragma unroll
+    for (int i = 0; i < kPiece; ++i) largest_bits = max(largest_bits, __float_as_uint(fabsf(values[i])));
+  }
+  const float largest = __uint_as_float(largest_of_block(largest_bits));
+  const float inverse = __fdiv_rn(127.0f, largest);
+  if (threadIdx.x == 0) p.scales[m] = __fdiv_rn(largest, 127.0f);
+
+  uint4* out = reinterpret_cast<uint4*>(p.out + m * p.padded_k);
+  for (int piece = threadIdx.x; piece < pieces; piece += kThreads) {
+    load_piece<Element, kAligned>(row, piece * kPiece, p.k, values);
+    out[piece] = {four_steps(values, inverse), four_steps(values + 4, inverse), four_steps(values + 8, inverse),
+                  four_steps(values + 12, inverse)};
+  }
+}
+
+template <typename Element>
+cudaError_t launch(const QuantizeInt8Params& p, cudaStream_t stream) {
+  const bool aligned =
+      reinterpret_cast<uintptr_t>(p.x) % 16 == 0 && p.x_stride * static_cast<int64_t>(sizeof(Element)) % 16 == 0;
+  if (aligned) {
+    quantize_int8_rows<Element, true><<<p.m, kThreads, 0, stream>>>(p);
+  } else {
+    quantize_int8_rows<Element, false><<<p.m, kThreads, 0, stream>>>(p);
+  }
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+cudaError_t quantize_int8_per_token_cuda(const QuantizeInt8Params& p, cudaStream_t stream) {
+  const bool padded = p.padded_k >= p.k && p.padded_k % kInt8RowBytes == 0;
+  if (p.m < 1 || p.k < 1 || !padded || reinterpret_cast<uintptr_t>(p.out) % 16 != 0) return cudaErrorInvalidValue;
+  switch (p.dtype) {
+    case Dtype::kFloat16: return launch<__half>(p, stream);
+    case Dtype::kBFloat16: return launch<__nv_bfloat16>(p, stream);
+    case Dtype::kFloat32: return launch<float>(p, stream);
+  }
+  return cudaErrorInvalidValue;
+}
+
+}  // namespace warpwatch

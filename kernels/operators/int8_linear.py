@@ -1,0 +1,79 @@
+"""Linear layer on 8-bit integers (W8A8), and how tokens and weights become 8-bit."""
+
+from __future__ import annotations
+
+import torch
+
+from ..extension import load_operator
+from .devices import check_devices
+
+ROW_BYTES = 16  # a row of 8-bit integers is padded with zeros to a multiple of this
+_DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+
+
+def int8_linear(
+    x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor, bias: torch.Tensor | None = None
+) -> torch.Tensor:
+    """x, quantized token by token, times the 8-bit weight, transposed; summed exactly, scaled in float32.
+
+    x (..., K) in float16, bfloat16 or float32, its last dimension contiguous; K from 1 to 131072. Each row of x is
+    quantized as quantize_int8_per_token does it, by a launch of its own. weight (N, K rounded up to a multiple of 16)
+    int8 and weight_scales (N,) float32, as quantize_int8_weight makes them, and bias (N,) in x's dtype, all contiguous.
+    The result is (..., N) in x's dtype: sum * x_scale * weight_scale + bias, rounded once. Dimensions of x before the
+    last are free, but where they do not collapse into rows of one stride, x is copied.
+    One scale a token and a channel: Xiao et al., "SmoothQuant" (arXiv:2211.10438, 2022).
+    Forward only: there is no gradient.
+    Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
+    """
+    return _int8_linear(x, weight, weight_scales, bias)
+
+
+def quantize_int8_per_token(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """x (..., K) as (values, scales): symmetric, each row's largest magnitude at 127.
+
+    values (..., K rounded up to a multiple of 16) int8, zeros past K; scales (...) float32. A row is its values times
+    its scale, to within half a scale each; one whose largest magnitude is below 2^-100 becomes zeros. A NaN or an
+    infinity becomes its row's scale. x in float16, bfloat16 or float32, the last dimension contiguous.
+    Raises RuntimeError with a sentence for a shape, dtype or stride it does not take.
+    """
+    values, scales = _quantize_int8_per_token(x)
+    return values, scales
+
+
+def quantize_int8_weight(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """weight (N, K) as (values, scales) for int8_linear and int8_weight_linear: symmetric, a scale for each output.
+
+    values (N, K rounded up to a multiple of 16) int8, zeros past K; scales (N,) float32, each output's largest
+    magnitude / 127. Each weight goes to the nearest multiple of its scale, so that it moves by half a scale at most.
+    Raises ValueError for another shape or dtype, and for a weight that is not finite.
+    """
+    if weight.dim() != 2 or weight.shape[1] == 0 or weight.dtype not in _DTYPES:
+        raise ValueError(
+            "quantize_int8_weight: weight must be (N, K) in float16, bfloat16 or float32 with K at least 1, "
+            f"got shape {list(weight.shape)} in {weight.dtype}"
+        )
+    if not bool(weight.isfinite().all()):
+        raise ValueError("quantize_int8_weight: weight must be finite, got a NaN or an infinity")
+    wide = weight.double()  # quotients of small float32 weights would leave float32's range
+    # A scale below the smallest normal number would have lost its precision.
+    scales = (wide.abs().amax(dim=-1) / 127).float().clamp(min=torch.finfo(torch.float32).tiny)
+    steps = (wide / scales.double().unsqueeze(-1)).round().clamp(-127, 127).to(torch.int8)
+    return torch.nn.functional.pad(steps, (0, -weight.shape[1] % ROW_BYTES)), scales
+
+
+def _fake_int8_linear(
+    x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor, bias: torch.Tensor | None = None
+) -> torch.Tensor:
+    given = {} if bias is None else {"bias": bias}
+    check_devices("int8_linear", x=x, weight=weight, weight_scales=weight_scales, **given)
+    return x.new_empty(*x.shape[:-1], weight.shape[0])
+
+
+def _fake_quantize_int8_per_token(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    padded = (x.shape[-1] + ROW_BYTES - 1) // ROW_BYTES * ROW_BYTES
+    values = x.new_empty((*x.shape[:-1], padded), dtype=torch.int8)
+    return values, x.new_empty(x.shape[:-1], dtype=torch.float32)
+
+
+_int8_linear = load_operator("int8_linear", fake=_fake_int8_linear)
+_quantize_int8_per_token = load_operator("quantize_int8_per_token", fake=_fake_quantize_int8_per_token)

@@ -1,0 +1,43 @@
+"""Workloads of int8_linear (W8A8): memory-bound until about a hundred rows, then bound by 8-bit products."""
+
+from dataclasses import replace
+
+from .. import costs
+from .workload import Workload
+
+# x is exact in 8 bits (inputs/int8_linear.py). The cuBLAS baseline rounds the weight itself to fp16 (3e-4; bf16: eight
+# times that) and may add its split-K parts in fp16.
+_TOLERANCE = {"fp16": 2e-3, "bf16": 1.6e-2, "fp32": 1e-5}
+_IMPLEMENTATIONS = {
+    "cuda": ("warpwatch", "triton", "cublas", "eager", "torch_compile"),
+    "cpu": ("warpwatch", "eager"),
+}
+
+
+def workload(device: str, dtype: str, *, depth: int, outputs: int, rows: int = 1) -> Workload:
+    """x (rows, depth), quantized in the call, by an INT8 weight (outputs, depth)."""
+    return Workload(
+        operator="int8_linear",
+        name=f"{device}-{dtype}-k{depth}-n{outputs}-m{rows}",
+        device=device,
+        dtype=dtype,
+        parameters={"rows": rows, "outputs": outputs, "depth": depth},
+        cost=costs.int8_linear(rows=rows, outputs=outputs, depth=depth, element_bytes=costs.ELEMENT_BYTES[dtype]),
+        implementations=_IMPLEMENTATIONS[device],
+        tolerance=_TOLERANCE[dtype],
+    )
+
+
+WORKLOADS = (
+    workload("cuda", "fp16", depth=4096, outputs=4096, rows=1),
+    workload("cuda", "fp16", depth=4096, outputs=4096, rows=16),
+    replace(workload("cuda", "fp16", depth=4096, outputs=4096, rows=128), energy_of=("warpwatch", "cublas")),
+    workload("cuda", "fp16", depth=4096, outputs=4096, rows=2048),
+    workload("cuda", "bf16", depth=4096, outputs=4096, rows=128),
+    workload("cuda", "fp16", depth=4096, outputs=14336, rows=1),  # the MLP of Llama 3 8B
+    workload("cuda", "fp16", depth=4096, outputs=14336, rows=64),
+    workload("cuda", "fp16", depth=14336, outputs=4096, rows=64),
+    workload("cuda", "fp16", depth=4096, outputs=14336, rows=512),
+    workload("cpu", "fp32", depth=1024, outputs=1024, rows=1),
+    workload("cpu", "fp32", depth=1024, outputs=1024, rows=8),
+)
