@@ -1,0 +1,100 @@
+// torch.ops.warpwatch.decode_attention: checks its tensors, fills DecodeAttentionParams, and calls the CPU's version or the
+// one for this GPU.
+#include "decode_attention/decode_attention.h"
+
+#include <optional>
+
+#include "bindings/decode_attention_operands.h"
+#include "framework/checks.h"
+#include "framework/cuda.h"
+
+namespace warpwatch {
+namespace {
+
+constexpr DecodeAttentionOperands kOperands{"decode_attention"};
+constexpr Checks kChecks{"decode_attention"};
+
+void check(const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& lengths,
+           std::optional<double> scale) {
+  kOperands.check_queries(q, scale);
+  kChecks.rank({"k", k}, 4, "(batch, heads_kv, capacity, head_dim)");
+  kChecks.same_shape({"k", k}, {"v", v});
+  WARPWATCH_CHECK(q.size(0) == k.size(0), kChecks.op, "q and k differ in batch: ", shape_text(q), " against ",
+                  shape_text(k));
+  for (const Argument& cache : {Argument{"k", k}, Argument{"v", v}}) kOperands.check_cache(q, cache, k.size(1));
+  WARPWATCH_CHECK(k.size(2) <= DecodeAttentionOperands::kLongest, kChecks.op, "k has shape ", shape_text(k),
+                  "; capacity goes up to ", DecodeAttentionOperands::kLongest);
+  if (lengths) kOperands.check_lengths(q, *lengths);
+}
+
+ContiguousCache cache_of(const Tensor& k, const Tensor& v) {
+  return {
+      .k = k.data_ptr(),
+      .v = v.data_ptr(),
+      .k_batch_stride = k.stride(0),
+      .k_head_stride = k.stride(1),
+      .k_row_stride = k.stride(2),
+      .v_batch_stride = v.stride(0),
+      .v_head_stride = v.stride(1),
+      .v_row_stride = v.stride(2),
+  };
+}
+
+Tensor decode_attention_on_cpu(const Tensor& q, const Tensor& k, const Tensor& v, std::optional<Tensor> lengths,
+                               std::optional<double> scale) {
+  check(q, k, v, lengths, scale);
+  kOperands.check_cpu_head_dim(q);
+  Tensor out = torch::stable::new_empty(q, q.sizes());
+  decode_attention_cpu(kOperands.parameters(q, out, lengths, k.size(1), k.size(2), scale), cache_of(k, v));
+  return out;
+}
+
+#if WARPWATCH_WITH_CUDA
+
+cudaError_t launch(const DecodeAttentionParams& p, const ContiguousCache& cache, const OnDeviceOf& gpu) {
+  if (p.dtype == Dtype::kFloat32) return decode_attention_fp32(p, cache, gpu.stream());
+#if WARPWATCH_HAS_SM80
+  if (gpu.compute_capability() >= 80) return decode_attention_sm80(p, cache, gpu.stream());
+#endif
+#if WARPWATCH_HAS_SM75
+  if (gpu.compute_capability() >= 75 && p.dtype == Dtype::kFloat16) {
+    return decode_attention_sm75(p, cache, gpu.stream());
+  }
+#endif
+  fail_without_kernel(kChecks.op, gpu.compute_capability());
+}
+
+Tensor decode_attention_on_cuda(const Tensor& q, const Tensor& k, const Tensor& v, std::optional<Tensor> lengths,
+                                std::optional<double> scale) {
+  check(q, k, v, lengths, scale);
+  kOperands.check_gpu_head_dim(q);
+  for (const Argument& cache : {Argument{"k", k}, Argument{"v", v}}) kOperands.check_aligned(cache);
+  const OnDeviceOf gpu(q);
+  kOperands.check_gpu_dtype(q, gpu.compute_capability());
+  const Tensor queries = kOperands.aligned(q);
+  Tensor out = torch::stable::new_empty(q, q.sizes());
+  if (out.numel() == 0) return out;
+  DecodeAttentionParams p = kOperands.parameters(queries, out, lengths, k.size(1), k.size(2), scale);
+  const std::optional<Tensor> parts = kOperands.divide(p, q, gpu);
+  check_launch(kChecks.op, launch(p, cache_of(k, v), gpu));
+  return out;
+}
+
+#else
+constexpr auto& decode_attention_on_cuda = WithoutCuda<decltype(decode_attention_on_cpu)>::refuse;
+#endif
+
+}  // namespace
+}  // namespace warpwatch
+
+STABLE_TORCH_LIBRARY_FRAGMENT(warpwatch, m) {
+  m.def("decode_attention(Tensor q, Tensor k, Tensor v, Tensor? lengths=None, float? scale=None) -> Tensor");
+}
+
+STABLE_TORCH_LIBRARY_IMPL(warpwatch, CPU, m) {
+  m.impl("decode_attention", TORCH_BOX(&warpwatch::decode_attention_on_cpu));
+}
+
+STABLE_TORCH_LIBRARY_IMPL(warpwatch, CUDA, m) {
+  m.impl("decode_attention", TORCH_BOX(&warpwatch::decode_attention_on_cuda));
+}

@@ -1,0 +1,130 @@
+#include "bindings/decode_attention_operands.h"
+
+#include <cmath>
+#include <cstdint>
+
+#include "decode_attention/decode_attention_tiles.h"
+
+namespace warpwatch {
+
+void DecodeAttentionOperands::check_queries(const Tensor& q, std::optional<double> scale) const {
+  const Checks checks{op};
+  checks.rank({"q", q}, 4, "(batch, heads_q, seq_q, head_dim)");
+  checks.dtype({"q", q}, {ScalarType::Half, ScalarType::BFloat16, ScalarType::Float});
+  checks.last_dimension_contiguous({"q", q});
+  WARPWATCH_CHECK(q.size(2) >= 1 && q.size(2) <= kDecodeAttentionMostTokens, op, "q must have 1 to ",
+                  kDecodeAttentionMostTokens, " new tokens (seq_q), got shape ", shape_text(q),
+                  "; flash_attention takes more");
+  WARPWATCH_CHECK(q.size(0) <= kLongest && q.size(1) <= kLongest, op, "q has shape ", shape_text(q),
+                  "; batch and heads go up to ", kLongest);
+  WARPWATCH_CHECK(!scale || (std::isfinite(*scale) && *scale > 0), op, "scale must be positive and finite, got ",
+                  *scale);
+}
+
+void DecodeAttentionOperands::check_cache(const Tensor& q, const Argument& cache, int64_t heads_kv) const {
+  const Checks checks{op};
+  checks.same_dtype({"q", q}, cache);
+  checks.same_device({"q", q}, cache);
+  checks.last_dimension_contiguous(cache);
+  WARPWATCH_CHECK(q.size(3) == cache.tensor.size(3), op, "q and ", cache.name, " differ in head_dim: ", shape_text(q),
+                  " against ", shape_text(cache.tensor));
+  WARPWATCH_CHECK(q.size(1) > 0 && heads_kv > 0 && q.size(1) % heads_kv == 0, op,
+                  "heads_q must be a positive multiple of heads_kv, got ", q.size(1), " and ", heads_kv);
+}
+
+void DecodeAttentionOperands::check_lengths(const Tensor& q, const Tensor& lengths) const {
+  const Checks checks{op};
+  checks.rank({"lengths", lengths}, 1, "(batch)");
+  checks.dtype({"lengths", lengths}, {ScalarType::Int});
+  checks.shape({"lengths", lengths}, {q.size(0)}, "(batch)");
+  checks.same_device({"q", q}, {"lengths", lengths});
+  checks.contiguous({"lengths", lengths});
+}
+
+void DecodeAttentionOperands::check_cpu_head_dim(const Tensor& q) const {
+  const int64_t head_dim = q.size(3);
+  WARPWATCH_CHECK(head_dim > 0 && head_dim % 8 == 0 && head_dim <= kDecodeAttentionCpuHeadDim, op,
+                  "head_dim must be a multiple of 8 up to ", kDecodeAttentionCpuHeadDim, " on the CPU, got ", head_dim);
+}
+
+DecodeAttentionParams DecodeAttentionOperands::parameters(const Tensor& q, Tensor& out,
+                                                          const std::optional<Tensor>& lengths, int64_t heads_kv,
+                                                          int64_t capacity, std::optional<double> scale) const {
+  return {
+      .q = q.data_ptr(),
+      .out = out.data_ptr(),
+      .lengths = lengths ? static_cast<const int32_t*>(lengths->data_ptr()) : nullptr,
+      .partial_out = nullptr,
+      .partial_lse = nullptr,
+      .q_batch_stride = q.stride(0),
+      .q_head_stride = q.stride(1),
+      .q_row_stride = q.stride(2),
+      .batch = static_cast<int>(q.size(0)),
+      .heads_q = static_cast<int>(q.size(1)),
+      .heads_kv = static_cast<int>(heads_kv),
+      .seq_q = static_cast<int>(q.size(2)),
+      .capacity = static_cast<int>(capacity),
+      .head_dim = static_cast<int>(q.size(3)),
+      .splits = 1,
+      .scale = static_cast<float>(scale ? *scale : 1.0 / std::sqrt(static_cast<double>(q.size(3)))),
+      .dtype = kernel_dtype(q),
+  };
+}
+
+#if WARPWATCH_WITH_CUDA
+
+namespace {
+
+bool rows_are_aligned(const Tensor& tensor) {
+  const int64_t elements = 16 / static_cast<int64_t>(tensor.element_size());
+  bool whole = reinterpret_cast<uintptr_t>(tensor.data_ptr()) % 16 == 0;
+  for (int d = 0; d < 3; ++d) whole = whole && (tensor.size(d) <= 1 || tensor.stride(d) % elements == 0);
+  return whole;
+}
+
+}  // namespace
+
+void DecodeAttentionOperands::check_gpu_head_dim(const Tensor& q) const {
+  const int64_t head_dim = q.size(3);
+  WARPWATCH_CHECK(head_dim == 64 || head_dim == 96 || head_dim == 128 || head_dim == 256, op,
+                  "head_dim must be 64, 96, 128 or 256 on a GPU, got ", head_dim);
+}
+
+void DecodeAttentionOperands::check_gpu_dtype(const Tensor& q, int compute_capability) const {
+  WARPWATCH_CHECK(q.scalar_type() != ScalarType::BFloat16 || compute_capability >= 80, op,
+                  "bfloat16 needs a GPU of compute capability 8.0 or newer, this is ", compute_capability / 10, '.',
+                  compute_capability % 10, "; use float16");
+}
+
+void DecodeAttentionOperands::check_aligned(const Argument& cache) const {
+  WARPWATCH_CHECK(rows_are_aligned(cache.tensor), op, "each row of ", cache.name,
+                  " must start on a 16-byte boundary, for it is read 16 bytes at a time; got strides ",
+                  stride_text(cache.tensor), " and a start ",
+                  reinterpret_cast<uintptr_t>(cache.tensor.data_ptr()) % 16, " bytes past one");
+}
+
+Tensor DecodeAttentionOperands::aligned(const Tensor& q) const {
+  if (rows_are_aligned(q)) return q;
+  Tensor copy = torch::stable::new_empty(q, q.sizes());
+  torch::stable::copy_(copy, q);
+  return copy;
+}
+
+std::optional<Tensor> DecodeAttentionOperands::divide(DecodeAttentionParams& p, const Tensor& q,
+                                                      const OnDeviceOf& gpu) const {
+  const int rows = p.heads_q / p.heads_kv * p.seq_q;  // packed, of a key head
+  const int block_rows = decode_attention_block_rows(p.dtype, rows, p.head_dim);
+  const int64_t blocks = int64_t{p.batch} * p.heads_kv * ((rows + block_rows - 1) / block_rows);
+  const int slots = gpu.multiprocessors() * decode_attention_blocks_per_sm(p.dtype, gpu.compute_capability());
+  p.splits = decode_attention_splits(blocks, p.capacity, slots);
+  if (p.splits == 1) return std::nullopt;
+  const int64_t part_rows = int64_t{p.splits} * p.batch * p.heads_q * p.seq_q;
+  Tensor workspace = torch::stable::new_empty(q, {part_rows * (p.head_dim + 1)}, ScalarType::Float);
+  p.partial_out = static_cast<float*>(workspace.data_ptr());
+  p.partial_lse = p.partial_out + part_rows * p.head_dim;
+  return workspace;
+}
+
+#endif
+
+}  // namespace warpwatch

@@ -1,0 +1,70 @@
+// decode_attention.h: attention of a few new tokens over a long cache of keys and values.
+//   q, out: (batch, heads_q, seq_q, head_dim), 1 <= seq_q <= 8; keys, values: (batch, heads_kv, length, head_dim) in a cache
+//   query head h reads key head h / (heads_q / heads_kv): heads_kv divides heads_q (GQA, MQA)
+//   sequence b has lengths[b] keys, the new tokens' own among them and last: query i sees keys j <= i + lengths[b] - seq_q;
+//   a query that sees no key gives zeros
+//   4 batch heads_q seq_q length head_dim FLOP over 2 element size * batch heads_kv length head_dim bytes: with
+//   heads_q / heads_kv * seq_q queries a key, at fp16, as many FLOP a byte, so memory-bound up to some hundred of them
+//
+// The queries that share a key head are packed into the rows of one matrix: row g * seq_q + i is token i of the group's
+// head g. One block reads keys and values once for up to 16 or 32 rows. The keys of a sequence are divided into `splits`
+// parts, one block each, and a second kernel puts the parts together. How many there are follows from the shapes and the
+// GPU alone; where they begin follows from lengths[b], on the device. So a CUDA graph stays right as sequences grow.
+//
+// After Dao, Haziza, Massa and Sizov, "Flash-Decoding for long-context inference" (2023), and, for the parts' weights,
+// Milakov and Gimelshein, "Online normalizer calculation for softmax" (2018).
+#pragma once
+
+#include <cstdint>
+
+#include "framework/dtype.h"
+
+namespace warpwatch {
+
+struct DecodeAttentionParams {
+  const void* q;           // any strides but the last; rows start on 16-byte boundaries on a GPU
+  void* out;               // contiguous
+  const int32_t* lengths;  // (batch), taken as 0 .. capacity; null: every sequence has `capacity` keys
+  float* partial_out;      // (splits, batch * heads_q * seq_q, head_dim), each part normalized; unused when splits is 1
+  float* partial_lse;      // (splits, batch * heads_q * seq_q): log2 of the part's sum of 2^(scaled score); likewise
+  int64_t q_batch_stride, q_head_stride, q_row_stride;  // in elements, as all strides
+  int batch, heads_q, heads_kv, seq_q, capacity, head_dim;
+  int splits;
+  float scale;  // positive and finite
+  Dtype dtype;  // of q, keys, values and out
+};
+
+// One tensor for keys, one for values: (batch, heads_kv, capacity, head_dim), head_dim contiguous.
+struct ContiguousCache {
+  const void* k;
+  const void* v;
+  int64_t k_batch_stride, k_head_stride, k_row_stride;
+  int64_t v_batch_stride, v_head_stride, v_row_stride;
+};
+
+constexpr int kDecodeAttentionMostTokens = 8;
+
+// Any dtype, head_dim up to kDecodeAttentionCpuHeadDim.
+constexpr int kDecodeAttentionCpuHeadDim = 256;
+void decode_attention_cpu(const DecodeAttentionParams& p, const ContiguousCache& cache);
+
+}  // namespace warpwatch
+
+#if WARPWATCH_WITH_CUDA
+#include <cuda_runtime_api.h>
+
+namespace warpwatch {
+
+// Enqueue on `stream`; allocate nothing, wait for nothing. head_dim is 64, 96, 128 or 256, and every row of q, keys and
+// values starts on a 16-byte boundary. What a launcher was not built for returns cudaErrorInvalidValue.
+cudaError_t decode_attention_sm75(const DecodeAttentionParams& p, const ContiguousCache& cache, cudaStream_t stream);  // fp16
+cudaError_t decode_attention_sm80(const DecodeAttentionParams& p, const ContiguousCache& cache,
+                                  cudaStream_t stream);  // fp16, bf16
+cudaError_t decode_attention_fp32(const DecodeAttentionParams& p, const ContiguousCache& cache,
+                                  cudaStream_t stream);  // fp32, on any GPU
+
+// out from partial_out and partial_lse, for splits > 1; the launchers above call it.
+cudaError_t decode_attention_combine_parts(const DecodeAttentionParams& p, cudaStream_t stream);
+
+}  // namespace warpwatch
+#endif

@@ -1,0 +1,92 @@
+// The second kernel of decode_attention, on any GPU: each row's parts, weighted by their share of the row's sum.
+//
+// out = sum over parts of 2^(lse - top) part / sum over parts of 2^(lse - top); one block a row, its warps taking turns
+// at the parts. It reads splits * 4 (head_dim + 1) bytes a row, what the first kernel has just left in L2.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <climits>
+#include <cmath>
+
+#include "decode_attention/decode_attention.h"
+#include "decode_attention/decode_attention_merge.cuh"
+
+namespace warpwatch {
+namespace {
+
+constexpr int kWarps = 8;
+
+template <typename Element, int HeadDim>
+__global__ void __launch_bounds__(32 * kWarps) decode_attention_combine(const DecodeAttentionParams p) {
+  constexpr int kFours = HeadDim / 4;
+  constexpr int kFoursPerLane = (kFours + 31) / 32;
+  __shared__ float4 sums[kWarps][kFours];
+  const int warp = threadIdx.x / 32;
+  const int lane = threadIdx.x % 32;
+  const int64_t rows = gridDim.x;
+  const int64_t row = blockIdx.x;
+  const float* lse = p.partial_lse + row;
+
+  // Each warp finds the row's maximum and sum by itself.
+  float top = -INFINITY;
+  for (int s = lane; s < p.splits; s += 32) top = fmaxf(top, lse[s * rows]);
+  for (int step = 16; step > 0; step /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, step));
+  const float base = top == -INFINITY ? 0.0f : top;  // no part saw a key: weights 0, not -inf + inf
+  float total = 0.0f;
+  for (int s = lane; s < p.splits; s += 32) total += exp2f(lse[s * rows] - base);
+  for (int step = 16; step > 0; step /= 2) total += __shfl_xor_sync(0xffffffffu, total, step);
+
+  float4 sum[kFoursPerLane];
+#pragma unroll
+  for (int c = 0; c < kFoursPerLane; ++c) sum[c] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#pragma unroll 4
+  for (int s = warp; s < p.splits; s += kWarps) {
+    const float weight = exp2f(lse[s * rows] - base);
+    const float4* part = reinterpret_cast<const float4*>(p.partial_out + (s * rows + row) * HeadDim);
+#pragma unroll
+    for (int c = 0; c < kFoursPerLane; ++c) {
+      if (lane + 32 * c < kFours) add_weighted(sum[c], weight, part[lane + 32 * c]);
+    }
+  }
+#pragma unroll
+  for (int c = 0; c < kFoursPerLane; ++c) {
+    if (lane + 32 * c < kFours) sums[warp][lane + 32 * c] = sum[c];
+  }
+  __syncthreads();
+  const float normalizer = total == 0.0f ? 0.0f : 1.0f / total;
+  for (int four = threadIdx.x; four < kFours; four += 32 * kWarps) {
+    float4 all = sums[0][four];
+#pragma unroll
+    for (int w = 1; w < kWarps; ++w) add_weighted(all, 1.0f, sums[w][four]);
+    store_four(static_cast<Element*>(p.out) + row * HeadDim + 4 * four, scaled(normalizer, all));
+  }
+}
+
+template <typename Element>
+cudaError_t launch(const DecodeAttentionParams& p, int rows, cudaStream_t stream) {
+  switch (p.head_dim) {
+    case 64: decode_attention_combine<Element, 64><<<rows, 32 * kWarps, 0, stream>>>(p); break;
+    case 96: decode_attention_combine<Element, 96><<<rows, 32 * kWarps, 0, stream>>>(p); break;
+    case 128: decode_attention_combine<Element, 128><<<rows, 32 * kWarps, 0, stream>>>(p); break;
+    case 256: decode_attention_combine<Element, 256><<<rows, 32 * kWarps, 0, stream>>>(p); break;
+    default: return cudaErrorInvalidValue;
+  }
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+cudaError_t decode_attention_combine_parts(const DecodeAttentionParams& p, cudaStream_t stream) {
+  const int64_t rows = int64_t{p.batch} * p.heads_q * p.seq_q;
+  if (rows > INT_MAX) return cudaErrorInvalidValue;
+  if (rows == 0) return cudaSuccess;
+  switch (p.dtype) {
+    case Dtype::kFloat16: return launch<__half>(p, static_cast<int>(rows), stream);
+    case Dtype::kBFloat16: return launch<__nv_bfloat16>(p, static_cast<int>(rows), stream);
+    case Dtype::kFloat32: return launch<float>(p, static_cast<int>(rows), stream);
+  }
+  return cudaErrorInvalidValue;
+}
+
+}  // namespace warpwatch

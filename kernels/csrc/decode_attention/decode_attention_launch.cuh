@@ -1,0 +1,28 @@
+// How a decode kernel is launched, and what follows it.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "decode_attention/decode_attention.h"
+#include "decode_attention/decode_attention_work.cuh"
+
+namespace warpwatch {
+
+// `kernel` takes (DecodeAttentionParams, Cache). Its Kernel tells the packed queries of a block (kRows) and its Shape.
+template <typename Kernel, typename Cache>
+cudaError_t launch_decode_attention(void (*kernel)(DecodeAttentionParams, Cache), const DecodeAttentionParams& p,
+                                    const Cache& cache, cudaStream_t stream) {
+  int blocks = 0;
+  if (cudaError_t error = decode_attention_blocks(p, Kernel::kRows, &blocks); error != cudaSuccess) return error;
+  if (blocks == 0) return cudaSuccess;
+  if (cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                               Kernel::Shape::kDynamicSharedBytes);
+      error != cudaSuccess) {
+    return error;
+  }
+  kernel<<<blocks, Kernel::Shape::kThreads, Kernel::Shape::kDynamicSharedBytes, stream>>>(p, cache);
+  if (cudaError_t error = cudaGetLastError(); error != cudaSuccess || p.splits == 1) return error;
+  return decode_attention_combine_parts(p, stream);
+}
+
+}  // namespace warpwatch

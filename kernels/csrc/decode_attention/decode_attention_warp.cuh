@@ -1,0 +1,211 @@
+// What one warp does with its packed queries and 16 keys and values in shared memory; shared by sm_75 and sm_80.
+//
+// A tile in shared memory is 16 rows of kRowBytes, chunks of 16 bytes swizzled (primitives/swizzle.cuh), and starts on a
+// multiple of kRowBytes, a power of two: so the address of the i-th pair of chunks is one xor away from that of the first
+// (flash_attention_warp.cuh derives it), also for head_dim 96, whose rows leave a quarter of their space unused.
+#pragma once
+
+#include <cstdint>
+
+#include "decode_attention/decode_attention_merge.cuh"
+#include "decode_attention/decode_attention_work.cuh"
+#include "flash_attention/flash_attention_softmax.cuh"
+#include "primitives/ldmatrix.cuh"
+#include "primitives/mma.cuh"
+#include "primitives/swizzle.cuh"
+
+namespace warpwatch {
+
+constexpr int kDecodeKeys = 16;  // of a tile
+
+template <int HeadDim>
+constexpr int kDecodeRowBytes = HeadDim <= 64 ? 128 : HeadDim <= 128 ? 256 : 512;
+
+template <int HeadDim>
+constexpr int kDecodeTileBytes = kDecodeKeys * kDecodeRowBytes<HeadDim>;
+
+// Of the ldmatrix.x4 that read two chunks of a tile's 16 rows, this lane's address within the tile: for keys, matrices 0..3
+// are chunks 0 and 1 of rows 0-7, then of rows 8-15; for values, rows 0-7 and 8-15 of chunk 0, then of chunk 1.
+template <int HeadDim>
+__device__ __forceinline__ uint32_t lane_in_key_tile() {
+  const int lane = threadIdx.x % 32;
+  return swizzled<kDecodeRowBytes<HeadDim>>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
+}
+template <int HeadDim>
+__device__ __forceinline__ uint32_t lane_in_value_tile() {
+  const int lane = threadIdx.x % 32;
+  return swizzled<kDecodeRowBytes<HeadDim>>(lane % 16, lane / 16);
+}
+
+// The A fragment of packed queries 16 r .. 16 r + 15, columns 16 i .. 16 i + 15, straight from global memory; rows behind the
+// block's last are zeros.
+template <typename Element>
+__device__ __forceinline__ void load_query_fragment(uint32_t (&a)[4], const DecodeAttentionParams& p,
+                                                    const DecodeAttentionWork& work, int r, int i) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = 16 * r + lane / 4 + 8 * half;
+    const bool live = row < work.rows;
+    const Element* from = query_row<Element>(p, work, live ? row : 0) + 16 * i + 2 * (lane % 4);
+    a[half] = live ? *reinterpret_cast<const uint32_t*>(from) : 0;
+    a[half + 2] = live ? *reinterpret_cast<const uint32_t*>(from + 8) : 0;
+  }
+}
+
+// The queries of a block, each warp holding all of them.
+template <typename Element, int HeadDim, int RowTiles>
+struct DecodeQueriesInRegisters {
+  static constexpr int kSharedBytes = 0;
+  uint32_t held[HeadDim / 16][RowTiles][4];
+
+  __device__ __forceinline__ void take(unsigned char*, const DecodeAttentionParams& p, const DecodeAttentionWork& work) {
+#pragma unroll
+    for (int r = 0; r < RowTiles; ++r) {
+#pragma unroll
+      for (int i = 0; i < HeadDim / 16; ++i) load_query_fragment<Element>(held[i][r], p, work, r, i);
+    }
+  }
+  __device__ __forceinline__ void fragment(uint32_t (&a)[4], int i, int r) const {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) a[e] = held[i][r][e];
+  }
+};
+
+// The same, once for the block, where registers do not suffice: each lane's 16 bytes of a fragment lie side by side.
+template <typename Element, int HeadDim, int RowTiles>
+struct DecodeQueriesInShared {
+  static constexpr int kFragments = HeadDim / 16 * RowTiles;
+  static constexpr int kSharedBytes = kFragments * 512;
+  const uint4* held;
+
+  // All of the block call it.
+  __device__ __forceinline__ void take(unsigned char* shared, const DecodeAttentionParams& p,
+                                       const DecodeAttentionWork& work) {
+    uint4* space = reinterpret_cast<uint4*>(shared) + threadIdx.x % 32;
+    held = space;
+    for (int f = threadIdx.x / 32; f < kFragments; f += blockDim.x / 32) {
+      uint32_t a[4];
+      load_query_fragment<Element>(a, p, work, f % RowTiles, f / RowTiles);
+      space[32 * f] = make_uint4(a[0], a[1], a[2], a[3]);
+    }
+    __syncthreads();
+  }
+  __device__ __forceinline__ void fragment(uint32_t (&a)[4], int i, int r) const {
+    const uint4 x = held[32 * (i * RowTiles + r)];
+    a[0] = x.x;
+    a[1] = x.y;
+    a[2] = x.z;
+    a[3] = x.w;
+  }
+};
+
+// Mma::run is c += a b on 16 x 8 x 16, of Mma::Element; Queries is one of the two above.
+template <typename Mma, int HeadDim, int RowTiles, typename Queries>
+struct DecodeWarp {
+  using Element = typename Mma::Element;
+  static constexpr int kSteps = HeadDim / 16;
+
+  Queries queries;
+  float out[RowTiles][HeadDim / 8][4] = {};
+  OnlineSoftmax<RowTiles> softmax;
+
+  // scores = q k^T, those not seen set to -inf. `keys` is the tile plus lane_in_key_tile.
+  __device__ __forceinline__ void score(float (&scores)[RowTiles][2][4], uint32_t keys, int first_key,
+                                        const DecodeAttentionParams& p, const DecodeAttentionWork& work) const {
+#pragma unroll
+    for (int r = 0; r < RowTiles; ++r) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c) scores[r][0][c] = scores[r][1][c] = 0.0f;
+    }
+#pragma unroll
+    for (int i = 0; i < kSteps; ++i) {
+      uint32_t b[4];
+      ldmatrix_x4(b, keys ^ (i << 5));
+#pragma unroll
+      for (int r = 0; r < RowTiles; ++r) {
+        uint32_t a[4];
+        queries.fragment(a, i, r);
+        Mma::run(scores[r][0], a, b[0], b[1]);
+        Mma::run(scores[r][1], a, b[2], b[3]);
+      }
+    }
+    if (first_key + kDecodeKeys <= work.length - p.seq_q + 1) return;  // every row sees all 16, as in most tiles
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int r = 0; r < RowTiles; ++r) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        // Counted from this lane's first key.
+        const int seen = keys_seen_by_row(p, work, 16 * r + lane / 4 + 8 * half) - first_key - 2 * (lane % 4);
+#pragma unroll
+        for (int n = 0; n < 2; ++n) {
+          if (8 * n >= seen) scores[r][n][2 * half] = -INFINITY;
+          if (8 * n + 1 >= seen) scores[r][n][2 * half + 1] = -INFINITY;
+        }
+      }
+    }
+  }
+
+  // Adds the weighted values. `values` is the tile plus lane_in_value_tile.
+  __device__ __forceinline__ void add_values(float (&scores)[RowTiles][2][4], uint32_t values, float scale_log2) {
+    softmax.step(scores, out, scale_log2);
+    uint32_t a[RowTiles][4];
+#pragma unroll
+    for (int r = 0; r < RowTiles; ++r) {
+#pragma unroll
+      for (int n = 0; n < 2; ++n) {
+        a[r][2 * n] = pack<Element>(scores[r][n][0], scores[r][n][1]);
+        a[r][2 * n + 1] = pack<Element>(scores[r][n][2], scores[r][n][3]);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kSteps; ++i) {
+      uint32_t b[4];
+      ldmatrix_x4_trans(b, values ^ (i << 5));
+#pragma unroll
+      for (int r = 0; r < RowTiles; ++r) {
+        Mma::run(out[r][2 * i], a[r], b[0], b[1]);
+        Mma::run(out[r][2 * i + 1], a[r], b[2], b[3]);
+      }
+    }
+  }
+
+  // Puts the block's warps together and stores. All of the block call it, when nobody needs the tiles any more.
+  template <int Warps>
+  __device__ __forceinline__ void finish(unsigned char* shared, const DecodeAttentionParams& p,
+                                         const DecodeAttentionWork& work, float scale_log2) const {
+    constexpr int kColumns = kMergeColumns<HeadDim, RowTiles>;
+    auto& space = *reinterpret_cast<MergeSpace<Warps, 16 * RowTiles, kColumns>*>(shared);
+    const int warp = threadIdx.x / 32;
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int first = 0; first < HeadDim; first += kColumns) {
+      __syncthreads();  // every warp has left its tiles, or the columns of before
+#pragma unroll
+      for (int r = 0; r < RowTiles; ++r) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int row = 16 * r + lane / 4 + 8 * half;
+          if (first == 0) {
+            const float sum = quad_sum(softmax.row_sum[r][half]);
+            if (lane % 4 == 0) {
+              space.row_max[warp][row] = softmax.row_max[r][half];
+              space.row_sum[warp][row] = sum;
+            }
+          }
+#pragma unroll
+          for (int n = 0; n < kColumns / 8; ++n) {
+            const float(&tile)[4] = out[r][first / 8 + n];
+            *reinterpret_cast<float2*>(&space.out[warp][row][8 * n + 2 * (lane % 4)]) =
+                make_float2(tile[2 * half], tile[2 * half + 1]);
+          }
+        }
+      }
+      __syncthreads();
+      merge_columns<Element, HeadDim>(space, p, work, scale_log2, first);
+    }
+  }
+};
+
+}  // namespace warpwatch
