@@ -44,6 +44,29 @@ def flash_attention(
     return Cost(flops=4 * batch * heads_q * head_dim * pairs, bytes=(2 * queries + 2 * keys) * element_bytes)
 
 
+def decode_attention(
+    *,
+    batch: int,
+    heads_q: int,
+    heads_kv: int,
+    seq_q: int,
+    keys: int,
+    head_dim: int,
+    element_bytes: int,
+    table_entries: int = 0,
+) -> Cost:
+    """Two matrix products over the pairs of new tokens and keys that are seen; q, out, keys and values once.
+
+    Each sequence has so many keys, the new tokens' own among them; an entry of a page table is 4 bytes.
+    """
+    queries = batch * heads_q * seq_q * head_dim
+    cache = batch * heads_kv * keys * head_dim
+    return Cost(
+        flops=4 * batch * heads_q * head_dim * _causal_pairs(seq_q, keys),
+        bytes=(2 * queries + 2 * cache) * element_bytes + 4 * table_entries,
+    )
+
+
 def int4_linear(*, rows: int, outputs: int, depth: int, group_size: int, element_bytes: int) -> Cost:
     """A (rows, depth) by (depth, outputs) product; half a byte a weight and one scale a group."""
     weight = outputs * depth // 2 + outputs * (depth // group_size) * element_bytes
