@@ -112,10 +112,10 @@ def _attention_forward(
         raise NotImplementedError(
             f"{ATTENTION} attention: {', '.join(asked)} not implemented; use attn_implementation='sdpa' or 'eager'"
         )
-    if attention_mask is None:
-        out = flash_attention(query, key, value, causal=True, scale=scaling)
-    else:
+    if isinstance(attention_mask, Padding):
         out = _padded(query, key, value, attention_mask, scaling)
+    else:
+        out = flash_attention(query, key, value, causal=True, scale=scaling)
     out = refuse_gradient(out, f"{ATTENTION} attention", "use attn_implementation='sdpa' to train")
     return out.transpose(1, 2), None
 

@@ -44,7 +44,7 @@ class _Tables(modeling_llama.LlamaRotaryEmbedding):
 
 
 class _RopeAttention(modeling_llama.LlamaAttention):
-    def forward(
+    def forward(  # type: ignore[override]  # positions are not optional, and what attention returns is its own
         self,
         hidden_states: torch.Tensor,
         position_embeddings: tuple[torch.Tensor, torch.Tensor],
