@@ -2,6 +2,7 @@
 
 from .attention import ATTENTION, register_attention
 from .cache import ContiguousCache
+from .norms import replace_norms
 from .rotary import replace_rotary
 
-__all__ = ["ATTENTION", "ContiguousCache", "register_attention", "replace_rotary"]
+__all__ = ["ATTENTION", "ContiguousCache", "register_attention", "replace_norms", "replace_rotary"]

@@ -15,11 +15,12 @@ from .weight_formats import weight_format
 class QuantizedLinear(nn.Module):
     """x (..., in_features) times a quantized weight, transposed, plus the bias; for inference.
 
-    bits 4 (W4A16): group_size 64 or 128 neighbours along in_features share a scale, and divide it. x has the dtype of
-    the scales: float16, bfloat16 (GPUs from compute capability 8.0 on, and CPU) or float32 (CPU). The bias is added to
-    the rounded product. Quantized tensors and bias are buffers: they are saved, loaded, moved and cast with the model,
-    only that a cast leaves the packed weight alone. A new layer holds no weight yet: quantize_from_float or
-    load_state_dict gives it one.
+    bits 4 (W4A16): group_size 64 or 128 (the default) neighbours along in_features share a scale, and divide it; x has
+    the dtype of the layer: float16, bfloat16 (GPUs from compute capability 8.0 on, and CPU) or float32 (CPU), and the
+    bias is added to the rounded product. bits 8 (W8A8): a scale for each output, and x, in any of the three dtypes, is
+    quantized token by token as it comes. Quantized tensors and bias are buffers: they are saved, loaded, moved and cast
+    with the model, only that a cast leaves integers and the float32 scales of 8 bits alone. A new layer holds no weight
+    yet: quantize_from_float or load_state_dict gives it one.
     Raises ValueError for features, bits or a group size that it does not take, and RuntimeError when called before it
     has a weight, and in backward.
     """
@@ -33,7 +34,7 @@ class QuantizedLinear(nn.Module):
         bias: bool = False,
         *,
         bits: int = 4,
-        group_size: int = 128,
+        group_size: int | None = None,
         dtype: torch.dtype = torch.float16,
         device: torch.device | str | None = None,
     ) -> None:
@@ -41,7 +42,7 @@ class QuantizedLinear(nn.Module):
         self.in_features = in_features
         self.out_features = out_features
         self.bits = bits
-        self.group_size = group_size
+        self.dtype = dtype  # of x and bias
         self._format = weight_format(bits, group_size)
         tensors = self._format.empty(out_features, in_features, dtype, device)
         self._names = tuple(tensors)
@@ -68,9 +69,8 @@ class QuantizedLinear(nn.Module):
             raise ValueError(f"QuantizedLinear: the layer has {has}, the weight {came}")
         if bias is not None and tuple(bias.shape) != (self.out_features,):
             raise ValueError(f"QuantizedLinear: bias must have shape [{self.out_features}], got {list(bias.shape)}")
-        dtype = self._tensors()["scales"].dtype
         # In the layer's own dtype first, so that each value is rounded against the scale that the kernel will read.
-        for name, tensor in self._format.quantize(weight.detach().to(dtype)).items():
+        for name, tensor in self._format.quantize(weight.detach().to(self.dtype)).items():
             self.get_buffer(name).copy_(tensor)
         if bias is not None and self.bias is not None:
             self.bias.copy_(bias)
@@ -80,20 +80,18 @@ class QuantizedLinear(nn.Module):
     def dequantize(self) -> torch.Tensor:
         """The weight that the layer multiplies with, (out_features, in_features), as a new tensor."""
         self._want_weight()
-        return self._format.dequantize(self._tensors())
+        return self._format.dequantize(self._tensors(), self.in_features)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """A new tensor (..., out_features) of x's dtype."""
         self._want_weight()
-        out = self._format.linear(x, self._tensors())
-        if self.bias is not None:
-            out = out + self.bias
+        out = self._format.linear(x, self._tensors(), self.bias)
         return refuse_gradient(out, "QuantizedLinear", "quantize after training, or train the float layer")
 
     def extra_repr(self) -> str:
         return (
             f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}, "
-            f"bits={self.bits}, group_size={self.group_size}"
+            f"bits={self.bits}, format={self._format}"
         )
 
     def _tensors(self) -> dict[str, torch.Tensor]:
@@ -108,15 +106,24 @@ class QuantizedLinear(nn.Module):
         self._has_weight = self._has_weight or all(prefix + name in state_dict for name in self._names)
 
     def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> QuantizedLinear:
-        before = self._buffers["scales"]
+        before = self._tensors()
         super()._apply(fn, recurse)
-        after = self._buffers["scales"]
-        if before is None or after is None or before.dtype == after.dtype or after.is_meta or not self._has_weight:
-            return self
-        lost = ~after.isfinite() | ((after == 0) & (before != 0).to(after.device))
-        if bool(lost.any()):
-            raise ValueError(
-                f"QuantizedLinear: {after.dtype} does not hold the scales, which lie between "
-                f"{before.min().item():g} and {before.max().item():g}"
-            )
+        for name in self._format.always_float32:
+            after = self.get_buffer(name)
+            if after.dtype != torch.float32:
+                self._buffers[name] = before[name].to(after.device)
+        # What fn casts to shows in a floating-point tensor that it may cast, be there one or not.
+        self.dtype = fn(torch.empty(0, dtype=self.dtype)).dtype
+        for name, after in self._tensors().items():
+            if after.dtype != before[name].dtype and self._has_weight and not after.is_meta:
+                _want_scales_kept(before[name], after)
         return self
+
+
+def _want_scales_kept(before: torch.Tensor, after: torch.Tensor) -> None:
+    lost = ~after.isfinite() | ((after == 0) & (before != 0).to(after.device))
+    if bool(lost.any()):
+        raise ValueError(
+            f"QuantizedLinear: {after.dtype} does not hold the scales, which lie between "
+            f"{before.min().item():g} and {before.max().item():g}"
+        )

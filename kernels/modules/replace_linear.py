@@ -16,7 +16,7 @@ def replace_linear_with_quantized(
     model: nn.Module,
     bits: int = 4,
     *,
-    group_size: int = 128,
+    group_size: int | None = None,
     skip: Iterable[str] = ("lm_head",),
 ) -> nn.Module:
     """Put a QuantizedLinear in the place of each nn.Linear, and of each Conv1D of transformers (GPT-2); the model.
@@ -73,7 +73,7 @@ def _weight(module: nn.Module) -> torch.Tensor:
 
 
 def _empty_layer(
-    module: nn.Module, bits: int, group_size: int, device: torch.device | str | None = None
+    module: nn.Module, bits: int, group_size: int | None, device: torch.device | str | None = None
 ) -> QuantizedLinear:
     weight = _weight(module)
     out_features, in_features = weight.shape
@@ -89,7 +89,7 @@ def _empty_layer(
     return layer.train(module.training)
 
 
-def _quantized(module: nn.Module, bits: int, group_size: int) -> QuantizedLinear:
+def _quantized(module: nn.Module, bits: int, group_size: int | None) -> QuantizedLinear:
     bias = module.bias
     assert bias is None or isinstance(bias, torch.Tensor)
     return _empty_layer(module, bits, group_size).quantize_from_float(_weight(module).contiguous(), bias)

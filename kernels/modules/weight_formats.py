@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
 
 from ..operators.int4_linear import GROUP_SIZES, int4_linear, quantize_int4
+from ..operators.int8_linear import ROW_BYTES, int8_linear, quantize_int8_weight
 
 Tensors = Mapping[str, torch.Tensor]
+_DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 
 
 class WeightFormat(Protocol):
     """The tensors that hold a weight (out_features, in_features), made from it and multiplied with."""
 
+    @property
+    def always_float32(self) -> tuple[str, ...]:
+        """The tensors that a cast of the model leaves as they are."""
+
     def empty(
         self, out_features: int, in_features: int, dtype: torch.dtype, device: torch.device | str | None
     ) -> dict[str, torch.Tensor]:
-        """Room for the tensors, by name. Raises ValueError for features that the format does not take."""
+        """Room for the tensors, by name, for x in `dtype`. Raises ValueError for features or a dtype it cannot hold."""
 
     def quantize(self, weight: torch.Tensor) -> dict[str, torch.Tensor]:
-        """The tensors of a weight, on its device; scales in its dtype."""
+        """The tensors of a weight in x's dtype, on its device."""
 
-    def dequantize(self, tensors: Tensors) -> torch.Tensor:
+    def dequantize(self, tensors: Tensors, in_features: int) -> torch.Tensor:
         """The weight that the tensors stand for, in the dtype of the scales."""
 
-    def linear(self, x: torch.Tensor, tensors: Tensors) -> torch.Tensor:
-        """x (..., in_features) times the dequantized weight, transposed."""
+    def linear(self, x: torch.Tensor, tensors: Tensors, bias: torch.Tensor | None) -> torch.Tensor:
+        """x (..., in_features) times the dequantized weight, transposed, plus the bias."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +42,14 @@ class Int4Groups:
     """Symmetric 4-bit values, two a byte, with a scale for `group_size` neighbours along in_features (W4A16)."""
 
     group_size: int
+    always_float32: tuple[str, ...] = field(default=(), repr=False)
 
     def empty(
         self, out_features: int, in_features: int, dtype: torch.dtype, device: torch.device | str | None
     ) -> dict[str, torch.Tensor]:
         if self.group_size not in GROUP_SIZES:
             raise ValueError(f"QuantizedLinear: group_size must be 64 or 128, got {self.group_size}")
-        if dtype not in (torch.float16, torch.bfloat16, torch.float32):
-            raise ValueError(f"QuantizedLinear: dtype must be float16, bfloat16 or float32, got {dtype}")
+        _check_dtype(dtype)
         if in_features < 1 or in_features % self.group_size:
             raise ValueError(
                 f"QuantizedLinear: in_features must be a positive multiple of group_size {self.group_size}, "
@@ -59,17 +65,56 @@ class Int4Groups:
         packed_weight, scales = quantize_int4(weight, self.group_size)
         return {"packed_weight": packed_weight, "scales": scales}
 
-    def dequantize(self, tensors: Tensors) -> torch.Tensor:
+    def dequantize(self, tensors: Tensors, in_features: int) -> torch.Tensor:
         packed_weight, scales = tensors["packed_weight"], tensors["scales"]
         nibbles = torch.stack((packed_weight & 15, packed_weight >> 4), dim=-1).view(*scales.shape, self.group_size)
         return ((nibbles.float() - 8) * scales.float().unsqueeze(-1)).to(scales.dtype).flatten(1)
 
-    def linear(self, x: torch.Tensor, tensors: Tensors) -> torch.Tensor:
-        return int4_linear(x, tensors["packed_weight"], tensors["scales"], group_size=self.group_size)
+    def linear(self, x: torch.Tensor, tensors: Tensors, bias: torch.Tensor | None) -> torch.Tensor:
+        out = int4_linear(x, tensors["packed_weight"], tensors["scales"], group_size=self.group_size)
+        return out if bias is None else out + bias
 
 
-def weight_format(bits: int, group_size: int) -> WeightFormat:
-    """The format of so many bits. Raises ValueError for a number of bits that has none."""
-    if bits != 4:
-        raise ValueError(f"QuantizedLinear: bits must be 4, got {bits}")
-    return Int4Groups(group_size)
+@dataclass(frozen=True, slots=True)
+class Int8Channels:
+    """Symmetric 8-bit values with a scale for each output; x is quantized token by token as it comes (W8A8)."""
+
+    always_float32: tuple[str, ...] = field(default=("weight_scales",), repr=False)
+
+    def empty(
+        self, out_features: int, in_features: int, dtype: torch.dtype, device: torch.device | str | None
+    ) -> dict[str, torch.Tensor]:
+        _check_dtype(dtype)
+        if in_features < 1:
+            raise ValueError(f"QuantizedLinear: in_features must be positive, got {in_features}")
+        row = (in_features + ROW_BYTES - 1) // ROW_BYTES * ROW_BYTES
+        return {
+            "quantized_weight": torch.empty(out_features, row, dtype=torch.int8, device=device),
+            "weight_scales": torch.empty(out_features, dtype=torch.float32, device=device),
+        }
+
+    def quantize(self, weight: torch.Tensor) -> dict[str, torch.Tensor]:
+        quantized_weight, weight_scales = quantize_int8_weight(weight)
+        return {"quantized_weight": quantized_weight, "weight_scales": weight_scales}
+
+    def dequantize(self, tensors: Tensors, in_features: int) -> torch.Tensor:
+        return tensors["quantized_weight"][:, :in_features] * tensors["weight_scales"].unsqueeze(-1)
+
+    def linear(self, x: torch.Tensor, tensors: Tensors, bias: torch.Tensor | None) -> torch.Tensor:
+        return int8_linear(x, tensors["quantized_weight"], tensors["weight_scales"], bias)
+
+
+def weight_format(bits: int, group_size: int | None) -> WeightFormat:
+    """The format of so many bits. Raises ValueError for a number of bits that has none, or that has no groups."""
+    if bits == 4:
+        return Int4Groups(128 if group_size is None else group_size)
+    if bits != 8:
+        raise ValueError(f"QuantizedLinear: bits must be 4 or 8, got {bits}")
+    if group_size is not None:
+        raise ValueError(f"QuantizedLinear: 8 bits have one scale for each output, and no group_size, got {group_size}")
+    return Int8Channels()
+
+
+def _check_dtype(dtype: torch.dtype) -> None:
+    if dtype not in _DTYPES:
+        raise ValueError(f"QuantizedLinear: dtype must be float16, bfloat16 or float32, got {dtype}")

@@ -15,6 +15,7 @@ from warpwatch.kernels import huggingface  # noqa: E402
 from warpwatch.kernels.huggingface import (  # noqa: E402
     ContiguousCache,
     register_attention,
+    replace_norms,
     replace_rotary,
 )
 from warpwatch.kernels.modules import QuantizedLinear, replace_linear_with_quantized  # noqa: E402
@@ -151,11 +152,25 @@ def test_generates_the_same_tokens_with_our_rope(batch: str, attention: str, dty
     assert_same_tokens(greedy(model, prompt, past_key_values=cache)[0], theirs, logits, dtype)
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", MODELS)
+def test_generates_the_same_tokens_with_our_norms(name: str, dtype: torch.dtype, device: str) -> None:
+    model = on(MODELS[name](), device, dtype)
+    prompt = prompts([0, 4], device)
+    theirs, logits = greedy(model, prompt)
+    assert replace_norms(model) is model
+    left = [type(module) for path, module in model.named_modules() if path.endswith(("norm", "ln_1", "ln_2", "ln_f"))]
+    assert len(left) == 5
+    assert len(set(left)) == 1
+    assert set(left).isdisjoint({torch.nn.LayerNorm, transformers.models.llama.modeling_llama.LlamaRMSNorm})
+    assert_same_tokens(greedy(model, prompt)[0], theirs, logits, dtype)
+
+
 def test_is_no_further_from_the_float32_model_than_the_unmodified_one(device: str) -> None:
     exact = on(llama(), device, torch.float32)
     theirs = on(copy.deepcopy(exact), device, torch.float16)
     exact.load_state_dict(theirs.state_dict())  # the same, rounded weights
-    ours = replace_rotary(copy.deepcopy(theirs))
+    ours = replace_norms(replace_rotary(copy.deepcopy(theirs)))
     ours.set_attn_implementation(register_attention())
     ids = torch.randint(1, VOCABULARY, (2, 100), device=device)
     with torch.no_grad():
@@ -166,16 +181,23 @@ def test_is_no_further_from_the_float32_model_than_the_unmodified_one(device: st
 def test_another_attention_gives_other_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison itself: attention that forgets its last key is seen."""
 
-    def forgetful(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, scale: float) -> torch.Tensor:
+    def forgetful(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float) -> torch.Tensor:
         return reference(q, k, torch.cat((v[:, :, :-1], v[:, :, :1]), dim=2), causal, scale).to(q.dtype)
 
     model = on(llama(), "cpu", torch.float32)
     prompt = prompts([0], "cpu")
     theirs, logits = greedy(model, prompt)
     model.set_attn_implementation(register_attention())
-    monkeypatch.setattr(huggingface.attention, "flash_attention", forgetful)
-    with pytest.raises(AssertionError):
-        assert_same_tokens(greedy(model, prompt)[0], theirs, logits, torch.float32)
+    monkeypatch.setattr(huggingface.attention, "flash_attention", forgetful)  # the prompt's; each step's is the next
+    assert not torch.equal(greedy(model, prompt)[0][:, 0], theirs[:, 0])
+    monkeypatch.undo()
+    monkeypatch.setattr(
+        huggingface.attention, "decode_attention", lambda q, k, v, scale: forgetful(q, k, v, True, scale)
+    )
+    ours, _ = greedy(model, prompt)
+    assert torch.equal(ours[:, 0], theirs[:, 0])
+    with pytest.raises(AssertionError, match="another token at step"):
+        assert_same_tokens(ours, theirs, logits, torch.float32)
 
 
 def test_a_batch_padded_on_the_right_is_read_the_same(device: str) -> None:
@@ -231,6 +253,7 @@ def test_a_quantized_model_runs_on_all_of_our_kernels(name: str, device: str) ->
             plain.get_submodule(path).weight.data.copy_(held.t() if name == "gpt2" else held)  # Conv1D is transposed
     prompt = prompts([0, 4], device)
     theirs, logits = greedy(plain, prompt)
+    replace_norms(model if name == "gpt2" else replace_rotary(model))
     model.set_attn_implementation(register_attention())
     ours, _ = greedy(model, prompt, past_key_values=ContiguousCache(model.config, 64))
     assert_same_tokens(ours, theirs, logits, dtype)
@@ -277,9 +300,11 @@ def test_layers_of_a_sliding_window_are_refused() -> None:
         ContiguousCache(transformers.MistralConfig(sliding_window=4096), 64)
 
 
-def test_a_model_without_rotary_embedding_is_refused() -> None:
+def test_a_model_without_what_is_to_be_replaced_is_refused() -> None:
     with pytest.raises(ValueError, match="the model has no LlamaAttention"):
         replace_rotary(gpt2())
+    with pytest.raises(ValueError, match=r"the model has no LlamaRMSNorm and no nn.LayerNorm"):
+        replace_norms(torch.nn.Linear(2, 2))
 
 
 def test_dropout_is_refused_and_not_left_out() -> None:

@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from perf_suite.references.int4_linear import int4_linear as reference
+from perf_suite.references.int4_linear import int4_linear
+from perf_suite.references.int8_linear import int8_linear
 from warpwatch import kernels
 from warpwatch.kernels.modules import QuantizedLinear, replace_linear_with_quantized
 
@@ -22,10 +23,30 @@ def dtype_on(device: str) -> torch.dtype:
     return torch.float16 if device == "cuda" else torch.float32
 
 
-def layer(device: str, dtype: torch.dtype, *, bias: bool = False, group_size: int = 128) -> QuantizedLinear:
-    made = QuantizedLinear(256, 48, bias, group_size=group_size, dtype=dtype, device=device)
-    weight = torch.randn(48, 256, dtype=dtype, device=device) / 16
+BITS = [4, 8]
+TENSORS = {4: ["packed_weight", "scales"], 8: ["quantized_weight", "weight_scales"]}
+
+
+def layer(
+    device: str,
+    dtype: torch.dtype,
+    *,
+    bias: bool = False,
+    bits: int = 4,
+    group_size: int | None = None,
+    in_features: int = 256,
+) -> QuantizedLinear:
+    made = QuantizedLinear(in_features, 48, bias, bits=bits, group_size=group_size, dtype=dtype, device=device)
+    weight = torch.randn(48, in_features, dtype=dtype, device=device) / 16
     return made.quantize_from_float(weight, torch.randn(48, dtype=dtype, device=device) if bias else None)
+
+
+def expected_of(made: QuantizedLinear, x: torch.Tensor, group_size: int = 128) -> torch.Tensor:
+    """In float64, from what the layer holds."""
+    if made.bits == 8:
+        return int8_linear(x, made.quantized_weight, made.weight_scales, made.bias)
+    product = int4_linear(x, made.packed_weight, made.scales, group_size)
+    return product if made.bias is None else product + made.bias.double()
 
 
 def assert_near(out: torch.Tensor, expected: torch.Tensor) -> None:
@@ -33,16 +54,30 @@ def assert_near(out: torch.Tensor, expected: torch.Tensor) -> None:
     assert error < TOLERANCE[out.dtype]
 
 
-@pytest.mark.parametrize("group_size", [64, 128])
+@pytest.mark.parametrize(("bits", "group_size"), [(4, 64), (4, 128), (8, None)])
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-def test_multiplies_with_what_it_holds(dtype: torch.dtype, bias: bool, group_size: int, device: str) -> None:
-    made = layer(device, dtype, bias=bias, group_size=group_size)
+def test_multiplies_with_what_it_holds(
+    dtype: torch.dtype, bias: bool, bits: int, group_size: int | None, device: str
+) -> None:
+    made = layer(device, dtype, bias=bias, bits=bits, group_size=group_size)
     x = torch.randn(2, 3, 256, dtype=dtype, device=device)
-    expected = reference(x, made.packed_weight, made.scales, group_size)
-    assert_near(made(x), expected + made.bias.double() if bias else expected)
+    assert_near(made(x), expected_of(made, x, group_size or 128))
+
+
+@pytest.mark.parametrize(("bits", "error"), [(4, 2e-3), (8, 2e-2)])  # the second rounds x too, to 1 in 127
+def test_what_it_multiplies_with_can_be_read(bits: int, error: float, device: str) -> None:
+    made = layer(device, dtype_on(device), bits=bits)
+    x = torch.randn(3, 256, dtype=dtype_on(device), device=device)
     product = nn.functional.linear(x.double(), made.dequantize().double())
-    assert_near(made(x), product + made.bias.double() if bias else product)
+    assert (made(x) - product).norm() < error * product.norm()
+
+
+def test_eight_bits_take_features_of_any_number(device: str) -> None:
+    made = layer(device, dtype_on(device), bits=8, bias=True, in_features=77)
+    assert made.dequantize().shape == (48, 77)
+    x = torch.randn(3, 77, dtype=dtype_on(device), device=device)
+    assert_near(made(x), expected_of(made, x))
 
 
 def test_each_weight_moves_by_half_a_scale_at_most(device: str) -> None:
@@ -60,16 +95,17 @@ def test_rounds_against_the_scales_that_the_kernel_reads(device: str) -> None:
     assert torch.equal(made.scales, scales)
 
 
-def test_comes_back_from_a_file(device: str) -> None:
-    made = layer(device, dtype_on(device), bias=True)
+@pytest.mark.parametrize("bits", BITS)
+def test_comes_back_from_a_file(bits: int, device: str) -> None:
+    made = layer(device, dtype_on(device), bits=bits, bias=True)
     file = io.BytesIO()
     torch.save(made.state_dict(), file)
     file.seek(0)
-    again = QuantizedLinear(256, 48, True, dtype=dtype_on(device), device=device)
+    again = QuantizedLinear(256, 48, True, bits=bits, dtype=dtype_on(device), device=device)
     again.load_state_dict(torch.load(file))
     x = torch.randn(3, 256, dtype=dtype_on(device), device=device)
     assert torch.equal(again(x), made(x))
-    assert sorted(made.state_dict()) == ["bias", "packed_weight", "scales"]
+    assert sorted(made.state_dict()) == ["bias", *TENSORS[bits]]
 
 
 def test_a_file_of_another_group_size_is_refused() -> None:
@@ -86,15 +122,25 @@ def test_a_copy_stands_alone(device: str) -> None:
     assert torch.equal(twin(x), expected)
 
 
+@pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-def test_a_cast_takes_the_scales_along_and_leaves_the_packed_weight(dtype: torch.dtype, device: str) -> None:
-    made = layer(device, torch.float32, bias=True)
-    packed = made.packed_weight.clone()
+def test_a_cast_leaves_the_integers(dtype: torch.dtype, bits: int, device: str) -> None:
+    made = layer(device, torch.float32, bits=bits, bias=True)
+    before = {name: tensor.clone() for name, tensor in made.named_buffers()}
     made.to(dtype)
-    assert made.scales.dtype == made.bias.dtype == dtype
-    assert torch.equal(made.packed_weight, packed)
+    integers, scales = TENSORS[bits]
+    assert torch.equal(made.get_buffer(integers), before[integers])
+    assert made.bias.dtype == made.dtype == dtype
+    # One scale a channel stays in float32, for that is how the kernel takes it.
+    assert torch.equal(made.get_buffer(scales), before[scales].to(dtype if bits == 4 else torch.float32))
     x = torch.randn(3, 256, dtype=dtype, device=device)
-    assert_near(made(x), reference(x, packed, made.scales, 128) + made.bias.double())
+    assert_near(made(x), expected_of(made, x))
+
+
+def test_eight_bits_without_a_bias_know_of_a_cast() -> None:
+    made = layer("cpu", torch.float16, bits=8).float()
+    weight = torch.randn(48, 256) * 1e6  # infinite in float16
+    assert bool(made.quantize_from_float(weight).weight_scales.isfinite().all())
 
 
 def test_a_cast_that_loses_the_scales_is_refused() -> None:
@@ -103,22 +149,25 @@ def test_a_cast_that_loses_the_scales_is_refused() -> None:
         made.half()
 
 
-def test_moves_between_devices(cuda: str) -> None:
-    made = layer("cpu", torch.float16, bias=True)
+@pytest.mark.parametrize("bits", BITS)
+def test_moves_between_devices(bits: int, cuda: str) -> None:
+    made = layer("cpu", torch.float16, bits=bits, bias=True)
     x = torch.randn(3, 256, dtype=torch.float16)
     expected = made(x)
     assert_near(made.to(cuda)(x.to(cuda)).cpu(), expected)
     assert torch.equal(made.cpu()(x), expected)
 
 
-def test_compiles_without_graph_breaks(device: str) -> None:
-    made = layer(device, dtype_on(device), bias=True)
+@pytest.mark.parametrize("bits", BITS)
+def test_compiles_without_graph_breaks(bits: int, device: str) -> None:
+    made = layer(device, dtype_on(device), bits=bits, bias=True)
     x = torch.randn(3, 256, dtype=dtype_on(device), device=device)
     assert_near(torch.compile(made, fullgraph=True)(x), made(x))
 
 
-def test_replays_from_a_cuda_graph(cuda: str) -> None:
-    made = layer(cuda, torch.float16, bias=True)
+@pytest.mark.parametrize("bits", BITS)
+def test_replays_from_a_cuda_graph(bits: int, cuda: str) -> None:
+    made = layer(cuda, torch.float16, bits=bits, bias=True)
     x = torch.randn(3, 256, dtype=torch.float16, device=cuda)
     made(x)
     graph = torch.cuda.CUDAGraph()
@@ -137,7 +186,11 @@ def test_backward_is_refused_with_a_sentence(device: str) -> None:
 
 
 REFUSED: dict[str, Callable[[], object]] = {
-    "QuantizedLinear: bits must be 4, got 3": lambda: QuantizedLinear(128, 8, bits=3),
+    "QuantizedLinear: 8 bits have one scale for each output, and no group_size, got 128": (
+        lambda: QuantizedLinear(128, 8, bits=8, group_size=128)
+    ),
+    "QuantizedLinear: in_features must be positive, got 0": lambda: QuantizedLinear(0, 8, bits=8),
+    "QuantizedLinear: bits must be 4 or 8, got 3": lambda: QuantizedLinear(128, 8, bits=3),
     "QuantizedLinear: group_size must be 64 or 128, got 32": lambda: QuantizedLinear(128, 8, group_size=32),
     "QuantizedLinear: in_features must be a positive multiple of group_size 128, got 192": (
         lambda: QuantizedLinear(192, 8)
@@ -260,9 +313,10 @@ def test_layers_whose_weights_are_read_by_others_stay() -> None:
     assert quantized_names(replace_linear_with_quantized(attention)) == []
 
 
-def test_a_quantized_model_comes_back_from_a_file() -> None:
-    model = replace_linear_with_quantized(Model())
-    again = replace_linear_with_quantized(Model())
+@pytest.mark.parametrize("bits", BITS)
+def test_a_quantized_model_comes_back_from_a_file(bits: int) -> None:
+    model = replace_linear_with_quantized(Model(), bits)
+    again = replace_linear_with_quantized(Model(), bits)
     again.load_state_dict(model.state_dict())
     x = torch.randn(5, 128)
     assert torch.equal(again(x), model(x))
