@@ -53,6 +53,8 @@ union Piece {
   __device__ void load_once(const Element* from) { bits = __ldcs(reinterpret_cast<const uint4*>(from)); }
   __device__ void load_shared_by_many(const Element* from) { bits = __ldg(reinterpret_cast<const uint4*>(from)); }
   __device__ void zero() { bits = make_uint4(0, 0, 0, 0); }
+  // The compiler may no longer reuse what it widened before: 16 bytes stay in registers, not the 32 of their floats.
+  __device__ void widen_anew() { asm volatile("" : "+r"(bits.x), "+r"(bits.y), "+r"(bits.z), "+r"(bits.w)); }
   __device__ void store(Element* to) const { *reinterpret_cast<uint4*>(to) = bits; }
   __device__ void store_past_caches(Element* to) const { __stcs(reinterpret_cast<uint4*>(to), bits); }
 };

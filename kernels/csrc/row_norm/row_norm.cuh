@@ -29,7 +29,7 @@ __device__ inline float normalised(const RowNormParams& p, float value, float me
   return value * scale * weight;
 }
 
-// Four places for sums in shared memory would do; a slot for each warp, once for each of two sums.
+// A slot for each warp, once for each of two sums, so that nobody has to wait before the second.
 struct RowNormSlots {
   float first[32], second[32];
 };
@@ -89,6 +89,7 @@ __device__ inline void norm_row_in_registers(const RowNormParams& p) {
 #pragma unroll
   for (int i = 0; i < kPieces; ++i) {
     if (Norm::kCentered && column(i) >= columns) continue;  // a zero that is not there is not the mean away from it
+    held[i].widen_anew();
 #pragma unroll
     for (int j = 0; j < P::kPairs; ++j) {
       const float2 a = widen(held[i].pairs[j]);
@@ -96,7 +97,7 @@ __device__ inline void norm_row_in_registers(const RowNormParams& p) {
     }
   }
   squares = threads_sum<kThreads>(squares, slots.second);
-  const float scale = 1.0f / sqrtf(squares / static_cast<float>(p.cols) + p.eps);
+  const float scale = rsqrtf(__fdividef(squares, static_cast<float>(p.cols)) + p.eps);  // each within 2 ulp
 
   const Element* weight = static_cast<const Element*>(p.weight);
   const Element* bias = static_cast<const Element*>(p.bias);
@@ -104,6 +105,7 @@ __device__ inline void norm_row_in_registers(const RowNormParams& p) {
 #pragma unroll
   for (int i = 0; i < kPieces; ++i) {
     if (column(i) >= columns) continue;
+    held[i].widen_anew();
     P weights, biases;
     weights.load_shared_by_many(weight + column(i));
     biases.zero();
@@ -147,7 +149,7 @@ __device__ inline void norm_any_row(const RowNormParams& p) {
     squares += away * away;
   }
   squares = threads_sum<kThreads>(squares, slots.second);
-  const float scale = 1.0f / sqrtf(squares / static_cast<float>(p.cols) + p.eps);
+  const float scale = rsqrtf(__fdividef(squares, static_cast<float>(p.cols)) + p.eps);  // each within 2 ulp
   const Element* weight = static_cast<const Element*>(p.weight);
   const Element* bias = static_cast<const Element*>(p.bias);
   Element* out = static_cast<Element*>(p.out) + row * p.cols;

@@ -14,12 +14,17 @@ struct RowNormTile {
   constexpr int64_t most_pieces() const { return int64_t{threads} * pieces; }
 };
 
-// The first that holds a row is taken. Four pieces a thread are 64 bytes in flight, 128 with a residual: at 1024 threads
+// The first that holds a row is taken. Four pieces a thread are 64 bytes in flight, 128 with a residual: at 512 threads
 // on a multiprocessor more than the 26 KB that cover DRAM's latency on an H200 (4.4 TB/s, some 0.8 us, 132 of them).
+// Wider rows than the last holds would spill: 1024 threads leave 64 registers.
 // Up to 128 pieces (1024 elements in fp16) a warp does without a barrier.
 constexpr RowNormTile kRowNormTiles[] = {
-    {16, 1, 8}, {32, 1, 4}, {32, 4, 4}, {128, 4, 1}, {256, 4, 1}, {512, 4, 1}, {1024, 4, 1},
+    {16, 1, 8}, {32, 1, 4}, {32, 4, 4}, {128, 4, 1}, {256, 4, 1}, {512, 4, 1},
 };
+
+// Threads that a multiprocessor must have room for: 128 registers each, for left to itself ptxas spills a few at 40 or
+// 64 for the sake of occupancy.
+constexpr int kRowNormResident = 512;
 
 // Of the kernel that takes every width and alignment, one element at a time: threads of a row, which is a block.
 constexpr int kRowNormAnyThreads = 256;
