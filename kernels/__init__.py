@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 from .extension import extension_path
 
 if TYPE_CHECKING:
+    from .operators.attention_ladder import naive_attention, tiled_attention
     from .operators.decode_attention import decode_attention
     from .operators.flash_attention import flash_attention
     from .operators.int4_linear import int4_linear, quantize_int4
     from .operators.int8_linear import int8_linear, quantize_int8_per_token, quantize_int8_weight
     from .operators.layer_norm import add_layer_norm, layer_norm
+    from .operators.reduce_sum import reduce_sum
     from .operators.rms_norm import add_rms_norm, rms_norm
     from .operators.rope import rope
     from .operators.vector_add import vector_add
@@ -26,11 +28,14 @@ __all__ = [
     "int4_linear",
     "int8_linear",
     "layer_norm",
+    "naive_attention",
     "quantize_int4",
     "quantize_int8_per_token",
     "quantize_int8_weight",
+    "reduce_sum",
     "rms_norm",
     "rope",
+    "tiled_attention",
     "vector_add",
 ]
 
@@ -42,11 +47,14 @@ _HOME = {  # public name -> the module it lives in
     "int4_linear": "int4_linear",
     "int8_linear": "int8_linear",
     "layer_norm": "layer_norm",
+    "naive_attention": "attention_ladder",
     "quantize_int4": "int4_linear",
     "quantize_int8_per_token": "int8_linear",
     "quantize_int8_weight": "int8_linear",
+    "reduce_sum": "reduce_sum",
     "rms_norm": "rms_norm",
     "rope": "rope",
+    "tiled_attention": "attention_ladder",
     "vector_add": "vector_add",
 }
 

@@ -106,6 +106,12 @@ def vector_add(*, elements: int, element_bytes: int) -> Cost:
     return Cost(flops=elements, bytes=3 * elements * element_bytes)
 
 
+def reduce_sum(*, outer: int, reduced: int, inner: int, element_bytes: int) -> Cost:
+    """One sum an element; x (outer, reduced, inner) read, out (outer, inner) written."""
+    elements = outer * reduced * inner
+    return Cost(flops=elements, bytes=(elements + outer * inner) * element_bytes)
+
+
 def triad(*, elements: int, element_bytes: int) -> Cost:
     """b + s * c: two arrays read, one written."""
     return Cost(flops=2 * elements, bytes=3 * elements * element_bytes)

@@ -15,6 +15,12 @@ class Watched:
 
 
 WATCHED: dict[str, Watched] = {
+    "tiled_attention": Watched(
+        kernels=("tiled_attention_kernel",), twins=(), sources=("attention_ladder/tiled_attention.cu",)
+    ),
+    "naive_attention": Watched(
+        kernels=("naive_attention_kernel",), twins=(), sources=("attention_ladder/naive_attention.cu",)
+    ),
     "decode_attention": Watched(
         kernels=(
             "decode_attention_combine",
@@ -77,6 +83,15 @@ WATCHED: dict[str, Watched] = {
         ),
         twins=("_vector_add",),
         sources=("vector_add/vector_add.cu",),
+    ),
+    "reduce_sum": Watched(
+        kernels=(
+            "reduce_sum_columns",
+            "reduce_sum_long_rows",
+            "reduce_sum_short_rows",
+        ),
+        twins=("_reduce_sum",),
+        sources=("reduce_sum/reduce_sum.cu",),
     ),
 }
 

@@ -8,14 +8,19 @@ from ..workloads import (
     int4_linear,
     int8_linear,
     layer_norm,
+    naive_attention,
+    reduce_sum,
     rms_norm,
     rope,
+    tiled_attention,
     vector_add,
 )
 from ..workloads.workload import Workload
 
 _DTYPES = {"cuda": "fp16", "cpu": "fp32"}
 _SMALLEST = {
+    "tiled_attention": lambda device, dtype: tiled_attention.workload(device, dtype, heads=1, seq_len=16, head_dim=64),
+    "naive_attention": lambda device, dtype: naive_attention.workload(device, dtype, heads=1, seq_len=16, head_dim=64),
     "decode_attention": lambda device, dtype: decode_attention.workload(
         device, dtype, heads=1, seq_len_kv=16, head_dim=64
     ),
@@ -26,6 +31,7 @@ _SMALLEST = {
     "rms_norm": lambda device, dtype: rms_norm.workload(device, dtype, rows=1, cols=128),
     "layer_norm": lambda device, dtype: layer_norm.workload(device, dtype, rows=1, cols=128),
     "vector_add": lambda device, dtype: vector_add.workload(device, dtype, elements=16),
+    "reduce_sum": lambda device, dtype: reduce_sum.workload(device, dtype, reduced=16),
 }
 # Compiling it anew takes longer than measuring all the others.
 _LEFT_OUT = {"torch_compile"}

@@ -7,8 +7,11 @@ from . import (
     int4_linear,
     int8_linear,
     layer_norm,
+    naive_attention,
+    reduce_sum,
     rms_norm,
     rope,
+    tiled_attention,
     vector_add,
 )
 from .workload import Workload
@@ -20,8 +23,11 @@ _CATALOGUE: dict[str, tuple[Workload, ...]] = {
     "int4_linear": int4_linear.WORKLOADS,
     "int8_linear": int8_linear.WORKLOADS,
     "layer_norm": layer_norm.WORKLOADS,
+    "naive_attention": naive_attention.WORKLOADS,
+    "reduce_sum": reduce_sum.WORKLOADS,
     "rms_norm": rms_norm.WORKLOADS,
     "rope": rope.WORKLOADS,
+    "tiled_attention": tiled_attention.WORKLOADS,
     "vector_add": vector_add.WORKLOADS,
 }
 OPERATORS = tuple(_CATALOGUE)

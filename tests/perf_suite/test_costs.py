@@ -50,6 +50,12 @@ def test_a_norm_reads_and_writes_each_row_once_and_twice_with_a_residual():
     assert costs.layer_norm(rows=3, cols=5, residual=False, element_bytes=4).flops == 7 * 15
 
 
+def test_an_addition_moves_three_vectors_and_a_sum_reads_one():
+    assert costs.vector_add(elements=5, element_bytes=4).bytes == 60
+    cost = costs.reduce_sum(outer=2, reduced=3, inner=5, element_bytes=2)
+    assert (cost.flops, cost.bytes) == (30, 80)
+
+
 def test_the_canaries_read_and_write_each_array_once():
     assert workload_named("control", "cuda-fp32-triad-128mib").cost.bytes == 3 * 128 * 1024 * 1024
     assert workload_named("control", "cuda-fp32-triad-128mib").cost.flops == 2 * 33_554_432

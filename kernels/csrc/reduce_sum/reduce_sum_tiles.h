@@ -1,0 +1,55 @@
+// reduce_sum_tiles.h: how a sum is cut for the GPU. The one file a tuner edits. Nothing here asks which GPU it is, for
+// the order of the additions follows from it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace warpwatch {
+
+constexpr int kReduceSumThreads = 256;  // of a block
+// Pieces of 16 bytes that a thread loads before it uses the first: 64 bytes in flight, 128 KB on a multiprocessor of
+// 2048 threads, where some 26 KB cover DRAM's latency on an H200.
+constexpr int kReduceSumPieces = 4;
+
+// Blocks that keep a large GPU busy to the end: eight times what 132 multiprocessors hold at once.
+constexpr int64_t kReduceSumBlocks = 8192;
+
+constexpr int reduce_sum_power_of_two(int64_t atleast, int most) {
+  int power = 1;
+  while (power < atleast && power < most) power *= 2;
+  return power;
+}
+
+// Threads of one row where inner is 1: a part of a warp, each with some kReduceSumPieces loads, or else a block.
+// `loads` is what one row takes.
+constexpr int reduce_sum_row_lanes(int64_t loads) {
+  if (loads > 32 * 2 * kReduceSumPieces) return kReduceSumThreads;
+  return reduce_sum_power_of_two((loads + kReduceSumPieces - 1) / kReduceSumPieces, 32);
+}
+
+// Neighbouring loads of a row of `inner` that one block takes, where inner is larger; its other threads take other rows.
+constexpr int reduce_sum_column_lanes(int64_t loads, int64_t reduced) {
+  int lanes = reduce_sum_power_of_two(loads, kReduceSumThreads);
+  while (lanes > 32 && kReduceSumThreads / lanes < reduced / kReduceSumPieces) lanes /= 2;
+  return lanes;
+}
+
+// Parts of each sum. `elements` are those of one load: 16 bytes' worth, or one.
+constexpr int64_t reduce_sum_splits(int64_t outer, int64_t reduced, int64_t inner, int elements) {
+  int64_t blocks = outer;  // without parts
+  int64_t least = int64_t{kReduceSumThreads} * kReduceSumPieces * elements;  // of `reduced`, in one part
+  if (inner == 1) {
+    const int64_t loads = (reduced - 1) / elements + 1;
+    if (reduce_sum_row_lanes(loads) < kReduceSumThreads) return 1;
+  } else {
+    const int64_t loads = (inner - 1) / elements + 1;
+    const int lanes = reduce_sum_column_lanes(loads, reduced);
+    blocks = outer * ((loads - 1) / lanes + 1);
+    least = int64_t{kReduceSumThreads} / lanes * kReduceSumPieces * 2;
+  }
+  if (blocks >= kReduceSumBlocks / 8) return 1;  // a wave of them: a second pass would cost more than it brings
+  return std::max<int64_t>(1, std::min(kReduceSumBlocks / blocks, reduced / least));
+}
+
+}  // namespace warpwatch
