@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from .operators.flash_attention import flash_attention
     from .operators.int4_linear import int4_linear, quantize_int4
     from .operators.int8_linear import int8_linear, quantize_int8_per_token, quantize_int8_weight
+    from .operators.int8_weight_linear import int8_weight_linear
     from .operators.layer_norm import add_layer_norm, layer_norm
+    from .operators.linear_activation import ffn_gelu, linear_gelu, linear_silu, swiglu
     from .operators.reduce_sum import reduce_sum
     from .operators.rms_norm import add_rms_norm, rms_norm
     from .operators.rope import rope
@@ -24,10 +26,14 @@ __all__ = [
     "add_rms_norm",
     "decode_attention",
     "extension_path",
+    "ffn_gelu",
     "flash_attention",
     "int4_linear",
     "int8_linear",
+    "int8_weight_linear",
     "layer_norm",
+    "linear_gelu",
+    "linear_silu",
     "naive_attention",
     "quantize_int4",
     "quantize_int8_per_token",
@@ -35,6 +41,7 @@ __all__ = [
     "reduce_sum",
     "rms_norm",
     "rope",
+    "swiglu",
     "tiled_attention",
     "vector_add",
 ]
@@ -43,10 +50,14 @@ _HOME = {  # public name -> the module it lives in
     "add_layer_norm": "layer_norm",
     "add_rms_norm": "rms_norm",
     "decode_attention": "decode_attention",
+    "ffn_gelu": "linear_activation",
     "flash_attention": "flash_attention",
     "int4_linear": "int4_linear",
     "int8_linear": "int8_linear",
+    "int8_weight_linear": "int8_weight_linear",
     "layer_norm": "layer_norm",
+    "linear_gelu": "linear_activation",
+    "linear_silu": "linear_activation",
     "naive_attention": "attention_ladder",
     "quantize_int4": "int4_linear",
     "quantize_int8_per_token": "int8_linear",
@@ -54,6 +65,7 @@ _HOME = {  # public name -> the module it lives in
     "reduce_sum": "reduce_sum",
     "rms_norm": "rms_norm",
     "rope": "rope",
+    "swiglu": "linear_activation",
     "tiled_attention": "attention_ladder",
     "vector_add": "vector_add",
 }

@@ -81,6 +81,12 @@ def int8_linear(*, rows: int, outputs: int, depth: int, element_bytes: int) -> C
     return Cost(flops=2 * rows * outputs * depth, bytes=weight + activations)
 
 
+def swiglu(*, rows: int, outputs: int, depth: int, element_bytes: int) -> Cost:
+    """Two (rows, depth) by (depth, outputs) products; x read, two weights read, one result written."""
+    elements = rows * depth + 2 * outputs * depth + rows * outputs
+    return Cost(flops=4 * rows * outputs * depth, bytes=elements * element_bytes)
+
+
 def linear(*, rows: int, outputs: int, depth: int, element_bytes: int) -> Cost:
     """A (rows, depth) by (depth, outputs) product, every matrix in the same dtype."""
     elements = rows * depth + outputs * depth + rows * outputs

@@ -15,6 +15,23 @@ class Watched:
 
 
 WATCHED: dict[str, Watched] = {
+    "int8_weight_linear": Watched(
+        kernels=("int8_weight_dequantize", "int8_weight_linear_rows"),
+        twins=("_int8_weight_linear",),
+        sources=(
+            "int8_weight_linear/int8_weight_dequantize.cu",
+            "int8_weight_linear/int8_weight_linear_sm75.cu",
+            "int8_weight_linear/int8_weight_linear_sm80.cu",
+        ),
+    ),
+    "linear_gelu": Watched(
+        kernels=("bias_activation_rows", "linear_activation_fused"),
+        twins=("_linear_activation",),
+        sources=("linear_activation/linear_activation_sm75.cu", "linear_activation/linear_activation_sm80.cu"),
+    ),
+    "swiglu": Watched(
+        kernels=("silu_mul_rows",), twins=("_swiglu",), sources=("linear_activation/activation_rows.cu",)
+    ),
     "tiled_attention": Watched(
         kernels=("tiled_attention_kernel",), twins=(), sources=("attention_ladder/tiled_attention.cu",)
     ),

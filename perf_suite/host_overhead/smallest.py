@@ -7,11 +7,14 @@ from ..workloads import (
     flash_attention,
     int4_linear,
     int8_linear,
+    int8_weight_linear,
     layer_norm,
+    linear_gelu,
     naive_attention,
     reduce_sum,
     rms_norm,
     rope,
+    swiglu,
     tiled_attention,
     vector_add,
 )
@@ -19,6 +22,9 @@ from ..workloads.workload import Workload
 
 _DTYPES = {"cuda": "fp16", "cpu": "fp32"}
 _SMALLEST = {
+    "int8_weight_linear": lambda device, dtype: int8_weight_linear.workload(device, dtype, depth=128, outputs=128),
+    "linear_gelu": lambda device, dtype: linear_gelu.workload(device, dtype, depth=128, outputs=128),
+    "swiglu": lambda device, dtype: swiglu.workload(device, dtype, depth=128, outputs=128),
     "tiled_attention": lambda device, dtype: tiled_attention.workload(device, dtype, heads=1, seq_len=16, head_dim=64),
     "naive_attention": lambda device, dtype: naive_attention.workload(device, dtype, heads=1, seq_len=16, head_dim=64),
     "decode_attention": lambda device, dtype: decode_attention.workload(

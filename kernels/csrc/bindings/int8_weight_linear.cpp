@@ -1,0 +1,162 @@
+// torch.ops.warpwatch.int8_weight_linear: checks its tensors, and calls the CPU's or a GPU's version, or cuBLAS.
+#include "int8_weight_linear/int8_weight_linear.h"
+
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "framework/checks.h"
+#include "framework/cuda.h"
+#include "framework/product.h"
+#include "linear_activation/linear_activation.h"
+
+namespace warpwatch {
+namespace {
+
+constexpr Checks kChecks{"int8_weight_linear"};
+constexpr int64_t kMost = std::numeric_limits<int>::max() / 2;  // of M, N and K: an int, with room for a tile past it
+
+struct Operands {
+  Tensor x;  // as (m, k): a copy where its leading dimensions do not collapse
+  std::vector<int64_t> out_sizes;
+  Int8WeightLinearParams params;  // without out
+
+  Tensor make_out() {
+    Tensor out = torch::stable::new_empty(x, out_sizes);
+    params.out = out.data_ptr();
+    return out;
+  }
+};
+
+Operands prepare(const Tensor& x, const Tensor& weight, const Tensor& weight_scales,
+                 const std::optional<Tensor>& bias) {
+  WARPWATCH_CHECK(x.dim() >= 1, "int8_weight_linear", "x must have at least one dimension (..., K), got a scalar");
+  kChecks.dtype({"x", x}, {ScalarType::Half, ScalarType::BFloat16, ScalarType::Float});
+  kChecks.last_dimension_contiguous({"x", x});
+  std::vector<int64_t> sizes(x.sizes().begin(), x.sizes().end());
+  const int64_t k = sizes.back();
+  WARPWATCH_CHECK(k > 0, "int8_weight_linear", "K must be at least 1, got x of shape ", shape_text(x));
+  const int64_t padded_k = (k + 15) / 16 * 16;
+  kChecks.rank({"weight", weight}, 2, "(N, K rounded up to a multiple of 16)");
+  kChecks.dtype({"weight", weight}, {ScalarType::Char});
+  const int64_t n = weight.size(0);
+  kChecks.shape({"weight", weight}, {n, padded_k}, "(N, K rounded up to a multiple of 16)");
+  kChecks.shape({"weight_scales", weight_scales}, {n}, "(N)");
+  kChecks.dtype({"weight_scales", weight_scales}, {ScalarType::Float});
+  for (const Argument& argument : {Argument{"weight", weight}, Argument{"weight_scales", weight_scales}}) {
+    kChecks.contiguous(argument);
+    kChecks.same_device({"x", x}, argument);
+  }
+  if (bias) {
+    kChecks.shape({"bias", *bias}, {n}, "(N)");
+    kChecks.same_dtype({"x", x}, {"bias", *bias});
+    kChecks.contiguous({"bias", *bias});
+    kChecks.same_device({"x", x}, {"bias", *bias});
+  }
+  int64_t m = 1;
+  for (size_t i = 0; i + 1 < sizes.size(); ++i) m *= sizes[i];
+  WARPWATCH_CHECK(m <= kMost && n <= kMost && k <= kMost, "int8_weight_linear", "no dimension may pass ", kMost,
+                  ", got x of shape ", shape_text(x), " and weight of shape ", shape_text(weight));
+  sizes.back() = n;
+
+  Operands operands{
+      .x = x.dim() == 2 ? x : torch::stable::reshape(x, {m, k}),
+      .out_sizes = sizes,
+      .params = {},
+  };
+  operands.params = {
+      .x = operands.x.data_ptr(),
+      .weight = static_cast<const int8_t*>(weight.data_ptr()),
+      .weight_scales = static_cast<const float*>(weight_scales.data_ptr()),
+      .bias = bias ? bias->data_ptr() : nullptr,
+      .out = nullptr,
+      .x_stride = m > 1 ? operands.x.stride(0) : k,
+      .m = static_cast<int>(m),
+      .n = static_cast<int>(n),
+      .k = static_cast<int>(k),
+      .padded_k = static_cast<int>(padded_k),
+      .dtype = kernel_dtype(x),
+  };
+  return operands;
+}
+
+Tensor int8_weight_linear_on_cpu(const Tensor& x, const Tensor& weight, const Tensor& weight_scales,
+                                 const std::optional<Tensor>& bias) {
+  Operands operands = prepare(x, weight, weight_scales, bias);
+  Tensor out = operands.make_out();
+  if (operands.params.m > 0 && operands.params.n > 0) int8_weight_linear_cpu(operands.params);
+  return out;
+}
+
+#if WARPWATCH_WITH_CUDA
+cudaError_t launch(const Int8WeightLinearParams& p, const OnDeviceOf& gpu) {
+  const int capability = gpu.compute_capability();
+#if WARPWATCH_HAS_SM80
+  if (capability >= 80) return int8_weight_linear_sm80(p, gpu.stream());
+#endif
+#if WARPWATCH_HAS_SM75
+  if (capability >= 75 && p.dtype == Dtype::kFloat16) return int8_weight_linear_sm75(p, gpu.stream());
+#endif
+  fail_without_kernel("int8_weight_linear", capability);
+}
+
+// Many rows: a weight of 16 bits, cuBLAS, and the bias.
+Tensor through_cublas(const Operands& operands, const OnDeviceOf& gpu) {
+  Int8WeightLinearParams p = operands.params;
+  const Tensor weight = torch::stable::new_empty(operands.x, {p.n, p.k});
+  p.out = weight.data_ptr();
+  check_launch("int8_weight_linear", int8_weight_dequantize_cuda(p, gpu.stream()));
+  const Tensor product = product_with_transposed(operands.x, weight);
+  if (p.bias != nullptr) {
+    const ActivationRowsParams rows{
+        .values = product.data_ptr(),
+        .bias = p.bias,
+        .up = nullptr,
+        .up_bias = nullptr,
+        .m = p.m,
+        .n = p.n,
+        .activation = Activation::kNone,
+        .dtype = p.dtype,
+    };
+    check_launch("int8_weight_linear", activation_rows_cuda(rows, gpu.stream()));
+  }
+  return torch::stable::view(product, operands.out_sizes);
+}
+
+Tensor int8_weight_linear_on_cuda(const Tensor& x, const Tensor& weight, const Tensor& weight_scales,
+                                  const std::optional<Tensor>& bias) {
+  kChecks.dtype({"x", x}, {ScalarType::Half, ScalarType::BFloat16});
+  Operands operands = prepare(x, weight, weight_scales, bias);
+  const Int8WeightLinearParams& p = operands.params;
+  if (p.m == 0 || p.n == 0) return operands.make_out();
+  WARPWATCH_CHECK(reinterpret_cast<uintptr_t>(p.weight) % 16 == 0, "int8_weight_linear",
+                  "weight must start on a 16-byte boundary, for it is read 16 bytes at a time; it starts ",
+                  reinterpret_cast<uintptr_t>(p.weight) % 16, " bytes past one; pass weight.clone()");
+  const OnDeviceOf gpu(x);
+  const int capability = gpu.compute_capability();
+  WARPWATCH_CHECK(p.dtype != Dtype::kBFloat16 || capability >= 80, "int8_weight_linear",
+                  "bfloat16 needs a GPU of compute capability 8.0 or newer, this one has ", capability / 10, '.',
+                  capability % 10, "; pass x and bias as float16");
+  if (p.m > kInt8WeightDirectRows) return through_cublas(operands, gpu);
+  Tensor out = operands.make_out();
+  check_launch("int8_weight_linear", launch(p, gpu));
+  return out;
+}
+#else
+constexpr auto& int8_weight_linear_on_cuda = WithoutCuda<decltype(int8_weight_linear_on_cpu)>::refuse;
+#endif
+
+}  // namespace
+}  // namespace warpwatch
+
+STABLE_TORCH_LIBRARY_FRAGMENT(warpwatch, m) {
+  m.def("int8_weight_linear(Tensor x, Tensor weight, Tensor weight_scales, Tensor? bias=None) -> Tensor");
+}
+
+STABLE_TORCH_LIBRARY_IMPL(warpwatch, CPU, m) {
+  m.impl("int8_weight_linear", TORCH_BOX(&warpwatch::int8_weight_linear_on_cpu));
+}
+
+STABLE_TORCH_LIBRARY_IMPL(warpwatch, CUDA, m) {
+  m.impl("int8_weight_linear", TORCH_BOX(&warpwatch::int8_weight_linear_on_cuda));
+}

@@ -1,0 +1,48 @@
+// int8_weight_linear (W8A16): out[m, n] = weight_scales[n] * sum over k of x[m, k] * weight[n, k] + bias[n], in fp32
+//   x: (m, k), k contiguous, rows x_stride elements apart, any alignment
+//   weight: (n, padded_k) int8, contiguous, 16-byte aligned, padded_k being k rounded up to 16;  weight_scales: (n) fp32
+//   bias: (n) of x's type, or null;  out: (m, n), contiguous, of x's type
+//   n k + 2 m (k + n) bytes in 16 bits and 2 m n k FLOP: memory-bound while m is small, for an H200 below about 90 rows
+//
+// Up to 64 rows the weight becomes fp16 or bf16 in registers, exactly: every byte is a number of both. More rows are
+// dequantized to a matrix first and go to cuBLAS; then each weight is rounded once, to x's type.
+#pragma once
+
+#include <cstdint>
+
+#include "framework/dtype.h"
+
+namespace warpwatch {
+
+constexpr int kInt8WeightDirectRows = 64;
+
+struct Int8WeightLinearParams {
+  const void* x;
+  const int8_t* weight;
+  const float* weight_scales;
+  const void* bias;  // may be null
+  void* out;
+  int64_t x_stride;  // in elements
+  int m, n, k, padded_k;
+  Dtype dtype;  // of x, bias and out
+};
+
+// Any number of rows, any dtype.
+void int8_weight_linear_cpu(const Int8WeightLinearParams& p);
+
+}  // namespace warpwatch
+
+#if WARPWATCH_WITH_CUDA
+#include <cuda_runtime_api.h>
+
+namespace warpwatch {
+
+// These enqueue on `stream`, allocate nothing and wait for nothing. m, n and k are positive.
+// The first two take up to kInt8WeightDirectRows rows; sm_75 fp16, sm_80 fp16 and bf16.
+cudaError_t int8_weight_linear_sm75(const Int8WeightLinearParams& p, cudaStream_t stream);
+cudaError_t int8_weight_linear_sm80(const Int8WeightLinearParams& p, cudaStream_t stream);
+// p.out[n, k] = weight[n, k] * weight_scales[n], contiguous (n, k), of p.dtype; x and bias are not looked at.
+cudaError_t int8_weight_dequantize_cuda(const Int8WeightLinearParams& p, cudaStream_t stream);
+
+}  // namespace warpwatch
+#endif

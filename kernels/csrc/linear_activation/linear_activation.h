@@ -1,0 +1,64 @@
+// linear_activation: out[m, n] = activation(sum over k of x[m, k] * weight[n, k] + bias[n]), fp32 inside
+//   x: (m, k) and weight: (n, k), k contiguous, rows x_stride and weight_stride elements apart
+//   bias: (n) of x's type, or null;  out: (m, n), contiguous, of x's type
+//   gelu: v / 2 (1 + erf(v / sqrt 2));  gelu_tanh: v / 2 (1 + tanh(sqrt(2 / pi) (v + 0.044715 v^3)));  silu: v / (1 + e^-v)
+//   2 (m k + n k + m n) bytes in 16 bits and 2 m n k FLOP: memory-bound below some 150 rows on an H200
+//
+// One launch where that is the better way, two elsewhere: see linear_activation_tiles.h. The two are cuBLAS's product
+// and bias_activation, which reads and writes out once more, 4 m n bytes, most of them from and to the L2.
+//
+// silu_mul: gate[m, n] = silu(gate[m, n] + gate_bias[n]) * (up[m, n] + up_bias[n]), the last launch of swiglu.
+//
+// Hendrycks and Gimpel, "Gaussian error linear units" (arXiv:1606.08415, 2016); Shazeer, "GLU variants improve
+// Transformer" (arXiv:2002.05202, 2020).
+#pragma once
+
+#include <cstdint>
+
+#include "framework/dtype.h"
+
+namespace warpwatch {
+
+enum class Activation { kNone, kGelu, kGeluTanh, kSilu };
+
+struct LinearActivationParams {
+  const void* x;
+  const void* weight;
+  const void* bias;  // may be null
+  void* out;
+  int64_t x_stride, weight_stride;  // in elements
+  int m, n, k;
+  int tile;  // of linear_activation_tiles.h
+  Activation activation;
+  Dtype dtype;
+};
+
+struct ActivationRowsParams {
+  void* values;           // (m, n), contiguous: read, and written over
+  const void* bias;       // (n), may be null
+  const void* up;         // (m, n), contiguous; null but for silu_mul
+  const void* up_bias;    // (n), may be null
+  int64_t m;
+  int n;
+  Activation activation;  // of bias_activation
+  Dtype dtype;
+};
+
+// What follows a product, on the CPU; silu_mul where up is there.
+void activation_rows_cpu(const ActivationRowsParams& p);
+
+}  // namespace warpwatch
+
+#if WARPWATCH_WITH_CUDA
+#include <cuda_runtime_api.h>
+
+namespace warpwatch {
+
+// These enqueue on `stream`, allocate nothing and wait for nothing. m, n and k are positive.
+cudaError_t activation_rows_cuda(const ActivationRowsParams& p, cudaStream_t stream);
+// Rows of x and weight start on 16-byte boundaries, and k is a multiple of 8. sm_75 fp16, sm_80 fp16 and bf16.
+cudaError_t linear_activation_sm75(const LinearActivationParams& p, cudaStream_t stream);
+cudaError_t linear_activation_sm80(const LinearActivationParams& p, cudaStream_t stream);
+
+}  // namespace warpwatch
+#endif

@@ -1,0 +1,81 @@
+// The product and its activation in one launch: tiles of out, through shared memory.
+#pragma once
+
+#include <limits>
+
+#include "linear_activation/activation.cuh"
+#include "linear_activation/linear_activation_tiles.h"
+#include "primitives/block_product.cuh"
+#include "primitives/element.cuh"
+#include "primitives/launch_shape.h"
+
+namespace warpwatch {
+
+// Block is a BlockProduct of primitives/.
+template <typename Block, typename Element, Activation kActivation, int kBlocksPerSm, typename Shape>
+__global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm)
+    linear_activation_fused(const LinearActivationParams p) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  const BlockPlace place = BlockPlace::of(blockIdx.x, (p.m - 1) / Block::kM + 1, (p.n - 1) / Block::kN + 1);
+  const int first_m = place.m * Block::kM, first_n = place.n * Block::kN;
+  const auto rows_from = [&](const void* matrix, int64_t stride, int first, int rows) {
+    const int64_t stride_bytes = stride * static_cast<int64_t>(sizeof(Element));
+    return BlockOperand{static_cast<const char*>(matrix) + first * stride_bytes, stride_bytes, rows - first};
+  };
+  const int64_t k_bytes = static_cast<int64_t>(p.k) * sizeof(Element);
+  const int slabs = static_cast<int>((k_bytes - 1) / kSlabBytes + 1);
+
+  Block block;
+  block.run(rows_from(p.x, p.x_stride, first_m, p.m), rows_from(p.weight, p.weight_stride, first_n, p.n), k_bytes, 0,
+            slabs, shared);
+  const Element* bias = static_cast<const Element*>(p.bias);
+  block.each_pair([&](int m, int n, float even, float odd) {
+    m += first_m, n += first_n;
+    if (m >= p.m || n >= p.n) return;
+    const bool both = n + 1 < p.n;
+    if (bias != nullptr) {
+      even += as_float(bias[n]);
+      if (both) odd += as_float(bias[n + 1]);
+    }
+    even = activated<kActivation>(even);
+    odd = activated<kActivation>(odd);
+    Element* const out = static_cast<Element*>(p.out) + static_cast<int64_t>(m) * p.n + n;
+    if (p.n % 2 == 0) {  // pairs lie on their own boundaries, and n + 1 is inside with n
+      store_pair(out, even, odd);
+    } else {
+      out[0] = rounded<Element>(even);
+      if (both) out[1] = rounded<Element>(odd);
+    }
+  });
+}
+
+template <typename Block, typename Element, Activation kActivation, int kBlocksPerSm>
+cudaError_t launch_fused(const LinearActivationParams& p, cudaStream_t stream) {
+  constexpr int kEach = 16 / sizeof(Element);
+  const bool aligned = reinterpret_cast<uintptr_t>(p.x) % 16 == 0 && reinterpret_cast<uintptr_t>(p.weight) % 16 == 0 &&
+                       p.x_stride % kEach == 0 && p.weight_stride % kEach == 0 && p.k % kEach == 0;
+  if (!aligned || p.m < 1 || p.n < 1 || p.k < 1) return cudaErrorInvalidValue;
+  const int64_t tiles =
+      (static_cast<int64_t>(p.m - 1) / Block::kM + 1) * (static_cast<int64_t>(p.n - 1) / Block::kN + 1);
+  if (tiles > std::numeric_limits<int>::max()) return cudaErrorInvalidValue;
+  using Shape = LaunchShape<Block::kThreads, Block::kSharedBytes>;
+  const auto kernel = linear_activation_fused<Block, Element, kActivation, kBlocksPerSm, Shape>;
+  const cudaError_t status =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kDynamicSharedBytes);
+  if (status != cudaSuccess) return status;
+  kernel<<<static_cast<unsigned>(tiles), Shape::kThreads, Shape::kDynamicSharedBytes, stream>>>(p);
+  return cudaGetLastError();
+}
+
+template <typename Block, typename Element, int kBlocksPerSm>
+cudaError_t launch_fused(const LinearActivationParams& p, cudaStream_t stream) {
+  switch (p.activation) {
+    case Activation::kNone: return launch_fused<Block, Element, Activation::kNone, kBlocksPerSm>(p, stream);
+    case Activation::kGelu: return launch_fused<Block, Element, Activation::kGelu, kBlocksPerSm>(p, stream);
+    case Activation::kGeluTanh: return launch_fused<Block, Element, Activation::kGeluTanh, kBlocksPerSm>(p, stream);
+    case Activation::kSilu: return launch_fused<Block, Element, Activation::kSilu, kBlocksPerSm>(p, stream);
+  }
+  return cudaErrorInvalidValue;
+}
+
+}  // namespace warpwatch

@@ -1,0 +1,100 @@
+"""Linear layers and the activation behind them: linear_gelu, linear_silu, swiglu, ffn_gelu."""
+
+from __future__ import annotations
+
+import torch
+
+from ..extension import load_operator
+from .devices import check_devices
+
+_NONE, _GELU, _GELU_TANH, _SILU = range(4)  # Activation of csrc/linear_activation/linear_activation.h
+_GELUS = {"none": _GELU, "tanh": _GELU_TANH}
+
+
+def linear_gelu(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, *, approximate: str = "none"
+) -> torch.Tensor:
+    """gelu(x @ weight^T + bias): by erf, or by tanh with approximate="tanh", as torch.nn.functional.gelu has them.
+
+    x (..., K) in float16, bfloat16 or float32, weight (N, K) and bias (N,) in x's dtype; the last dimensions
+    contiguous. The result is (..., N) in x's dtype. On a GPU this is one launch where that is the better way, and then
+    rounded once; elsewhere (many rows on Hopper, few tiles, float32, rows off 16-byte boundaries, and on the CPU)
+    PyTorch's product, rounded, and one launch behind it (csrc/linear_activation/linear_activation_tiles.h decides).
+    Hendrycks and Gimpel, "Gaussian error linear units" (arXiv:1606.08415, 2016).
+    Forward only: there is no gradient.
+    Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take, ValueError for another
+    approximation.
+    """
+    return _linear_activation(x, weight, bias, _gelu("linear_gelu", approximate))
+
+
+def linear_silu(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+    """silu(x @ weight^T + bias), silu(v) being v / (1 + e^-v); otherwise as linear_gelu."""
+    return _linear_activation(x, weight, bias, _SILU)
+
+
+def swiglu(
+    x: torch.Tensor,
+    gate_weight: torch.Tensor,
+    up_weight: torch.Tensor,
+    gate_bias: torch.Tensor | None = None,
+    up_bias: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """silu(x @ gate_weight^T + gate_bias) * (x @ up_weight^T + up_bias).
+
+    x (..., K) in float16, bfloat16 or float32, both weights (N, K) and both biases (N,) in x's dtype; the last
+    dimensions contiguous. The result is (..., N) in x's dtype. Three launches on a GPU: two products of cuBLAS, rounded
+    to x's dtype, and the rest in float32. Shazeer, "GLU variants improve Transformer" (arXiv:2002.05202, 2020).
+    Forward only: there is no gradient.
+    Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
+    """
+    return _swiglu(x, gate_weight, up_weight, gate_bias, up_bias)
+
+
+def ffn_gelu(
+    x: torch.Tensor,
+    up_weight: torch.Tensor,
+    up_bias: torch.Tensor | None,
+    down_weight: torch.Tensor,
+    down_bias: torch.Tensor | None = None,
+    *,
+    approximate: str = "none",
+) -> torch.Tensor:
+    """gelu(x @ up_weight^T + up_bias) @ down_weight^T + down_bias: linear_gelu, then a linear layer.
+
+    x (..., K), up_weight (H, K), down_weight (N, H); the result is (..., N). Two operators, since every output wants
+    all of the H values between them, which are rounded to x's dtype. Dtypes and errors as in linear_gelu.
+    """
+    hidden = _linear_activation(x, up_weight, up_bias, _gelu("ffn_gelu", approximate))
+    return _linear_activation(hidden, down_weight, down_bias, _NONE)
+
+
+def _gelu(operator: str, approximate: str) -> int:
+    if approximate not in _GELUS:
+        raise ValueError(f"{operator}: approximate must be 'none' or 'tanh', got {approximate!r}")
+    return _GELUS[approximate]
+
+
+def _fake_linear_activation(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: int
+) -> torch.Tensor:
+    given = {} if bias is None else {"bias": bias}
+    check_devices("linear_activation", x=x, weight=weight, **given)
+    return x.new_empty(*x.shape[:-1], weight.shape[0])
+
+
+def _fake_swiglu(
+    x: torch.Tensor,
+    gate_weight: torch.Tensor,
+    up_weight: torch.Tensor,
+    gate_bias: torch.Tensor | None = None,
+    up_bias: torch.Tensor | None = None,
+) -> torch.Tensor:
+    biases = {"gate_bias": gate_bias, "up_bias": up_bias}
+    given = {name: bias for name, bias in biases.items() if bias is not None}
+    check_devices("swiglu", x=x, gate_weight=gate_weight, up_weight=up_weight, **given)
+    return x.new_empty(*x.shape[:-1], gate_weight.shape[0])
+
+
+_linear_activation = load_operator("linear_activation", fake=_fake_linear_activation)
+_swiglu = load_operator("swiglu", fake=_fake_swiglu)
