@@ -1,0 +1,168 @@
+// tiled_attention: a block owns 32 queries and walks over tiles of keys and values in shared memory, the softmax kept
+// online; fp32 arithmetic on the ordinary units.
+//
+// Eight lanes share a query. Lane x of them scores keys x, x + 8, ... of a tile and then adds up output columns x, x + 8,
+// ...; weights pass between the lanes through shared memory. Keys and values are read from memory once for 32 queries:
+// 16 FLOP a byte at fp16 and more out of L2. What bounds it is shared memory, two loads of 4 bytes for each multiply-add,
+// and the ordinary units behind it. What flash_attention buys: tensor cores do 16 x 8 x 16 products a instruction on
+// fragments that ldmatrix loads 16 bytes at a time, and copies run while they compute.
+// Rows in shared memory are one float longer than they must be, so that 8 rows read at the same column hit 8 banks.
+#include <cuda_runtime.h>
+
+#include <climits>
+#include <cmath>
+
+#include "attention_ladder/attention_element.cuh"
+#include "attention_ladder/attention_ladder.h"
+#include "primitives/launch_shape.h"
+
+namespace warpwatch {
+namespace {
+
+constexpr int kQueries = 32;
+constexpr int kLanes = 8;  // that share a query
+constexpr int kThreads = kQueries * kLanes;
+
+// 64 KB a block at most, what sm_75 has.
+template <int HeadDim>
+constexpr int kKeys = HeadDim == 256 ? 16 : 32;
+
+template <int HeadDim>
+struct Tiles {
+  float queries[kQueries][HeadDim + 1];
+  float keys_or_values[kKeys<HeadDim>][HeadDim + 1];
+  float weights[kQueries][kKeys<HeadDim> + 1];
+};
+
+// Copies rows of global memory to shared memory; rows from live_rows on become zeros.
+template <typename Element, int Rows, int Padded>
+__device__ __forceinline__ void load_rows(float (&tile)[Rows][Padded], const Element* global, int64_t row_stride,
+                                          int live_rows) {
+  constexpr int kWidth = Padded - 1;
+  for (int i = threadIdx.x; i < Rows * kWidth; i += kThreads) {
+    const int row = i / kWidth;
+    const int column = i % kWidth;
+    tile[row][column] = row < live_rows ? widened(global[row * row_stride + column]) : 0.0f;
+  }
+}
+
+template <typename Element, int HeadDim, typename Shape>
+__global__ void __launch_bounds__(Shape::kThreads) tiled_attention_kernel(const FlashAttentionParams p) {
+  constexpr int kTileKeys = kKeys<HeadDim>;
+  constexpr int kKeysPerLane = kTileKeys / kLanes;
+  constexpr int kColumns = HeadDim / kLanes;  // of the output, per lane
+  extern __shared__ __align__(16) unsigned char raw[];
+  auto& tiles = *reinterpret_cast<Tiles<HeadDim>*>(raw);
+  const int x = threadIdx.x % kLanes;
+  const int row = threadIdx.x / kLanes;
+
+  const int query_tiles = (p.seq_q + kQueries - 1) / kQueries;
+  const int first_query = static_cast<int>(blockIdx.x % query_tiles) * kQueries;
+  const int64_t head = blockIdx.x / query_tiles % p.heads_q;
+  const int64_t batch = blockIdx.x / query_tiles / p.heads_q;
+  const int64_t head_kv = head / (p.heads_q / p.heads_kv);
+  const Element* q = static_cast<const Element*>(p.q) + batch * p.q_strides.batch + head * p.q_strides.head;
+  const Element* k = static_cast<const Element*>(p.k) + batch * p.k_strides.batch + head_kv * p.k_strides.head;
+  const Element* v = static_cast<const Element*>(p.v) + batch * p.v_strides.batch + head_kv * p.v_strides.head;
+  load_rows(tiles.queries, q + first_query * p.q_strides.row, p.q_strides.row, p.seq_q - first_query);
+
+  // This query sees the keys below `seen`, the block's last one those below `keys`; both may be negative.
+  const int query = first_query + row;
+  const int diagonal = p.seq_kv - p.seq_q + 1;
+  const int seen = p.causal ? min(p.seq_kv, query + diagonal) : p.seq_kv;
+  const int keys = p.causal ? min(p.seq_kv, min(first_query + kQueries, p.seq_q) - 1 + diagonal) : p.seq_kv;
+  float row_max = -INFINITY;
+  float row_sum = 0.0f;
+  float out[kColumns] = {};
+  for (int first_key = 0; first_key < keys; first_key += kTileKeys) {
+    __syncthreads();  // queries are stored, and nobody reads the values of the tile before
+    load_rows(tiles.keys_or_values, k + first_key * p.k_strides.row, p.k_strides.row, p.seq_kv - first_key);
+    __syncthreads();
+    float scores[kKeysPerLane] = {};
+#pragma unroll 8
+    for (int d = 0; d < HeadDim; ++d) {
+#pragma unroll
+      for (int j = 0; j < kKeysPerLane; ++j) {
+        scores[j] = fmaf(tiles.queries[row][d], tiles.keys_or_values[x + kLanes * j][d], scores[j]);
+      }
+    }
+
+    float top = row_max;
+#pragma unroll
+    for (int j = 0; j < kKeysPerLane; ++j) {
+      scores[j] = first_key + x + kLanes * j < seen ? p.scale * scores[j] : -INFINITY;
+      top = fmaxf(top, scores[j]);
+    }
+    for (int step = kLanes / 2; step > 0; step /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, step));
+    // A row that has seen no key has the maximum -inf. Subtracting 0 then gives weights 0, not -inf + inf.
+    const float base = top == -INFINITY ? 0.0f : top;
+    const float shrink = expf(row_max - base);
+    row_max = top;
+    row_sum *= shrink;
+#pragma unroll
+    for (int j = 0; j < kKeysPerLane; ++j) {
+      const float weight = expf(scores[j] - base);
+      row_sum += weight;
+      tiles.weights[row][x + kLanes * j] = weight;
+    }
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) out[c] *= shrink;
+
+    __syncthreads();  // weights are stored, and nobody reads the keys
+    load_rows(tiles.keys_or_values, v + first_key * p.v_strides.row, p.v_strides.row, p.seq_kv - first_key);
+    __syncthreads();
+    for (int key = 0; key < kTileKeys; ++key) {
+      const float weight = tiles.weights[row][key];
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) out[c] = fmaf(weight, tiles.keys_or_values[key][x + kLanes * c], out[c]);
+    }
+  }
+
+  for (int step = kLanes / 2; step > 0; step /= 2) row_sum += __shfl_xor_sync(0xffffffffu, row_sum, step);
+  const float normalizer = row_sum == 0.0f ? 0.0f : 1.0f / row_sum;
+  if (query >= p.seq_q) return;
+  Element* to = static_cast<Element*>(p.out) + batch * p.out_strides.batch + head * p.out_strides.head +
+                query * p.out_strides.row;
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) narrow_to(to + x + kLanes * c, out[c] * normalizer);
+}
+
+template <typename Element, int HeadDim>
+cudaError_t launch(const FlashAttentionParams& p, cudaStream_t stream) {
+  using Shape = LaunchShape<kThreads, sizeof(Tiles<HeadDim>)>;
+  const auto kernel = tiled_attention_kernel<Element, HeadDim, Shape>;
+  const int64_t blocks = int64_t{p.batch} * p.heads_q * ((int64_t{p.seq_q} + kQueries - 1) / kQueries);
+  if (blocks > INT_MAX) return cudaErrorInvalidValue;
+  if (blocks == 0) return cudaSuccess;
+  if (cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                               Shape::kDynamicSharedBytes);
+      error != cudaSuccess) {
+    return error;
+  }
+  kernel<<<static_cast<int>(blocks), Shape::kThreads, Shape::kDynamicSharedBytes, stream>>>(p);
+  return cudaGetLastError();
+}
+
+template <typename Element>
+cudaError_t launch_head_dim(const FlashAttentionParams& p, cudaStream_t stream) {
+  switch (p.head_dim) {
+    case 64: return launch<Element, 64>(p, stream);
+    case 96: return launch<Element, 96>(p, stream);
+    case 128: return launch<Element, 128>(p, stream);
+    case 256: return launch<Element, 256>(p, stream);
+    default: return cudaErrorInvalidValue;
+  }
+}
+
+}  // namespace
+
+cudaError_t tiled_attention_cuda(const FlashAttentionParams& p, cudaStream_t stream) {
+  switch (p.dtype) {
+    case Dtype::kFloat16: return launch_head_dim<__half>(p, stream);
+    case Dtype::kBFloat16: return launch_head_dim<__nv_bfloat16>(p, stream);
+    case Dtype::kFloat32: return launch_head_dim<float>(p, stream);
+  }
+  return cudaErrorInvalidValue;
+}
+
+}  // namespace warpwatch

@@ -1,0 +1,14 @@
+"""Implementations of naive_attention; SDPA stands beside it for the ladder's end."""
+
+from ..inputs.flash_attention import AttentionInputs
+from . import Prepared
+from .flash_attention import eager, sdpa
+from .warpwatch_operators import warpwatch_operator
+
+__all__ = ["eager", "sdpa", "warpwatch"]
+
+
+def warpwatch(inputs: AttentionInputs) -> Prepared:
+    """The CUDA C++ or CPU kernel of the commit."""
+    attention = warpwatch_operator("naive_attention")
+    return Prepared(run=lambda: attention(inputs.q, inputs.k, inputs.v, causal=inputs.causal))
