@@ -77,9 +77,8 @@ struct DecodeAttentionSm75 {
   static constexpr int kWarps = kTile.warps;
   static constexpr int kRows = 16 * RowTiles;
   static constexpr int kTileBytes = kDecodeTileBytes<HeadDim>;
-  // Output, scores and a tile in flight leave registers for so many queries.
-  static constexpr bool kInRegisters = RowTiles * HeadDim <= 128;
-  using Queries = std::conditional_t<kInRegisters, DecodeQueriesInRegisters<__half, HeadDim, RowTiles>,
+  using Queries = std::conditional_t<decode_attention_sm75_queries_in_registers(HeadDim, RowTiles),
+                                     DecodeQueriesInRegisters<__half, HeadDim, RowTiles>,
                                      DecodeQueriesInShared<__half, HeadDim, RowTiles>>;
   using Space = MergeSpace<kWarps, kRows, kMergeColumns<HeadDim, RowTiles>>;
   static constexpr int kTilesBytes = kWarps * kTileBytes;  // then the queries

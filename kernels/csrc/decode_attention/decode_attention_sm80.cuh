@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "decode_attention/decode_attention_cache.h"
 #include "decode_attention/decode_attention_launch.cuh"
@@ -27,14 +28,17 @@ struct DecodeMma16x8x16 {
 
 template <typename Element, int HeadDim, int RowTiles, typename Cache>
 struct DecodeAttentionSm80 {
-  static constexpr DecodeAttentionTile kTile = decode_attention_sm80_tile(HeadDim);
+  static constexpr DecodeAttentionTile kTile = decode_attention_sm80_tile(HeadDim, RowTiles);
   static constexpr int kWarps = kTile.warps;
   static constexpr int kStages = kTile.stages;
   static constexpr int kRows = 16 * RowTiles;
   static constexpr int kTileBytes = kDecodeTileBytes<HeadDim>;
   static constexpr int kRingBytes = kWarps * kStages * 2 * kTileBytes;
   using Space = MergeSpace<kWarps, kRows, kMergeColumns<HeadDim, RowTiles>>;
-  static constexpr int kSharedBytes = std::max<int>(kRingBytes, sizeof(Space));
+  using Queries = std::conditional_t<decode_attention_sm80_queries_in_registers(HeadDim, RowTiles),
+                                     DecodeQueriesInRegisters<Element, HeadDim, RowTiles>,
+                                     DecodeQueriesInShared<Element, HeadDim, RowTiles>>;
+  static constexpr int kSharedBytes = std::max<int>(kRingBytes + Queries::kSharedBytes, sizeof(Space));
   using Shape = LaunchShape<32 * kWarps, kSharedBytes>;
   using Head = typename HeadOf<Cache, Element>::Type;
 
@@ -74,16 +78,17 @@ struct DecodeAttentionSm80 {
 #pragma unroll
     for (int stage = 0; stage < kStages - 1; ++stage) copy_next(key + stage * kStride, stage);
 
-    using Queries = DecodeQueriesInRegisters<Element, HeadDim, RowTiles>;
     DecodeWarp<DecodeMma16x8x16<Element>, HeadDim, RowTiles, Queries> state;
-    state.queries.take(shared, p, work);
-    const uint32_t lane_keys = lane_in_key_tile<HeadDim>();
-    const uint32_t lane_values = lane_in_value_tile<HeadDim>();
+    state.queries.take(shared + kRingBytes, p, work);
+    uint32_t lane_keys = lane_in_key_tile<HeadDim>();
+    uint32_t lane_values = lane_in_value_tile<HeadDim>();
     int stage = 0;
     for (; key < work.end_key; key += kStride) {
       cp_async_wait<kStages - 2>();
       __syncwarp();  // the tile has landed for all lanes, and all have left the one that is written over next
       copy_next(key + (kStages - 1) * kStride, stage == 0 ? kStages - 1 : stage - 1);
+      // The compiler shall not see that these stay: it would keep the addresses derived from them in registers.
+      asm volatile("" : "+r"(lane_keys), "+r"(lane_values));
       const uint32_t tile = ring + stage * 2 * kTileBytes;
       float scores[RowTiles][2][4];
       state.score(scores, tile + lane_keys, key, p, work);

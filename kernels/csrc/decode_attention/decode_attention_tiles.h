@@ -20,8 +20,12 @@ struct DecodeAttentionTile {
 // sm_80 and newer: 96 KB a block. At 4.4 TB/s and 0.8 us of latency an H200 wants some 27 KB on the way to each SM; two
 // blocks there keep 128 KB on the way (head_dim 128), the one block that sm_86, sm_89 and sm_120 have room for 64 KB.
 // Reasoned, not measured yet on any chip.
-constexpr DecodeAttentionTile decode_attention_sm80_tile(int head_dim) {
+//
+// Two row tiles beyond head_dim 64 leave no registers for the queries: these take
+// 8 KB of shared memory, and a warp's ring its place, for the 99 KB that a block may have on sm_86.
+constexpr DecodeAttentionTile decode_attention_sm80_tile(int head_dim, int row_tiles) {
   if (head_dim == 64) return {4, 6};
+  if (row_tiles == 2) return {3, 3};
   if (head_dim == 256) return {2, 3};
   return {4, 3};
 }
@@ -30,6 +34,14 @@ constexpr DecodeAttentionTile decode_attention_sm80_tile(int head_dim) {
 // the way to each SM, and 8 warps with a tile of keys or of values each ask for 32 KB (head_dim 128).
 constexpr DecodeAttentionTile decode_attention_sm75_tile(int head_dim) {
   return head_dim == 256 ? DecodeAttentionTile{2, 1} : DecodeAttentionTile{4, 1};
+}
+
+// Whether each warp holds the queries beside the output, scores and what sm_75 has in flight.
+constexpr bool decode_attention_sm75_queries_in_registers(int head_dim, int row_tiles) {
+  return row_tiles * head_dim <= 128;
+}
+constexpr bool decode_attention_sm80_queries_in_registers(int head_dim, int row_tiles) {
+  return row_tiles == 1 || head_dim == 64;
 }
 
 // fp32 on the ordinary units, any GPU: packed queries of a block, and its warps.
