@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from .. import costs
+from ..language_models import GPT_2, LLAMA_2_13B, LLAMA_2_70B, LLAMA_3_8B
 from .workload import Workload
 
 # Softmax weights and results are rounded to fp16, about 3e-4 each (bf16: eight times that); fp32 sums over the keys
@@ -66,8 +67,8 @@ def workload(
 WORKLOADS = (
     workload("cuda", "fp16", batch=16, heads=32, seq_len=512, head_dim=64, causal=False),
     workload("cuda", "fp16", batch=16, heads=32, seq_len=512, head_dim=64, causal=True),
-    workload("cuda", "fp16", batch=1, heads=12, seq_len=1024, head_dim=64, causal=True),  # GPT-2 124M
-    workload("cuda", "fp16", batch=8, heads=12, seq_len=1024, head_dim=64, causal=True),
+    workload("cuda", "fp16", batch=1, **GPT_2.attention_heads, seq_len=1024, causal=True),
+    workload("cuda", "fp16", batch=8, **GPT_2.attention_heads, seq_len=1024, causal=True),
     workload("cuda", "fp16", heads=32, seq_len=512, head_dim=128, causal=True),
     workload("cuda", "fp16", heads=32, seq_len=1024, head_dim=128, causal=True),
     workload("cuda", "fp16", heads=32, seq_len=1024, head_dim=128, causal=False),
@@ -76,11 +77,11 @@ WORKLOADS = (
     ),
     workload("cuda", "bf16", heads=32, seq_len=2048, head_dim=128, causal=True),
     workload("cuda", "fp16", heads=32, seq_len=4096, head_dim=128, causal=True),
-    workload("cuda", "fp16", heads=40, seq_len=2048, head_dim=128, causal=True),  # Llama 2 13B
-    workload("cuda", "fp16", heads=64, heads_kv=8, seq_len=2048, head_dim=128, causal=True),  # Llama 2 70B
-    workload("cuda", "fp16", heads=32, heads_kv=8, seq_len=2048, head_dim=128, causal=True),  # a Llama 3 prefill
-    workload("cuda", "fp16", batch=4, heads=32, heads_kv=8, seq_len=1024, head_dim=128, causal=True),
-    workload("cuda", "fp16", batch=8, heads=32, heads_kv=8, seq_len=1, seq_len_kv=4096, head_dim=128),  # a decode step
+    workload("cuda", "fp16", **LLAMA_2_13B.attention_heads, seq_len=2048, causal=True),
+    workload("cuda", "fp16", **LLAMA_2_70B.attention_heads, seq_len=2048, causal=True),
+    workload("cuda", "fp16", **LLAMA_3_8B.attention_heads, seq_len=2048, causal=True),
+    workload("cuda", "fp16", batch=4, **LLAMA_3_8B.attention_heads, seq_len=1024, causal=True),
+    workload("cuda", "fp16", batch=8, **LLAMA_3_8B.attention_heads, seq_len=1, seq_len_kv=4096),  # a decode step
     workload("cpu", "fp32", heads=4, seq_len=128, head_dim=64, causal=True),
     workload("cpu", "fp32", heads=8, heads_kv=2, seq_len=128, head_dim=64, causal=False),
 )

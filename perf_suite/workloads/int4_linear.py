@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from .. import costs
+from ..language_models import LLAMA_2_7B, LLAMA_2_13B, LLAMA_2_70B, LLAMA_3_8B, LanguageModel
 from .workload import Workload
 
 GROUP_SIZE = 128
@@ -37,26 +38,31 @@ def workload(device: str, dtype: str, *, depth: int, outputs: int, rows: int = 1
     )
 
 
+def _layer(model: LanguageModel, name: str, *, rows: int) -> Workload:
+    shape = model.linear(name)
+    return workload("cuda", "fp16", depth=shape.depth, outputs=shape.outputs, rows=rows)
+
+
 WORKLOADS = (
-    workload("cuda", "fp16", depth=4096, outputs=4096, rows=1),
-    workload("cuda", "fp16", depth=4096, outputs=4096, rows=16),
-    workload("cuda", "fp16", depth=4096, outputs=6144, rows=1),  # q, k and v of Llama 3 8B; below, its MLP
-    replace(workload("cuda", "fp16", depth=4096, outputs=14336, rows=1), energy_of=("warpwatch", "cublas")),
-    workload("cuda", "fp16", depth=4096, outputs=14336, rows=8),
-    workload("cuda", "fp16", depth=4096, outputs=14336, rows=16),
-    workload("cuda", "fp16", depth=4096, outputs=14336, rows=64),
-    workload("cuda", "fp16", depth=14336, outputs=4096, rows=1),
-    workload("cuda", "fp16", depth=14336, outputs=4096, rows=16),
-    workload("cuda", "fp16", depth=4096, outputs=11008, rows=1),  # the MLP of Llama 2 7B
-    workload("cuda", "fp16", depth=4096, outputs=11008, rows=16),
-    workload("cuda", "fp16", depth=11008, outputs=4096, rows=1),
-    workload("cuda", "fp16", depth=11008, outputs=4096, rows=16),
-    workload("cuda", "fp16", depth=5120, outputs=5120, rows=1),  # Llama 2 13B
-    workload("cuda", "fp16", depth=5120, outputs=13824, rows=1),
-    workload("cuda", "fp16", depth=5120, outputs=13824, rows=16),
-    workload("cuda", "fp16", depth=8192, outputs=8192, rows=1),  # Llama 2 70B
-    workload("cuda", "fp16", depth=8192, outputs=8192, rows=16),
-    workload("cuda", "fp16", depth=8192, outputs=28672, rows=1),
+    _layer(LLAMA_3_8B, "attention_out", rows=1),
+    _layer(LLAMA_3_8B, "attention_out", rows=16),
+    _layer(LLAMA_3_8B, "qkv", rows=1),
+    replace(_layer(LLAMA_3_8B, "up", rows=1), energy_of=("warpwatch", "cublas")),
+    _layer(LLAMA_3_8B, "up", rows=8),
+    _layer(LLAMA_3_8B, "up", rows=16),
+    _layer(LLAMA_3_8B, "up", rows=64),
+    _layer(LLAMA_3_8B, "down", rows=1),
+    _layer(LLAMA_3_8B, "down", rows=16),
+    _layer(LLAMA_2_7B, "up", rows=1),
+    _layer(LLAMA_2_7B, "up", rows=16),
+    _layer(LLAMA_2_7B, "down", rows=1),
+    _layer(LLAMA_2_7B, "down", rows=16),
+    _layer(LLAMA_2_13B, "attention_out", rows=1),
+    _layer(LLAMA_2_13B, "up", rows=1),
+    _layer(LLAMA_2_13B, "up", rows=16),
+    _layer(LLAMA_2_70B, "attention_out", rows=1),
+    _layer(LLAMA_2_70B, "attention_out", rows=16),
+    _layer(LLAMA_2_70B, "up", rows=1),
     workload("cpu", "fp32", depth=1024, outputs=1024, rows=1),
     workload("cpu", "fp32", depth=1024, outputs=1024, rows=8),
 )

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from .. import costs
+from ..language_models import LLAMA_2_13B, LLAMA_2_70B, LLAMA_3_8B
 from .workload import Workload
 
 # Rounding the result to fp16 costs about 2.8e-4 (bf16: eight times that); fp32 arithmetic on the way is invisible
@@ -57,9 +58,9 @@ WORKLOADS = (
     workload("cuda", "fp16", batch=8, heads=32, seq_len=2048, interleaved=True),
     workload("cuda", "fp16", batch=1, heads=32, seq_len=4096),
     workload("cuda", "fp16", batch=1, heads=32, seq_len=8192),
-    workload("cuda", "fp16", batch=1, heads=40, seq_len=2048),  # Llama 2 13B
-    workload("cuda", "fp16", batch=1, heads=64, seq_len=2048),  # Llama 2 70B
-    workload("cuda", "fp16", batch=1, heads=8, seq_len=2048),  # the keys of a Llama 3 prefill
+    workload("cuda", "fp16", batch=1, heads=LLAMA_2_13B.heads, seq_len=2048),
+    workload("cuda", "fp16", batch=1, heads=LLAMA_2_70B.heads, seq_len=2048),
+    workload("cuda", "fp16", batch=1, heads=LLAMA_3_8B.heads_kv, seq_len=2048),  # the keys of a prefill
     workload("cuda", "fp16", batch=1, heads=12, seq_len=1024, head_dim=64),
     workload("cuda", "fp16", batch=64, heads=32, seq_len=1),  # a decode step of 64 sequences
     workload("cuda", "fp16", batch=16, heads=32, seq_len=1),
