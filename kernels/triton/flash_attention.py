@@ -11,7 +11,7 @@ import triton.language as tl
 from ..operators.devices import check_devices
 from .flash_attention_configs import flash_attention_config
 
-HEAD_DIMS = (16, 32, 64, 128, 256)  # powers of two, as Triton's blocks are
+HEAD_DIMS = (16, 32, 64, 96, 128, 256)  # 96 as three quarters of a block of 128: Triton's are powers of two
 _INTERPRETED_AS = 80  # the compute capability whose config the interpreter takes
 
 
@@ -22,8 +22,36 @@ def flash_attention(
     *,
     causal: bool = False,
     scale: float | None = None,
+    window: int | None = None,
 ) -> torch.Tensor:
     """What warpwatch.kernels.flash_attention computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    return _attend(q, k, v, None, causal=causal, scale=scale, window=window)
+
+
+def flash_attention_with_lse(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    window: int | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What the operator of that name computes: the output, and the log-sum-exp of each query's scores."""
+    lse = q.new_full(q.shape[:3], -torch.inf, dtype=torch.float32)
+    return _attend(q, k, v, lse, causal=causal, scale=scale, window=window), lse
+
+
+def _attend(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    lse: torch.Tensor | None,
+    *,
+    causal: bool,
+    scale: float | None,
+    window: int | None,
+) -> torch.Tensor:
     check_devices("triton flash_attention", q=q, k=k, v=v)
     batch, heads_q, seq_q, head_dim = q.shape
     heads_kv, seq_kv = k.shape[1], k.shape[2]
@@ -36,6 +64,10 @@ def flash_attention(
         raise RuntimeError(f"triton flash_attention: head_dim must be one of {HEAD_DIMS}, got {head_dim}")
     if q.stride(-1) != 1 or k.stride(-1) != 1 or v.stride(-1) != 1:
         raise RuntimeError("triton flash_attention: the last dimension of q, k and v must be contiguous (stride 1)")
+    if window is not None and (window < 1 or not causal):
+        raise RuntimeError(
+            f"triton flash_attention: window must be positive and needs causal=True, got {window} with causal={causal}"
+        )
     out = q.new_empty(q.shape)
     if out.numel() == 0:
         return out
@@ -47,6 +79,7 @@ def flash_attention(
             k,
             v,
             out,
+            out if lse is None else lse,  # not written when nobody asks for it
             *q.stride()[:3],
             *k.stride()[:3],
             *v.stride()[:3],
@@ -57,9 +90,13 @@ def flash_attention(
             seq_kv,
             query_blocks,
             (head_dim**-0.5 if scale is None else scale) * math.log2(math.e),
+            seq_kv if window is None else min(window, seq_kv),
             CAUSAL=causal,
+            WINDOWED=window is not None and window < seq_kv,
+            WITH_LSE=lse is not None,
             PRECISION="ieee" if q.dtype == torch.float32 else "tf32",
             HEAD_DIM=head_dim,
+            BLOCK_D=triton.next_power_of_2(head_dim),
             BLOCK_Q=config.block_q,
             BLOCK_KV=config.block_kv,
             num_warps=config.num_warps,
@@ -81,6 +118,7 @@ def _flash_attention(
     k_ptr,
     v_ptr,
     out_ptr,
+    lse_ptr,
     q_batch_stride,
     q_head_stride,
     q_row_stride,
@@ -99,16 +137,21 @@ def _flash_attention(
     seq_kv,
     query_blocks,
     scale_log2,
+    window,
     CAUSAL: tl.constexpr,
+    WINDOWED: tl.constexpr,
+    WITH_LSE: tl.constexpr,
     PRECISION: tl.constexpr,
     HEAD_DIM: tl.constexpr,
+    BLOCK_D: tl.constexpr,
     BLOCK_Q: tl.constexpr,
     BLOCK_KV: tl.constexpr,
 ):
     """out = softmax(scale q k^T) v for BLOCK_Q queries of one head; fp32 inside.
 
     One program per (query block, head, batch), the query blocks running fastest and, if causal, from the longest to
-    the shortest. Weights are 2^(scale_log2 score - maximum), the maximum and the sum being kept online.
+    the shortest. Weights are 2^(scale_log2 score - maximum), the maximum and the sum being kept online. With a window
+    the walk begins at the first key that any query of the block sees, and every step is masked.
     """
     program = tl.program_id(0)
     block = program % query_blocks
@@ -118,10 +161,11 @@ def _flash_attention(
     batch = (program // query_blocks // heads_q).to(tl.int64)
     query = block * BLOCK_Q + tl.arange(0, BLOCK_Q)
     live = query < seq_q
-    column = tl.arange(0, HEAD_DIM)
+    column = tl.arange(0, BLOCK_D)
     rows = query.to(tl.int64)
     q_at = q_ptr + batch * q_batch_stride + head * q_head_stride + rows[:, None] * q_row_stride + column[None, :]
-    q = tl.load(q_at, mask=live[:, None], other=0.0)
+    held = live[:, None] if BLOCK_D == HEAD_DIM else live[:, None] & (column < HEAD_DIM)[None, :]
+    q = tl.load(q_at, mask=held, other=0.0)
     k_ptr += batch * k_batch_stride + head // group * k_head_stride
     v_ptr += batch * v_batch_stride + head // group * v_head_stride
 
@@ -129,12 +173,13 @@ def _flash_attention(
     # Keys below seen_by_all are seen by every query of the block, those from `end` on by none.
     seen_by_all = tl.maximum(tl.minimum(block * BLOCK_Q + (seq_kv - seq_q + 1), seq_kv), 0) if CAUSAL else seq_kv
     end = tl.maximum(tl.minimum((block + 1) * BLOCK_Q + (seq_kv - seq_q), seq_kv), 0) if CAUSAL else seq_kv
-    whole = seen_by_all // BLOCK_KV * BLOCK_KV
+    begin = tl.maximum(block * BLOCK_Q + (seq_kv - seq_q + 1) - window, 0) if WINDOWED else 0
+    whole = begin if WINDOWED else seen_by_all // BLOCK_KV * BLOCK_KV
 
     top = tl.full([BLOCK_Q], float("-inf"), tl.float32)
     total = tl.zeros([BLOCK_Q], tl.float32)
-    out = tl.zeros([BLOCK_Q, HEAD_DIM], tl.float32)
-    for first_key in tl.range(0, whole, BLOCK_KV):
+    out = tl.zeros([BLOCK_Q, BLOCK_D], tl.float32)
+    for first_key in tl.range(begin, whole, BLOCK_KV):
         out, top, total = _add_keys(
             out,
             top,
@@ -147,10 +192,13 @@ def _flash_attention(
             first_key,
             seq_kv,
             seen,
+            window,
             scale_log2,
             MASKED=False,
+            WINDOWED=False,
             PRECISION=PRECISION,
             HEAD_DIM=HEAD_DIM,
+            BLOCK_D=BLOCK_D,
             BLOCK_KV=BLOCK_KV,
         )
     for first_key in tl.range(whole, end, BLOCK_KV):
@@ -166,17 +214,24 @@ def _flash_attention(
             first_key,
             seq_kv,
             seen,
+            window,
             scale_log2,
             MASKED=True,
+            WINDOWED=WINDOWED,
             PRECISION=PRECISION,
             HEAD_DIM=HEAD_DIM,
+            BLOCK_D=BLOCK_D,
             BLOCK_KV=BLOCK_KV,
         )
 
     out = out / tl.where(total == 0.0, 1.0, total)[:, None]  # a query that saw no key has summed nothing: 0 / 1
     out_at = out_ptr + batch * out_batch_stride + head * out_head_stride
     out_at += rows[:, None] * out_row_stride + column[None, :]
-    tl.store(out_at, out.to(out_ptr.dtype.element_ty), mask=live[:, None])
+    tl.store(out_at, out.to(out_ptr.dtype.element_ty), mask=held)
+    if WITH_LSE:
+        LN2: tl.constexpr = 0.6931471805599453
+        lse = tl.where(total == 0.0, float("-inf"), (top + tl.log2(tl.where(total == 0.0, 1.0, total))) * LN2)
+        tl.store(lse_ptr + (batch * heads_q + head) * seq_q + query, lse, mask=live)
 
 
 @triton.jit
@@ -192,19 +247,28 @@ def _add_keys(
     first_key,
     seq_kv,
     seen,
+    window,
     scale_log2,
     MASKED: tl.constexpr,
+    WINDOWED: tl.constexpr,
     PRECISION: tl.constexpr,
     HEAD_DIM: tl.constexpr,
+    BLOCK_D: tl.constexpr,
     BLOCK_KV: tl.constexpr,
 ):
-    """One step of the online softmax: BLOCK_KV keys from first_key on, of which query i sees those below seen[i]."""
+    """One step of the online softmax: BLOCK_KV keys from first_key on, of which query i sees those below seen[i].
+
+    In a window, those from seen[i] - window on.
+    """
     key = first_key + tl.arange(0, BLOCK_KV)
-    column = tl.arange(0, HEAD_DIM)
+    column = tl.arange(0, BLOCK_D)
     rows = key.to(tl.int64)
     k_at = k_ptr + rows[None, :] * k_row_stride + column[:, None]
     v_at = v_ptr + rows[:, None] * v_row_stride + column[None, :]
-    if MASKED:
+    if BLOCK_D != HEAD_DIM:
+        k = tl.load(k_at, mask=(key < seq_kv)[None, :] & (column < HEAD_DIM)[:, None], other=0.0)
+        v = tl.load(v_at, mask=(key < seq_kv)[:, None] & (column < HEAD_DIM)[None, :], other=0.0)
+    elif MASKED:
         k = tl.load(k_at, mask=(key < seq_kv)[None, :], other=0.0)
         v = tl.load(v_at, mask=(key < seq_kv)[:, None], other=0.0)
     else:
@@ -213,6 +277,8 @@ def _add_keys(
     scores = tl.dot(q, k, input_precision=PRECISION) * scale_log2
     if MASKED:
         scores = tl.where(key[None, :] < seen[:, None], scores, float("-inf"))
+    if WINDOWED:  # a live query's seen is its own place + 1: no key is newer than the newest
+        scores = tl.where(key[None, :] >= seen[:, None] - window, scores, float("-inf"))
     new_top = tl.maximum(top, tl.max(scores, 1))
     # A query that has seen no key has the maximum -inf: subtracting 0 gives weights 0, not -inf + inf.
     base = tl.where(new_top == float("-inf"), 0.0, new_top)

@@ -36,8 +36,9 @@ _OTHER_HEAD_DIM_32_BIT = _config(16, 16, 4, 1)
 def flash_attention_config(compute_capability: int, head_dim: int, element_bytes: int) -> FlashAttentionConfig:
     """The config of tracked runs; compute_capability is 10 * major + minor.
 
-    Raises ValueError for a GPU older than all of the table's.
+    head_dim 96 lies in a block of 128 and is cut like it. Raises ValueError for a GPU older than all of the table's.
     """
+    head_dim = 128 if head_dim == 96 else head_dim
     if element_bytes == 4:
         return _32_BIT.get(head_dim, _OTHER_HEAD_DIM_32_BIT)
     chips = [chip for chip in _BY_CHIP_16_BIT if chip <= compute_capability]

@@ -9,12 +9,14 @@ def flash_attention(
     v: torch.Tensor,
     causal: bool = False,
     scale: float | None = None,
+    window: int | None = None,
 ) -> torch.Tensor:
     """softmax(scale q k^T) v in float64, one head at a time so that the scores of long sequences fit.
 
     q (batch, heads_q, seq_q, head_dim); k, v (batch, heads_kv, seq_kv, head_dim); query head h reads key head
-    h // (heads_q / heads_kv). Causal is aligned bottom-right: query i sees keys j <= i + (seq_kv - seq_q).
-    A query that sees no key gives zeros. scale defaults to 1 / sqrt(head_dim).
+    h // (heads_q / heads_kv). Causal is aligned bottom-right: query i sees keys j <= i + (seq_kv - seq_q); in a window
+    (causal alone) only the newest `window` of them. A query that sees no key gives zeros. scale defaults to
+    1 / sqrt(head_dim).
     """
     batch, heads_q, seq_q, head_dim = q.shape
     heads_kv, seq_kv = k.shape[1], k.shape[2]
@@ -23,7 +25,10 @@ def flash_attention(
     if causal:
         row = torch.arange(seq_q, device=q.device)[:, None]
         column = torch.arange(seq_kv, device=q.device)[None, :]
-        unseen = column > row + (seq_kv - seq_q)
+        newest = row + (seq_kv - seq_q)
+        unseen = column > newest
+        if window is not None:
+            unseen |= column <= newest - window
     out = torch.empty(q.shape[:-1] + v.shape[-1:], dtype=torch.float64, device=q.device)
     for b in range(batch):
         for h in range(heads_q):

@@ -54,7 +54,7 @@ def assert_attends(out: torch.Tensor, expected: torch.Tensor, largest_score: flo
 
 
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("head_dim", [64, 128])
+@pytest.mark.parametrize("head_dim", [64, 96, 128, 256])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("seq", EDGES, ids=str)
 def test_agrees_with_float64_at_the_edges_of_tiles(
@@ -100,7 +100,7 @@ def test_nothing_to_ask_gives_an_empty_tensor(shape: tuple[int, ...], device: st
     assert kernels.flash_attention(q, k, k).shape == shape
 
 
-@pytest.mark.parametrize("head_dim", [8, 40, 96, 256])
+@pytest.mark.parametrize("head_dim", [8, 40, 248])
 def test_the_cpu_takes_other_head_dims(head_dim: int) -> None:
     q, k, v = inputs("cpu", torch.float32, (35, 70), head_dim=head_dim)
     assert_attends(kernels.flash_attention(q, k, v, causal=True), reference(q, k, v, causal=True))

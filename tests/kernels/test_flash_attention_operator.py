@@ -64,7 +64,19 @@ def test_says_which_head_dims_the_cpu_takes() -> None:
 
 def test_says_which_head_dims_the_gpu_takes(cuda: str) -> None:
     q = torch.zeros(1, 1, 5, 32, dtype=torch.float16, device=cuda)
-    assert refusal(q, q, q) == "flash_attention: head_dim must be 64 or 128 on a GPU, got 32"
+    assert refusal(q, q, q) == "flash_attention: head_dim must be 64, 96, 128 or 256 on a GPU, got 32"
+
+
+def test_says_what_a_window_needs(device: str) -> None:
+    q = torch.zeros(1, 1, 5, 64, dtype=torch.float16, device=device)
+    for window in (0, -3):
+        assert refusal(q, q, q, causal=True, window=window) == (
+            f"flash_attention: window must be positive, got {window}"
+        )
+    assert refusal(q, q, q, window=2) == (
+        "flash_attention: a window counts keys back from the query's own place, so it needs causal=True; got window 2 "
+        "with causal=False"
+    )
 
 
 def test_says_which_tensor_is_on_which_device(cuda: str) -> None:
@@ -77,8 +89,10 @@ def test_says_which_tensor_is_on_which_device(cuda: str) -> None:
 def test_is_a_well_behaved_operator(causal: bool, device: str) -> None:
     q, k, v = inputs(device, torch.float16, (9, 17), heads=(4, 2))
     transposed = tuple(x.transpose(1, 2).contiguous().transpose(1, 2) for x in (q, k, v))
-    for each, scale in (((q, k, v), None), (transposed, 0.2)):
-        torch.library.opcheck(torch.ops.warpwatch.flash_attention.default, (*each, causal, scale), raise_exception=True)
+    window = 4 if causal else None
+    for operator in (torch.ops.warpwatch.flash_attention, torch.ops.warpwatch.flash_attention_with_lse):
+        for each, scale in (((q, k, v), None), (transposed, 0.2)):
+            torch.library.opcheck(operator.default, (*each, causal, scale, window), raise_exception=True)
 
 
 def test_compiles_without_graph_breaks(device: str) -> None:
@@ -92,7 +106,7 @@ def test_compiles_without_graph_breaks(device: str) -> None:
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
-@pytest.mark.parametrize("head_dim", [64, 128])
+@pytest.mark.parametrize("head_dim", [64, 96, 128, 256])
 @pytest.mark.parametrize("seq", [(1, 1), (130, 65), (65, 130), (1, 300), (5, 0)], ids=str)
 def test_triton_twin_agrees(
     seq: tuple[int, int],
@@ -118,9 +132,10 @@ def test_triton_twin_agrees(
 SHARED_KIB = {75: 64, 80: 163, 86: 99, 90: 227, 120: 99}
 
 
+@pytest.mark.parametrize("head_dim", [96, 128, 256])
 @pytest.mark.parametrize("element", ["fp16", "fp32"])
 @pytest.mark.parametrize("compute_capability", SHARED_KIB)
-def test_triton_twins_configs_fit_gpus_that_are_not_here(compute_capability: int, element: str) -> None:
+def test_triton_twins_configs_fit_gpus_that_are_not_here(compute_capability: int, element: str, head_dim: int) -> None:
     triton = pytest.importorskip("triton", reason="Triton is not installed")
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -128,15 +143,18 @@ def test_triton_twins_configs_fit_gpus_that_are_not_here(compute_capability: int
     from warpwatch.kernels.triton.flash_attention import _flash_attention
     from warpwatch.kernels.triton.flash_attention_configs import flash_attention_config
 
-    config = flash_attention_config(compute_capability, 128, 4 if element == "fp32" else 2)
+    config = flash_attention_config(compute_capability, head_dim, 4 if element == "fp32" else 2)
     constants = {
         "CAUSAL": True,
+        "WINDOWED": head_dim == 96,
+        "WITH_LSE": head_dim == 96,
         "PRECISION": "ieee" if element == "fp32" else "tf32",
-        "HEAD_DIM": 128,
+        "HEAD_DIM": head_dim,
+        "BLOCK_D": 128 if head_dim == 96 else head_dim,
         "BLOCK_Q": config.block_q,
         "BLOCK_KV": config.block_kv,
     }
-    pointers = dict.fromkeys(("q_ptr", "k_ptr", "v_ptr", "out_ptr"), f"*{element}")
+    pointers = {**dict.fromkeys(("q_ptr", "k_ptr", "v_ptr", "out_ptr"), f"*{element}"), "lse_ptr": "*fp32"}
     signature = {
         name: pointers.get(name, "constexpr" if name in constants else "fp32" if name == "scale_log2" else "i32")
         for name in _flash_attention.arg_names
@@ -177,7 +195,7 @@ def test_runs_on_the_current_stream(cuda: str) -> None:
     assert_attends(out, expected)
 
 
-@pytest.mark.parametrize("head_dim", [64, 128])
+@pytest.mark.parametrize("head_dim", [64, 96, 128, 256])
 @pytest.mark.parametrize("causal", [False, True])
 def test_long_and_many_headed_work_agrees_with_pytorch(causal: bool, head_dim: int, cuda: str) -> None:
     # More blocks than the GPU runs at once, in several sections (flash_attention_schedule.cuh); an odd length.

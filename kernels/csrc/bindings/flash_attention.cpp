@@ -1,10 +1,11 @@
-// torch.ops.warpwatch.flash_attention: checks its tensors, fills FlashAttentionParams, and calls the CPU's version or the
-// one for this GPU.
+// torch.ops.warpwatch.flash_attention and flash_attention_with_lse, which returns the log-sum-exp of each query's scores
+// too: checks the tensors, fills FlashAttentionParams, and calls the CPU's version or the one for this GPU.
 #include "flash_attention/flash_attention.h"
 
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <tuple>
 
 #include "framework/checks.h"
 #include "framework/cuda.h"
@@ -20,7 +21,8 @@ FlashAttentionStrides strides(const Tensor& tensor) {
   return {.batch = tensor.stride(0), .head = tensor.stride(1), .row = tensor.stride(2)};
 }
 
-void check(const Tensor& q, const Tensor& k, const Tensor& v, std::optional<double> scale) {
+void check(const Tensor& q, const Tensor& k, const Tensor& v, bool causal, std::optional<double> scale,
+           std::optional<int64_t> window) {
   kChecks.rank({"q", q}, 4, "(batch, heads_q, seq_q, head_dim)");
   kChecks.rank({"k", k}, 4, "(batch, heads_kv, seq_kv, head_dim)");
   kChecks.same_shape({"k", k}, {"v", v});
@@ -43,16 +45,20 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v, std::optional<doub
                   "heads_q must be a positive multiple of heads_kv, got ", q.size(1), " and ", k.size(1));
   WARPWATCH_CHECK(!scale || (std::isfinite(*scale) && *scale > 0), kOp, "scale must be positive and finite, got ",
                   *scale);
+  WARPWATCH_CHECK(!window || *window > 0, kOp, "window must be positive, got ", *window);
+  WARPWATCH_CHECK(!window || causal, kOp, "a window counts keys back from the query's own place, so it needs ",
+                  "causal=True; got window ", *window, " with causal=False");
 }
 
-FlashAttentionParams parameters(const Tensor& q, const Tensor& k, const Tensor& v, Tensor& out, bool causal,
-                                std::optional<double> scale) {
+FlashAttentionParams parameters(const Tensor& q, const Tensor& k, const Tensor& v, Tensor& out, Tensor* lse,
+                                bool causal, std::optional<double> scale, std::optional<int64_t> window) {
   const int64_t head_dim = q.size(3);
   return {
       .q = q.data_ptr(),
       .k = k.data_ptr(),
       .v = v.data_ptr(),
       .out = out.data_ptr(),
+      .lse = lse == nullptr ? nullptr : static_cast<float*>(lse->data_ptr()),
       .q_strides = strides(q),
       .k_strides = strides(k),
       .v_strides = strides(v),
@@ -66,17 +72,21 @@ FlashAttentionParams parameters(const Tensor& q, const Tensor& k, const Tensor& 
       .scale = static_cast<float>(scale ? *scale : 1.0 / std::sqrt(static_cast<double>(head_dim))),
       .dtype = kernel_dtype(q),
       .causal = causal,
+      .window = window && *window < k.size(2) ? static_cast<int>(*window) : 0,
   };
 }
 
-Tensor flash_attention_on_cpu(const Tensor& q, const Tensor& k, const Tensor& v, bool causal,
-                              std::optional<double> scale) {
-  check(q, k, v, scale);
+Tensor empty_lse(const Tensor& q) {
+  return torch::stable::new_empty(q, {q.size(0), q.size(1), q.size(2)}, ScalarType::Float);
+}
+
+Tensor run_on_cpu(const Tensor& q, const Tensor& k, const Tensor& v, Tensor* lse, bool causal,
+                  std::optional<double> scale, std::optional<int64_t> window) {
   const int64_t head_dim = q.size(3);
   WARPWATCH_CHECK(head_dim > 0 && head_dim % 8 == 0 && head_dim <= kFlashAttentionCpuHeadDim, kOp,
                   "head_dim must be a multiple of 8 up to ", kFlashAttentionCpuHeadDim, " on the CPU, got ", head_dim);
   Tensor out = torch::stable::new_empty(q, q.sizes());
-  flash_attention_cpu(parameters(q, k, v, out, causal, scale));
+  flash_attention_cpu(parameters(q, k, v, out, lse, causal, scale, window));
   return out;
 }
 
@@ -108,35 +118,59 @@ cudaError_t launch(const FlashAttentionParams& p, int compute_capability, cudaSt
   fail_without_kernel(kOp, compute_capability);
 }
 
-Tensor flash_attention_on_cuda(const Tensor& q, const Tensor& k, const Tensor& v, bool causal,
-                               std::optional<double> scale) {
-  check(q, k, v, scale);
-  WARPWATCH_CHECK(q.size(3) == 64 || q.size(3) == 128, kOp, "head_dim must be 64 or 128 on a GPU, got ", q.size(3));
+Tensor run_on_cuda(const Tensor& q, const Tensor& k, const Tensor& v, Tensor* lse, bool causal,
+                   std::optional<double> scale, std::optional<int64_t> window) {
+  const int64_t head_dim = q.size(3);
+  WARPWATCH_CHECK(head_dim == 64 || head_dim == 96 || head_dim == 128 || head_dim == 256, kOp,
+                  "head_dim must be 64, 96, 128 or 256 on a GPU, got ", head_dim);
   const OnDeviceOf gpu(q);
   const Tensor q_aligned = aligned(q);
   const Tensor k_aligned = aligned(k);
   const Tensor v_aligned = aligned(v);
   Tensor out = torch::stable::new_empty(q, q.sizes());
-  const FlashAttentionParams p = parameters(q_aligned, k_aligned, v_aligned, out, causal, scale);
+  const FlashAttentionParams p = parameters(q_aligned, k_aligned, v_aligned, out, lse, causal, scale, window);
   check_launch(kOp, launch(p, gpu.compute_capability(), gpu.stream()));
   return out;
 }
 
 #else
-constexpr auto& flash_attention_on_cuda = WithoutCuda<decltype(flash_attention_on_cpu)>::refuse;
+constexpr auto& run_on_cuda = WithoutCuda<decltype(run_on_cpu)>::refuse;
 #endif
+
+// Run is run_on_cpu or run_on_cuda.
+template <auto& Run>
+Tensor flash_attention(const Tensor& q, const Tensor& k, const Tensor& v, bool causal, std::optional<double> scale,
+                       std::optional<int64_t> window) {
+  check(q, k, v, causal, scale, window);
+  return Run(q, k, v, nullptr, causal, scale, window);
+}
+
+template <auto& Run>
+std::tuple<Tensor, Tensor> flash_attention_with_lse(const Tensor& q, const Tensor& k, const Tensor& v, bool causal,
+                                                    std::optional<double> scale, std::optional<int64_t> window) {
+  check(q, k, v, causal, scale, window);
+  Tensor lse = empty_lse(q);
+  Tensor out = Run(q, k, v, &lse, causal, scale, window);
+  return {out, lse};
+}
 
 }  // namespace
 }  // namespace warpwatch
 
 STABLE_TORCH_LIBRARY_FRAGMENT(warpwatch, m) {
-  m.def("flash_attention(Tensor q, Tensor k, Tensor v, bool causal=False, float? scale=None) -> Tensor");
+  m.def(
+      "flash_attention(Tensor q, Tensor k, Tensor v, bool causal=False, float? scale=None, int? window=None) -> Tensor");
+  m.def(
+      "flash_attention_with_lse(Tensor q, Tensor k, Tensor v, bool causal=False, float? scale=None, int? window=None) "
+      "-> (Tensor, Tensor)");
 }
 
 STABLE_TORCH_LIBRARY_IMPL(warpwatch, CPU, m) {
-  m.impl("flash_attention", TORCH_BOX(&warpwatch::flash_attention_on_cpu));
+  m.impl("flash_attention", TORCH_BOX(&warpwatch::flash_attention<warpwatch::run_on_cpu>));
+  m.impl("flash_attention_with_lse", TORCH_BOX(&warpwatch::flash_attention_with_lse<warpwatch::run_on_cpu>));
 }
 
 STABLE_TORCH_LIBRARY_IMPL(warpwatch, CUDA, m) {
-  m.impl("flash_attention", TORCH_BOX(&warpwatch::flash_attention_on_cuda));
+  m.impl("flash_attention", TORCH_BOX(&warpwatch::flash_attention<warpwatch::run_on_cuda>));
+  m.impl("flash_attention_with_lse", TORCH_BOX(&warpwatch::flash_attention_with_lse<warpwatch::run_on_cuda>));
 }

@@ -2,6 +2,9 @@
 //   q, out: (batch, heads_q, seq_q, head_dim); k, v: (batch, heads_kv, seq_kv, head_dim); head_dim contiguous
 //   query head h reads key head h / (heads_q / heads_kv): heads_kv divides heads_q (GQA, MQA)
 //   causal, aligned bottom-right: query i sees keys j <= i + (seq_kv - seq_q); a query that sees no key gives zeros
+//   a window on top of that: query i sees the `window` newest of those keys, j > i + (seq_kv - seq_q) - window. Tiles of
+//   keys that no query of a block sees are skipped, so the work grows with seq_q * window
+//   lse: (batch, heads_q, seq_q), the logarithm of sum_j exp(scale q k_j), from which a backward pass has the weights
 //   4 batch heads_q seq_q seq_kv head_dim FLOP (about half when causal and square) over
 //   element size * 2 batch (heads_q seq_q + heads_kv seq_kv) head_dim bytes: compute-bound from a few hundred queries on
 //
@@ -24,11 +27,13 @@ struct FlashAttentionParams {
   const void* k;
   const void* v;
   void* out;
+  float* lse;  // contiguous, -inf where no key is seen; null where nobody asks for it
   FlashAttentionStrides q_strides, k_strides, v_strides, out_strides;
   int batch, heads_q, heads_kv, seq_q, seq_kv, head_dim;  // heads_q, heads_kv >= 1
   float scale;                                            // positive and finite
   Dtype dtype;                                            // of all four
   bool causal;
+  int window;  // keys that a query sees at most, 1 .. seq_kv - 1, with causal; 0 for no window
 };
 
 // Any dtype, head_dim up to kFlashAttentionCpuHeadDim.
@@ -42,8 +47,8 @@ void flash_attention_cpu(const FlashAttentionParams& p);
 
 namespace warpwatch {
 
-// Enqueue on `stream`; allocate nothing, wait for nothing. head_dim is 64 or 128, and every row of q, k, v and out starts
-// on a 16-byte boundary. What a launcher was not built for returns cudaErrorInvalidValue.
+// Enqueue on `stream`; allocate nothing, wait for nothing. head_dim is 64, 96, 128 or 256, and every row of q, k, v and out
+// starts on a 16-byte boundary. What a launcher was not built for returns cudaErrorInvalidValue.
 cudaError_t flash_attention_sm75(const FlashAttentionParams& p, cudaStream_t stream);  // fp16
 cudaError_t flash_attention_sm80(const FlashAttentionParams& p, cudaStream_t stream);  // fp16, bf16
 cudaError_t flash_attention_fp32(const FlashAttentionParams& p, cudaStream_t stream);  // fp32, on any GPU

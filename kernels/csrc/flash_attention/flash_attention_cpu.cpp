@@ -39,19 +39,19 @@ struct Block {
       : q(kQueries * head_dim), keys(head_dim * kKeys), values(kKeys * head_dim), out(kQueries * head_dim) {}
 };
 
-// Adds `seen` keys of the block to row r.
-void add_keys(Block& block, int r, int seen, int head_dim, float scale) {
+// Adds keys first .. end - 1 of the block to row r.
+void add_keys(Block& block, int r, int first, int end, int head_dim, float scale) {
   float scores[kKeys] = {};
   for (int d = 0; d < head_dim; ++d) {
     add_scaled(scores, block.q[r * head_dim + d], &block.keys[d * kKeys], kKeys);
   }
   float top = block.row_max[r];
-  for (int j = 0; j < seen; ++j) top = std::max(top, scale * scores[j]);
+  for (int j = first; j < end; ++j) top = std::max(top, scale * scores[j]);
   const float shrink = std::exp(block.row_max[r] - top);  // 0 for the first keys: exp(-inf)
   float* out = &block.out[r * head_dim];
   for (int d = 0; d < head_dim; ++d) out[d] *= shrink;
   float sum = block.row_sum[r] * shrink;
-  for (int j = 0; j < seen; ++j) {
+  for (int j = first; j < end; ++j) {
     const float weight = std::exp(scale * scores[j] - top);
     sum += weight;
     add_scaled(out, weight, &block.values[j * head_dim], head_dim);
@@ -80,11 +80,14 @@ void attend(const FlashAttentionParams& p, Block& block, int64_t batch, int64_t 
   std::fill_n(block.row_max, kQueries, kNothing);
   std::fill_n(block.row_sum, kQueries, 0.0f);
 
-  // Row r sees the keys below seen_by(r), which may be negative.
+  // Row r sees the keys from first_seen_by(r) on, below seen_by(r); both may be negative.
   const auto seen_by = [&](int r) {
     return p.causal ? std::min(p.seq_kv, first_query + r + (p.seq_kv - p.seq_q) + 1) : p.seq_kv;
   };
-  for (int first_key = 0; first_key < seen_by(rows - 1); first_key += kKeys) {
+  const auto first_seen_by = [&](int r) {
+    return p.window > 0 ? first_query + r + (p.seq_kv - p.seq_q) + 1 - p.window : 0;
+  };
+  for (int first_key = std::max(first_seen_by(0), 0); first_key < seen_by(rows - 1); first_key += kKeys) {
     const int live = std::min(kKeys, p.seq_kv - first_key);
     for (int j = 0; j < live; ++j) {
       const int64_t row = first_key + j;
@@ -94,8 +97,9 @@ void attend(const FlashAttentionParams& p, Block& block, int64_t batch, int64_t 
       }
     }
     for (int r = 0; r < rows; ++r) {
-      const int seen = std::min(live, seen_by(r) - first_key);
-      if (seen > 0) add_keys(block, r, seen, p.head_dim, p.scale);
+      const int first = std::max(first_seen_by(r) - first_key, 0);
+      const int end = std::min(live, seen_by(r) - first_key);
+      if (first < end) add_keys(block, r, first, end, p.head_dim, p.scale);
     }
   }
 
@@ -103,6 +107,9 @@ void attend(const FlashAttentionParams& p, Block& block, int64_t batch, int64_t 
     const float normalizer = block.row_sum[r] == 0.0f ? 0.0f : 1.0f / block.row_sum[r];
     for (int d = 0; d < p.head_dim; ++d) {
       out[r * p.out_strides.row + d] = static_cast<Element>(block.out[r * p.head_dim + d] * normalizer);
+    }
+    if (p.lse != nullptr) {
+      p.lse[(batch * p.heads_q + head) * p.seq_q + first_query + r] = block.row_max[r] + std::log(block.row_sum[r]);
     }
   }
 }

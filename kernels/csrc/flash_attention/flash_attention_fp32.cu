@@ -16,13 +16,12 @@ namespace warpwatch {
 namespace {
 
 constexpr int kQueries = kFlashAttentionFp32Queries;
-constexpr int kKeys = kFlashAttentionFp32Keys;
 constexpr int kLanes = 8;                           // that share a pair of rows
 constexpr int kThreads = kQueries / 2 * kLanes;
-constexpr int kKeysPerLane = kKeys / kLanes;
 
 template <int HeadDim>
 struct Shared {
+  static constexpr int kKeys = flash_attention_fp32_keys(HeadDim);
   float4 queries[kQueries][HeadDim / 4 + 1];
   float4 keys_or_values[kKeys][HeadDim / 4 + 1];
   float weights[kQueries][kKeys + 4];
@@ -52,16 +51,18 @@ __device__ __forceinline__ void add_scaled(float4& sum, float weight, float4 val
   sum.w = fmaf(weight, value.w, sum.w);
 }
 
-template <int HeadDim, typename Shape>
+template <int HeadDim, bool Windowed, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads)
     flash_attention_fp32_kernel(const FlashAttentionParams p, const FlashAttentionSchedule schedule) {
+  constexpr int kKeys = Shared<HeadDim>::kKeys;
+  constexpr int kKeysPerLane = kKeys / kLanes;
   constexpr int kChunks = HeadDim / 4 / kLanes;  // of 4 output columns, per lane and row
   extern __shared__ __align__(16) unsigned char raw[];
   auto& shared = *reinterpret_cast<Shared<HeadDim>*>(raw);
   const int x = threadIdx.x % kLanes;
   const int rows = 2 * (threadIdx.x / kLanes);  // this lane's are rows and rows + 1
 
-  const FlashAttentionWork work = work_of_block(p, schedule, blockIdx.x, kQueries);
+  const FlashAttentionWork work = work_of_block<Windowed>(p, schedule, blockIdx.x, kQueries);
   const float* q = head_pointer(static_cast<const float*>(p.q), p.q_strides, work.batch, work.head);
   const float* k = head_pointer(static_cast<const float*>(p.k), p.k_strides, work.batch, work.head_kv);
   const float* v = head_pointer(static_cast<const float*>(p.v), p.v_strides, work.batch, work.head_kv);
@@ -71,7 +72,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
   float row_max[2] = {-INFINITY, -INFINITY};
   float row_sum[2] = {0.0f, 0.0f};
   float4 out[2][kChunks] = {};
-  for (int first_key = 0; first_key < work.keys; first_key += kKeys) {
+  for (int first_key = work.first_key; first_key < work.keys; first_key += kKeys) {
     __syncthreads();  // queries are stored, and nobody reads the values of the tile before
     load_rows(shared.keys_or_values, k + first_key * p.k_strides.row, p.k_strides.row, p.seq_kv - first_key);
     __syncthreads();
@@ -90,10 +91,13 @@ __global__ void __launch_bounds__(Shape::kThreads)
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int seen = keys_seen(work.first_query + rows + r, p.seq_kv, work.diagonal, p.causal) - first_key;
+      // How far the lane's first key is behind the query's newest one; without a window nobody asks.
+      const int behind = work.first_query + rows + r + work.diagonal - first_key - x;
       float top = row_max[r];
 #pragma unroll
       for (int j = 0; j < kKeysPerLane; ++j) {
-        if (x + kLanes * j >= seen) scores[r][j] = -INFINITY;
+        const bool hidden = Windowed ? unsigned(behind - kLanes * j) >= unsigned(p.window) : x + kLanes * j >= seen;
+        if (hidden) scores[r][j] = -INFINITY;
         top = fmaxf(top, scores[r][j]);
       }
       for (int step = kLanes / 2; step > 0; step /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, step));
@@ -131,14 +135,21 @@ __global__ void __launch_bounds__(Shape::kThreads)
     }
   }
 
-  float* to = head_pointer(static_cast<float*>(p.out), p.out_strides, work.batch, work.head);
+  // Worked out again rather than kept in registers through the loop.
+  int block = blockIdx.x;
+  asm volatile("" : "+r"(block));
+  const FlashAttentionWork done = work_of_block<Windowed>(p, schedule, block, kQueries);
+  float* to = head_pointer(static_cast<float*>(p.out), p.out_strides, done.batch, done.head);
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     float sum = row_sum[r];
     for (int step = kLanes / 2; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
     const float normalizer = sum == 0.0f ? 0.0f : __frcp_rn(sum);
-    const int query = work.first_query + rows + r;
+    const int query = done.first_query + rows + r;
     if (query >= p.seq_q) continue;
+    if (p.lse != nullptr && x == 0) {
+      p.lse[(int64_t{done.batch} * p.heads_q + done.head) * p.seq_q + query] = fmaf(row_max[r], p.scale, logf(sum));
+    }
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
       const float4 sums = out[r][c];
@@ -151,7 +162,9 @@ __global__ void __launch_bounds__(Shape::kThreads)
 template <int HeadDim>
 cudaError_t launch(const FlashAttentionParams& p, cudaStream_t stream) {
   using Shape = LaunchShape<kThreads, sizeof(Shared<HeadDim>)>;
-  return launch_flash_attention<Shape>(flash_attention_fp32_kernel<HeadDim, Shape>, p, kQueries, sizeof(float), stream);
+  FlashAttentionKernel* kernel = p.window > 0 ? flash_attention_fp32_kernel<HeadDim, true, Shape>
+                                              : flash_attention_fp32_kernel<HeadDim, false, Shape>;
+  return launch_flash_attention<Shape>(kernel, p, kQueries, sizeof(float), stream);
 }
 
 }  // namespace
@@ -160,7 +173,9 @@ cudaError_t flash_attention_fp32(const FlashAttentionParams& p, cudaStream_t str
   if (p.dtype != Dtype::kFloat32) return cudaErrorInvalidValue;
   switch (p.head_dim) {
     case 64: return launch<64>(p, stream);
+    case 96: return launch<96>(p, stream);
     case 128: return launch<128>(p, stream);
+    case 256: return launch<256>(p, stream);
     default: return cudaErrorInvalidValue;
   }
 }

@@ -67,10 +67,12 @@ cudaError_t launch_flash_attention(FlashAttentionKernel* kernel, const FlashAtte
 struct FlashAttentionWork {
   int batch, head, head_kv;
   int first_query;
-  int keys;        // the block's queries see keys 0 .. keys - 1 at most
+  int first_key;   // the block's queries see keys first_key .. keys - 1 at most; 0 without a window
+  int keys;
   int diagonal;    // causal: query i sees keys below i + diagonal + 1
 };
 
+template <bool Windowed>
 __device__ __forceinline__ FlashAttentionWork work_of_block(const FlashAttentionParams& p,
                                                             const FlashAttentionSchedule& schedule, int block,
                                                             int queries) {
@@ -91,6 +93,7 @@ __device__ __forceinline__ FlashAttentionWork work_of_block(const FlashAttention
   work.diagonal = p.seq_kv - p.seq_q;
   const int last_query = min(p.seq_q - work.first_query, queries) + work.first_query - 1;
   work.keys = p.causal ? max(min(p.seq_kv, last_query + work.diagonal + 1), 0) : p.seq_kv;
+  work.first_key = Windowed ? max(work.first_query + work.diagonal + 1 - p.window, 0) : 0;
   return work;
 }
 

@@ -25,39 +25,49 @@ struct Mma16x8x16 {
 // A thread's share of Rows rows, on their way from global memory to a swizzled tile.
 template <int Rows, int HeadDim, int Threads>
 struct TileInFlight {
-  static constexpr int kChunks = HeadDim / 8;  // of a row
-  static constexpr int kRowsAtOnce = Threads / kChunks;
+  using Share = RowShare<HeadDim>;
+  static constexpr int kRowsAtOnce = Threads / Share::kAcross;
   static_assert(Rows % kRowsAtOnce == 0, "every thread carries the same number of chunks");
-  uint4 held[Rows / kRowsAtOnce];
+  uint4 held[Rows / kRowsAtOnce][Share::kEach];
 
   // `global` is the tile's first row; rows from live_rows on become zeros.
   __device__ __forceinline__ void load(const __half* global, int64_t row_stride, int live_rows) {
-    const int first = threadIdx.x / kChunks;
-    const __half* from = global + first * row_stride + threadIdx.x % kChunks * 8;
+    const int first = threadIdx.x / Share::kAcross;
+    const __half* from = global + first * row_stride + threadIdx.x % Share::kAcross * 8;
 #pragma unroll
     for (int i = 0; i < Rows / kRowsAtOnce; ++i) {
       const bool live = first + i * kRowsAtOnce < live_rows;
-      held[i] = live ? *reinterpret_cast<const uint4*>(from) : make_uint4(0, 0, 0, 0);
+#pragma unroll
+      for (int m = 0; m < Share::kEach; ++m) {
+        held[i][m] = live ? *reinterpret_cast<const uint4*>(from + m * 8 * Share::kAcross) : make_uint4(0, 0, 0, 0);
+      }
       from += kRowsAtOnce * row_stride;
     }
   }
   __device__ __forceinline__ void store(unsigned char* tile) const {
-    const int first = threadIdx.x / kChunks;
+    const int first = threadIdx.x / Share::kAcross;
 #pragma unroll
     for (int i = 0; i < Rows / kRowsAtOnce; ++i) {
-      *reinterpret_cast<uint4*>(tile + swizzled<2 * HeadDim>(first + i * kRowsAtOnce, threadIdx.x % kChunks)) = held[i];
+#pragma unroll
+      for (int m = 0; m < Share::kEach; ++m) {
+        const int chunk = threadIdx.x % Share::kAcross + m * Share::kAcross;
+        *reinterpret_cast<uint4*>(tile + swizzled<2 * HeadDim>(first + i * kRowsAtOnce, chunk)) = held[i][m];
+      }
     }
   }
 };
 
-template <int HeadDim, int Warps, int RowsPerWarp, int Keys>
+template <int HeadDim, int Warps, int RowsPerWarp, int Keys, bool QInRegisters, bool Windowed>
 struct Kernel {
   static constexpr int kThreads = 32 * Warps;
   static constexpr int kQueries = Warps * RowsPerWarp;
   static constexpr int kRowTiles = RowsPerWarp / 16;
   static constexpr int kRowBytes = 2 * HeadDim;
-  // Keys, then values. Queries stay here before the first of them come, and the output after the last of them.
-  static constexpr int kSharedBytes = (kQueries > 2 * Keys ? kQueries : 2 * Keys) * kRowBytes;
+  // Keys, then values, then queries that do not go to registers. Queries that do stay where keys and values will, before
+  // the first of them come; the output is there after the last of them.
+  static constexpr int kQueriesFrom = QInRegisters ? 0 : 2 * Keys;
+  static constexpr int kRows = kQueries + kQueriesFrom > 2 * Keys ? kQueries + kQueriesFrom : 2 * Keys;
+  static constexpr int kSharedBytes = kRows * kRowBytes;
   static_assert(RowsPerWarp % 16 == 0 && Keys % 16 == 0, "tiles of an mma");
   using Shape = LaunchShape<kThreads, kSharedBytes>;
 
@@ -67,46 +77,54 @@ struct Kernel {
     unsigned char* const value_tile = shared + Keys * kRowBytes;
     const int warp_row = threadIdx.x / 32 * RowsPerWarp;
 
-    const FlashAttentionWork work = work_of_block(p, schedule, blockIdx.x, kQueries);
+    const FlashAttentionWork work = work_of_block<Windowed>(p, schedule, blockIdx.x, kQueries);
     const int first_query = work.first_query + warp_row;  // of this warp
     const __half* q = head_pointer(static_cast<const __half*>(p.q), p.q_strides, work.batch, work.head);
     const __half* k = head_pointer(static_cast<const __half*>(p.k), p.k_strides, work.batch, work.head_kv);
     const __half* v = head_pointer(static_cast<const __half*>(p.v), p.v_strides, work.batch, work.head_kv);
     int first_key = ((work.keys + Keys - 1) / Keys - 1) * Keys;  // negative when no key is seen
+    const int stop = Windowed ? work.first_key / Keys * Keys : 0;  // the last tile walked
 
     float out[kRowTiles][HeadDim / 8][4] = {};
     OnlineSoftmax<kRowTiles> softmax;
     const float scale_log2 = p.scale * kLog2E;
-    QueriesInRegisters<kRowTiles, HeadDim> queries;
+    typename QueriesChoice<QInRegisters, kRowTiles, HeadDim>::Type queries;
     const uint32_t lane_keys = lane_address_chunks_first<HeadDim>(shared_address(key_tile));
     const uint32_t lane_values = lane_address_rows_first<HeadDim>(shared_address(value_tile));
 
     TileInFlight<Keys, HeadDim, kThreads> in_flight;
-    if (first_key >= 0) {
-      TileInFlight<kQueries, HeadDim, kThreads> q_in_flight;
-      q_in_flight.load(q + work.first_query * p.q_strides.row, p.q_strides.row, p.seq_q - work.first_query);
-      q_in_flight.store(shared);
+    if (first_key >= stop) {
+      // Queries that stay in shared memory are many registers beside a large output: they come a few rows at a time.
+      constexpr int kAtOnce = QInRegisters ? kQueries : Keys;
+      static_assert(kQueries % kAtOnce == 0, "whole pieces");
+#pragma unroll 1
+      for (int row = 0; row < kQueries; row += kAtOnce) {
+        const int first = work.first_query + row;
+        TileInFlight<kAtOnce, HeadDim, kThreads> q_in_flight;
+        q_in_flight.load(q + first * p.q_strides.row, p.q_strides.row, p.seq_q - first);
+        q_in_flight.store(shared + (kQueriesFrom + row) * kRowBytes);
+      }
       in_flight.load(k + first_key * p.k_strides.row, p.k_strides.row, p.seq_kv - first_key);
       __syncthreads();
-      queries.take(shared_address(shared) + warp_row * kRowBytes);
-      __syncthreads();  // every warp has its queries: keys may take their place
+      queries.take(shared_address(shared) + (kQueriesFrom + warp_row) * kRowBytes);
+      if constexpr (QInRegisters) __syncthreads();  // every warp has its queries: keys may take their place
       in_flight.store(key_tile);
     }
-    for (; first_key >= 0; first_key -= Keys) {
+    for (; first_key >= stop; first_key -= Keys) {
       __syncthreads();  // this tile's keys are stored, and every warp has left the values of the tile before
       in_flight.load(v + first_key * p.v_strides.row, p.v_strides.row, p.seq_kv - first_key);
 
       float scores[kRowTiles][Keys / 8][4];
       multiply_keys<Mma16x8x16, HeadDim>(scores, queries, lane_keys);
-      mask_scores(scores, first_query, first_key, p.seq_kv, work.diagonal, p.causal);
+      mask_scores<Windowed>(scores, first_query, first_key, p.seq_kv, work.diagonal, p.causal, p.window);
 
       in_flight.store(value_tile);
       __syncthreads();  // this tile's values are stored, and every warp has left its keys
       const int next_key = first_key - Keys;
-      if (next_key >= 0) in_flight.load(k + next_key * p.k_strides.row, p.k_strides.row, Keys);
+      if (next_key >= stop) in_flight.load(k + next_key * p.k_strides.row, p.k_strides.row, Keys);
       softmax.step(scores, out, scale_log2);
       multiply_values<Mma16x8x16, HeadDim>(out, scores, lane_values);
-      if (next_key >= 0) in_flight.store(key_tile);
+      if (next_key >= stop) in_flight.store(key_tile);
     }
 
     __syncthreads();  // every warp has left the last values: the output may take their place
@@ -114,24 +132,33 @@ struct Kernel {
                  first_query * p.out_strides.row;
     store_out<__half, HeadDim>(out, softmax, shared + warp_row * kRowBytes, to, p.out_strides.row,
                                p.seq_q - first_query);
+    if (p.lse != nullptr) {
+      float* lse = p.lse + (int64_t{work.batch} * p.heads_q + work.head) * p.seq_q + first_query;
+      store_log_sum_exp<kRowTiles>(softmax, p.scale, lse, p.seq_q - first_query);
+    }
   }
 };
 
-template <int HeadDim, int Warps, int RowsPerWarp, int Keys, typename Shape>
+template <int HeadDim, int Warps, int RowsPerWarp, int Keys, bool QInRegisters, bool Windowed, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, 8 / Warps)
     flash_attention_sm75_kernel(const FlashAttentionParams p, const FlashAttentionSchedule schedule) {
-  Kernel<HeadDim, Warps, RowsPerWarp, Keys>::run(p, schedule);
+  Kernel<HeadDim, Warps, RowsPerWarp, Keys, QInRegisters, Windowed>::run(p, schedule);
+}
+
+template <int HeadDim, bool Windowed>
+cudaError_t launch_windowed(const FlashAttentionParams& p, cudaStream_t stream) {
+  constexpr FlashAttentionTile tile = flash_attention_sm75_tile(HeadDim);
+  using K = Kernel<HeadDim, tile.warps, tile.rows_per_warp, tile.keys, tile.q_in_registers, Windowed>;
+  using Shape = typename K::Shape;
+  return launch_flash_attention<Shape>(
+      flash_attention_sm75_kernel<HeadDim, tile.warps, tile.rows_per_warp, tile.keys, tile.q_in_registers, Windowed,
+                                  Shape>,
+      p, K::kQueries, sizeof(__half), stream);
 }
 
 template <int HeadDim>
 cudaError_t launch(const FlashAttentionParams& p, cudaStream_t stream) {
-  constexpr FlashAttentionTile tile = flash_attention_sm75_tile(HeadDim);
-  static_assert(tile.q_in_registers, "keys and values take the place of the queries");
-  using K = Kernel<HeadDim, tile.warps, tile.rows_per_warp, tile.keys>;
-  using Shape = typename K::Shape;
-  return launch_flash_attention<Shape>(
-      flash_attention_sm75_kernel<HeadDim, tile.warps, tile.rows_per_warp, tile.keys, Shape>, p, K::kQueries,
-      sizeof(__half), stream);
+  return p.window > 0 ? launch_windowed<HeadDim, true>(p, stream) : launch_windowed<HeadDim, false>(p, stream);
 }
 
 }  // namespace
@@ -140,7 +167,9 @@ cudaError_t flash_attention_sm75(const FlashAttentionParams& p, cudaStream_t str
   if (p.dtype != Dtype::kFloat16) return cudaErrorInvalidValue;
   switch (p.head_dim) {
     case 64: return launch<64>(p, stream);
+    case 96: return launch<96>(p, stream);
     case 128: return launch<128>(p, stream);
+    case 256: return launch<256>(p, stream);
     default: return cudaErrorInvalidValue;
   }
 }

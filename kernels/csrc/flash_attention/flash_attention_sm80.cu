@@ -26,22 +26,26 @@ struct Mma16x8x16 {
 // A thread's share of copying tiles of Rows rows, from global memory to the swizzled tile at `tile`.
 template <int Rows, int HeadDim, int Threads, typename Element>
 struct TileCopies {
-  static constexpr int kChunks = HeadDim / 8;  // of a row
-  static constexpr int kRowsAtOnce = Threads / kChunks;
+  using Share = RowShare<HeadDim>;
+  static constexpr int kRowsAtOnce = Threads / Share::kAcross;
   static_assert(kRowsAtOnce % 8 == 0 && Rows % kRowsAtOnce == 0, "a thread keeps its place in the swizzle");
   const Element* source;
   uint32_t place;
 
   __device__ __forceinline__ TileCopies(const Element* first_row, int64_t row_stride, uint32_t tile)
-      : source(first_row + threadIdx.x / kChunks * row_stride + threadIdx.x % kChunks * 8),
-        place(tile + swizzled<2 * HeadDim>(threadIdx.x / kChunks, threadIdx.x % kChunks)) {}
+      : source(first_row + threadIdx.x / Share::kAcross * row_stride + threadIdx.x % Share::kAcross * 8),
+        place(tile + swizzled<2 * HeadDim>(threadIdx.x / Share::kAcross, threadIdx.x % Share::kAcross)) {}
 
   // Rows from live_rows on become zeros.
   __device__ __forceinline__ void start(int64_t row_stride, int live_rows) const {
     const Element* from = source;
 #pragma unroll
     for (int i = 0; i < Rows / kRowsAtOnce; ++i) {
-      cp_async_16(place + i * kRowsAtOnce * 2 * HeadDim, from, int(threadIdx.x) / kChunks + i * kRowsAtOnce < live_rows);
+      const bool live = int(threadIdx.x) / Share::kAcross + i * kRowsAtOnce < live_rows;
+#pragma unroll
+      for (int m = 0; m < Share::kEach; ++m) {
+        cp_async_16(place + i * kRowsAtOnce * 2 * HeadDim + m * 16 * Share::kAcross, from + m * 8 * Share::kAcross, live);
+      }
       from += kRowsAtOnce * row_stride;
     }
     cp_async_commit();
@@ -49,7 +53,7 @@ struct TileCopies {
   __device__ __forceinline__ void to_previous_tile(int64_t row_stride) { source -= Rows * row_stride; }
 };
 
-template <typename Element, int HeadDim, int Warps, int RowsPerWarp, int Keys, bool QInRegisters>
+template <typename Element, int HeadDim, int Warps, int RowsPerWarp, int Keys, bool QInRegisters, bool Windowed>
 struct Kernel {
   static constexpr int kThreads = 32 * Warps;
   static constexpr int kQueries = Warps * RowsPerWarp;
@@ -66,9 +70,10 @@ struct Kernel {
     const uint32_t values_at = keys_at + Keys * kRowBytes;
     const int warp_row = threadIdx.x / 32 * RowsPerWarp;
 
-    const FlashAttentionWork work = work_of_block(p, schedule, blockIdx.x, kQueries);
+    const FlashAttentionWork work = work_of_block<Windowed>(p, schedule, blockIdx.x, kQueries);
     const int key_tiles = (work.keys + Keys - 1) / Keys;
     int first_key = (key_tiles - 1) * Keys;
+    const int stop = Windowed ? work.first_key / Keys * Keys : 0;  // the last tile walked
     const Element* q = head_pointer(static_cast<const Element*>(p.q), p.q_strides, work.batch, work.head);
     const Element* k = head_pointer(static_cast<const Element*>(p.k), p.k_strides, work.batch, work.head_kv);
     const Element* v = head_pointer(static_cast<const Element*>(p.v), p.v_strides, work.batch, work.head_kv);
@@ -91,7 +96,7 @@ struct Kernel {
       __syncthreads();
       queries.take(queries_at + warp_row * kRowBytes);
     }
-    for (; first_key >= 0; first_key -= Keys) {
+    for (; first_key >= stop; first_key -= Keys) {
       cp_async_wait<0>();
       __syncthreads();  // this tile's keys have landed, and every warp has left the values of the tile before
       v_copies.start(p.v_strides.row, p.seq_kv - first_key);
@@ -101,12 +106,12 @@ struct Kernel {
       asm volatile("" : "+r"(lane_keys), "+r"(lane_values));
       float scores[kRowTiles][Keys / 8][4];
       multiply_keys<Mma16x8x16<Element>, HeadDim>(scores, queries, lane_keys);
-      mask_scores(scores, work.first_query + warp_row, first_key, p.seq_kv, work.diagonal, p.causal);
+      mask_scores<Windowed>(scores, work.first_query + warp_row, first_key, p.seq_kv, work.diagonal, p.causal, p.window);
 
       cp_async_wait<0>();
       __syncthreads();  // this tile's values have landed, and every warp has left its keys
       k_copies.to_previous_tile(p.k_strides.row);
-      if (first_key > 0) k_copies.start(p.k_strides.row, Keys);  // only the first tile walked can be cut short
+      if (first_key > stop) k_copies.start(p.k_strides.row, Keys);  // only the first tile walked can be cut short
       softmax.step(scores, out, scale_log2);
       multiply_values<Mma16x8x16<Element>, HeadDim>(out, scores, lane_values);
     }
@@ -114,31 +119,42 @@ struct Kernel {
     // Worked out again rather than kept in registers through the loop, which has none to spare.
     int block = blockIdx.x;
     asm volatile("" : "+r"(block));
-    const FlashAttentionWork done = work_of_block(p, schedule, block, kQueries);
+    const FlashAttentionWork done = work_of_block<Windowed>(p, schedule, block, kQueries);
     const int first_query = done.first_query + warp_row;
     Element* to = head_pointer(static_cast<Element*>(p.out), p.out_strides, done.batch, done.head) +
                   first_query * p.out_strides.row;
     __syncwarp();  // the rows of queries that this warp writes over were read by this warp alone
     store_out<Element, HeadDim>(out, softmax, shared + warp_row * kRowBytes, to, p.out_strides.row,
                                 p.seq_q - first_query);
+    if (p.lse != nullptr) {
+      float* lse = p.lse + (int64_t{done.batch} * p.heads_q + done.head) * p.seq_q + first_query;
+      store_log_sum_exp<kRowTiles>(softmax, p.scale, lse, p.seq_q - first_query);
+    }
   }
 };
 
-template <typename Element, int HeadDim, int Warps, int RowsPerWarp, int Keys, bool QInRegisters, typename Shape>
+template <typename Element, int HeadDim, int Warps, int RowsPerWarp, int Keys, bool QInRegisters, bool Windowed,
+          typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, 8 / Warps)
     flash_attention_sm80_kernel(const FlashAttentionParams p, const FlashAttentionSchedule schedule) {
-  Kernel<Element, HeadDim, Warps, RowsPerWarp, Keys, QInRegisters>::run(p, schedule);
+  Kernel<Element, HeadDim, Warps, RowsPerWarp, Keys, QInRegisters, Windowed>::run(p, schedule);
+}
+
+template <typename Element, int HeadDim, bool LargeShared, bool Windowed>
+cudaError_t launch_windowed(const FlashAttentionParams& p, cudaStream_t stream) {
+  constexpr FlashAttentionTile tile = flash_attention_sm80_tile(HeadDim, LargeShared);
+  using K = Kernel<Element, HeadDim, tile.warps, tile.rows_per_warp, tile.keys, tile.q_in_registers, Windowed>;
+  using Shape = typename K::Shape;
+  return launch_flash_attention<Shape>(
+      flash_attention_sm80_kernel<Element, HeadDim, tile.warps, tile.rows_per_warp, tile.keys, tile.q_in_registers,
+                                  Windowed, Shape>,
+      p, K::kQueries, sizeof(Element), stream);
 }
 
 template <typename Element, int HeadDim, bool LargeShared>
 cudaError_t launch(const FlashAttentionParams& p, cudaStream_t stream) {
-  constexpr FlashAttentionTile tile = flash_attention_sm80_tile(HeadDim, LargeShared);
-  using K = Kernel<Element, HeadDim, tile.warps, tile.rows_per_warp, tile.keys, tile.q_in_registers>;
-  using Shape = typename K::Shape;
-  return launch_flash_attention<Shape>(
-      flash_attention_sm80_kernel<Element, HeadDim, tile.warps, tile.rows_per_warp, tile.keys, tile.q_in_registers,
-                                  Shape>,
-      p, K::kQueries, sizeof(Element), stream);
+  return p.window > 0 ? launch_windowed<Element, HeadDim, LargeShared, true>(p, stream)
+                      : launch_windowed<Element, HeadDim, LargeShared, false>(p, stream);
 }
 
 template <typename Element>
@@ -154,6 +170,8 @@ cudaError_t launch_head_dim(const FlashAttentionParams& p, cudaStream_t stream) 
   const bool large = shared_bytes >= kLargeSharedBytes;
   switch (p.head_dim) {
     case 64: return large ? launch<Element, 64, true>(p, stream) : launch<Element, 64, false>(p, stream);
+    case 96: return large ? launch<Element, 96, true>(p, stream) : launch<Element, 96, false>(p, stream);
+    case 256: return large ? launch<Element, 256, true>(p, stream) : launch<Element, 256, false>(p, stream);
     case 128: return large ? launch<Element, 128, true>(p, stream) : launch<Element, 128, false>(p, stream);
     default: return cudaErrorInvalidValue;
   }

@@ -33,11 +33,17 @@ __device__ __forceinline__ int keys_seen(int query, int seq_kv, int diagonal, bo
   return causal ? min(seq_kv, query + diagonal + 1) : seq_kv;
 }
 
+// Query i sees no key below this one.
+__device__ __forceinline__ int first_key_seen(int query, int diagonal, int window) {
+  return query + diagonal + 1 - window;
+}
+
 // Sets to -inf what a query does not see. first_query and first_key belong to element (0, 0) of the warp's fragment.
-template <int RowTiles, int KeyTiles>
+template <bool Windowed, int RowTiles, int KeyTiles>
 __device__ __forceinline__ void mask_scores(float (&scores)[RowTiles][KeyTiles][4], int first_query, int first_key,
-                                            int seq_kv, int diagonal, bool causal) {
-  if (first_key + 8 * KeyTiles <= keys_seen(first_query, seq_kv, diagonal, causal)) return;  // as in most tiles
+                                            int seq_kv, int diagonal, bool causal, int window) {
+  const bool all_old_seen = !Windowed || first_key >= first_key_seen(first_query + 16 * RowTiles - 1, diagonal, window);
+  if (first_key + 8 * KeyTiles <= keys_seen(first_query, seq_kv, diagonal, causal) && all_old_seen) return;
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int r = 0; r < RowTiles; ++r) {
@@ -50,6 +56,14 @@ __device__ __forceinline__ void mask_scores(float (&scores)[RowTiles][KeyTiles][
       for (int n = 0; n < KeyTiles; ++n) {
         if (8 * n >= seen) scores[r][n][2 * half] = -INFINITY;
         if (8 * n + 1 >= seen) scores[r][n][2 * half + 1] = -INFINITY;
+      }
+      if constexpr (Windowed) {
+        const int hidden = first_key_seen(query, diagonal, window) - first_key - 2 * (lane % 4);
+#pragma unroll
+        for (int n = 0; n < KeyTiles; ++n) {
+          if (8 * n < hidden) scores[r][n][2 * half] = -INFINITY;
+          if (8 * n + 1 < hidden) scores[r][n][2 * half + 1] = -INFINITY;
+        }
       }
     }
   }
@@ -111,6 +125,11 @@ struct OnlineSoftmax {
   __device__ __forceinline__ float normalizer(int r, int half) const {
     const float sum = quad_sum(row_sum[r][half]);
     return sum == 0.0f ? 0.0f : __frcp_rn(sum);
+  }
+
+  // The logarithm of the row's sum of exp(scale score); -inf for a row that saw nothing, whose maximum is that.
+  __device__ __forceinline__ float log_sum_exp(int r, int half, float scale) const {
+    return fmaf(row_max[r][half], scale, logf(quad_sum(row_sum[r][half])));
   }
 };
 

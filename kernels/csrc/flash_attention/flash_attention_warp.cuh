@@ -6,7 +6,8 @@
 // ldmatrix.x4 reads 16 rows x 2 chunks: lane l hands over row lane_row(l) and chunk 2 i + b(l), b being 0 or 1. As
 // 2 i + b = 2 i ^ b and as the rows of step n begin at 16 n, that address is
 //   ((tile + lane_row * row_bytes + ((b ^ (lane_row % 8)) << 4)) ^ (i << 5)) + 16 n * row_bytes,
-// one xor away from a value that a lane computes once.
+// one xor away from a value that a lane computes once. Rows of 192 bytes have another swizzle, of chunks within 64 bytes:
+// there 2 i contributes 2 (i % 2) to the xor and 4 (i / 2) to the sum.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,23 @@
 #include "primitives/swizzle.cuh"
 
 namespace warpwatch {
+
+// From the lane's address of step 0 to that of step i over head_dim.
+template <int HeadDim>
+__device__ __forceinline__ uint32_t at_step(uint32_t lane_address, int i) {
+  if constexpr (HeadDim % 64 == 0) return lane_address ^ (i << 5);
+  return (lane_address ^ ((i & 1) << 5)) + (i >> 1 << 6);
+}
+
+// How threads that move whole rows, 16 bytes each, share them: kAcross side by side, each taking every kAcross-th chunk.
+// A thread's chunks then lie 16 * kAcross bytes apart, swizzled or not.
+template <int HeadDim>
+struct RowShare {
+  static constexpr int kChunks = HeadDim / 8;
+  static constexpr int kAcross = HeadDim % 64 != 0 ? 4 : kChunks < 16 ? kChunks : 16;
+  static constexpr int kEach = kChunks / kAcross;
+  static_assert(kAcross * kEach == kChunks, "every thread takes the same number of chunks");
+};
 
 // For queries, an A operand, and for values, a B operand read transposed: matrices 0..3 are rows 0-7 and 8-15 of the
 // first chunk, then of the second.
@@ -43,7 +61,7 @@ struct QueriesInShared {
   __device__ __forceinline__ void take(uint32_t tile) { lane_address = lane_address_rows_first<HeadDim>(tile); }
   __device__ __forceinline__ void fragments(uint32_t (&a)[RowTiles][4], int i) const {
 #pragma unroll
-    for (int r = 0; r < RowTiles; ++r) ldmatrix_x4(a[r], (lane_address ^ (i << 5)) + r * 16 * 2 * HeadDim);
+    for (int r = 0; r < RowTiles; ++r) ldmatrix_x4(a[r], at_step<HeadDim>(lane_address, i) + r * 16 * 2 * HeadDim);
   }
 };
 
@@ -96,7 +114,7 @@ __device__ __forceinline__ void multiply_keys(float (&scores)[RowTiles][KeyTiles
 #pragma unroll
     for (int n = 0; n < KeyTiles / 2; ++n) {
       uint32_t b[4];
-      ldmatrix_x4(b, (keys ^ (i << 5)) + n * 16 * 2 * HeadDim);
+      ldmatrix_x4(b, at_step<HeadDim>(keys, i) + n * 16 * 2 * HeadDim);
 #pragma unroll
       for (int r = 0; r < RowTiles; ++r) {
         Mma::run(scores[r][2 * n], a[r], b[0], b[1]);
@@ -127,7 +145,7 @@ __device__ __forceinline__ void multiply_values(float (&out)[RowTiles][HeadDim /
 #pragma unroll
     for (int i = 0; i < HeadDim / 16; ++i) {
       uint32_t b[4];
-      ldmatrix_x4_trans(b, (values ^ (i << 5)) + n * 16 * 2 * HeadDim);
+      ldmatrix_x4_trans(b, at_step<HeadDim>(values, i) + n * 16 * 2 * HeadDim);
 #pragma unroll
       for (int r = 0; r < RowTiles; ++r) {
         Mma::run(out[r][2 * i], a[r], b[0], b[1]);
@@ -159,14 +177,32 @@ __device__ __forceinline__ void store_out(const float (&out)[RowTiles][HeadDim /
     }
   }
   __syncwarp();
-  constexpr int kRowsAtOnce = 32 / kChunks;
+  using Share = RowShare<HeadDim>;
+  constexpr int kRowsAtOnce = 32 / Share::kAcross;
 #pragma unroll
   for (int i = 0; i < 16 * RowTiles / kRowsAtOnce; ++i) {
-    const int row = i * kRowsAtOnce + lane / kChunks;
-    const int chunk = lane % kChunks;
-    if (row < live_rows) {
+    const int row = i * kRowsAtOnce + lane / Share::kAcross;
+    if (row >= live_rows) continue;
+#pragma unroll
+    for (int m = 0; m < Share::kEach; ++m) {
+      const int chunk = lane % Share::kAcross + m * Share::kAcross;
       *reinterpret_cast<uint4*>(global + row * row_stride + chunk * 8) =
           *reinterpret_cast<const uint4*>(tile + swizzled<2 * HeadDim>(row, chunk));
+    }
+  }
+}
+
+// The log-sum-exp of the warp's rows, live_rows of them, to `global`: one lane of a quad stores its row's.
+template <int RowTiles, typename Softmax>
+__device__ __forceinline__ void store_log_sum_exp(const Softmax& softmax, float scale, float* global, int live_rows) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int r = 0; r < RowTiles; ++r) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float lse = softmax.log_sum_exp(r, half, scale);
+      const int row = 16 * r + lane / 4 + 8 * half;
+      if (lane % 4 == 0 && row < live_rows) global[row] = lse;
     }
   }
 }
