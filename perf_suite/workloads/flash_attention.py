@@ -81,7 +81,9 @@ WORKLOADS = (
     workload("cuda", "fp16", **LLAMA_2_70B.attention_heads, seq_len=2048, causal=True),
     workload("cuda", "fp16", **LLAMA_3_8B.attention_heads, seq_len=2048, causal=True),
     workload("cuda", "fp16", batch=4, **LLAMA_3_8B.attention_heads, seq_len=1024, causal=True),
-    workload("cuda", "fp16", batch=8, **LLAMA_3_8B.attention_heads, seq_len=1, seq_len_kv=4096),  # a decode step
+    workload(
+        "cuda", "fp16", batch=8, **LLAMA_3_8B.attention_heads, seq_len=1, seq_len_kv=4096, causal=False
+    ),  # a decode step
     workload("cpu", "fp32", heads=4, seq_len=128, head_dim=64, causal=True),
     workload("cpu", "fp32", heads=8, heads_kv=2, seq_len=128, head_dim=64, causal=False),
 )
