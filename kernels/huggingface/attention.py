@@ -11,12 +11,10 @@ from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import causal_mask_function
 
+from ..modules.causal_attention import causal_attention
 from ..modules.gradient import refuse_gradient
-from ..operators.decode_attention import decode_attention
-from ..operators.flash_attention import flash_attention
 
 ATTENTION = "warpwatch"
-_DECODE_TOKENS = 8  # so many new ones at most are decode_attention's
 # What some models ask of attention beside a causal mask, and the kernel does not do.
 _UNSUPPORTED = ("position_bias", "s_aux", "sliding_window", "softcap", "output_attentions")
 
@@ -116,7 +114,7 @@ def _attention_forward(
     if isinstance(attention_mask, Padding):
         out = _padded(query, key, value, attention_mask, scaling)
     else:
-        out = _causal(query, key, value, scaling)
+        out = causal_attention(query, key, value, scaling)
     out = refuse_gradient(out, f"{ATTENTION} attention", "use attn_implementation='sdpa' to train")
     return out.transpose(1, 2), None
 
@@ -136,11 +134,5 @@ def _padded(
         # One slice where they stand together, else copies of them.
         these = slice(rows[0], rows[-1] + 1) if rows[-1] - rows[0] + 1 == len(rows) else rows
         queries, keys, values = query[these, :, first:last], key[these, :, begin:end], value[these, :, begin:end]
-        out[these, :, first:last] = _causal(queries, keys, values, scaling)
+        out[these, :, first:last] = causal_attention(queries, keys, values, scaling)
     return out
-
-
-def _causal(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float | None) -> torch.Tensor:
-    if query.shape[2] <= _DECODE_TOKENS:
-        return decode_attention(query, key, value, scale=scaling)
-    return flash_attention(query, key, value, causal=True, scale=scaling)

@@ -2,7 +2,20 @@
 
 from .flash_attention import FlashAttention
 from .kv_cache import KVCache
+from .linear_activation import FusedFFN, LinearGELU, LinearSiLU, SwiGLU
 from .quantized_linear import QuantizedLinear
 from .replace_linear import replace_linear_with_quantized
+from .transformer_layer import SelfAttention, TransformerLayer
 
-__all__ = ["FlashAttention", "KVCache", "QuantizedLinear", "replace_linear_with_quantized"]
+__all__ = [
+    "FlashAttention",
+    "FusedFFN",
+    "KVCache",
+    "LinearGELU",
+    "LinearSiLU",
+    "QuantizedLinear",
+    "SelfAttention",
+    "SwiGLU",
+    "TransformerLayer",
+    "replace_linear_with_quantized",
+]

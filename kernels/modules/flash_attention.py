@@ -20,7 +20,8 @@ class FlashAttention(nn.Module):
     causal is aligned bottom-right, so that the last query sees every key, as when decoding with a cache; heads_kv
     divides heads_q; scale is 1 / sqrt(head_dim) by default. implementation "warpwatch" is the CUDA C++ or CPU kernel,
     "triton" its twin (on a GPU), and "pytorch" scaled_dot_product_attention, with the same meaning and a gradient.
-    The two kernels have no gradient: backward through them raises RuntimeError. There are no parameters.
+    "warpwatch" is differentiable where its operator is; backward through the twin raises RuntimeError. There are no
+    parameters.
     Raises ValueError for another implementation, and RuntimeError with a sentence for tensors it does not take.
     """
 
@@ -38,9 +39,9 @@ class FlashAttention(nn.Module):
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         """A new tensor of q's shape and dtype."""
         out = self._attend(q, k, v, causal=self.causal, scale=self.scale)
-        if self.implementation == "pytorch":
+        if self.implementation != "triton":
             return out
-        return refuse_gradient(out, "FlashAttention", 'use implementation="pytorch" to train')
+        return refuse_gradient(out, "FlashAttention", 'use implementation="warpwatch" or "pytorch" to train')
 
     def extra_repr(self) -> str:
         return f"causal={self.causal}, scale={self.scale}, implementation={self.implementation!r}"

@@ -11,14 +11,13 @@ import torch
 transformers = pytest.importorskip("transformers", reason="transformers is not installed (extra: models)")
 
 from perf_suite.references.flash_attention import flash_attention as reference  # noqa: E402
-from warpwatch.kernels import huggingface  # noqa: E402
 from warpwatch.kernels.huggingface import (  # noqa: E402
     ContiguousCache,
     register_attention,
     replace_norms,
     replace_rotary,
 )
-from warpwatch.kernels.modules import QuantizedLinear, replace_linear_with_quantized  # noqa: E402
+from warpwatch.kernels.modules import QuantizedLinear, causal_attention, replace_linear_with_quantized  # noqa: E402
 
 VOCABULARY = 199
 NEW_TOKENS = 16
@@ -188,12 +187,10 @@ def test_another_attention_gives_other_tokens(monkeypatch: pytest.MonkeyPatch) -
     prompt = prompts([0], "cpu")
     theirs, logits = greedy(model, prompt)
     model.set_attn_implementation(register_attention())
-    monkeypatch.setattr(huggingface.attention, "flash_attention", forgetful)  # the prompt's; each step's is the next
+    monkeypatch.setattr(causal_attention, "flash_attention", forgetful)  # the prompt's; each step's is the next
     assert not torch.equal(greedy(model, prompt)[0][:, 0], theirs[:, 0])
     monkeypatch.undo()
-    monkeypatch.setattr(
-        huggingface.attention, "decode_attention", lambda q, k, v, scale: forgetful(q, k, v, True, scale)
-    )
+    monkeypatch.setattr(causal_attention, "decode_attention", lambda q, k, v, scale: forgetful(q, k, v, True, scale))
     ours, _ = greedy(model, prompt)
     assert torch.equal(ours[:, 0], theirs[:, 0])
     with pytest.raises(AssertionError, match="another token at step"):

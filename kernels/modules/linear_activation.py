@@ -1,0 +1,96 @@
+"""Linear layers with an activation behind them, and the feed-forward networks of transformers, as modules.
+
+Their weights are nn.Linear's, under the names that Llama and its kin use: a checkpoint fits, and
+replace_linear_with_quantized finds the layers of SwiGLU and FusedFFN. Where a layer was replaced, it is called by
+itself, and PyTorch applies the activation.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from ..operators.linear_activation import ffn_gelu, linear_gelu, linear_silu, swiglu
+from .gradient import refuse_gradient
+
+_INSTEAD = "train with nn.Linear and the activation of torch.nn.functional"
+
+
+class LinearGELU(nn.Linear):
+    """gelu(x weight^T + bias); approximate "none" (erf) or "tanh". For inference: backward raises RuntimeError."""
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        *,
+        approximate: str = "none",
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> None:
+        super().__init__(in_features, out_features, bias, dtype=dtype, device=device)
+        self.approximate = approximate
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        out = linear_gelu(input, self.weight, self.bias, approximate=self.approximate)
+        return refuse_gradient(out, "LinearGELU", _INSTEAD)
+
+
+class LinearSiLU(nn.Linear):
+    """silu(x weight^T + bias). For inference: backward raises RuntimeError."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return refuse_gradient(linear_silu(input, self.weight, self.bias), "LinearSiLU", _INSTEAD)
+
+
+class SwiGLU(nn.Module):
+    """silu(gate_proj(x)) * up_proj(x). For inference: backward raises RuntimeError."""
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = False,
+        *,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> None:
+        super().__init__()
+        self.gate_proj = nn.Linear(in_features, out_features, bias, dtype=dtype, device=device)
+        self.up_proj = nn.Linear(in_features, out_features, bias, dtype=dtype, device=device)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(..., out_features) of x's dtype."""
+        gate, up = self.gate_proj, self.up_proj
+        if type(gate) is nn.Linear and type(up) is nn.Linear:
+            return refuse_gradient(swiglu(x, gate.weight, up.weight, gate.bias, up.bias), "SwiGLU", _INSTEAD)
+        return functional.silu(gate(x)) * up(x)
+
+
+class FusedFFN(nn.Module):
+    """down_proj(gelu(up_proj(x))), approximate as in LinearGELU. For inference: backward raises RuntimeError."""
+
+    def __init__(
+        self,
+        embed_dim: int,
+        ffn_dim: int,
+        bias: bool = True,
+        *,
+        approximate: str = "none",
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> None:
+        super().__init__()
+        self.approximate = approximate
+        self.up_proj = nn.Linear(embed_dim, ffn_dim, bias, dtype=dtype, device=device)
+        self.down_proj = nn.Linear(ffn_dim, embed_dim, bias, dtype=dtype, device=device)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(..., embed_dim) of x's dtype."""
+        up, down = self.up_proj, self.down_proj
+        if type(up) is nn.Linear and type(down) is nn.Linear:
+            out = ffn_gelu(x, up.weight, up.bias, down.weight, down.bias, approximate=self.approximate)
+            return refuse_gradient(out, "FusedFFN", _INSTEAD)
+        return down(functional.gelu(up(x), approximate=self.approximate))

@@ -1,0 +1,115 @@
+"""A decoder layer of Llama's kind, of our kernels throughout."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from ..operators.rms_norm import add_rms_norm, rms_norm
+from ..operators.rope import rope
+from .causal_attention import causal_attention
+from .gradient import refuse_gradient
+from .kv_cache import KVCache
+from .linear_activation import SwiGLU
+
+
+class SelfAttention(nn.Module):
+    """Causal attention of x (batch, seq, hidden) to itself and to what a cache holds, with its four projections.
+
+    heads_kv divides heads, as many by default. Children are named as in transformers: q_proj, k_proj, v_proj, o_proj.
+    """
+
+    def __init__(
+        self,
+        hidden: int,
+        heads: int,
+        heads_kv: int | None = None,
+        *,
+        bias: bool = False,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> None:
+        super().__init__()
+        heads_kv = heads if heads_kv is None else heads_kv
+        if hidden % heads or heads % heads_kv:
+            raise ValueError(
+                f"SelfAttention: heads must divide hidden and heads_kv must divide heads, "
+                f"got hidden {hidden}, heads {heads}, heads_kv {heads_kv}"
+            )
+        self.head_dim = hidden // heads
+        kv = heads_kv * self.head_dim
+        self.q_proj = nn.Linear(hidden, hidden, bias, dtype=dtype, device=device)
+        self.k_proj = nn.Linear(hidden, kv, bias, dtype=dtype, device=device)
+        self.v_proj = nn.Linear(hidden, kv, bias, dtype=dtype, device=device)
+        self.o_proj = nn.Linear(hidden, hidden, bias, dtype=dtype, device=device)
+
+    def forward(
+        self,
+        x: torch.Tensor,
+        cos: torch.Tensor | None = None,
+        sin: torch.Tensor | None = None,
+        cache: KVCache | None = None,
+    ) -> torch.Tensor:
+        """(batch, seq, hidden). cos, sin (seq, head_dim / 2) in float32 turn q and k by their positions, NeoX's way."""
+        q, k, v = (
+            projection(x).unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
+            for projection in (self.q_proj, self.k_proj, self.v_proj)
+        )
+        if cos is not None and sin is not None:
+            q, k = rope(q, cos, sin), rope(k, cos, sin)
+        if cache is not None:
+            k, v = cache.append(k, v)
+        return self.o_proj(causal_attention(q, k, v).transpose(1, 2).flatten(2))
+
+
+class TransformerLayer(nn.Module):
+    """x + attention(norm(x)), then that + mlp(norm(that)): RMS norms, rotary positions, SwiGLU, no biases.
+
+    Children are named as in transformers' LlamaDecoderLayer, whose state_dict fits. For inference: backward raises
+    RuntimeError.
+    """
+
+    def __init__(
+        self,
+        hidden: int,
+        intermediate: int,
+        heads: int,
+        heads_kv: int | None = None,
+        *,
+        eps: float = 1e-5,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> None:
+        super().__init__()
+        self.self_attn = SelfAttention(hidden, heads, heads_kv, dtype=dtype, device=device)
+        self.mlp = _GatedMLP(hidden, intermediate, dtype=dtype, device=device)
+        self.input_layernorm = nn.RMSNorm(hidden, eps, dtype=dtype, device=device)
+        self.post_attention_layernorm = nn.RMSNorm(hidden, eps, dtype=dtype, device=device)
+        self.eps = eps
+
+    def forward(
+        self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, cache: KVCache | None = None
+    ) -> torch.Tensor:
+        """x (batch, seq, hidden) as the next layer takes it. cos, sin (seq, head_dim / 2) in float32."""
+        normed = rms_norm(x, self.input_layernorm.weight, eps=self.eps)
+        attended = self.self_attn(normed, cos, sin, cache)
+        normed, x = add_rms_norm(attended, x, self.post_attention_layernorm.weight, eps=self.eps)
+        return refuse_gradient(x + self.mlp(normed), "TransformerLayer", "train with the layers of transformers")
+
+
+class _GatedMLP(SwiGLU):
+    """down_proj(swiglu(x))."""
+
+    def __init__(
+        self,
+        hidden: int,
+        intermediate: int,
+        *,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> None:
+        super().__init__(hidden, intermediate, dtype=dtype, device=device)
+        self.down_proj = nn.Linear(intermediate, hidden, False, dtype=dtype, device=device)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.down_proj(super().forward(x))
