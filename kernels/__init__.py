@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from .operators.int8_weight_linear import int8_weight_linear
     from .operators.layer_norm import add_layer_norm, layer_norm
     from .operators.linear_activation import ffn_gelu, linear_gelu, linear_silu, swiglu
+    from .operators.paged_decode_attention import paged_decode_attention
+    from .operators.paged_kv import paged_kv_append, paged_kv_gather
     from .operators.reduce_sum import reduce_sum
     from .operators.rms_norm import add_rms_norm, rms_norm
     from .operators.rope import rope
@@ -35,6 +37,9 @@ __all__ = [
     "linear_gelu",
     "linear_silu",
     "naive_attention",
+    "paged_decode_attention",
+    "paged_kv_append",
+    "paged_kv_gather",
     "quantize_int4",
     "quantize_int8_per_token",
     "quantize_int8_weight",
@@ -59,6 +64,9 @@ _HOME = {  # public name -> the module it lives in
     "linear_gelu": "linear_activation",
     "linear_silu": "linear_activation",
     "naive_attention": "attention_ladder",
+    "paged_decode_attention": "paged_decode_attention",
+    "paged_kv_append": "paged_kv",
+    "paged_kv_gather": "paged_kv",
     "quantize_int4": "int4_linear",
     "quantize_int8_per_token": "int8_linear",
     "quantize_int8_weight": "int8_linear",

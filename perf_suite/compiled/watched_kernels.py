@@ -15,6 +15,22 @@ class Watched:
 
 
 WATCHED: dict[str, Watched] = {
+    "paged_decode_attention": Watched(
+        kernels=(
+            "paged_decode_attention_fp32_kernel",
+            "paged_decode_attention_sm75_kernel",
+            "paged_decode_attention_sm80_kernel",
+            "paged_kv_append_kernel",
+            "paged_kv_gather_kernel",
+        ),
+        twins=(),
+        sources=(
+            "paged_decode_attention/paged_decode_attention_fp32.cu",
+            "paged_decode_attention/paged_decode_attention_sm75.cu",
+            "paged_decode_attention/paged_decode_attention_sm80.cu",
+            "paged_kv/paged_kv.cu",
+        ),
+    ),
     "int8_weight_linear": Watched(
         kernels=("int8_weight_dequantize", "int8_weight_linear_rows"),
         twins=("_int8_weight_linear",),
@@ -54,9 +70,17 @@ WATCHED: dict[str, Watched] = {
         ),
     ),
     "flash_attention": Watched(
-        kernels=("flash_attention_fp32_kernel", "flash_attention_sm75_kernel", "flash_attention_sm80_kernel"),
+        kernels=(
+            "flash_attention_delta_kernel",
+            "flash_attention_dkdv_sm80_kernel",
+            "flash_attention_dq_sm80_kernel",
+            "flash_attention_fp32_kernel",
+            "flash_attention_sm75_kernel",
+            "flash_attention_sm80_kernel",
+        ),
         twins=("_flash_attention",),
         sources=(
+            "flash_attention/flash_attention_backward_sm80.cu",
             "flash_attention/flash_attention_fp32.cu",
             "flash_attention/flash_attention_sm75.cu",
             "flash_attention/flash_attention_sm80.cu",

@@ -11,6 +11,7 @@ from ..workloads import (
     layer_norm,
     linear_gelu,
     naive_attention,
+    paged_decode_attention,
     reduce_sum,
     rms_norm,
     rope,
@@ -22,6 +23,9 @@ from ..workloads.workload import Workload
 
 _DTYPES = {"cuda": "fp16", "cpu": "fp32"}
 _SMALLEST = {
+    "paged_decode_attention": lambda device, dtype: paged_decode_attention.workload(
+        device, dtype, heads=1, seq_len_kv=16, head_dim=64, page_size=16
+    ),
     "int8_weight_linear": lambda device, dtype: int8_weight_linear.workload(device, dtype, depth=128, outputs=128),
     "linear_gelu": lambda device, dtype: linear_gelu.workload(device, dtype, depth=128, outputs=128),
     "swiglu": lambda device, dtype: swiglu.workload(device, dtype, depth=128, outputs=128),

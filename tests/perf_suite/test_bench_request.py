@@ -26,7 +26,16 @@ def test_every_operator_but_the_controls_can_be_had_at_any_shape():
 def test_the_operators_options_can_make_every_row_of_its_catalogue(operator):
     """A row's name says its shape; built of the options that it says, it is the catalogue's row."""
     names = {option.name for option in options(operator)}
-    letters = {"b": "batch", "h": "heads", "kv": "heads_kv", "d": "head_dim", "k": "depth", "n": "outputs", "m": "rows"}
+    letters = {
+        "b": "batch",
+        "h": "heads",
+        "kv": "heads_kv",
+        "d": "head_dim",
+        "k": "depth",
+        "n": "outputs",
+        "m": "rows",
+        "page": "page_size",
+    }
     for row in workloads_of(operator):
         device, dtype, *parts = row.name.split("-")
         shape = {}

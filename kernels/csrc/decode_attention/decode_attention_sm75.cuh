@@ -97,30 +97,27 @@ struct DecodeAttentionSm75 {
     constexpr int kStride = kWarps * kDecodeKeys;  // from one of the warp's tiles to its next
     int key = work.first_key + warp * kDecodeKeys;
     DecodeTileInFlight<HeadDim> in_flight;
-    int page = 0;
-    if (key < work.end_key) {
-      page = head.page_of(key);
-      in_flight.load(head.key_row(page, key), head.key_stride, work.end_key - key);
-    }
+    if (key < work.end_key) in_flight.load(head.key_row(head.page_of(key), key), head.key_stride, work.end_key - key);
     DecodeWarp<DecodeMmaTwice16x8x8, HeadDim, RowTiles, Queries> state;
     state.queries.take(shared + kTilesBytes, p, work);
     uint32_t lane_keys = shared_address(tile) + lane_in_key_tile<HeadDim>();
     uint32_t lane_values = shared_address(tile) + lane_in_value_tile<HeadDim>();
     for (; key < work.end_key; key += kStride) {
       __syncwarp();  // all lanes have left the values of the tile before
+      const int page = head.page_of(key);
       in_flight.store(tile, head.key_row(page, key), head.key_stride, work.end_key - key);
-      in_flight.load(head.value_row(page, key), head.value_stride, work.end_key - key);
+      const __half* const values = head.value_row(page, key);
+      in_flight.load(values, head.value_stride, work.end_key - key);
       __syncwarp();  // this tile's keys are stored
       // The compiler shall not see that these stay: it would keep all the addresses derived from them in registers.
       asm volatile("" : "+r"(lane_keys), "+r"(lane_values));
       float scores[RowTiles][2][4];
       state.score(scores, lane_keys, key, p, work);
       __syncwarp();  // all lanes have left the keys
-      in_flight.store(tile, head.value_row(page, key), head.value_stride, work.end_key - key);
+      in_flight.store(tile, values, head.value_stride, work.end_key - key);
       const int next = key + kStride;
       if (next < work.end_key) {
-        page = head.page_of(next);
-        in_flight.load(head.key_row(page, next), head.key_stride, work.end_key - next);
+        in_flight.load(head.key_row(head.page_of(next), next), head.key_stride, work.end_key - next);
       }
       __syncwarp();  // this tile's values are stored
       state.add_values(scores, lane_values, scale_log2);

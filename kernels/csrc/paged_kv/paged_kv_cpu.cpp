@@ -1,0 +1,54 @@
+// paged_kv_append and paged_kv_gather on the CPU: the rows shared among PyTorch's threads.
+#include <cstring>
+
+#include "framework/torch_stable.h"
+#include "paged_kv/paged_kv.h"
+
+namespace warpwatch {
+namespace {
+
+// Calls move(a row of k or v, its place in the pages or null) for each.
+template <bool Append, class Move>
+void for_each_row(const PagedKvParams& p, const Move& move) {
+  torch::stable::parallel_for(0, p.batch * p.heads * p.seq, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t row = i % p.seq;
+      const int64_t head = i / p.seq % p.heads;
+      const int64_t batch = i / p.seq / p.heads;
+      const int64_t capacity = static_cast<int64_t>(p.table_pages) << p.page_shift;
+      const int64_t length = p.lengths[batch];
+      const int64_t position = Append ? length - p.seq + row : row;
+      const bool held = position >= 0 && position < capacity && position < length;
+      const int64_t page = held ? p.block_table[batch * p.table_stride + (position >> p.page_shift)] : 0;
+      const int64_t page_row = position & ((int64_t{1} << p.page_shift) - 1);
+      for (int tensor = 0; tensor < 2; ++tensor) {
+        const int64_t* strides = p.row_strides[tensor];
+        const int64_t* page_strides = p.page_strides[tensor];
+        char* in_rows = static_cast<char*>(p.rows[tensor]) + batch * strides[0] + head * strides[1] + row * strides[2];
+        char* in_pages = static_cast<char*>(p.pages[tensor]) + page * page_strides[0] + head * page_strides[1] +
+                         page_row * page_strides[2];
+        move(in_rows, held ? in_pages : nullptr);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void paged_kv_append_cpu(const PagedKvParams& p) {
+  for_each_row<true>(p, [&](const char* row, char* in_pages) {
+    if (in_pages != nullptr) std::memcpy(in_pages, row, p.row_bytes);
+  });
+}
+
+void paged_kv_gather_cpu(const PagedKvParams& p) {
+  for_each_row<false>(p, [&](char* row, const char* in_pages) {
+    if (in_pages == nullptr) {
+      std::memset(row, 0, p.row_bytes);
+    } else {
+      std::memcpy(row, in_pages, p.row_bytes);
+    }
+  });
+}
+
+}  // namespace warpwatch

@@ -1,0 +1,59 @@
+"""Implementations of paged_decode_attention. The baselines read a contiguous cache or gather the pages first."""
+
+from collections.abc import Callable
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+from ..inputs.paged_decode_attention import PagedDecodeInputs
+from . import Prepared
+from .warpwatch_operators import warpwatch_operator
+
+
+def warpwatch(inputs: PagedDecodeInputs) -> Prepared:
+    """The CUDA C++ or CPU kernel of the commit."""
+    attention = warpwatch_operator("paged_decode_attention")
+    i = inputs
+    return Prepared(run=lambda: attention(i.q, i.k_pages, i.v_pages, i.block_table, i.lengths))
+
+
+def sdpa(inputs: PagedDecodeInputs) -> Prepared:
+    """What PyTorch has for pages: gathering them by the table, then scaled_dot_product_attention."""
+    return Prepared(run=_gathering(inputs))
+
+
+def eager(inputs: PagedDecodeInputs) -> Prepared:
+    """The same gathering, then scores, mask, softmax and product in plain PyTorch."""
+    q = inputs.q
+    batch, heads_q, seq_q, head_dim = q.shape
+    heads_kv = inputs.k_pages.shape[1]
+    group = heads_q // heads_kv
+    hidden = ~_seen(inputs).repeat(1, 1, group, 1)
+
+    def run() -> torch.Tensor:
+        k, v = inputs.contiguous()
+        packed = q.reshape(batch, heads_kv, group * seq_q, head_dim)
+        scores = (packed @ k.transpose(-2, -1)) * head_dim**-0.5
+        return (torch.softmax(scores.masked_fill(hidden, -torch.inf), dim=-1) @ v).view(q.shape)
+
+    return Prepared(run=run)
+
+
+def _gathering(inputs: PagedDecodeInputs) -> Callable[[], torch.Tensor]:
+    mask = _seen(inputs)
+    grouped = inputs.q.shape[1] != inputs.k_pages.shape[1]
+
+    def run() -> torch.Tensor:
+        k, v = inputs.contiguous()
+        return scaled_dot_product_attention(inputs.q, k, v, attn_mask=mask, enable_gqa=grouped)
+
+    return run
+
+
+def _seen(inputs: PagedDecodeInputs) -> torch.Tensor:
+    """(batch, 1, seq_q, room): which token sees which key."""
+    room = inputs.block_table.shape[1] * inputs.k_pages.shape[2]
+    seq_q = inputs.q.shape[2]
+    token = torch.arange(seq_q, device=inputs.q.device)
+    last = inputs.lengths[:, None] - seq_q + token  # (batch, seq_q)
+    return (torch.arange(room, device=inputs.q.device) <= last[..., None])[:, None]
