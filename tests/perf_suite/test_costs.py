@@ -56,6 +56,17 @@ def test_an_addition_moves_three_vectors_and_a_sum_reads_one():
     assert (cost.flops, cost.bytes) == (30, 80)
 
 
+def test_int8_weight_is_a_byte_and_a_scale_an_output():
+    cost = costs.int8_linear(rows=2, outputs=4096, depth=1024, element_bytes=2)
+    assert cost.flops == 2 * 2 * 4096 * 1024
+    assert cost.bytes == 4096 * 1024 + 4096 * 4 + 2 * (1024 + 4096) * 2
+
+
+def test_swiglu_is_two_products_that_read_x_once():
+    cost = costs.swiglu(rows=2, outputs=3, depth=5, element_bytes=4)
+    assert (cost.flops, cost.bytes) == (2 * 2 * 2 * 3 * 5, (10 + 2 * 15 + 6) * 4)
+
+
 def test_the_canaries_read_and_write_each_array_once():
     assert workload_named("control", "cuda-fp32-triad-128mib").cost.bytes == 3 * 128 * 1024 * 1024
     assert workload_named("control", "cuda-fp32-triad-128mib").cost.flops == 2 * 33_554_432

@@ -6,9 +6,13 @@ import torch
 
 from perf_suite.references.flash_attention import flash_attention
 from perf_suite.references.int4_linear import dequantised, int4_linear
+from perf_suite.references.int8_linear import int8_linear, quantised
+from perf_suite.references.int8_weight_linear import int8_weight_linear
 from perf_suite.references.layer_norm import layer_norm
+from perf_suite.references.linear_gelu import linear_gelu
 from perf_suite.references.rms_norm import add_rms_norm, rms_norm
 from perf_suite.references.rope import rope
+from perf_suite.references.swiglu import swiglu
 
 GENERATOR = torch.Generator().manual_seed(7)
 
@@ -67,3 +71,27 @@ def test_the_residual_that_is_normalised_is_the_rounded_one():
     out, total = add_rms_norm(x, torch.full_like(x, 2.0**-12), torch.ones(2, dtype=torch.float16))
     assert torch.equal(total, x.double())
     assert torch.equal(out, rms_norm(x, torch.ones(2)))
+
+
+def test_int8_tokens_have_their_largest_magnitude_at_127():
+    values, scales = quantised(torch.tensor([[1.0, -2.0, 0.5], [0.0, 0.0, 0.0]]))
+    assert values.tolist() == [[64, -127, 32], [0, 0, 0]]
+    torch.testing.assert_close(scales[0].item(), 2 / 127, rtol=1e-6, atol=0)
+
+
+def test_int8_weights_are_bytes_times_their_outputs_scale():
+    weight, scales = torch.tensor([[3, -4, 99]], dtype=torch.int8), torch.tensor([0.5])
+    x, bias = torch.tensor([[127.0, 64.0]]), torch.tensor([1.0])
+    wanted = 0.5 * (3 * 127 - 4 * 64) + 1
+    assert int8_linear(x, weight, scales, bias).item() == wanted
+    assert int8_weight_linear(x, weight, scales, bias).item() == wanted
+
+
+def test_fused_linear_layers_equal_pytorchs_own():
+    x, weight, up, bias = normal(3, 5), normal(4, 5), normal(4, 5), normal(4)
+    layer = torch.nn.functional.linear(x, weight, bias)
+    for approximate in ("none", "tanh"):
+        wanted = torch.nn.functional.gelu(layer, approximate=approximate)
+        torch.testing.assert_close(linear_gelu(x, weight, bias, approximate), wanted)
+    wanted = torch.nn.functional.silu(layer) * torch.nn.functional.linear(x, up)
+    torch.testing.assert_close(swiglu(x, weight, up, bias), wanted)
