@@ -22,7 +22,7 @@ def _config(block_q: int, block_kv: int, num_warps: int, num_stages: int) -> Fla
 # Compute capability, then head_dim; a GPU takes the row of the newest chip that is not newer than itself. Reasoned from
 # shared memory (64, 164, 100 and 227 KB a block at most), not yet tuned on any chip.
 _BY_CHIP_16_BIT = {
-    75: {64: _config(64, 64, 4, 1), 128: _config(64, 32, 4, 1)},
+    75: {64: _config(64, 64, 4, 1), 128: _config(64, 32, 4, 1), 256: _config(32, 32, 4, 1)},
     80: {64: _config(128, 64, 4, 3), 128: _config(128, 64, 8, 3)},
     86: {64: _config(128, 64, 4, 2), 128: _config(64, 64, 4, 2)},
     90: {64: _config(128, 128, 8, 3), 128: _config(128, 128, 8, 2)},

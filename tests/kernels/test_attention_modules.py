@@ -46,13 +46,24 @@ def test_another_implementation_is_refused() -> None:
         FlashAttention(implementation="cuda")
 
 
-def test_only_pytorchs_has_a_gradient(device: str) -> None:
-    q, k, v = (x.float().requires_grad_() for x in inputs(device, 5, 5))
-    FlashAttention(implementation="pytorch")(q, k, v).sum().backward()
+@pytest.mark.parametrize("implementation", ["warpwatch", "pytorch"])
+def test_has_a_gradient(implementation: str, device: str) -> None:
+    q, k, v = (x.requires_grad_() for x in inputs(device, 5, 5))
+    FlashAttention(implementation=implementation)(q, k, v).sum().backward()
+    # Each query's weights sum up to 1, and two query heads share a key head.
     assert v.grad is not None
-    out = FlashAttention()(q, k, v)
-    with pytest.raises(RuntimeError, match='FlashAttention: its kernel has no gradient; use implementation="pytorch"'):
-        out.sum().backward()
+    torch.testing.assert_close(
+        v.grad.double().sum(dim=2),
+        torch.full((2, 2, 64), 10.0, dtype=torch.float64).to(v.grad.device),
+        rtol=2e-3,
+        atol=0,
+    )
+
+
+def test_the_twin_has_no_gradient(cuda: str) -> None:
+    q, k, v = (x.requires_grad_() for x in inputs(cuda, 65, 65))
+    with pytest.raises(RuntimeError, match="FlashAttention: its kernel has no gradient; use implementation="):
+        FlashAttention(implementation="triton")(q, k, v).sum().backward()
 
 
 def test_compiles_without_graph_breaks(device: str) -> None:

@@ -1,6 +1,8 @@
-// torch.ops.warpwatch.flash_attention and flash_attention_with_lse, which returns the log-sum-exp of each query's scores
-// too: checks the tensors, fills FlashAttentionParams, and calls the CPU's version or the one for this GPU.
+// torch.ops.warpwatch.flash_attention, flash_attention_with_lse, which returns the log-sum-exp of each query's scores too,
+// and flash_attention_backward, which takes both results: checks the tensors, fills the params, and calls the CPU's version
+// or the one for this GPU.
 #include "flash_attention/flash_attention.h"
+#include "flash_attention/flash_attention_backward.h"
 
 #include <cmath>
 #include <cstdint>
@@ -14,7 +16,9 @@ namespace warpwatch {
 namespace {
 
 constexpr const char* kOp = "flash_attention";
+constexpr const char* kBackward = "flash_attention_backward";
 constexpr Checks kChecks{kOp};
+constexpr Checks kBackwardChecks{kBackward};
 constexpr int64_t kLongest = int64_t{1} << 30;  // sums of two lengths stay within an int
 
 FlashAttentionStrides strides(const Tensor& tensor) {
@@ -80,11 +84,68 @@ Tensor empty_lse(const Tensor& q) {
   return torch::stable::new_empty(q, {q.size(0), q.size(1), q.size(2)}, ScalarType::Float);
 }
 
-Tensor run_on_cpu(const Tensor& q, const Tensor& k, const Tensor& v, Tensor* lse, bool causal,
-                  std::optional<double> scale, std::optional<int64_t> window) {
-  const int64_t head_dim = q.size(3);
+void check_head_dim_on_cpu(int64_t head_dim) {
   WARPWATCH_CHECK(head_dim > 0 && head_dim % 8 == 0 && head_dim <= kFlashAttentionCpuHeadDim, kOp,
                   "head_dim must be a multiple of 8 up to ", kFlashAttentionCpuHeadDim, " on the CPU, got ", head_dim);
+}
+
+void check_backward(const Tensor& d_out, const Tensor& q, const Tensor& out, const Tensor& lse) {
+  for (const Argument& each : {Argument{"d_out", d_out}, Argument{"out", out}}) {
+    kBackwardChecks.same_shape({"q", q}, each);
+    kBackwardChecks.same_dtype({"q", q}, each);
+    kBackwardChecks.same_device({"q", q}, each);
+  }
+  kBackwardChecks.same_device({"q", q}, {"lse", lse});
+  kBackwardChecks.dtype({"lse", lse}, {ScalarType::Float});
+  kBackwardChecks.shape({"lse", lse}, {q.size(0), q.size(1), q.size(2)}, "(batch, heads_q, seq_q)");
+  kBackwardChecks.contiguous({"lse", lse});
+}
+
+struct Gradients {
+  Tensor dq, dk, dv;
+};
+
+Gradients empty_gradients(const Tensor& q, const Tensor& k, const Tensor& v) {
+  return {torch::stable::new_empty(q, q.sizes()), torch::stable::new_empty(k, k.sizes()),
+          torch::stable::new_empty(v, v.sizes())};
+}
+
+FlashAttentionBackwardParams backward_parameters(const FlashAttentionParams& forward, const Tensor& d_out,
+                                                 const Gradients& to, float* delta) {
+  return {
+      .forward = forward,
+      .d_out = d_out.data_ptr(),
+      .dq = to.dq.data_ptr(),
+      .dk = to.dk.data_ptr(),
+      .dv = to.dv.data_ptr(),
+      .d_out_strides = strides(d_out),
+      .dq_strides = strides(to.dq),
+      .dk_strides = strides(to.dk),
+      .dv_strides = strides(to.dv),
+      .delta = delta,
+  };
+}
+
+// One whose last dimension is contiguous: gradients come as they come, expanded ones too.
+Tensor with_rows(const Tensor& tensor) {
+  if (tensor.size(3) <= 1 || tensor.stride(3) == 1) return tensor;
+  Tensor copy = torch::stable::new_empty(tensor, tensor.sizes());
+  torch::stable::copy_(copy, tensor);
+  return copy;
+}
+
+Gradients backward_on_cpu(const Tensor& d_out, const Tensor& q, const Tensor& k, const Tensor& v, Tensor out, Tensor lse,
+                          bool causal, std::optional<double> scale, std::optional<int64_t> window) {
+  check_head_dim_on_cpu(q.size(3));
+  const Gradients to = empty_gradients(q, k, v);
+  const FlashAttentionParams forward = parameters(q, k, v, out, &lse, causal, scale, window);
+  flash_attention_backward_cpu(backward_parameters(forward, d_out, to, nullptr));
+  return to;
+}
+
+Tensor run_on_cpu(const Tensor& q, const Tensor& k, const Tensor& v, Tensor* lse, bool causal,
+                  std::optional<double> scale, std::optional<int64_t> window) {
+  check_head_dim_on_cpu(q.size(3));
   Tensor out = torch::stable::new_empty(q, q.sizes());
   flash_attention_cpu(parameters(q, k, v, out, lse, causal, scale, window));
   return out;
@@ -118,11 +179,46 @@ cudaError_t launch(const FlashAttentionParams& p, int compute_capability, cudaSt
   fail_without_kernel(kOp, compute_capability);
 }
 
-Tensor run_on_cuda(const Tensor& q, const Tensor& k, const Tensor& v, Tensor* lse, bool causal,
-                   std::optional<double> scale, std::optional<int64_t> window) {
-  const int64_t head_dim = q.size(3);
+void check_head_dim_on_cuda(int64_t head_dim) {
   WARPWATCH_CHECK(head_dim == 64 || head_dim == 96 || head_dim == 128 || head_dim == 256, kOp,
                   "head_dim must be 64, 96, 128 or 256 on a GPU, got ", head_dim);
+}
+
+cudaError_t launch_backward(const FlashAttentionBackwardParams& p, int compute_capability, cudaStream_t stream) {
+  WARPWATCH_CHECK(p.forward.dtype != Dtype::kFloat32 && compute_capability >= 80, kBackward,
+                  "gradients on a GPU are in float16 and bfloat16 from compute capability 8.0 on; this is ",
+                  compute_capability / 10, '.', compute_capability % 10, p.forward.dtype == Dtype::kFloat32
+                      ? " and float32" : "", "; use torch.nn.functional.scaled_dot_product_attention to train there");
+#if WARPWATCH_HAS_SM80
+  return flash_attention_backward_sm80(p, stream);
+#else
+  (void)stream;
+  fail_without_kernel(kBackward, compute_capability);
+#endif
+}
+
+Gradients backward_on_cuda(const Tensor& d_out, const Tensor& q, const Tensor& k, const Tensor& v, Tensor out,
+                           Tensor lse, bool causal, std::optional<double> scale, std::optional<int64_t> window) {
+  check_head_dim_on_cuda(q.size(3));
+  const OnDeviceOf gpu(q);
+  const Tensor q_aligned = aligned(q);
+  const Tensor k_aligned = aligned(k);
+  const Tensor v_aligned = aligned(v);
+  const Tensor d_out_aligned = aligned(d_out);
+  Tensor out_aligned = aligned(out);
+  const Gradients to = empty_gradients(q, k, v);
+  const Tensor delta = empty_lse(q);
+  const FlashAttentionParams forward =
+      parameters(q_aligned, k_aligned, v_aligned, out_aligned, &lse, causal, scale, window);
+  const FlashAttentionBackwardParams p =
+      backward_parameters(forward, d_out_aligned, to, static_cast<float*>(delta.data_ptr()));
+  check_launch(kBackward, launch_backward(p, gpu.compute_capability(), gpu.stream()));
+  return to;
+}
+
+Tensor run_on_cuda(const Tensor& q, const Tensor& k, const Tensor& v, Tensor* lse, bool causal,
+                   std::optional<double> scale, std::optional<int64_t> window) {
+  check_head_dim_on_cuda(q.size(3));
   const OnDeviceOf gpu(q);
   const Tensor q_aligned = aligned(q);
   const Tensor k_aligned = aligned(k);
@@ -135,6 +231,7 @@ Tensor run_on_cuda(const Tensor& q, const Tensor& k, const Tensor& v, Tensor* ls
 
 #else
 constexpr auto& run_on_cuda = WithoutCuda<decltype(run_on_cpu)>::refuse;
+constexpr auto& backward_on_cuda = WithoutCuda<decltype(backward_on_cpu)>::refuse;
 #endif
 
 // Run is run_on_cpu or run_on_cuda.
@@ -154,6 +251,17 @@ std::tuple<Tensor, Tensor> flash_attention_with_lse(const Tensor& q, const Tenso
   return {out, lse};
 }
 
+template <auto& Backward>
+std::tuple<Tensor, Tensor, Tensor> flash_attention_backward(const Tensor& d_out, const Tensor& q, const Tensor& k,
+                                                            const Tensor& v, const Tensor& out, const Tensor& lse,
+                                                            bool causal, std::optional<double> scale,
+                                                            std::optional<int64_t> window) {
+  check(q, k, v, causal, scale, window);
+  check_backward(d_out, q, out, lse);
+  const Gradients to = Backward(with_rows(d_out), q, k, v, with_rows(out), lse, causal, scale, window);
+  return {to.dq, to.dk, to.dv};
+}
+
 }  // namespace
 }  // namespace warpwatch
 
@@ -163,14 +271,19 @@ STABLE_TORCH_LIBRARY_FRAGMENT(warpwatch, m) {
   m.def(
       "flash_attention_with_lse(Tensor q, Tensor k, Tensor v, bool causal=False, float? scale=None, int? window=None) "
       "-> (Tensor, Tensor)");
+  m.def(
+      "flash_attention_backward(Tensor d_out, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, bool causal=False, "
+      "float? scale=None, int? window=None) -> (Tensor, Tensor, Tensor)");
 }
 
 STABLE_TORCH_LIBRARY_IMPL(warpwatch, CPU, m) {
   m.impl("flash_attention", TORCH_BOX(&warpwatch::flash_attention<warpwatch::run_on_cpu>));
   m.impl("flash_attention_with_lse", TORCH_BOX(&warpwatch::flash_attention_with_lse<warpwatch::run_on_cpu>));
+  m.impl("flash_attention_backward", TORCH_BOX(&warpwatch::flash_attention_backward<warpwatch::backward_on_cpu>));
 }
 
 STABLE_TORCH_LIBRARY_IMPL(warpwatch, CUDA, m) {
   m.impl("flash_attention", TORCH_BOX(&warpwatch::flash_attention<warpwatch::run_on_cuda>));
   m.impl("flash_attention_with_lse", TORCH_BOX(&warpwatch::flash_attention_with_lse<warpwatch::run_on_cuda>));
+  m.impl("flash_attention_backward", TORCH_BOX(&warpwatch::flash_attention_backward<warpwatch::backward_on_cuda>));
 }

@@ -1,0 +1,40 @@
+// flash_attention_backward: dq, dk and dv of flash_attention (flash_attention.h: shapes, masks, scale, log-sum-exp).
+//   p = exp(scale q k^T - lse), 0 where hidden;  dp = d_out v^T;  ds = p (dp - delta),  delta = sum_d d_out out
+//   dq = scale ds k;  dk = scale ds^T q;  dv = p^T d_out, summed over the query heads that share a key head
+//   10 batch heads_q seq_q seq_kv head_dim FLOP (five products, half of it when causal and square) over
+//   element size * 4 batch (heads_q seq_q + heads_kv seq_kv) head_dim bytes: q, out, d_out, dq and k, v, dk, dv, once each
+//
+// Weights and ds are computed again from the log-sum-exp, once by who owns queries (dq) and once by who owns keys (dk, dv):
+// seven products instead of five. Nothing is added up by several owners, so the same input gives the same bits.
+// After Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning" (2023), section 3.1.
+#pragma once
+
+#include "flash_attention/flash_attention.h"
+
+namespace warpwatch {
+
+struct FlashAttentionBackwardParams {
+  FlashAttentionParams forward;  // out and lse are inputs here
+  const void* d_out;
+  void* dq;
+  void* dk;
+  void* dv;
+  FlashAttentionStrides d_out_strides, dq_strides, dk_strides, dv_strides;
+  float* delta;  // room for batch * heads_q * seq_q floats; null on the CPU
+};
+
+// Any dtype, head_dim up to kFlashAttentionCpuHeadDim and a multiple of 8.
+void flash_attention_backward_cpu(const FlashAttentionBackwardParams& p);
+
+}  // namespace warpwatch
+
+#if WARPWATCH_WITH_CUDA
+#include <cuda_runtime_api.h>
+
+namespace warpwatch {
+
+// As flash_attention_sm80: fp16 and bf16, head_dim 64, 96, 128 or 256, rows of all tensors on 16-byte boundaries.
+cudaError_t flash_attention_backward_sm80(const FlashAttentionBackwardParams& p, cudaStream_t stream);
+
+}  // namespace warpwatch
+#endif

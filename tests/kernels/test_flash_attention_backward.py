@@ -1,0 +1,196 @@
+"""Gradients of flash_attention against float64 autograd through the definition, on both devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from warpwatch import kernels
+from warpwatch.kernels.operators.flash_attention import flash_attention_with_lse
+
+from .test_flash_attention import DTYPES, Tensors, inputs
+
+MASKS: dict[str, dict[str, Any]] = {
+    "full": {},
+    "causal": {"causal": True},
+    "window of 1": {"causal": True, "window": 1},
+    "window of 40": {"causal": True, "window": 40},
+    "scaled": {"causal": True, "scale": 0.3},
+}
+# Queries and keys come in tiles of 32 and 64 on the GPU.
+SEQ = [(1, 1), (17, 17), (31, 33), (64, 64), (65, 63), (129, 64), (1, 300), (200, 72), (72, 200), (257, 257)]
+
+# Weights, ds and the gradients are rounded to the dtype, and so is the output that delta comes from. A sum of many such
+# terms is off by eps times its largest terms, and those are about the largest gradient.
+TOLERANCE = {torch.float16: 8 * 2.0**-10, torch.bfloat16: 8 * 2.0**-7, torch.float32: 2e-5}
+
+
+def definition(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    window: int | None = None,
+) -> torch.Tensor:
+    """softmax(scale q k^T) v with autograd's own operators; queries that see no key give zeros."""
+    group, (seq_q, seq_kv) = q.shape[1] // k.shape[1], (q.shape[2], k.shape[2])
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    scores = scale * q @ k.repeat_interleave(group, dim=1).transpose(-2, -1)
+    seen = torch.ones(seq_q, seq_kv, dtype=torch.bool, device=q.device)
+    if causal:
+        seen = seen.tril(seq_kv - seq_q)
+    if window is not None:
+        seen = seen.triu(seq_kv - seq_q + 1 - window)
+    lowest = torch.finfo(scores.dtype).min  # -inf would give rows that see nothing NaN gradients
+    weights = torch.softmax(scores.masked_fill(~seen, lowest), dim=-1).masked_fill(~seen, 0.0)
+    return weights @ v.repeat_interleave(group, dim=1)
+
+
+def gradients(function: Any, tensors: Tensors, d_out: torch.Tensor, **options: Any) -> tuple[torch.Tensor, ...]:
+    leaves = [x.detach().requires_grad_() for x in tensors]
+    function(*leaves, **options).backward(d_out)
+    return tuple(x.grad for x in leaves if x.grad is not None)
+
+
+def assert_gradients(tensors: Tensors, **options: Any) -> None:
+    q = tensors[0]
+    _needs_a_backward_kernel(q)
+    d_out = torch.randn_like(q)
+    found = gradients(kernels.flash_attention, tensors, d_out, **options)
+    q64, k64, v64 = (x.double() for x in tensors)
+    wanted = gradients(definition, (q64, k64, v64), d_out.double(), **options)
+    for name, one, other in zip(("dq", "dk", "dv"), found, wanted, strict=True):
+        assert one.dtype == q.dtype
+        largest = max(1.0, other.abs().max().item()) if other.numel() else 1.0
+        atol = TOLERANCE[q.dtype] * largest
+        torch.testing.assert_close(
+            one.double(), other, rtol=0, atol=atol, msg=lambda text, name=name: f"{name}: {text}"
+        )
+
+
+def _needs_a_backward_kernel(q: torch.Tensor) -> None:
+    if q.is_cuda and q.dtype == torch.float32:
+        pytest.skip("the GPU's gradients are in float16 and bfloat16")
+    if q.is_cuda and torch.cuda.get_device_capability() < (8, 0):
+        pytest.skip("gradients need compute capability 8.0")
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("seq", SEQ, ids=str)
+def test_agrees_with_float64_at_the_edges_of_tiles(
+    seq: tuple[int, int], dtype: torch.dtype, mask: str, device: str
+) -> None:
+    assert_gradients(inputs(device, dtype, seq, heads=(4, 2), batch=1), **MASKS[mask])
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("head_dim", [64, 96, 128, 256])
+def test_every_head_dim(head_dim: int, dtype: torch.dtype, mask: str, device: str) -> None:
+    assert_gradients(inputs(device, dtype, (70, 90), head_dim=head_dim, heads=(2, 1)), **MASKS[mask])
+
+
+@pytest.mark.parametrize("heads", [(4, 4), (4, 2), (6, 2), (5, 1)], ids=str)
+def test_query_heads_add_up_in_their_key_head(heads: tuple[int, int], device: str) -> None:
+    assert_gradients(inputs(device, torch.float16, (70, 90), heads=heads), causal=True)
+
+
+def test_transposed_and_expanded_gradients_are_taken(device: str) -> None:
+    q, k, v = inputs(device, torch.float16, (33, 50))
+    _needs_a_backward_kernel(q)
+    q, k, v = (x.transpose(1, 2).contiguous().transpose(1, 2) for x in (q, k, v))
+    one = torch.ones((), dtype=q.dtype, device=device)
+    found = gradients(kernels.flash_attention, (q, k, v), one.expand(q.shape))
+    wanted = gradients(kernels.flash_attention, (q, k, v), torch.ones_like(q).contiguous())
+    for got, expected in zip(found, wanted, strict=True):
+        assert torch.equal(got, expected)
+
+
+def test_the_same_input_gives_the_same_gradients(device: str) -> None:
+    tensors = inputs(device, torch.float16, (200, 200), heads=(4, 2))
+    _needs_a_backward_kernel(tensors[0])
+    d_out = torch.randn_like(tensors[0])
+    first = gradients(kernels.flash_attention, tensors, d_out, causal=True)
+    for _ in range(3):
+        again = gradients(kernels.flash_attention, tensors, d_out, causal=True)
+        assert all(torch.equal(one, other) for one, other in zip(first, again, strict=True))
+
+
+def test_agrees_with_differences_of_its_own_output() -> None:
+    # gradcheck's idea with steps that float32 can bear: the slope along a random direction.
+    tensors = inputs("cpu", torch.float32, (9, 12), heads=(2, 1), head_dim=16, batch=1)
+    d_out = torch.randn_like(tensors[0])
+    found = gradients(kernels.flash_attention, tensors, d_out, causal=True, window=7)
+    for which, gradient in enumerate(found):
+        direction = torch.randn_like(gradient)
+        values = []
+        for step in (-1e-2, 1e-2):
+            moved = [x + step * direction if i == which else x for i, x in enumerate(tensors)]
+            out = kernels.flash_attention(moved[0], moved[1], moved[2], causal=True, window=7)
+            values.append((out.double() * d_out.double()).sum())
+        slope = (values[1] - values[0]) / 2e-2
+        # Third derivatives times the step squared, and float32's rounding over the step.
+        torch.testing.assert_close((gradient.double() * direction.double()).sum(), slope, rtol=5e-3, atol=5e-3)
+
+
+def test_empty_sides(device: str) -> None:
+    q, k, v = inputs(device, torch.float16, (5, 0))
+    _needs_a_backward_kernel(q)
+    dq, dk, dv = gradients(kernels.flash_attention, (q, k, v), torch.ones_like(q))
+    assert torch.equal(dq, torch.zeros_like(q))
+    assert (dk.shape, dv.shape) == (k.shape, v.shape)
+    dq, dk, dv = gradients(kernels.flash_attention, (k, q, q), torch.ones_like(k))
+    assert torch.equal(dk, torch.zeros_like(q))
+    assert torch.equal(dv, torch.zeros_like(q))
+
+
+def test_without_a_gradient_nothing_is_kept(device: str) -> None:
+    q, k, v = inputs(device, torch.float16, (5, 9))
+    assert kernels.flash_attention(q, k, v).grad_fn is None
+    with torch.no_grad():
+        assert kernels.flash_attention(q.requires_grad_(), k, v).grad_fn is None
+
+
+def test_is_a_well_behaved_operator(device: str) -> None:
+    q, k, v = inputs(device, torch.float16, (9, 17), heads=(4, 2))
+    _needs_a_backward_kernel(q)
+    leaves = tuple(x.requires_grad_() for x in (q, k, v))
+    torch.library.opcheck(torch.ops.warpwatch.flash_attention_with_lse.default, (*leaves, True, None, 4))
+    out, lse = flash_attention_with_lse(q, k, v, causal=True)
+    arguments = tuple(x.detach() for x in (torch.ones_like(q), q, k, v, out, lse))
+    torch.library.opcheck(torch.ops.warpwatch.flash_attention_backward.default, (*arguments, True, None, None))
+
+
+def test_compiles_with_its_gradient(device: str) -> None:
+    tensors = inputs(device, torch.float16, (9, 17))
+    _needs_a_backward_kernel(tensors[0])
+
+    @torch.compile(fullgraph=True)
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return kernels.flash_attention(q, k, v, causal=True)
+
+    d_out = torch.randn_like(tensors[0])
+    found = gradients(attend, tensors, d_out)
+    wanted = gradients(kernels.flash_attention, tensors, d_out, causal=True)
+    assert all(torch.equal(one, other) for one, other in zip(found, wanted, strict=True))
+
+
+def test_says_what_does_not_fit(device: str) -> None:
+    q, k, v = inputs(device, torch.float16, (5, 9))
+    out, lse = flash_attention_with_lse(q, k, v)
+    backward = torch.ops.warpwatch.flash_attention_backward
+    with pytest.raises(RuntimeError, match="flash_attention_backward: lse must be float32, got float16"):
+        backward(out, q, k, v, out, lse.half())
+    with pytest.raises(RuntimeError, match=r"flash_attention_backward: q and d_out differ in shape"):
+        backward(out[:, :, :3], q, k, v, out, lse)
+
+
+def test_float32_on_a_gpu_says_what_to_use(cuda: str) -> None:
+    q, k, v = (x.requires_grad_() for x in inputs(cuda, torch.float32, (5, 9)))
+    with pytest.raises(RuntimeError, match="gradients on a GPU are in float16 and bfloat16"):
+        kernels.flash_attention(q, k, v).sum().backward()
