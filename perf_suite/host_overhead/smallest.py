@@ -26,9 +26,9 @@ _SMALLEST = {
     "paged_decode_attention": lambda device, dtype: paged_decode_attention.workload(
         device, dtype, heads=1, seq_len_kv=16, head_dim=64, page_size=16
     ),
-    "int8_weight_linear": lambda device, dtype: int8_weight_linear.workload(device, dtype, depth=128, outputs=128),
-    "linear_gelu": lambda device, dtype: linear_gelu.workload(device, dtype, depth=128, outputs=128),
-    "swiglu": lambda device, dtype: swiglu.workload(device, dtype, depth=128, outputs=128),
+    "int8_weight_linear": lambda device, dtype: int8_weight_linear.workload(device, dtype, depth=128, outputs=64),
+    "linear_gelu": lambda device, dtype: linear_gelu.workload(device, dtype, depth=128, outputs=64),
+    "swiglu": lambda device, dtype: swiglu.workload(device, dtype, depth=64, outputs=64),
     "tiled_attention": lambda device, dtype: tiled_attention.workload(device, dtype, heads=1, seq_len=16, head_dim=64),
     "naive_attention": lambda device, dtype: naive_attention.workload(device, dtype, heads=1, seq_len=16, head_dim=64),
     "decode_attention": lambda device, dtype: decode_attention.workload(

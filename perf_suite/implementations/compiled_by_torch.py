@@ -1,13 +1,15 @@
 """The torch.compile baseline: the eager formula, compiled anew for one workload."""
 
 from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import torch
 
-_kept: tuple[object, Callable[..., torch.Tensor]] | None = None
+Formula = TypeVar("Formula", bound=Callable[..., Any])
+_kept: tuple[object, Callable[..., Any]] | None = None
 
 
-def compiled(formula: Callable[..., torch.Tensor], *examples: torch.Tensor) -> Callable[..., torch.Tensor]:
+def compiled(formula: Formula, *examples: torch.Tensor) -> Formula:
     """A whole graph, static shapes; the same one as long as formula, shapes and dtypes stay.
 
     Earlier workloads' graphs are dropped, or a recompile limit is met.
@@ -17,4 +19,4 @@ def compiled(formula: Callable[..., torch.Tensor], *examples: torch.Tensor) -> C
     if _kept is None or _kept[0] != key:
         torch.compiler.reset()
         _kept = key, torch.compile(formula, fullgraph=True, dynamic=False)
-    return _kept[1]
+    return cast(Formula, _kept[1])

@@ -9,6 +9,8 @@ from . import Prepared
 from .compiled_by_torch import compiled
 from .warpwatch_operators import triton_operator, warpwatch_operator
 
+_Formula = Callable[[torch.Tensor, torch.Tensor | None, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+
 
 def warpwatch(inputs: RmsNormInputs) -> Prepared:
     """The CUDA C++ or CPU kernel of the commit."""
@@ -38,7 +40,7 @@ def torch_compile(inputs: RmsNormInputs) -> Prepared:
     return _through(compiled(_formula, *inputs.activations()), inputs)
 
 
-def _through(formula: Callable[..., tuple[torch.Tensor, torch.Tensor]], inputs: RmsNormInputs) -> Prepared:
+def _through(formula: _Formula, inputs: RmsNormInputs) -> Prepared:
     return Prepared(run=lambda: formula(inputs.x, inputs.residual, inputs.weight)[0])
 
 

@@ -27,14 +27,18 @@ def test_the_operators_options_can_make_every_row_of_its_catalogue(operator):
     """A row's name says its shape; built of the options that it says, it is the catalogue's row."""
     names = {option.name for option in options(operator)}
     letters = {
-        "b": "batch",
-        "h": "heads",
-        "kv": "heads_kv",
-        "d": "head_dim",
-        "k": "depth",
-        "n": "outputs",
-        "m": "rows",
-        "page": "page_size",
+        "b": ("batch",),
+        "c": ("cols",),
+        "d": ("head_dim",),
+        "h": ("heads",),
+        "i": ("inner",),
+        "k": ("depth",),
+        "kv": ("heads_kv",),
+        "m": ("rows",),
+        "n": ("outputs", "elements"),
+        "o": ("outer",),
+        "page": ("page_size",),
+        "r": ("rows", "reduced"),
     }
     for row in workloads_of(operator):
         device, dtype, *parts = row.name.split("-")
@@ -44,7 +48,8 @@ def test_the_operators_options_can_make_every_row_of_its_catalogue(operator):
             if letter == "s":
                 shape |= dict(zip(("seq_len", "seq_len_kv"), map(int, figures.split("x")), strict=False))
             elif figures:
-                shape[letters[letter]] = int(figures)
+                (option,) = names.intersection(letters[letter])
+                shape[option] = int(figures)
             elif part != "full":
                 shape[part] = True
         assert shape.keys() <= names
@@ -62,7 +67,7 @@ def test_the_issues_command_is_a_complete_request():
     ("request_of", "answer"),
     [
         ({"operator": "flash_atention"}, r"no operator 'flash_atention' \(did you mean 'flash_attention'\?\); there"),
-        ({"operator": "control"}, "no operator 'control'; there are flash_attention"),
+        ({"operator": "control"}, "no operator 'control'; there are decode_attention"),
         ({"operator": "rope"}, "rope needs seq_len"),
         ({"operator": "int4_linear"}, "int4_linear needs depth and outputs"),
         ({"operator": "rope", "seqlen": 8}, r"rope has no option 'seqlen' \(did you mean 'seq_len'\?\); it has batch"),
