@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from . import gate
-from .inputs import Inputs, make_inputs
+from .inputs import Inputs, draw_again, make_inputs
 from .workloads.workload import Workload
 
 _PLACES = 8
@@ -35,8 +35,7 @@ def set_up(workload: Workload) -> Setting:
     generator = torch.Generator(workload.device).manual_seed(workload.seed)
     inputs = make_inputs(workload, generator)
     first = gate.ask(inputs)
-    for tensor in inputs.activations():
-        tensor.normal_(generator=generator)
+    draw_again(inputs, workload, generator)
     questions = (first, gate.ask(inputs))
     copies: tuple[Inputs, ...] = (inputs,)
     if workload.device == "cuda":

@@ -65,8 +65,18 @@ def quantize_int8_per_token(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
     if scales.numel():
         block = min(4096, max(16, triton.next_power_of_2(padded)))
         with torch.cuda.device_of(x):
+            # x * inverse is rounded before it is rounded to an integer, as the operator does it. Fused with the
+            # addition it would not be, and half of a row's largest magnitude, common in 16 bits, would turn its tie.
             _quantize_int8_rows[(scales.numel(),)](
-                x_rows, values, scales, x_rows.stride(0), depth, padded, BLOCK=block, num_warps=8
+                x_rows,
+                values,
+                scales,
+                x_rows.stride(0),
+                depth,
+                padded,
+                BLOCK=block,
+                num_warps=8,
+                enable_fp_fusion=False,
             )
     return values, scales
 

@@ -25,3 +25,9 @@ def make_inputs(workload: Workload, generator: torch.Generator) -> Inputs:
     module = importlib.import_module(f"{__name__}.{workload.operator}")
     inputs: Inputs = module.make(workload, generator, _TORCH_DTYPES[workload.dtype])
     return inputs
+
+
+def draw_again(inputs: Inputs, workload: Workload, generator: torch.Generator) -> None:
+    """Other activations over the same weights, of the distribution that the operator's maker gives them."""
+    for tensor, other in zip(inputs.activations(), make_inputs(workload, generator).activations(), strict=True):
+        tensor.copy_(other)

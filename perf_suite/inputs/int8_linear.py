@@ -30,14 +30,15 @@ class Int8LinearInputs:
 def make(workload: Workload, generator: torch.Generator, dtype: torch.dtype) -> Int8LinearInputs:
     """x that 8 bits hold exactly, uniform weights, and scales such that results have a variance near one.
 
-    Each row of x is integers, normal with one of them at 127 or -127, times a power of two. So quantizing loses
-    nothing, the baselines that do not quantize have the same answer, and the gate can be as narrow as rounding is.
+    Each row of x is integers (no zeros), normal with one of them at 127 or -127, times a power of two. So quantizing
+    loses nothing, the baselines that do not quantize have the same answer, and the gate is as narrow as rounding is.
     What quantizing does to any x is the kernels' own tests' business.
     """
     p = workload.parameters
     device = generator.device
     rows, depth, outputs = p["rows"], p["depth"], p["outputs"]
-    steps = (torch.randn((rows, depth), generator=generator, device=device) * 32).round().clamp(-127, 127)
+    normal = torch.randn((rows, depth), generator=generator, device=device) * 32
+    steps = normal.abs().ceil().clamp(1, 127).copysign(normal)
     largest = torch.randint(0, depth, (rows, 1), generator=generator, device=device)
     sign = torch.randint(0, 2, (rows, 1), generator=generator, device=device) * 2 - 1
     steps.scatter_(1, largest, 127.0 * sign)

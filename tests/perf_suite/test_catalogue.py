@@ -9,6 +9,7 @@ import torch
 from perf_suite.gate import Gate
 from perf_suite.implementations import UnavailableError, prepare
 from perf_suite.inputs import make_inputs
+from perf_suite.references.int8_linear import quantised
 from perf_suite.setting import set_up
 from perf_suite.workloads import OPERATORS, workload_named, workloads_of
 
@@ -61,6 +62,17 @@ def test_the_seed_decides_the_inputs_and_none_are_zero(workload):
         assert torch.equal(first, again)
         assert not torch.equal(first, other)
         assert first.count_nonzero() > 0.99 * first.numel()
+
+
+@pytest.mark.parametrize("workload", [w for w in CPU_ROWS if w.operator == "int8_linear"], ids=lambda w: w.name)
+def test_quantizing_loses_nothing_of_int8_linears_inputs_in_either_question(workload):
+    # Else the baselines that do not quantize would be judged by what they do not compute.
+    questions = set_up(workload).questions
+    assert not torch.equal(questions[0].activations[0], questions[1].activations[0])
+    for question in questions:
+        (x,) = question.activations
+        values, scales = quantised(x)
+        assert ((values.double() * scales.double().unsqueeze(-1) - x.double()).abs() <= 2.0**-23 * x.abs()).all()
 
 
 def test_an_unknown_workload_is_refused_with_the_names_there_are():
