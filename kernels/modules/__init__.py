@@ -1,6 +1,7 @@
 """The operators as nn.Modules, for models: each runs a kernel of ours, or PyTorch's own code to compare with."""
 
 from .flash_attention import FlashAttention
+from .graph_kv_cache import GraphKVCache
 from .kv_cache import KVCache
 from .linear_activation import FusedFFN, LinearGELU, LinearSiLU, SwiGLU
 from .quantized_linear import QuantizedLinear
@@ -10,6 +11,7 @@ from .transformer_layer import SelfAttention, TransformerLayer
 __all__ = [
     "FlashAttention",
     "FusedFFN",
+    "GraphKVCache",
     "KVCache",
     "LinearGELU",
     "LinearSiLU",
