@@ -4,6 +4,7 @@ from .flash_attention import FlashAttention
 from .graph_kv_cache import GraphKVCache
 from .kv_cache import KVCache
 from .linear_activation import FusedFFN, LinearGELU, LinearSiLU, SwiGLU
+from .paged_kv_cache import PagedKVCache
 from .quantized_linear import QuantizedLinear
 from .replace_linear import replace_linear_with_quantized
 from .transformer_layer import SelfAttention, TransformerLayer
@@ -15,6 +16,7 @@ __all__ = [
     "KVCache",
     "LinearGELU",
     "LinearSiLU",
+    "PagedKVCache",
     "QuantizedLinear",
     "SelfAttention",
     "SwiGLU",

@@ -22,6 +22,7 @@ class GraphKVCache(nn.Module):
     keys: torch.Tensor
     values: torch.Tensor
     lengths: torch.Tensor
+    _sequences: torch.Tensor  # (batch, 1): 0, 1, 2 ...
 
     def __init__(
         self,
