@@ -25,8 +25,9 @@ class GraphCache(Cache):
         self._max_length = max_length
         self._seen: torch.Tensor | None = None  # () int64: positions before this forward pass
         self._positions: torch.Tensor | None = None  # where this forward pass writes
-        layers = layers_of_full_attention(config, "GraphCache")
-        super().__init__(layers=[_GraphLayer(max_length) for _ in range(layers)])
+        count = layers_of_full_attention(config, "GraphCache")
+        self._rooms = [_GraphLayer(max_length) for _ in range(count)]
+        super().__init__(layers=list(self._rooms))
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *_arguments: Any, **_options: Any
@@ -34,10 +35,10 @@ class GraphCache(Cache):
         new = key_states.shape[2]
         if self._seen is None:
             self._seen = torch.zeros((), dtype=torch.int64, device=key_states.device)
-        if layer_idx == 0:
+        if layer_idx == 0 or self._positions is None:
             self._positions = self._seen + torch.arange(new, device=self._seen.device)
-        keys, values = self.layers[layer_idx].update(key_states, value_states, self._positions)
-        if layer_idx == len(self.layers) - 1:
+        keys, values = self._rooms[layer_idx].write(key_states, value_states, self._positions)
+        if layer_idx == len(self._rooms) - 1:
             self._seen.add_(new)
         return keys, values
 
@@ -76,15 +77,20 @@ class _GraphLayer(CacheLayerMixin):
         self.dtype, self.device = key_states.dtype, key_states.device
         self.is_initialized = True
 
-    def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, positions: torch.Tensor, *_: Any, **_options: Any
+    def write(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, positions: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Write at `positions` (new,); all of the room."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
-        self.keys.index_copy_(2, positions, key_states)
-        self.values.index_copy_(2, positions, value_states)
-        return self.keys, self.values
+        assert self.keys is not None
+        assert self.values is not None
+        return self.keys.index_copy_(2, positions, key_states), self.values.index_copy_(2, positions, value_states)
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *_arguments: Any, **_options: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        raise NotImplementedError("GraphCache: its layers share one length; call the cache's own update")
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         return self._max_length, 0
@@ -99,13 +105,13 @@ class _GraphLayer(CacheLayerMixin):
         self.batch_select_indices(beam_idx)
 
     def batch_repeat_interleave(self, repeats: int) -> None:
-        if self.is_initialized:
-            self.keys, self.values = (room.repeat_interleave(repeats, dim=0) for room in (self.keys, self.values))
+        if self.keys is not None:
+            self.batch_select_indices(torch.arange(self.keys.shape[0], device=self.device).repeat_interleave(repeats))
 
     def batch_select_indices(self, indices: torch.Tensor) -> None:
-        if self.is_initialized:
+        if self.keys is not None and self.values is not None:
             chosen = indices.to(self.device)
-            self.keys, self.values = (room.index_select(0, chosen) for room in (self.keys, self.values))
+            self.keys, self.values = self.keys.index_select(0, chosen), self.values.index_select(0, chosen)
 
     def offload(self) -> None:
         raise NotImplementedError("GraphCache: offloading is not implemented")

@@ -16,6 +16,7 @@ from warpwatch.kernels.huggingface import (  # noqa: E402
     GraphCache,
     GreedyDecoding,
     register_attention,
+    replace_mlp,
     replace_norms,
     replace_rotary,
 )
@@ -167,11 +168,35 @@ def test_generates_the_same_tokens_with_our_norms(name: str, dtype: torch.dtype,
     assert_same_tokens(greedy(model, prompt)[0], theirs, logits, dtype)
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", MODELS)
+def test_generates_the_same_tokens_with_our_mlp(name: str, dtype: torch.dtype, device: str) -> None:
+    model = on(MODELS[name](), device, dtype)
+    prompt = prompts([0, 4], device)
+    theirs, logits = greedy(model, prompt)
+    assert replace_mlp(model) is model
+    kinds = {type(module).__name__ for path, module in model.named_modules() if path.endswith(("mlp", "c_fc"))}
+    assert kinds == ({"_GatedMLP"} if name == "llama" else {"GPT2MLP", "LinearGELU"})
+    assert_same_tokens(greedy(model, prompt)[0], theirs, logits, dtype)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_mlp_of_quantized_layers_keeps_them(name: str) -> None:
+    model = replace_linear_with_quantized(on(MODELS[name](), "cpu", torch.float32), bits=4, group_size=64)
+    prompt = prompts([0], "cpu")
+    theirs, logits = greedy(model, prompt)
+    if name == "gpt2":
+        with pytest.raises(ValueError, match="no GPT2MLP with gelu_new to replace"):
+            replace_mlp(model)
+        return
+    assert_same_tokens(greedy(replace_mlp(model), prompt)[0], theirs, logits, torch.float32)
+
+
 def test_is_no_further_from_the_float32_model_than_the_unmodified_one(device: str) -> None:
     exact = on(llama(), device, torch.float32)
     theirs = on(copy.deepcopy(exact), device, torch.float16)
     exact.load_state_dict(theirs.state_dict())  # the same, rounded weights
-    ours = replace_norms(replace_rotary(copy.deepcopy(theirs)))
+    ours = replace_mlp(replace_norms(replace_rotary(copy.deepcopy(theirs))))
     ours.set_attn_implementation(register_attention())
     ids = torch.randint(1, VOCABULARY, (2, 100), device=device)
     with torch.no_grad():
@@ -280,7 +305,7 @@ def test_captured_steps_of_a_model_with_all_of_our_kernels_generate_the_same_tok
     model = on(llama(), device, torch.float32)
     prompt = prompts([0, 0], device)
     theirs, logits = greedy(model, prompt)
-    replace_norms(replace_rotary(model)).set_attn_implementation(register_attention())
+    replace_mlp(replace_norms(replace_rotary(model))).set_attn_implementation(register_attention())
     assert_same_tokens(
         GreedyDecoding(model, 64).generate(prompt["input_ids"], NEW_TOKENS), theirs, logits, torch.float32
     )
