@@ -35,17 +35,23 @@ def test_the_operators_options_can_make_every_row_of_its_catalogue(operator):
         "n": "outputs",
         "m": "rows",
         "page": "page_size",
+        "e": "hidden",
+        "f": "intermediate",
+        "l": "layers",
+        "v": "vocabulary",
     }
     for row in workloads_of(operator):
         device, dtype, *parts = row.name.split("-")
         shape = {}
         for part in parts:
             letter, figures = part.rstrip("0123456789x"), part.lstrip("abcdefghijklmnopqrstuvwxyz")
-            if letter == "s":
+            if part in names:
+                shape[part] = True
+            elif letter == "s":
                 shape |= dict(zip(("seq_len", "seq_len_kv"), map(int, figures.split("x")), strict=False))
             elif figures:
                 shape[letters[letter]] = int(figures)
-            elif part != "full":
+            elif part not in ("full", "llama"):
                 shape[part] = True
         assert shape.keys() <= names
         made = ad_hoc_workload(operator, device, dtype, **shape)
