@@ -27,7 +27,11 @@ def warpwatch(inputs: LanguageModelInputs) -> Prepared:
 
 
 def eager(inputs: LanguageModelInputs) -> Prepared:
-    """The model as transformers makes it: SDPA, and a cache that grows by being copied."""
+    """The model as transformers makes it: SDPA, and a cache that grows by being copied.
+
+    While it is captured in a graph, transformers makes a mask and repeats key heads for it, as it does when it is
+    compiled: its replays do more than its calls.
+    """
     model, past = inputs.served.model, inputs.served.past
 
     @torch.no_grad()
