@@ -93,6 +93,67 @@ def linear(*, rows: int, outputs: int, depth: int, element_bytes: int) -> Cost:
     return Cost(flops=2 * rows * outputs * depth, bytes=elements * element_bytes)
 
 
+def ffn(*, rows: int, hidden: int, depth: int, element_bytes: int) -> Cost:
+    """Products (rows, depth) by (depth, hidden) and back; what lies between them need not move."""
+    elements = 2 * rows * depth + 2 * hidden * depth
+    return Cost(flops=4 * rows * hidden * depth, bytes=elements * element_bytes)
+
+
+def transformer_layer(
+    *,
+    batch: int,
+    seq_q: int,
+    seq_kv: int,
+    hidden: int,
+    intermediate: int,
+    heads_q: int,
+    heads_kv: int,
+    element_bytes: int,
+) -> Cost:
+    """Products and causal attention of a layer with a gated MLP; its norms, rotation and activation are left out.
+
+    Each weight once; x and out; keys and values of all positions once, those of new tokens written and others read.
+    """
+    head_dim = hidden // heads_q
+    weights = 2 * hidden * hidden + 2 * hidden * heads_kv * head_dim + 3 * hidden * intermediate
+    rows = batch * seq_q
+    attention = 4 * batch * heads_q * head_dim * _causal_pairs(seq_q, seq_kv)
+    cache = 2 * batch * heads_kv * seq_kv * head_dim
+    return Cost(
+        flops=2 * rows * weights + attention, bytes=(weights + 2 * hidden + 2 * rows * hidden + cache) * element_bytes
+    )
+
+
+def language_model(
+    *,
+    batch: int,
+    seq_q: int,
+    seq_kv: int,
+    layers: int,
+    layer_weights: int,
+    hidden: int,
+    heads_q: int,
+    heads_kv: int,
+    vocabulary: int,
+    positions: int,
+    element_bytes: int,
+) -> Cost:
+    """The layers' products and causal attention for all new tokens, and the head for each sequence's last.
+
+    Each weight once, of a table of positions the rows in use; x, logits, and keys and values of all positions once.
+    Norms, biases, rotation and activation are left out.
+    """
+    head_dim = hidden // heads_q
+    rows = batch * seq_q
+    attention = 4 * batch * heads_q * head_dim * _causal_pairs(seq_q, seq_kv)
+    weights = layers * layer_weights + vocabulary * hidden + positions * hidden
+    moved = rows * hidden + batch * vocabulary + 2 * layers * batch * heads_kv * seq_kv * head_dim
+    return Cost(
+        flops=2 * rows * layers * layer_weights + layers * attention + 2 * batch * vocabulary * hidden,
+        bytes=(weights + moved) * element_bytes,
+    )
+
+
 def rms_norm(*, rows: int, cols: int, residual: bool, element_bytes: int) -> Cost:
     """Square, sum, scale and weight an element; rows read, out written; with a residual one sum, read and written."""
     elements = rows * cols

@@ -142,9 +142,10 @@ def measure_energy(bench: Bench, setting: Setting, job: Job, blank: MeasurementR
 
 
 def _warm(bench: Bench, setting: Setting, job: Job, gate: Gate, call: TimedCall, latency_s: float) -> tuple[float, ...]:
-    """Warm samples, where they were asked for and the data fits the L2."""
+    """Warm samples, where they were asked for and the data fits the L2, or where a call is meant to be replayed."""
     assert bench.monitor is not None
-    if "warm_latency" not in job.metrics or setting.workload.cost.bytes > bench.monitor.l2_bytes:
+    fits = setting.workload.cost.bytes <= bench.monitor.l2_bytes
+    if "warm_latency" not in job.metrics or not (fits or setting.workload.replayed):
         return ()
     return sample_warm_latency(call, latency_s, quick=job.quick, check=gate.check_replay)
 

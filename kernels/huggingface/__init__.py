@@ -2,7 +2,19 @@
 
 from .attention import ATTENTION, register_attention
 from .cache import ContiguousCache
+from .graph_cache import GraphCache
+from .greedy_decoding import GreedyDecoding
+from .mlp import replace_mlp
 from .norms import replace_norms
 from .rotary import replace_rotary
 
-__all__ = ["ATTENTION", "ContiguousCache", "register_attention", "replace_norms", "replace_rotary"]
+__all__ = [
+    "ATTENTION",
+    "ContiguousCache",
+    "GraphCache",
+    "GreedyDecoding",
+    "register_attention",
+    "replace_mlp",
+    "replace_norms",
+    "replace_rotary",
+]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import causal_mask_function
 
-from ..modules.causal_attention import causal_attention
+from ..modules.causal_attention import causal_attention, causal_attention_to
 from ..modules.gradient import refuse_gradient
 
 ATTENTION = "warpwatch"
@@ -24,7 +24,9 @@ def register_attention() -> str:
 
     For a model at hand: `model.set_attn_implementation(register_attention())`. It serves causal decoders in batches
     padded on the left or on the right. Padding costs one copy of the mask to the host in each forward pass, and one
-    launch for each sequence in each layer.
+    launch for each sequence in each layer. With a cache whose length is a tensor (GraphCache, or transformers' own
+    StaticCache) batches have no padding, and without an attention_mask a step of up to 8 tokens can be captured in a
+    CUDA graph.
     """
     AttentionInterface.register(ATTENTION, _attention_forward)
     AttentionMaskInterface.register(ATTENTION, _mask)
@@ -39,6 +41,14 @@ class Padding:
     spans: tuple[tuple[int, int], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """How far the room that a cache returns is filled, the new tokens among it. In place of a mask tensor."""
+
+    length: int | torch.Tensor  # a tensor () where only the device knows
+    ndim: ClassVar[int] = 4  # of a mask that generate() makes ahead; _mask gets it back
+
+
 def _mask(
     batch_size: int,
     q_length: int,
@@ -46,25 +56,32 @@ def _mask(
     q_offset: int | torch.Tensor = 0,
     kv_offset: int = 0,
     mask_function: Callable[..., Any] = causal_mask_function,
-    attention_mask: torch.Tensor | None = None,
+    attention_mask: Filled | torch.Tensor | None = None,
     **_options: Any,
-) -> Padding | None:
+) -> Padding | Filled | None:
     """None where every sequence sees all keys up to its own position, else what it sees.
 
-    transformers calls it once in a forward pass. kv_length keys come to the attention, the last q_length of them new.
-    Raises NotImplementedError for a mask that is not causal or has holes, and for a static cache.
+    transformers calls it once in a forward pass. kv_length keys come to the attention, the last q_length of them new,
+    unless q_offset says that there were so many before and that the rest is room.
+    Raises NotImplementedError for a mask that is not causal or has holes, and for padding beside such room.
     """
     if mask_function is not causal_mask_function or kv_offset != 0:
         raise NotImplementedError(
             f"{ATTENTION} attention: only the plain causal mask is implemented, and this model or batch asks for "
             "another (a sliding window, packed sequences, or attention to both sides); use attn_implementation='sdpa'"
         )
+    if isinstance(attention_mask, Filled):
+        return attention_mask
+    padded = attention_mask is not None and not bool(attention_mask.all())
     if isinstance(q_offset, torch.Tensor) or q_offset + q_length != kv_length:
-        raise NotImplementedError(
-            f"{ATTENTION} attention: a cache that returns room which nothing has been written to, as StaticCache does, "
-            "is not implemented; pass past_key_values=ContiguousCache(model.config, max_length)"
-        )
-    if attention_mask is None or bool(attention_mask.all()):
+        if padded:
+            raise NotImplementedError(
+                f"{ATTENTION} attention: padding is not implemented with a cache that returns room which nothing has "
+                "been written to, as GraphCache and StaticCache do; "
+                "pass past_key_values=ContiguousCache(model.config, max_length)"
+            )
+        return Filled(q_offset + q_length)
+    if attention_mask is None or not padded:
         return None
     if tuple(attention_mask.shape) != (batch_size, kv_length):
         raise ValueError(
@@ -90,7 +107,7 @@ def _attention_forward(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    attention_mask: Padding | torch.Tensor | None,
+    attention_mask: Padding | Filled | torch.Tensor | None,
     dropout: float = 0.0,
     scaling: float | None = None,
     is_causal: bool | None = None,
@@ -113,10 +130,21 @@ def _attention_forward(
         )
     if isinstance(attention_mask, Padding):
         out = _padded(query, key, value, attention_mask, scaling)
+    elif isinstance(attention_mask, Filled):
+        out = _filled(query, key, value, attention_mask.length, scaling)
     else:
         out = causal_attention(query, key, value, scaling)
     out = refuse_gradient(out, f"{ATTENTION} attention", "use attn_implementation='sdpa' to train")
     return out.transpose(1, 2), None
+
+
+def _filled(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, length: int | torch.Tensor, scaling: float | None
+) -> torch.Tensor:
+    if isinstance(length, int):
+        return causal_attention(query, key[:, :, :length], value[:, :, :length], scaling)
+    lengths = length.to(query.device, torch.int32).expand(query.shape[0]).contiguous()
+    return causal_attention_to(query, key, value, lengths, scaling)
 
 
 def _padded(

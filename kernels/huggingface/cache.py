@@ -21,14 +21,20 @@ class ContiguousCache(Cache):
     """
 
     def __init__(self, config: PreTrainedConfig, max_length: int) -> None:
-        config = config.get_text_config(decoder=True)
-        kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
-        if kinds != {"full_attention"} or getattr(config, "sliding_window", None) is not None:
-            raise NotImplementedError(
-                f"ContiguousCache: only layers of full attention are implemented, got {', '.join(sorted(kinds))}"
-                f" and a sliding window of {getattr(config, 'sliding_window', None)}"
-            )
-        super().__init__(layers=[_ContiguousLayer(max_length) for _ in range(config.num_hidden_layers)])
+        layers = layers_of_full_attention(config, "ContiguousCache")
+        super().__init__(layers=[_ContiguousLayer(max_length) for _ in range(layers)])
+
+
+def layers_of_full_attention(config: PreTrainedConfig, cache: str) -> int:
+    """How many layers a causal decoder has. Raises NotImplementedError, in the name of `cache`, for other layers."""
+    config = config.get_text_config(decoder=True)
+    kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
+    if kinds != {"full_attention"} or getattr(config, "sliding_window", None) is not None:
+        raise NotImplementedError(
+            f"{cache}: only layers of full attention are implemented, got {', '.join(sorted(kinds))}"
+            f" and a sliding window of {getattr(config, 'sliding_window', None)}"
+        )
+    return int(config.num_hidden_layers)
 
 
 class _ContiguousLayer(CacheLayerMixin):

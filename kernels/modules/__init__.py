@@ -1,8 +1,10 @@
 """The operators as nn.Modules, for models: each runs a kernel of ours, or PyTorch's own code to compare with."""
 
 from .flash_attention import FlashAttention
+from .graph_kv_cache import GraphKVCache
 from .kv_cache import KVCache
 from .linear_activation import FusedFFN, LinearGELU, LinearSiLU, SwiGLU
+from .paged_kv_cache import PagedKVCache
 from .quantized_linear import QuantizedLinear
 from .replace_linear import replace_linear_with_quantized
 from .transformer_layer import SelfAttention, TransformerLayer
@@ -10,9 +12,11 @@ from .transformer_layer import SelfAttention, TransformerLayer
 __all__ = [
     "FlashAttention",
     "FusedFFN",
+    "GraphKVCache",
     "KVCache",
     "LinearGELU",
     "LinearSiLU",
+    "PagedKVCache",
     "QuantizedLinear",
     "SelfAttention",
     "SwiGLU",

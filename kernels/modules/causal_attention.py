@@ -15,3 +15,23 @@ def causal_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: f
     if q.shape[2] <= DECODE_TOKENS:
         return decode_attention(q, k, v, scale=scale)
     return flash_attention(q, k, v, causal=True, scale=scale)
+
+
+def causal_attention_to(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, lengths: torch.Tensor, scale: float | None = None
+) -> torch.Tensor:
+    """causal_attention to the first lengths[b] of the keys of sequence b, the new tokens' own among them and last.
+
+    lengths (batch) int32 on q's device. With up to DECODE_TOKENS new tokens the host does not look at it, so that a
+    CUDA graph can hold the call; with more it does, which no capture allows.
+    """
+    if q.shape[2] <= DECODE_TOKENS:
+        return decode_attention(q, k, v, lengths, scale=scale)
+    known = lengths.tolist()
+    if len(set(known)) == 1:
+        return flash_attention(q, k[:, :, : known[0]], v[:, :, : known[0]], causal=True, scale=scale)
+    rows = [
+        flash_attention(q[i : i + 1], k[i : i + 1, :, :length], v[i : i + 1, :, :length], causal=True, scale=scale)
+        for i, length in enumerate(known)
+    ]
+    return torch.cat(rows)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from .causal_attention import causal_attention
+
 
 class KVCache(nn.Module):
     """Contiguous room for the keys and values of `max_length` positions of one attention layer.
@@ -56,6 +58,10 @@ class KVCache(nn.Module):
         self.length = end
         return self.filled()
 
+    def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | None = None) -> torch.Tensor:
+        """Append k, v, and causal attention of q, the same new tokens, to everything so far; like q."""
+        return causal_attention(q, *self.append(k, v), scale)
+
     def filled(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Keys and values of the positions so far, as views."""
         return self.keys[:, :, : self.length], self.values[:, :, : self.length]
@@ -76,23 +82,31 @@ class KVCache(nn.Module):
 
     def _check(self, k: torch.Tensor, v: torch.Tensor) -> None:
         batch, heads_kv, max_length, head_dim = self.keys.shape
-        for name, tensor in (("k", k), ("v", v)):
-            if tensor.dim() != 4 or (tensor.shape[:2], tensor.shape[3]) != ((batch, heads_kv), head_dim):
-                raise ValueError(
-                    f"KVCache: {name} must have shape [{batch}, {heads_kv}, new, {head_dim}] "
-                    f"(batch, heads_kv, new, head_dim), got {list(tensor.shape)}"
-                )
-            if tensor.dtype != self.keys.dtype or tensor.device != self.keys.device:
-                raise ValueError(
-                    f"KVCache: {name} is {tensor.dtype} on {tensor.device}, "
-                    f"the cache {self.keys.dtype} on {self.keys.device}"
-                )
-            if tensor.requires_grad and torch.is_grad_enabled():
-                raise RuntimeError(f"KVCache: {name} belongs to a gradient, which would end here; use torch.no_grad()")
-        if k.shape != v.shape:
-            raise ValueError(f"KVCache: k and v differ in shape: {list(k.shape)} against {list(v.shape)}")
+        check_new("KVCache", k, v, (batch, heads_kv, head_dim), self.keys)
         if self.length + k.shape[2] > max_length:
             raise RuntimeError(
                 f"KVCache: {k.shape[2]} more positions do not fit: {self.length} of {max_length} are filled; "
                 "reset the cache or make it with a larger max_length"
             )
+
+
+def check_new(cache: str, k: torch.Tensor, v: torch.Tensor, sizes: tuple[int, int, int], room: torch.Tensor) -> None:
+    """That k, v (batch, heads_kv, new, head_dim) have these `sizes`, and are what `room` can hold.
+
+    Raises ValueError for another shape, dtype or device, RuntimeError where k or v belong to a gradient.
+    """
+    batch, heads_kv, head_dim = sizes
+    for name, tensor in (("k", k), ("v", v)):
+        if tensor.dim() != 4 or (tensor.shape[:2], tensor.shape[3]) != ((batch, heads_kv), head_dim):
+            raise ValueError(
+                f"{cache}: {name} must have shape [{batch}, {heads_kv}, new, {head_dim}] "
+                f"(batch, heads_kv, new, head_dim), got {list(tensor.shape)}"
+            )
+        if tensor.dtype != room.dtype or tensor.device != room.device:
+            raise ValueError(
+                f"{cache}: {name} is {tensor.dtype} on {tensor.device}, the cache {room.dtype} on {room.device}"
+            )
+        if tensor.requires_grad and torch.is_grad_enabled():
+            raise RuntimeError(f"{cache}: {name} belongs to a gradient, which would end here; use torch.no_grad()")
+    if k.shape != v.shape:
+        raise ValueError(f"{cache}: k and v differ in shape: {list(k.shape)} against {list(v.shape)}")

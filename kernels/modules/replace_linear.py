@@ -17,9 +17,12 @@ def replace_linear_with_quantized(
     bits: int = 4,
     *,
     group_size: int | None = None,
+    weight_only: bool = False,
     skip: Iterable[str] = ("lm_head",),
 ) -> nn.Module:
     """Put a QuantizedLinear in the place of each nn.Linear, and of each Conv1D of transformers (GPT-2); the model.
+
+    bits, group_size and weight_only are QuantizedLinear's.
 
     Layer by layer and in place, on the device where each layer lies, so that beside the model only one weight more is
     held. `skip` names modules to leave alone with all that is in them, by full name ("model.layers.0.mlp") or by its
@@ -39,7 +42,7 @@ def replace_linear_with_quantized(
     for name, module in found:
         weight = _weight(module)
         try:
-            _empty_layer(module, bits, group_size, device="meta")
+            _empty_layer(module, bits, group_size, weight_only, device="meta")
         except ValueError as refusal:
             raise ValueError(
                 f"replace_linear_with_quantized: {name or 'the model'} {list(weight.shape)} cannot be quantized "
@@ -48,7 +51,7 @@ def replace_linear_with_quantized(
     done: dict[nn.Module, QuantizedLinear] = {}
     for name, module in found:
         if module not in done:
-            done[module] = _quantized(module, bits, group_size)
+            done[module] = _quantized(module, bits, group_size, weight_only)
         if not name:
             return done[module]
         parent, _, attribute = name.rpartition(".")
@@ -73,7 +76,11 @@ def _weight(module: nn.Module) -> torch.Tensor:
 
 
 def _empty_layer(
-    module: nn.Module, bits: int, group_size: int | None, device: torch.device | str | None = None
+    module: nn.Module,
+    bits: int,
+    group_size: int | None,
+    weight_only: bool,
+    device: torch.device | str | None = None,
 ) -> QuantizedLinear:
     weight = _weight(module)
     out_features, in_features = weight.shape
@@ -83,16 +90,17 @@ def _empty_layer(
         bias=module.bias is not None,
         bits=bits,
         group_size=group_size,
+        weight_only=weight_only,
         dtype=weight.dtype,
         device=weight.device if device is None else device,
     )
     return layer.train(module.training)
 
 
-def _quantized(module: nn.Module, bits: int, group_size: int | None) -> QuantizedLinear:
+def _quantized(module: nn.Module, bits: int, group_size: int | None, weight_only: bool) -> QuantizedLinear:
     bias = module.bias
     assert bias is None or isinstance(bias, torch.Tensor)
-    return _empty_layer(module, bits, group_size).quantize_from_float(_weight(module).contiguous(), bias)
+    return _empty_layer(module, bits, group_size, weight_only).quantize_from_float(_weight(module).contiguous(), bias)
 
 
 def _is_skipped(name: str, patterns: tuple[str, ...]) -> bool:

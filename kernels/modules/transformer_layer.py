@@ -7,9 +7,9 @@ from torch import nn
 
 from ..operators.rms_norm import add_rms_norm, rms_norm
 from ..operators.rope import rope
+from .any_kv_cache import AnyKVCache
 from .causal_attention import causal_attention
 from .gradient import refuse_gradient
-from .kv_cache import KVCache
 from .linear_activation import SwiGLU
 
 
@@ -48,7 +48,7 @@ class SelfAttention(nn.Module):
         x: torch.Tensor,
         cos: torch.Tensor | None = None,
         sin: torch.Tensor | None = None,
-        cache: KVCache | None = None,
+        cache: AnyKVCache | None = None,
     ) -> torch.Tensor:
         """(batch, seq, hidden). cos, sin (seq, head_dim / 2) in float32 turn q and k by their positions, NeoX's way."""
         q, k, v = (
@@ -57,9 +57,8 @@ class SelfAttention(nn.Module):
         )
         if cos is not None and sin is not None:
             q, k = rope(q, cos, sin), rope(k, cos, sin)
-        if cache is not None:
-            k, v = cache.append(k, v)
-        return self.o_proj(causal_attention(q, k, v).transpose(1, 2).flatten(2))
+        out = causal_attention(q, k, v) if cache is None else cache.attend(q, k, v)
+        return self.o_proj(out.transpose(1, 2).flatten(2))
 
 
 class TransformerLayer(nn.Module):
@@ -88,7 +87,7 @@ class TransformerLayer(nn.Module):
         self.eps = eps
 
     def forward(
-        self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, cache: KVCache | None = None
+        self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, cache: AnyKVCache | None = None
     ) -> torch.Tensor:
         """x (batch, seq, hidden) as the next layer takes it. cos, sin (seq, head_dim / 2) in float32."""
         normed = rms_norm(x, self.input_layernorm.weight, eps=self.eps)

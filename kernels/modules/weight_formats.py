@@ -10,6 +10,7 @@ import torch
 
 from ..operators.int4_linear import GROUP_SIZES, int4_linear, quantize_int4
 from ..operators.int8_linear import ROW_BYTES, int8_linear, quantize_int8_weight
+from ..operators.int8_weight_linear import int8_weight_linear
 
 Tensors = Mapping[str, torch.Tensor]
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32)
@@ -77,8 +78,12 @@ class Int4Groups:
 
 @dataclass(frozen=True, slots=True)
 class Int8Channels:
-    """Symmetric 8-bit values with a scale for each output; x is quantized token by token as it comes (W8A8)."""
+    """Symmetric 8-bit values with a scale for each output.
 
+    x is quantized token by token as it comes (W8A8), or with `weight_only` multiplied as it is (W8A16).
+    """
+
+    weight_only: bool = False
     always_float32: tuple[str, ...] = field(default=("weight_scales",), repr=False)
 
     def empty(
@@ -101,18 +106,22 @@ class Int8Channels:
         return tensors["quantized_weight"][:, :in_features] * tensors["weight_scales"].unsqueeze(-1)
 
     def linear(self, x: torch.Tensor, tensors: Tensors, bias: torch.Tensor | None) -> torch.Tensor:
-        return int8_linear(x, tensors["quantized_weight"], tensors["weight_scales"], bias)
+        multiply = int8_weight_linear if self.weight_only else int8_linear
+        return multiply(x, tensors["quantized_weight"], tensors["weight_scales"], bias)
 
 
-def weight_format(bits: int, group_size: int | None) -> WeightFormat:
-    """The format of so many bits. Raises ValueError for a number of bits that has none, or that has no groups."""
+def weight_format(bits: int, group_size: int | None, *, weight_only: bool = False) -> WeightFormat:
+    """The format of so many bits; weight_only is a choice of 8 bits, the others are nothing else.
+
+    Raises ValueError for a number of bits that has none, or that has no groups.
+    """
     if bits == 4:
         return Int4Groups(128 if group_size is None else group_size)
     if bits != 8:
         raise ValueError(f"QuantizedLinear: bits must be 4 or 8, got {bits}")
     if group_size is not None:
         raise ValueError(f"QuantizedLinear: 8 bits have one scale for each output, and no group_size, got {group_size}")
-    return Int8Channels()
+    return Int8Channels(weight_only)
 
 
 def _check_dtype(dtype: torch.dtype) -> None:

@@ -10,7 +10,7 @@ from ..operators.devices import check_devices
 from .linear_activation_configs import linear_activation_config
 
 _GELUS = {"none": 1, "tanh": 2}
-_SILU = 3
+_NONE, _SILU = 0, 3
 
 
 def linear_gelu(
@@ -23,6 +23,11 @@ def linear_gelu(
 def linear_silu(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """What warpwatch.kernels.linear_silu computes, on CUDA tensors."""
     return _launch("linear_silu", x, weight, bias, _SILU)
+
+
+def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+    """x @ weight^T + bias, for the half of ffn_gelu that has no activation."""
+    return _launch("linear", x, weight, bias, _NONE)
 
 
 def _launch(
@@ -84,7 +89,7 @@ def _linear_activation(
 ):
     """out[m, n] = activation(sum over k of x[m, k] * weight[n, k] + bias[n]); fp32 inside.
 
-    One program per (block of outputs, block of rows). ACTIVATION is 1 for gelu, 2 for gelu by tanh, 3 for silu.
+    One program per (block of outputs, block of rows). ACTIVATION: 0 none, 1 gelu, 2 gelu by tanh, 3 silu.
     """
     output = tl.program_id(0) * BLOCK_OUTPUTS + tl.arange(0, BLOCK_OUTPUTS)
     row = tl.program_id(1) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)
@@ -104,7 +109,7 @@ def _linear_activation(
         value = 0.5 * value * (1.0 + tl.erf(value * 0.7071067811865476))
     elif ACTIVATION == 2:  # (1 + tanh u) / 2 is sigmoid(2 u)
         value = value * tl.sigmoid(1.5957691216057308 * (value + 0.044715 * value * value * value))
-    else:
+    elif ACTIVATION == 3:
         value = value * tl.sigmoid(value)
     at = row[:, None].to(tl.int64) * n_outputs + output[None, :]
     tl.store(out_ptr + at, value, mask=live_row[:, None] & live_output[None, :])

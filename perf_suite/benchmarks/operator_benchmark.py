@@ -62,10 +62,12 @@ class OperatorBenchmark(ABC):
         return {"samples": list(outcome.samples_s), "number": outcome.calls_per_sample}
 
     def track_warm_latency(self, cache: Cache, workload: str, implementation: str) -> dict[str, Any]:
-        """With the data in the L2; where it fits."""
+        """In a CUDA graph, with the data in the L2 where it fits; else only of what is meant to be replayed."""
         outcome = self._measured(cache, workload, implementation)
         if not outcome.warm_samples_s:
-            raise NotImplementedError("measured where a call's bytes fit the GPU's L2")
+            raise NotImplementedError(
+                "measured where a call's bytes fit the GPU's L2, or where it is meant to be replayed"
+            )
         return {"samples": list(outcome.warm_samples_s), "number": 1}
 
     def track_cycles(self, cache: Cache, workload: str, implementation: str) -> float:

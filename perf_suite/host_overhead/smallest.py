@@ -4,12 +4,14 @@ from dataclasses import replace
 
 from ..workloads import (
     decode_attention,
+    ffn_gelu,
     flash_attention,
     int4_linear,
     int8_linear,
     int8_weight_linear,
     layer_norm,
     linear_gelu,
+    linear_silu,
     naive_attention,
     paged_decode_attention,
     reduce_sum,
@@ -17,6 +19,7 @@ from ..workloads import (
     rope,
     swiglu,
     tiled_attention,
+    transformer_layer,
     vector_add,
 )
 from ..workloads.workload import Workload
@@ -29,6 +32,11 @@ _SMALLEST = {
     "int8_weight_linear": lambda device, dtype: int8_weight_linear.workload(device, dtype, depth=128, outputs=64),
     "linear_gelu": lambda device, dtype: linear_gelu.workload(device, dtype, depth=128, outputs=64),
     "swiglu": lambda device, dtype: swiglu.workload(device, dtype, depth=64, outputs=64),
+    "linear_silu": lambda device, dtype: linear_silu.workload(device, dtype, depth=64, outputs=64),
+    "ffn_gelu": lambda device, dtype: ffn_gelu.workload(device, dtype, depth=64, outputs=64),
+    "transformer_layer": lambda device, dtype: transformer_layer.workload(
+        device, dtype, seq_len=1, hidden=64 if device == "cuda" else 32, intermediate=16, heads=1
+    ),
     "tiled_attention": lambda device, dtype: tiled_attention.workload(device, dtype, heads=1, seq_len=16, head_dim=64),
     "naive_attention": lambda device, dtype: naive_attention.workload(device, dtype, heads=1, seq_len=16, head_dim=64),
     "decode_attention": lambda device, dtype: decode_attention.workload(
@@ -47,6 +55,8 @@ _SMALLEST = {
 _LEFT_OUT = {"torch_compile"}
 
 OPERATORS = tuple(_SMALLEST)
+# A whole model is no smallest call: importing transformers alone takes longer than measuring all operators.
+WITHOUT = ("control", "language_model")
 
 
 def smallest(operator: str, device: str) -> Workload:

@@ -3,12 +3,15 @@
 from . import (
     control,
     decode_attention,
+    ffn_gelu,
     flash_attention,
     int4_linear,
     int8_linear,
     int8_weight_linear,
+    language_model,
     layer_norm,
     linear_gelu,
+    linear_silu,
     naive_attention,
     paged_decode_attention,
     reduce_sum,
@@ -16,6 +19,7 @@ from . import (
     rope,
     swiglu,
     tiled_attention,
+    transformer_layer,
     vector_add,
 )
 from .workload import Workload
@@ -23,12 +27,15 @@ from .workload import Workload
 _CATALOGUE: dict[str, tuple[Workload, ...]] = {
     "control": control.WORKLOADS,
     "decode_attention": decode_attention.WORKLOADS,
+    "ffn_gelu": ffn_gelu.WORKLOADS,
     "flash_attention": flash_attention.WORKLOADS,
     "int4_linear": int4_linear.WORKLOADS,
     "int8_linear": int8_linear.WORKLOADS,
     "int8_weight_linear": int8_weight_linear.WORKLOADS,
+    "language_model": language_model.WORKLOADS,
     "layer_norm": layer_norm.WORKLOADS,
     "linear_gelu": linear_gelu.WORKLOADS,
+    "linear_silu": linear_silu.WORKLOADS,
     "naive_attention": naive_attention.WORKLOADS,
     "paged_decode_attention": paged_decode_attention.WORKLOADS,
     "reduce_sum": reduce_sum.WORKLOADS,
@@ -36,6 +43,7 @@ _CATALOGUE: dict[str, tuple[Workload, ...]] = {
     "rope": rope.WORKLOADS,
     "swiglu": swiglu.WORKLOADS,
     "tiled_attention": tiled_attention.WORKLOADS,
+    "transformer_layer": transformer_layer.WORKLOADS,
     "vector_add": vector_add.WORKLOADS,
 }
 OPERATORS = tuple(_CATALOGUE)

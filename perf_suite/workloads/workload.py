@@ -23,6 +23,7 @@ class Workload:
     implementations: tuple[str, ...]
     tolerance: float  # largest ||out - reference|| / ||reference|| that counts as right
     seed: int = 20250
+    replayed: bool = False  # timed as a CUDA graph's replay too, however many bytes it moves
     energy_of: tuple[str, ...] = ()  # implementations whose energy is measured too, for a second each
 
     @property

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from perf_suite.references.flash_attention import flash_attention as reference
-from warpwatch.kernels.modules import FlashAttention, KVCache
+from warpwatch.kernels.modules import FlashAttention, GraphKVCache, KVCache
 
 Tensors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
@@ -143,3 +143,73 @@ def test_a_cache_says_what_came_and_what_is_wanted(sentence: str) -> None:
     with pytest.raises((ValueError, RuntimeError)) as refusal:
         REFUSED[sentence](KVCache(2, 2, 8, 64), torch.zeros(2, 2, 3, 64, dtype=torch.float16))
     assert str(refusal.value) == sentence
+
+
+@pytest.mark.parametrize("new", [1, 3, 8])
+def test_a_graph_cache_goes_on_where_its_lengths_say(new: int, device: str) -> None:
+    cache = GraphKVCache(2, 2, 40, 64, device=device)
+    seen_k, seen_v = torch.randn(2, 2, 2, 12, 64, dtype=torch.float16, device=device)
+    cache.append(seen_k, seen_v)
+    cache.lengths.copy_(torch.tensor([12, 7]))  # the second sequence forgets five
+    q, k, v = inputs(device, new, new)
+    out = cache.attend(q, k, v)
+    assert cache.lengths.tolist() == [12 + new, 7 + new]
+    for sequence, length in enumerate((12, 7)):
+        keys, values = (
+            torch.cat((seen[sequence : sequence + 1, :, :length], fresh[sequence : sequence + 1]), dim=2)
+            for seen, fresh in ((seen_k, k), (seen_v, v))
+        )
+        assert_attends(out[sequence : sequence + 1], reference(q[sequence : sequence + 1], keys, values, True))
+
+
+@pytest.mark.parametrize("lengths", [[12, 12], [12, 7]], ids=str)
+def test_a_graph_cache_takes_many_tokens_at_once(lengths: list[int], device: str) -> None:
+    cache = GraphKVCache(2, 2, 40, 64, device=device)
+    seen_k, seen_v = torch.randn(2, 2, 2, 12, 64, dtype=torch.float16, device=device)
+    cache.append(seen_k, seen_v)
+    cache.lengths.copy_(torch.tensor(lengths))
+    q, k, v = inputs(device, 17, 17)
+    out = cache.attend(q, k, v)
+    for sequence, length in enumerate(lengths):
+        keys, values = (
+            torch.cat((seen[sequence : sequence + 1, :, :length], fresh[sequence : sequence + 1]), dim=2)
+            for seen, fresh in ((seen_k, k), (seen_v, v))
+        )
+        assert_attends(out[sequence : sequence + 1], reference(q[sequence : sequence + 1], keys, values, True))
+
+
+def test_a_captured_step_goes_on_from_replay_to_replay(cuda: str) -> None:
+    grown, captured = KVCache(2, 2, 40, 64, device=cuda), GraphKVCache(2, 2, 40, 64, device=cuda)
+    q, k, v = inputs(cuda, 1, 1)
+    captured.attend(q, k, v)  # what a library makes ready at its first call, no capture holds
+    captured.reset()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out = captured.attend(q, k, v)
+    captured.reset()
+    for _ in range(5):
+        for tensor in (q, k, v):
+            tensor.normal_()
+        graph.replay()
+        torch.testing.assert_close(out, grown.attend(q, k, v), rtol=0, atol=1e-3)
+    assert captured.lengths.tolist() == [5, 5]
+
+
+def test_a_graph_cache_says_what_it_does_not_take(device: str) -> None:
+    cache = GraphKVCache(2, 2, 8, 64, device=device)
+    _, k, v = inputs(device, 9, 9)
+    with pytest.raises(RuntimeError, match="9 positions do not fit into 8"):
+        cache.append(k, v)
+    with pytest.raises(ValueError, match=r"GraphKVCache: k must have shape \[2, 2, new, 64\]"):
+        cache.append(k[:1], v[:1])
+    with pytest.raises(ValueError, match="must be positive"):
+        GraphKVCache(2, 0, 8, 64)
+    assert not cache.state_dict()
+
+
+def test_a_graph_cache_that_is_full_raises_on_the_cpu() -> None:
+    cache = GraphKVCache(2, 2, 8, 64)
+    _, k, v = inputs("cpu", 8, 8)
+    cache.append(k, v)
+    with pytest.raises(IndexError, match="out of bounds"):
+        cache.append(k[:, :, :1], v[:, :, :1])

@@ -13,7 +13,10 @@ transformers = pytest.importorskip("transformers", reason="transformers is not i
 from perf_suite.references.flash_attention import flash_attention as reference  # noqa: E402
 from warpwatch.kernels.huggingface import (  # noqa: E402
     ContiguousCache,
+    GraphCache,
+    GreedyDecoding,
     register_attention,
+    replace_mlp,
     replace_norms,
     replace_rotary,
 )
@@ -165,11 +168,35 @@ def test_generates_the_same_tokens_with_our_norms(name: str, dtype: torch.dtype,
     assert_same_tokens(greedy(model, prompt)[0], theirs, logits, dtype)
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", MODELS)
+def test_generates_the_same_tokens_with_our_mlp(name: str, dtype: torch.dtype, device: str) -> None:
+    model = on(MODELS[name](), device, dtype)
+    prompt = prompts([0, 4], device)
+    theirs, logits = greedy(model, prompt)
+    assert replace_mlp(model) is model
+    kinds = {type(module).__name__ for path, module in model.named_modules() if path.endswith(("mlp", "c_fc"))}
+    assert kinds == ({"_GatedMLP"} if name == "llama" else {"GPT2MLP", "LinearGELU"})
+    assert_same_tokens(greedy(model, prompt)[0], theirs, logits, dtype)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_mlp_of_quantized_layers_keeps_them(name: str) -> None:
+    model = replace_linear_with_quantized(on(MODELS[name](), "cpu", torch.float32), bits=4, group_size=64)
+    prompt = prompts([0], "cpu")
+    theirs, logits = greedy(model, prompt)
+    if name == "gpt2":
+        with pytest.raises(ValueError, match="no GPT2MLP with gelu_new to replace"):
+            replace_mlp(model)
+        return
+    assert_same_tokens(greedy(replace_mlp(model), prompt)[0], theirs, logits, torch.float32)
+
+
 def test_is_no_further_from_the_float32_model_than_the_unmodified_one(device: str) -> None:
     exact = on(llama(), device, torch.float32)
     theirs = on(copy.deepcopy(exact), device, torch.float16)
     exact.load_state_dict(theirs.state_dict())  # the same, rounded weights
-    ours = replace_norms(replace_rotary(copy.deepcopy(theirs)))
+    ours = replace_mlp(replace_norms(replace_rotary(copy.deepcopy(theirs))))
     ours.set_attn_implementation(register_attention())
     ids = torch.randint(1, VOCABULARY, (2, 100), device=device)
     with torch.no_grad():
@@ -256,6 +283,74 @@ def test_a_quantized_model_runs_on_all_of_our_kernels(name: str, device: str) ->
     assert_same_tokens(ours, theirs, logits, dtype)
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("batch", ["one sequence", "one token", "alike"])
+@pytest.mark.parametrize("name", MODELS)
+def test_captured_steps_generate_the_same_tokens(name: str, batch: str, dtype: torch.dtype, device: str) -> None:
+    model = on(MODELS[name](), device, dtype)
+    padding = [0] * len(BATCHES[batch]) if len(BATCHES[batch]) > 1 else BATCHES[batch]
+    prompt = prompts(padding, device)
+    theirs, logits = greedy(model, prompt)
+    model.set_attn_implementation(register_attention())
+    decoding = GreedyDecoding(model, 64)
+    first = decoding.generate(prompt["input_ids"], NEW_TOKENS)
+    assert_same_tokens(first, theirs, logits, dtype)
+    assert torch.equal(
+        decoding.generate(prompt["input_ids"], NEW_TOKENS), first
+    )  # the graph again, on a cache begun anew
+    assert (decoding._graph is not None) == (device == "cuda")
+
+
+def test_captured_steps_of_a_model_with_all_of_our_kernels_generate_the_same_tokens(device: str) -> None:
+    model = on(llama(), device, torch.float32)
+    prompt = prompts([0, 0], device)
+    theirs, logits = greedy(model, prompt)
+    replace_mlp(replace_norms(replace_rotary(model))).set_attn_implementation(register_attention())
+    assert_same_tokens(
+        GreedyDecoding(model, 64).generate(prompt["input_ids"], NEW_TOKENS), theirs, logits, torch.float32
+    )
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_caches_whose_length_is_a_tensor_serve_generate(name: str, device: str) -> None:
+    model = on(MODELS[name](), device, torch.float32)
+    prompt = prompts([0, 0], device)
+    theirs, logits = greedy(model, prompt)
+    model.set_attn_implementation(register_attention())
+    for cache in (GraphCache(model.config, 64), transformers.StaticCache(model.config, 64)):
+        ours, _ = greedy(model, prompt, past_key_values=cache, disable_compile=True)
+        assert_same_tokens(ours, theirs, logits, torch.float32)
+        assert int(cache.get_seq_length()) == prompt["input_ids"].shape[1] + NEW_TOKENS - 1
+
+
+def test_beams_and_a_second_long_prompt_find_their_place_in_a_graph_cache(device: str) -> None:
+    model = on(llama(), device, torch.float32)
+    prompt = prompts([0, 0], device)
+    options = {"max_new_tokens": 8, "do_sample": False, "num_beams": 3}
+    theirs = model.generate(**prompt, **options)
+    expected = model(prompt["input_ids"]).logits
+    model.set_attn_implementation(register_attention())
+    ours = model.generate(**prompt, **options, past_key_values=GraphCache(model.config, 32))
+    assert torch.equal(ours, theirs)
+    cache = GraphCache(model.config, 32)
+    with torch.no_grad():
+        model(prompt["input_ids"][:, :2], past_key_values=cache)
+        rest = model(prompt["input_ids"][:, 2:], past_key_values=cache).logits  # ten tokens: flash_attention
+        cache.crop(-3)
+        again = model(prompt["input_ids"][:, 9:], past_key_values=cache).logits
+    torch.testing.assert_close(rest, expected[:, 2:], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(again, expected[:, 9:], rtol=1e-4, atol=1e-4)
+
+
+def test_greedy_decoding_says_what_it_wants() -> None:
+    model = on(llama(), "cpu", torch.float32)
+    with pytest.raises(ValueError, match=r"attention is 'sdpa'; call model.set_attn_implementation"):
+        GreedyDecoding(model, 64)
+    model.set_attn_implementation(register_attention())
+    with pytest.raises(ValueError, match=r"12 tokens and 6 new ones, .* do not fit into 16 positions"):
+        GreedyDecoding(model, 16).generate(prompts([0], "cpu")["input_ids"], 6)
+
+
 REFUSED: dict[str, Callable[[transformers.PreTrainedModel, torch.Tensor], object]] = {
     "the tokens of a sequence must stand together": (
         lambda model, ids: model(ids, attention_mask=torch.tensor([[1, 1, 0, 0, 1, 1]]))
@@ -269,8 +364,13 @@ REFUSED: dict[str, Callable[[transformers.PreTrainedModel, torch.Tensor], object
     "only the plain causal mask is implemented": (
         lambda model, ids: model(ids, position_ids=torch.tensor([[0, 1, 2, 0, 1, 2]]), use_cache=False)
     ),
-    "as StaticCache does, is not implemented; pass past_key_values=ContiguousCache": (
-        lambda model, ids: model.generate(ids, cache_implementation="static", max_new_tokens=3)
+    "padding is not implemented with a cache that returns room": (
+        lambda model, ids: model(
+            ids, attention_mask=torch.tensor([[0, 1, 1, 1, 1, 1]]), past_key_values=GraphCache(model.config, 9)
+        )
+    ),
+    "crop takes the negative number of positions to forget, got 2": (
+        lambda model, ids: GraphCache(model.config, 9).crop(2)
     ),
     "rope: its kernel has no gradient; train without replace_rotary": (
         lambda model, ids: model(ids, use_cache=False).logits.sum().backward()

@@ -10,18 +10,12 @@ import pytest
 import torch
 
 from perf_suite.references.linear_gelu import linear_gelu as gelu_reference
+from perf_suite.references.linear_silu import linear_silu as silu_reference
 from perf_suite.references.swiglu import swiglu as swiglu_reference
 from warpwatch import kernels
 
 DTYPES = [torch.float16, torch.bfloat16, torch.float32]
 Layer = Callable[..., torch.Tensor]
-
-
-def silu_reference(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-    v = x.double() @ weight.double().T
-    if bias is not None:
-        v = v + bias.double()
-    return v * torch.sigmoid(v)
 
 
 LAYERS: dict[str, tuple[Layer, Layer]] = {
@@ -180,6 +174,12 @@ def test_triton_twins_agree(
     for approximate in ("none", "tanh"):
         out = twin("linear_gelu")(x, weight, bias, approximate=approximate)
         assert_close(out, gelu_reference(x, weight, bias, approximate), off)
+        down = torch.randn(24, weight.shape[0], device=device, dtype=dtype) * weight.shape[0] ** -0.5
+        out = twin("ffn_gelu")(x, weight, bias, down, approximate=approximate)
+        hidden = twin("linear_gelu")(x, weight, bias, approximate=approximate)
+        assert_close(out, hidden.double() @ down.double().T, allowance(hidden, down, None, dtype) + 2.0**-20)
+    silu = twin("linear_silu")(x, weight, bias)
+    assert_close(silu, silu_reference(x, weight, bias), off)
     out = twin("swiglu")(x, weight, up, bias, up_bias)
     off = swiglu_allowance(x, weight, up, bias, up_bias) + 2.0**-20
     assert_close(out, swiglu_reference(x, weight, up, bias, up_bias), off)

@@ -30,27 +30,33 @@ def test_the_operators_options_can_make_every_row_of_its_catalogue(operator):
         "b": ("batch",),
         "c": ("cols",),
         "d": ("head_dim",),
+        "e": ("hidden",),
+        "f": ("intermediate",),
         "h": ("heads",),
         "i": ("inner",),
         "k": ("depth",),
         "kv": ("heads_kv",),
+        "l": ("layers",),
         "m": ("rows",),
         "n": ("outputs", "elements"),
         "o": ("outer",),
         "page": ("page_size",),
         "r": ("rows", "reduced"),
+        "v": ("vocabulary",),
     }
     for row in workloads_of(operator):
         device, dtype, *parts = row.name.split("-")
         shape = {}
         for part in parts:
             letter, figures = part.rstrip("0123456789x"), part.lstrip("abcdefghijklmnopqrstuvwxyz")
-            if letter == "s":
+            if part in names:
+                shape[part] = True
+            elif letter == "s":
                 shape |= dict(zip(("seq_len", "seq_len_kv"), map(int, figures.split("x")), strict=False))
             elif figures:
                 (option,) = names.intersection(letters[letter])
                 shape[option] = int(figures)
-            elif part != "full":
+            elif part not in ("full", "llama"):
                 shape[part] = True
         assert shape.keys() <= names
         made = ad_hoc_workload(operator, device, dtype, **shape)

@@ -43,7 +43,10 @@ def test_a_row_states_work_and_at_least_one_kernel_and_one_baseline_unless_it_is
 
 @pytest.mark.parametrize("workload", CPU_ROWS, ids=lambda w: f"{w.operator}-{w.name}")
 def test_every_cpu_implementation_agrees_with_the_reference(workload):
-    setting = set_up(workload)
+    try:
+        setting = set_up(workload)
+    except UnavailableError as missing:
+        pytest.skip(str(missing))
     for implementation in workload.implementations:
         try:
             run = prepare(workload, implementation, setting.inputs).run
@@ -56,7 +59,11 @@ def test_every_cpu_implementation_agrees_with_the_reference(workload):
 @pytest.mark.parametrize("workload", CPU_ROWS, ids=lambda w: f"{w.operator}-{w.name}")
 def test_the_seed_decides_the_inputs_and_none_are_zero(workload):
     def activations(seed):
-        return make_inputs(workload, torch.Generator("cpu").manual_seed(seed)).activations()
+        try:
+            inputs = make_inputs(workload, torch.Generator("cpu").manual_seed(seed))
+        except UnavailableError as missing:
+            pytest.skip(str(missing))
+        return inputs.activations()
 
     for first, again, other in zip(activations(1), activations(1), activations(2), strict=True):
         assert torch.equal(first, again)
@@ -73,6 +80,13 @@ def test_quantizing_loses_nothing_of_int8_linears_inputs_in_either_question(work
         (x,) = question.activations
         values, scales = quantised(x)
         assert ((values.double() * scales.double().unsqueeze(-1) - x.double()).abs() <= 2.0**-23 * x.abs()).all()
+
+
+def test_without_transformers_a_whole_model_is_unavailable_and_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    row = next(workload for workload in CPU_ROWS if workload.operator == "language_model")
+    with pytest.raises(UnavailableError, match=r"pip install 'warpwatch\[models\]'"):
+        make_inputs(row, torch.Generator("cpu"))
 
 
 def test_an_unknown_workload_is_refused_with_the_names_there_are():

@@ -86,3 +86,27 @@ def test_the_design_floors_follow_from_the_catalogue():
     for (operator, name), floor_us in floors.items():
         cost = workload_named(operator, name).cost
         assert max(cost.bytes / 4.37e6, cost.flops / 790e6) == pytest.approx(floor_us, rel=0.03)
+
+
+def test_a_layer_is_its_products_and_its_attention():
+    cost = costs.transformer_layer(
+        batch=2, seq_q=3, seq_kv=3, hidden=8, intermediate=16, heads_q=4, heads_kv=2, element_bytes=2
+    )
+    weights = 2 * 8 * 8 + 2 * 8 * 4 + 3 * 8 * 16  # q, o; k, v of two heads of 2; gate, up, down
+    pairs = 1 + 2 + 3
+    assert cost.flops == 2 * 6 * weights + 4 * 2 * 4 * 2 * pairs
+    assert cost.bytes == (weights + 2 * 8 + 2 * 6 * 8 + 2 * 2 * 2 * 3 * 2) * 2
+
+
+def test_a_step_of_a_model_reads_its_layers_its_head_and_what_was_seen():
+    row = workload_named("language_model", "cuda-fp16-llama-l4-b1-s1x1024")
+    layer = 4096 * 6144 + 4096 * 4096 + 3 * 4096 * 14336
+    cache = 2 * 4 * 8 * 1024 * 128
+    assert row.cost.flops == 2 * 4 * layer + 2 * 128256 * 4096 + 4 * 4 * 32 * 128 * 1024
+    assert row.cost.bytes == 2 * (4 * layer + 128256 * 4096 + 4096 + 128256 + cache)
+
+
+def test_a_feed_forward_network_keeps_its_hidden_values_to_itself():
+    cost = costs.ffn(rows=3, hidden=16, depth=8, element_bytes=2)
+    assert cost.flops == 2 * 2 * 3 * 16 * 8
+    assert cost.bytes == 2 * (2 * 3 * 8 + 2 * 16 * 8)

@@ -110,7 +110,7 @@ def test_a_twin_is_compiled_again_when_its_code_changed_and_only_then(checkout):
         ("warpwatch/kernels/triton/rope.py", "tl.program_id(0)", "tl.program_id(1)", {ROPE}),
         ("warpwatch/kernels/triton/rope_configs.py", "    return ", "    return 0 or ", {ROPE}),
         ("warpwatch/kernels/operators/devices.py", "raise RuntimeError", "raise ValueError", set(TWINS)),
-        ("perf_suite/workloads/rope.py", "heads=40", "heads=48", {ROPE}),
+        ("perf_suite/workloads/rope.py", "heads=12", "heads=24", {ROPE}),
         ("perf_suite/workloads/rope.py", '"bf16": 8e-3', '"bf16": 9e-3', set()),
         ("perf_suite/implementations/int4_linear.py", "def triton(", "def triton_(", {INT4_LINEAR}),
         ("perf_suite/compiled/occupancy.py", "_REGISTER_UNIT = 256", "_REGISTER_UNIT = 128", set(TWINS)),

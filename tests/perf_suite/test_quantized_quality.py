@@ -33,12 +33,13 @@ def test_training_learns_and_is_the_seeds(model):
         assert torch.equal(weight, again[name])
 
 
-def test_every_format_is_compared_and_eight_bits_lose_least(model):
+def test_every_format_is_compared_and_eight_bits_move_the_losses_least(model):
     found = compare(model, TINY, TEXT)
     assert [each.weight_bits for each in found] == [32, 8.25, 4.25, 4.125, 4.3125, 4.15625]
     assert found[0].nats_lost == 0
     assert all(1 < each.perplexity < 256 for each in found)
-    assert abs(found[1].nats_lost) < min(abs(each.nats_lost) for each in found[2:])
+    # What the twelve windows lose and win cancels in the mean of so small a model; how far they are moved does not.
+    assert 3 * found[1].nats_lost_error < min(each.nats_lost_error for each in found[2:])
 
 
 @pytest.mark.parametrize("group_size", [64, 128])

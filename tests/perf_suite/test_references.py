@@ -2,17 +2,21 @@
 
 import math
 
+import pytest
 import torch
 
+from perf_suite.references.ffn_gelu import ffn_gelu
 from perf_suite.references.flash_attention import flash_attention
 from perf_suite.references.int4_linear import dequantised, int4_linear
 from perf_suite.references.int8_linear import int8_linear, quantised
 from perf_suite.references.int8_weight_linear import int8_weight_linear
 from perf_suite.references.layer_norm import layer_norm
 from perf_suite.references.linear_gelu import linear_gelu
+from perf_suite.references.linear_silu import linear_silu
 from perf_suite.references.rms_norm import add_rms_norm, rms_norm
 from perf_suite.references.rope import rope
 from perf_suite.references.swiglu import swiglu
+from perf_suite.references.transformer_layer import transformer_layer
 
 GENERATOR = torch.Generator().manual_seed(7)
 
@@ -95,3 +99,40 @@ def test_fused_linear_layers_equal_pytorchs_own():
         torch.testing.assert_close(linear_gelu(x, weight, bias, approximate), wanted)
     wanted = torch.nn.functional.silu(layer) * torch.nn.functional.linear(x, up)
     torch.testing.assert_close(swiglu(x, weight, up, bias), wanted)
+
+
+def test_linear_silu_and_ffn_gelu_are_pytorchs_own_in_float64():
+    x, weight, bias, down, down_bias = normal(3, 8), normal(16, 8), normal(16), normal(8, 16), normal(8)
+    product = torch.nn.functional.linear(x, weight, bias)
+    torch.testing.assert_close(linear_silu(x, weight, bias), torch.nn.functional.silu(product))
+    for approximate in ("none", "tanh"):
+        wanted = torch.nn.functional.linear(torch.nn.functional.gelu(product, approximate=approximate), down, down_bias)
+        torch.testing.assert_close(ffn_gelu(x, weight, bias, down, down_bias, approximate), wanted)
+
+
+def test_a_layer_is_transformers_own_and_a_token_over_a_cache_is_the_last_of_a_prompt():
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed (extra: models)")
+    from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRotaryEmbedding
+
+    config = transformers.LlamaConfig(
+        hidden_size=64, intermediate_size=96, num_attention_heads=4, num_key_value_heads=2, attn_implementation="sdpa"
+    )
+    layer = LlamaDecoderLayer(config, 0).double().eval()
+    x = normal(2, 7, 64)
+    cos, sin = LlamaRotaryEmbedding(config)(x, torch.arange(7).unsqueeze(0))
+    half_cos, half_sin = cos[0, :, :8], sin[0, :, :8]
+    weights, options = layer.state_dict(), {"heads": 4, "eps": config.rms_norm_eps}
+    nothing = normal(2, 2, 0, 16)
+    with torch.no_grad():
+        wanted = layer(x, position_embeddings=(cos, sin), attention_mask=None)
+    out = transformer_layer(x, weights, half_cos, half_sin, nothing, nothing, **options)
+    # transformers works out norms and angles in float32.
+    torch.testing.assert_close(out, wanted, rtol=1e-5, atol=1e-5)
+
+    normed = rms_norm(x[:, :6], weights["input_layernorm.weight"], config.rms_norm_eps)
+    keys, values = (
+        (normed @ weights[f"self_attn.{name}_proj.weight"].T).unflatten(-1, (2, 16)).transpose(1, 2) for name in "kv"
+    )
+    keys = rope(keys, half_cos[:6], half_sin[:6])
+    last = transformer_layer(x[:, 6:], weights, half_cos[6:], half_sin[6:], keys, values, **options)
+    torch.testing.assert_close(last, out[:, 6:])

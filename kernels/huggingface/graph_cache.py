@@ -1,0 +1,119 @@
+"""A cache of transformers whose length lies on the GPU, so that a CUDA graph can hold a decode step of a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from transformers import PreTrainedConfig
+from transformers.cache_utils import Cache, CacheLayerMixin
+
+from .cache import layers_of_full_attention
+
+
+class GraphCache(Cache):
+    """Room for `max_length` positions in each layer of a causal decoder, allocated when its first keys come.
+
+    As transformers' StaticCache, it returns the whole room and tells its length in a tensor, which our attention
+    understands without a mask; but where to write is worked out once for all layers and not in each. It wants
+    attn_implementation "warpwatch", or another one that masks. What does not fit is PyTorch's error of an index out of
+    range, which on a GPU ends its context.
+    Raises NotImplementedError for a model whose layers do not all attend to everything before them.
+    """
+
+    def __init__(self, config: PreTrainedConfig, max_length: int) -> None:
+        self._max_length = max_length
+        self._seen: torch.Tensor | None = None  # () int64: positions before this forward pass
+        self._positions: torch.Tensor | None = None  # where this forward pass writes
+        count = layers_of_full_attention(config, "GraphCache")
+        self._rooms = [_GraphLayer(max_length) for _ in range(count)]
+        super().__init__(layers=list(self._rooms))
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *_arguments: Any, **_options: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        new = key_states.shape[2]
+        if self._seen is None:
+            self._seen = torch.zeros((), dtype=torch.int64, device=key_states.device)
+        if layer_idx == 0 or self._positions is None:
+            self._positions = self._seen + torch.arange(new, device=self._seen.device)
+        keys, values = self._rooms[layer_idx].write(key_states, value_states, self._positions)
+        if layer_idx == len(self._rooms) - 1:
+            self._seen.add_(new)
+        return keys, values
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        return 0 if self._seen is None else self._seen  # type: ignore[return-value]  # as in transformers' StaticLayer
+
+    def reset(self) -> None:
+        if self._seen is not None:
+            self._seen.zero_()
+
+    def crop(self, tokens_to_remove: int) -> None:
+        """Forget the last -tokens_to_remove positions."""
+        if tokens_to_remove > 0:
+            raise ValueError(
+                f"GraphCache: crop takes the negative number of positions to forget, got {tokens_to_remove}"
+            )
+        if self._seen is not None:
+            self._seen.add_(tokens_to_remove).clamp_(min=0)
+
+
+class _GraphLayer(CacheLayerMixin):
+    """One layer's keys and values (batch, heads_kv, max_length, head_dim)."""
+
+    is_sliding = False
+    is_croppable = True
+
+    def __init__(self, max_length: int) -> None:
+        super().__init__()
+        self._max_length = max_length
+
+    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
+        self.keys, self.values = (
+            tensor.new_zeros(*tensor.shape[:2], self._max_length, tensor.shape[3])
+            for tensor in (key_states, value_states)
+        )
+        self.dtype, self.device = key_states.dtype, key_states.device
+        self.is_initialized = True
+
+    def write(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, positions: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Write at `positions` (new,); all of the room."""
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        assert self.keys is not None
+        assert self.values is not None
+        return self.keys.index_copy_(2, positions, key_states), self.values.index_copy_(2, positions, value_states)
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *_arguments: Any, **_options: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        raise NotImplementedError("GraphCache: its layers share one length; call the cache's own update")
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        return self._max_length, 0
+
+    def get_seq_length(self) -> int:
+        raise NotImplementedError("GraphCache: its layers share one length; ask the cache")
+
+    def get_max_length(self) -> int:
+        return self._max_length
+
+    def reorder_cache(self, beam_idx: torch.LongTensor) -> None:
+        self.batch_select_indices(beam_idx)
+
+    def batch_repeat_interleave(self, repeats: int) -> None:
+        if self.keys is not None:
+            self.batch_select_indices(torch.arange(self.keys.shape[0], device=self.device).repeat_interleave(repeats))
+
+    def batch_select_indices(self, indices: torch.Tensor) -> None:
+        if self.keys is not None and self.values is not None:
+            chosen = indices.to(self.device)
+            self.keys, self.values = self.keys.index_select(0, chosen), self.values.index_select(0, chosen)
+
+    def offload(self) -> None:
+        raise NotImplementedError("GraphCache: offloading is not implemented")
+
+    prefetch = offload
