@@ -11,7 +11,11 @@ if TYPE_CHECKING:
     from .operators.attention_ladder import naive_attention, tiled_attention
     from .operators.decode_attention import decode_attention
     from .operators.flash_attention import flash_attention
+    from .operators.int4_decode_attention import int4_decode_attention
+    from .operators.int4_kv import int4_kv_append
     from .operators.int4_linear import int4_linear, quantize_int4
+    from .operators.int8_decode_attention import int8_decode_attention
+    from .operators.int8_kv import int8_kv_append
     from .operators.int8_linear import int8_linear, quantize_int8_per_token, quantize_int8_weight
     from .operators.int8_weight_linear import int8_weight_linear
     from .operators.layer_norm import add_layer_norm, layer_norm
@@ -30,7 +34,11 @@ __all__ = [
     "extension_path",
     "ffn_gelu",
     "flash_attention",
+    "int4_decode_attention",
+    "int4_kv_append",
     "int4_linear",
+    "int8_decode_attention",
+    "int8_kv_append",
     "int8_linear",
     "int8_weight_linear",
     "layer_norm",
@@ -57,7 +65,11 @@ _HOME = {  # public name -> the module it lives in
     "decode_attention": "decode_attention",
     "ffn_gelu": "linear_activation",
     "flash_attention": "flash_attention",
+    "int4_decode_attention": "int4_decode_attention",
+    "int4_kv_append": "int4_kv",
     "int4_linear": "int4_linear",
+    "int8_decode_attention": "int8_decode_attention",
+    "int8_kv_append": "int8_kv",
     "int8_linear": "int8_linear",
     "int8_weight_linear": "int8_weight_linear",
     "layer_norm": "layer_norm",

@@ -67,6 +67,31 @@ def decode_attention(
     )
 
 
+def int8_decode_attention(
+    *, batch: int, heads_q: int, heads_kv: int, seq_q: int, keys: int, head_dim: int, element_bytes: int
+) -> Cost:
+    """decode_attention's FLOPs; a byte an element of the cache, and an fp32 scale for each key and each value."""
+    queries = batch * heads_q * seq_q * head_dim
+    rows = 2 * batch * heads_kv * keys
+    return Cost(
+        flops=4 * batch * heads_q * head_dim * _causal_pairs(seq_q, keys),
+        bytes=2 * queries * element_bytes + rows * (head_dim + _FP32_BYTES),
+    )
+
+
+def int4_decode_attention(
+    *, batch: int, heads_q: int, heads_kv: int, seq_q: int, keys: int, head_dim: int, element_bytes: int
+) -> Cost:
+    """decode_attention's FLOPs; 4 bits an element, scale and zero of 16 for 32; the last keys % 32 as they are."""
+    queries = batch * heads_q * seq_q * head_dim
+    row = 2 * batch * heads_kv * head_dim
+    window = keys % 32
+    return Cost(
+        flops=4 * batch * heads_q * head_dim * _causal_pairs(seq_q, keys),
+        bytes=2 * queries * element_bytes + row * (keys - window) * 5 // 8 + row * window * element_bytes,
+    )
+
+
 def int4_linear(*, rows: int, outputs: int, depth: int, group_size: int, element_bytes: int) -> Cost:
     """A (rows, depth) by (depth, outputs) product; half a byte a weight and one scale a group."""
     weight = outputs * depth // 2 + outputs * (depth // group_size) * element_bytes

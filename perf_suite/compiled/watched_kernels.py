@@ -15,6 +15,24 @@ class Watched:
 
 
 WATCHED: dict[str, Watched] = {
+    "int8_decode_attention": Watched(
+        kernels=("int8_decode_attention_sm75_kernel", "int8_decode_attention_sm80_kernel", "int8_kv_append_rows"),
+        twins=("_int8_decode_attention", "_int8_combine_parts"),
+        sources=(
+            "int8_decode_attention/int8_decode_attention_sm75.cu",
+            "int8_decode_attention/int8_decode_attention_sm80.cu",
+            "int8_kv/int8_kv.cu",
+        ),
+    ),
+    "int4_decode_attention": Watched(
+        kernels=("int4_decode_attention_sm75_kernel", "int4_decode_attention_sm80_kernel", "int4_kv_append_groups"),
+        twins=("_int4_decode_attention", "_int4_combine_parts"),
+        sources=(
+            "int4_decode_attention/int4_decode_attention_sm75.cu",
+            "int4_decode_attention/int4_decode_attention_sm80.cu",
+            "int4_kv/int4_kv.cu",
+        ),
+    ),
     "paged_decode_attention": Watched(
         kernels=(
             "paged_decode_attention_fp32_kernel",

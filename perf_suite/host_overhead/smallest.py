@@ -6,7 +6,9 @@ from ..workloads import (
     decode_attention,
     ffn_gelu,
     flash_attention,
+    int4_decode_attention,
     int4_linear,
+    int8_decode_attention,
     int8_linear,
     int8_weight_linear,
     layer_norm,
@@ -26,6 +28,12 @@ from ..workloads.workload import Workload
 
 _DTYPES = {"cuda": "fp16", "cpu": "fp32"}
 _SMALLEST = {
+    "int8_decode_attention": lambda device, dtype: int8_decode_attention.workload(
+        device, dtype, heads=1, seq_len_kv=16, head_dim=64
+    ),
+    "int4_decode_attention": lambda device, dtype: int4_decode_attention.workload(
+        device, dtype, heads=1, seq_len_kv=32, head_dim=64
+    ),
     "paged_decode_attention": lambda device, dtype: paged_decode_attention.workload(
         device, dtype, heads=1, seq_len_kv=16, head_dim=64, page_size=16
     ),

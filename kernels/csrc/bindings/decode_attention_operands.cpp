@@ -28,6 +28,10 @@ void DecodeAttentionOperands::check_cache(const Tensor& q, const Argument& cache
   checks.last_dimension_contiguous(cache);
   WARPWATCH_CHECK(q.size(3) == cache.tensor.size(3), op, "q and ", cache.name, " differ in head_dim: ", shape_text(q),
                   " against ", shape_text(cache.tensor));
+  check_heads(q, heads_kv);
+}
+
+void DecodeAttentionOperands::check_heads(const Tensor& q, int64_t heads_kv) const {
   WARPWATCH_CHECK(q.size(1) > 0 && heads_kv > 0 && q.size(1) % heads_kv == 0, op,
                   "heads_q must be a positive multiple of heads_kv, got ", q.size(1), " and ", heads_kv);
 }
@@ -113,9 +117,15 @@ Tensor DecodeAttentionOperands::aligned(const Tensor& q) const {
 std::optional<Tensor> DecodeAttentionOperands::divide(DecodeAttentionParams& p, const Tensor& q,
                                                       const OnDeviceOf& gpu) const {
   const int rows = p.heads_q / p.heads_kv * p.seq_q;  // packed, of a key head
-  const int block_rows = decode_attention_block_rows(p.dtype, rows, p.head_dim);
+  return divide(p, q, gpu, decode_attention_block_rows(p.dtype, rows, p.head_dim),
+                decode_attention_blocks_per_sm(p.dtype, gpu.compute_capability()));
+}
+
+std::optional<Tensor> DecodeAttentionOperands::divide(DecodeAttentionParams& p, const Tensor& q, const OnDeviceOf& gpu,
+                                                      int block_rows, int blocks_per_sm) const {
+  const int rows = p.heads_q / p.heads_kv * p.seq_q;
   const int64_t blocks = int64_t{p.batch} * p.heads_kv * ((rows + block_rows - 1) / block_rows);
-  const int slots = gpu.multiprocessors() * decode_attention_blocks_per_sm(p.dtype, gpu.compute_capability());
+  const int slots = gpu.multiprocessors() * blocks_per_sm;
   p.splits = decode_attention_splits(blocks, p.capacity, slots);
   if (p.splits == 1) return std::nullopt;
   const int64_t part_rows = int64_t{p.splits} * p.batch * p.heads_q * p.seq_q;

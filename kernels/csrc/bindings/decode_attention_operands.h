@@ -16,8 +16,9 @@ struct DecodeAttentionOperands {
   const char* op;
 
   void check_queries(const Tensor& q, std::optional<double> scale) const;
-  // `cache` (anything, heads_kv, anything, head_dim) beside q; called for keys and for values.
+  // `cache` (anything, heads_kv, anything, head_dim) beside q, in its dtype; called for keys and for values.
   void check_cache(const Tensor& q, const Argument& cache, int64_t heads_kv) const;
+  void check_heads(const Tensor& q, int64_t heads_kv) const;
   void check_lengths(const Tensor& q, const Tensor& lengths) const;
   void check_cpu_head_dim(const Tensor& q) const;
 
@@ -34,6 +35,9 @@ struct DecodeAttentionOperands {
   // Chooses p.splits for this GPU. What it returns is the workspace that p then points to: hold it until the launch. It
   // goes back to PyTorch's allocator, which reuses it in the order of the stream.
   std::optional<Tensor> divide(DecodeAttentionParams& p, const Tensor& q, const OnDeviceOf& gpu) const;
+  // The same for a kernel whose blocks take block_rows packed queries, of which an SM holds blocks_per_sm.
+  std::optional<Tensor> divide(DecodeAttentionParams& p, const Tensor& q, const OnDeviceOf& gpu, int block_rows,
+                               int blocks_per_sm) const;
 #endif
 };
 

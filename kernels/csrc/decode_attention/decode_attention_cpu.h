@@ -93,8 +93,8 @@ void decode_on_cpu(const DecodeAttentionParams& p, const Cache& cache, DecodeCpu
     const int live = std::min(kDecodeCpuKeys, length - first_key);
     for (int j = 0; j < live; ++j) {
       const int page = head.page_of(first_key + j);
-      const Element* key = head.key_row(page, first_key + j);
-      const Element* value = head.value_row(page, first_key + j);
+      const auto key = head.key_row(page, first_key + j);  // a pointer, or what has one element after the other
+      const auto value = head.value_row(page, first_key + j);
       for (int d = 0; d < head_dim; ++d) {
         block.keys[d * kDecodeCpuKeys + j] = key[d];
         block.values[j * head_dim + d] = value[d];

@@ -17,14 +17,15 @@ struct DecodeAttentionWork {
   int first_row, rows;     // of the packed queries of this key head
   int64_t out_row;         // first_row among all batch * heads_q * seq_q
   int length;              // keys of the sequence
-  int first_key, end_key;  // first_key is a multiple of 16, and so is end_key unless it is `length`
+  int first_key, end_key;  // first_key is a multiple of PartKeys, and so is end_key unless it is `length`
 };
 
 __host__ __device__ constexpr int decode_attention_rows(const DecodeAttentionParams& p) {
   return p.heads_q / p.heads_kv * p.seq_q;
 }
 
-template <int BlockRows>
+// PartKeys, a multiple of 16: what parts begin at multiples of.
+template <int BlockRows, int PartKeys = 16>
 __device__ __forceinline__ DecodeAttentionWork decode_attention_work_of_block(const DecodeAttentionParams& p,
                                                                               int block) {
   const int rows = decode_attention_rows(p);
@@ -39,7 +40,7 @@ __device__ __forceinline__ DecodeAttentionWork decode_attention_work_of_block(co
   work.rows = min(rows - work.first_row, BlockRows);
   work.out_row = int64_t{kv} * rows + work.first_row;
   work.length = p.lengths == nullptr ? p.capacity : min(max(p.lengths[work.batch], 0), p.capacity);
-  const int part_keys = ((work.length + p.splits - 1) / p.splits + 15) / 16 * 16;
+  const int part_keys = ((work.length + p.splits - 1) / p.splits + PartKeys - 1) / PartKeys * PartKeys;
   work.first_key = work.split * part_keys;
   work.end_key = min(work.length, work.first_key + part_keys);  // may lie before first_key: nothing to do
   return work;

@@ -15,6 +15,20 @@ __device__ __forceinline__ void cp_async_16(uint32_t shared, const void* global,
                : "memory");
 }
 
+// 4, 8 or 16 bytes on boundaries of as many; likewise. Fewer than 16 pass through L1, for there is no other way.
+template <int Bytes>
+__device__ __forceinline__ void cp_async(uint32_t shared, const void* global, bool live) {
+  static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16, "what cp.async copies");
+  if constexpr (Bytes == 16) {
+    cp_async_16(shared, global, live);
+  } else {
+    const int bytes = live ? Bytes : 0;
+    asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %2, %3;\n" ::"r"(shared), "l"(global), "n"(Bytes),
+                 "r"(bytes)
+                 : "memory");
+  }
+}
+
 __device__ __forceinline__ void cp_async_commit() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
 
 template <int Pending>

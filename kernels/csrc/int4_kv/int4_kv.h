@@ -1,0 +1,54 @@
+// int4_kv.h: new tokens' keys and values into a cache of 4-bit integers as in KIVI, the newest in 16 bits
+//   Tokens come in groups of 32. A whole group of a sequence's keys is held per channel: each channel has a scale and a
+//   zero for its 32 keys. Of its values each token has a scale and a zero for each group of 32 channels. Tokens that are
+//   not a whole group yet, 0 to 31 of them, lie in a window as they came.
+//   k_codes, v_codes:   (batch, heads_kv, capacity, head_dim / 2) uint8, channel 2 i in the low nibble of byte i
+//   k_scales:           (batch, heads_kv, capacity / 32, 2, head_dim) fp16: scales, zeros
+//   v_scales:           (batch, heads_kv, capacity, head_dim / 32, 2) fp16: scale, zero
+//   k_window, v_window: (batch, heads_kv, 32, head_dim) in the dtype of k and v; position j in row j % 32
+//   all contiguous; capacity and head_dim multiples of 32
+//   k, v: (batch, heads_kv, seq, head_dim) fp16, bf16 or fp32, head_dim contiguous
+// Row i of k and v goes to position lengths[b] - seq + i, lengths counting the new tokens already; what falls outside
+// 0 .. capacity - 1 is left out. The window must hold what came before in the first row's group. Of 32 numbers x
+//   zero = fp16(min x), scale = fp16((max x - min x) / 15), code = (x - zero) / scale to the nearest integer in 0 .. 15
+//   (0 where scale is 0), so that x is within half a scale of scale * code + zero but for the rounding of the two
+// Magnitudes beyond 65504 become infinite in fp16, and NaN of any of the 32 makes zero NaN.
+// 5 bits an element instead of 16: 2 batch heads_kv head_dim (capacity 5 / 8 + 32 * 2) bytes.
+//
+// Liu et al., "KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache" (ICML 2024), at 4 bits.
+#pragma once
+
+#include <cstdint>
+
+#include "framework/dtype.h"
+
+namespace warpwatch {
+
+constexpr int kInt4Group = 32;
+
+struct Int4KvParams {
+  const void* rows[2];  // k, v
+  uint8_t* codes[2];
+  void* scales[2];             // fp16
+  void* windows[2];            // dtype of k and v
+  const int32_t* lengths;      // (batch)
+  int64_t row_strides[2][3];   // batch, head, row; in elements
+  int64_t batch, heads, seq;
+  int capacity, head_dim;
+  Dtype dtype;  // of k and v
+};
+
+void int4_kv_append_cpu(const Int4KvParams& p);
+
+}  // namespace warpwatch
+
+#if WARPWATCH_WITH_CUDA
+#include <cuda_runtime_api.h>
+
+namespace warpwatch {
+
+// Enqueues on `stream`; allocates nothing, waits for nothing. Any GPU, head_dim up to 256.
+cudaError_t int4_kv_append_cuda(const Int4KvParams& p, cudaStream_t stream);
+
+}  // namespace warpwatch
+#endif

@@ -1,0 +1,43 @@
+// int8_decode_attention, sm_75: quantized_decode.cuh has the kernel.
+#include "int8_decode_attention/int8_decode_attention_format.cuh"
+
+namespace warpwatch {
+namespace {
+
+template <typename Element, int HeadDim>
+using Kernel = QuantizedDecode<HalfMmaSm75, Element, HeadDim, Int8Format<HeadDim, HeadDim == 256>, int8_decode_sm75_tile(HeadDim).warps,
+                               int8_decode_sm75_tile(HeadDim).stages>;
+
+template <typename Element, int HeadDim, typename Shape>
+__global__ void __launch_bounds__(Shape::kThreads, 2)
+    int8_decode_attention_sm75_kernel(const DecodeAttentionParams p, const Int8Cache cache) {
+  Kernel<Element, HeadDim>::run(p, cache);
+}
+
+template <typename Element, int HeadDim>
+cudaError_t launch(const DecodeAttentionParams& p, const Int8Cache& cache, cudaStream_t stream) {
+  using Own = Kernel<Element, HeadDim>;
+  return launch_decode_attention<Own>(int8_decode_attention_sm75_kernel<Element, HeadDim, typename Own::Shape>, p, cache, stream);
+}
+
+template <typename Element>
+cudaError_t launch_head_dim(const DecodeAttentionParams& p, const Int8Cache& cache, cudaStream_t stream) {
+  switch (p.head_dim) {
+    case 64: return launch<Element, 64>(p, cache, stream);
+    case 128: return launch<Element, 128>(p, cache, stream);
+    case 256: return launch<Element, 256>(p, cache, stream);
+    default: return cudaErrorInvalidValue;
+  }
+}
+
+}  // namespace
+
+cudaError_t int8_decode_attention_sm75(const DecodeAttentionParams& p, const Int8Cache& cache, cudaStream_t stream) {
+  switch (p.dtype) {
+    case Dtype::kFloat16: return launch_head_dim<__half>(p, cache, stream);
+    case Dtype::kBFloat16: return launch_head_dim<__nv_bfloat16>(p, cache, stream);
+    default: return cudaErrorInvalidValue;
+  }
+}
+
+}  // namespace warpwatch

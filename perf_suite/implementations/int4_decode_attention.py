@@ -1,0 +1,34 @@
+"""Implementations of int4_decode_attention. The baselines read the same keys and values unquantized."""
+
+from ..inputs.decode_attention import DecodeInputs
+from ..inputs.int4_decode_attention import Int4DecodeInputs
+from . import Prepared, decode_attention
+from .warpwatch_operators import triton_operator, warpwatch_operator
+
+
+def warpwatch(inputs: Int4DecodeInputs) -> Prepared:
+    """The CUDA C++ or CPU kernel of the commit."""
+    attention = warpwatch_operator("int4_decode_attention")
+    return Prepared(run=lambda: attention(inputs.q, *inputs.cache(), inputs.lengths))
+
+
+def triton(inputs: Int4DecodeInputs) -> Prepared:
+    """Its Triton twin."""
+    attention = triton_operator("int4_decode_attention")
+    return Prepared(run=lambda: attention(inputs.q, *inputs.cache(), inputs.lengths))
+
+
+def sdpa(inputs: Int4DecodeInputs) -> Prepared:
+    """scaled_dot_product_attention over the same keys and values in the dtype of q, prepared ahead of the call."""
+    return decode_attention.sdpa(_unquantized(inputs))
+
+
+def eager(inputs: Int4DecodeInputs) -> Prepared:
+    """Plain PyTorch over the same keys and values in the dtype of q, prepared ahead of the call."""
+    return decode_attention.eager(_unquantized(inputs))
+
+
+def _unquantized(inputs: Int4DecodeInputs) -> DecodeInputs:
+    length = int(inputs.lengths[0])  # that of all
+    k, v = (x[:, :, :length].to(inputs.q.dtype).contiguous() for x in inputs.dequantized())
+    return DecodeInputs(q=inputs.q, k=k, v=v)
