@@ -10,7 +10,7 @@ from .extension import extension_path
 if TYPE_CHECKING:
     from .operators.attention_ladder import naive_attention, tiled_attention
     from .operators.decode_attention import decode_attention
-    from .operators.flash_attention import flash_attention
+    from .operators.flash_attention import flash_attention, flash_attention_backward
     from .operators.int4_linear import int4_linear, quantize_int4
     from .operators.int8_linear import int8_linear, quantize_int8_per_token, quantize_int8_weight
     from .operators.int8_weight_linear import int8_weight_linear
@@ -30,6 +30,7 @@ __all__ = [
     "extension_path",
     "ffn_gelu",
     "flash_attention",
+    "flash_attention_backward",
     "int4_linear",
     "int8_linear",
     "int8_weight_linear",
@@ -57,6 +58,7 @@ _HOME = {  # public name -> the module it lives in
     "decode_attention": "decode_attention",
     "ffn_gelu": "linear_activation",
     "flash_attention": "flash_attention",
+    "flash_attention_backward": "flash_attention",
     "int4_linear": "int4_linear",
     "int8_linear": "int8_linear",
     "int8_weight_linear": "int8_weight_linear",

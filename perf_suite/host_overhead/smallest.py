@@ -5,6 +5,7 @@ from dataclasses import replace
 from ..workloads import (
     decode_attention,
     flash_attention,
+    flash_attention_backward,
     int4_linear,
     int8_linear,
     int8_weight_linear,
@@ -35,6 +36,9 @@ _SMALLEST = {
         device, dtype, heads=1, seq_len_kv=16, head_dim=64
     ),
     "flash_attention": lambda device, dtype: flash_attention.workload(device, dtype, heads=1, seq_len=16, head_dim=64),
+    "flash_attention_backward": lambda device, dtype: flash_attention_backward.workload(
+        device, dtype, heads=1, seq_len=16, head_dim=64
+    ),
     "int4_linear": lambda device, dtype: int4_linear.workload(device, dtype, depth=128, outputs=128),
     "int8_linear": lambda device, dtype: int8_linear.workload(device, dtype, depth=128, outputs=128),
     "rope": lambda device, dtype: rope.workload(device, dtype, heads=1, seq_len=1),

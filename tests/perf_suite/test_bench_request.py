@@ -35,6 +35,7 @@ def test_the_operators_options_can_make_every_row_of_its_catalogue(operator):
         "n": "outputs",
         "m": "rows",
         "page": "page_size",
+        "window": "window",
     }
     for row in workloads_of(operator):
         device, dtype, *parts = row.name.split("-")
