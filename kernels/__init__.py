@@ -10,7 +10,7 @@ from .extension import extension_path
 if TYPE_CHECKING:
     from .operators.attention_ladder import naive_attention, tiled_attention
     from .operators.decode_attention import decode_attention
-    from .operators.flash_attention import flash_attention
+    from .operators.flash_attention import flash_attention, flash_attention_backward
     from .operators.int4_decode_attention import int4_decode_attention
     from .operators.int4_kv import int4_kv_append
     from .operators.int4_linear import int4_linear, quantize_int4
@@ -34,6 +34,7 @@ __all__ = [
     "extension_path",
     "ffn_gelu",
     "flash_attention",
+    "flash_attention_backward",
     "int4_decode_attention",
     "int4_kv_append",
     "int4_linear",
@@ -65,6 +66,7 @@ _HOME = {  # public name -> the module it lives in
     "decode_attention": "decode_attention",
     "ffn_gelu": "linear_activation",
     "flash_attention": "flash_attention",
+    "flash_attention_backward": "flash_attention",
     "int4_decode_attention": "int4_decode_attention",
     "int4_kv_append": "int4_kv",
     "int4_linear": "int4_linear",

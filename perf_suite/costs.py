@@ -36,12 +36,46 @@ def flash_attention(
     head_dim: int,
     causal: bool,
     element_bytes: int,
+    window: int | None = None,
 ) -> Cost:
-    """Two matrix products over the query-key pairs that are seen; q, k, v read and out written once."""
-    pairs = _causal_pairs(seq_q, seq_kv) if causal else seq_q * seq_kv
+    """Two matrix products over the query-key pairs that are seen; q, k, v read and out written once.
+
+    With a window, causal alone, a query sees that many keys at most.
+    """
+    pairs = _causal_pairs(seq_q, seq_kv, window) if causal else seq_q * seq_kv
     queries = batch * heads_q * seq_q * head_dim
     keys = batch * heads_kv * seq_kv * head_dim
     return Cost(flops=4 * batch * heads_q * head_dim * pairs, bytes=(2 * queries + 2 * keys) * element_bytes)
+
+
+def flash_attention_backward(
+    *,
+    batch: int,
+    heads_q: int,
+    heads_kv: int,
+    seq_q: int,
+    seq_kv: int,
+    head_dim: int,
+    causal: bool,
+    element_bytes: int,
+    window: int | None = None,
+) -> Cost:
+    """Five matrix products where the forward pass has two: scores, dp, dq, dk, dv.
+
+    q, out, d_out, k, v and the log-sum-exp read, dq, dk and dv written, once each.
+    """
+    forward = flash_attention(
+        batch=batch,
+        heads_q=heads_q,
+        heads_kv=heads_kv,
+        seq_q=seq_q,
+        seq_kv=seq_kv,
+        head_dim=head_dim,
+        causal=causal,
+        element_bytes=element_bytes,
+        window=window,
+    )
+    return Cost(flops=forward.flops // 2 * 5, bytes=2 * forward.bytes + batch * heads_q * seq_q * _FP32_BYTES)
 
 
 def decode_attention(
@@ -209,9 +243,13 @@ def triad(*, elements: int, element_bytes: int) -> Cost:
     return Cost(flops=2 * elements, bytes=3 * elements * element_bytes)
 
 
-def _causal_pairs(seq_q: int, seq_kv: int) -> int:
-    """Pairs seen when query i sees the keys j <= i + (seq_kv - seq_q)."""
+def _causal_pairs(seq_q: int, seq_kv: int, window: int | None = None) -> int:
+    """Pairs seen when query i sees the keys j <= i + (seq_kv - seq_q), in a window the newest of them."""
     hidden_rows = max(seq_q - seq_kv, 0)
     first = max(seq_kv - seq_q, 0) + 1
     rows = seq_q - hidden_rows
-    return rows * (2 * first + rows - 1) // 2
+    all_seen = rows * (2 * first + rows - 1) // 2
+    if window is None or window >= seq_kv:
+        return all_seen
+    # What the window hides is what the same queries would see if the newest keys were not there.
+    return all_seen - _causal_pairs(seq_q, seq_kv - window)

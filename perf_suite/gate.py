@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import torch
 
 from .inputs import Inputs
+from .output import Output, parts
 
 # How many times the whole's tolerance the error of one row may be. The worst seen of an honest call was 1.1: eager
 # attention in fp16 and bf16, sequences of 1024.
@@ -31,44 +32,52 @@ class WrongResultError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The reference's, to one tensor of the output."""
+
+    values: torch.Tensor  # float64
+    norms: torch.Tensor  # of its rows, those of the last dimension
+    norm: torch.Tensor  # of the whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One set of activations and the reference's answer to them."""
+    """One set of activations and the reference's answer to them, a tensor or several; each is judged by itself."""
 
     activations: tuple[torch.Tensor, ...]
-    answer: torch.Tensor  # float64
-    norms: torch.Tensor  # of the answer's rows, those of the last dimension
-    norm: torch.Tensor  # of the whole answer
+    answers: tuple[Answer, ...]
 
 
 def ask(inputs: Inputs) -> Question:
     """The question that the inputs pose as they are now, kept for later calls."""
-    answer = inputs.expected()
-    norms = torch.linalg.vector_norm(answer, dim=-1)
     return Question(
         activations=tuple(tensor.clone() for tensor in inputs.activations()),
-        answer=answer,
-        norms=norms,
-        norm=torch.linalg.vector_norm(norms),
+        answers=tuple(_answer(values) for values in parts(inputs.expected())),
     )
+
+
+def _answer(values: torch.Tensor) -> Answer:
+    norms = torch.linalg.vector_norm(values, dim=-1)
+    return Answer(values=values, norms=norms, norm=torch.linalg.vector_norm(norms))
 
 
 class Gate:
     """Watches one prepared call; every method raises WrongResultError. Works on torch's current stream."""
 
     def __init__(
-        self, run: Callable[[], torch.Tensor], inputs: Inputs, questions: tuple[Question, ...], tolerance: float
+        self, run: Callable[[], Output], inputs: Inputs, questions: tuple[Question, ...], tolerance: float
     ) -> None:
         self._run, self._inputs, self._tolerance = run, inputs, tolerance
         self._questions = questions
         self._random = random.Random()  # not seeded: nobody can know what is asked next
         self._posed = 0
-        self._timed: dict[int, torch.Tensor] = {}  # the last timed output of each question
+        self._timed: dict[int, Output] = {}  # the last timed output of each question
 
     def check(self) -> float:
         """Put every question to the call; the largest ||out - reference|| / ||reference||."""
         return max(self._answer(self._run, question) for question in self._questions)
 
-    def check_replay(self, replay: Callable[[], torch.Tensor]) -> None:
+    def check_replay(self, replay: Callable[[], Output]) -> None:
         """Put every question to the call's CUDA graph.
 
         The graph holds what the call put on the captured stream, and nothing else: work that it does on another
@@ -86,11 +95,11 @@ class Gate:
         """Pose the first question of the timed calls."""
         self._pose_any()
 
-    def after_timed_call(self, out: torch.Tensor) -> None:
+    def after_timed_call(self, out: Output) -> None:
         """Between two timed calls: spoil this question's output of before, keep this one, pose another at random."""
         earlier = self._timed.get(self._posed)
         if earlier is not None:
-            earlier.fill_(torch.nan)
+            _spoil(earlier)
         self._timed[self._posed] = out
         self._pose_any()
 
@@ -109,38 +118,51 @@ class Gate:
         for tensor, values in zip(self._inputs.activations(), question.activations, strict=True):
             tensor.copy_(values)
 
-    def _answer(self, run: Callable[[], torch.Tensor], question: Question) -> float:
+    def _answer(self, run: Callable[[], Output], question: Question) -> float:
         """One call's error. Its output ends as NaN, and its inputs must be what they were."""
         self._ask(question)
         out = run()
         # The copy is on the caller's stream and behind the call: it sees what a caller's next kernel would see.
-        seen = out.clone()
+        seen = tuple(tensor.clone() for tensor in parts(out))
         self._refuse_inputs(out)
         error = _relative_error(seen, question, self._tolerance)
         for tensor, values in zip(self._inputs.activations(), question.activations, strict=True):
             if not torch.equal(tensor, values):
                 raise WrongResultError("it wrote over its inputs")
-        out.fill_(torch.nan)
+        _spoil(out)
         return error
 
-    def _refuse_inputs(self, out: torch.Tensor) -> None:
+    def _refuse_inputs(self, out: Output) -> None:
         kept = {tensor.untyped_storage().data_ptr() for tensor in self._inputs.activations()}
-        if out.untyped_storage().data_ptr() in kept:
+        if any(tensor.untyped_storage().data_ptr() in kept for tensor in parts(out)):
             raise WrongResultError("it returned one of its inputs")
 
 
-def _relative_error(out: torch.Tensor, question: Question, tolerance: float) -> float:
+def _spoil(out: Output) -> None:
+    for tensor in parts(out):
+        tensor.fill_(torch.nan)
+
+
+def _relative_error(out: Output, question: Question, tolerance: float) -> float:
+    """The largest of the output's tensors."""
+    tensors = parts(out)
+    if len(tensors) != len(question.answers):
+        raise WrongResultError(f"its output is {len(tensors)} tensors, the reference's {len(question.answers)}")
+    pairs = zip(tensors, question.answers, strict=True)
+    return max(_error_of(tensor, answer, tolerance) for tensor, answer in pairs)
+
+
+def _error_of(out: torch.Tensor, answer: Answer, tolerance: float) -> float:
     """||out - answer|| / ||answer|| in float64. Raises WrongResultError beyond the tolerance, of a row beyond more.
 
     A row is one of the last dimension; a small one counts as an average one.
     """
-    answer = question.answer
-    if out.shape != answer.shape:
-        raise WrongResultError(f"its output is {tuple(out.shape)}, the reference's {tuple(answer.shape)}")
-    norms = torch.linalg.vector_norm(out.double() - answer, dim=-1)
-    average = question.norms.square().mean().sqrt()
-    worst_row = (norms / torch.maximum(question.norms, average)).max()
-    error, row = torch.stack((torch.linalg.vector_norm(norms) / question.norm, worst_row)).tolist()
+    if out.shape != answer.values.shape:
+        raise WrongResultError(f"its output is {tuple(out.shape)}, the reference's {tuple(answer.values.shape)}")
+    norms = torch.linalg.vector_norm(out.double() - answer.values, dim=-1)
+    average = answer.norms.square().mean().sqrt()
+    worst_row = (norms / torch.maximum(answer.norms, average)).max()
+    error, row = torch.stack((torch.linalg.vector_norm(norms) / answer.norm, worst_row)).tolist()
     if not error <= tolerance:
         bad = int((~torch.isfinite(out)).sum())
         if bad:

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 import torch
 
 from .compiled.mangled_names import kernel_name
+from .output import Output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Captured:
     """A captured call. `replay` does it again, in the memory of the captured output, on the current stream."""
 
-    replay: Callable[[], torch.Tensor]
+    replay: Callable[[], Output]
     launched: dict[str, int] | None  # how often each, by name; None where cuda.bindings is not installed
 
 
@@ -28,7 +29,7 @@ class NotCapturableError(Exception):
     """
 
 
-def capture(run: Callable[[], torch.Tensor], *, calls: int = 1) -> Captured:
+def capture(run: Callable[[], Output], *, calls: int = 1) -> Captured:
     """Capture `calls` calls in a row on torch's current stream, which must not be the default one.
 
     `run` must have run before. Raises NotCapturableError, with the stream as it was.
@@ -45,7 +46,7 @@ def capture(run: Callable[[], torch.Tensor], *, calls: int = 1) -> Captured:
         torch.cuda.synchronize()
         raise NotCapturableError(f"a CUDA graph cannot capture it: {str(error).splitlines()[0]}") from error
 
-    def replay() -> torch.Tensor:
+    def replay() -> Output:
         graph.replay()
         return out
 

@@ -9,24 +9,23 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface
-from transformers.masking_utils import causal_mask_function
+from transformers.masking_utils import causal_mask_function, sliding_window_causal_mask_function
 
 from ..modules.causal_attention import causal_attention, causal_attention_to
-from ..modules.gradient import refuse_gradient
 
 ATTENTION = "warpwatch"
 # What some models ask of attention beside a causal mask, and the kernel does not do.
-_UNSUPPORTED = ("position_bias", "s_aux", "sliding_window", "softcap", "output_attentions")
+_UNSUPPORTED = ("position_bias", "s_aux", "softcap", "output_attentions")
 
 
 def register_attention() -> str:
     """Make `attn_implementation="warpwatch"` known to transformers; the name.
 
-    For a model at hand: `model.set_attn_implementation(register_attention())`. It serves causal decoders in batches
-    padded on the left or on the right. Padding costs one copy of the mask to the host in each forward pass, and one
-    launch for each sequence in each layer. With a cache whose length is a tensor (GraphCache, or transformers' own
-    StaticCache) batches have no padding, and without an attention_mask a step of up to 8 tokens can be captured in a
-    CUDA graph.
+    For a model at hand: `model.set_attn_implementation(register_attention())`. It serves causal decoders, with a
+    sliding window too, in batches padded on the left or on the right, and trains them where flash_attention has a
+    gradient. Padding costs one copy of the mask to the host in each forward pass, and one launch for each sequence in
+    each layer. With a cache whose length is a tensor (GraphCache, or transformers' own StaticCache) batches have no
+    padding, and without an attention_mask a step of up to 8 tokens can be captured in a CUDA graph.
     """
     AttentionInterface.register(ATTENTION, _attention_forward)
     AttentionMaskInterface.register(ATTENTION, _mask)
@@ -54,41 +53,60 @@ def _mask(
     q_length: int,
     kv_length: int,
     q_offset: int | torch.Tensor = 0,
-    kv_offset: int = 0,
+    kv_offset: int | torch.Tensor = 0,
     mask_function: Callable[..., Any] = causal_mask_function,
     attention_mask: Filled | torch.Tensor | None = None,
     **_options: Any,
 ) -> Padding | Filled | None:
     """None where every sequence sees all keys up to its own position, else what it sees.
 
-    transformers calls it once in a forward pass. kv_length keys come to the attention, the last q_length of them new,
-    unless q_offset says that there were so many before and that the rest is room.
-    Raises NotImplementedError for a mask that is not causal or has holes, and for padding beside such room.
+    transformers calls it once in a forward pass for each kind of layer. kv_length keys come to the attention, the last
+    q_length of them new, unless q_offset says that there were so many before and that the rest is room; a cache of a
+    sliding window has dropped kv_offset older ones. The window itself is told to the attention by its layer.
+    Raises NotImplementedError for a mask that is not causal or has holes, and for padding or a window beside such room.
     """
-    if mask_function is not causal_mask_function or kv_offset != 0:
+    if mask_function is not causal_mask_function and not _is_plain_window(mask_function):
         raise NotImplementedError(
             f"{ATTENTION} attention: only the plain causal mask is implemented, and this model or batch asks for "
-            "another (a sliding window, packed sequences, or attention to both sides); use attn_implementation='sdpa'"
+            "another (packed sequences, or attention to both sides); use attn_implementation='sdpa'"
         )
     if isinstance(attention_mask, Filled):
         return attention_mask
     padded = attention_mask is not None and not bool(attention_mask.all())
-    if isinstance(q_offset, torch.Tensor) or q_offset + q_length != kv_length:
-        if padded:
+    moving = isinstance(q_offset, torch.Tensor) or isinstance(kv_offset, torch.Tensor)
+    if moving or q_offset + q_length != kv_offset + kv_length:
+        if padded or mask_function is not causal_mask_function:
             raise NotImplementedError(
-                f"{ATTENTION} attention: padding is not implemented with a cache that returns room which nothing has "
-                "been written to, as GraphCache and StaticCache do; "
+                f"{ATTENTION} attention: padding and sliding windows are not implemented with a cache that returns room "
+                "which nothing has been written to, as GraphCache and StaticCache do; "
                 "pass past_key_values=ContiguousCache(model.config, max_length)"
             )
         return Filled(q_offset + q_length)
     if attention_mask is None or not padded:
         return None
-    if tuple(attention_mask.shape) != (batch_size, kv_length):
+    positions = kv_offset + kv_length
+    if tuple(attention_mask.shape) != (batch_size, positions):
         raise ValueError(
             f"{ATTENTION} attention: attention_mask must cover all positions, those in the cache too, with shape "
-            f"[{batch_size}, {kv_length}], got {list(attention_mask.shape)}"
+            f"[{batch_size}, {positions}], got {list(attention_mask.shape)}"
         )
+    attention_mask = attention_mask[:, kv_offset:]
     return Padding(kv_length, tuple(_span(tokens) for tokens in attention_mask.tolist()))
+
+
+def _is_plain_window(mask_function: Callable[..., Any]) -> bool:
+    """Whether it is what transformers makes for a sliding window on a causal mask, with nothing on top.
+
+    Such functions are closures without a name: they are told by the code of what they combine.
+    """
+    plain = sliding_window_causal_mask_function(1)
+    return _codes(mask_function) == _codes(plain)
+
+
+def _codes(mask_function: Callable[..., Any]) -> list[Any]:
+    cells = [cell.cell_contents for cell in getattr(mask_function, "__closure__", None) or ()]
+    parts = [part for cell in cells if isinstance(cell, tuple) for part in cell]
+    return [getattr(part, "__code__", part) for part in (mask_function, *parts)]
 
 
 def _span(tokens: list[bool]) -> tuple[int, int]:
@@ -128,13 +146,13 @@ def _attention_forward(
         raise NotImplementedError(
             f"{ATTENTION} attention: {', '.join(asked)} not implemented; use attn_implementation='sdpa' or 'eager'"
         )
+    window = options.get("sliding_window")
     if isinstance(attention_mask, Padding):
-        out = _padded(query, key, value, attention_mask, scaling)
+        out = _padded(query, key, value, attention_mask, scaling, window)
     elif isinstance(attention_mask, Filled):
         out = _filled(query, key, value, attention_mask.length, scaling)
     else:
-        out = causal_attention(query, key, value, scaling)
-    out = refuse_gradient(out, f"{ATTENTION} attention", "use attn_implementation='sdpa' to train")
+        out = causal_attention(query, key, value, scaling, window)
     return out.transpose(1, 2), None
 
 
@@ -148,7 +166,12 @@ def _filled(
 
 
 def _padded(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, padding: Padding, scaling: float | None
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    padding: Padding,
+    scaling: float | None,
+    window: int | None,
 ) -> torch.Tensor:
     """Sequences without their padding, those that lie alike in one launch; queries that are padding get zeros."""
     out = torch.zeros_like(query)
@@ -162,5 +185,5 @@ def _padded(
         # One slice where they stand together, else copies of them.
         these = slice(rows[0], rows[-1] + 1) if rows[-1] - rows[0] + 1 == len(rows) else rows
         queries, keys, values = query[these, :, first:last], key[these, :, begin:end], value[these, :, begin:end]
-        out[these, :, first:last] = causal_attention(queries, keys, values, scaling)
+        out[these, :, first:last] = causal_attention(queries, keys, values, scaling, window)
     return out

@@ -10,11 +10,20 @@ from ..operators.flash_attention import flash_attention
 DECODE_TOKENS = 8  # so many at most are decode_attention's
 
 
-def causal_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | None = None) -> torch.Tensor:
-    """softmax(scale q k^T) v, causal and aligned bottom-right; shapes, dtypes and errors as in flash_attention."""
-    if q.shape[2] <= DECODE_TOKENS:
+def causal_attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | None = None, window: int | None = None
+) -> torch.Tensor:
+    """softmax(scale q k^T) v, causal and aligned bottom-right; shapes, dtypes and errors as in flash_attention.
+
+    With a window a query sees that many of its newest keys at most. Differentiable where flash_attention is.
+    """
+    if window is not None and window >= k.shape[2]:
+        window = None
+    if window is not None and q.shape[2] == 1:  # one token sees the newest keys and no others
+        k, v, window = k[:, :, -window:], v[:, :, -window:], None
+    if q.shape[2] <= DECODE_TOKENS and window is None and not _is_trained(q, k, v):
         return decode_attention(q, k, v, scale=scale)
-    return flash_attention(q, k, v, causal=True, scale=scale)
+    return flash_attention(q, k, v, causal=True, scale=scale, window=window)
 
 
 def causal_attention_to(
@@ -25,7 +34,7 @@ def causal_attention_to(
     lengths (batch) int32 on q's device. With up to DECODE_TOKENS new tokens the host does not look at it, so that a
     CUDA graph can hold the call; with more it does, which no capture allows.
     """
-    if q.shape[2] <= DECODE_TOKENS:
+    if q.shape[2] <= DECODE_TOKENS and not _is_trained(q, k, v):
         return decode_attention(q, k, v, lengths, scale=scale)
     known = lengths.tolist()
     if len(set(known)) == 1:
@@ -35,3 +44,9 @@ def causal_attention_to(
         for i, length in enumerate(known)
     ]
     return torch.cat(rows)
+
+
+def _is_trained(*tensors: torch.Tensor) -> bool:
+    return torch.is_grad_enabled() and any(
+        tensor.requires_grad for tensor in tensors
+    )  # decode_attention has no gradient

@@ -19,32 +19,45 @@ class FlashAttention(nn.Module):
 
     causal is aligned bottom-right, so that the last query sees every key, as when decoding with a cache; heads_kv
     divides heads_q; scale is 1 / sqrt(head_dim) by default. implementation "warpwatch" is the CUDA C++ or CPU kernel,
-    "triton" its twin (on a GPU), and "pytorch" scaled_dot_product_attention, with the same meaning and a gradient.
-    "warpwatch" is differentiable where its operator is; backward through the twin raises RuntimeError. There are no
-    parameters.
-    Raises ValueError for another implementation, and RuntimeError with a sentence for tensors it does not take.
+    "triton" its twin (on a GPU), and "pytorch" scaled_dot_product_attention, with the same meaning. window, with causal
+    alone, leaves a query the `window` newest of the keys it sees. "warpwatch" is differentiable where its operator is,
+    "pytorch" everywhere; backward through the twin raises RuntimeError. There are no parameters.
+    Raises ValueError for another implementation and for a window without causal, and RuntimeError with a sentence for
+    tensors it does not take.
     """
 
-    def __init__(self, *, causal: bool = False, scale: float | None = None, implementation: str = "warpwatch") -> None:
+    def __init__(
+        self,
+        *,
+        causal: bool = False,
+        scale: float | None = None,
+        window: int | None = None,
+        implementation: str = "warpwatch",
+    ) -> None:
         super().__init__()
         if implementation not in IMPLEMENTATIONS:
             raise ValueError(
                 f"FlashAttention: implementation must be one of {', '.join(IMPLEMENTATIONS)}, got {implementation!r}"
             )
+        if window is not None and (window < 1 or not causal):
+            raise ValueError(f"FlashAttention: window must be positive and needs causal=True, got {window}")
         self.causal = causal
+        self.window = window
         self.scale = scale
         self.implementation = implementation
         self._attend = _attention(implementation)
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         """A new tensor of q's shape and dtype."""
-        out = self._attend(q, k, v, causal=self.causal, scale=self.scale)
+        out = self._attend(q, k, v, causal=self.causal, scale=self.scale, window=self.window)
         if self.implementation != "triton":
             return out
+        if not torch.compiler.is_compiling():  # the twin is launched outside autograd, which would not ask for more
+            out.requires_grad_(torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad))
         return refuse_gradient(out, "FlashAttention", 'use implementation="warpwatch" or "pytorch" to train')
 
     def extra_repr(self) -> str:
-        return f"causal={self.causal}, scale={self.scale}, implementation={self.implementation!r}"
+        return f"causal={self.causal}, scale={self.scale}, window={self.window}, implementation={self.implementation!r}"
 
 
 def _attention(implementation: str) -> Callable[..., torch.Tensor]:
@@ -58,13 +71,15 @@ def _attention(implementation: str) -> Callable[..., torch.Tensor]:
 
 
 def _pytorch_attention(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, scale: float | None
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, scale: float | None, window: int | None
 ) -> torch.Tensor:
     grouped = q.shape[1] != k.shape[1]
     seq_q, seq_kv = q.shape[2], k.shape[2]
-    if not causal or seq_q == seq_kv:
+    if not causal or (seq_q == seq_kv and window is None):
         return scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale, enable_gqa=grouped)
     # PyTorch's own causal mask is aligned top-left.
     seen = torch.ones(seq_q, seq_kv, dtype=torch.bool, device=q.device).tril(seq_kv - seq_q)
+    if window is not None:
+        seen = seen.triu(seq_kv - seq_q + 1 - window)
     out = scaled_dot_product_attention(q, k, v, attn_mask=seen, scale=scale, enable_gqa=grouped)
     return out.masked_fill(~seen.any(dim=-1, keepdim=True), 0)  # what sees no key is zero, and not a NaN

@@ -57,6 +57,29 @@ def flash_attention_with_lse(
     return _flash_attention_with_lse(q, k, v, causal, scale, window)
 
 
+def flash_attention_backward(
+    d_out: torch.Tensor,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    out: torch.Tensor,
+    lse: torch.Tensor,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    window: int | None = None,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """dq, dk and dv, contiguous, of flash_attention_with_lse's out and lse; d_out of out's shape and dtype.
+
+    What autograd calls, for those who keep out and lse themselves. The weights are exp(scale q k^T - lse): the scores
+    are worked out again and never written to memory. Raises as flash_attention does.
+    """
+    gradients: tuple[torch.Tensor, torch.Tensor, torch.Tensor] = _flash_attention_backward(
+        d_out, q, k, v, out, lse, causal, scale, window
+    )
+    return gradients
+
+
 def _fake_flash_attention(
     q: torch.Tensor,
     k: torch.Tensor,

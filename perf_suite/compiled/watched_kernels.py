@@ -89,20 +89,25 @@ WATCHED: dict[str, Watched] = {
     ),
     "flash_attention": Watched(
         kernels=(
-            "flash_attention_delta_kernel",
-            "flash_attention_dkdv_sm80_kernel",
-            "flash_attention_dq_sm80_kernel",
             "flash_attention_fp32_kernel",
             "flash_attention_sm75_kernel",
             "flash_attention_sm80_kernel",
         ),
         twins=("_flash_attention",),
         sources=(
-            "flash_attention/flash_attention_backward_sm80.cu",
             "flash_attention/flash_attention_fp32.cu",
             "flash_attention/flash_attention_sm75.cu",
             "flash_attention/flash_attention_sm80.cu",
         ),
+    ),
+    "flash_attention_backward": Watched(
+        kernels=(
+            "flash_attention_delta_kernel",
+            "flash_attention_dkdv_sm80_kernel",
+            "flash_attention_dq_sm80_kernel",
+        ),
+        twins=(),
+        sources=("flash_attention/flash_attention_backward_sm80.cu",),
     ),
     "int4_linear": Watched(
         kernels=("int4_linear_batch", "int4_linear_decode", "int4_linear_sum"),

@@ -17,6 +17,7 @@ import torch
 from .. import context
 from ..gate import Gate
 from ..implementations import UnavailableError, prepare
+from ..output import Output
 from ..setting import set_up
 from .smallest import OPERATORS, case, smallest
 
@@ -62,7 +63,7 @@ def test_dispatch(operator: str, implementation: str, visit: int, benchmark: Any
 
 
 @functools.cache
-def _prepared(operator: str, implementation: str) -> tuple[Callable[[], torch.Tensor], float]:
+def _prepared(operator: str, implementation: str) -> tuple[Callable[[], Output], float]:
     """The call, and its relative error. Raises UnavailableError, and WrongResultError instead of a wrong call."""
     workload = smallest(operator, context.device())
     setting = set_up(workload)
@@ -70,7 +71,7 @@ def _prepared(operator: str, implementation: str) -> tuple[Callable[[], torch.Te
     return run, Gate(run, setting.inputs, setting.questions, workload.tolerance).check()
 
 
-def _many(run: Callable[[], torch.Tensor]) -> Callable[[], None]:
+def _many(run: Callable[[], Output]) -> Callable[[], None]:
     """CALLS calls, each result dropped at once so that the next finds its memory free."""
 
     def group() -> None:

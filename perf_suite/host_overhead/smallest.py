@@ -6,6 +6,7 @@ from ..workloads import (
     decode_attention,
     ffn_gelu,
     flash_attention,
+    flash_attention_backward,
     int4_decode_attention,
     int4_linear,
     int8_decode_attention,
@@ -51,6 +52,9 @@ _SMALLEST = {
         device, dtype, heads=1, seq_len_kv=16, head_dim=64
     ),
     "flash_attention": lambda device, dtype: flash_attention.workload(device, dtype, heads=1, seq_len=16, head_dim=64),
+    "flash_attention_backward": lambda device, dtype: flash_attention_backward.workload(
+        device, dtype, heads=1, seq_len=16, head_dim=64
+    ),
     "int4_linear": lambda device, dtype: int4_linear.workload(device, dtype, depth=128, outputs=128),
     "int8_linear": lambda device, dtype: int8_linear.workload(device, dtype, depth=128, outputs=128),
     "rope": lambda device, dtype: rope.workload(device, dtype, heads=1, seq_len=1),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from ..inputs import Inputs
+from ..output import Output
 from ..workloads.workload import Workload
 
 
@@ -18,7 +19,7 @@ class UnavailableError(Exception):
 class Prepared:
     """An implementation bound to its inputs; each call does the whole operation into a new output."""
 
-    run: Callable[[], torch.Tensor]
+    run: Callable[[], Output]
     backend: str | None = None  # the library kernel family taken, where the implementation chooses one
 
 

@@ -1,5 +1,7 @@
 """Implementations of flash_attention."""
 
+from typing import Any
+
 import torch
 from torch.nn.attention import SDPBackend
 from torch.nn.functional import scaled_dot_product_attention
@@ -12,28 +14,32 @@ from .warpwatch_operators import triton_operator, warpwatch_operator
 def warpwatch(inputs: AttentionInputs) -> Prepared:
     """The CUDA C++ or CPU kernel of the commit."""
     attention = warpwatch_operator("flash_attention")
-    return Prepared(run=lambda: attention(inputs.q, inputs.k, inputs.v, causal=inputs.causal))
+    return Prepared(run=lambda: attention(inputs.q, inputs.k, inputs.v, **inputs.options))
 
 
 def triton(inputs: AttentionInputs) -> Prepared:
     """Its Triton twin."""
     attention = triton_operator("flash_attention")
-    return Prepared(run=lambda: attention(inputs.q, inputs.k, inputs.v, causal=inputs.causal))
+    return Prepared(run=lambda: attention(inputs.q, inputs.k, inputs.v, **inputs.options))
 
 
 def sdpa(inputs: AttentionInputs) -> Prepared:
     """PyTorch's scaled_dot_product_attention with the backend it chooses by itself.
 
-    Raises UnavailableError for a causal mask over unequal lengths: SDPA aligns it top-left, we bottom-right.
+    A window is a mask to it. Raises UnavailableError for a causal mask over unequal lengths: SDPA aligns it top-left,
+    we bottom-right.
     """
     q, k, v = inputs.q, inputs.k, inputs.v
     if inputs.causal and q.shape[2] != k.shape[2]:
         raise UnavailableError("SDPA's causal mask is aligned top-left, so unequal lengths mean another result")
-    grouped = q.shape[1] != k.shape[1]
-    choice = torch._fused_sdp_choice(q, k, v, is_causal=inputs.causal, enable_gqa=grouped)
+    options: dict[str, Any] = {"enable_gqa": q.shape[1] != k.shape[1]}
+    if inputs.window is None:
+        options["is_causal"] = inputs.causal
+    else:
+        options["attn_mask"] = ~hidden(inputs)
+    choice = torch._fused_sdp_choice(q, k, v, **options)
     return Prepared(
-        run=lambda: scaled_dot_product_attention(q, k, v, is_causal=inputs.causal, enable_gqa=grouped),
-        backend=SDPBackend(choice).name.lower(),
+        run=lambda: scaled_dot_product_attention(q, k, v, **options), backend=SDPBackend(choice).name.lower()
     )
 
 
@@ -41,14 +47,21 @@ def eager(inputs: AttentionInputs) -> Prepared:
     """Scores, mask, softmax and product in plain PyTorch, the scores going through memory."""
     q, k, v = inputs.q, inputs.k, inputs.v
     group = q.shape[1] // k.shape[1]
-    seq_q, seq_kv = q.shape[2], k.shape[2]
-    hidden = torch.ones(seq_q, seq_kv, dtype=torch.bool, device=q.device).triu(seq_kv - seq_q + 1)
+    unseen = hidden(inputs) if inputs.causal else None
 
     def run() -> torch.Tensor:
         keys, values = k.repeat_interleave(group, dim=1), v.repeat_interleave(group, dim=1)
         scores = (q @ keys.transpose(-2, -1)) * q.shape[-1] ** -0.5
-        if inputs.causal:
-            scores = scores.masked_fill(hidden, -torch.inf)
+        if unseen is not None:
+            scores = scores.masked_fill(unseen, -torch.inf)
         return torch.softmax(scores, dim=-1) @ values
 
     return Prepared(run=run)
+
+
+def hidden(inputs: AttentionInputs) -> torch.Tensor:
+    """The pairs (seq_q, seq_kv) that the causal mask hides, and those that are older than the window."""
+    seq_q, seq_kv = inputs.q.shape[2], inputs.k.shape[2]
+    everything = torch.ones(seq_q, seq_kv, dtype=torch.bool, device=inputs.q.device)
+    newer = everything.triu(seq_kv - seq_q + 1)
+    return newer if inputs.window is None else newer | everything.tril(seq_kv - seq_q - inputs.window)

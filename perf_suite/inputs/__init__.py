@@ -5,6 +5,7 @@ from typing import Protocol
 
 import torch
 
+from ..output import Output
 from ..workloads.workload import Workload
 
 _TORCH_DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
@@ -16,7 +17,7 @@ class Inputs(Protocol):
     def activations(self) -> tuple[torch.Tensor, ...]:
         """The tensors that differ from call to call; weights and tables may be prepared ahead and stay."""
 
-    def expected(self) -> torch.Tensor:
+    def expected(self) -> Output:
         """The float64 reference on the tensors as they are now."""
 
 

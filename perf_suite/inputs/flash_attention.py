@@ -1,6 +1,7 @@
 """Inputs of flash_attention."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -16,6 +17,12 @@ class AttentionInputs:
     k: torch.Tensor
     v: torch.Tensor
     causal: bool
+    window: int | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The keyword arguments of the call; a commit that knows no window is not asked for one."""
+        return {"causal": self.causal} if self.window is None else {"causal": self.causal, "window": self.window}
 
     def activations(self) -> tuple[torch.Tensor, ...]:
         """All three."""
@@ -23,7 +30,7 @@ class AttentionInputs:
 
     def expected(self) -> torch.Tensor:
         """The reference of this call."""
-        return reference(self.q, self.k, self.v, self.causal)
+        return reference(self.q, self.k, self.v, self.causal, window=self.window)
 
 
 def make(workload: Workload, generator: torch.Generator, dtype: torch.dtype) -> AttentionInputs:
@@ -39,4 +46,5 @@ def make(workload: Workload, generator: torch.Generator, dtype: torch.dtype) -> 
         k=normal(p["heads_kv"], p["seq_kv"]),
         v=normal(p["heads_kv"], p["seq_kv"]),
         causal=bool(p["causal"]),
+        window=p.get("window"),
     )

@@ -13,6 +13,7 @@ import torch
 from ..context import GpuMonitor, device
 from ..gate import Gate, WrongResultError
 from ..implementations import Prepared, UnavailableError, prepare
+from ..output import Output
 from ..run_record import describe
 from ..setting import set_up
 from ..workloads import workload_named
@@ -60,7 +61,7 @@ def _profiled(workload: Workload, implementation: str, calls: int) -> str | None
     return prepared.backend
 
 
-def _within_range(prepared: Prepared, title: str, calls: int) -> torch.Tensor:
+def _within_range(prepared: Prepared, title: str, calls: int) -> Output:
     """The last call's output; an NVTX range names all calls, and one inside it each call."""
     torch.cuda.synchronize()
     torch.cuda.cudart().cudaProfilerStart()

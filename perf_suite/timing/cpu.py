@@ -7,9 +7,9 @@ kernel's own work costs shows all the same. Time asleep is not seen.
 
 import time
 
-import torch
 from torch.utils.benchmark import Timer
 
+from ..output import Output
 from ..samples import RECORDED_SAMPLES
 from .timing import TimedCall, Timing
 
@@ -22,7 +22,7 @@ _FEWEST = 5
 
 def sample_latency(call: TimedCall, *, quick: bool) -> Timing:
     """CPU seconds per call, a group of calls a sample, caches as the previous call left them."""
-    kept: dict[str, torch.Tensor] = {}
+    kept: dict[str, Output] = {}
 
     def run() -> None:
         kept["out"] = call.run()

@@ -29,6 +29,7 @@ from typing import Any
 
 import torch
 
+from ..output import parts
 from ..samples import RECORDED_SAMPLES, batches
 from ..watched_worker import SCRATCH_VARIABLE
 from .timing import TimedCall, Timing, TimingError
@@ -223,7 +224,9 @@ def _estimated(call: TimedCall) -> tuple[float, int]:
         out = call.run()
     end.record()
     end.synchronize()
-    return start.elapsed_time(end) * 1e-3 / _ESTIMATING_CALLS, out.untyped_storage().nbytes()
+    return start.elapsed_time(end) * 1e-3 / _ESTIMATING_CALLS, sum(
+        part.untyped_storage().nbytes() for part in parts(out)
+    )
 
 
 def _floats(file: Path) -> tuple[float, ...]:

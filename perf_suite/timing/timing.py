@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
+from ..output import Output
 
 
 class TimingError(Exception):
@@ -14,8 +14,8 @@ class TimingError(Exception):
 class TimedCall:
     """What is timed, and what is done after each timed call without being timed."""
 
-    run: Callable[[], torch.Tensor]
-    after: Callable[[torch.Tensor], None]
+    run: Callable[[], Output]
+    after: Callable[[Output], None]
     launches: int = 1  # kernels, copies and memsets a call, as far as they are known
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import torch
 
 from ..launches import capture
+from ..output import Output
 from .timing import TimedCall
 
 _REPLAY_S = 1e-3  # calls are captured together until a replay lasts this long
@@ -20,7 +21,7 @@ _WARM_UP = 3
 
 
 def sample_warm_latency(
-    call: TimedCall, latency_s: float, *, quick: bool, check: Callable[[Callable[[], torch.Tensor]], None]
+    call: TimedCall, latency_s: float, *, quick: bool, check: Callable[[Callable[[], Output]], None]
 ) -> tuple[float, ...]:
     """Seconds per call, one sample a replay, on torch's current stream, which must not be the default one.
 

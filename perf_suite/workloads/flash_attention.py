@@ -26,15 +26,21 @@ def workload(
     seq_len_kv: int | None = None,  # as long as seq_len
     head_dim: int = 128,
     causal: bool = False,
+    window: int | None = None,  # keys that a query sees at most, with causal
 ) -> Workload:
-    """Scaled dot-product attention of one shape. Raises ValueError for heads that do not share key heads evenly."""
+    """Scaled dot-product attention of one shape.
+
+    Raises ValueError for heads that do not share key heads evenly, and for a window without a causal mask.
+    """
     heads_kv = heads if heads_kv is None else heads_kv
     seq_len_kv = seq_len if seq_len_kv is None else seq_len_kv
     if heads % heads_kv:
         raise ValueError(f"heads ({heads}) must be a multiple of heads_kv ({heads_kv})")
+    if window is not None and not causal:
+        raise ValueError("a window needs the causal mask")
     grouped = f"-kv{heads_kv}" if heads_kv != heads else ""
     lengths = f"{seq_len}" if seq_len_kv == seq_len else f"{seq_len}x{seq_len_kv}"
-    mask = "causal" if causal else "full"
+    mask = "full" if not causal else "causal" if window is None else f"causal-window{window}"
     return Workload(
         operator="flash_attention",
         name=f"{device}-{dtype}-b{batch}-h{heads}{grouped}-s{lengths}-d{head_dim}-{mask}",
@@ -48,6 +54,7 @@ def workload(
             "seq_kv": seq_len_kv,
             "head_dim": head_dim,
             "causal": causal,
+            **({} if window is None else {"window": window}),
         },
         cost=costs.flash_attention(
             batch=batch,
@@ -57,6 +64,7 @@ def workload(
             seq_kv=seq_len_kv,
             head_dim=head_dim,
             causal=causal,
+            window=window,
             element_bytes=costs.ELEMENT_BYTES[dtype],
         ),
         implementations=_IMPLEMENTATIONS[device],
@@ -77,6 +85,14 @@ WORKLOADS = (
     ),
     workload("cuda", "bf16", heads=32, seq_len=2048, head_dim=128, causal=True),
     workload("cuda", "fp16", heads=32, seq_len=4096, head_dim=128, causal=True),
+    workload("cuda", "fp16", heads=32, seq_len=2048, head_dim=64, causal=True),
+    workload("cuda", "fp16", heads=32, seq_len=2048, head_dim=96, causal=True),
+    workload("cuda", "fp16", heads=16, seq_len=2048, head_dim=256, causal=True),
+    workload("cuda", "fp16", heads=32, heads_kv=8, seq_len=8192, causal=True, window=1024),
+    workload("cuda", "fp16", heads=8, seq_len=16384, causal=True),
+    workload("cuda", "fp32", heads=16, seq_len=1024, head_dim=64, causal=True),
+    workload("cuda", "fp32", heads=32, seq_len=1024, causal=True),
+    workload("cuda", "fp32", heads=32, seq_len=2048, causal=False),
     workload("cuda", "fp16", **LLAMA_2_13B.attention_heads, seq_len=2048, causal=True),
     workload("cuda", "fp16", **LLAMA_2_70B.attention_heads, seq_len=2048, causal=True),
     workload("cuda", "fp16", **LLAMA_3_8B.attention_heads, seq_len=2048, causal=True),
@@ -86,4 +102,5 @@ WORKLOADS = (
     ),  # a decode step
     workload("cpu", "fp32", heads=4, seq_len=128, head_dim=64, causal=True),
     workload("cpu", "fp32", heads=8, heads_kv=2, seq_len=128, head_dim=64, causal=False),
+    workload("cpu", "fp32", heads=4, seq_len=256, head_dim=64, causal=True, window=32),
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ..costs import Cost
 
 KERNELS = ("warpwatch", "triton")
-BASELINES = ("sdpa", "cublas", "eager", "torch_compile")
+BASELINES = ("sdpa", "sdpa_flash", "cublas", "eager", "torch_compile")
 CONTROLS = ("canary",)
 
 

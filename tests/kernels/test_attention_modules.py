@@ -60,6 +60,22 @@ def test_has_a_gradient(implementation: str, device: str) -> None:
     )
 
 
+@pytest.mark.parametrize("implementation", ["warpwatch", "pytorch", "triton"])
+@pytest.mark.parametrize("seq", [(9, 9), (4, 9), (9, 4)], ids=str)
+def test_a_window_means_the_same(seq: tuple[int, int], implementation: str, device: str) -> None:
+    if implementation == "triton" and device == "cpu":
+        pytest.skip("the twin runs on a GPU")
+    q, k, v = inputs(device, *seq)
+    attention = FlashAttention(causal=True, window=3, implementation=implementation)
+    assert_attends(attention(q, k, v), reference(q, k, v, True, window=3))
+
+
+@pytest.mark.parametrize("options", [{"window": 3}, {"window": 0, "causal": True}], ids=str)
+def test_a_window_that_means_nothing_is_refused(options: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="window must be positive and needs causal=True"):
+        FlashAttention(**options)
+
+
 def test_the_twin_has_no_gradient(cuda: str) -> None:
     q, k, v = (x.requires_grad_() for x in inputs(cuda, 65, 65))
     with pytest.raises(RuntimeError, match="FlashAttention: its kernel has no gradient; use implementation="):

@@ -390,6 +390,54 @@ def test_says_what_it_does_not_do(sentence: str) -> None:
     assert sentence in str(refusal.value)
 
 
+def mistral() -> transformers.PreTrainedModel:
+    """One layer whose queries see 5 keys."""
+    config = transformers.MistralConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=256,
+        intermediate_size=384,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=256,
+        sliding_window=5,
+        initializer_range=SPREAD,
+        pad_token_id=0,
+        eos_token_id=None,
+    )
+    return transformers.MistralForCausalLM(config)
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+def test_a_sliding_window_gives_the_same_tokens(batch: str, device: str) -> None:
+    dtype = torch.float16 if device == "cuda" else torch.float32
+    model = on(mistral(), device, dtype)
+    prompt = prompts(BATCHES[batch], device)
+    theirs, logits = greedy(model, prompt)
+    model.set_attn_implementation(register_attention())
+    ours, _ = greedy(model, prompt)
+    assert_same_tokens(ours, theirs, logits, dtype)
+
+
+@pytest.mark.parametrize("make", [llama, gpt2, mistral])
+@pytest.mark.parametrize("padding", [0, 3])
+def test_trains_as_with_sdpa(padding: int, make: Maker) -> None:
+    model = on(make(), "cpu", torch.float32)
+    ids = torch.randint(1, VOCABULARY, (2, 12))
+    mask = torch.ones_like(ids)
+    mask[0, :padding] = 0
+    gradients = []
+    for implementation in ("sdpa", register_attention()):
+        model.set_attn_implementation(implementation)
+        model.zero_grad()
+        logits = model(ids, attention_mask=mask, use_cache=False).logits
+        torch.logsumexp(logits[mask.bool()], dim=-1).sum().backward()
+        gradients.append([parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None])
+    for theirs, ours in zip(*gradients, strict=True):
+        # fp32 throughout; what is off is the order of sums.
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4 * theirs.abs().max().item())
+
+
 def test_layers_of_a_sliding_window_are_refused() -> None:
     with pytest.raises(
         NotImplementedError, match=r"only layers of full attention are implemented, got .*window of 4096"

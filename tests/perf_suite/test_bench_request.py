@@ -43,6 +43,7 @@ def test_the_operators_options_can_make_every_row_of_its_catalogue(operator):
         "page": ("page_size",),
         "r": ("rows", "reduced"),
         "v": ("vocabulary",),
+        "window": ("window",),
     }
     for row in workloads_of(operator):
         device, dtype, *parts = row.name.split("-")

@@ -190,3 +190,19 @@ def test_a_row_of_small_values_may_be_as_wrong_as_an_average_one(inputs, questio
         return out
 
     assert gate.Gate(run, inputs, (question,), WORKLOAD.tolerance).check() < 1e-7
+
+
+def test_of_several_outputs_each_is_judged_by_itself():
+    workload = workload_named("flash_attention_backward", "cpu-fp32-b1-h4-s128-d64-causal")
+    inputs = make_inputs(workload, torch.Generator("cpu").manual_seed(1))
+    question = (gate.ask(inputs),)
+    right = tuple(part.float() for part in inputs.expected())
+    assert gate.Gate(lambda: tuple(x.clone() for x in right), inputs, question, workload.tolerance).check() < 1e-7
+
+    def without_dk():
+        return right[0].clone(), torch.zeros_like(right[1]), right[2].clone()
+
+    with pytest.raises(gate.WrongResultError, match=r"relative error 1\.00e\+00"):
+        gate.Gate(without_dk, inputs, question, workload.tolerance).check()
+    with pytest.raises(gate.WrongResultError, match="its output is 2 tensors, the reference's 3"):
+        gate.Gate(lambda: tuple(x.clone() for x in right[:2]), inputs, question, workload.tolerance).check()

@@ -7,6 +7,7 @@ import torch
 
 from perf_suite.references.ffn_gelu import ffn_gelu
 from perf_suite.references.flash_attention import flash_attention
+from perf_suite.references.flash_attention_backward import flash_attention_backward, output_and_lse
 from perf_suite.references.int4_linear import dequantised, int4_linear
 from perf_suite.references.int8_linear import int8_linear, quantised
 from perf_suite.references.int8_weight_linear import int8_weight_linear
@@ -43,6 +44,19 @@ def test_attention_lets_a_nan_through():
     q, k, v = normal(1, 1, 4, 8), normal(1, 1, 4, 8), normal(1, 1, 4, 8)
     q[0, 0, 1, 3] = math.nan
     assert flash_attention(q, k, v)[0, 0, 1].isnan().all()
+
+
+def test_attention_gradients_equal_autograds_through_sdpa():
+    q, k, v = (x.requires_grad_() for x in (normal(2, 4, 5, 16), normal(2, 2, 9, 16), normal(2, 2, 9, 16)))
+    mask = torch.ones(5, 9, dtype=torch.bool).tril(4).triu(2)  # causal, a window of 3
+    wanted = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+    d_out = normal(*wanted.shape)
+    gradients = torch.autograd.grad(wanted, (q, k, v), d_out)
+    tensors = tuple(x.detach() for x in (q, k, v))
+    out, lse = output_and_lse(*tensors, True, 3)
+    torch.testing.assert_close(out, wanted.detach())
+    for found, expected in zip(flash_attention_backward(d_out, *tensors, out, lse, True, 3), gradients, strict=True):
+        torch.testing.assert_close(found, expected)
 
 
 def test_rope_turns_each_pair_as_a_complex_number():
