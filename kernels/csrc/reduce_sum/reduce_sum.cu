@@ -9,10 +9,9 @@ namespace warpwatch {
 namespace {
 
 constexpr int kThreads = kReduceSumThreads;
-constexpr int kAtOnce = kReduceSumPieces;
 
 // What one load brings: a piece, or a single element where pieces do not fit; fp32 as soon as it is here.
-template <class Element, bool kWide>
+template <class Element, bool kWide, bool kPastL1 = true>
 struct Load {
   static constexpr int kElements = kWide ? Piece<Element>::kElements : 1;
 
@@ -22,7 +21,12 @@ struct Load {
   __device__ void get(const Element* from, bool live) {
     if constexpr (kWide) {
       piece.zero();
-      if (live) piece.load_once(from);
+      if (!live) return;
+      if constexpr (kPastL1) {
+        piece.load_past_l1(from);
+      } else {
+        piece.load_once(from);
+      }
     } else {
       from_float(0.0f, single);
       if (live) single = *from;
@@ -54,9 +58,10 @@ __device__ void store_sum(const ReduceSumParams& p, int64_t at, float sum) {
 
 // One thread's share of `count` neighbours: every `lanes`-th load from `lane` on. Elements behind the last whole piece
 // go one to a lane.
-template <class Element, bool kWide>
+template <class Element, bool kWide, bool kPastL1>
 __device__ float sum_share(const Element* from, int64_t count, int lane, int lanes) {
-  using L = Load<Element, kWide>;
+  using L = Load<Element, kWide, kPastL1>;
+  constexpr int kAtOnce = kReduceSumPieces;
   const int64_t loads = count / L::kElements;
   float sums[L::kElements] = {};
   for (int64_t first = lane; first < loads; first += int64_t{kAtOnce} * lanes) {
@@ -86,13 +91,13 @@ __global__ __launch_bounds__(kThreads) void reduce_sum_short_rows(const ReduceSu
   const int64_t row = static_cast<int64_t>(blockIdx.x) * (kThreads / lanes) + threadIdx.x / lanes;
   const bool live = row < p.outer;  // the others stay, with zeros: shuffles want all of a warp
   const Element* from = static_cast<const Element*>(p.x) + (live ? row : 0) * p.reduced;
-  float sum = sum_share<Element, kWide>(from, live ? p.reduced : 0, threadIdx.x % lanes, lanes);
+  float sum = sum_share<Element, kWide, false>(from, live ? p.reduced : 0, threadIdx.x % lanes, lanes);
   for (int distance = lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
   if (live && threadIdx.x % lanes == 0) store_sum(p, row, sum);
 }
 
 // out[row, split] = sum of a part of a row; a block each. Parts are a multiple of a piece long, but for the last.
-template <class Element, bool kWide>
+template <class Element, bool kWide, bool kSplit>
 __global__ __launch_bounds__(kThreads) void reduce_sum_long_rows(const ReduceSumParams p, int64_t part) {
   __shared__ float slots[kThreads / 32];
   const auto splits = static_cast<uint32_t>(p.splits);  // 32 bits: a division by a 64-bit number is a long program
@@ -100,7 +105,7 @@ __global__ __launch_bounds__(kThreads) void reduce_sum_long_rows(const ReduceSum
   const int64_t begin = blockIdx.x % splits * part;
   const int64_t count = begin < p.reduced ? min(part, p.reduced - begin) : 0;
   const Element* from = static_cast<const Element*>(p.x) + row * p.reduced + (count > 0 ? begin : 0);
-  float sum = sum_share<Element, kWide>(from, count, threadIdx.x, kThreads);
+  float sum = sum_share<Element, kWide, !kSplit>(from, count, threadIdx.x, kThreads);
   sum = threads_sum<kThreads>(sum, slots);
   if (threadIdx.x == 0) store_sum(p, blockIdx.x, sum);
 }
@@ -110,6 +115,7 @@ template <class Element, bool kWide>
 __global__ __launch_bounds__(kThreads) void reduce_sum_columns(const ReduceSumParams p, int64_t part, int lanes,
                                                                uint32_t column_blocks) {
   using L = Load<Element, kWide>;
+  constexpr int kAtOnce = kReduceSumColumnPieces;
   // [j][thread]: neighbouring threads in neighbouring banks.
   __shared__ float partial[L::kElements][kThreads];
   const int lane = threadIdx.x % lanes;
@@ -160,7 +166,9 @@ cudaError_t launch_pass(const ReduceSumParams& p, cudaStream_t stream) {
     const int lanes = reduce_sum_row_lanes((p.reduced - 1) / kElements + 1);
     if (lanes == kThreads) {
       if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
-      reduce_sum_long_rows<Element, kWide><<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(p, part);
+      const auto kernel =
+          p.splits > 1 ? reduce_sum_long_rows<Element, kWide, true> : reduce_sum_long_rows<Element, kWide, false>;
+      kernel<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(p, part);
       return cudaGetLastError();
     }
     if (p.splits != 1) return cudaErrorInvalidValue;

@@ -43,6 +43,9 @@ __device__ inline void norm_row_in_registers(const RowNormParams& p) {
   // Threads without a row or a piece stay, with zeros: shuffles and barriers want all of them.
   const int columns = row < p.rows ? static_cast<int>(p.cols) : 0;
   const auto column = [&](int i) { return (i * kThreads + lane) * P::kElements; };
+  const Element* weight = static_cast<const Element*>(p.weight);
+  const Element* bias = static_cast<const Element*>(p.bias);
+  const bool biased = Norm::kCentered && bias != nullptr;
 
   P held[kPieces];
   const Element* x = static_cast<const Element*>(p.x) + row * p.x_stride;
@@ -51,15 +54,25 @@ __device__ inline void norm_row_in_registers(const RowNormParams& p) {
     held[i].zero();
     if (column(i) < columns) held[i].load_once(x + column(i));
   }
+  P added[kResidual ? kPieces : 1];
   if constexpr (kResidual) {
-    P added[kPieces];
     const Element* residual = static_cast<const Element*>(p.residual) + row * p.residual_stride;
-    Element* total = static_cast<Element*>(p.total) + row * p.cols;
 #pragma unroll
     for (int i = 0; i < kPieces; ++i) {
       added[i].zero();
       if (column(i) < columns) added[i].load_once(residual + column(i));
     }
+  }
+  // Asked for before the sums, so that one wait for memory covers both: a small call waits for little else.
+  P weights[kPieces], biases[kPieces];
+#pragma unroll
+  for (int i = 0; i < kPieces; ++i) {
+    biases[i].zero();
+    if (column(i) < columns) weights[i].load_shared_by_many(weight + column(i));
+    if (biased && column(i) < columns) biases[i].load_shared_by_many(bias + column(i));
+  }
+  if constexpr (kResidual) {
+    Element* total = static_cast<Element*>(p.total) + row * p.cols;
 #pragma unroll
     for (int i = 0; i < kPieces; ++i) {
 #pragma unroll
@@ -99,22 +112,16 @@ __device__ inline void norm_row_in_registers(const RowNormParams& p) {
   squares = threads_sum<kThreads>(squares, slots.second);
   const float scale = rsqrtf(__fdividef(squares, static_cast<float>(p.cols)) + p.eps);  // each within 2 ulp
 
-  const Element* weight = static_cast<const Element*>(p.weight);
-  const Element* bias = static_cast<const Element*>(p.bias);
   Element* out = static_cast<Element*>(p.out) + row * p.cols;
 #pragma unroll
   for (int i = 0; i < kPieces; ++i) {
     if (column(i) >= columns) continue;
     held[i].widen_anew();
-    P weights, biases;
-    weights.load_shared_by_many(weight + column(i));
-    biases.zero();
-    if (Norm::kCentered && bias != nullptr) biases.load_shared_by_many(bias + column(i));
 #pragma unroll
     for (int j = 0; j < P::kPairs; ++j) {
       const float2 a = widen(held[i].pairs[j]);
-      const float2 w = widen(weights.pairs[j]);
-      const float2 b = widen(biases.pairs[j]);
+      const float2 w = widen(weights[i].pairs[j]);
+      const float2 b = widen(biases[i].pairs[j]);
       narrow({normalised<Norm>(p, a.x, mean, scale, w.x, b.x), normalised<Norm>(p, a.y, mean, scale, w.y, b.y)},
              held[i].pairs[j]);
     }
@@ -182,6 +189,7 @@ cudaError_t launch_row_norm_kernel(const RowNormParams& p, cudaStream_t stream) 
     }
     const int64_t blocks = (p.rows - 1) / kTile.rows + 1;
     if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
+    if (p.rows > kTile.most_rows()) return launch_row_norm_kernel<Kernels, Element, kIndex + 1>(p, stream);
     const auto kernel = Kernels::template in_registers<kTile.threads, kTile.pieces, kTile.rows>();
     kernel<<<static_cast<unsigned>(blocks), kTile.block(), 0, stream>>>(p);
     return cudaGetLastError();

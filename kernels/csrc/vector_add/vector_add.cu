@@ -42,7 +42,7 @@ __global__ __launch_bounds__(kThreads) void vector_add_pieces(const VectorAddPar
       const float2 y = widen(b[i].pairs[j]);
       narrow({x.x + y.x, x.y + y.y}, a[i].pairs[j]);
     }
-    a[i].store_past_caches(static_cast<Element*>(p.out) + piece * P::kElements);
+    a[i].store(static_cast<Element*>(p.out) + piece * P::kElements);
   }
   if (blockIdx.x == 0 && threadIdx.x < p.count % P::kElements) add_one<Element>(p, pieces * P::kElements + threadIdx.x);
 }
