@@ -3,6 +3,7 @@
 from .flash_attention import FlashAttention
 from .kv_cache import KVCache
 from .linear_activation import FusedFFN, LinearGELU, LinearSiLU, SwiGLU
+from .quantized_kv_cache import Int4KVCache, Int8KVCache
 from .quantized_linear import QuantizedLinear
 from .replace_linear import replace_linear_with_quantized
 from .transformer_layer import SelfAttention, TransformerLayer
@@ -10,6 +11,8 @@ from .transformer_layer import SelfAttention, TransformerLayer
 __all__ = [
     "FlashAttention",
     "FusedFFN",
+    "Int4KVCache",
+    "Int8KVCache",
     "KVCache",
     "LinearGELU",
     "LinearSiLU",

@@ -38,7 +38,7 @@ class KVCache(nn.Module):
     @property
     def max_length(self) -> int:
         """How many positions there is room for."""
-        return self.keys.shape[2]
+        return self._room()[2]
 
     def append(self, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Write k, v (batch, heads_kv, new, head_dim) behind what is there; the keys and values filled so far.
@@ -71,21 +71,30 @@ class KVCache(nn.Module):
         self.length = 0
 
     def extra_repr(self) -> str:
-        batch, heads_kv, max_length, head_dim = self.keys.shape
+        batch, heads_kv, max_length, head_dim = self._room()
         return f"batch={batch}, heads_kv={heads_kv}, length={self.length} of {max_length}, head_dim={head_dim}"
 
-    def _check(self, k: torch.Tensor, v: torch.Tensor) -> None:
+    def _room(self) -> tuple[int, int, int, int]:
+        """(batch, heads_kv, max_length, head_dim)."""
         batch, heads_kv, max_length, head_dim = self.keys.shape
+        return batch, heads_kv, max_length, head_dim
+
+    def _taken_dtype(self) -> torch.dtype:
+        """The dtype of what is appended."""
+        return self.keys.dtype
+
+    def _check(self, k: torch.Tensor, v: torch.Tensor) -> None:
+        batch, heads_kv, max_length, head_dim = self._room()
         for name, tensor in (("k", k), ("v", v)):
             if tensor.dim() != 4 or (tensor.shape[:2], tensor.shape[3]) != ((batch, heads_kv), head_dim):
                 raise ValueError(
                     f"KVCache: {name} must have shape [{batch}, {heads_kv}, new, {head_dim}] "
                     f"(batch, heads_kv, new, head_dim), got {list(tensor.shape)}"
                 )
-            if tensor.dtype != self.keys.dtype or tensor.device != self.keys.device:
+            if tensor.dtype != self._taken_dtype() or tensor.device != self.keys.device:
                 raise ValueError(
                     f"KVCache: {name} is {tensor.dtype} on {tensor.device}, "
-                    f"the cache {self.keys.dtype} on {self.keys.device}"
+                    f"the cache {self._taken_dtype()} on {self.keys.device}"
                 )
             if tensor.requires_grad and torch.is_grad_enabled():
                 raise RuntimeError(f"KVCache: {name} belongs to a gradient, which would end here; use torch.no_grad()")
