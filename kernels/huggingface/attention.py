@@ -77,8 +77,8 @@ def _mask(
     if moving or q_offset + q_length != kv_offset + kv_length:
         if padded or mask_function is not causal_mask_function:
             raise NotImplementedError(
-                f"{ATTENTION} attention: padding and sliding windows are not implemented with a cache that returns room "
-                "which nothing has been written to, as GraphCache and StaticCache do; "
+                f"{ATTENTION} attention: neither padding nor a sliding window is implemented with a cache that returns "
+                "room which nothing has been written to, as GraphCache and StaticCache do; "
                 "pass past_key_values=ContiguousCache(model.config, max_length)"
             )
         return Filled(q_offset + q_length)

@@ -5,6 +5,7 @@ from .graph_kv_cache import GraphKVCache
 from .kv_cache import KVCache
 from .linear_activation import FusedFFN, LinearGELU, LinearSiLU, SwiGLU
 from .paged_kv_cache import PagedKVCache
+from .quantized_kv_cache import Int4KVCache, Int8KVCache
 from .quantized_linear import QuantizedLinear
 from .replace_linear import replace_linear_with_quantized
 from .transformer_layer import SelfAttention, TransformerLayer
@@ -13,6 +14,8 @@ __all__ = [
     "FlashAttention",
     "FusedFFN",
     "GraphKVCache",
+    "Int4KVCache",
+    "Int8KVCache",
     "KVCache",
     "LinearGELU",
     "LinearSiLU",

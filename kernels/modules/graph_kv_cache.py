@@ -56,7 +56,7 @@ class GraphKVCache(nn.Module):
         Raises ValueError for another shape, dtype or device, RuntimeError where k or v belong to a gradient.
         """
         batch, heads_kv, max_length, head_dim = self.keys.shape
-        check_new("GraphKVCache", k, v, (batch, heads_kv, head_dim), self.keys)
+        check_new("GraphKVCache", k, v, (batch, heads_kv, head_dim), self.keys.dtype, self.keys.device)
         new = k.shape[2]
         if new > max_length:
             raise RuntimeError(f"GraphKVCache: {new} positions do not fit into {max_length}")

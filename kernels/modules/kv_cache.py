@@ -40,7 +40,7 @@ class KVCache(nn.Module):
     @property
     def max_length(self) -> int:
         """How many positions there is room for."""
-        return self.keys.shape[2]
+        return self._room()[2]
 
     def append(self, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Write k, v (batch, heads_kv, new, head_dim) behind what is there; the keys and values filled so far.
@@ -77,12 +77,21 @@ class KVCache(nn.Module):
         self.length = 0
 
     def extra_repr(self) -> str:
-        batch, heads_kv, max_length, head_dim = self.keys.shape
+        batch, heads_kv, max_length, head_dim = self._room()
         return f"batch={batch}, heads_kv={heads_kv}, length={self.length} of {max_length}, head_dim={head_dim}"
 
-    def _check(self, k: torch.Tensor, v: torch.Tensor) -> None:
+    def _room(self) -> tuple[int, int, int, int]:
+        """(batch, heads_kv, max_length, head_dim)."""
         batch, heads_kv, max_length, head_dim = self.keys.shape
-        check_new("KVCache", k, v, (batch, heads_kv, head_dim), self.keys)
+        return batch, heads_kv, max_length, head_dim
+
+    def _taken_dtype(self) -> torch.dtype:
+        """The dtype of what is appended."""
+        return self.keys.dtype
+
+    def _check(self, k: torch.Tensor, v: torch.Tensor) -> None:
+        batch, heads_kv, max_length, head_dim = self._room()
+        check_new("KVCache", k, v, (batch, heads_kv, head_dim), self._taken_dtype(), self.keys.device)
         if self.length + k.shape[2] > max_length:
             raise RuntimeError(
                 f"KVCache: {k.shape[2]} more positions do not fit: {self.length} of {max_length} are filled; "
@@ -90,8 +99,15 @@ class KVCache(nn.Module):
             )
 
 
-def check_new(cache: str, k: torch.Tensor, v: torch.Tensor, sizes: tuple[int, int, int], room: torch.Tensor) -> None:
-    """That k, v (batch, heads_kv, new, head_dim) have these `sizes`, and are what `room` can hold.
+def check_new(
+    cache: str,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    sizes: tuple[int, int, int],
+    dtype: torch.dtype,
+    device: torch.device,
+) -> None:
+    """That k, v (batch, heads_kv, new, head_dim) have these `sizes`, and are what the cache takes.
 
     Raises ValueError for another shape, dtype or device, RuntimeError where k or v belong to a gradient.
     """
@@ -102,10 +118,8 @@ def check_new(cache: str, k: torch.Tensor, v: torch.Tensor, sizes: tuple[int, in
                 f"{cache}: {name} must have shape [{batch}, {heads_kv}, new, {head_dim}] "
                 f"(batch, heads_kv, new, head_dim), got {list(tensor.shape)}"
             )
-        if tensor.dtype != room.dtype or tensor.device != room.device:
-            raise ValueError(
-                f"{cache}: {name} is {tensor.dtype} on {tensor.device}, the cache {room.dtype} on {room.device}"
-            )
+        if tensor.dtype != dtype or tensor.device != device:
+            raise ValueError(f"{cache}: {name} is {tensor.dtype} on {tensor.device}, the cache {dtype} on {device}")
         if tensor.requires_grad and torch.is_grad_enabled():
             raise RuntimeError(f"{cache}: {name} belongs to a gradient, which would end here; use torch.no_grad()")
     if k.shape != v.shape:

@@ -89,7 +89,7 @@ class PagedKVCache(nn.Module):
         not suffice or where k or v belong to a gradient.
         """
         _, heads_kv, _, head_dim = self.k_pages.shape
-        check_new("PagedKVCache", k, v, (len(self._taken), heads_kv, head_dim), self.k_pages)
+        check_new("PagedKVCache", k, v, (len(self._taken), heads_kv, head_dim), self.k_pages.dtype, self.k_pages.device)
         new = k.shape[2]
         self._reserve({sequence: known + new for sequence, known in enumerate(self._known)})
         with torch.no_grad():

@@ -364,7 +364,7 @@ REFUSED: dict[str, Callable[[transformers.PreTrainedModel, torch.Tensor], object
     "only the plain causal mask is implemented": (
         lambda model, ids: model(ids, position_ids=torch.tensor([[0, 1, 2, 0, 1, 2]]), use_cache=False)
     ),
-    "padding is not implemented with a cache that returns room": (
+    "neither padding nor a sliding window is implemented with a cache that returns": (
         lambda model, ids: model(
             ids, attention_mask=torch.tensor([[0, 1, 1, 1, 1, 1]]), past_key_values=GraphCache(model.config, 9)
         )

@@ -1,0 +1,73 @@
+"""Int8KVCache and Int4KVCache: KVCache's interface, and attention over the codes as over what `filled` gives."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from warpwatch.kernels import decode_attention
+from warpwatch.kernels.modules import Int4KVCache, Int8KVCache
+
+CACHES = [Int8KVCache, Int4KVCache]
+
+
+def tokens(device: str, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    k, v = torch.randn(2, 2, 2, count, 64, device=device).half()
+    return k, v
+
+
+@pytest.mark.parametrize("kind", CACHES)
+def test_attends_over_what_it_gives(kind: type[Int8KVCache], device: str) -> None:
+    cache = kind(2, 2, 100, 64, device=device)
+    for count in (33, 1, 30, 9):
+        k, v = cache.append(*tokens(device, count))
+    assert cache.length == k.shape[2] == v.shape[2] == 73
+    q = torch.randn(2, 4, 1, 64, device=device).half()
+    torch.testing.assert_close(cache.attend(q), decode_attention(q, k, v), rtol=0, atol=5e-3)
+
+
+@pytest.mark.parametrize(("kind", "error"), [(Int8KVCache, 0.02), (Int4KVCache, 0.15)])
+def test_gives_what_came_but_for_its_bits(kind: type[Int8KVCache], error: float, device: str) -> None:
+    cache = kind(2, 2, 70, 64, device=device)
+    came = tokens(device, 70)
+    for given, exact in zip(cache.append(*came), came, strict=True):
+        assert given.dtype == exact.dtype
+        assert (given - exact).float().norm() < error * exact.float().norm()
+
+
+@pytest.mark.parametrize("kind", CACHES)
+def test_forgets(kind: type[Int8KVCache], device: str) -> None:
+    cache, fresh = (kind(2, 2, 70, 64, device=device) for _ in range(2))
+    k, v = tokens(device, 70)
+    cache.append(k, v)
+    cache.truncate(64)
+    cache.append(k[:, :, :3], v[:, :, :3])
+    fresh.append(k[:, :, :64], v[:, :, :64])
+    for given, wanted in zip(cache.filled(), fresh.append(k[:, :, :3], v[:, :, :3]), strict=True):
+        assert torch.equal(given, wanted)
+    cache.reset()
+    assert cache.filled()[0].shape[2] == 0
+    assert not cache.attend(k[:, :, :1]).any()
+
+
+@pytest.mark.parametrize("kind", CACHES)
+def test_refuses_as_kv_cache_does(kind: type[Int8KVCache], device: str) -> None:
+    cache = kind(2, 2, 70, 64, device=device)
+    k, v = tokens(device, 71)
+    with pytest.raises(RuntimeError, match="71 more positions do not fit: 0 of 70 are filled"):
+        cache.append(k, v)
+    with pytest.raises(ValueError, match=r"k is torch.float32 on .*, the cache torch.float16"):
+        cache.append(k.float(), v)
+    assert cache.length == 0
+    assert "length=0 of 70, head_dim=64" in repr(cache)
+    assert not cache.state_dict()
+
+
+def test_four_bits_cannot_be_divided_again(device: str) -> None:
+    cache = Int4KVCache(2, 2, 70, 64, device=device)
+    cache.append(*tokens(device, 70))
+    cache.truncate(66)
+    with pytest.raises(ValueError, match="those up to 64 are quantized in groups of 32; take a multiple of 32"):
+        cache.truncate(63)
+    with pytest.raises(ValueError, match="head_dim must be a multiple of 32, got 40"):
+        Int4KVCache(1, 1, 8, 40)
