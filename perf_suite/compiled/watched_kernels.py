@@ -95,7 +95,9 @@ WATCHED: dict[str, Watched] = {
         ),
         twins=("_flash_attention",),
         sources=(
-            "flash_attention/flash_attention_fp32.cu",
+            "flash_attention/flash_attention_fp32_sm75.cu",
+            "flash_attention/flash_attention_fp32_sm80.cu",
+            "flash_attention/flash_attention_fp32_sm90a.cu",
             "flash_attention/flash_attention_sm75.cu",
             "flash_attention/flash_attention_sm80.cu",
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -178,6 +179,22 @@ def test_compiles_with_its_gradient(device: str) -> None:
     found = gradients(attend, tensors, d_out)
     wanted = gradients(kernels.flash_attention, tensors, d_out, causal=True)
     assert all(torch.equal(one, other) for one, other in zip(found, wanted, strict=True))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_memory_grows_with_the_tokens_and_not_with_their_square(causal: bool, cuda: str) -> None:
+    allocated = []
+    for tokens in (16 << 10, 32 << 10, 64 << 10):
+        leaves = tuple(x.requires_grad_() for x in inputs(cuda, torch.float16, (tokens, tokens), heads=(2, 1), batch=1))
+        d_out = torch.randn_like(leaves[0])
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        kernels.flash_attention(*leaves, causal=causal).backward(d_out)
+        allocated.append(torch.cuda.max_memory_allocated() - before)
+        del leaves, d_out
+    for less, more in itertools.pairwise(allocated):
+        assert more <= 2.01 * less + (2 << 20)  # the allocator's blocks are of 2 MiB
 
 
 def test_says_what_does_not_fit(device: str) -> None:

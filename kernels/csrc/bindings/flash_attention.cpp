@@ -165,12 +165,16 @@ Tensor aligned(const Tensor& tensor) {
 }
 
 cudaError_t launch(const FlashAttentionParams& p, int compute_capability, cudaStream_t stream) {
-  if (p.dtype == Dtype::kFloat32) return flash_attention_fp32(p, stream);
+  const bool fp32 = p.dtype == Dtype::kFloat32;
+#if WARPWATCH_HAS_SM90A
+  if (compute_capability == 90 && fp32) return flash_attention_fp32_sm90a(p, stream);
+#endif
 #if WARPWATCH_HAS_SM80
-  if (compute_capability >= 80) return flash_attention_sm80(p, stream);
+  if (compute_capability >= 80) return fp32 ? flash_attention_fp32_sm80(p, stream) : flash_attention_sm80(p, stream);
 #endif
 #if WARPWATCH_HAS_SM75
   if (compute_capability >= 75) {
+    if (fp32) return flash_attention_fp32_sm75(p, stream);
     WARPWATCH_CHECK(p.dtype == Dtype::kFloat16, kOp, "bfloat16 needs a GPU of compute capability 8.0 or newer, this is ",
                     compute_capability / 10, '.', compute_capability % 10, "; use float16");
     return flash_attention_sm75(p, stream);

@@ -51,7 +51,9 @@ namespace warpwatch {
 // starts on a 16-byte boundary. What a launcher was not built for returns cudaErrorInvalidValue.
 cudaError_t flash_attention_sm75(const FlashAttentionParams& p, cudaStream_t stream);  // fp16
 cudaError_t flash_attention_sm80(const FlashAttentionParams& p, cudaStream_t stream);  // fp16, bf16
-cudaError_t flash_attention_fp32(const FlashAttentionParams& p, cudaStream_t stream);  // fp32, on any GPU
+cudaError_t flash_attention_fp32_sm75(const FlashAttentionParams& p, cudaStream_t stream);
+cudaError_t flash_attention_fp32_sm80(const FlashAttentionParams& p, cudaStream_t stream);
+cudaError_t flash_attention_fp32_sm90a(const FlashAttentionParams& p, cudaStream_t stream);
 
 }  // namespace warpwatch
 #endif

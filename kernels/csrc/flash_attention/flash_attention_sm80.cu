@@ -1,7 +1,8 @@
 // flash_attention for sm_80 and newer: mma m16n8k16 on fp16 or bf16, keys and values by cp.async.
 //
-// A block walks its keys from the last tile to the first, so that the masked ones come first. Of keys and values there
-// is one buffer each: values arrive while scores are computed, the next keys while softmax and values are.
+// A block walks its keys from the last tile to the first, so that the masked ones come first. With one stage, keys and
+// values have a buffer each: values arrive while scores are computed, the next keys while softmax and values are. With two
+// there are two of each: a whole tile arrives while the one before is worked on, and warps wait for each other once a tile.
 #include <cuda_runtime.h>
 
 #include "flash_attention/flash_attention.h"
@@ -15,14 +16,17 @@
 namespace warpwatch {
 namespace {
 
-template <typename Element, int HeadDim, int Warps, int RowsPerWarp, int Keys, bool QInRegisters, bool Windowed>
+template <typename Element, int HeadDim, int Warps, int RowsPerWarp, int Keys, bool QInRegisters, int Stages,
+          bool Windowed>
 struct Kernel {
   static constexpr int kThreads = 32 * Warps;
   static constexpr int kQueries = Warps * RowsPerWarp;
   static constexpr int kRowTiles = RowsPerWarp / 16;
   static constexpr int kRowBytes = 2 * HeadDim;
-  static constexpr int kSharedBytes = (kQueries + 2 * Keys) * kRowBytes;  // queries, then keys, then values
+  static constexpr int kStageBytes = 2 * Keys * kRowBytes;  // keys, then values
+  static constexpr int kSharedBytes = kQueries * kRowBytes + Stages * kStageBytes;  // queries, then the stages
   static_assert(RowsPerWarp % 16 == 0 && Keys % 16 == 0, "tiles of an mma");
+  static_assert(Stages == 1 || Stages == 2, "one buffer or two");
   using Shape = LaunchShape<kThreads, kSharedBytes>;
 
   static __device__ __forceinline__ void run(const FlashAttentionParams& p, const FlashAttentionSchedule& schedule) {
@@ -57,25 +61,40 @@ struct Kernel {
       cp_async_wait<0>();
       __syncthreads();
       queries.take(queries_at + warp_row * kRowBytes);
+      if constexpr (Stages == 2) v_copies.start(p.v_strides.row, p.seq_kv - first_key);
     }
+    uint32_t stage = 0;  // in which this tile's keys and values lie
     for (; first_key >= stop; first_key -= Keys) {
       cp_async_wait<0>();
-      __syncthreads();  // this tile's keys have landed, and every warp has left the values of the tile before
-      v_copies.start(p.v_strides.row, p.seq_kv - first_key);
-      v_copies.to_previous_tile(p.v_strides.row);
+      __syncthreads();  // this tile's keys have landed (of two stages its values too), every warp has left the tile before
+      if constexpr (Stages == 2) {
+        k_copies.to_previous_tile(p.k_strides.row);
+        v_copies.to_previous_tile(p.v_strides.row);
+        const uint32_t next = stage ^ 1;
+        if (first_key > stop) {  // only the first tile walked can be cut short
+          k_copies.start(p.k_strides.row, Keys, next * kStageBytes);
+          v_copies.start(p.v_strides.row, Keys, next * kStageBytes);
+        }
+      } else {
+        v_copies.start(p.v_strides.row, p.seq_kv - first_key);
+        v_copies.to_previous_tile(p.v_strides.row);
+      }
 
       // The compiler shall not see that these stay: it would keep all the addresses derived from them, in 16 registers.
       asm volatile("" : "+r"(lane_keys), "+r"(lane_values));
       float scores[kRowTiles][Keys / 8][4];
-      multiply_keys<Mma16x8x16<Element>, HeadDim>(scores, queries, lane_keys);
+      multiply_keys<Mma16x8x16<Element>, HeadDim>(scores, queries, lane_keys + stage * kStageBytes);
       mask_scores<Windowed>(scores, work.first_query + warp_row, first_key, p.seq_kv, work.diagonal, p.causal, p.window);
 
-      cp_async_wait<0>();
-      __syncthreads();  // this tile's values have landed, and every warp has left its keys
-      k_copies.to_previous_tile(p.k_strides.row);
-      if (first_key > stop) k_copies.start(p.k_strides.row, Keys);  // only the first tile walked can be cut short
+      if constexpr (Stages == 1) {
+        cp_async_wait<0>();
+        __syncthreads();  // this tile's values have landed, and every warp has left its keys
+        k_copies.to_previous_tile(p.k_strides.row);
+        if (first_key > stop) k_copies.start(p.k_strides.row, Keys);
+      }
       softmax.step(scores, out, scale_log2);
-      multiply_values<Mma16x8x16<Element>, HeadDim>(out, scores, lane_values);
+      multiply_values<Mma16x8x16<Element>, HeadDim>(out, scores, lane_values + stage * kStageBytes);
+      if constexpr (Stages == 2) stage ^= 1;
     }
 
     // Worked out again rather than kept in registers through the loop, which has none to spare.
@@ -95,21 +114,21 @@ struct Kernel {
   }
 };
 
-template <typename Element, int HeadDim, int Warps, int RowsPerWarp, int Keys, bool QInRegisters, bool Windowed,
-          typename Shape>
+template <typename Element, int HeadDim, int Warps, int RowsPerWarp, int Keys, bool QInRegisters, int Stages,
+          bool Windowed, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, 8 / Warps)
     flash_attention_sm80_kernel(const FlashAttentionParams p, const FlashAttentionSchedule schedule) {
-  Kernel<Element, HeadDim, Warps, RowsPerWarp, Keys, QInRegisters, Windowed>::run(p, schedule);
+  Kernel<Element, HeadDim, Warps, RowsPerWarp, Keys, QInRegisters, Stages, Windowed>::run(p, schedule);
 }
 
 template <typename Element, int HeadDim, bool LargeShared, bool Windowed>
 cudaError_t launch_windowed(const FlashAttentionParams& p, cudaStream_t stream) {
   constexpr FlashAttentionTile tile = flash_attention_sm80_tile(HeadDim, LargeShared);
-  using K = Kernel<Element, HeadDim, tile.warps, tile.rows_per_warp, tile.keys, tile.q_in_registers, Windowed>;
+  using K = Kernel<Element, HeadDim, tile.warps, tile.rows_per_warp, tile.keys, tile.q_in_registers, tile.stages, Windowed>;
   using Shape = typename K::Shape;
   return launch_flash_attention<Shape>(
       flash_attention_sm80_kernel<Element, HeadDim, tile.warps, tile.rows_per_warp, tile.keys, tile.q_in_registers,
-                                  Windowed, Shape>,
+                                  tile.stages, Windowed, Shape>,
       p, K::kQueries, sizeof(Element), stream);
 }
 

@@ -90,6 +90,9 @@ struct OnlineSoftmax {
                                        float scale_log2) {
 #pragma unroll
     for (int r = 0; r < RowTiles; ++r) {
+      float base[2];
+      float shrink[2];
+      bool rose = false;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         float top = row_max[r][half];
@@ -98,25 +101,36 @@ struct OnlineSoftmax {
           top = fmaxf(top, fmaxf(scores[r][n][2 * half], scores[r][n][2 * half + 1]));
         }
         top = quad_max(top);
+        rose = rose || top != row_max[r][half];
         // A row that has seen no key has the maximum -inf. Subtracting 0 then gives weights 0, not -inf + inf.
-        const float base = top == -INFINITY ? 0.0f : top * scale_log2;
-        const float shrink = exp2_approximate(fmaf(row_max[r][half], scale_log2, -base));
+        base[half] = top == -INFINITY ? 0.0f : top * scale_log2;
+        shrink[half] = exp2_approximate(fmaf(row_max[r][half], scale_log2, -base[half]));
         row_max[r][half] = top;
-        float sum = row_sum[r][half] * shrink;
+      }
+      // After the first tiles a maximum seldom rises: where no row of the warp's has a new one, all shrink by 1.
+      if (__any_sync(0xffffffffu, rose)) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          row_sum[r][half] *= shrink[half];
+#pragma unroll
+          for (int n = 0; n < OutTiles; ++n) {
+            out[r][n][2 * half] *= shrink[half];
+            out[r][n][2 * half + 1] *= shrink[half];
+          }
+        }
+      }
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float sum = row_sum[r][half];
 #pragma unroll
         for (int n = 0; n < KeyTiles; ++n) {
 #pragma unroll
           for (int c = 2 * half; c < 2 * half + 2; ++c) {
-            scores[r][n][c] = exp2_approximate(fmaf(scores[r][n][c], scale_log2, -base));
+            scores[r][n][c] = exp2_approximate(fmaf(scores[r][n][c], scale_log2, -base[half]));
             sum += scores[r][n][c];
           }
         }
         row_sum[r][half] = sum;
-#pragma unroll
-        for (int n = 0; n < OutTiles; ++n) {
-          out[r][n][2 * half] *= shrink;
-          out[r][n][2 * half + 1] *= shrink;
-        }
       }
     }
   }

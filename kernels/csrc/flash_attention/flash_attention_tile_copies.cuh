@@ -31,15 +31,15 @@ struct TileCopies {
       : source(first_row + threadIdx.x / Share::kAcross * row_stride + threadIdx.x % Share::kAcross * 8),
         place(tile + swizzled<2 * HeadDim>(threadIdx.x / Share::kAcross, threadIdx.x % Share::kAcross)) {}
 
-  // Rows from live_rows on become zeros.
-  __device__ __forceinline__ void start(int64_t row_stride, int live_rows) const {
+  // Rows from live_rows on become zeros; `further` is how many bytes behind the tile it goes to.
+  __device__ __forceinline__ void start(int64_t row_stride, int live_rows, uint32_t further = 0) const {
     const Element* from = source;
 #pragma unroll
     for (int i = 0; i < Rows / kRowsAtOnce; ++i) {
       const bool live = int(threadIdx.x) / Share::kAcross + i * kRowsAtOnce < live_rows;
 #pragma unroll
       for (int m = 0; m < Share::kEach; ++m) {
-        cp_async_16(place + i * kRowsAtOnce * 2 * HeadDim + m * 16 * Share::kAcross, from + m * 8 * Share::kAcross, live);
+        cp_async_16(place + further + i * kRowsAtOnce * 2 * HeadDim + m * 16 * Share::kAcross, from + m * 8 * Share::kAcross, live);
       }
       from += kRowsAtOnce * row_stride;
     }

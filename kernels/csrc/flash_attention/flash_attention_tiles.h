@@ -3,9 +3,12 @@
 // A block of 32 * warps threads owns warps * rows_per_warp queries and walks over the keys, `keys` at a time.
 // Registers per thread, in 32 bits: the output rows_per_warp * head_dim / 32, the scores rows_per_warp * keys / 32 and,
 // when q_in_registers, the queries rows_per_warp * head_dim / 64.
-// Shared memory, in bytes: 2 * head_dim * (queries + 2 * keys) on sm_80, 2 * head_dim * max(queries, 2 * keys) when
+// Shared memory, in bytes: 2 * head_dim * (queries + 2 * stages * keys) on sm_80, 2 * head_dim * max(queries, 2 * keys) when
 // q_in_registers on sm_75, where a block may take 64 KB.
 // Of head_dim 256 one row tile alone takes 128 registers of output: 8 warps of it fill an SM's registers.
+// Evidence: one H200, 32 heads, full, latency by CUDA events behind an L2 flush, us:
+//   head_dim 128, 64 keys: 1 stage 200 at 2048 queries and 430 at 4096 causal, 2 stages 189 and 398; 32 keys 216 and 461
+//   head_dim 256: 8 warps of 32 keys 519 at 2048 queries, 4 warps of 64 keys, two blocks an SM, 433
 #pragma once
 
 namespace warpwatch {
@@ -15,6 +18,7 @@ struct FlashAttentionTile {
   int rows_per_warp;    // 16 or 32: one or two row tiles of an mma
   int keys;             // a multiple of 16
   bool q_in_registers;  // else each product reads its queries from shared memory again
+  int stages = 1;       // of keys and values on sm_80: with 2, the next tile's arrive during all of this one's work
 
   constexpr bool operator==(const FlashAttentionTile&) const = default;
 };
@@ -29,20 +33,46 @@ constexpr FlashAttentionTile flash_attention_sm75_tile(int head_dim) {
 // sm_80 and newer. Two row tiles a warp halve the key and value traffic from shared memory, which bounds one row tile:
 // an ldmatrix.x4 takes 4 cycles of the SM and feeds 2 mma per row tile, which take 2 to 4 together.
 // Queries of 128 do not fit in registers beside 32 x 128 outputs and 32 x 64 scores.
-// 64 KB a block for head_dim 128 leaves two blocks on an SM of 164 KB or more (sm_80, sm_90), but one on the 100 KB of
-// sm_86, sm_89 and sm_120; 32 keys take 48 KB and let two in.
-constexpr int kLargeSharedBytes = 2 * (64 + 1) * 1024;  // two blocks of 64 KB, 1 KB of each the system's
+// Two blocks are wanted on an SM, of 227 KB (sm_90), 164 KB (sm_80) or 100 KB (sm_86, sm_89 and sm_120): 96 KB a block of
+// head_dim 128 suits the first alone. Elsewhere 32 keys take 48 KB; of head_dim 256, 96 KB let one block in.
+constexpr int kLargeSharedBytes = 2 * (96 + 1) * 1024;  // two blocks of 96 KB, 1 KB of each the system's
 constexpr FlashAttentionTile flash_attention_sm80_tile(int head_dim, bool large_shared) {
-  if (head_dim == 64) return {4, 32, 64, true};
-  if (head_dim == 96) return {4, 32, 64, false};   // 48 KB: two blocks on any of them
-  if (head_dim == 256) return {8, 16, 32, false};  // 96 KB: one block on any of them
-  return large_shared ? FlashAttentionTile{4, 32, 64, false} : FlashAttentionTile{4, 32, 32, false};
+  if (head_dim == 64) return {4, 32, 64, true, 2};                       // 48 KB: two blocks on any of them
+  if (head_dim == 96) return {4, 32, 64, false, large_shared ? 2 : 1};   // 72 KB, 48 KB
+  if (head_dim == 256) return {4, 16, 64, false};                        // 96 KB
+  return large_shared ? FlashAttentionTile{4, 32, 64, false, 2} : FlashAttentionTile{4, 32, 32, false};
 }
 
-// fp32 on the ordinary units, any GPU. A block is (queries / 2) x 8 threads: 8 lanes share a pair of query rows.
-constexpr int kFlashAttentionFp32Queries = 32;
-constexpr int flash_attention_fp32_keys(int head_dim) {
+// fp32 on the ordinary units. On sm_75 a block is (queries / 2) x 8 threads: 8 lanes share a pair of query rows.
+constexpr int kFlashAttentionFp32Sm75Queries = 32;
+constexpr int flash_attention_fp32_sm75_keys(int head_dim) {
   return head_dim == 256 ? 16 : 32;  // 52 KB of 256: a block on sm_75 may take 64
+}
+
+// fp32 on sm_80 and newer: a block of `warps` owns 4 * rows * warps / sharing queries and walks over
+// 8 * keys * sharing keys at a time. Shared memory, in bytes: 4 * (queries * (head_dim + tile + 13) + tile * (2 * head_dim + 4)),
+// tile being those keys, about.
+struct FlashAttentionFp32Tile {
+  int warps;
+  int sharing;  // warps that have the same queries: each scores its part of the keys, and sums its part of the columns
+  int rows;     // of a lane
+  int keys;     // of a lane
+};
+
+// Within the 99 KB that a block may take on sm_86, sm_89 and sm_120.
+constexpr FlashAttentionFp32Tile flash_attention_fp32_sm80_tile(int head_dim) {
+  if (head_dim == 64) return {4, 1, 8, 4};
+  if (head_dim == 96) return {4, 1, 4, 8};
+  if (head_dim == 128) return {4, 1, 4, 6};
+  return {2, 1, 4, 2};
+}
+// Evidence: one H200, 32 heads of 2048 queries, full, TFLOP/s: head_dim 64: {4, 1, 8, 4} 38.0, {4, 1, 4, 8} 35.1;
+// 96: {4, 1, 4, 8} 35.1; 128: {8, 1, 4, 8} 37.6, {8, 2, 8, 4} 36.9, {4, 1, 4, 6} 32.3; 256: {8, 2, 4, 4} 32.2, {2, 1, 4, 2} 25.4.
+constexpr FlashAttentionFp32Tile flash_attention_fp32_sm90a_tile(int head_dim) {
+  if (head_dim == 64) return {4, 1, 8, 4};
+  if (head_dim == 96) return {4, 1, 4, 8};
+  if (head_dim == 128) return {8, 1, 4, 8};
+  return {8, 2, 4, 4};
 }
 
 }  // namespace warpwatch

@@ -1,4 +1,4 @@
-// flash_attention for fp32 on any GPU: the ordinary units, so about 1 / 15 of the tensor cores' throughput.
+// flash_attention in fp32 for sm_75, where a block may take 64 KB: one buffer for keys and values, a pair of rows a lane.
 //
 // Lanes 8 y .. 8 y + 7 of a block share query rows 2 y and 2 y + 1. Lane x of them scores keys x, x + 8, x + 16, ... of a
 // tile and then holds output columns 4 x + 32 c .. 4 x + 32 c + 3. Keys, then values, pass through one buffer; weights
@@ -15,13 +15,13 @@
 namespace warpwatch {
 namespace {
 
-constexpr int kQueries = kFlashAttentionFp32Queries;
+constexpr int kQueries = kFlashAttentionFp32Sm75Queries;
 constexpr int kLanes = 8;                           // that share a pair of rows
 constexpr int kThreads = kQueries / 2 * kLanes;
 
 template <int HeadDim>
 struct Shared {
-  static constexpr int kKeys = flash_attention_fp32_keys(HeadDim);
+  static constexpr int kKeys = flash_attention_fp32_sm75_keys(HeadDim);
   float4 queries[kQueries][HeadDim / 4 + 1];
   float4 keys_or_values[kKeys][HeadDim / 4 + 1];
   float weights[kQueries][kKeys + 4];
@@ -169,7 +169,7 @@ cudaError_t launch(const FlashAttentionParams& p, cudaStream_t stream) {
 
 }  // namespace
 
-cudaError_t flash_attention_fp32(const FlashAttentionParams& p, cudaStream_t stream) {
+cudaError_t flash_attention_fp32_sm75(const FlashAttentionParams& p, cudaStream_t stream) {
   if (p.dtype != Dtype::kFloat32) return cudaErrorInvalidValue;
   switch (p.head_dim) {
     case 64: return launch<64>(p, stream);
