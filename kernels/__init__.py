@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .operators.paged_kv import paged_kv_append, paged_kv_gather
     from .operators.reduce_sum import reduce_sum
     from .operators.rms_norm import add_rms_norm, rms_norm
-    from .operators.rope import rope
+    from .operators.rope import rope, rope_, rope_computed, rope_computed_
     from .operators.vector_add import vector_add
 
 __all__ = [
@@ -46,6 +46,9 @@ __all__ = [
     "reduce_sum",
     "rms_norm",
     "rope",
+    "rope_",
+    "rope_computed",
+    "rope_computed_",
     "swiglu",
     "tiled_attention",
     "vector_add",
@@ -73,6 +76,9 @@ _HOME = {  # public name -> the module it lives in
     "reduce_sum": "reduce_sum",
     "rms_norm": "rms_norm",
     "rope": "rope",
+    "rope_": "rope",
+    "rope_computed": "rope",
+    "rope_computed_": "rope",
     "swiglu": "linear_activation",
     "tiled_attention": "attention_ladder",
     "vector_add": "vector_add",

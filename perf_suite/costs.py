@@ -19,10 +19,13 @@ class Cost:
     bytes: int
 
 
-def rope(*, batch: int, heads: int, seq: int, head_dim: int, element_bytes: int) -> Cost:
-    """Three FLOPs an element (two products, one sum); x and the fp32 tables read, out written."""
+def rope(*, batch: int, heads: int, seq: int, head_dim: int, element_bytes: int, computed: bool = False) -> Cost:
+    """Three FLOPs an element (two products, one sum); x and the fp32 tables read, out written.
+
+    Computed angles count no FLOP; then a position of 8 bytes a sequence is read and no table.
+    """
     elements = batch * heads * seq * head_dim
-    tables = 2 * seq * (head_dim // 2) * _FP32_BYTES
+    tables = 8 * batch if computed else 2 * seq * (head_dim // 2) * _FP32_BYTES
     return Cost(flops=3 * elements, bytes=2 * elements * element_bytes + tables)
 
 
