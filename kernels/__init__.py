@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .operators.int4_linear import int4_linear, quantize_int4
     from .operators.int8_linear import int8_linear, quantize_int8_per_token, quantize_int8_weight
     from .operators.int8_weight_linear import int8_weight_linear
+    from .operators.kv_append import kv_append
     from .operators.layer_norm import add_layer_norm, layer_norm
     from .operators.linear_activation import ffn_gelu, linear_gelu, linear_silu, swiglu
     from .operators.paged_decode_attention import paged_decode_attention
@@ -33,6 +34,7 @@ __all__ = [
     "int4_linear",
     "int8_linear",
     "int8_weight_linear",
+    "kv_append",
     "layer_norm",
     "linear_gelu",
     "linear_silu",
@@ -63,6 +65,7 @@ _HOME = {  # public name -> the module it lives in
     "int4_linear": "int4_linear",
     "int8_linear": "int8_linear",
     "int8_weight_linear": "int8_weight_linear",
+    "kv_append": "kv_append",
     "layer_norm": "layer_norm",
     "linear_gelu": "linear_activation",
     "linear_silu": "linear_activation",

@@ -8,10 +8,12 @@ from ..workloads import (
     int4_linear,
     int8_linear,
     int8_weight_linear,
+    kv_append,
     layer_norm,
     linear_gelu,
     naive_attention,
     paged_decode_attention,
+    paged_kv_append,
     reduce_sum,
     rms_norm,
     rope,
@@ -37,6 +39,10 @@ _SMALLEST = {
     "flash_attention": lambda device, dtype: flash_attention.workload(device, dtype, heads=1, seq_len=16, head_dim=64),
     "int4_linear": lambda device, dtype: int4_linear.workload(device, dtype, depth=128, outputs=128),
     "int8_linear": lambda device, dtype: int8_linear.workload(device, dtype, depth=128, outputs=128),
+    "kv_append": lambda device, dtype: kv_append.workload(device, dtype, heads=1, tokens=1, capacity=16),
+    "paged_kv_append": lambda device, dtype: paged_kv_append.workload(
+        device, dtype, heads=1, tokens=1, capacity=16, page_size=16
+    ),
     "rope": lambda device, dtype: rope.workload(device, dtype, heads=1, seq_len=1),
     "rms_norm": lambda device, dtype: rms_norm.workload(device, dtype, rows=1, cols=128),
     "layer_norm": lambda device, dtype: layer_norm.workload(device, dtype, rows=1, cols=128),

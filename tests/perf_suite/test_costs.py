@@ -62,6 +62,11 @@ def test_an_addition_moves_three_vectors_and_a_sum_reads_one():
     assert (cost.flops, cost.bytes) == (30, 80)
 
 
+def test_an_append_reads_and_writes_keys_and_values_and_computes_nothing():
+    cost = costs.kv_append(batch=2, heads=3, tokens=5, head_dim=8, element_bytes=2)
+    assert (cost.flops, cost.bytes) == (0, 4 * 2 * 3 * 5 * 8 * 2 + 2 * 8)
+
+
 def test_int8_weight_is_a_byte_and_a_scale_an_output():
     cost = costs.int8_linear(rows=2, outputs=4096, depth=1024, element_bytes=2)
     assert cost.flops == 2 * 2 * 4096 * 1024
