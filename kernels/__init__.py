@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from .operators.int8_kv import int8_kv_append
     from .operators.int8_linear import int8_linear, quantize_int8_per_token, quantize_int8_weight
     from .operators.int8_weight_linear import int8_weight_linear
+    from .operators.kv_append import kv_append
     from .operators.layer_norm import add_layer_norm, layer_norm
     from .operators.linear_activation import ffn_gelu, linear_gelu, linear_silu, swiglu
     from .operators.paged_decode_attention import paged_decode_attention
     from .operators.paged_kv import paged_kv_append, paged_kv_gather
     from .operators.reduce_sum import reduce_sum
     from .operators.rms_norm import add_rms_norm, rms_norm
-    from .operators.rope import rope
+    from .operators.rope import rope, rope_, rope_computed, rope_computed_
     from .operators.vector_add import vector_add
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "int8_kv_append",
     "int8_linear",
     "int8_weight_linear",
+    "kv_append",
     "layer_norm",
     "linear_gelu",
     "linear_silu",
@@ -55,6 +57,9 @@ __all__ = [
     "reduce_sum",
     "rms_norm",
     "rope",
+    "rope_",
+    "rope_computed",
+    "rope_computed_",
     "swiglu",
     "tiled_attention",
     "vector_add",
@@ -74,6 +79,7 @@ _HOME = {  # public name -> the module it lives in
     "int8_kv_append": "int8_kv",
     "int8_linear": "int8_linear",
     "int8_weight_linear": "int8_weight_linear",
+    "kv_append": "kv_append",
     "layer_norm": "layer_norm",
     "linear_gelu": "linear_activation",
     "linear_silu": "linear_activation",
@@ -87,6 +93,9 @@ _HOME = {  # public name -> the module it lives in
     "reduce_sum": "reduce_sum",
     "rms_norm": "rms_norm",
     "rope": "rope",
+    "rope_": "rope",
+    "rope_computed": "rope",
+    "rope_computed_": "rope",
     "swiglu": "linear_activation",
     "tiled_attention": "attention_ladder",
     "vector_add": "vector_add",

@@ -15,14 +15,17 @@ _FP32_BYTES = ELEMENT_BYTES["fp32"]
 class Cost:
     """The work of one call."""
 
-    flops: int
+    flops: int  # 0 for what only moves data: such a call has a bandwidth, but no throughput and no place on a roofline
     bytes: int
 
 
-def rope(*, batch: int, heads: int, seq: int, head_dim: int, element_bytes: int) -> Cost:
-    """Three FLOPs an element (two products, one sum); x and the fp32 tables read, out written."""
+def rope(*, batch: int, heads: int, seq: int, head_dim: int, element_bytes: int, computed: bool = False) -> Cost:
+    """Three FLOPs an element (two products, one sum); x and the fp32 tables read, out written.
+
+    Computed angles count no FLOP; then a position of 8 bytes a sequence is read and no table.
+    """
     elements = batch * heads * seq * head_dim
-    tables = 2 * seq * (head_dim // 2) * _FP32_BYTES
+    tables = 8 * batch if computed else 2 * seq * (head_dim // 2) * _FP32_BYTES
     return Cost(flops=3 * elements, bytes=2 * elements * element_bytes + tables)
 
 
@@ -230,6 +233,11 @@ def layer_norm(*, rows: int, cols: int, residual: bool, element_bytes: int) -> C
 def vector_add(*, elements: int, element_bytes: int) -> Cost:
     """One sum an element; two vectors read, one written."""
     return Cost(flops=elements, bytes=3 * elements * element_bytes)
+
+
+def kv_append(*, batch: int, heads: int, tokens: int, head_dim: int, element_bytes: int) -> Cost:
+    """No FLOP at all; new keys and values read, and written to the caches. A position a sequence is 8 bytes."""
+    return Cost(flops=0, bytes=4 * batch * heads * tokens * head_dim * element_bytes + 8 * batch)
 
 
 def reduce_sum(*, outer: int, reduced: int, inner: int, element_bytes: int) -> Cost:

@@ -11,6 +11,9 @@ What a timed call could get away with, and what is set against it:
 | works on another stream after it returned | a CUDA graph's replay, without which nothing is measured |
 | is right until it is timed | each question's last timed output |
 | is right at this shape alone | every workload passes its own gate |
+
+An operator that works in place says so in its inputs, not a kernel: its output is then the whole of that input, drawn
+anew before each call. A call that writes nothing, too little or elsewhere in it leaves what was drawn.
 """
 
 import random
@@ -19,7 +22,7 @@ from dataclasses import dataclass
 
 import torch
 
-from .inputs import Inputs
+from .inputs import Inputs, WrittenInputs
 from .output import Output, parts
 
 # How many times the whole's tolerance the error of one row may be. The worst seen of an honest call was 1.1: eager
@@ -70,6 +73,7 @@ class Gate:
         self._run, self._inputs, self._tolerance = run, inputs, tolerance
         self._questions = questions
         self._random = random.Random()  # not seeded: nobody can know what is asked next
+        self._written = inputs.written() if isinstance(inputs, WrittenInputs) else None
         self._posed = 0
         self._timed: dict[int, Output] = {}  # the last timed output of each question
 
@@ -100,13 +104,14 @@ class Gate:
         earlier = self._timed.get(self._posed)
         if earlier is not None:
             _spoil(earlier)
-        self._timed[self._posed] = out
+        self._refuse_memory(out)
+        # In place there is one memory for all outputs, and the next question is about to be written to it.
+        self._timed[self._posed] = out if self._written is None else out.clone()
         self._pose_any()
 
     def check_timed(self) -> None:
         """The last timed output of each question."""
         for index, out in self._timed.items():
-            self._refuse_inputs(out)
             _relative_error(out, self._questions[index], self._tolerance)
         self._timed.clear()
 
@@ -124,15 +129,21 @@ class Gate:
         out = run()
         # The copy is on the caller's stream and behind the call: it sees what a caller's next kernel would see.
         seen = tuple(tensor.clone() for tensor in parts(out))
-        self._refuse_inputs(out)
+        self._refuse_memory(out)
         error = _relative_error(seen, question, self._tolerance)
         for tensor, values in zip(self._inputs.activations(), question.activations, strict=True):
-            if not torch.equal(tensor, values):
+            if tensor is not self._written and not torch.equal(tensor, values):
                 raise WrongResultError("it wrote over its inputs")
         _spoil(out)
         return error
 
-    def _refuse_inputs(self, out: Output) -> None:
+    def _refuse_memory(self, out: Output) -> None:
+        """An output lies in memory of its own; of an operator that works in place, where the caller asked for it."""
+        if self._written is not None:
+            here = isinstance(out, torch.Tensor) and out.data_ptr() == self._written.data_ptr()
+            if not here or out.stride() != self._written.stride():
+                raise WrongResultError("it returned another tensor than the one that it is to write to")
+            return
         kept = {tensor.untyped_storage().data_ptr() for tensor in self._inputs.activations()}
         if any(tensor.untyped_storage().data_ptr() in kept for tensor in parts(out)):
             raise WrongResultError("it returned one of its inputs")

@@ -20,9 +20,54 @@ def rope(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *, interleaved: 
     return _rope(x, cos, sin, interleaved)
 
 
+def rope_(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *, interleaved: bool = False) -> None:
+    """As rope, in place: x may have free strides as there, but must not show one memory in several places."""
+    _rope_(x, cos, sin, interleaved)
+
+
+def rope_computed(
+    x: torch.Tensor, positions: torch.Tensor, *, base: float = 10000.0, interleaved: bool = False
+) -> torch.Tensor:
+    """As rope, with angles computed and not read from a table; a new, contiguous tensor of x's shape and dtype.
+
+    positions (batch) int64, contiguous, on x's device: where each sequence's first row stands; row s of it turns pair i
+    by (positions + s) * base ** (-2 i / head_dim) radians, right to fp32's rounding at any position. base is 1 or more,
+    head_dim 512 at most.
+    Raises RuntimeError as rope does.
+    """
+    return _rope_computed(x, positions, base, interleaved)
+
+
+def rope_computed_(
+    x: torch.Tensor, positions: torch.Tensor, *, base: float = 10000.0, interleaved: bool = False
+) -> None:
+    """As rope_computed, in place: x must not show one memory in several places."""
+    _rope_computed_(x, positions, base, interleaved)
+
+
 def _fake_rope(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool = False) -> torch.Tensor:
     check_devices("rope", x=x, cos=cos, sin=sin)
     return x.new_empty(x.shape)
 
 
+def _fake_rope_(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool = False) -> None:
+    check_devices("rope_", x=x, cos=cos, sin=sin)
+
+
+def _fake_rope_computed(
+    x: torch.Tensor, positions: torch.Tensor, base: float = 10000.0, interleaved: bool = False
+) -> torch.Tensor:
+    check_devices("rope_computed", x=x, positions=positions)
+    return x.new_empty(x.shape)
+
+
+def _fake_rope_computed_(
+    x: torch.Tensor, positions: torch.Tensor, base: float = 10000.0, interleaved: bool = False
+) -> None:
+    check_devices("rope_computed_", x=x, positions=positions)
+
+
 _rope = load_operator("rope", fake=_fake_rope)
+_rope_ = load_operator("rope_", fake=_fake_rope_)
+_rope_computed = load_operator("rope_computed", fake=_fake_rope_computed)
+_rope_computed_ = load_operator("rope_computed_", fake=_fake_rope_computed_)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import math
+
 import torch
 import triton
 import triton.language as tl
@@ -13,7 +16,7 @@ from .rope_configs import rope_config
 def rope(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *, interleaved: bool = False) -> torch.Tensor:
     """What warpwatch.kernels.rope computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
     check_devices("triton rope", x=x, cos=cos, sin=sin)
-    batch, heads, seq, head_dim = x.shape
+    *_, seq, head_dim = x.shape
     half = head_dim // 2
     if head_dim % 2 or cos.shape != (seq, half) or sin.shape != (seq, half):
         raise RuntimeError(
@@ -22,6 +25,38 @@ def rope(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *, interleaved: 
         )
     if half and (x.stride(-1) != 1 or cos.stride(-1) != 1 or sin.stride(-1) != 1):
         raise RuntimeError("triton rope: the last dimension of x, cos and sin must be contiguous (stride 1)")
+    return _turned(x, cos, sin, (cos.stride(0), sin.stride(0)), interleaved)
+
+
+def rope_computed(
+    x: torch.Tensor, positions: torch.Tensor, *, base: float = 10000.0, interleaved: bool = False
+) -> torch.Tensor:
+    """What warpwatch.kernels.rope_computed computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    check_devices("triton rope_computed", x=x, positions=positions)
+    batch, _, _, head_dim = x.shape
+    if head_dim % 2 or positions.shape != (batch,) or positions.dtype != torch.int64:
+        raise RuntimeError(
+            f"triton rope_computed: positions must be int64 of shape (batch) of x {list(x.shape)}, head_dim even, "
+            f"got {list(positions.shape)} in {positions.dtype}"
+        )
+    if head_dim and (x.stride(-1) != 1 or not positions.is_contiguous()):
+        raise RuntimeError("triton rope_computed: the last dimension of x and positions must be contiguous (stride 1)")
+    return _turned(x, positions, _turns(head_dim // 2, base, x.device), (0, 0), interleaved)
+
+
+@functools.cache
+def _turns(half: int, base: float, device: torch.device) -> torch.Tensor:
+    """(half) int64: how far each pair turns from one position to the next, in 2^-64 turns, as csrc/rope/rope.h says."""
+    turns = (math.floor(math.ldexp(base ** (-i / half) / (2 * math.pi), 64) + 0.5) for i in range(half))
+    return torch.tensor([turn - (turn >> 63 << 64) for turn in turns], dtype=torch.int64, device=device)
+
+
+def _turned(
+    x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, strides: tuple[int, int], interleaved: bool
+) -> torch.Tensor:
+    """cos and sin are float32 tables, or positions and turns, both int64."""
+    batch, heads, seq, head_dim = x.shape
+    half = head_dim // 2
     out = x.new_empty(x.shape)
     if out.numel() == 0:
         return out
@@ -37,13 +72,13 @@ def rope(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *, interleaved: 
             x.stride(0),
             x.stride(1),
             x.stride(2),
-            cos.stride(0),
-            sin.stride(0),
+            *strides,
             heads,
             seq,
             half,
             seq_blocks,
             head_groups,
+            COMPUTED=cos.dtype == torch.int64,
             INTERLEAVED=interleaved,
             HEADS=config.heads,
             BLOCK_SEQ=config.block_seq,
@@ -69,6 +104,7 @@ def _rope(
     n_half,
     n_seq_blocks,
     n_head_groups,
+    COMPUTED: tl.constexpr,
     INTERLEAVED: tl.constexpr,
     HEADS: tl.constexpr,
     BLOCK_SEQ: tl.constexpr,
@@ -76,7 +112,8 @@ def _rope(
 ):
     """out.a = a cos - b sin, out.b = b cos + a sin for the pairs of BLOCK_SEQ positions in HEADS heads; fp32 inside.
 
-    One program per (sequence block, head group, batch), the sequence running fastest; out is contiguous.
+    One program per (sequence block, head group, batch), the sequence running fastest; out is contiguous. If COMPUTED,
+    cos_ptr is the position of each sequence's first row and sin_ptr each pair's turn per position, in 2^-64 turns.
     """
     block = tl.program_id(0)
     head_block = block // n_seq_blocks
@@ -84,8 +121,16 @@ def _rope(
     seq = (block % n_seq_blocks * BLOCK_SEQ + tl.arange(0, BLOCK_SEQ)).to(tl.int64)
     column = tl.arange(0, BLOCK_HALF)
     live = (seq < n_seq)[:, None] & (column < n_half)[None, :]
-    cos = tl.load(cos_ptr + seq[:, None] * cos_seq_stride + column[None, :], mask=live, other=0.0)
-    sin = tl.load(sin_ptr + seq[:, None] * sin_seq_stride + column[None, :], mask=live, other=0.0)
+    if COMPUTED:
+        position = tl.load(cos_ptr + batch) + seq
+        turn = tl.load(sin_ptr + column, mask=column < n_half, other=0)
+        # int64 wraps: whole turns fall away, and the upper half is the angle in 2^-31 half turns from half a turn back.
+        angle = ((position[:, None] * turn[None, :]) >> 32).to(tl.float32) * (3.141592653589793 / 2147483648.0)
+        cos = tl.cos(angle)
+        sin = tl.sin(angle)
+    else:
+        cos = tl.load(cos_ptr + seq[:, None] * cos_seq_stride + column[None, :], mask=live, other=0.0)
+        sin = tl.load(sin_ptr + seq[:, None] * sin_seq_stride + column[None, :], mask=live, other=0.0)
 
     for h in tl.static_range(HEADS):
         head = (head_block % n_head_groups * HEADS + h).to(tl.int64)

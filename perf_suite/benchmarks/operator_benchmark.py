@@ -83,6 +83,8 @@ class OperatorBenchmark(ABC):
     def track_tflops(self, cache: Cache, workload: str, implementation: str) -> float:
         """FLOPs over the median latency."""
         cost = workload_named(self.operator, workload).cost
+        if not cost.flops:
+            raise NotImplementedError(f"{workload} of {self.operator} computes nothing: it has no rate")
         return cost.flops / self._latency_s(cache, workload, implementation) / 1e12
 
     def track_sol_peak(self, cache: Cache, workload: str, implementation: str) -> float:

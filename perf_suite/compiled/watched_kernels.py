@@ -38,15 +38,12 @@ WATCHED: dict[str, Watched] = {
             "paged_decode_attention_fp32_kernel",
             "paged_decode_attention_sm75_kernel",
             "paged_decode_attention_sm80_kernel",
-            "paged_kv_append_kernel",
-            "paged_kv_gather_kernel",
         ),
         twins=(),
         sources=(
             "paged_decode_attention/paged_decode_attention_fp32.cu",
             "paged_decode_attention/paged_decode_attention_sm75.cu",
             "paged_decode_attention/paged_decode_attention_sm80.cu",
-            "paged_kv/paged_kv.cu",
         ),
     ),
     "int8_weight_linear": Watched(
@@ -124,6 +121,12 @@ WATCHED: dict[str, Watched] = {
             "int8_linear/int8_linear_sm80.cu",
             "quantize_int8/quantize_int8.cu",
         ),
+    ),
+    "kv_append": Watched(kernels=("kv_append_rows",), twins=("_kv_append",), sources=("kv_append/kv_append.cu",)),
+    "paged_kv_append": Watched(
+        kernels=("paged_kv_append_kernel", "paged_kv_gather_kernel"),
+        twins=("_paged_kv_append",),
+        sources=("paged_kv/paged_kv.cu",),
     ),
     "rope": Watched(kernels=("rope_pairs", "rope_pieces"), twins=("_rope",), sources=("rope/rope.cu",)),
     "rms_norm": Watched(

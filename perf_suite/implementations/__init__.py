@@ -17,7 +17,10 @@ class UnavailableError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """An implementation bound to its inputs; each call does the whole operation into a new output."""
+    """An implementation bound to its inputs; each call does the whole operation.
+
+    Its output is new, or it is what the inputs call `written()`.
+    """
 
     run: Callable[[], Output]
     backend: str | None = None  # the library kernel family taken, where the implementation chooses one

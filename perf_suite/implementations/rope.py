@@ -1,5 +1,7 @@
 """Implementations of rope."""
 
+from collections.abc import Callable
+
 import torch
 
 from ..inputs.rope import RopeInputs
@@ -10,25 +12,46 @@ from .warpwatch_operators import triton_operator, warpwatch_operator
 
 def warpwatch(inputs: RopeInputs) -> Prepared:
     """The CUDA C++ or CPU kernel of the commit."""
+    if inputs.positions is not None:
+        return _computed(warpwatch_operator("rope_computed"), inputs)
     rope = warpwatch_operator("rope")
     return Prepared(run=lambda: rope(inputs.x, inputs.cos, inputs.sin, interleaved=inputs.interleaved))
 
 
 def triton(inputs: RopeInputs) -> Prepared:
     """Its Triton twin."""
+    if inputs.positions is not None:
+        return _computed(triton_operator("rope", "rope_computed"), inputs)
     rope = triton_operator("rope")
     return Prepared(run=lambda: rope(inputs.x, inputs.cos, inputs.sin, interleaved=inputs.interleaved))
 
 
 def eager(inputs: RopeInputs) -> Prepared:
     """The formula in plain PyTorch, fp32 inside."""
+    if inputs.positions is not None:
+        return _computed(_computed_formula, inputs)
     return Prepared(run=lambda: _formula(inputs.x, inputs.cos, inputs.sin, inputs.interleaved))
 
 
 def torch_compile(inputs: RopeInputs) -> Prepared:
     """The same formula through torch.compile."""
+    if inputs.positions is not None:
+        return _computed(compiled(_computed_formula, inputs.x, inputs.positions), inputs)
     formula = compiled(_formula, inputs.x, inputs.cos)
     return Prepared(run=lambda: formula(inputs.x, inputs.cos, inputs.sin, inputs.interleaved))
+
+
+def _computed(rope: Callable[..., torch.Tensor], inputs: RopeInputs) -> Prepared:
+    return Prepared(run=lambda: rope(inputs.x, inputs.positions, base=inputs.base, interleaved=inputs.interleaved))
+
+
+def _computed_formula(x: torch.Tensor, positions: torch.Tensor, base: float, interleaved: bool) -> torch.Tensor:
+    """Angles in float64: in float32 those of position 100000 would be off by thousandths of a radian."""
+    half = x.shape[-1] // 2
+    frequencies = base ** (-torch.arange(half, device=x.device, dtype=torch.float64) / half)
+    places = positions[:, None, None] + torch.arange(x.shape[2], device=x.device)[None, None, :]
+    angles = places[..., None] * frequencies
+    return _formula(x, angles.cos().float(), angles.sin().float(), interleaved)
 
 
 def _formula(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool) -> torch.Tensor:

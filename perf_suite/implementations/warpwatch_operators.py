@@ -29,7 +29,7 @@ def warpwatch_operator(name: str) -> Callable[..., torch.Tensor]:
 def triton_operator(name: str, function: str | None = None) -> Callable[..., torch.Tensor]:
     """`warpwatch.kernels.triton.<name>.<function>`, by default of the same name.
 
-    Raises UnavailableError where Triton or the module is missing.
+    Raises UnavailableError where Triton, the module or the function is missing.
     """
     if importlib.util.find_spec("triton") is None:
         raise UnavailableError("Triton is not installed here")
@@ -38,7 +38,9 @@ def triton_operator(name: str, function: str | None = None) -> Callable[..., tor
     except ModuleNotFoundError as missing:
         raise UnavailableError(f"this commit has no Triton twin of {name} ({missing})") from missing
     _refuse_another_commit(Path(twin.__file__ or ""))
-    operator: Callable[..., torch.Tensor] = getattr(twin, function or name)
+    operator: Callable[..., torch.Tensor] | None = getattr(twin, function or name, None)
+    if operator is None:
+        raise UnavailableError(f"the Triton twin {name} of this commit has no {function or name}")
     return operator
 
 

@@ -1,7 +1,7 @@
 """Random inputs of each operator, seeded; never zeros, which draw less power and run faster."""
 
 import importlib
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 
@@ -19,6 +19,18 @@ class Inputs(Protocol):
 
     def expected(self) -> Output:
         """The float64 reference on the tensors as they are now."""
+
+
+@runtime_checkable
+class WrittenInputs(Inputs, Protocol):
+    """What one call of an operator takes that writes into one of its inputs, as an append to a cache does.
+
+    Every implementation returns that input, and `expected` is all of it: what has to change and what must not. Where
+    many calls make one sample it is not drawn anew between them: a second call may not change what the first left.
+    """
+
+    def written(self) -> torch.Tensor:
+        """That input, one of the activations."""
 
 
 def make_inputs(workload: Workload, generator: torch.Generator) -> Inputs:

@@ -17,7 +17,7 @@ class Figures:
 
     spread: float | None  # interquartile range of the samples over their median
     bandwidth_bps: float | None  # least bytes over latency
-    flops_per_s: float | None
+    flops_per_s: float | None  # None too where there is nothing to compute
     of_peak: float | None  # share of the speed of light by the data sheet
     of_measured: float | None  # by the ceilings that `calibrate` measured
     speedup: float | None  # latency of the fastest baseline over this one's
@@ -61,7 +61,7 @@ class BenchmarkResult:
         return Figures(
             spread=_spread(outcome.samples_s),
             bandwidth_bps=cost.bytes / latency_s,
-            flops_per_s=cost.flops / latency_s,
+            flops_per_s=cost.flops / latency_s if cost.flops else None,
             of_peak=self._share(latency_s, self.run.ceilings),
             of_measured=self._share(latency_s, self.run.measured_ceilings),
             speedup=best.latency_s / latency_s if best and best.latency_s else None,

@@ -24,11 +24,13 @@ def workload(
     seq_len: int,
     head_dim: int = 128,
     interleaved: bool = False,
+    computed: bool = False,  # angles from positions, and not from tables
 ) -> Workload:
     """Rotary position embedding of x (batch, heads, seq_len, head_dim). Raises ValueError for an odd head_dim."""
     if head_dim % 2:
         raise ValueError(f"head_dim ({head_dim}) must be even, for its elements turn in pairs")
-    layout = "-interleaved" if interleaved else ""
+    layout = ("-interleaved" if interleaved else "") + ("-computed" if computed else "")
+    element_bytes = costs.ELEMENT_BYTES[dtype]
     return Workload(
         operator="rope",
         name=f"{device}-{dtype}-b{batch}-h{heads}-s{seq_len}-d{head_dim}{layout}",
@@ -40,9 +42,10 @@ def workload(
             "seq": seq_len,
             "head_dim": head_dim,
             "interleaved": interleaved,
+            **({"computed": True} if computed else {}),
         },
         cost=costs.rope(
-            batch=batch, heads=heads, seq=seq_len, head_dim=head_dim, element_bytes=costs.ELEMENT_BYTES[dtype]
+            batch=batch, heads=heads, seq=seq_len, head_dim=head_dim, element_bytes=element_bytes, computed=computed
         ),
         implementations=_IMPLEMENTATIONS[device],
         tolerance=_TOLERANCE[dtype],
@@ -65,6 +68,10 @@ WORKLOADS = (
     workload("cuda", "fp16", batch=64, heads=32, seq_len=1),  # a decode step of 64 sequences
     workload("cuda", "fp16", batch=16, heads=32, seq_len=1),
     workload("cuda", "fp16", batch=1, heads=32, seq_len=1),
+    workload("cuda", "fp16", batch=8, heads=32, seq_len=2048, computed=True),
+    workload("cuda", "bf16", batch=8, heads=32, seq_len=2048, interleaved=True, computed=True),
+    workload("cuda", "fp16", batch=64, heads=32, seq_len=1, computed=True),
     workload("cpu", "fp32", batch=1, heads=8, seq_len=256),
+    workload("cpu", "fp32", batch=2, heads=8, seq_len=64, computed=True),
     workload("cpu", "fp32", batch=1, heads=8, seq_len=256, interleaved=True),
 )

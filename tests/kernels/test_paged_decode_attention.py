@@ -210,6 +210,26 @@ def test_triton_twin_agrees(
     assert_attends(out, reference(q, k, v, lengths))
 
 
+@pytest.mark.parametrize("page_size", [16, 64])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+def test_triton_twin_appends_the_same_bytes(
+    dtype: torch.dtype, page_size: int, device: str, twin: Callable[..., Callable[..., object]]
+) -> None:
+    _, k, v = inputs(device, dtype, (1, 150), heads=(2, 2), batch=3)
+    k_pages, v_pages, table = paged(torch.zeros_like(k), torch.zeros_like(v), page_size)
+    new_k, new_v = k[:, :, 20:90], v[:, :, 20:90].transpose(1, 2).contiguous().transpose(1, 2)
+    lengths = lengths_on(device, 150, 7, 70)  # of the second sequence, 63 rows have no place
+    ours = k_pages.clone(), v_pages.clone()
+    kernels.paged_kv_append(new_k, new_v, *ours, table, lengths)
+    call = (new_k, new_v, k_pages, v_pages, table, lengths)
+    if device == "cpu":  # the interpreter is another process: what it writes to comes back only through shared memory
+        for tensor in call:
+            tensor.share_memory_()
+    assert twin("paged_kv", "paged_kv_append")(*call) is None
+    for mine, theirs in zip(ours, (k_pages, v_pages), strict=True):
+        torch.testing.assert_close(theirs, mine, rtol=0, atol=0, equal_nan=True)
+
+
 def test_a_cuda_graph_stays_right_as_sequences_grow(cuda: str) -> None:
     q, k, v = inputs(cuda, torch.float16, (1, 1000), heads=(8, 2))
     pages = paged(k, v, 32)

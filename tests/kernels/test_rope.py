@@ -52,7 +52,7 @@ def test_turns_each_pair_by_its_positions_angle(
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_threads_that_share_cos_and_sin_among_heads_agree(dtype: torch.dtype, interleaved: bool, device: str) -> None:
     # Enough work for the GPU's four heads a thread, and a number of heads that four does not divide.
-    x = torch.randn(16, 33, 64, 128, dtype=dtype, device=device)
+    x = torch.randn(16, 37, 64, 128, dtype=dtype, device=device)
     cos, sin = tables(64, 128, device)
     assert_turned(kernels.rope(x, cos, sin, interleaved=interleaved), reference(x, cos, sin, interleaved))
 
@@ -89,6 +89,43 @@ def test_nothing_to_turn_gives_an_empty_tensor(shape: tuple[int, ...], device: s
     x = torch.empty(shape, device=device)
     cos, sin = tables(shape[2], shape[3], device)
     assert kernels.rope(x, cos, sin).shape == shape
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [*SHAPES, (16, 37, 64, 128)], ids=str)
+def test_in_place_it_leaves_in_x_what_it_would_have_returned(
+    shape: tuple[int, ...], dtype: torch.dtype, interleaved: bool, device: str
+) -> None:
+    x = torch.randn(shape, dtype=dtype, device=device)
+    cos, sin = tables(shape[2], shape[3], device)
+    wanted = kernels.rope(x, cos, sin, interleaved=interleaved)
+    assert kernels.rope_(x, cos, sin, interleaved=interleaved) is None
+    assert torch.equal(x, wanted)
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("layout", [name for name in STRIDED if name != "one head seen by all"])
+def test_in_place_what_lies_between_the_rows_stays(layout: str, interleaved: bool, device: str) -> None:
+    x = STRIDED[layout](torch.randn(2, 5, 9, 64, dtype=torch.float16, device=device))
+    whole = torch.empty(0, dtype=x.dtype, device=device).set_(x.untyped_storage())
+    before = whole.clone()
+    places = torch.arange(whole.numel(), device=device).as_strided(x.size(), x.stride(), x.storage_offset()).flatten()
+    cos, sin = tables(9, 64, device)
+    before[places] = kernels.rope(x, cos, sin, interleaved=interleaved).flatten()
+    kernels.rope_(x, cos, sin, interleaved=interleaved)
+    assert torch.equal(whole, before)
+
+
+def test_in_place_it_refuses_an_expanded_tensor(device: str) -> None:
+    x = torch.zeros(2, 1, 5, 8, device=device).expand(2, 3, 5, 8)
+    with pytest.raises(RuntimeError, match="rope_: x must not be expanded, for it is written to; got strides"):
+        kernels.rope_(x, *tables(5, 8, device))
+
+
+def test_in_place_it_is_a_well_behaved_operator(device: str) -> None:
+    x = torch.randn(2, 5, 3, 16, device=device).transpose(1, 2)
+    torch.library.opcheck(torch.ops.warpwatch.rope_.default, (x, *tables(5, 16, device), True), raise_exception=True)
 
 
 def test_leaves_its_input_alone(device: str) -> None:
@@ -167,16 +204,20 @@ def test_triton_twin_agrees(
 
 
 @pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("computed", [False, True])
 @pytest.mark.parametrize("compute_capability", [75, 80, 90, 120])
-def test_triton_twin_compiles_for_gpus_that_are_not_here(compute_capability: int, interleaved: bool) -> None:
+def test_triton_twin_compiles_for_gpus_that_are_not_here(
+    compute_capability: int, computed: bool, interleaved: bool
+) -> None:
     triton = pytest.importorskip("triton", reason="Triton is not installed")
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
     from warpwatch.kernels.triton.rope import _rope
 
-    pointers = {"x_ptr": "*bf16", "cos_ptr": "*fp32", "sin_ptr": "*fp32", "out_ptr": "*bf16"}
-    constants = {"INTERLEAVED": interleaved, "HEADS": 4, "BLOCK_SEQ": 32, "BLOCK_HALF": 64}
+    angles = "*i64" if computed else "*fp32"
+    pointers = {"x_ptr": "*bf16", "cos_ptr": angles, "sin_ptr": angles, "out_ptr": "*bf16"}
+    constants = {"COMPUTED": computed, "INTERLEAVED": interleaved, "HEADS": 4, "BLOCK_SEQ": 32, "BLOCK_HALF": 64}
     signature = {name: pointers.get(name, "constexpr" if name in constants else "i32") for name in _rope.arg_names}
     compiled = triton.compile(
         ASTSource(_rope, signature, constexprs=constants),

@@ -14,6 +14,7 @@ from perf_suite.setting import set_up
 from perf_suite.workloads import OPERATORS, workload_named, workloads_of
 
 ROWS = [workload for operator in OPERATORS for workload in workloads_of(operator)]
+ONLY_MOVE_DATA = {"kv_append", "paged_kv_append"}
 CPU_ROWS = [workload for workload in ROWS if workload.device == "cpu"]
 
 
@@ -30,7 +31,7 @@ def test_an_operator_has_rows_for_both_devices(operator):
 
 @pytest.mark.parametrize("workload", ROWS, ids=lambda w: f"{w.operator}-{w.name}")
 def test_a_row_states_work_and_at_least_one_kernel_and_one_baseline_unless_it_is_a_control(workload):
-    assert workload.cost.flops > 0
+    assert workload.cost.flops > 0 or (workload.operator in ONLY_MOVE_DATA and workload.cost.flops == 0)
     assert workload.cost.bytes > 0
     assert 0 < workload.tolerance < 0.02
     if workload.operator == "control":

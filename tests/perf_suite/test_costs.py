@@ -62,10 +62,21 @@ def test_a_norm_reads_and_writes_each_row_once_and_twice_with_a_residual():
     assert costs.layer_norm(rows=3, cols=5, residual=False, element_bytes=4).flops == 7 * 15
 
 
+def test_computed_angles_need_no_tables():
+    sizes = {"batch": 2, "heads": 3, "seq": 5, "head_dim": 8, "element_bytes": 2}
+    assert costs.rope(**sizes).bytes == 2 * 2 * 240 + 2 * 5 * 4 * 4
+    assert costs.rope(**sizes, computed=True).bytes == 2 * 2 * 240 + 2 * 8
+
+
 def test_an_addition_moves_three_vectors_and_a_sum_reads_one():
     assert costs.vector_add(elements=5, element_bytes=4).bytes == 60
     cost = costs.reduce_sum(outer=2, reduced=3, inner=5, element_bytes=2)
     assert (cost.flops, cost.bytes) == (30, 80)
+
+
+def test_an_append_reads_and_writes_keys_and_values_and_computes_nothing():
+    cost = costs.kv_append(batch=2, heads=3, tokens=5, head_dim=8, element_bytes=2)
+    assert (cost.flops, cost.bytes) == (0, 4 * 2 * 3 * 5 * 8 * 2 + 2 * 8)
 
 
 def test_int8_weight_is_a_byte_and_a_scale_an_output():

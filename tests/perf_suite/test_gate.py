@@ -206,3 +206,115 @@ def test_of_several_outputs_each_is_judged_by_itself():
         gate.Gate(without_dk, inputs, question, workload.tolerance).check()
     with pytest.raises(gate.WrongResultError, match="its output is 2 tensors, the reference's 3"):
         gate.Gate(lambda: tuple(x.clone() for x in right[:2]), inputs, question, workload.tolerance).check()
+
+
+IN_PLACE = workload_named("kv_append", "cpu-fp32-b2-h8-n64-d128-capacity128")
+
+
+@pytest.fixture
+def appending():
+    return make_inputs(IN_PLACE, torch.Generator("cpu").manual_seed(1))
+
+
+@pytest.fixture
+def appending_questions(appending):
+    first = gate.ask(appending)
+    for tensor in appending.activations():
+        tensor.normal_(generator=torch.Generator().manual_seed(2))
+    return (first, gate.ask(appending))
+
+
+def append(inputs):
+    inputs.caches.copy_(inputs.expected())
+    return inputs.caches
+
+
+def append_timed(run, inputs, questions, calls=20):
+    judge = gate.Gate(run, inputs, questions, IN_PLACE.tolerance)
+    judge.check()
+    judge.begin_timing()
+    for _ in range(calls):
+        judge.after_timed_call(run())
+    judge.check_timed()
+    judge.check()
+
+
+def after_the_check(cheat, inputs, questions):
+    """Right for as many calls as the check before timing makes, then the cheat."""
+    calls = []
+
+    def run():
+        calls.append(None)
+        return append(inputs) if len(calls) <= len(questions) else cheat()
+
+    return run
+
+
+def test_a_right_append_in_place_passes_timed_and_not(appending, appending_questions):
+    append_timed(lambda: append(appending), appending, appending_questions)
+
+
+def test_an_append_into_another_tensor_is_caught(appending, appending_questions):
+    with pytest.raises(gate.WrongResultError, match="another tensor than the one"):
+        append_timed(lambda: append(appending).clone(), appending, appending_questions)
+
+
+def test_an_append_into_another_tensor_once_it_is_timed_is_caught(appending, appending_questions):
+    run = after_the_check(lambda: appending.expected().float(), appending, appending_questions)
+    with pytest.raises(gate.WrongResultError, match="another tensor than the one"):
+        append_timed(run, appending, appending_questions)
+
+
+def test_a_part_of_the_caches_in_place_of_all_is_caught(appending, appending_questions):
+    with pytest.raises(gate.WrongResultError, match="its output is"):
+        append_timed(lambda: append(appending)[:1], appending, appending_questions)
+
+
+@pytest.mark.parametrize("calls", [1, 2, 50])
+def test_an_append_that_writes_nothing_once_it_is_timed_is_caught(appending, appending_questions, calls):
+    run = after_the_check(lambda: appending.caches, appending, appending_questions)
+    with pytest.raises(gate.WrongResultError, match="relative error"):
+        append_timed(run, appending, appending_questions, calls)
+
+
+def test_an_append_that_writes_what_it_wrote_before_is_caught(appending, appending_questions):
+    kept = [question.answer.float() for question in appending_questions]
+    run = after_the_check(lambda: appending.caches.copy_(kept[0]), appending, appending_questions)
+    with pytest.raises(gate.WrongResultError, match="relative error"):
+        append_timed(run, appending, appending_questions)
+
+
+def test_an_append_that_spoils_one_element_beside_the_new_rows_is_caught(appending, appending_questions):
+    start = int(appending.positions[1])
+    beside = start - 1 if start else appending.k.shape[2]
+
+    def run():
+        out = append(appending)
+        out[1, 1, 3, beside, 5] += 1e-3
+        return out
+
+    with pytest.raises(gate.WrongResultError, match="relative error"):
+        append_timed(run, appending, appending_questions)
+
+
+def test_an_append_that_leaves_out_one_row_is_caught(appending, appending_questions):
+    place = int(appending.positions[0])
+
+    def run():
+        before = appending.caches[0, 0, 0, place].clone()
+        out = append(appending)
+        out[0, 0, 0, place] = before
+        return out
+
+    with pytest.raises(gate.WrongResultError, match="relative error"):
+        append_timed(run, appending, appending_questions)
+
+
+def test_an_append_that_spoils_the_new_rows_is_caught(appending, appending_questions):
+    def run():
+        out = append(appending)
+        appending.k[0, 0, 0, 0] = 0.0
+        return out
+
+    with pytest.raises(gate.WrongResultError, match="wrote over its inputs"):
+        append_timed(run, appending, appending_questions)

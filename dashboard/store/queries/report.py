@@ -78,7 +78,7 @@ def _row(item: Latest, commit: Commit, took: dict[tuple[int, str, str, str], str
         q75_s=summary.q75,
         sample_count=summary.sample_count,
         bandwidth_bps=workload.bytes / latency_s if workload and latency_s else None,
-        flop_rate=workload.flops / latency_s if workload and latency_s else None,
+        flop_rate=workload.flops / latency_s if workload and workload.flops and latency_s else None,
         speed_of_light=item.speed_of_light,
         ratios=item.ratios,
         run=summary.run_name,

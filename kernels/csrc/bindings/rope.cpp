@@ -1,5 +1,8 @@
-// torch.ops.warpwatch.rope: checks its tensors, fills RopeParams, and calls the CPU's or the GPU's version.
+// torch.ops.warpwatch.rope, rope_computed, and rope_ and rope_computed_ in place: check their tensors, fill RopeParams,
+// and call the CPU's or the GPU's version.
 #include "rope/rope.h"
+
+#include <cmath>
 
 #include "framework/checks.h"
 #include "framework/cuda.h"
@@ -7,60 +10,134 @@
 namespace warpwatch {
 namespace {
 
-constexpr Checks kChecks{"rope"};
+RopeStrides strides_of(const Tensor& tensor) { return {tensor.stride(0), tensor.stride(1), tensor.stride(2)}; }
 
-Tensor prepare(const Tensor& x, const Tensor& cos, const Tensor& sin, bool interleaved, RopeParams& p) {
-  kChecks.rank({"x", x}, 4, "(batch, heads, seq, head_dim)");
-  kChecks.dtype({"x", x}, {ScalarType::Half, ScalarType::BFloat16, ScalarType::Float});
-  kChecks.last_dimension_contiguous({"x", x});
-  const int64_t seq = x.size(2);
-  const int64_t head_dim = x.size(3);
-  WARPWATCH_CHECK(head_dim % 2 == 0, "rope", "head_dim must be even, got x of shape ", shape_text(x));
-  for (const Argument& table : {Argument{"cos", cos}, Argument{"sin", sin}}) {
-    kChecks.rank(table, 2, "(seq, head_dim / 2)");
-    kChecks.shape(table, {seq, head_dim / 2}, "(seq, head_dim / 2)");
-    kChecks.dtype(table, {ScalarType::Float});
-    kChecks.same_device({"x", x}, table);
-    kChecks.last_dimension_contiguous(table);
+void check_x(const char* op, const Tensor& x) {
+  const Checks checks{op};
+  checks.rank({"x", x}, 4, "(batch, heads, seq, head_dim)");
+  checks.dtype({"x", x}, {ScalarType::Half, ScalarType::BFloat16, ScalarType::Float});
+  checks.last_dimension_contiguous({"x", x});
+  WARPWATCH_CHECK(x.size(3) % 2 == 0, op, "head_dim must be even, got x of shape ", shape_text(x));
+}
+
+// A tensor that shows one memory in several places would be turned several times.
+void check_own_places(const char* op, const Tensor& x) {
+  for (int64_t axis = 0; axis < 4; ++axis) {
+    WARPWATCH_CHECK(x.size(axis) <= 1 || x.stride(axis) != 0, op,
+                    "x must not be expanded, for it is written to; got strides ", stride_text(x));
   }
-  Tensor out = torch::stable::new_empty(x, x.sizes());
-  p = {
+}
+
+RopeParams params_of(const Tensor& x, const Tensor& out, bool interleaved) {
+  return {
       .x = x.data_ptr(),
-      .cos = static_cast<const float*>(cos.data_ptr()),
-      .sin = static_cast<const float*>(sin.data_ptr()),
       .out = out.data_ptr(),
-      .batch_stride = x.stride(0),
-      .head_stride = x.stride(1),
-      .seq_stride = x.stride(2),
-      .cos_stride = cos.stride(0),
-      .sin_stride = sin.stride(0),
+      .cos = nullptr,
+      .sin = nullptr,
+      .positions = nullptr,
+      .x_strides = strides_of(x),
+      .out_strides = strides_of(out),
+      .cos_stride = 0,
+      .sin_stride = 0,
       .batch = x.size(0),
       .heads = x.size(1),
-      .seq = seq,
-      .head_dim = static_cast<int>(head_dim),
+      .seq = x.size(2),
+      .head_dim = static_cast<int>(x.size(3)),
       .dtype = kernel_dtype(x),
       .interleaved = interleaved,
   };
+}
+
+void take_tables(const char* op, const Tensor& x, const Tensor& cos, const Tensor& sin, RopeParams& p) {
+  const Checks checks{op};
+  for (const Argument& table : {Argument{"cos", cos}, Argument{"sin", sin}}) {
+    checks.rank(table, 2, "(seq, head_dim / 2)");
+    checks.shape(table, {x.size(2), x.size(3) / 2}, "(seq, head_dim / 2)");
+    checks.dtype(table, {ScalarType::Float});
+    checks.same_device({"x", x}, table);
+    checks.last_dimension_contiguous(table);
+  }
+  p.cos = static_cast<const float*>(cos.data_ptr());
+  p.sin = static_cast<const float*>(sin.data_ptr());
+  p.cos_stride = cos.stride(0);
+  p.sin_stride = sin.stride(0);
+}
+
+RopeTurns take_positions(const char* op, const Tensor& x, const Tensor& positions, double base, RopeParams& p) {
+  const Checks checks{op};
+  checks.shape({"positions", positions}, {x.size(0)}, "(batch)");
+  checks.dtype({"positions", positions}, {ScalarType::Long});
+  checks.same_device({"x", x}, {"positions", positions});
+  checks.contiguous({"positions", positions});
+  WARPWATCH_CHECK(x.size(3) / 2 <= kRopeMostFrequencies, op, "head_dim may be ", 2 * kRopeMostFrequencies,
+                  " at most, got x of shape ", shape_text(x));
+  WARPWATCH_CHECK(base >= 1.0 && std::isfinite(base), op, "base must be 1 or more, got ", base);
+  p.positions = static_cast<const int64_t*>(positions.data_ptr());
+  return rope_turns(base, p.head_dim);
+}
+
+void run(const char* op, const Tensor& x, const RopeParams& p, const RopeTurns* turns) {
+#if WARPWATCH_WITH_CUDA
+  if (x.is_cuda()) {
+    const OnDeviceOf gpu(x);
+    check_launch(op, rope_cuda(p, turns, gpu.stream()));
+    return;
+  }
+#endif
+  rope_cpu(p, turns);
+}
+
+void turn_by_tables(const char* op, const Tensor& x, const Tensor& cos, const Tensor& sin, bool interleaved,
+                    const Tensor& out) {
+  RopeParams p = params_of(x, out, interleaved);
+  take_tables(op, x, cos, sin, p);
+  run(op, x, p, nullptr);
+}
+
+void turn_by_positions(const char* op, const Tensor& x, const Tensor& positions, double base, bool interleaved,
+                       const Tensor& out) {
+  RopeParams p = params_of(x, out, interleaved);
+  // Of an empty batch even no positions have an address, and null means tables.
+  const RopeTurns turns = take_positions(op, x, positions, base, p);
+  if (x.numel() != 0) run(op, x, p, &turns);
+}
+
+Tensor rope(const Tensor& x, const Tensor& cos, const Tensor& sin, bool interleaved) {
+  check_x("rope", x);
+  Tensor out = torch::stable::new_empty(x, x.sizes());
+  turn_by_tables("rope", x, cos, sin, interleaved, out);
   return out;
 }
 
-Tensor rope_on_cpu(const Tensor& x, const Tensor& cos, const Tensor& sin, bool interleaved) {
-  RopeParams p;
-  Tensor out = prepare(x, cos, sin, interleaved, p);
-  rope_cpu(p);
+void rope_in_place(const Tensor& x, const Tensor& cos, const Tensor& sin, bool interleaved) {
+  check_x("rope_", x);
+  check_own_places("rope_", x);
+  turn_by_tables("rope_", x, cos, sin, interleaved, x);
+}
+
+Tensor rope_computed(const Tensor& x, const Tensor& positions, double base, bool interleaved) {
+  check_x("rope_computed", x);
+  Tensor out = torch::stable::new_empty(x, x.sizes());
+  turn_by_positions("rope_computed", x, positions, base, interleaved, out);
   return out;
+}
+
+void rope_computed_in_place(const Tensor& x, const Tensor& positions, double base, bool interleaved) {
+  check_x("rope_computed_", x);
+  check_own_places("rope_computed_", x);
+  turn_by_positions("rope_computed_", x, positions, base, interleaved, x);
 }
 
 #if WARPWATCH_WITH_CUDA
-Tensor rope_on_cuda(const Tensor& x, const Tensor& cos, const Tensor& sin, bool interleaved) {
-  RopeParams p;
-  Tensor out = prepare(x, cos, sin, interleaved, p);
-  const OnDeviceOf gpu(x);
-  check_launch("rope", rope_cuda(p, gpu.stream()));
-  return out;
-}
+constexpr auto& rope_on_cuda = rope;
+constexpr auto& rope_in_place_on_cuda = rope_in_place;
+constexpr auto& rope_computed_on_cuda = rope_computed;
+constexpr auto& rope_computed_in_place_on_cuda = rope_computed_in_place;
 #else
-constexpr auto& rope_on_cuda = WithoutCuda<decltype(rope_on_cpu)>::refuse;
+constexpr auto& rope_on_cuda = WithoutCuda<decltype(rope)>::refuse;
+constexpr auto& rope_in_place_on_cuda = WithoutCuda<decltype(rope_in_place)>::refuse;
+constexpr auto& rope_computed_on_cuda = WithoutCuda<decltype(rope_computed)>::refuse;
+constexpr auto& rope_computed_in_place_on_cuda = WithoutCuda<decltype(rope_computed_in_place)>::refuse;
 #endif
 
 }  // namespace
@@ -68,8 +145,21 @@ constexpr auto& rope_on_cuda = WithoutCuda<decltype(rope_on_cpu)>::refuse;
 
 STABLE_TORCH_LIBRARY_FRAGMENT(warpwatch, m) {
   m.def("rope(Tensor x, Tensor cos, Tensor sin, bool interleaved=False) -> Tensor");
+  m.def("rope_(Tensor(a!) x, Tensor cos, Tensor sin, bool interleaved=False) -> ()");
+  m.def("rope_computed(Tensor x, Tensor positions, float base=10000.0, bool interleaved=False) -> Tensor");
+  m.def("rope_computed_(Tensor(a!) x, Tensor positions, float base=10000.0, bool interleaved=False) -> ()");
 }
 
-STABLE_TORCH_LIBRARY_IMPL(warpwatch, CPU, m) { m.impl("rope", TORCH_BOX(&warpwatch::rope_on_cpu)); }
+STABLE_TORCH_LIBRARY_IMPL(warpwatch, CPU, m) {
+  m.impl("rope", TORCH_BOX(&warpwatch::rope));
+  m.impl("rope_", TORCH_BOX(&warpwatch::rope_in_place));
+  m.impl("rope_computed", TORCH_BOX(&warpwatch::rope_computed));
+  m.impl("rope_computed_", TORCH_BOX(&warpwatch::rope_computed_in_place));
+}
 
-STABLE_TORCH_LIBRARY_IMPL(warpwatch, CUDA, m) { m.impl("rope", TORCH_BOX(&warpwatch::rope_on_cuda)); }
+STABLE_TORCH_LIBRARY_IMPL(warpwatch, CUDA, m) {
+  m.impl("rope", TORCH_BOX(&warpwatch::rope_on_cuda));
+  m.impl("rope_", TORCH_BOX(&warpwatch::rope_in_place_on_cuda));
+  m.impl("rope_computed", TORCH_BOX(&warpwatch::rope_computed_on_cuda));
+  m.impl("rope_computed_", TORCH_BOX(&warpwatch::rope_computed_in_place_on_cuda));
+}

@@ -56,26 +56,25 @@ __device__ void store_sum(const ReduceSumParams& p, int64_t at, float sum) {
   }
 }
 
-// One thread's share of `count` neighbours: every `lanes`-th load from `lane` on. Elements behind the last whole piece
-// go one to a lane.
-template <class Element, bool kWide, bool kPastL1>
-__device__ float sum_share(const Element* from, int64_t count, int lane, int lanes) {
+// One thread's share of `count` neighbours: every kLanes-th load from `lane` on, kAtOnce of them asked for together.
+// Elements behind the last whole piece go one to a lane. Count is int where that will do: it is less to compute.
+template <class Element, bool kWide, bool kPastL1, int kLanes, int kAtOnce, class Count>
+__device__ float sum_share(const Element* from, Count count, int lane) {
   using L = Load<Element, kWide, kPastL1>;
-  constexpr int kAtOnce = kReduceSumPieces;
-  const int64_t loads = count / L::kElements;
+  const Count loads = count / L::kElements;
   float sums[L::kElements] = {};
-  for (int64_t first = lane; first < loads; first += int64_t{kAtOnce} * lanes) {
+  for (Count first = lane; first < loads; first += kAtOnce * kLanes) {
     L held[kAtOnce];
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      const int64_t load = first + int64_t{i} * lanes;
+      const Count load = first + i * kLanes;
       held[i].get(from + load * L::kElements, load < loads);
     }
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) held[i].add_to(sums);
   }
   if constexpr (kWide) {
-    for (int64_t i = loads * L::kElements + lane; i < count; i += lanes) sums[0] += to_float(from[i]);
+    for (Count i = loads * L::kElements + lane; i < count; i += kLanes) sums[0] += to_float(from[i]);
   }
 #pragma unroll
   for (int distance = L::kElements / 2; distance > 0; distance /= 2) {
@@ -85,27 +84,34 @@ __device__ float sum_share(const Element* from, int64_t count, int lane, int lan
   return sums[0];
 }
 
-// out[row] = sum of a row, `lanes` threads each: a power of two, 32 at most.
-template <class Element, bool kWide>
-__global__ __launch_bounds__(kThreads) void reduce_sum_short_rows(const ReduceSumParams p, int lanes) {
-  const int64_t row = static_cast<int64_t>(blockIdx.x) * (kThreads / lanes) + threadIdx.x / lanes;
+// out[row] = sum of a row, kLanes threads each: a power of two, 32 at most.
+template <class Element, bool kWide, int kLanes>
+__global__ __launch_bounds__(kThreads) void reduce_sum_short_rows(const ReduceSumParams p) {
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * (kThreads / kLanes) + threadIdx.x / kLanes;
   const bool live = row < p.outer;  // the others stay, with zeros: shuffles want all of a warp
-  const Element* from = static_cast<const Element*>(p.x) + (live ? row : 0) * p.reduced;
-  float sum = sum_share<Element, kWide, false>(from, live ? p.reduced : 0, threadIdx.x % lanes, lanes);
-  for (int distance = lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
-  if (live && threadIdx.x % lanes == 0) store_sum(p, row, sum);
+  const auto count = static_cast<int>(p.reduced);
+  const Element* from = static_cast<const Element*>(p.x) + (live ? row : 0) * count;
+  constexpr int kAtOnce = kReduceSumShortPieces;
+  float sum = sum_share<Element, kWide, true, kLanes, kAtOnce>(from, live ? count : 0, threadIdx.x % kLanes);
+  sum = lanes_sum<kLanes>(sum);
+  if (live && threadIdx.x % kLanes == 0) store_sum(p, row, sum);
 }
 
-// out[row, split] = sum of a part of a row; a block each. Parts are a multiple of a piece long, but for the last.
+// out[row, split] = sum of a part of a row, or of all of it; a block each. Parts are a multiple of a piece long, but for
+// the last.
 template <class Element, bool kWide, bool kSplit>
 __global__ __launch_bounds__(kThreads) void reduce_sum_long_rows(const ReduceSumParams p, int64_t part) {
   __shared__ float slots[kThreads / 32];
-  const auto splits = static_cast<uint32_t>(p.splits);  // 32 bits: a division by a 64-bit number is a long program
-  const int64_t row = blockIdx.x / splits;
-  const int64_t begin = blockIdx.x % splits * part;
-  const int64_t count = begin < p.reduced ? min(part, p.reduced - begin) : 0;
-  const Element* from = static_cast<const Element*>(p.x) + row * p.reduced + (count > 0 ? begin : 0);
-  float sum = sum_share<Element, kWide, !kSplit>(from, count, threadIdx.x, kThreads);
+  int64_t row = blockIdx.x, begin = 0, count = p.reduced;
+  if constexpr (kSplit) {
+    const auto splits = static_cast<uint32_t>(p.splits);  // 32 bits: a division by a 64-bit number is a long program
+    row = blockIdx.x / splits;
+    begin = (blockIdx.x - row * splits) * part;
+    count = begin < p.reduced ? min(part, p.reduced - begin) : 0;
+    if (count == 0) begin = 0;
+  }
+  const Element* from = static_cast<const Element*>(p.x) + row * p.reduced + begin;
+  float sum = sum_share<Element, kWide, !kSplit, kThreads, kReduceSumPieces>(from, count, threadIdx.x);
   sum = threads_sum<kThreads>(sum, slots);
   if (threadIdx.x == 0) store_sum(p, blockIdx.x, sum);
 }
@@ -156,6 +162,19 @@ __global__ __launch_bounds__(kThreads) void reduce_sum_columns(const ReduceSumPa
   }
 }
 
+template <class Element, bool kWide>
+void (*short_rows_kernel(int lanes))(ReduceSumParams) {
+  switch (lanes) {
+    case 1: return reduce_sum_short_rows<Element, kWide, 1>;
+    case 2: return reduce_sum_short_rows<Element, kWide, 2>;
+    case 4: return reduce_sum_short_rows<Element, kWide, 4>;
+    case 8: return reduce_sum_short_rows<Element, kWide, 8>;
+    case 16: return reduce_sum_short_rows<Element, kWide, 16>;
+    case 32: return reduce_sum_short_rows<Element, kWide, 32>;
+  }
+  return nullptr;
+}
+
 // One pass: out is (outer, splits, inner).
 template <class Element, bool kWide>
 cudaError_t launch_pass(const ReduceSumParams& p, cudaStream_t stream) {
@@ -174,7 +193,9 @@ cudaError_t launch_pass(const ReduceSumParams& p, cudaStream_t stream) {
     if (p.splits != 1) return cudaErrorInvalidValue;
     blocks = (p.outer - 1) / (kThreads / lanes) + 1;
     if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
-    reduce_sum_short_rows<Element, kWide><<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(p, lanes);
+    const auto kernel = short_rows_kernel<Element, kWide>(lanes);
+    if (kernel == nullptr) return cudaErrorInvalidValue;  // reduce_sum_tiles.h asks for lanes not built here
+    kernel<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(p);
     return cudaGetLastError();
   }
   const int64_t loads = (p.inner - 1) / kElements + 1;

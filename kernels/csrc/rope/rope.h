@@ -2,8 +2,9 @@
 //   out.a = a * cos[s, i] - b * sin[s, i]
 //   out.b = b * cos[s, i] + a * sin[s, i]
 // A pair is (i, i + head_dim / 2), the halves of GPT-NeoX, or (2 i, 2 i + 1), the neighbours of GPT-J.
-//   x: (batch, heads, seq, head_dim), head_dim contiguous, the other strides free
-//   out: the same, contiguous; cos, sin: (seq, head_dim / 2) fp32, rows contiguous
+//   x, out: (batch, heads, seq, head_dim), head_dim contiguous, the other strides free; out may be x itself
+//   cos, sin: (seq, head_dim / 2) fp32, rows contiguous; or else computed from positions: (batch) int64, the position
+//   of each sequence's first row
 //   2 * element size * batch * heads * seq * head_dim bytes (one read, one write) beside the small tables, and
 //   3 FLOP per element: memory-bound
 #pragma once
@@ -14,20 +15,38 @@
 
 namespace warpwatch {
 
+struct RopeStrides {
+  int64_t batch, head, seq;  // in elements
+};
+
+constexpr int kRopeMostFrequencies = 256;
+
+// How far each pair turns from one position to the next, in 2^-64 turns. The angle of a position is the wrapping product
+// position * of[i]: exact but for whole turns, at any position. In fp32, position * frequency is off by 4e-3 rad at
+// 100000.
+struct RopeTurns {
+  uint64_t of[kRopeMostFrequencies];
+};
+
 struct RopeParams {
   const void* x;
-  const float* cos;
-  const float* sin;
   void* out;
-  int64_t batch_stride, head_stride, seq_stride;  // of x, in elements
-  int64_t cos_stride, sin_stride;                 // from one position to the next, in elements
+  const float* cos;  // null where they are computed
+  const float* sin;
+  const int64_t* positions;  // null where there are tables
+  RopeStrides x_strides, out_strides;
+  int64_t cos_stride, sin_stride;  // from one position to the next, in elements
   int64_t batch, heads, seq;
   int head_dim;
   Dtype dtype;
   bool interleaved;
 };
 
-void rope_cpu(const RopeParams& p);
+// base^(-i / (head_dim / 2)) radians a position, for i below head_dim / 2, which is 256 at most; base is 1 at least.
+RopeTurns rope_turns(double base, int head_dim);
+
+// `turns` is read where params have positions.
+void rope_cpu(const RopeParams& p, const RopeTurns* turns);
 
 }  // namespace warpwatch
 
@@ -37,7 +56,7 @@ void rope_cpu(const RopeParams& p);
 namespace warpwatch {
 
 // Enqueues on `stream`; allocates nothing, waits for nothing.
-cudaError_t rope_cuda(const RopeParams& p, cudaStream_t stream);
+cudaError_t rope_cuda(const RopeParams& p, const RopeTurns* turns, cudaStream_t stream);
 
 }  // namespace warpwatch
 #endif

@@ -1,5 +1,7 @@
 // Rotary position embedding on the CPU: one row at a time, rows shared among PyTorch's threads.
 #include <algorithm>
+#include <cmath>
+#include <vector>
 
 #include "framework/torch_stable.h"
 #include "rope/rope.h"
@@ -7,7 +9,9 @@
 namespace warpwatch {
 namespace {
 
-// One row: position s of one head. Computes in fp32.
+constexpr double kPi = 3.14159265358979323846;
+
+// One row: position s of one head. Computes in fp32; reads a pair before it writes it, for out may be x.
 template <class Element>
 void turn_row(const Element* x, const float* cos, const float* sin, Element* out, int half, bool interleaved) {
   const int step = interleaved ? 2 : 1;        // from one pair's first element to the next pair's
@@ -20,30 +24,65 @@ void turn_row(const Element* x, const float* cos, const float* sin, Element* out
   }
 }
 
+void compute_angles(const RopeTurns& turns, int64_t position, int half, float* cos, float* sin) {
+  for (int i = 0; i < half; ++i) {
+    const auto turned = static_cast<int64_t>(static_cast<uint64_t>(position) * turns.of[i]);  // from half a turn back
+    const double angle = std::ldexp(static_cast<double>(turned), -63) * kPi;
+    cos[i] = static_cast<float>(std::cos(angle));
+    sin[i] = static_cast<float>(std::sin(angle));
+  }
+}
+
+// All heads of one position, so that computed angles are computed once.
 template <class Element>
-void turn(const RopeParams& p) {
-  const int64_t rows = p.batch * p.heads * p.seq;
-  const int64_t grain = std::max<int64_t>(1, 16384 / std::max(1, p.head_dim));  // some 10 us of work per thread
-  torch::stable::parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
+void turn_position(const RopeParams& p, int64_t batch, int64_t s, const float* cos, const float* sin) {
+  for (int64_t head = 0; head < p.heads; ++head) {
+    const RopeStrides& from = p.x_strides;
+    const RopeStrides& to = p.out_strides;
+    turn_row(static_cast<const Element*>(p.x) + batch * from.batch + head * from.head + s * from.seq, cos, sin,
+             static_cast<Element*>(p.out) + batch * to.batch + head * to.head + s * to.seq, p.head_dim / 2,
+             p.interleaved);
+  }
+}
+
+template <class Element>
+void turn(const RopeParams& p, const RopeTurns* turns) {
+  const int half = p.head_dim / 2;
+  const int64_t work = std::max<int64_t>(1, p.heads * p.head_dim);
+  const int64_t grain = std::max<int64_t>(1, 16384 / work);  // some 10 us of work per thread
+  torch::stable::parallel_for(0, p.batch * p.seq, grain, [&](int64_t begin, int64_t end) {
+    std::vector<float> cos(p.positions != nullptr ? half : 0), sin(cos.size());
     for (int64_t row = begin; row < end; ++row) {
       const int64_t s = row % p.seq;
-      const int64_t head = row / p.seq % p.heads;
-      const int64_t batch = row / p.seq / p.heads;
-      const Element* x =
-          static_cast<const Element*>(p.x) + batch * p.batch_stride + head * p.head_stride + s * p.seq_stride;
-      Element* out = static_cast<Element*>(p.out) + row * p.head_dim;
-      turn_row(x, p.cos + s * p.cos_stride, p.sin + s * p.sin_stride, out, p.head_dim / 2, p.interleaved);
+      const int64_t batch = row / p.seq;
+      if (p.positions != nullptr) {
+        compute_angles(*turns, p.positions[batch] + s, half, cos.data(), sin.data());
+        turn_position<Element>(p, batch, s, cos.data(), sin.data());
+      } else {
+        turn_position<Element>(p, batch, s, p.cos + s * p.cos_stride, p.sin + s * p.sin_stride);
+      }
     }
   });
 }
 
 }  // namespace
 
-void rope_cpu(const RopeParams& p) {
+RopeTurns rope_turns(double base, int head_dim) {
+  RopeTurns turns{};
+  const int half = head_dim / 2;
+  for (int i = 0; i < half; ++i) {
+    const double frequency = std::pow(base, -static_cast<double>(i) / half);
+    turns.of[i] = static_cast<uint64_t>(std::ldexp(frequency / (2.0 * kPi), 64) + 0.5);
+  }
+  return turns;
+}
+
+void rope_cpu(const RopeParams& p, const RopeTurns* turns) {
+  if (p.heads == 0 || p.head_dim == 0) return;
   switch (p.dtype) {
-    case Dtype::kFloat16: return turn<torch::headeronly::Half>(p);
-    case Dtype::kBFloat16: return turn<torch::headeronly::BFloat16>(p);
-    case Dtype::kFloat32: return turn<float>(p);
+    case Dtype::kFloat16: return turn<torch::headeronly::Half>(p, turns);
+    case Dtype::kBFloat16: return turn<torch::headeronly::BFloat16>(p, turns);
+    case Dtype::kFloat32: return turn<float>(p, turns);
   }
 }
 

@@ -21,7 +21,7 @@ __device__ void add_one(const VectorAddParams& p, int64_t i) {
 template <class Element>
 __global__ __launch_bounds__(kThreads) void vector_add_pieces(const VectorAddParams p) {
   using P = Piece<Element>;
-  const int64_t pieces = p.count / P::kElements;
+  const int64_t pieces = static_cast<uint64_t>(p.count) / P::kElements;  // a shift
   const int64_t first = static_cast<int64_t>(blockIdx.x) * (kThreads * kPieces) + threadIdx.x;
   P a[kPieces], b[kPieces];
 #pragma unroll
@@ -44,7 +44,9 @@ __global__ __launch_bounds__(kThreads) void vector_add_pieces(const VectorAddPar
     }
     a[i].store(static_cast<Element*>(p.out) + piece * P::kElements);
   }
-  if (blockIdx.x == 0 && threadIdx.x < p.count % P::kElements) add_one<Element>(p, pieces * P::kElements + threadIdx.x);
+  if (blockIdx.x != 0) return;
+  const int64_t rest = pieces * P::kElements + threadIdx.x;
+  if (rest < p.count && threadIdx.x < P::kElements) add_one<Element>(p, rest);
 }
 
 template <class Element>

@@ -235,6 +235,13 @@ def test_under_the_roof_rivals_are_hollow_and_a_shape_is_an_operator() -> None:
     assert texts == ["fp16 600 TFLOP/s (measured)", "4.00 TB/s (measured)"]
 
 
+def test_what_computes_nothing_has_no_place_on_the_roofline_and_moves_nothing_there() -> None:
+    copying = replace(_roofline_point("kv_append", "warpwatch"), intensity=0.0, flop_rate=0.0)
+    rope = _roofline_point("rope", "warpwatch")
+    assert _roofline(rope, copying, measured=MEASURED) == _roofline(rope, measured=MEASURED)
+    assert _roofline(copying, measured=MEASURED) == _roofline(measured=MEASURED)
+
+
 def test_the_datasheets_roof_is_thin_and_the_measured_one_solid_with_their_labels_above() -> None:
     figure = _roofline(_roofline_point("rope", "warpwatch"), peaks=PEAKS, measured=MEASURED)
     roofs = figure["data"][:4]

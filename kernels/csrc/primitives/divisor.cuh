@@ -1,0 +1,26 @@
+// Division by a number that the host knows: a multiplication and a shift, where the GPU has no instruction for a quotient
+// and would run a program of some twenty. Granlund and Montgomery, "Division by invariant integers using multiplication"
+// (PLDI 1994).
+#pragma once
+
+#include <cstdint>
+
+namespace warpwatch {
+
+class Divisor {
+ public:
+  Divisor() = default;
+  explicit Divisor(uint32_t divisor) : divisor_(divisor), shift_(0) {  // 1 to 2^31
+    while ((uint64_t{1} << shift_) < divisor) ++shift_;
+    magic_ = static_cast<uint32_t>((((uint64_t{1} << shift_) - divisor) << 32) / divisor + 1);
+  }
+
+  // Of numbers below 2^31.
+  __device__ uint32_t quotient(uint32_t number) const { return (__umulhi(number, magic_) + number) >> shift_; }
+  __device__ uint32_t divisor() const { return divisor_; }
+
+ private:
+  uint32_t divisor_, magic_, shift_;
+};
+
+}  // namespace warpwatch

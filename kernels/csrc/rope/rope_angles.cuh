@@ -1,0 +1,67 @@
+// Where cos and sin come from: tables, or the position itself.
+#pragma once
+
+#include <cstdint>
+
+#include "rope/rope.h"
+
+namespace warpwatch {
+
+template <int kCount>
+__device__ inline void load_floats(const float* from, float (&to)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; i += 4) {
+    if constexpr (kCount >= 4) {
+      *reinterpret_cast<float4*>(&to[i]) = __ldg(reinterpret_cast<const float4*>(from + i));
+    } else if constexpr (kCount == 2) {
+      *reinterpret_cast<float2*>(&to[i]) = __ldg(reinterpret_cast<const float2*>(from + i));
+    } else {
+      to[i] = __ldg(from + i);
+    }
+  }
+}
+
+struct TableAngles {
+  const float* cos;
+  const float* sin;
+  int64_t cos_stride, sin_stride;
+
+  __device__ void prepare(int) const {}
+
+  // Of kCount neighbouring pairs from `first` on.
+  template <int kCount>
+  __device__ void get(int64_t, int64_t seq, int first, float (&c)[kCount], float (&s)[kCount]) const {
+    load_floats(cos + seq * cos_stride + first, c);
+    load_floats(sin + seq * sin_stride + first, s);
+  }
+};
+
+struct ComputedAngles {
+  const int64_t* positions;
+  RopeTurns turns;
+
+  // In shared memory neighbouring threads may read different ones at once; in a kernel's parameters they take turns.
+  __device__ static uint64_t* shared_turns() {
+    __shared__ uint64_t shared[kRopeMostFrequencies];
+    return shared;
+  }
+
+  // All threads of the block must come.
+  __device__ void prepare(int frequencies) const {
+    for (int i = threadIdx.x; i < frequencies; i += blockDim.x) shared_turns()[i] = turns.of[i];
+    __syncthreads();
+  }
+
+  template <int kCount>
+  __device__ void get(int64_t batch, int64_t seq, int first, float (&c)[kCount], float (&s)[kCount]) const {
+    const auto position = static_cast<uint64_t>(positions[batch] + seq);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      // The upper half of the angle, in 2^-31 half turns from half a turn back: within 2^-25 of it as fp32.
+      const auto turned = static_cast<int32_t>(position * shared_turns()[first + i] >> 32);
+      sincospif(static_cast<float>(turned) * 0x1p-31f, &s[i], &c[i]);
+    }
+  }
+};
+
+}  // namespace warpwatch

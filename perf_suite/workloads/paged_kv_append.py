@@ -1,0 +1,40 @@
+"""Workloads of paged_kv_append: kv_append's, and a block table."""
+
+from dataclasses import replace
+
+from .. import costs
+from . import kv_append
+from .workload import Workload
+
+
+def workload(device: str, dtype: str, *, page_size: int = 64, **sizes: int) -> Workload:
+    """kv_append's row over pages, capacity being a sequence's room in them.
+
+    Raises ValueError as it does, for another page_size than 16 to 256, and for a capacity that is not whole pages.
+    """
+    if page_size not in (16, 32, 64, 128, 256):
+        raise ValueError(f"page_size must be 16, 32, 64, 128 or 256, got {page_size}")
+    row = kv_append.workload(device, dtype, **sizes)
+    capacity, batch = row.parameters["capacity"], row.parameters["batch"]
+    if capacity % page_size:
+        raise ValueError(f"a capacity of {capacity} is not a number of whole pages of {page_size}")
+    entries = batch * (capacity // page_size)
+    return replace(
+        row,
+        operator="paged_kv_append",
+        name=f"{row.name}-page{page_size}",
+        parameters={**row.parameters, "page_size": page_size},
+        # Lengths are half as wide as positions, and of the table all entries count.
+        cost=costs.Cost(flops=0, bytes=row.cost.bytes - 4 * batch + 4 * entries),
+    )
+
+
+WORKLOADS = (
+    workload("cuda", "fp16", batch=16, tokens=2048, capacity=3072, page_size=16),  # 268 MB: the end of a prefill
+    workload("cuda", "fp16", batch=16, tokens=2048, capacity=3072),
+    workload("cuda", "bf16", batch=16, tokens=2048, capacity=3072),
+    workload("cuda", "fp32", batch=8, tokens=2048, capacity=3072, page_size=256),
+    workload("cuda", "fp16", batch=64, tokens=1, capacity=256),  # a decode step of 64 sequences
+    workload("cuda", "fp16", batch=1, tokens=1, capacity=4096),
+    workload("cpu", "fp32", batch=2, tokens=64, capacity=128, page_size=16),
+)
