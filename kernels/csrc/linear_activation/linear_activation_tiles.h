@@ -22,9 +22,9 @@ constexpr LinearTile kLinearTilesSm75[] = {{64, 128, 2, 4, 2, 1}};
 // An index into the table of the architecture.
 constexpr int linear_tile(bool sm80, int m) { return !sm80 || m <= 32 ? 0 : m <= 64 ? 1 : 2; }
 
-// Hopper's wgmma, which cuBLAS has, multiplies half as fast again as the mma of the fused kernel: beyond this many rows
-// the products are what takes the time there.
-constexpr int kMostFusedRowsOnHopper = 128;
+// Hopper's wgmma, which cuBLAS has, multiplies half as fast again as the mma of the fused kernel. At 128 rows eager's two
+// launches were faster than the fused one on an H200; at 64 nothing has been compared.
+constexpr int kMostFusedRowsOnHopper = 64;
 
 // Whether one launch is better than two. K is not divided between blocks, since fp32 sums would have to be added in a
 // fixed order first: where the tiles leave a quarter of the GPU idle, cuBLAS, which divides it, is better off.
