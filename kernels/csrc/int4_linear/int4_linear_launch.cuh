@@ -21,7 +21,7 @@ cudaError_t launch_decode(const Int4LinearParams& p, cudaStream_t stream, int in
     if (index != kIndex) return launch_decode<Mma, Element, kGroup, kIndex + 1>(p, stream, index);
     constexpr Int4DecodeTile kTile = kInt4DecodeTiles[kIndex];
     if (p.m > 8 * kTile.x_tiles) return cudaErrorInvalidValue;
-    const int blocks = (p.n - 1) / (16 * kTile.weight_tiles) + 1;
+    const int blocks = (p.n - 1) / kTile.outputs() + 1;
     int4_linear_decode<Mma, Element, kGroup, kTile.x_tiles, kTile.weight_tiles, kTile.warps, kTile.depth,
                        kTile.blocks_per_sm>
         <<<blocks, 32 * kTile.warps, 0, stream>>>(p);
@@ -57,7 +57,15 @@ cudaError_t launch_int4_linear(const Int4LinearParams& p, cudaStream_t stream) {
   const bool aligned = reinterpret_cast<uintptr_t>(p.x) % 16 == 0 && p.x_stride % 8 == 0 &&
                        reinterpret_cast<uintptr_t>(p.packed_weight) % 16 == 0;
   if (!aligned || p.m < 1 || p.n < 1 || p.k < 1 || p.k % kGroup != 0 || p.splits < 1) return cudaErrorInvalidValue;
-  if (p.m <= kInt4DecodeRows) return launch_decode<Mma, Element, kGroup>(p, stream, int4_decode_tile(p.m));
+  if (p.m <= kInt4DecodeRows) {
+    int device = 0, multiprocessors = 0;
+    cudaError_t status = cudaGetDevice(&device);
+    if (status == cudaSuccess) {
+      status = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+    }
+    if (status != cudaSuccess) return status;
+    return launch_decode<Mma, Element, kGroup>(p, stream, int4_decode_tile(p.m, p.n, multiprocessors));
+  }
   return launch_batch<Mma, Element, kGroup>(p, stream, int4_batch_tile(p.m));
 }
 

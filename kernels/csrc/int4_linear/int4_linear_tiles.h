@@ -13,19 +13,32 @@ struct Int4DecodeTile {
   int weight_tiles;
   int warps;
   int depth;
-  int blocks_per_sm;  // the compiler keeps registers few enough for these, and need not for more
+  int blocks_per_sm;  // the compiler keeps registers few enough for these, and so many run at once
+
+  constexpr int outputs() const { return 16 * weight_tiles; }
 };
 
-// At 4.4 TB/s and 0.7 us of latency an H200 wants about 24 KB in flight on each SM; one block of the first two tiles
-// asks for 32 KB (8 warps * 32 threads * 128 bytes). More weight rows a block read x less often: at 8 rows of x, x is
-// 64 KB for k = 4096, against 32 KB of weights for each weight tile. Reasoned, not measured yet on any chip.
-constexpr Int4DecodeTile kInt4DecodeTiles[] = {{1, 1, 8, 4, 2}, {1, 2, 8, 2, 2}, {2, 2, 8, 2, 1}};
+// For up to 8 rows of x (the first for up to 4), then for up to 16; in each the narrowest first. Wider ones read x less
+// often, and the best is the first whose blocks all run at once: a last wave that is half empty wastes bandwidth.
+// On an H200, fp16, group 128, cold L2, the previous choice (the first tile of each run, the second from 5 rows on)
+// beside this one: 4096 -> 14336, 1 row 18.0 and 17.0 us, 16 rows 30.3 and 22.1 us; 8192 -> 28672, 1 row 48.3 and
+// 43.5 us; 4096 -> 6144, 1 row 12.6 and 10.8 us; 8192 -> 8192, 16 rows 28.2 and 23.7 us. A plain read of the 30 MB of
+// 4096 -> 14336 takes 13.2 us.
+constexpr Int4DecodeTile kInt4DecodeTiles[] = {{1, 1, 8, 4, 2}, {1, 2, 8, 2, 2}, {1, 2, 4, 2, 4}, {1, 4, 4, 1, 4},
+                                               {2, 2, 8, 2, 1}, {2, 4, 8, 1, 1}, {2, 2, 4, 1, 4}};
 
 // Most rows of x that the decode kernel takes; more go to the batch kernel.
 constexpr int kInt4DecodeRows = 16;
 
 // An index into kInt4DecodeTiles.
-constexpr int int4_decode_tile(int m) { return m <= 4 ? 0 : m <= 8 ? 1 : 2; }
+constexpr int int4_decode_tile(int m, int n, int multiprocessors) {
+  const int first = m <= 4 ? 0 : m <= 8 ? 1 : 4, last = m <= 8 ? 3 : 6;
+  for (int tile = first; tile < last; ++tile) {
+    const Int4DecodeTile& t = kInt4DecodeTiles[tile];
+    if (n <= static_cast<long long>(t.outputs()) * t.blocks_per_sm * multiprocessors) return tile;
+  }
+  return last;
+}
 
 // More rows of x: a block owns 16 * warps outputs of 8 * x_tiles rows of x, which its warps share in shared memory.
 // A thread keeps `depth` groups of weights in flight, 32 bytes apiece for groups of 128.
