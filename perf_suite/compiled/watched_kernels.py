@@ -47,18 +47,22 @@ WATCHED: dict[str, Watched] = {
         ),
     ),
     "int8_weight_linear": Watched(
-        kernels=("int8_weight_dequantize", "int8_weight_linear_rows"),
+        kernels=("int8_weight_dequantize", "int8_weight_linear_rows", "int8_weight_linear_wgmma"),
         twins=("_int8_weight_linear",),
         sources=(
             "int8_weight_linear/int8_weight_dequantize.cu",
             "int8_weight_linear/int8_weight_linear_sm75.cu",
             "int8_weight_linear/int8_weight_linear_sm80.cu",
+            "int8_weight_linear/int8_weight_linear_sm90a.cu",
         ),
     ),
     "linear_gelu": Watched(
         kernels=("bias_activation_rows", "linear_activation_fused"),
         twins=("_linear_activation",),
-        sources=("linear_activation/linear_activation_sm75.cu", "linear_activation/linear_activation_sm80.cu"),
+        sources=(
+            "linear_activation/linear_activation_sm75.cu",
+            "linear_activation/linear_activation_sm80.cu",
+        ),
     ),
     "swiglu": Watched(
         kernels=("silu_mul_rows",), twins=("_swiglu",), sources=("linear_activation/activation_rows.cu",)
@@ -114,11 +118,12 @@ WATCHED: dict[str, Watched] = {
         sources=("int4_linear/int4_linear_sm75.cu", "int4_linear/int4_linear_sm80.cu"),
     ),
     "int8_linear": Watched(
-        kernels=("int8_linear_batch", "int8_linear_decode", "quantize_int8_rows"),
+        kernels=("int8_linear_batch", "int8_linear_decode", "int8_linear_wgmma", "quantize_int8_rows"),
         twins=("_int8_linear", "_quantize_int8_rows"),
         sources=(
             "int8_linear/int8_linear_sm75.cu",
             "int8_linear/int8_linear_sm80.cu",
+            "int8_linear/int8_linear_sm90a.cu",
             "quantize_int8/quantize_int8.cu",
         ),
     ),

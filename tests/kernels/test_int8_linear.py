@@ -57,10 +57,13 @@ def test_agrees_with_float64_at_the_edges_of_tiles(
     assert_multiplied(kernels.int8_linear(x, weight, scales), x, weight, scales)
 
 
-@pytest.mark.parametrize("rows", [40, 300, 2100])
-def test_many_tiles_along_both_sides(rows: int, cuda: str) -> None:
-    # 2100 rows are 17 tiles: one more than a group of tiles that run together.
-    operands = inputs(cuda, torch.float16, rows, 1100, 1040)
+@pytest.mark.parametrize(
+    ("rows", "outputs"), [(40, 1100), (300, 1100), (2100, 1100), (40, 6501), (129, 13_001), (2100, 2003)]
+)
+def test_many_tiles_along_both_sides(rows: int, outputs: int, cuda: str) -> None:
+    # 2100 rows are 17 tiles of 128: one more than a group of tiles that run together. Hopper has other tiles where
+    # there are enough of them to give most multiprocessors one: the last three.
+    operands = inputs(cuda, torch.float16, rows, outputs, 1040)
     assert_multiplied(kernels.int8_linear(*operands), *operands)
 
 

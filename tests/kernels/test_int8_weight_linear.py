@@ -57,6 +57,16 @@ def assert_multiplied(
     assert bool((error <= allowed).all()), f"{(error / allowed).max().item():.3g} times the error allowed"
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    ("rows", "outputs"), [(3, 6501), (20, 6501), (50, 13_001), (300, 1000), (1024, 3001), (1025, 70)]
+)
+def test_many_tiles_along_both_sides(rows: int, outputs: int, dtype: torch.dtype, cuda: str) -> None:
+    # Hopper's tiles of 16, 32, 64, 128 and 256 rows, not divided along K, and from 1025 rows on cuBLAS there.
+    x, weight, scales, bias = inputs(cuda, dtype, rows, outputs, 1100)
+    assert_multiplied(kernels.int8_weight_linear(x, weight, scales, bias), x, weight, scales, bias)
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", OUTPUTS_AND_DEPTHS, ids=str)
 @pytest.mark.parametrize("rows", ROWS)

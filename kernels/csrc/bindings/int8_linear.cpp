@@ -77,7 +77,15 @@ Tensor int8_linear_on_cpu(const Tensor& x, const Tensor& weight, const Tensor& w
 }
 
 #if WARPWATCH_WITH_CUDA
+// wgmma's kernel is for Hopper alone, and not for what the decode kernel takes.
+bool takes_wgmma(const Int8LinearParams& p, int capability) {
+  return WARPWATCH_HAS_SM90A && capability == 90 && p.m > kInt8DecodeRows;
+}
+
 cudaError_t launch(const Int8LinearParams& p, const OnDeviceOf& gpu, int capability) {
+#if WARPWATCH_HAS_SM90A
+  if (takes_wgmma(p, capability)) return int8_linear_sm90a(p, gpu.stream());
+#endif
 #if WARPWATCH_HAS_SM80
   if (capability >= 80) return int8_linear_sm80(p, gpu.stream());
 #endif
@@ -101,7 +109,9 @@ Tensor int8_linear_on_cuda(const Tensor& x, const Tensor& weight, const Tensor& 
                   reinterpret_cast<uintptr_t>(p.weight) % 16, " bytes past one; pass weight.clone()");
   const OnDeviceOf gpu(x);
   const int capability = gpu.compute_capability();
-  const Int8Plan plan = int8_linear_plan(takes_sm80(capability), p.m, p.n, p.k, gpu.multiprocessors());
+  const Int8Plan plan = takes_wgmma(p, capability)
+                            ? Int8Plan{int8_wgmma_tile(p.m, p.n, gpu.multiprocessors()), 1, 0, 0}
+                            : int8_linear_plan(takes_sm80(capability), p.m, p.n, p.k, gpu.multiprocessors());
   p.tile = plan.tile;
   p.splits = plan.splits;
   std::optional<Tensor> workspace;  // goes back to PyTorch's allocator, which reuses it in the order of the stream

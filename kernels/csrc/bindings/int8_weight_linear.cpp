@@ -8,6 +8,7 @@
 #include "framework/checks.h"
 #include "framework/cuda.h"
 #include "framework/product.h"
+#include "int8_weight_linear/int8_weight_linear_tiles.h"
 #include "linear_activation/linear_activation.h"
 
 namespace warpwatch {
@@ -70,11 +71,12 @@ Operands prepare(const Tensor& x, const Tensor& weight, const Tensor& weight_sca
       .weight_scales = static_cast<const float*>(weight_scales.data_ptr()),
       .bias = bias ? bias->data_ptr() : nullptr,
       .out = nullptr,
-      .x_stride = m > 1 ? operands.x.stride(0) : k,
+      .x_stride = m > 1 ? operands.x.stride(0) : padded_k,  // of one row: what TMA takes
       .m = static_cast<int>(m),
       .n = static_cast<int>(n),
       .k = static_cast<int>(k),
       .padded_k = static_cast<int>(padded_k),
+      .tile = 0,
       .dtype = kernel_dtype(x),
   };
   return operands;
@@ -89,8 +91,18 @@ Tensor int8_weight_linear_on_cpu(const Tensor& x, const Tensor& weight, const Te
 }
 
 #if WARPWATCH_WITH_CUDA
-cudaError_t launch(const Int8WeightLinearParams& p, const OnDeviceOf& gpu) {
+bool takes_wgmma(const Int8WeightLinearParams& p, int capability) {
+  return WARPWATCH_HAS_SM90A && capability == 90 && int8_weight_wgmma_takes(p);
+}
+
+cudaError_t launch(Int8WeightLinearParams& p, const OnDeviceOf& gpu) {
   const int capability = gpu.compute_capability();
+#if WARPWATCH_HAS_SM90A
+  if (takes_wgmma(p, capability)) {
+    p.tile = int8_weight_wgmma_tile(p.m, p.n, gpu.multiprocessors());
+    return int8_weight_linear_sm90a(p, gpu.stream());
+  }
+#endif
 #if WARPWATCH_HAS_SM80
   if (capability >= 80) return int8_weight_linear_sm80(p, gpu.stream());
 #endif
@@ -127,7 +139,7 @@ Tensor int8_weight_linear_on_cuda(const Tensor& x, const Tensor& weight, const T
                                   const std::optional<Tensor>& bias) {
   kChecks.dtype({"x", x}, {ScalarType::Half, ScalarType::BFloat16});
   Operands operands = prepare(x, weight, weight_scales, bias);
-  const Int8WeightLinearParams& p = operands.params;
+  Int8WeightLinearParams& p = operands.params;
   if (p.m == 0 || p.n == 0) return operands.make_out();
   WARPWATCH_CHECK(reinterpret_cast<uintptr_t>(p.weight) % 16 == 0, "int8_weight_linear",
                   "weight must start on a 16-byte boundary, for it is read 16 bytes at a time; it starts ",
@@ -137,7 +149,7 @@ Tensor int8_weight_linear_on_cuda(const Tensor& x, const Tensor& weight, const T
   WARPWATCH_CHECK(p.dtype != Dtype::kBFloat16 || capability >= 80, "int8_weight_linear",
                   "bfloat16 needs a GPU of compute capability 8.0 or newer, this one has ", capability / 10, '.',
                   capability % 10, "; pass x and bias as float16");
-  if (p.m > kInt8WeightDirectRows) return through_cublas(operands, gpu);
+  if (p.m > kInt8WeightDirectRows && !takes_wgmma(p, capability)) return through_cublas(operands, gpu);
   Tensor out = operands.make_out();
   check_launch("int8_weight_linear", launch(p, gpu));
   return out;

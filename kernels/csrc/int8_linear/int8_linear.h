@@ -7,7 +7,8 @@
 //
 // Two launches, not one: a token's scale is the largest of its K values, and a block that multiplies would have to read
 // all of them first, each block the same ones. The quantizing launch reads x once and writes half of it, the other
-// takes half the bytes; it also sets the counters of the second launch to zero.
+// takes half the bytes; it also sets the counters of the second launch to zero. On Hopper the second begins to load its
+// weights while the first still runs (dependent_launch.cuh).
 #pragma once
 
 #include <cstdint>
@@ -45,6 +46,9 @@ namespace warpwatch {
 // These enqueue on `stream`, allocate nothing and wait for nothing. m, n and k are positive.
 cudaError_t int8_linear_sm75(const Int8LinearParams& p, cudaStream_t stream);
 cudaError_t int8_linear_sm80(const Int8LinearParams& p, cudaStream_t stream);
+// More than kInt8DecodeRows rows; tile is of int8_wgmma_tile. It may begin before the launch ahead of it on the stream,
+// which quantizes x, has ended, and waits for it.
+cudaError_t int8_linear_sm90a(const Int8LinearParams& p, cudaStream_t stream);
 
 }  // namespace warpwatch
 #endif

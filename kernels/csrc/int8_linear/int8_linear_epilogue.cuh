@@ -1,10 +1,15 @@
-// From exact sums to elements of out.
+// What the kernels of all architectures share: the operands they take, and from exact sums to elements of out.
 #pragma once
 
 #include "int8_linear/int8_linear.h"
 #include "primitives/element.cuh"
 
 namespace warpwatch {
+
+inline bool int8_linear_takes(const Int8LinearParams& p) {
+  const bool aligned = reinterpret_cast<uintptr_t>(p.x) % 16 == 0 && reinterpret_cast<uintptr_t>(p.weight) % 16 == 0;
+  return aligned && p.m > 0 && p.n > 0 && p.k > 0 && p.k % 16 == 0 && p.k <= kMostInt8Depth;
+}
 
 template <typename Element>
 __device__ __forceinline__ float scaled(const Int8LinearParams& p, int m, int n, int sum) {

@@ -42,11 +42,6 @@ cudaError_t launch_int8_batch(const Int8LinearParams& p, cudaStream_t stream) {
   return cudaGetLastError();
 }
 
-inline bool int8_linear_takes(const Int8LinearParams& p) {
-  const bool aligned = reinterpret_cast<uintptr_t>(p.x) % 16 == 0 && reinterpret_cast<uintptr_t>(p.weight) % 16 == 0;
-  return aligned && p.m > 0 && p.n > 0 && p.k > 0 && p.k % 16 == 0 && p.k <= kMostInt8Depth;
-}
-
 // Batch::launch<Element>(p, stream) launches the tile p.tile of its architecture.
 template <typename Mma, typename Batch, typename Element>
 cudaError_t launch_int8_linear(const Int8LinearParams& p, cudaStream_t stream) {

@@ -40,6 +40,28 @@ constexpr Int8BatchTile kInt8BatchTilesSm80[] = {{32, 128, 1, 8, 4, 1}, {64, 128
 // Turing has 64 KB of shared memory and no cp.async: two stages, the next one in registers.
 constexpr Int8BatchTile kInt8BatchTilesSm75[] = {{64, 128, 2, 4, 2, 1}};
 
+// Hopper: four warps to every 64 rows, and one that copies. `splits` blocks, a cluster, divide k among them.
+struct Int8WgmmaTile {
+  int rows, outputs;
+  int stages;  // slabs of 128 bytes of k in shared memory
+  int splits;
+};
+
+// Measured on an H200, cold L2, standalone harness: see the commit that brought this table.
+constexpr Int8WgmmaTile kInt8WgmmaTiles[] = {
+    {64, 64, 6, 1}, {64, 64, 12, 2}, {128, 128, 6, 1}, {128, 64, 8, 2}, {256, 128, 4, 1}, {128, 64, 4, 2}};
+
+// An index into kInt8WgmmaTiles: k is divided where the tiles are too few to give most multiprocessors one.
+constexpr int int8_wgmma_tile(int m, int n, int multiprocessors) {
+  const auto enough = [&](const Int8WgmmaTile& tile) {
+    const int64_t tiles = ((static_cast<int64_t>(m) + tile.rows - 1) / tile.rows) *
+                          ((static_cast<int64_t>(n) + tile.outputs - 1) / tile.outputs);
+    return 4 * tiles >= 3 * static_cast<int64_t>(multiprocessors);
+  };
+  const int undivided = m <= 64 ? 0 : m <= 128 ? 2 : 4;
+  return enough(kInt8WgmmaTiles[undivided]) ? undivided : undivided + 1;
+}
+
 // An index into the table of the architecture.
 constexpr int int8_batch_tile(bool sm80, int m) { return !sm80 || m <= 32 ? 0 : m <= 64 ? 1 : 2; }
 

@@ -4,8 +4,8 @@
 //   bias: (n) of x's type, or null;  out: (m, n), contiguous, of x's type
 //   n k + 2 m (k + n) bytes in 16 bits and 2 m n k FLOP: memory-bound while m is small, for an H200 below about 90 rows
 //
-// Up to 64 rows the weight becomes fp16 or bf16 in registers, exactly: every byte is a number of both. More rows are
-// dequantized to a matrix first and go to cuBLAS; then each weight is rounded once, to x's type.
+// Up to 64 rows, on Hopper up to 1024, the weight becomes fp16 or bf16 in registers, exactly: every byte is a number of
+// both. For more rows it is dequantized to a matrix first, for cuBLAS; then each weight is rounded once, to x's type.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 namespace warpwatch {
 
 constexpr int kInt8WeightDirectRows = 64;
+constexpr int kInt8WeightWgmmaRows = 1024;
 
 struct Int8WeightLinearParams {
   const void* x;
@@ -24,8 +25,16 @@ struct Int8WeightLinearParams {
   void* out;
   int64_t x_stride;  // in elements
   int m, n, k, padded_k;
+  int tile;     // of int8_weight_wgmma_tile, for Hopper's kernel
   Dtype dtype;  // of x, bias and out
 };
+
+// Whether Hopper's kernel takes these operands; TMA wants rows of x on 16-byte boundaries.
+inline bool int8_weight_wgmma_takes(const Int8WeightLinearParams& p) {
+  return p.m > 0 && p.m <= kInt8WeightWgmmaRows && p.n > 0 && p.k > 0 && p.dtype != Dtype::kFloat32 &&
+         reinterpret_cast<uintptr_t>(p.x) % 16 == 0 && p.x_stride % 8 == 0 && p.x_stride >= p.k &&
+         reinterpret_cast<uintptr_t>(p.weight) % 16 == 0;
+}
 
 // Any number of rows, any dtype.
 void int8_weight_linear_cpu(const Int8WeightLinearParams& p);
@@ -41,6 +50,8 @@ namespace warpwatch {
 // The first two take up to kInt8WeightDirectRows rows; sm_75 fp16, sm_80 fp16 and bf16.
 cudaError_t int8_weight_linear_sm75(const Int8WeightLinearParams& p, cudaStream_t stream);
 cudaError_t int8_weight_linear_sm80(const Int8WeightLinearParams& p, cudaStream_t stream);
+// What int8_weight_wgmma_takes.
+cudaError_t int8_weight_linear_sm90a(const Int8WeightLinearParams& p, cudaStream_t stream);
 // p.out[n, k] = weight[n, k] * weight_scales[n], contiguous (n, k), of p.dtype; x and bias are not looked at.
 cudaError_t int8_weight_dequantize_cuda(const Int8WeightLinearParams& p, cudaStream_t stream);
 

@@ -1,6 +1,8 @@
 // The one file a tuner edits: how the kernel divides its work.
 #pragma once
 
+#include <cstdint>
+
 namespace warpwatch {
 
 // A block owns 16 outputs for 8 * x_tiles rows of x, and its warps take turns at chunks of 64 of k. Each thread keeps
@@ -18,5 +20,31 @@ constexpr Int8WeightTile kInt8WeightTiles[] = {{1, 8, 4, 2}, {2, 8, 4, 2}};
 
 // An index into kInt8WeightTiles. Beyond 16 rows blocks share outputs, and all but the first find them in the L2.
 constexpr int int8_weight_tile(int m) { return m <= 8 ? 0 : 1; }
+
+// Hopper: four warps to every 64 outputs, and some that copy. `splits` blocks, a cluster, divide k among them.
+struct Int8WeightWgmmaTile {
+  int outputs, rows;
+  int stages;  // slabs of 128 of k in shared memory
+  int splits;
+  int blocks_per_sm;
+};
+
+// Measured on an H200, cold L2, standalone harness: see the commit that brought this table.
+constexpr Int8WeightWgmmaTile kInt8WeightWgmmaTiles[] = {
+    {64, 16, 8, 1, 2},  {64, 16, 8, 2, 2},  {64, 32, 6, 1, 2},   {64, 32, 6, 2, 2},   {128, 64, 7, 1, 1},
+    {64, 64, 4, 2, 2},  {128, 128, 4, 1, 1}, {128, 128, 4, 2, 1}, {128, 256, 2, 1, 1}};
+
+// An index into kInt8WeightWgmmaTiles: as many rows as there are, and k divided where the tiles are too few to give most
+// multiprocessors one.
+constexpr int int8_weight_wgmma_tile(int m, int n, int multiprocessors) {
+  const auto enough = [&](const Int8WeightWgmmaTile& tile) {
+    const int64_t tiles = ((static_cast<int64_t>(m) + tile.rows - 1) / tile.rows) *
+                          ((static_cast<int64_t>(n) + tile.outputs - 1) / tile.outputs);
+    return 4 * tiles >= 3 * static_cast<int64_t>(multiprocessors);
+  };
+  if (m > 256 && enough(kInt8WeightWgmmaTiles[8])) return 8;
+  const int undivided = m <= 16 ? 0 : m <= 32 ? 2 : m <= 64 ? 4 : 6;
+  return enough(kInt8WeightWgmmaTiles[undivided]) ? undivided : undivided + 1;
+}
 
 }  // namespace warpwatch

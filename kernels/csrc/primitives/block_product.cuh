@@ -35,13 +35,13 @@ struct BlockShape {
   static constexpr int kRowsAtOnce = kThreads / 8;  // of a slab, when each thread copies a chunk
   static constexpr int kCopies = kSlabRows / kRowsAtOnce;
   static_assert(kWarpM % 16 == 0 && kWarpN % 16 == 0, "ldmatrix_x4 loads 16 rows of a, and 16 of b");
-  static_assert(kM % kRowsAtOnce == 0 && kN % kRowsAtOnce == 0, "so that a copy is of one operand for all threads");
 
   Sum sums[kMTiles][kNTiles][4] = {};
 
   // Where chunk threadIdx.x % 8 of the slab's row (threadIdx.x / 8 + copy * kRowsAtOnce) is, and whether it exists.
   static __device__ __forceinline__ const char* chunk(const BlockOperand& a, const BlockOperand& b, int64_t k_bytes,
                                                       int slab, int copy, bool& live) {
+    static_assert(kM % kRowsAtOnce == 0 && kN % kRowsAtOnce == 0, "so that a copy is of one operand for all threads");
     const bool of_a = copy * kRowsAtOnce < kM;  // known at compile time where the loop over copies is unrolled
     const BlockOperand& operand = of_a ? a : b;
     const int row = threadIdx.x / 8 + copy * kRowsAtOnce - (of_a ? 0 : kM);

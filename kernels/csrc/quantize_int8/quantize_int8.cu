@@ -2,6 +2,7 @@
 // L1 or L2. A thread takes 16 values at a time, which become one 16-byte store.
 #include <cstdint>
 
+#include "primitives/dependent_launch.cuh"
 #include "primitives/element.cuh"
 #include "quantize_int8/quantize_int8.h"
 
@@ -54,6 +55,7 @@ __device__ __forceinline__ uint32_t four_steps(const float* values, float invers
 
 template <typename Element, bool kAligned>
 __global__ void __launch_bounds__(kThreads) quantize_int8_rows(const QuantizeInt8Params p) {
+  let_next_kernel_begin();
   const int64_t m = blockIdx.x;
   const Element* row = static_cast<const Element*>(p.x) + m * p.x_stride;
   for (int i = blockIdx.x * kThreads + threadIdx.x; i < p.counter_count; i += gridDim.x * kThreads) p.counters[i] = 0;

@@ -1,0 +1,152 @@
+// Hopper: out's transpose, weight times x, by wgmma; the weight goes from shared memory through registers, where bytes
+// become numbers of 16 bits, x is read out of shared memory.
+//
+// A block owns kOutputs outputs for kRows rows of x. A stage holds 128 of k: kOutputs weight rows of 128 bytes, then x
+// twice, its first and its last 64 of k, kRows rows of 128 bytes each; all swizzled. 16 of k, what a wgmma sums over,
+// are one 16-byte chunk of a weight row. Of it thread t = lane % 4 wants the bytes 2 t, 2 t + 1, 2 t + 8 and 2 t + 9.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "int8_weight_linear/int8_weight_linear.h"
+#include "int8_weight_linear/int8_weight_linear_bytes.cuh"
+#include "primitives/block_cluster_sm90a.cuh"
+#include "primitives/element.cuh"
+#include "primitives/launch_shape.h"
+#include "primitives/tensor_map.h"
+#include "primitives/tma_ring.cuh"
+
+namespace warpwatch {
+
+template <typename Element, int kOutputs, int kRows, int kStages>
+struct Int8WeightBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
+  using Cluster = BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows>;
+  static constexpr int kXBytes = kRows * 128;  // of 64 of k
+  static constexpr int kWeightBytes = kOutputs * 128;
+  using Ring = TmaRing<kStages, kWeightBytes + 2 * kXBytes, kOutputs / 16>;
+  static constexpr int kSharedBytes = Ring::kBytes > Cluster::kExchangeBytes ? Ring::kBytes : Cluster::kExchangeBytes;
+
+  // 128 sums and 32 weights a thread pass the 168 registers that three warps a scheduler may have each. Then a whole
+  // group of four warps copies, and leaves its registers to the two that multiply.
+  static constexpr bool kMovesRegisters = kOutputs == 128 && kRows == 256;
+  static constexpr int kBlockThreads = Cluster::Shape::kThreads + (kMovesRegisters ? 128 : 32);
+
+  // Adds the slabs [begin, end) of 128 of k. All threads of the block call it; true for those that hold sums.
+  __device__ __forceinline__ bool run(const CUtensorMap& weight, const CUtensorMap& x, int n, int m, int begin, int end,
+                                      void* shared) {
+    const Ring ring(shared);
+    const int slabs = end - begin;
+    if (threadIdx.x < Cluster::Shape::kThreads) {
+      if constexpr (kMovesRegisters) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;\n");
+      multiply(ring, slabs);
+      return true;
+    } else {
+      if constexpr (kMovesRegisters) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;\n");
+      for (int i = 0; i < slabs && threadIdx.x == Cluster::Shape::kThreads; ++i) {
+        ring.begin_filling(i);
+        ring.copy(i, 0, weight, (begin + i) * 128, n);
+        ring.copy(i, kWeightBytes, x, (begin + i) * 256, m);
+        ring.copy(i, kWeightBytes + kXBytes, x, (begin + i) * 256 + 128, m);
+      }
+      __syncwarp();
+      return false;
+    }
+  }
+
+ private:
+  __device__ __forceinline__ void multiply(const Ring& ring, int slabs) {
+    // Some of the eight wgmmas of a slab run while the weights of the next ones become numbers.
+    constexpr int kAtOnce = kRows == 256 ? 2 : 4;
+    uint32_t a[2][kAtOnce][4];
+    wgmma_settle(this->sums[0]);  // the zeros are there before the first wgmma is
+    for (int i = 0; i < slabs; ++i) {
+      ring.wait_full(i);
+#pragma unroll
+      for (int turn = 0; turn < 8 / kAtOnce; ++turn) {
+        uint32_t(&numbers)[kAtOnce][4] = a[turn % 2];
+#pragma unroll
+        for (int step = 0; step < kAtOnce; ++step) load_weights(ring.stage(i), turn * kAtOnce + step, numbers[step]);
+        wgmma_fence();
+#pragma unroll
+        for (int step = 0; step < kAtOnce; ++step) {
+          const int chunk = turn * kAtOnce + step;
+          const uint64_t x = wgmma_rows(ring.stage(i) + kWeightBytes + chunk / 4 * kXBytes) + 2 * (chunk % 4);
+          FloatWgmma<Element>::run(this->sums[0], numbers[step], x);
+        }
+        wgmma_commit();
+        wgmma_wait<1>();  // for those that read the other numbers
+        if (turn == 0 && i > 0) ring.release(i - 1);
+      }
+    }
+    wgmma_wait<0>();
+    wgmma_settle(this->sums[0]);
+  }
+
+  // A of the wgmma over a chunk of 16 of k: rows g and g + 8 of the warp's 16 outputs.
+  static __device__ __forceinline__ void load_weights(uint32_t stage, int chunk, uint32_t (&a)[4]) {
+    const int lane = threadIdx.x % 32, row = threadIdx.x / 32 * 16 + lane / 4;
+#pragma unroll
+    for (int upper = 0; upper < 2; ++upper) {
+      const uint32_t at = stage + swizzled<128>(row + 8 * upper, chunk) + 2 * (lane % 4);
+      const uint32_t word = load_two_bytes(at) | load_two_bytes(at + 8) << 16;
+      widen_bytes<Element>(word, a[upper], a[upper + 2]);
+    }
+  }
+
+  static __device__ __forceinline__ uint32_t load_two_bytes(uint32_t address) {
+    uint16_t value;
+    asm volatile("ld.shared.u16 %0, [%1];\n" : "=h"(value) : "r"(address) : "memory");
+    return value;
+  }
+};
+
+template <typename Block, typename Element, int kOutputs, int kRows, int kSplits, int kBlocksPerSm, typename Shape>
+__global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm) 
+    int8_weight_linear_wgmma(const Int8WeightLinearParams p, const __grid_constant__ CUtensorMap weight,
+                             const __grid_constant__ CUtensorMap x) {
+  extern __shared__ __align__(1024) unsigned char shared[];
+  const BlockPlace place =
+      BlockPlace::of(blockIdx.x / kSplits, (p.m - 1) / kRows + 1, (p.n - 1) / kOutputs + 1);
+  const int first_m = place.m * kRows, first_n = place.n * kOutputs;
+  const int slabs = (p.padded_k - 1) / 128 + 1, part = (slabs - 1) / kSplits + 1;
+  const int begin = min(static_cast<int>(blockIdx.x % kSplits) * part, slabs), end = min(begin + part, slabs);
+
+  Block block;
+  if (!block.run(weight, x, first_n, first_m, begin, end, shared) && kSplits == 1) return;
+  block.template each_pair_of_cluster<kSplits>(shared, [&](int n, int m, float even, float odd) {
+    n += first_n, m += first_m;
+    if (n >= p.n) return;
+    const float scale = __ldg(p.weight_scales + n);
+    const float shift = p.bias == nullptr ? 0.0f : as_float(static_cast<const Element*>(p.bias)[n]);
+    Element* const out = static_cast<Element*>(p.out) + static_cast<int64_t>(m) * p.n + n;
+    if (m < p.m) out[0] = rounded<Element>(even * scale + shift);
+    if (m + 1 < p.m) out[p.n] = rounded<Element>(odd * scale + shift);
+  });
+}
+
+template <typename Element, int kOutputs, int kRows, int kStages, int kSplits, int kBlocksPerSm>
+cudaError_t launch_int8_weight_wgmma(const Int8WeightLinearParams& p, cudaStream_t stream) {
+  using Block = Int8WeightBlock<Element, kOutputs, kRows, kStages>;
+  using Shape = LaunchShape<Block::kBlockThreads, Block::kSharedBytes>;
+  const auto kernel = int8_weight_linear_wgmma<Block, Element, kOutputs, kRows, kSplits, kBlocksPerSm, Shape>;
+  cudaError_t status =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kDynamicSharedBytes);
+  CUtensorMap weight, x;
+  if (status == cudaSuccess) status = map_tiles(weight, p.weight, p.n, p.padded_k, p.padded_k, kOutputs);
+  if (status == cudaSuccess) status = map_tiles(x, p.x, p.m, p.k * int64_t{2}, p.x_stride * 2, kRows);
+  if (status != cudaSuccess) return status;
+  const int64_t tiles = (static_cast<int64_t>(p.m - 1) / kRows + 1) * (static_cast<int64_t>(p.n - 1) / kOutputs + 1);
+  cudaLaunchAttribute cluster = {};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {kSplits, 1, 1};
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(tiles * kSplits));
+  config.blockDim = dim3(Shape::kThreads);
+  config.dynamicSmemBytes = Shape::kDynamicSharedBytes;
+  config.stream = stream;
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, kernel, p, weight, x);
+}
+
+}  // namespace warpwatch

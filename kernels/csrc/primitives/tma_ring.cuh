@@ -1,0 +1,74 @@
+// A ring of stages in shared memory that TMA fills and warps empty; Hopper and newer.
+//
+// One thread asks for the copies, boxes of a CUtensorMap (tensor_map.h); the hardware computes the addresses, swizzles,
+// and counts the bytes on the stage's barrier. Each stage has two barriers: `full` completes when its bytes have
+// landed, `empty` when all warps that multiply have released it. Barriers alternate between two phases; use i of the
+// ring is the stage i % kStages in phase i / kStages % 2.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "primitives/ldmatrix.cuh"
+
+namespace warpwatch {
+
+// kReaders: the warps that release each stage.
+template <int kStages, int kStageBytes, int kReaders>
+struct TmaRing {
+  static_assert(kStageBytes % 1024 == 0, "so that each stage begins where the swizzle of 128 bytes does");
+  static constexpr int kBytes = kStages * (kStageBytes + 16);
+
+  // All threads of the block call it. `shared` holds kBytes, 1024-byte aligned.
+  __device__ __forceinline__ explicit TmaRing(void* shared) : stages_(shared_address(shared)) {
+    if (threadIdx.x == 0) {
+      for (int i = 0; i < kStages; ++i) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\n" ::"r"(full(i)) : "memory");
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(empty(i)), "n"(kReaders) : "memory");
+      }
+      asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;\n" ::: "memory");
+    }
+    __syncthreads();
+  }
+
+  __device__ __forceinline__ uint32_t stage(int i) const { return stages_ + i % kStages * kStageBytes; }
+
+  // The thread that copies: until use i may be filled, and that its bytes are to come.
+  __device__ __forceinline__ void begin_filling(int i) const {
+    if (i >= kStages) wait(empty(i), i / kStages + 1);
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(full(i)), "n"(kStageBytes)
+                 : "memory");
+  }
+
+  // A box of use i, from row `row` and byte `k` of the matrix on, to `offset` in its stage.
+  __device__ __forceinline__ void copy(int i, int offset, const CUtensorMap& matrix, int k, int row) const {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[%0], [%1, {%2, %3}], [%4];\n" ::"r"(stage(i) + offset),
+        "l"(&matrix), "r"(k), "r"(row), "r"(full(i))
+        : "memory");
+  }
+
+  // The warps that multiply: until use i has landed, and that a warp has read it.
+  __device__ __forceinline__ void wait_full(int i) const { wait(full(i), i / kStages); }
+  __device__ __forceinline__ void release(int i) const {
+    if (threadIdx.x % 32 == 0) asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(empty(i)) : "memory");
+  }
+
+ private:
+  uint32_t stages_;
+
+  __device__ __forceinline__ uint32_t full(int i) const { return stages_ + kStages * kStageBytes + i % kStages * 16; }
+  __device__ __forceinline__ uint32_t empty(int i) const { return full(i) + 8; }
+
+  static __device__ __forceinline__ void wait(uint32_t barrier, int phase) {
+    asm volatile(
+        "{\n.reg .pred done;\nagain:\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra again;\n}\n" ::"r"(barrier),
+        "r"(phase & 1)
+        : "memory");
+  }
+};
+
+}  // namespace warpwatch

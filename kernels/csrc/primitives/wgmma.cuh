@@ -1,0 +1,146 @@
+// wgmma: four warps together multiply out of shared memory, asynchronously; Hopper alone (sm_90a).
+//
+// C (64 x N) += A (64 x 32 bytes of k) B (N x 32 bytes of k), both with k contiguous, as slabs of 128-byte rows that
+// swizzle.cuh has swizzled: that is the hardware's own swizzle of 128 bytes where a slab begins on a boundary of 1024.
+// Warp w of the four holds rows 16 w to 16 w + 15 of C, c[j] being columns 8 j to 8 j + 7 as in an mma's C (mma.cuh).
+// 16-bit A comes from registers here, each warp's 16 rows as in an mma's A.
+//
+// The order of things: wgmma_fence() once the registers and what was copied to shared memory are ready; any number of
+// wgmmas; wgmma_commit(); wgmma_wait<n>() until at most the n youngest commits are under way. Only then may C be read
+// and what A and B lay in be written. wgmma reads shared memory through the async proxy, as TMA writes it
+// (tma_ring.cuh); other writers would need a fence.proxy.async.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+namespace warpwatch {
+
+__device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory"); }
+__device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory"); }
+template <int Pending>
+__device__ __forceinline__ void wgmma_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(Pending) : "memory");
+}
+
+// Behind a wait, for the registers of C: the compiler, which sees no more than the order of instructions, keeps what is
+// computed of them behind the wait too.
+__device__ __forceinline__ void wgmma_settle(float& value) { asm volatile("" : "+f"(value)::"memory"); }
+__device__ __forceinline__ void wgmma_settle(int& value) { asm volatile("" : "+r"(value)::"memory"); }
+template <typename Sum, int kTiles>
+__device__ __forceinline__ void wgmma_settle(Sum (&c)[kTiles][4]) {
+#pragma unroll
+  for (int j = 0; j < kTiles; ++j) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) wgmma_settle(c[j][i]);
+  }
+}
+
+// Rows of 128 bytes from this shared address on: bits 0-13 the address / 16, 32-45 the 1024 bytes from eight rows to
+// the next eight / 16, 62-63 the swizzle of 128 bytes. Adding 2 moves on by 32 bytes of k.
+__device__ __forceinline__ uint64_t wgmma_rows(uint32_t address) {
+  return uint64_t{1} << 62 | uint64_t{64} << 32 | uint64_t{1} << 16 | (address & 0x3ffff) >> 4;
+}
+
+// The registers of C as asm operands: of one, two, four ... tiles of 8 columns, from tile j on; and their names.
+#define WARPWATCH_C1(io, c, j) io(c[j][0]), io(c[j][1]), io(c[j][2]), io(c[j][3])
+#define WARPWATCH_C2(io, c, j) WARPWATCH_C1(io, c, j), WARPWATCH_C1(io, c, j + 1)
+#define WARPWATCH_C4(io, c, j) WARPWATCH_C2(io, c, j), WARPWATCH_C2(io, c, j + 2)
+#define WARPWATCH_C8(io, c, j) WARPWATCH_C4(io, c, j), WARPWATCH_C4(io, c, j + 4)
+#define WARPWATCH_C16(io, c, j) WARPWATCH_C8(io, c, j), WARPWATCH_C8(io, c, j + 8)
+#define WARPWATCH_C32(io, c, j) WARPWATCH_C16(io, c, j), WARPWATCH_C16(io, c, j + 16)
+#define WARPWATCH_NAMES_8 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define WARPWATCH_NAMES_16 \
+  WARPWATCH_NAMES_8 ", " "%8, %9, %10, %11, %12, %13, %14, %15"
+#define WARPWATCH_NAMES_32 \
+  WARPWATCH_NAMES_16 ", " "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define WARPWATCH_NAMES_64 \
+  WARPWATCH_NAMES_32 ", " \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47" ", " \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define WARPWATCH_NAMES_128 \
+  WARPWATCH_NAMES_64 ", " \
+  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79" ", " \
+  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95" ", " \
+  "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111" ", " \
+  "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+
+#define WARPWATCH_A(a) "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3])
+
+// `instruction` on C's `count` registers; `sources` are A and B by number, and what the instruction wants behind them.
+#define WARPWATCH_WGMMA(instruction, count, operands, sources, ...)                                  \
+  asm volatile("{\n.reg .pred add;\nsetp.eq.u32 add, 0, 0;\n" instruction                          \
+               " {" WARPWATCH_NAMES_##count "}, " sources ";\n}\n"                                 \
+               : operands                                                                            \
+               : __VA_ARGS__)
+
+struct Int8Wgmma {
+  using Sum = int;
+  static __device__ __forceinline__ void run(int (&c)[8][4], uint64_t a, uint64_t b) {
+    WARPWATCH_WGMMA("wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8", 32, WARPWATCH_C8("+r", c, 0),
+                    "%32, %33, add", "l"(a), "l"(b));
+  }
+  static __device__ __forceinline__ void run(int (&c)[16][4], uint64_t a, uint64_t b) {
+    WARPWATCH_WGMMA("wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8", 64, WARPWATCH_C16("+r", c, 0),
+                    "%64, %65, add", "l"(a), "l"(b));
+  }
+};
+
+template <typename Element>
+struct FloatWgmma;
+
+template <>
+struct FloatWgmma<__half> {
+  using Sum = float;
+  static __device__ __forceinline__ void run(float (&c)[2][4], const uint32_t (&a)[4], uint64_t b) {
+    WARPWATCH_WGMMA("wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16", 8, WARPWATCH_C2("+f", c, 0),
+                    "{%8, %9, %10, %11}, %12, add, 1, 1, 0", WARPWATCH_A(a), "l"(b));
+  }
+  static __device__ __forceinline__ void run(float (&c)[4][4], const uint32_t (&a)[4], uint64_t b) {
+    WARPWATCH_WGMMA("wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16", 16, WARPWATCH_C4("+f", c, 0),
+                    "{%16, %17, %18, %19}, %20, add, 1, 1, 0", WARPWATCH_A(a), "l"(b));
+  }
+  static __device__ __forceinline__ void run(float (&c)[8][4], const uint32_t (&a)[4], uint64_t b) {
+    WARPWATCH_WGMMA("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16", 32, WARPWATCH_C8("+f", c, 0),
+                    "{%32, %33, %34, %35}, %36, add, 1, 1, 0", WARPWATCH_A(a), "l"(b));
+  }
+  static __device__ __forceinline__ void run(float (&c)[16][4], const uint32_t (&a)[4], uint64_t b) {
+    WARPWATCH_WGMMA("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16", 64, WARPWATCH_C16("+f", c, 0),
+                    "{%64, %65, %66, %67}, %68, add, 1, 1, 0", WARPWATCH_A(a), "l"(b));
+  }
+  static __device__ __forceinline__ void run(float (&c)[32][4], const uint32_t (&a)[4], uint64_t b) {
+    WARPWATCH_WGMMA("wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16", 128, WARPWATCH_C32("+f", c, 0),
+                    "{%128, %129, %130, %131}, %132, add, 1, 1, 0", WARPWATCH_A(a), "l"(b));
+  }
+};
+
+template <>
+struct FloatWgmma<__nv_bfloat16> {
+  using Sum = float;
+  static __device__ __forceinline__ void run(float (&c)[2][4], const uint32_t (&a)[4], uint64_t b) {
+    WARPWATCH_WGMMA("wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16", 8, WARPWATCH_C2("+f", c, 0),
+                    "{%8, %9, %10, %11}, %12, add, 1, 1, 0", WARPWATCH_A(a), "l"(b));
+  }
+  static __device__ __forceinline__ void run(float (&c)[4][4], const uint32_t (&a)[4], uint64_t b) {
+    WARPWATCH_WGMMA("wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16", 16, WARPWATCH_C4("+f", c, 0),
+                    "{%16, %17, %18, %19}, %20, add, 1, 1, 0", WARPWATCH_A(a), "l"(b));
+  }
+  static __device__ __forceinline__ void run(float (&c)[8][4], const uint32_t (&a)[4], uint64_t b) {
+    WARPWATCH_WGMMA("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16", 32, WARPWATCH_C8("+f", c, 0),
+                    "{%32, %33, %34, %35}, %36, add, 1, 1, 0", WARPWATCH_A(a), "l"(b));
+  }
+  static __device__ __forceinline__ void run(float (&c)[16][4], const uint32_t (&a)[4], uint64_t b) {
+    WARPWATCH_WGMMA("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16", 64, WARPWATCH_C16("+f", c, 0),
+                    "{%64, %65, %66, %67}, %68, add, 1, 1, 0", WARPWATCH_A(a), "l"(b));
+  }
+  static __device__ __forceinline__ void run(float (&c)[32][4], const uint32_t (&a)[4], uint64_t b) {
+    WARPWATCH_WGMMA("wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16", 128, WARPWATCH_C32("+f", c, 0),
+                    "{%128, %129, %130, %131}, %132, add, 1, 1, 0", WARPWATCH_A(a), "l"(b));
+  }
+};
+
+#undef WARPWATCH_WGMMA
+#undef WARPWATCH_A
+}  // namespace warpwatch
