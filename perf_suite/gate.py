@@ -106,7 +106,7 @@ class Gate:
             _spoil(earlier)
         self._refuse_memory(out)
         # In place there is one memory for all outputs, and the next question is about to be written to it.
-        self._timed[self._posed] = out if self._written is None else out.clone()
+        self._timed[self._posed] = out if self._written is None else tuple(tensor.clone() for tensor in parts(out))
         self._pose_any()
 
     def check_timed(self) -> None:
@@ -140,13 +140,16 @@ class Gate:
     def _refuse_memory(self, out: Output) -> None:
         """An output lies in memory of its own; of an operator that works in place, where the caller asked for it."""
         if self._written is not None:
-            here = isinstance(out, torch.Tensor) and out.data_ptr() == self._written.data_ptr()
-            if not here or out.stride() != self._written.stride():
+            if not (isinstance(out, torch.Tensor) and _place(out) == _place(self._written)):
                 raise WrongResultError("it returned another tensor than the one that it is to write to")
             return
         kept = {tensor.untyped_storage().data_ptr() for tensor in self._inputs.activations()}
         if any(tensor.untyped_storage().data_ptr() in kept for tensor in parts(out)):
             raise WrongResultError("it returned one of its inputs")
+
+
+def _place(tensor: torch.Tensor) -> tuple[int, tuple[int, ...]]:
+    return tensor.data_ptr(), tensor.stride()
 
 
 def _spoil(out: Output) -> None:

@@ -11,6 +11,7 @@ from ..operators.int8_kv import int8_kv_append
 from .causal_attention import DECODE_TOKENS, causal_attention
 from .kv_cache import KVCache
 
+_Parts = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 _GROUP = 32  # tokens, and channels, that share a scale in 4 bits
 
 
@@ -168,7 +169,7 @@ class Int4KVCache(Int8KVCache):
     def _quantize(self, k: torch.Tensor, v: torch.Tensor) -> None:
         int4_kv_append(k, v, *self._parts(), self.lengths)
 
-    def _parts(self) -> tuple[torch.Tensor, ...]:
+    def _parts(self) -> _Parts:
         return (self.keys, self.values, self.key_scales, self.value_scales, self.key_window, self.value_window)
 
     def _room(self) -> tuple[int, int, int, int]:

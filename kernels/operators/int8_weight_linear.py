@@ -16,8 +16,8 @@ def int8_weight_linear(
     x (..., K) in float16, in bfloat16 (GPUs from compute capability 8.0 on, and CPU) or in float32 (CPU), its last
     dimension contiguous; weight (N, K rounded up to a multiple of 16) int8 and weight_scales (N,) float32, as
     quantize_int8_weight makes them, and bias (N,) in x's dtype, all contiguous. The result is (..., N) in x's dtype.
-    Summed in float32, scaled, shifted and rounded once; on a GPU only up to 64 rows, on Hopper up to 1024 where rows of x
-    start on 16-byte boundaries. More of them go to cuBLAS with a weight that was dequantized to x's dtype, in memory
+    Summed in float32, scaled, shifted and rounded once; on a GPU only up to 64 rows, on Hopper up to 1024 where rows of
+    x start on 16-byte boundaries. More of them go to cuBLAS with a weight that was dequantized to x's dtype, in memory
     that is given back, and where there is a bias, the product is
     rounded before it is added. Dimensions of x before the last are free, but where they do not collapse into rows of
     one stride, x is copied.

@@ -57,8 +57,8 @@ def measure() -> list[Error]:
 def _int8(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     codes = torch.empty(2, *k.shape, dtype=torch.int8)
     scales = torch.empty(2, *k.shape[:3])
-    int8_kv_append(k, v, *codes, *scales, lengths)
-    return int8_decode_attention(q, *codes, *scales, lengths)
+    int8_kv_append(k, v, codes[0], codes[1], scales[0], scales[1], lengths)
+    return int8_decode_attention(q, codes[0], codes[1], scales[0], scales[1], lengths)
 
 
 def _int4(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
@@ -68,8 +68,9 @@ def _int4(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, lengths: torch.Tens
     k_scales = torch.empty(batch, heads_kv, capacity // 32, 2, head_dim, dtype=torch.float16)
     v_scales = torch.empty(batch, heads_kv, capacity, head_dim // 32, 2, dtype=torch.float16)
     windows = torch.empty(2, batch, heads_kv, 32, head_dim)
-    int4_kv_append(k, v, *codes, k_scales, v_scales, *windows, lengths)
-    return int4_decode_attention(q, *codes, k_scales, v_scales, *windows, lengths)
+    cache = codes[0], codes[1], k_scales, v_scales, windows[0], windows[1]
+    int4_kv_append(k, v, *cache, lengths)
+    return int4_decode_attention(q, *cache, lengths)
 
 
 def main() -> None:

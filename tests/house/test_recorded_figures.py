@@ -1,11 +1,11 @@
-"""Every figure of the kernels' documents is that of the recorded run they name, and asks for rows that there are."""
+"""Every figure of the documents is that of the recorded run they name, and asks for rows that there are."""
 
 import pytest
 
 from perf_suite.workloads import OPERATORS, workloads_of
 from tests.house.recorded_figures import CELL, HOUSE, Recorded, commit_named, with_figures
 
-DOCUMENTS = ("kernels/README.md", "kernels/csrc/attention_ladder/README.md")
+DOCUMENTS = ("README.md", "kernels/README.md", "kernels/csrc/attention_ladder/README.md")
 ROWS = {f"{operator}/{row.name}": row for operator in OPERATORS for row in workloads_of(operator)}
 
 
