@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from warpwatch.kernels import decode_attention
+from warpwatch.kernels import flash_attention
 from warpwatch.kernels.modules import Int4KVCache, Int8KVCache
 
 CACHES = [Int8KVCache, Int4KVCache]
@@ -16,14 +16,18 @@ def tokens(device: str, count: int) -> tuple[torch.Tensor, torch.Tensor]:
     return k, v
 
 
+@pytest.mark.parametrize("new", [1, 8, 30])  # a step, several tokens, and a prompt
 @pytest.mark.parametrize("kind", CACHES)
-def test_attends_over_what_it_gives(kind: type[Int8KVCache], device: str) -> None:
-    cache = kind(2, 2, 100, 64, device=device)
+def test_attends_over_what_it_gives(kind: type[Int8KVCache], new: int, device: str) -> None:
+    cache = kind(2, 2, 110, 64, device=device)
     for count in (33, 1, 30, 9):
         k, v = cache.append(*tokens(device, count))
     assert cache.length == k.shape[2] == v.shape[2] == 73
-    q = torch.randn(2, 4, 1, 64, device=device).half()
-    torch.testing.assert_close(cache.attend(q), decode_attention(q, k, v), rtol=0, atol=5e-3)
+    q = torch.randn(2, 4, new, 64, device=device).half()
+    out = cache.attend(q, *tokens(device, new))
+    assert cache.length == 73 + new
+    expected = flash_attention(q, *cache.filled(), causal=True)
+    torch.testing.assert_close(out, expected, rtol=0, atol=5e-3)
 
 
 @pytest.mark.parametrize(("kind", "error"), [(Int8KVCache, 0.02), (Int4KVCache, 0.15)])
@@ -47,7 +51,8 @@ def test_forgets(kind: type[Int8KVCache], device: str) -> None:
         assert torch.equal(given, wanted)
     cache.reset()
     assert cache.filled()[0].shape[2] == 0
-    assert not cache.attend(k[:, :, :1]).any()
+    out = cache.attend(k[:, :, :1], k[:, :, :1], v[:, :, :1])  # of one token alone its own value comes back
+    torch.testing.assert_close(out, cache.filled()[1], rtol=0, atol=5e-3)
 
 
 @pytest.mark.parametrize("kind", CACHES)
