@@ -70,10 +70,10 @@ class Recorded:
         if kind == "gain":
             return _ratio(ours, self._measured.get((second, "warpwatch")), "latency_s")
         if kind == "memory":
-            return _ratio(ours, self._measured.get((first, second)), "peak_memory_bytes")
+            return _share(ours, self._measured.get((first, second)), "peak_memory_bytes")
         if kind == "us":
             found = self._measured.get((first, second))
-            return NOT_RECORDED if found is None else f"{found['latency_s'] * 1e6:.3g} µs"
+            return NOT_RECORDED if found is None else f"{_three_figures(found['latency_s'] * 1e6)} µs"
         if kind == "share":
             return self._share(first, second)
         if kind in _OF_A_PROFILE:
@@ -100,6 +100,16 @@ class Recorded:
             return f"{sum(values) / 1e6:.0f} MB"
         longest = max(profile["kernels"], key=lambda kernel: kernel["duration_s"])
         return f"{100 * longest[field]:.0f} %"
+
+
+def _three_figures(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:#.3g}"
+
+
+def _share(part: dict[str, Any] | None, whole: dict[str, Any] | None, field: str) -> str:
+    if part is None or whole is None or not whole[field]:
+        return NOT_RECORDED
+    return f"{_three_figures(100 * part[field] / whole[field])} %"
 
 
 def commit_named(text: str) -> str:

@@ -31,7 +31,7 @@ def test_figures_ask_for_rows_of_the_catalogue(document: str) -> None:
 
 def test_a_figure_is_worked_out_of_what_was_recorded() -> None:
     run = Recorded(commit_named((HOUSE / "README.md").read_text()))
-    row = "rope/cuda-fp16-b8-h32-s2048-d128"
+    row = "decode_attention/cuda-fp16-b8-h32-kv8-s1x16384-d128"
     slow, fast = (float(run.figure("us", row, name).removesuffix(" µs")) for name in ("eager", "warpwatch"))
     assert float(run.figure("speed", row, "eager").removesuffix("×")) == pytest.approx(slow / fast, rel=0.01)
     assert float(run.figure("gain", row, row).removesuffix("×")) == 1
