@@ -43,11 +43,11 @@ def flash_attention(
 ) -> Cost:
     """Two matrix products over the query-key pairs that are seen; q, k, v read and out written once.
 
-    With a window, causal alone, a query sees that many keys at most.
+    With a window, causal alone, a query sees that many keys at most, and keys older than the first one's are not read.
     """
     pairs = _causal_pairs(seq_q, seq_kv, window) if causal else seq_q * seq_kv
     queries = batch * heads_q * seq_q * head_dim
-    keys = batch * heads_kv * seq_kv * head_dim
+    keys = batch * heads_kv * _keys_seen(seq_q, seq_kv, window) * head_dim
     return Cost(flops=4 * batch * heads_q * head_dim * pairs, bytes=(2 * queries + 2 * keys) * element_bytes)
 
 
@@ -78,7 +78,13 @@ def flash_attention_backward(
         element_bytes=element_bytes,
         window=window,
     )
-    return Cost(flops=forward.flops // 2 * 5, bytes=2 * forward.bytes + batch * heads_q * seq_q * _FP32_BYTES)
+    unseen = batch * heads_kv * (seq_kv - _keys_seen(seq_q, seq_kv, window)) * head_dim  # zeros in dk and dv
+    written_too = 2 * unseen * element_bytes + batch * heads_q * seq_q * _FP32_BYTES
+    return Cost(flops=forward.flops // 2 * 5, bytes=2 * forward.bytes + written_too)
+
+
+def _keys_seen(seq_q: int, seq_kv: int, window: int | None) -> int:
+    return seq_kv if window is None else min(seq_kv, seq_q + window - 1)
 
 
 def decode_attention(
@@ -238,6 +244,14 @@ def vector_add(*, elements: int, element_bytes: int) -> Cost:
 def kv_append(*, batch: int, heads: int, tokens: int, head_dim: int, element_bytes: int) -> Cost:
     """No FLOP at all; new keys and values read, and written to the caches. A position a sequence is 8 bytes."""
     return Cost(flops=0, bytes=4 * batch * heads * tokens * head_dim * element_bytes + 8 * batch)
+
+
+def paged_kv_append(
+    *, batch: int, heads: int, tokens: int, head_dim: int, element_bytes: int, table_entries: int
+) -> Cost:
+    """As kv_append; a length a sequence and each entry of the page table are 4 bytes."""
+    rows = 4 * batch * heads * tokens * head_dim * element_bytes
+    return Cost(flops=0, bytes=rows + 4 * batch + 4 * table_entries)
 
 
 def reduce_sum(*, outer: int, reduced: int, inner: int, element_bytes: int) -> Cost:

@@ -39,16 +39,17 @@ def set_up(workload: Workload) -> Setting:
     questions = (first, gate.ask(inputs))
     copies: tuple[Inputs, ...] = (inputs,)
     if workload.device == "cuda":
-        copies += tuple(copy.deepcopy(inputs) for _ in range(_places(workload) - 1))
+        copies += tuple(copy.deepcopy(inputs) for _ in range(_places(workload, inputs) - 1))
         torch.cuda.synchronize()  # what follows works on streams of its own
     return Setting(workload=workload, inputs=inputs, copies=copies, questions=questions)
 
 
-def _places(workload: Workload) -> int:
+def _places(workload: Workload, inputs: Inputs) -> int:
     """As many as fit, powers of two."""
+    held = max(workload.cost.bytes, sum(tensor.nbytes for tensor in inputs.activations()))
     torch.cuda.empty_cache()  # the references' memory is only kept
     free, _ = torch.cuda.mem_get_info()
     places = _PLACES
-    while places > 1 and places * _SHARE_OF_MEMORY * workload.cost.bytes > free:
+    while places > 1 and places * _SHARE_OF_MEMORY * held > free:
         places //= 2
     return places

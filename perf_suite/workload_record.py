@@ -12,7 +12,7 @@ def workload_record(run: str, benchmark: str, workload: Workload) -> WorkloadRec
         operator=workload.operator,
         workload=workload.name,
         parameters=workload.parameters,
-        dtype=workload.dtype,
+        dtype=workload.products,
         flops=workload.cost.flops,
         bytes=workload.cost.bytes,
         kernels=workload.kernels,

@@ -9,6 +9,7 @@ from ..operators.flash_attention import flash_attention
 from ..operators.paged_decode_attention import paged_decode_attention
 from ..operators.paged_kv import paged_kv_append, paged_kv_gather
 from .causal_attention import DECODE_TOKENS
+from .gradient import refuse_gradient
 from .kv_cache import check_new
 
 
@@ -104,7 +105,8 @@ class PagedKVCache(nn.Module):
         """
         self.append(k, v)
         if q.shape[2] <= DECODE_TOKENS:
-            return paged_decode_attention(q, self.k_pages, self.v_pages, self.block_table, self.lengths, scale=scale)
+            out = paged_decode_attention(q, self.k_pages, self.v_pages, self.block_table, self.lengths, scale=scale)
+            return refuse_gradient(out, "PagedKVCache", "attend under torch.no_grad()")
         keys, values = self.gathered()
         rows = [
             flash_attention(q[i : i + 1], keys[i : i + 1, :, :n], values[i : i + 1, :, :n], causal=True, scale=scale)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from ..operators.int4_decode_attention import int4_decode_attention
@@ -9,6 +11,7 @@ from ..operators.int4_kv import int4_kv_append
 from ..operators.int8_decode_attention import int8_decode_attention
 from ..operators.int8_kv import int8_kv_append
 from .causal_attention import DECODE_TOKENS, causal_attention
+from .gradient import refuse_gradient
 from .kv_cache import KVCache
 
 _Parts = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
@@ -65,7 +68,7 @@ class Int8KVCache(KVCache):
         self.write(k, v)
         if q.shape[2] > DECODE_TOKENS:
             return causal_attention(q, *self.filled(), scale)
-        return self._decode(q, scale)
+        return refuse_gradient(self._decode(q, scale), type(self).__name__, "attend under torch.no_grad()")
 
     def _decode(self, q: torch.Tensor, scale: float | None) -> torch.Tensor:
         return int8_decode_attention(
@@ -95,6 +98,14 @@ class Int8KVCache(KVCache):
 
     def _hold(self, name: str, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device | str | None) -> None:
         self.register_buffer(name, torch.zeros(shape, dtype=dtype, device=device), persistent=False)
+
+    def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Int8KVCache:
+        before = {name: self.get_buffer(name) for name in ("key_scales", "value_scales")}
+        super()._apply(fn, recurse)
+        for name, scales in before.items():  # they move with the module, and stay what the operators take
+            self._buffers[name] = scales.to(self.get_buffer(name).device)
+        self.dtype = fn(torch.empty(0, dtype=self.dtype)).dtype
+        return self
 
     def _set_length(self, length: int) -> None:
         self.length = length

@@ -134,7 +134,7 @@ class OperatorBenchmark(ABC):
 
     def _share(self, cache: Cache, workload: str, implementation: str, ceilings: Ceilings | None) -> float:
         row = workload_named(self.operator, workload)
-        bound = bound_s(row.cost, row.dtype, ceilings) if ceilings else None
+        bound = bound_s(row.cost, row.products, ceilings) if ceilings else None
         return _known(bound) / self._latency_s(cache, workload, implementation)
 
 

@@ -1,4 +1,7 @@
-"""Implementations of layer_norm; with a residual each writes the sum too, and hands back the normalised rows."""
+"""Implementations of layer_norm; with a residual each gives the sum too."""
+
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -14,7 +17,7 @@ def warpwatch(inputs: LayerNormInputs) -> Prepared:
         norm = warpwatch_operator("layer_norm")
         return Prepared(run=lambda: norm(inputs.x, inputs.weight, inputs.bias))
     add_norm = warpwatch_operator("add_layer_norm")
-    return Prepared(run=lambda: add_norm(inputs.x, inputs.residual, inputs.weight, inputs.bias)[0])
+    return Prepared(run=lambda: add_norm(inputs.x, inputs.residual, inputs.weight, inputs.bias))
 
 
 def triton(inputs: LayerNormInputs) -> Prepared:
@@ -23,18 +26,23 @@ def triton(inputs: LayerNormInputs) -> Prepared:
         norm = triton_operator("layer_norm")
         return Prepared(run=lambda: norm(inputs.x, inputs.weight, inputs.bias))
     add_norm = triton_operator("layer_norm", "add_layer_norm")
-    return Prepared(run=lambda: add_norm(inputs.x, inputs.residual, inputs.weight, inputs.bias)[0])
+    return Prepared(run=lambda: add_norm(inputs.x, inputs.residual, inputs.weight, inputs.bias))
 
 
 def eager(inputs: LayerNormInputs) -> Prepared:
     """PyTorch's own layer_norm, behind an addition where there is a residual."""
-    return Prepared(run=lambda: _formula(inputs.x, inputs.residual, inputs.weight, inputs.bias)[0])
+    return _through(_formula, inputs)
 
 
 def torch_compile(inputs: LayerNormInputs) -> Prepared:
     """The same through torch.compile."""
-    formula = compiled(_formula, *inputs.activations())
-    return Prepared(run=lambda: formula(inputs.x, inputs.residual, inputs.weight, inputs.bias)[0])
+    return _through(compiled(_formula, *inputs.activations()), inputs)
+
+
+def _through(formula: Callable[..., Any], inputs: LayerNormInputs) -> Prepared:
+    if inputs.residual is None:
+        return Prepared(run=lambda: formula(inputs.x, None, inputs.weight, inputs.bias)[0])
+    return Prepared(run=lambda: formula(inputs.x, inputs.residual, inputs.weight, inputs.bias))
 
 
 def _formula(

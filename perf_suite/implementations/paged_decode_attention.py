@@ -1,8 +1,7 @@
 """Implementations of paged_decode_attention. The baselines read a contiguous cache or gather the pages first."""
 
-from collections.abc import Callable
-
 import torch
+from torch.nn.attention import SDPBackend
 from torch.nn.functional import scaled_dot_product_attention
 
 from ..inputs.paged_decode_attention import PagedDecodeInputs
@@ -18,8 +17,19 @@ def warpwatch(inputs: PagedDecodeInputs) -> Prepared:
 
 
 def sdpa(inputs: PagedDecodeInputs) -> Prepared:
-    """What PyTorch has for pages: gathering them by the table, then scaled_dot_product_attention."""
-    return Prepared(run=_gathering(inputs))
+    """What PyTorch has for pages: gathering them by the table, then scaled_dot_product_attention.
+
+    It gets a mask where not every token sees every place of the pages, and chooses its backend by itself.
+    """
+    mask = None if _all_seen(inputs) else _seen(inputs)
+    grouped = inputs.q.shape[1] != inputs.k_pages.shape[1]
+    choice = torch._fused_sdp_choice(inputs.q, *inputs.contiguous(), attn_mask=mask, enable_gqa=grouped)
+
+    def run() -> torch.Tensor:
+        k, v = inputs.contiguous()
+        return scaled_dot_product_attention(inputs.q, k, v, attn_mask=mask, enable_gqa=grouped)
+
+    return Prepared(run=run, backend=SDPBackend(choice).name.lower())
 
 
 def eager(inputs: PagedDecodeInputs) -> Prepared:
@@ -28,26 +38,23 @@ def eager(inputs: PagedDecodeInputs) -> Prepared:
     batch, heads_q, seq_q, head_dim = q.shape
     heads_kv = inputs.k_pages.shape[1]
     group = heads_q // heads_kv
-    hidden = ~_seen(inputs).repeat(1, 1, group, 1)
+    hidden = None if _all_seen(inputs) else ~_seen(inputs).repeat(1, 1, group, 1)
 
     def run() -> torch.Tensor:
         k, v = inputs.contiguous()
         packed = q.reshape(batch, heads_kv, group * seq_q, head_dim)
         scores = (packed @ k.transpose(-2, -1)) * head_dim**-0.5
-        return (torch.softmax(scores.masked_fill(hidden, -torch.inf), dim=-1) @ v).view(q.shape)
+        if hidden is not None:
+            scores = scores.masked_fill(hidden, -torch.inf)
+        return (torch.softmax(scores, dim=-1) @ v).view(q.shape)
 
     return Prepared(run=run)
 
 
-def _gathering(inputs: PagedDecodeInputs) -> Callable[[], torch.Tensor]:
-    mask = _seen(inputs)
-    grouped = inputs.q.shape[1] != inputs.k_pages.shape[1]
-
-    def run() -> torch.Tensor:
-        k, v = inputs.contiguous()
-        return scaled_dot_product_attention(inputs.q, k, v, attn_mask=mask, enable_gqa=grouped)
-
-    return run
+def _all_seen(inputs: PagedDecodeInputs) -> bool:
+    """Whether one token of each sequence sees all places of its pages."""
+    room = inputs.block_table.shape[1] * inputs.k_pages.shape[2]
+    return inputs.q.shape[2] == 1 and bool((inputs.lengths == room).all())
 
 
 def _seen(inputs: PagedDecodeInputs) -> torch.Tensor:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
+from ..output import Output
 from ..references.layer_norm import add_layer_norm, layer_norm
 from ..workloads.workload import Workload
 
@@ -21,11 +22,11 @@ class LayerNormInputs:
         """x and residual; weight and bias belong to the model."""
         return (self.x,) if self.residual is None else (self.x, self.residual)
 
-    def expected(self) -> torch.Tensor:
-        """The normalised rows. That the residual's sum is right too is the kernels' tests to say."""
+    def expected(self) -> Output:
+        """The normalised rows and, where there is a residual, its sum with x."""
         if self.residual is None:
             return layer_norm(self.x, self.weight, self.bias)
-        return add_layer_norm(self.x, self.residual, self.weight, self.bias)[0]
+        return add_layer_norm(self.x, self.residual, self.weight, self.bias)
 
 
 def make(workload: Workload, generator: torch.Generator, dtype: torch.dtype) -> LayerNormInputs:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
+from ..output import Output
 from ..references.rms_norm import add_rms_norm, rms_norm
 from ..workloads.workload import Workload
 
@@ -20,11 +21,11 @@ class RmsNormInputs:
         """x and residual; the weight belongs to the model."""
         return (self.x,) if self.residual is None else (self.x, self.residual)
 
-    def expected(self) -> torch.Tensor:
-        """The normalised rows. That the residual's sum is right too is the kernels' tests to say."""
+    def expected(self) -> Output:
+        """The normalised rows and, where there is a residual, its sum with x."""
         if self.residual is None:
             return rms_norm(self.x, self.weight)
-        return add_rms_norm(self.x, self.residual, self.weight)[0]
+        return add_rms_norm(self.x, self.residual, self.weight)
 
 
 def make(workload: Workload, generator: torch.Generator, dtype: torch.dtype) -> RmsNormInputs:

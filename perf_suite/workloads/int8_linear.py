@@ -25,6 +25,7 @@ def workload(device: str, dtype: str, *, depth: int, outputs: int, rows: int = 1
         cost=costs.int8_linear(rows=rows, outputs=outputs, depth=depth, element_bytes=costs.ELEMENT_BYTES[dtype]),
         implementations=_IMPLEMENTATIONS[device],
         tolerance=_TOLERANCE[dtype],
+        arithmetic="int8" if device == "cuda" else None,
     )
 
 

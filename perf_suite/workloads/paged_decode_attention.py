@@ -32,7 +32,6 @@ def workload(
         seq_len_kv=seq_len_kv,
         head_dim=head_dim,
     )
-    entries = batch * -(-seq_len_kv // page_size)
     return replace(
         row,
         operator="paged_decode_attention",
@@ -40,7 +39,16 @@ def workload(
         parameters={**row.parameters, "page_size": page_size},
         # Not its Triton twin: that launches decode_attention's functions, which are watched there.
         implementations=("warpwatch", "sdpa", "eager"),
-        cost=costs.Cost(flops=row.cost.flops, bytes=row.cost.bytes + 4 * entries),
+        cost=costs.decode_attention(
+            batch=batch,
+            heads_q=heads,
+            heads_kv=row.parameters["heads_kv"],
+            seq_q=seq_len,
+            keys=seq_len_kv,
+            head_dim=head_dim,
+            element_bytes=costs.ELEMENT_BYTES[dtype],
+            table_entries=batch * -(-seq_len_kv // page_size),
+        ),
     )
 
 

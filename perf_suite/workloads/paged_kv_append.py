@@ -18,14 +18,19 @@ def workload(device: str, dtype: str, *, page_size: int = 64, **sizes: int) -> W
     capacity, batch = row.parameters["capacity"], row.parameters["batch"]
     if capacity % page_size:
         raise ValueError(f"a capacity of {capacity} is not a number of whole pages of {page_size}")
-    entries = batch * (capacity // page_size)
     return replace(
         row,
         operator="paged_kv_append",
         name=f"{row.name}-page{page_size}",
         parameters={**row.parameters, "page_size": page_size},
-        # Lengths are half as wide as positions, and of the table all entries count.
-        cost=costs.Cost(flops=0, bytes=row.cost.bytes - 4 * batch + 4 * entries),
+        cost=costs.paged_kv_append(
+            batch=batch,
+            heads=row.parameters["heads"],
+            tokens=row.parameters["tokens"],
+            head_dim=row.parameters["head_dim"],
+            element_bytes=costs.ELEMENT_BYTES[dtype],
+            table_entries=batch * (capacity // page_size),
+        ),
     )
 
 

@@ -23,8 +23,14 @@ class Workload:
     implementations: tuple[str, ...]
     tolerance: float  # largest ||out - reference|| / ||reference|| that counts as right
     seed: int = 20250
+    arithmetic: str | None = None  # dtype of its products, a key of Ceilings.flops, where it is not the operands' own
     replayed: bool = False  # timed as a CUDA graph's replay too, however many bytes it moves
     energy_of: tuple[str, ...] = ()  # implementations whose energy is measured too, for a second each
+
+    @property
+    def products(self) -> str:
+        """The dtype whose throughput bounds it."""
+        return self.arithmetic or self.dtype
 
     @property
     def kernels(self) -> tuple[str, ...]:

@@ -58,7 +58,7 @@ class Recorded:
             elif record["record"] == "workload":
                 self._workloads[_row(record)] = record
             elif record["record"] == "run":
-                self._ceilings = record["measured_ceilings"] or record["ceilings"] or self._ceilings
+                self._ceilings = record["measured_ceilings"] or self._ceilings
 
     def figure(self, kind: str, first: str, second: str) -> str:
         """What the comment asks for, in the document's form. Raises ValueError for a kind that there is not."""

@@ -35,7 +35,7 @@ print(torch.ops.warpwatch.rope(x, cos, sin).flatten().tolist())
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    for part in ("building", "csrc/framework", "csrc/rope"):
+    for part in ("building", "csrc/framework", "csrc/primitives", "csrc/rope"):
         shutil.copytree(ROOT / "kernels" / part, tmp_path / "kernels" / part)
     (tmp_path / "kernels/csrc/bindings").mkdir()
     shutil.copy2(ROOT / "kernels/csrc/bindings/rope.cpp", tmp_path / "kernels/csrc/bindings")

@@ -207,7 +207,10 @@ def test_is_no_further_from_the_float32_model_than_the_unmodified_one(device: st
 def test_another_attention_gives_other_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison itself: attention that forgets its last key is seen."""
 
-    def forgetful(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float) -> torch.Tensor:
+    def forgetful(
+        q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float, window: int | None = None
+    ) -> torch.Tensor:
+        assert window is None
         return reference(q, k, torch.cat((v[:, :, :-1], v[:, :, :1]), dim=2), causal, scale).to(q.dtype)
 
     model = on(llama(), "cpu", torch.float32)

@@ -76,3 +76,28 @@ def test_four_bits_cannot_be_divided_again(device: str) -> None:
         cache.truncate(63)
     with pytest.raises(ValueError, match="head_dim must be a multiple of 32, got 40"):
         Int4KVCache(1, 1, 8, 40)
+
+
+@pytest.mark.parametrize("kind", CACHES)
+def test_a_cast_of_the_module_leaves_scales_alone(kind: type[Int8KVCache], device: str) -> None:
+    cache = kind(2, 2, 70, 64, device=device)
+    before = cache.key_scales.dtype
+    holder = torch.nn.ModuleList([cache]).float()
+    assert holder[0] is cache
+    assert (cache.key_scales.dtype, cache.dtype) == (before, torch.float32)
+    k, v = tokens(device, 40)
+    given, _ = cache.append(k.float(), v.float())
+    assert given.dtype == torch.float32
+    out = cache.attend(k[:, :, :1].float(), k[:, :, :1].float(), v[:, :, :1].float())
+    torch.testing.assert_close(
+        out, flash_attention(k[:, :, :1].float(), *cache.filled(), causal=True), rtol=0, atol=5e-3
+    )
+
+
+@pytest.mark.parametrize("kind", CACHES)
+def test_a_gradient_through_its_attention_is_refused(kind: type[Int8KVCache], device: str) -> None:
+    k, v = tokens(device, 1)
+    q = k.clone().requires_grad_()
+    out = kind(2, 2, 70, 64, device=device).attend(q, k, v)
+    with pytest.raises(RuntimeError, match=r"has no gradient; attend under torch.no_grad\(\)"):
+        out.sum().backward()

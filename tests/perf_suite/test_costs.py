@@ -32,13 +32,15 @@ def test_causal_attention_counts_exactly_the_pairs_that_are_seen(seq_q, seq_kv):
 @pytest.mark.parametrize(("seq_q", "seq_kv"), [(4, 4), (3, 7), (7, 3), (1, 5)])
 @pytest.mark.parametrize("window", [1, 2, 5, 9])
 def test_a_window_counts_exactly_the_pairs_that_are_seen_and_gradients_take_five_products(seq_q, seq_kv, window):
-    seen = sum(0 <= i + (seq_kv - seq_q) - j < window for i in range(seq_q) for j in range(seq_kv))
+    pairs = [(i, j) for i in range(seq_q) for j in range(seq_kv) if 0 <= i + (seq_kv - seq_q) - j < window]
+    seen, keys = len(pairs), len({j for _, j in pairs})
     shape = {"batch": 1, "heads_q": 2, "heads_kv": 1, "seq_q": seq_q, "seq_kv": seq_kv, "head_dim": 8}
     forward = costs.flash_attention(**shape, causal=True, window=window, element_bytes=2)
     backward = costs.flash_attention_backward(**shape, causal=True, window=window, element_bytes=2)
     assert forward.flops == 4 * 2 * 8 * seen
     assert backward.flops == 10 * 2 * 8 * seen
-    assert backward.bytes == (4 * 2 * seq_q + 4 * seq_kv) * 8 * 2 + 4 * 2 * seq_q
+    assert forward.bytes == (2 * 2 * seq_q + 2 * keys) * 8 * 2
+    assert backward.bytes == (4 * 2 * seq_q + 2 * keys + 2 * seq_kv) * 8 * 2 + 4 * 2 * seq_q
 
 
 def test_grouped_keys_are_read_once_per_key_head():

@@ -278,7 +278,7 @@ def test_an_append_that_writes_nothing_once_it_is_timed_is_caught(appending, app
 
 
 def test_an_append_that_writes_what_it_wrote_before_is_caught(appending, appending_questions):
-    kept = [question.answer.float() for question in appending_questions]
+    kept = [question.answers[0].values.float() for question in appending_questions]
     run = after_the_check(lambda: appending.caches.copy_(kept[0]), appending, appending_questions)
     with pytest.raises(gate.WrongResultError, match="relative error"):
         append_timed(run, appending, appending_questions)
