@@ -56,9 +56,14 @@ class Int8KVCache(KVCache):
     def write(self, k: torch.Tensor, v: torch.Tensor) -> None:
         """`append` without what it returns, for those who `attend`."""
         self._check(k, v)
-        self._set_length(self.length + k.shape[2])
-        with torch.no_grad():
-            self._quantize(k, v)
+        before = self.length
+        self._set_length(before + k.shape[2])
+        try:
+            with torch.no_grad():
+                self._quantize(k, v)
+        except RuntimeError:
+            self._set_length(before)  # nothing was written
+            raise
 
     def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | None = None) -> torch.Tensor:
         """Append k, v, and causal attention of q, the same new tokens, to everything so far; like q.

@@ -3,19 +3,31 @@
 from dataclasses import replace
 
 from .. import costs
+from ..language_models import LLAMA_3_8B
 from . import kv_append
 from .workload import Workload
 
 
-def workload(device: str, dtype: str, *, page_size: int = 64, **sizes: int) -> Workload:
+def workload(
+    device: str,
+    dtype: str,
+    *,
+    batch: int = 1,
+    heads: int = LLAMA_3_8B.heads_kv,
+    tokens: int,
+    capacity: int,
+    head_dim: int = 128,
+    page_size: int = 64,
+) -> Workload:
     """kv_append's row over pages, capacity being a sequence's room in them.
 
     Raises ValueError as it does, for another page_size than 16 to 256, and for a capacity that is not whole pages.
     """
     if page_size not in (16, 32, 64, 128, 256):
         raise ValueError(f"page_size must be 16, 32, 64, 128 or 256, got {page_size}")
-    row = kv_append.workload(device, dtype, **sizes)
-    capacity, batch = row.parameters["capacity"], row.parameters["batch"]
+    row = kv_append.workload(
+        device, dtype, batch=batch, heads=heads, tokens=tokens, capacity=capacity, head_dim=head_dim
+    )
     if capacity % page_size:
         raise ValueError(f"a capacity of {capacity} is not a number of whole pages of {page_size}")
     return replace(
@@ -25,9 +37,9 @@ def workload(device: str, dtype: str, *, page_size: int = 64, **sizes: int) -> W
         parameters={**row.parameters, "page_size": page_size},
         cost=costs.paged_kv_append(
             batch=batch,
-            heads=row.parameters["heads"],
-            tokens=row.parameters["tokens"],
-            head_dim=row.parameters["head_dim"],
+            heads=heads,
+            tokens=tokens,
+            head_dim=head_dim,
             element_bytes=costs.ELEMENT_BYTES[dtype],
             table_entries=batch * (capacity // page_size),
         ),

@@ -15,9 +15,9 @@ from tests.http_inbox import Inbox, listening
 
 HOUSE = Path(__file__).resolve().parents[2]
 SOURCE = Path("kernels/csrc/rope/rope_cpu.cpp")
-SOUND = "      turn_row(x, "
+SOUND = "    turn_row(static_cast<const Element*>(p.x)"
 # The same row eight times over: the result is right and late, as a careless refactoring is.
-SLOW = "      for (int again = 0; again < 8; ++again) turn_row(x, "
+SLOW = "    for (int again = 0; again < 8; ++again) turn_row(static_cast<const Element*>(p.x)"
 GOOD_COMMITS, BAD_COMMITS = 9, 4
 # These are CPU latencies on a shared machine; a GPU's default of 2 % would be noise here.
 THRESHOLD = "0.5"

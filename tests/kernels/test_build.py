@@ -121,11 +121,16 @@ def test_the_build_tells_what_it_compiled_and_what_ccache_spared_it(
 @pytest.mark.parametrize(
     ("source", "before", "after", "is_other_code"),
     [
-        ("rope.cu", "// How the blocks cover", "// A word more.\n//\n// How the blocks cover", False),
-        ("rope.cu", "if (tile.heads == 4) {", "if (tile.heads == 4 && p.seq > 7) {", True),
-        ("rope.cu", "return launch<1>(rope_pairs<Element>,", "return launch<2>(rope_pairs<Element>,", True),
+        ("rope.cu", "// How threads cover", "// A word more.\n//\n// How threads cover", False),
+        ("rope.cu", "pieces) == 1) {", "pieces) == 1 && p.seq > 7) {", True),
+        ("rope.cu", "return launch<1>(rope_pairs<", "return launch<2>(rope_pairs<", True),
         ("rope_tiles.h", "int64_t{4} * 132 * 2", "int64_t{4} * 132 * 3", True),
-        ("rope.cu", "from_float(a * cos - b * sin", "from_float(a * cos + b * sin", False),  # the GPU's alone
+        (
+            "rope.cu",
+            "from_float(a * cos[0] - b * sin[0]",
+            "from_float(a * cos[0] + b * sin[0]",
+            False,
+        ),  # the GPU's alone
     ],
     ids=["a comment", "a condition", "another launch", "a tile", "a kernel"],
 )

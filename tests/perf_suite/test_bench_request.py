@@ -29,6 +29,7 @@ def test_the_operators_options_can_make_every_row_of_its_catalogue(operator):
     letters = {
         "b": ("batch",),
         "c": ("cols",),
+        "capacity": ("capacity",),
         "d": ("head_dim",),
         "e": ("hidden",),
         "f": ("intermediate",),
@@ -38,7 +39,7 @@ def test_the_operators_options_can_make_every_row_of_its_catalogue(operator):
         "kv": ("heads_kv",),
         "l": ("layers",),
         "m": ("rows",),
-        "n": ("outputs", "elements"),
+        "n": ("outputs", "elements", "tokens"),
         "o": ("outer",),
         "page": ("page_size",),
         "r": ("rows", "reduced"),

@@ -36,7 +36,7 @@ def checkout(tmp_path_factory):
     folder = tmp_path_factory.mktemp("checkout")
     ignored = shutil.ignore_patterns("*.so", "*.json", "__pycache__", "csrc", "results")
     shutil.copytree(ROOT / "kernels", folder / "kernels", ignore=ignored)
-    for part in ("framework", "rope"):
+    for part in ("framework", "primitives", "rope"):
         shutil.copytree(ROOT / "kernels/csrc" / part, folder / "kernels/csrc" / part)
     (folder / "kernels/csrc/bindings").mkdir()
     shutil.copy2(ROOT / "kernels/csrc/bindings/rope.cpp", folder / "kernels/csrc/bindings")
@@ -74,8 +74,8 @@ ALL = (ON_HOPPER, ON_THE_CPU, TWIN)
 @pytest.mark.parametrize(
     ("file", "before", "after", "changed"),
     [
-        ("csrc/rope/rope.cu", "// How the blocks cover", "// A word more.\n// How the blocks cover", set()),
-        ("csrc/rope/rope.cu", "a * cos - b * sin, out[first]", "a * cos - b * sin * 2, out[first]", {ON_HOPPER}),
+        ("csrc/rope/rope.cu", "// How threads cover", "// A word more.\n// How threads cover", set()),
+        ("csrc/rope/rope.cu", "b * sin[0], out[first]", "b * sin[0] * 2, out[first]", {ON_HOPPER}),
         ("csrc/rope/rope_tiles.h", "int64_t{4} * 132 * 2", "int64_t{4} * 132 * 3", {ON_HOPPER}),
         ("csrc/rope/rope_cpu.cpp", "namespace warpwatch {", "namespace warpwatch {\n// A word more.\n", set()),
         ("csrc/bindings/rope.cpp", '"rope"', '"ROPE"', {ON_HOPPER, ON_THE_CPU}),

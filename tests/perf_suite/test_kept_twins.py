@@ -87,7 +87,7 @@ def test_a_twin_is_compiled_again_when_its_code_changed_and_only_then(checkout):
     shutil.rmtree(cache)
     cache.mkdir()
     facts.write_bytes(written)
-    edit(twin, "half = head_dim // 2\n", "half = head_dim // 2  # a word more\n")
+    edit(twin, "out = x.new_empty(x.shape)\n", "out = x.new_empty(x.shape)  # a word more\n")
     assert said_by(checkout, COMPILE) == first
     assert list(cache.iterdir()) == [facts]
 

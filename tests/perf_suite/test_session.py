@@ -12,6 +12,7 @@ from perf_suite.catalogue_jobs import catalogue_jobs
 from perf_suite.records import Status, WorkloadRecord, from_line
 from perf_suite.spool import FOLDER_VARIABLE
 from perf_suite.watched_worker import Limits, WorkerStartError
+from perf_suite.workloads import workloads_of
 
 torch = pytest.importorskip("torch")
 if torch.cuda.is_available():
@@ -66,7 +67,8 @@ def test_a_crash_and_a_hang_cost_their_own_combination_only(install, tmp_path, m
 
     (written,) = (tmp_path / "spool").iterdir()
     records = [from_line(line) for line in written.read_text().splitlines()]
-    assert len([record for record in records if isinstance(record, WorkloadRecord)]) == 2
+    rows = {record.workload for record in records if isinstance(record, WorkloadRecord)}
+    assert rows == {row.name for row in workloads_of("rope") if row.device == "cpu"}
     assert [r for r in records if r.record == "measurement"] == [o.measurement for o in outcomes.values()]
 
 

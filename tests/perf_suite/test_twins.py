@@ -21,6 +21,7 @@ import sys
 from perf_suite.compiled.architectures import compute_capability_of
 from perf_suite.implementations import prepare
 from perf_suite.inputs import make_inputs
+from perf_suite.output import parts
 from perf_suite.compiled.twins.under_triton.pretended_gpu import pretended_gpu
 from perf_suite.workloads import OPERATORS, workloads_of
 import torch
@@ -29,8 +30,8 @@ for architecture in sys.argv[1:]:
         with pretended_gpu(compute_capability_of(architecture)) as launches:
             for workload in workloads_of(operator):
                 if workload.device == "cuda" and "triton" in workload.implementations:
-                    out = prepare(workload, "triton", make_inputs(workload, torch.Generator())).run()
-                    assert out.device.type == "cuda" and out.untyped_storage().data_ptr() == 0
+                    for out in parts(prepare(workload, "triton", make_inputs(workload, torch.Generator())).run()):
+                        assert out.device.type == "cuda" and out.untyped_storage().data_ptr() == 0
         print((architecture, operator, {(launch.function, launch.configuration) for launch in launches}))
 """
 

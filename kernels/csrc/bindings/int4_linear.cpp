@@ -13,6 +13,7 @@ namespace warpwatch {
 namespace {
 
 constexpr Checks kChecks{"int4_linear"};
+constexpr int64_t kMostRows = int64_t{65535} * 64;  // on a GPU: blocks of 64 rows of x along the y of a grid
 constexpr int64_t kMost = std::numeric_limits<int>::max() / 2;  // of M, N and K: an int, with room for a tile past it
 
 struct Operands {
@@ -83,6 +84,8 @@ Tensor int4_linear_on_cpu(const Tensor& x, const Tensor& packed_weight, const Te
 void check_alignment(const Operands& operands) {
   const auto starts_on_16_bytes = [](const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % 16 == 0; };
   const Int4LinearParams& p = operands.params;
+  WARPWATCH_CHECK(p.m <= kMostRows, "int4_linear", "x has ", p.m, " rows, more than the ", kMostRows,
+                  " of one launch; call it with parts of x");
   WARPWATCH_CHECK(starts_on_16_bytes(p.x) && p.x_stride % 8 == 0, "int4_linear",
                   "each row of x must start on a 16-byte boundary, for it is read 16 bytes at a time; got strides ",
                   stride_text(operands.x), " and a start ", reinterpret_cast<uintptr_t>(p.x) % 16,

@@ -98,8 +98,8 @@ struct DecodeAttentionFp32 {
           if (first + j * kGroups + group >= seen[r]) scores[j] = -INFINITY;
           top = fmaxf(top, scores[j]);
         }
-        const float base = top == -INFINITY ? 0.0f : top * scale_log2;  // as in merge_columns
-        const float shrink = exp2f(fmaf(row_max[r], scale_log2, -base));
+        const float base = top == -INFINITY ? 0.0f : __fmul_rn(top, scale_log2);  // as in merge_columns
+        const float shrink = exp2f(__fmul_rn(row_max[r], scale_log2) - base);  // exactly 1 while the maximum stays
         row_max[r] = top;
         row_sum[r] *= shrink;
 #pragma unroll

@@ -143,8 +143,8 @@ struct Fp32Attention {
 #pragma unroll
           for (int other = 0; other < Sharing; ++other) top[r] = fmaxf(top[r], shared.part[first_row + 4 * r][other]);
         }
-        const float base = top[r] == -INFINITY ? 0.0f : top[r] * scale_log2;  // as in OnlineSoftmax::step
-        const float shrink = exp2f(fmaf(row_max[r], scale_log2, -base));
+        const float base = top[r] == -INFINITY ? 0.0f : __fmul_rn(top[r], scale_log2);  // as in OnlineSoftmax::step
+        const float shrink = exp2f(__fmul_rn(row_max[r], scale_log2) - base);  // exactly 1 while the maximum stays
         row_max[r] = top[r];
         row_sum[r] *= shrink;
 #pragma unroll

@@ -101,8 +101,8 @@ __global__ void __launch_bounds__(Shape::kThreads)
         top = fmaxf(top, scores[r][j]);
       }
       for (int step = kLanes / 2; step > 0; step /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, step));
-      const float base = top == -INFINITY ? 0.0f : top * scale_log2;  // as in OnlineSoftmax::step
-      const float shrink = exp2f(fmaf(row_max[r], scale_log2, -base));
+      const float base = top == -INFINITY ? 0.0f : __fmul_rn(top, scale_log2);  // as in OnlineSoftmax::step
+      const float shrink = exp2f(__fmul_rn(row_max[r], scale_log2) - base);  // exactly 1 while the maximum stays
       row_max[r] = top;
       row_sum[r] *= shrink;
 #pragma unroll

@@ -103,8 +103,9 @@ struct OnlineSoftmax {
         top = quad_max(top);
         rose = rose || top != row_max[r][half];
         // A row that has seen no key has the maximum -inf. Subtracting 0 then gives weights 0, not -inf + inf.
-        base[half] = top == -INFINITY ? 0.0f : top * scale_log2;
-        shrink[half] = exp2_approximate(fmaf(row_max[r][half], scale_log2, -base[half]));
+        base[half] = top == -INFINITY ? 0.0f : __fmul_rn(top, scale_log2);
+        // Both products are rounded alike, so that a maximum that stays shrinks by exactly 1, however many tiles come.
+        shrink[half] = exp2_approximate(__fmul_rn(row_max[r][half], scale_log2) - base[half]);
         row_max[r][half] = top;
       }
       // After the first tiles a maximum seldom rises: where no row of the warp's has a new one, all shrink by 1.

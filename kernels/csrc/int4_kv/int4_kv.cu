@@ -14,6 +14,7 @@ namespace warpwatch {
 namespace {
 
 constexpr int kThreads = 128;
+constexpr int kMostHeadDim = 256;
 
 // The grid of 32 numbers that lie `stride` apart in shared memory.
 struct Grid {
@@ -43,7 +44,7 @@ struct Grid {
 };
 
 // Rows of head_dim numbers, one bank further each, so that neither rows nor columns meet in one.
-__device__ __forceinline__ int row_stride(int head_dim) { return head_dim + 1; }
+constexpr int row_stride(int head_dim) { return head_dim + 1; }
 
 __device__ __forceinline__ void quantize_keys(const float* x, int head_dim, uint8_t* codes, __half* scales) {
   for (int pair = threadIdx.x; pair < head_dim / 2; pair += kThreads) {
@@ -77,7 +78,7 @@ __device__ __forceinline__ void quantize_values(const float* x, int head_dim, ui
 
 template <typename Element>
 __global__ void __launch_bounds__(kThreads) int4_kv_append_groups(const Int4KvParams p, int groups) {
-  extern __shared__ float x[];  // (32, head_dim)
+  __shared__ float x[kInt4Group * row_stride(kMostHeadDim)];  // (32, head_dim), 33 KB
   int64_t rest = blockIdx.x;
   const int which = static_cast<int>(rest % groups);
   rest /= groups;
@@ -128,16 +129,14 @@ cudaError_t launch(const Int4KvParams& p, cudaStream_t stream) {
   const int64_t groups = (p.seq + kInt4Group - 1) / kInt4Group + 1;  // that seq neighbours can reach
   const int64_t blocks = 2 * p.batch * p.heads * groups;
   if (blocks > INT_MAX) return cudaErrorInvalidValue;
-  const int bytes = kInt4Group * (p.head_dim + 1) * static_cast<int>(sizeof(float));  // at most 33 KB
-  int4_kv_append_groups<Element>
-      <<<static_cast<int>(blocks), kThreads, bytes, stream>>>(p, static_cast<int>(groups));
+  int4_kv_append_groups<Element><<<static_cast<int>(blocks), kThreads, 0, stream>>>(p, static_cast<int>(groups));
   return cudaGetLastError();
 }
 
 }  // namespace
 
 cudaError_t int4_kv_append_cuda(const Int4KvParams& p, cudaStream_t stream) {
-  if (p.head_dim % kInt4Group != 0 || p.head_dim > 256 || p.capacity % kInt4Group != 0) return cudaErrorInvalidValue;
+  if (p.head_dim % kInt4Group != 0 || p.head_dim > kMostHeadDim || p.capacity % kInt4Group != 0) return cudaErrorInvalidValue;
   if (p.batch * p.heads * p.seq == 0) return cudaSuccess;
   switch (p.dtype) {
     case Dtype::kFloat16: return launch<__half>(p, stream);

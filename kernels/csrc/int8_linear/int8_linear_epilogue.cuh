@@ -13,8 +13,9 @@ inline bool int8_linear_takes(const Int8LinearParams& p) {
 
 template <typename Element>
 __device__ __forceinline__ float scaled(const Int8LinearParams& p, int m, int n, int sum) {
+  // Not __ldg: the launch ahead, which writes the scales, may still have run when this one began.
   const float shift = p.bias == nullptr ? 0.0f : as_float(static_cast<const Element*>(p.bias)[n]);
-  return static_cast<float>(sum) * __ldg(p.x_scales + m) * __ldg(p.weight_scales + n) + shift;
+  return static_cast<float>(sum) * __ldcg(p.x_scales + m) * __ldg(p.weight_scales + n) + shift;
 }
 
 // At (m, n), which lies inside of out.

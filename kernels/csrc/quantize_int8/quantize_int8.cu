@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kThreads) quantize_int8_rows(const QuantizeInt
   let_next_kernel_begin();
   const int64_t m = blockIdx.x;
   const Element* row = static_cast<const Element*>(p.x) + m * p.x_stride;
-  for (int i = blockIdx.x * kThreads + threadIdx.x; i < p.counter_count; i += gridDim.x * kThreads) p.counters[i] = 0;
+  for (int64_t i = m * kThreads + threadIdx.x; i < p.counter_count; i += int64_t{gridDim.x} * kThreads) p.counters[i] = 0;
 
   const int pieces = p.padded_k / kPiece;
   float values[kPiece];
