@@ -137,7 +137,7 @@ WORKLOADS = (
     _compiled_too(workload("cuda", "fp16", gpt2=True, batch=1, seq_len=1, seq_len_kv=512)),
     workload("cuda", "fp16", gpt2=True, batch=16, seq_len=1, seq_len_kv=512),
     workload("cuda", "fp16", layers=4, seq_len=512),  # Llama 3 8B's layers
-    workload("cuda", "fp16", layers=4, batch=1, seq_len=1, seq_len_kv=1024),
+    _compiled_too(workload("cuda", "fp16", layers=4, batch=1, seq_len=1, seq_len_kv=1024)),
     workload("cuda", "fp16", layers=4, batch=16, seq_len=1, seq_len_kv=1024),
     workload("cpu", "fp32", gpt2=True, seq_len=16, hidden=64, intermediate=128, layers=2, heads=2, vocabulary=256),
     workload(
