@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .operators.flash_attention import flash_attention, flash_attention_backward
     from .operators.int4_decode_attention import int4_decode_attention
     from .operators.int4_kv import int4_kv_append
-    from .operators.int4_linear import int4_linear, quantize_int4
+    from .operators.int4_linear import int4_linear, quantize_int4, quantize_int4_zero_point
     from .operators.int8_decode_attention import int8_decode_attention
     from .operators.int8_kv import int8_kv_append
     from .operators.int8_linear import int8_linear, quantize_int8_per_token, quantize_int8_weight
@@ -52,6 +52,7 @@ __all__ = [
     "paged_kv_append",
     "paged_kv_gather",
     "quantize_int4",
+    "quantize_int4_zero_point",
     "quantize_int8_per_token",
     "quantize_int8_weight",
     "reduce_sum",
@@ -88,6 +89,7 @@ _HOME = {  # public name -> the module it lives in
     "paged_kv_append": "paged_kv",
     "paged_kv_gather": "paged_kv",
     "quantize_int4": "int4_linear",
+    "quantize_int4_zero_point": "int4_linear",
     "quantize_int8_per_token": "int8_linear",
     "quantize_int8_weight": "int8_linear",
     "reduce_sum": "reduce_sum",

@@ -135,9 +135,11 @@ def int4_decode_attention(
     )
 
 
-def int4_linear(*, rows: int, outputs: int, depth: int, group_size: int, element_bytes: int) -> Cost:
-    """A (rows, depth) by (depth, outputs) product; half a byte a weight and one scale a group."""
-    weight = outputs * depth // 2 + outputs * (depth // group_size) * element_bytes
+def int4_linear(
+    *, rows: int, outputs: int, depth: int, group_size: int, element_bytes: int, zero_points: bool = False
+) -> Cost:
+    """A (rows, depth) by (depth, outputs) product; half a byte a weight, one scale and perhaps a byte more a group."""
+    weight = outputs * depth // 2 + outputs * (depth // group_size) * (element_bytes + zero_points)
     activations = (rows * depth + rows * outputs) * element_bytes
     return Cost(flops=2 * rows * outputs * depth, bytes=weight + activations)
 

@@ -15,13 +15,14 @@ from .weight_formats import weight_format
 class QuantizedLinear(nn.Module):
     """x (..., in_features) times a quantized weight, transposed, plus the bias; for inference.
 
-    bits 4 (W4A16): group_size 64 or 128 (the default) neighbours along in_features share a scale, and divide it; x has
-    the dtype of the layer: float16, bfloat16 (GPUs from compute capability 8.0 on, and CPU) or float32 (CPU), and the
-    bias is added to the rounded product. bits 8 (W8A8): a scale for each output, and x, in any of the three dtypes, is
-    quantized token by token as it comes; with weight_only (W8A16) x stays as exact as it is, in a dtype that 4 bits
-    take too. Quantized tensors and bias are buffers: they are saved, loaded, moved and cast
-    with the model, only that a cast leaves integers and the float32 scales of 8 bits alone. A new layer holds no weight
-    yet: quantize_from_float or load_state_dict gives it one.
+    bits 4 (W4A16): group_size 64 or 128 (the default) neighbours along in_features share a scale, and divide it, and
+    with zero_points a zero of their own, for groups that do not lie evenly about it; x has the dtype of the layer:
+    float16, bfloat16 (GPUs from compute capability 8.0 on, and CPU) or float32 (CPU), and the bias is added to the
+    rounded product. bits 8 (W8A8): a scale for each output, and x, in any of the three dtypes, is quantized token by
+    token as it comes; with weight_only (W8A16) x stays as exact as it is, in a dtype that 4 bits take too. Quantized
+    tensors and bias are buffers: they are saved, loaded, moved and cast with the model, only that a cast leaves
+    integers and the float32 scales of 8 bits alone. A new layer holds no weight yet: quantize_from_float or
+    load_state_dict gives it one.
     Raises ValueError for features, bits or a group size that it does not take, and RuntimeError when called before it
     has a weight, and in backward.
     """
@@ -36,6 +37,7 @@ class QuantizedLinear(nn.Module):
         *,
         bits: int = 4,
         group_size: int | None = None,
+        zero_points: bool = False,
         weight_only: bool = False,
         dtype: torch.dtype = torch.float16,
         device: torch.device | str | None = None,
@@ -45,7 +47,7 @@ class QuantizedLinear(nn.Module):
         self.out_features = out_features
         self.bits = bits
         self.dtype = dtype  # of x and bias
-        self._format = weight_format(bits, group_size, weight_only=weight_only)
+        self._format = weight_format(bits, group_size, zero_points=zero_points, weight_only=weight_only)
         tensors = self._format.empty(out_features, in_features, dtype, device)
         self._names = tuple(tensors)
         for name, tensor in tensors.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from functools import partial
 
 import torch
 from torch import nn
@@ -17,13 +18,13 @@ def replace_linear_with_quantized(
     bits: int = 4,
     *,
     group_size: int | None = None,
+    zero_points: bool = False,
     weight_only: bool = False,
     skip: Iterable[str] = ("lm_head",),
 ) -> nn.Module:
     """Put a QuantizedLinear in the place of each nn.Linear, and of each Conv1D of transformers (GPT-2); the model.
 
-    bits, group_size and weight_only are QuantizedLinear's.
-
+    bits, group_size, zero_points and weight_only are QuantizedLinear's.
     Layer by layer and in place, on the device where each layer lies, so that beside the model only one weight more is
     held. `skip` names modules to leave alone with all that is in them, by full name ("model.layers.0.mlp") or by its
     last part, with shell wildcards; the output layer "lm_head" by default, which most quantizers leave alone, and whose
@@ -39,10 +40,11 @@ def replace_linear_with_quantized(
         for name, module in model.named_modules(remove_duplicate=False)
         if _is_linear(module) and not _is_skipped(name, patterns)
     ]
+    layer_of = partial(_empty_layer, bits=bits, group_size=group_size, zero_points=zero_points, weight_only=weight_only)
     for name, module in found:
         weight = _weight(module)
         try:
-            _empty_layer(module, bits, group_size, weight_only, device="meta")
+            layer_of(module, device="meta")
         except ValueError as refusal:
             raise ValueError(
                 f"replace_linear_with_quantized: {name or 'the model'} {list(weight.shape)} cannot be quantized "
@@ -51,7 +53,7 @@ def replace_linear_with_quantized(
     done: dict[nn.Module, QuantizedLinear] = {}
     for name, module in found:
         if module not in done:
-            done[module] = _quantized(module, bits, group_size, weight_only)
+            done[module] = _quantized(module, layer_of(module))
         if not name:
             return done[module]
         parent, _, attribute = name.rpartition(".")
@@ -77,8 +79,10 @@ def _weight(module: nn.Module) -> torch.Tensor:
 
 def _empty_layer(
     module: nn.Module,
+    *,
     bits: int,
     group_size: int | None,
+    zero_points: bool,
     weight_only: bool,
     device: torch.device | str | None = None,
 ) -> QuantizedLinear:
@@ -90,6 +94,7 @@ def _empty_layer(
         bias=module.bias is not None,
         bits=bits,
         group_size=group_size,
+        zero_points=zero_points,
         weight_only=weight_only,
         dtype=weight.dtype,
         device=weight.device if device is None else device,
@@ -97,10 +102,10 @@ def _empty_layer(
     return layer.train(module.training)
 
 
-def _quantized(module: nn.Module, bits: int, group_size: int | None, weight_only: bool) -> QuantizedLinear:
+def _quantized(module: nn.Module, layer: QuantizedLinear) -> QuantizedLinear:
     bias = module.bias
     assert bias is None or isinstance(bias, torch.Tensor)
-    return _empty_layer(module, bits, group_size, weight_only).quantize_from_float(_weight(module).contiguous(), bias)
+    return layer.quantize_from_float(_weight(module).contiguous(), bias)
 
 
 def _is_skipped(name: str, patterns: tuple[str, ...]) -> bool:

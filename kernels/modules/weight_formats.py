@@ -8,7 +8,7 @@ from typing import Protocol
 
 import torch
 
-from ..operators.int4_linear import GROUP_SIZES, int4_linear, quantize_int4
+from ..operators.int4_linear import GROUP_SIZES, int4_linear, quantize_int4, quantize_int4_zero_point
 from ..operators.int8_linear import ROW_BYTES, int8_linear, quantize_int8_weight
 from ..operators.int8_weight_linear import int8_weight_linear
 
@@ -40,9 +40,13 @@ class WeightFormat(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Int4Groups:
-    """Symmetric 4-bit values, two a byte, with a scale for `group_size` neighbours along in_features (W4A16)."""
+    """4-bit values, two a byte, with a scale for `group_size` neighbours along in_features (W4A16).
+
+    With `zero_points` each group has its own zero among the sixteen values; without, it is 8.
+    """
 
     group_size: int
+    zero_points: bool = False
     always_float32: tuple[str, ...] = field(default=(), repr=False)
 
     def empty(
@@ -57,22 +61,31 @@ class Int4Groups:
                 f"got {in_features}"
             )
         groups = in_features // self.group_size
-        return {
+        tensors = {
             "packed_weight": torch.empty(out_features, in_features // 2, dtype=torch.uint8, device=device),
             "scales": torch.empty(out_features, groups, dtype=dtype, device=device),
         }
+        if self.zero_points:
+            tensors["zero_points"] = torch.empty(out_features, groups, dtype=torch.uint8, device=device)
+        return tensors
 
     def quantize(self, weight: torch.Tensor) -> dict[str, torch.Tensor]:
+        if self.zero_points:
+            packed_weight, scales, zero_points = quantize_int4_zero_point(weight, self.group_size)
+            return {"packed_weight": packed_weight, "scales": scales, "zero_points": zero_points}
         packed_weight, scales = quantize_int4(weight, self.group_size)
         return {"packed_weight": packed_weight, "scales": scales}
 
     def dequantize(self, tensors: Tensors, in_features: int) -> torch.Tensor:
         packed_weight, scales = tensors["packed_weight"], tensors["scales"]
         nibbles = torch.stack((packed_weight & 15, packed_weight >> 4), dim=-1).view(*scales.shape, self.group_size)
-        return ((nibbles.float() - 8) * scales.float().unsqueeze(-1)).to(scales.dtype).flatten(1)
+        zeros = tensors["zero_points"].unsqueeze(-1) if self.zero_points else 8
+        return ((nibbles.float() - zeros) * scales.float().unsqueeze(-1)).to(scales.dtype).flatten(1)
 
     def linear(self, x: torch.Tensor, tensors: Tensors, bias: torch.Tensor | None) -> torch.Tensor:
-        out = int4_linear(x, tensors["packed_weight"], tensors["scales"], group_size=self.group_size)
+        out = int4_linear(
+            x, tensors["packed_weight"], tensors["scales"], tensors.get("zero_points"), group_size=self.group_size
+        )
         return out if bias is None else out + bias
 
 
@@ -110,17 +123,21 @@ class Int8Channels:
         return multiply(x, tensors["quantized_weight"], tensors["weight_scales"], bias)
 
 
-def weight_format(bits: int, group_size: int | None, *, weight_only: bool = False) -> WeightFormat:
-    """The format of so many bits; weight_only is a choice of 8 bits, the others are nothing else.
+def weight_format(
+    bits: int, group_size: int | None, *, zero_points: bool = False, weight_only: bool = False
+) -> WeightFormat:
+    """The format of so many bits; zero_points is a choice of 4 bits, weight_only of 8, the others are nothing else.
 
     Raises ValueError for a number of bits that has none, or that has no groups.
     """
     if bits == 4:
-        return Int4Groups(128 if group_size is None else group_size)
+        return Int4Groups(128 if group_size is None else group_size, zero_points)
     if bits != 8:
         raise ValueError(f"QuantizedLinear: bits must be 4 or 8, got {bits}")
     if group_size is not None:
         raise ValueError(f"QuantizedLinear: 8 bits have one scale for each output, and no group_size, got {group_size}")
+    if zero_points:
+        raise ValueError("QuantizedLinear: 8 bits are symmetric, and have no zero points")
     return Int8Channels(weight_only)
 
 

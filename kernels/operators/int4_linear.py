@@ -11,20 +11,29 @@ GROUP_SIZES = (64, 128)
 
 
 def int4_linear(
-    x: torch.Tensor, packed_weight: torch.Tensor, scales: torch.Tensor, *, group_size: int = 128
+    x: torch.Tensor,
+    packed_weight: torch.Tensor,
+    scales: torch.Tensor,
+    zero_points: torch.Tensor | None = None,
+    *,
+    group_size: int = 128,
 ) -> torch.Tensor:
     """x times the dequantized weight, transposed; summed in float32, rounded once to x's dtype.
 
     x (..., K) in float16, in bfloat16 (GPUs from compute capability 8.0 on, and CPU) or in float32 (CPU), its last
     dimension contiguous and, on a GPU, its rows on 16-byte boundaries; packed_weight (N, K / 2) uint8 and scales
     (N, K / group_size) in x's dtype, both contiguous, as quantize_int4 makes them. The weight at (n, k) is
-    (nibble - 8) * scales[n, k / group_size], the low nibble of a byte being the even k. group_size is 64 or 128 and
-    divides K. The result is (..., N). Dimensions of x before the last are free, but where they do not collapse into
-    rows of one stride, x is copied.
+    (nibble - 8) * scales[n, k / group_size], the low nibble of a byte being the even k. With zero_points
+    (N, K / group_size) uint8, 0 to 15, contiguous, as quantize_int4_zero_point makes them, it is
+    (nibble - zero_points[n, k / group_size]) * scales[n, k / group_size]. group_size is 64 or 128 and divides K. The
+    result is (..., N). Dimensions of x before the last are free, but where they do not collapse into rows of one
+    stride, x is copied.
+    On a GPU many rows go to cuBLAS with a weight that was dequantized to x's dtype, and so rounded, in memory that is
+    given back; in up to 128 rows each product of x and nibble - zero is exact.
     Forward only: there is no gradient.
     Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
     """
-    return _int4_linear(x, packed_weight, scales, group_size)
+    return _int4_linear(x, packed_weight, scales, group_size, zero_points)
 
 
 def quantize_int4(weight: torch.Tensor, group_size: int = 128) -> tuple[torch.Tensor, torch.Tensor]:
@@ -34,35 +43,70 @@ def quantize_int4(weight: torch.Tensor, group_size: int = 128) -> tuple[torch.Te
     packed_weight (N, K / 2) uint8; scales (N, K / group_size) in weight's dtype (float16, bfloat16 or float32).
     Raises ValueError for another dtype or shape, and for a weight that is not finite.
     """
-    _check_weight(weight, group_size)
-    rows, depth = weight.shape
-    groups = weight.float().view(rows, depth // group_size, group_size)
-    info = torch.finfo(weight.dtype)
-    # Below eight steps of the smallest representable number a rounded scale could leave its largest value beyond 7.5.
-    least = max(8 * info.tiny * info.eps, torch.finfo(torch.float32).tiny)
-    scales = (groups.abs().amax(dim=-1) / 7).clamp(min=least).to(weight.dtype)
-    nibbles = ((groups / scales.float().unsqueeze(-1)).round().clamp(-8, 7) + 8).to(torch.uint8).view(rows, depth)
-    return nibbles[:, 0::2] | (nibbles[:, 1::2] << 4), scales
+    groups = _groups("quantize_int4", weight, group_size)
+    scales = (groups.abs().amax(dim=-1) / 7).clamp(min=_least_scale(weight.dtype)).to(weight.dtype)
+    nibbles = (groups / scales.float().unsqueeze(-1)).round().clamp(-8, 7) + 8
+    return _packed(nibbles), scales
 
 
-def _check_weight(weight: torch.Tensor, group_size: int) -> None:
+def quantize_int4_zero_point(
+    weight: torch.Tensor, group_size: int = 128
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """weight (N, K) as (packed_weight, scales, zero_points) for int4_linear: 15 steps from a group's least to largest.
+
+    Zero is one of the 16 values, so the least is taken as 0 at most and the largest as 0 at least. Each weight moves by
+    half a scale, and by the rounding of the scale itself, 15 steps long, at most.
+    packed_weight (N, K / 2) uint8; scales (N, K / group_size) in weight's dtype (float16, bfloat16 or float32);
+    zero_points (N, K / group_size) uint8, 0 to 15.
+    Raises ValueError for another dtype or shape, and for a weight that is not finite.
+    """
+    groups = _groups("quantize_int4_zero_point", weight, group_size)
+    least, most = groups.amin(dim=-1).clamp(max=0), groups.amax(dim=-1).clamp(min=0)
+    # Divided first, for the difference of two large numbers may be infinite.
+    scales = (most / 15 - least / 15).clamp(min=_least_scale(weight.dtype)).to(weight.dtype)
+    steps = scales.float()
+    zeros = (-least / steps).round().clamp(0, 15)
+    nibbles = ((groups / steps.unsqueeze(-1)).round() + zeros.unsqueeze(-1)).clamp(0, 15)
+    return _packed(nibbles), scales, zeros.to(torch.uint8)
+
+
+def _groups(quantizer: str, weight: torch.Tensor, group_size: int) -> torch.Tensor:
+    # The weight in float32 as (N, groups, group_size), or a ValueError.
     if group_size not in GROUP_SIZES:
-        raise ValueError(f"quantize_int4: group_size must be 64 or 128, got {group_size}")
+        raise ValueError(f"{quantizer}: group_size must be 64 or 128, got {group_size}")
     if weight.dtype not in (torch.float16, torch.bfloat16, torch.float32):
-        raise ValueError(f"quantize_int4: weight must be float16, bfloat16 or float32, got {weight.dtype}")
+        raise ValueError(f"{quantizer}: weight must be float16, bfloat16 or float32, got {weight.dtype}")
     if weight.dim() != 2 or weight.shape[1] == 0 or weight.shape[1] % group_size:
         raise ValueError(
-            f"quantize_int4: weight must be (N, K) with K a positive multiple of group_size {group_size}, "
+            f"{quantizer}: weight must be (N, K) with K a positive multiple of group_size {group_size}, "
             f"got shape {list(weight.shape)}"
         )
     if not bool(weight.isfinite().all()):
-        raise ValueError("quantize_int4: weight must be finite, got a NaN or an infinity")
+        raise ValueError(f"{quantizer}: weight must be finite, got a NaN or an infinity")
+    rows, depth = weight.shape
+    return weight.float().view(rows, depth // group_size, group_size)
+
+
+def _least_scale(dtype: torch.dtype) -> float:
+    # Below eight steps of the smallest representable number a rounded scale could leave its largest value beyond 7.5.
+    info = torch.finfo(dtype)
+    return max(8 * info.tiny * info.eps, torch.finfo(torch.float32).tiny)
+
+
+def _packed(nibbles: torch.Tensor) -> torch.Tensor:
+    pairs = nibbles.to(torch.uint8).flatten(1)
+    return pairs[:, 0::2] | (pairs[:, 1::2] << 4)
 
 
 def _fake_int4_linear(
-    x: torch.Tensor, packed_weight: torch.Tensor, scales: torch.Tensor, group_size: int = 128
+    x: torch.Tensor,
+    packed_weight: torch.Tensor,
+    scales: torch.Tensor,
+    group_size: int = 128,
+    zero_points: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    check_devices("int4_linear", x=x, packed_weight=packed_weight, scales=scales)
+    given = {} if zero_points is None else {"zero_points": zero_points}
+    check_devices("int4_linear", x=x, packed_weight=packed_weight, scales=scales, **given)
     return x.new_empty(*x.shape[:-1], packed_weight.shape[0])
 
 

@@ -11,11 +11,17 @@ from .int4_linear_configs import int4_linear_config
 
 
 def int4_linear(
-    x: torch.Tensor, packed_weight: torch.Tensor, scales: torch.Tensor, *, group_size: int = 128
+    x: torch.Tensor,
+    packed_weight: torch.Tensor,
+    scales: torch.Tensor,
+    zero_points: torch.Tensor | None = None,
+    *,
+    group_size: int = 128,
 ) -> torch.Tensor:
     """What warpwatch.kernels.int4_linear computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
-    check_devices("triton int4_linear", x=x, packed_weight=packed_weight, scales=scales)
-    _check(x, packed_weight, scales, group_size)
+    given = {} if zero_points is None else {"zero_points": zero_points}
+    check_devices("triton int4_linear", x=x, packed_weight=packed_weight, scales=scales, **given)
+    _check(x, packed_weight, scales, zero_points, group_size)
     outputs, depth = packed_weight.shape[0], x.shape[-1]
     x_rows = x.reshape(-1, depth)
     rows = x_rows.shape[0]
@@ -34,11 +40,13 @@ def int4_linear(
                 x_rows,
                 packed_weight,
                 scales,
+                scales if zero_points is None else zero_points,
                 parts,
                 rows,
                 outputs,
                 depth,
                 x_rows.stride(0),
+                ZERO_POINTS=zero_points is not None,
                 GROUP=group_size,
                 PART=triton.cdiv(groups, config.splits),
                 BLOCK_ROWS=config.block_rows,
@@ -50,7 +58,13 @@ def int4_linear(
     return out.view(*x.shape[:-1], outputs)
 
 
-def _check(x: torch.Tensor, packed_weight: torch.Tensor, scales: torch.Tensor, group_size: int) -> None:
+def _check(
+    x: torch.Tensor,
+    packed_weight: torch.Tensor,
+    scales: torch.Tensor,
+    zero_points: torch.Tensor | None,
+    group_size: int,
+) -> None:
     outputs, depth = packed_weight.shape[0], x.shape[-1]
     if group_size not in (64, 128) or depth == 0 or depth % group_size:
         raise RuntimeError(
@@ -68,6 +82,13 @@ def _check(x: torch.Tensor, packed_weight: torch.Tensor, scales: torch.Tensor, g
             "triton int4_linear: packed_weight must be uint8 and scales of x's dtype, "
             f"got {packed_weight.dtype}, {scales.dtype} and x of {x.dtype}"
         )
+    if zero_points is not None and not (
+        zero_points.shape == scales.shape and zero_points.dtype == torch.uint8 and zero_points.is_contiguous()
+    ):
+        raise RuntimeError(
+            f"triton int4_linear: zero_points must be contiguous uint8 of scales' shape {list(scales.shape)}, "
+            f"got {zero_points.dtype} of shape {list(zero_points.shape)}"
+        )
     if x.stride(-1) != 1 or not packed_weight.is_contiguous() or not scales.is_contiguous():
         raise RuntimeError(
             "triton int4_linear: the last dimension of x, packed_weight and scales must be contiguous, "
@@ -80,18 +101,21 @@ def _int4_linear(
     x_ptr,
     packed_ptr,
     scales_ptr,
+    zeros_ptr,
     parts_ptr,
     n_rows,
     n_outputs,
     depth,
     x_stride,
+    ZERO_POINTS: tl.constexpr,
     GROUP: tl.constexpr,
     PART: tl.constexpr,
     BLOCK_ROWS: tl.constexpr,
     BLOCK_OUTPUTS: tl.constexpr,
 ):
-    """parts[split, m, n] = sum over the split's groups of scales[n, group] * sum of x[m, k] * (nibble[n, k] - 8).
+    """parts[split, m, n] = sum over the split's groups of scales[n, group] * sum of x[m, k] * (nibble[n, k] - zero).
 
+    zero is zeros[n, group] with ZERO_POINTS, and 8 without, when zeros is not looked at.
     One program per (block of outputs, block of rows, split), a split being PART groups; fp32 inside. A byte holds an
     even k and the odd one after it, so x is read as its even and its odd columns, and a group takes two products.
     """
@@ -105,6 +129,7 @@ def _int4_linear(
     packed_rows = packed_ptr + output[:, None].to(tl.int64) * (depth // 2) + byte[None, :]
     x_rows = x_ptr + row[:, None].to(tl.int64) * x_stride + 2 * byte[None, :]
     scale_rows = scales_ptr + output.to(tl.int64) * groups
+    zero_rows = zeros_ptr + output.to(tl.int64) * groups
 
     total = tl.zeros((BLOCK_ROWS, BLOCK_OUTPUTS), dtype=tl.float32)
     for step in range(PART):
@@ -116,8 +141,15 @@ def _int4_linear(
         even = tl.load(x_rows + group * GROUP, mask=live_row[:, None] & there, other=0.0)
         odd = tl.load(x_rows + group * GROUP + 1, mask=live_row[:, None] & there, other=0.0)
         scale = tl.load(scale_rows + group, mask=live_output & there, other=0.0)
-        low = (packed & 0xF).to(even.dtype) - 8.0
-        high = (packed >> 4).to(even.dtype) - 8.0
+        low = (packed & 0xF).to(even.dtype)
+        high = (packed >> 4).to(even.dtype)
+        if ZERO_POINTS:
+            zero = tl.load(zero_rows + group, mask=live_output & there, other=0).to(even.dtype)
+            low -= zero[:, None]
+            high -= zero[:, None]
+        else:
+            low -= 8.0
+            high -= 8.0
         of_group = tl.dot(even, tl.trans(low), input_precision="ieee")
         of_group = tl.dot(odd, tl.trans(high), of_group, input_precision="ieee")
         total += of_group * scale.to(tl.float32)[None, :]

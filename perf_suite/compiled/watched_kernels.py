@@ -113,9 +113,18 @@ WATCHED: dict[str, Watched] = {
         sources=("flash_attention/flash_attention_backward_sm80.cu",),
     ),
     "int4_linear": Watched(
-        kernels=("int4_linear_batch", "int4_linear_decode", "int4_linear_sum"),
+        kernels=(
+            "int4_linear_batch",
+            "int4_linear_decode",
+            "int4_linear_dequantize",
+            "int4_linear_sum",
+        ),
         twins=("_int4_linear",),
-        sources=("int4_linear/int4_linear_sm75.cu", "int4_linear/int4_linear_sm80.cu"),
+        sources=(
+            "int4_linear/int4_linear_dequantize.cu",
+            "int4_linear/int4_linear_sm75.cu",
+            "int4_linear/int4_linear_sm80.cu",
+        ),
     ),
     "int8_linear": Watched(
         kernels=("int8_linear_batch", "int8_linear_decode", "int8_linear_wgmma", "quantize_int8_rows"),

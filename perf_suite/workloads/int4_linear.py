@@ -1,4 +1,4 @@
-"""Workloads of int4_linear (W4A16, group 128): decode, memory-bound until some tens of rows."""
+"""Workloads of int4_linear (W4A16): decode, memory-bound until some tens of rows; and prefill, through cuBLAS."""
 
 from dataclasses import replace
 
@@ -16,31 +16,56 @@ _IMPLEMENTATIONS = {
 }
 
 
-def workload(device: str, dtype: str, *, depth: int, outputs: int, rows: int = 1) -> Workload:
+def workload(
+    device: str,
+    dtype: str,
+    *,
+    depth: int,
+    outputs: int,
+    rows: int = 1,
+    group_size: int = GROUP_SIZE,
+    zeros: bool = False,
+) -> Workload:
     """x (rows, depth) by an INT4 weight (outputs, depth). Raises ValueError for a depth that is no whole groups."""
-    if depth % GROUP_SIZE:
-        raise ValueError(f"depth ({depth}) must be a multiple of the group size, {GROUP_SIZE}")
+    if depth % group_size:
+        raise ValueError(f"depth ({depth}) must be a multiple of the group size, {group_size}")
+    group = "" if group_size == GROUP_SIZE else f"-g{group_size}"
     return Workload(
         operator="int4_linear",
-        name=f"{device}-{dtype}-k{depth}-n{outputs}-m{rows}",
+        name=f"{device}-{dtype}-k{depth}-n{outputs}-m{rows}{group}{'-zeros' if zeros else ''}",
         device=device,
         dtype=dtype,
-        parameters={"rows": rows, "outputs": outputs, "depth": depth, "group_size": GROUP_SIZE},
+        parameters={
+            "rows": rows,
+            "outputs": outputs,
+            "depth": depth,
+            "group_size": group_size,
+            "zeros": zeros,
+        },
         cost=costs.int4_linear(
             rows=rows,
             outputs=outputs,
             depth=depth,
-            group_size=GROUP_SIZE,
+            group_size=group_size,
             element_bytes=costs.ELEMENT_BYTES[dtype],
+            zero_points=zeros,
         ),
         implementations=_IMPLEMENTATIONS[device],
         tolerance=_TOLERANCE[dtype],
     )
 
 
-def _layer(model: LanguageModel, name: str, *, rows: int) -> Workload:
+def _layer(model: LanguageModel, name: str, *, rows: int, group_size: int = 128, zeros: bool = False) -> Workload:
     shape = model.linear(name)
-    return workload("cuda", "fp16", depth=shape.depth, outputs=shape.outputs, rows=rows)
+    return workload(
+        "cuda",
+        "fp16",
+        depth=shape.depth,
+        outputs=shape.outputs,
+        rows=rows,
+        group_size=group_size,
+        zeros=zeros,
+    )
 
 
 WORKLOADS = (
@@ -51,6 +76,13 @@ WORKLOADS = (
     _layer(LLAMA_3_8B, "up", rows=8),
     _layer(LLAMA_3_8B, "up", rows=16),
     _layer(LLAMA_3_8B, "up", rows=64),
+    _layer(LLAMA_3_8B, "up", rows=128),
+    _layer(LLAMA_3_8B, "up", rows=256),
+    _layer(LLAMA_3_8B, "up", rows=2048),
+    _layer(LLAMA_3_8B, "up", rows=1, zeros=True),
+    _layer(LLAMA_3_8B, "up", rows=16, zeros=True),
+    _layer(LLAMA_3_8B, "up", rows=1, group_size=64),
+    _layer(LLAMA_3_8B, "up", rows=16, group_size=64),
     _layer(LLAMA_3_8B, "down", rows=1),
     _layer(LLAMA_3_8B, "down", rows=16),
     _layer(LLAMA_2_7B, "up", rows=1),
@@ -65,4 +97,5 @@ WORKLOADS = (
     _layer(LLAMA_2_70B, "up", rows=1),
     workload("cpu", "fp32", depth=1024, outputs=1024, rows=1),
     workload("cpu", "fp32", depth=1024, outputs=1024, rows=8),
+    workload("cpu", "fp32", depth=1024, outputs=1024, rows=8, group_size=64, zeros=True),
 )

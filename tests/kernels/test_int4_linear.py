@@ -44,17 +44,30 @@ def _has_bfloat16() -> bool:
     return int(forced) >= 80 if forced else torch.cuda.get_device_capability() >= (8, 0)
 
 
+def some_zero_points(scales: torch.Tensor) -> torch.Tensor:
+    """Each of the sixteen about equally often."""
+    return torch.randint(0, 16, scales.shape, dtype=torch.uint8, device=scales.device)
+
+
 def assert_multiplied(
-    out: torch.Tensor, x: torch.Tensor, packed: torch.Tensor, scales: torch.Tensor, group_size: int = 128
+    out: torch.Tensor,
+    x: torch.Tensor,
+    packed: torch.Tensor,
+    scales: torch.Tensor,
+    group_size: int = 128,
+    zero_points: torch.Tensor | None = None,
+    weight_rounded: bool = False,
 ) -> None:
     # The result is rounded once, by half an eps of itself. Before that, x times nibble - 8 is exact in fp32, and adding
     # up K products in any order leaves less than sqrt(K) 2^-23 of the sum of their magnitudes (2^-22 where an mma
     # truncates as it aligns), with room to spare since errors of both signs meet.
-    expected = reference(x, packed, scales, group_size)
-    magnitude = x.double().abs() @ dequantised(packed, scales, group_size).abs().T
+    expected = reference(x, packed, scales, group_size, zero_points)
+    magnitude = x.double().abs() @ dequantised(packed, scales, group_size, zero_points).abs().T
     allowed = 0.51 * torch.finfo(out.dtype).eps * expected.abs() + x.shape[-1] ** 0.5 * 2.0**-22 * magnitude
     if out.dtype == torch.float16:
         allowed = allowed + 2.0**-25  # half of the smallest step
+    if weight_rounded:  # to x's dtype: each product is off by half an eps of itself at most, in either direction
+        allowed = allowed + 0.5 * torch.finfo(out.dtype).eps * magnitude
     worst = ((out.double() - expected).abs() / allowed).max().item()
     assert worst <= 1.0, f"{worst:.3g} times the error allowed"
 
@@ -78,6 +91,39 @@ def test_agrees_with_float64_at_the_edges_of_tiles(
 def test_groups_of_64(rows: int, depth: int, dtype: torch.dtype, device: str) -> None:
     x, packed, scales = inputs(device, dtype, rows, 33, depth, 64)
     assert_multiplied(kernels.int4_linear(x, packed, scales, group_size=64), x, packed, scales, 64)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(("outputs", "depth", "group_size"), [(33, 1152, 128), (130, 4096, 128), (17, 1088, 64)])
+@pytest.mark.parametrize("rows", [1, 2, 8, 16, 17, 64, 65])
+def test_zero_points(rows: int, outputs: int, depth: int, group_size: int, dtype: torch.dtype, device: str) -> None:
+    x, packed, scales = inputs(device, dtype, rows, outputs, depth, group_size)
+    zero_points = some_zero_points(scales)
+    out = kernels.int4_linear(x, packed, scales, zero_points, group_size=group_size)
+    assert_multiplied(out, x, packed, scales, group_size, zero_points)
+
+
+@pytest.mark.parametrize("rows", [1, 4, 20])
+@pytest.mark.parametrize("group_size", [64, 128])
+def test_zero_points_of_eight_are_none(group_size: int, rows: int, device: str) -> None:
+    x, packed, scales = inputs(device, torch.float16, rows, 40, 320 if group_size == 64 else 384, group_size)
+    eights = torch.full(scales.shape, 8, dtype=torch.uint8, device=device)
+    out = kernels.int4_linear(x, packed, scales, eights, group_size=group_size)
+    assert torch.equal(out, kernels.int4_linear(x, packed, scales, group_size=group_size))
+
+
+# On the GPU more rows than the kernel takes go to cuBLAS, with a weight that was rounded.
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("zeros", [False, True], ids=["symmetric", "zero points"])
+@pytest.mark.parametrize(("outputs", "depth", "group_size"), [(33, 1152, 128), (64, 192, 64)])
+@pytest.mark.parametrize("rows", [129, 257, 1000, 4097])
+def test_many_rows(
+    rows: int, outputs: int, depth: int, group_size: int, zeros: bool, dtype: torch.dtype, device: str
+) -> None:
+    x, packed, scales = inputs(device, dtype, rows, outputs, depth, group_size)
+    zero_points = some_zero_points(scales) if zeros else None
+    out = kernels.int4_linear(x, packed, scales, zero_points, group_size=group_size)
+    assert_multiplied(out, x, packed, scales, group_size, zero_points, weight_rounded=device == "cuda")
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -154,12 +200,14 @@ def test_the_same_input_gives_the_same_bits(rows: int, device: str) -> None:
 # The interpreter multiplies bfloat16 by their bits (Triton 3.6), so there only float16 and float32 can be compared.
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("rows", [1, 17, 70])
+@pytest.mark.parametrize("zeros", [False, True], ids=["symmetric", "zero points"])
 @pytest.mark.parametrize(("outputs", "depth", "group_size"), [(17, 128, 128), (130, 1152, 128), (40, 320, 64)])
 def test_triton_twin_agrees(
     rows: int,
     outputs: int,
     depth: int,
     group_size: int,
+    zeros: bool,
     dtype: torch.dtype,
     device: str,
     twin: Callable[[str], Callable[..., torch.Tensor]],
@@ -168,9 +216,10 @@ def test_triton_twin_agrees(
         pytest.skip("Triton's interpreter does not multiply bfloat16")
     x, packed, scales = inputs(device, dtype, rows, outputs, depth, group_size)
     x = x.view(rows, 1, depth)
-    out = twin("int4_linear")(x, packed, scales, group_size=group_size)
+    zero_points = some_zero_points(scales) if zeros else None
+    out = twin("int4_linear")(x, packed, scales, zero_points, group_size=group_size)
     assert out.shape == (rows, 1, outputs)
-    assert_multiplied(out, x, packed, scales, group_size)
+    assert_multiplied(out, x, packed, scales, group_size, zero_points)
 
 
 @pytest.mark.parametrize("rows", [1, 64, 200])
@@ -185,8 +234,15 @@ def test_triton_twin_compiles_for_gpus_that_are_not_here(dtype: str, compute_cap
 
     config = int4_linear_config(rows=rows, outputs=4096, groups=32)
     parts = "fp32" if config.splits > 1 else dtype
-    pointers = {"x_ptr": f"*{dtype}", "packed_ptr": "*u8", "scales_ptr": f"*{dtype}", "parts_ptr": f"*{parts}"}
+    pointers = {
+        "x_ptr": f"*{dtype}",
+        "packed_ptr": "*u8",
+        "scales_ptr": f"*{dtype}",
+        "zeros_ptr": "*u8",
+        "parts_ptr": f"*{parts}",
+    }
     constants = {
+        "ZERO_POINTS": True,
         "GROUP": 128,
         "PART": 32 // config.splits,
         "BLOCK_ROWS": config.block_rows,
@@ -202,7 +258,7 @@ def test_triton_twin_compiles_for_gpus_that_are_not_here(dtype: str, compute_cap
     assert compiled.asm["cubin"]
 
 
-@pytest.mark.parametrize("rows", [1, 64], ids=["decode", "split over k"])
+@pytest.mark.parametrize("rows", [1, 64, 300], ids=["one", "many", "cuBLAS"])
 def test_replays_from_a_cuda_graph(rows: int, cuda: str) -> None:
     x, packed, scales = inputs(cuda, torch.float16, rows, 300, 4096)
     kernels.int4_linear(x, packed, scales)
@@ -211,7 +267,7 @@ def test_replays_from_a_cuda_graph(rows: int, cuda: str) -> None:
         out = kernels.int4_linear(x, packed, scales)
     x.copy_(torch.randn_like(x))
     graph.replay()
-    assert_multiplied(out, x, packed, scales)
+    assert_multiplied(out, x, packed, scales, weight_rounded=rows > 128)
 
 
 @pytest.mark.parametrize("rows", [1, 64])
@@ -240,3 +296,16 @@ def test_offsets_beyond_32_bits(cuda: str) -> None:
     for rows in (1, 17):
         x = torch.randn(rows, depth, device=cuda).half()
         assert_multiplied(kernels.int4_linear(x, packed, scales)[:, -64:], x, last, scales[-64:])
+
+
+def test_offsets_beyond_32_bits_of_the_dequantized_weight(cuda: str) -> None:
+    outputs, depth = 20_000, 131_072  # 2.6e9 values
+    if torch.cuda.mem_get_info()[0] < 16 * 2**30:
+        pytest.skip("needs 16 GiB of free GPU memory")
+    packed = torch.empty(outputs, depth // 2, dtype=torch.uint8, device=cuda)
+    last = torch.randint(0, 256, (64, depth // 2), dtype=torch.uint8, device=cuda)
+    packed[-64:] = last
+    scales = torch.full((outputs, depth // 128), 0.01, dtype=torch.float16, device=cuda)
+    x = torch.randn(300, depth, device=cuda).half()
+    out = kernels.int4_linear(x, packed, scales)[:, -64:]
+    assert_multiplied(out, x, last, scales[-64:], weight_rounded=True)

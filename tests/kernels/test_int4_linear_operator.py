@@ -103,24 +103,52 @@ def _refusal(*arguments: torch.Tensor, group_size: int = 128) -> str:
     return str(refusal.value).splitlines()[0]
 
 
-@pytest.mark.parametrize("rows", [1, 64])
-def test_is_a_well_behaved_operator(rows: int, device: str) -> None:
+REFUSED_ZERO_POINTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "int4_linear: zero_points must have shape [5, 2] (N, K / group_size), got [4, 2]": lambda z: z[:4],
+    "int4_linear: zero_points must be uint8, got int8": lambda z: z.to(torch.int8),
+    "int4_linear: zero_points must be contiguous, got strides [1, 5] for shape [5, 2]": (
+        lambda z: z.t().contiguous().t()
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", REFUSED_ZERO_POINTS)
+def test_says_what_zero_points_are_wanted(sentence: str, device: str) -> None:
+    x, packed, scales = operands(device)
+    zero_points = REFUSED_ZERO_POINTS[sentence](torch.full((5, 2), 8, dtype=torch.uint8, device=device))
+    with pytest.raises(RuntimeError) as refusal:
+        kernels.int4_linear(x, packed, scales, zero_points)
+    assert str(refusal.value).splitlines()[0] == sentence
+
+
+def test_says_where_the_zero_points_are(cuda: str) -> None:
+    x, packed, scales = operands(cuda)
+    with pytest.raises(RuntimeError, match="x and zero_points must be on one device: x is on cuda:0"):
+        kernels.int4_linear(x, packed, scales, torch.full((5, 2), 8, dtype=torch.uint8))
+
+
+@pytest.mark.parametrize("rows", [1, 64, 300])
+@pytest.mark.parametrize("zeros", [False, True], ids=["symmetric", "zero points"])
+def test_is_a_well_behaved_operator(rows: int, zeros: bool, device: str) -> None:
     _, packed, scales = operands(device)
+    zero_points = torch.full(scales.shape, 7, dtype=torch.uint8, device=device) if zeros else None
     x = torch.randn(rows, 256, device=device).half()
     for each in (x, x[0], x.view(1, rows, 256), torch.cat((x, x), dim=1)[:, :256]):
         torch.library.opcheck(
-            torch.ops.warpwatch.int4_linear.default, (each, packed, scales, 128), raise_exception=True
+            torch.ops.warpwatch.int4_linear.default, (each, packed, scales, 128, zero_points), raise_exception=True
         )
 
 
-def test_compiles_without_graph_breaks(device: str) -> None:
+@pytest.mark.parametrize("zeros", [False, True], ids=["symmetric", "zero points"])
+def test_compiles_without_graph_breaks(zeros: bool, device: str) -> None:
     x, packed, scales = operands(device)
+    zero_points = torch.full(scales.shape, 7, dtype=torch.uint8, device=device) if zeros else None
 
     @torch.compile(fullgraph=True)
     def doubled(x: torch.Tensor) -> torch.Tensor:
-        return kernels.int4_linear(x, packed, scales) * 2
+        return kernels.int4_linear(x, packed, scales, zero_points) * 2
 
-    assert torch.equal(doubled(x), kernels.int4_linear(x, packed, scales) * 2)
+    assert torch.equal(doubled(x), kernels.int4_linear(x, packed, scales, zero_points) * 2)
 
 
 def test_leaves_its_input_alone(device: str) -> None:

@@ -1,4 +1,4 @@
-"""quantize_int4: each weight goes to the nearest value that four bits and its group's scale can say."""
+"""How a weight becomes 4-bit: each goes to the nearest value that four bits and its group's scale can say."""
 
 from __future__ import annotations
 
@@ -47,6 +47,46 @@ def test_no_weight_moves_by_more_than_half_a_scale(case: tuple[torch.Tensor, int
 
 @settings(deadline=None)
 @given(weights())
+def test_with_a_zero_point_no_weight_moves_by_more_than_half_a_scale(case: tuple[torch.Tensor, int]) -> None:
+    weight, group_size = case
+    packed, scales, zero_points = kernels.quantize_int4_zero_point(weight, group_size)
+    rows, depth = weight.shape
+    assert (packed.dtype, packed.shape) == (torch.uint8, (rows, depth // 2))
+    assert (scales.dtype, scales.shape) == (weight.dtype, (rows, depth // group_size))
+    assert (zero_points.dtype, zero_points.shape) == (torch.uint8, scales.shape)
+    assert bool((zero_points <= 15).all())
+    scale = scales.double().repeat_interleave(group_size, dim=-1)
+    moved = (weight.double() - dequantised(packed, scales, group_size, zero_points)).abs()
+    # A scale rounded down by half an eps leaves 15 of its half eps at the ends; the quotients round in fp32.
+    slack = 15 * torch.finfo(weight.dtype).eps / 2 + 2.0**-18
+    assert bool((moved <= scale * (0.5 + slack)).all())
+
+
+def test_a_zero_point_suits_values_of_one_sign() -> None:
+    weight = torch.linspace(0, 15, 128).repeat(2, 1)
+    packed, scales, zero_points = kernels.quantize_int4_zero_point(weight)
+    assert scales.tolist() == [[1.0], [1.0]]
+    assert zero_points.tolist() == [[0], [0]]
+    assert torch.equal(dequantised(packed, scales, 128, zero_points), weight.round().double())
+    assert kernels.quantize_int4_zero_point(-weight)[2].tolist() == [[15], [15]]
+
+
+def test_with_a_zero_point_zero_stays_zero() -> None:
+    weight = torch.randn(16, 256)
+    weight[:, ::3] = 0
+    back = dequantised(*_in_order(*kernels.quantize_int4_zero_point(weight)))
+    assert bool((back[:, ::3] == 0).all())
+    assert not dequantised(*_in_order(*kernels.quantize_int4_zero_point(torch.zeros(2, 128)))).any()
+
+
+def _in_order(
+    packed: torch.Tensor, scales: torch.Tensor, zero_points: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, int, torch.Tensor]:
+    return packed, scales, 128, zero_points
+
+
+@settings(deadline=None)
+@given(weights())
 def test_quantizing_what_was_quantized_changes_nothing(case: tuple[torch.Tensor, int]) -> None:
     weight, group_size = case
     packed, scales = kernels.quantize_int4(weight.float(), group_size)
@@ -88,4 +128,7 @@ def test_a_group_of_zeros_stays_zero() -> None:
 def test_says_what_came_and_what_is_wanted(weight: torch.Tensor, group_size: int, sentence: str) -> None:
     with pytest.raises(ValueError, match=r"^quantize_int4: ") as refusal:
         kernels.quantize_int4(weight, group_size)
+    assert sentence in str(refusal.value)
+    with pytest.raises(ValueError, match=r"^quantize_int4_zero_point: ") as refusal:
+        kernels.quantize_int4_zero_point(weight, group_size)
     assert sentence in str(refusal.value)

@@ -34,9 +34,12 @@ def layer(
     bias: bool = False,
     bits: int = 4,
     group_size: int | None = None,
+    zero_points: bool = False,
     in_features: int = 256,
 ) -> QuantizedLinear:
-    made = QuantizedLinear(in_features, 48, bias, bits=bits, group_size=group_size, dtype=dtype, device=device)
+    made = QuantizedLinear(
+        in_features, 48, bias, bits=bits, group_size=group_size, zero_points=zero_points, dtype=dtype, device=device
+    )
     weight = torch.randn(48, in_features, dtype=dtype, device=device) / 16
     return made.quantize_from_float(weight, torch.randn(48, dtype=dtype, device=device) if bias else None)
 
@@ -45,7 +48,7 @@ def expected_of(made: QuantizedLinear, x: torch.Tensor, group_size: int = 128) -
     """In float64, from what the layer holds."""
     if made.bits == 8:
         return int8_linear(x, made.quantized_weight, made.weight_scales, made.bias)
-    product = int4_linear(x, made.packed_weight, made.scales, group_size)
+    product = int4_linear(x, made.packed_weight, made.scales, group_size, getattr(made, "zero_points", None))
     return product if made.bias is None else product + made.bias.double()
 
 
@@ -54,20 +57,24 @@ def assert_near(out: torch.Tensor, expected: torch.Tensor) -> None:
     assert error < TOLERANCE[out.dtype]
 
 
-@pytest.mark.parametrize(("bits", "group_size"), [(4, 64), (4, 128), (8, None)])
+@pytest.mark.parametrize(
+    ("bits", "group_size", "zero_points"),
+    [(4, 64, False), (4, 128, False), (4, 64, True), (4, None, True), (8, None, False)],
+)
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 def test_multiplies_with_what_it_holds(
-    dtype: torch.dtype, bias: bool, bits: int, group_size: int | None, device: str
+    dtype: torch.dtype, bias: bool, bits: int, group_size: int | None, zero_points: bool, device: str
 ) -> None:
-    made = layer(device, dtype, bias=bias, bits=bits, group_size=group_size)
+    made = layer(device, dtype, bias=bias, bits=bits, group_size=group_size, zero_points=zero_points)
     x = torch.randn(2, 3, 256, dtype=dtype, device=device)
     assert_near(made(x), expected_of(made, x, group_size or 128))
 
 
-@pytest.mark.parametrize(("bits", "error"), [(4, 2e-3), (8, 2e-2)])  # the second rounds x too, to 1 in 127
-def test_what_it_multiplies_with_can_be_read(bits: int, error: float, device: str) -> None:
-    made = layer(device, dtype_on(device), bits=bits)
+# With 8 bits x is rounded too, to 1 in 127.
+@pytest.mark.parametrize(("bits", "zero_points", "error"), [(4, False, 2e-3), (4, True, 2e-3), (8, False, 2e-2)])
+def test_what_it_multiplies_with_can_be_read(bits: int, zero_points: bool, error: float, device: str) -> None:
+    made = layer(device, dtype_on(device), bits=bits, zero_points=zero_points)
     x = torch.randn(3, 256, dtype=dtype_on(device), device=device)
     product = nn.functional.linear(x.double(), made.dequantize().double())
     assert (made(x) - product).norm() < error * product.norm()
@@ -85,6 +92,22 @@ def test_each_weight_moves_by_half_a_scale_at_most(device: str) -> None:
     made = QuantizedLinear(256, 48, dtype=torch.float32, device=device).quantize_from_float(weight)
     moved = (made.dequantize() - weight).abs().view(48, 2, 128)
     assert bool((moved <= 0.5001 * made.scales.unsqueeze(-1)).all())
+
+
+def test_zero_points_suit_weights_that_do_not_lie_evenly_about_zero(device: str) -> None:
+    weight = torch.rand(48, 256, device=device)
+    moved = []
+    for zero_points in (False, True):
+        made = QuantizedLinear(256, 48, zero_points=zero_points, dtype=torch.float32, device=device)
+        moved.append((made.quantize_from_float(weight).dequantize() - weight).norm().item())
+    assert moved[1] < 0.6 * moved[0]
+
+
+def test_zero_points_are_saved_and_asked_for() -> None:
+    made = layer("cpu", torch.float16, zero_points=True)
+    assert sorted(made.state_dict()) == ["packed_weight", "scales", "zero_points"]
+    with pytest.raises(RuntimeError, match="zero_points"):
+        QuantizedLinear(256, 48).load_state_dict(made.state_dict())
 
 
 def test_rounds_against_the_scales_that_the_kernel_reads(device: str) -> None:
@@ -188,6 +211,9 @@ def test_backward_is_refused_with_a_sentence(device: str) -> None:
 REFUSED: dict[str, Callable[[], object]] = {
     "QuantizedLinear: 8 bits have one scale for each output, and no group_size, got 128": (
         lambda: QuantizedLinear(128, 8, bits=8, group_size=128)
+    ),
+    "QuantizedLinear: 8 bits are symmetric, and have no zero points": (
+        lambda: QuantizedLinear(128, 8, bits=8, zero_points=True)
     ),
     "QuantizedLinear: in_features must be positive, got 0": lambda: QuantizedLinear(0, 8, bits=8),
     "QuantizedLinear: bits must be 4 or 8, got 3": lambda: QuantizedLinear(128, 8, bits=3),
@@ -299,6 +325,11 @@ def test_a_layer_that_cannot_be_quantized_is_named_and_nothing_is_changed() -> N
     ):
         replace_linear_with_quantized(model)
     assert quantized_names(model) == []
+
+
+def test_every_layer_may_get_zero_points() -> None:
+    model = replace_linear_with_quantized(Model(), group_size=64, zero_points=True)
+    assert model.blocks[1].down.zero_points.shape == (128, 4)
 
 
 def test_a_linear_layer_by_itself_comes_back_as_another() -> None:

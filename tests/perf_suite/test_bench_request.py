@@ -33,6 +33,7 @@ def test_the_operators_options_can_make_every_row_of_its_catalogue(operator):
         "d": ("head_dim",),
         "e": ("hidden",),
         "f": ("intermediate",),
+        "g": ("group_size",),
         "h": ("heads",),
         "i": ("inner",),
         "k": ("depth",),

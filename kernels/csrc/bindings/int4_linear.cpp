@@ -1,4 +1,5 @@
-// torch.ops.warpwatch.int4_linear: checks its tensors, fills Int4LinearParams, and calls the CPU's or a GPU's version.
+// torch.ops.warpwatch.int4_linear: checks its tensors, fills Int4LinearParams, and calls the CPU's or a GPU's version, or
+// cuBLAS.
 #include "int4_linear/int4_linear.h"
 
 #include <limits>
@@ -7,6 +8,7 @@
 
 #include "framework/checks.h"
 #include "framework/cuda.h"
+#include "framework/product.h"
 #include "int4_linear/int4_linear_tiles.h"
 
 namespace warpwatch {
@@ -17,12 +19,19 @@ constexpr int64_t kMostRows = int64_t{65535} * 64;  // on a GPU: blocks of 64 ro
 constexpr int64_t kMost = std::numeric_limits<int>::max() / 2;  // of M, N and K: an int, with room for a tile past it
 
 struct Operands {
-  Tensor x;    // as (m, k): a copy where its leading dimensions do not collapse
-  Tensor out;  // (..., n)
-  Int4LinearParams params;
+  Tensor x;  // as (m, k): a copy where its leading dimensions do not collapse
+  std::vector<int64_t> out_sizes;
+  Int4LinearParams params;  // without out
+
+  Tensor make_out() {
+    Tensor out = torch::stable::new_empty(x, out_sizes);
+    params.out = out.data_ptr();
+    return out;
+  }
 };
 
-Operands prepare(const Tensor& x, const Tensor& packed_weight, const Tensor& scales, int64_t group_size) {
+Operands prepare(const Tensor& x, const Tensor& packed_weight, const Tensor& scales, int64_t group_size,
+                 const std::optional<Tensor>& zero_points) {
   WARPWATCH_CHECK(x.dim() >= 1, "int4_linear", "x must have at least one dimension (..., K), got a scalar");
   kChecks.dtype({"x", x}, {ScalarType::Half, ScalarType::BFloat16, ScalarType::Float});
   kChecks.last_dimension_contiguous({"x", x});
@@ -33,13 +42,19 @@ Operands prepare(const Tensor& x, const Tensor& packed_weight, const Tensor& sca
   WARPWATCH_CHECK(group_size == 64 || group_size == 128, "int4_linear", "group_size must be 64 or 128, got ",
                   group_size);
 
-  const std::vector<int64_t> sizes(x.sizes().begin(), x.sizes().end());
+  std::vector<int64_t> sizes(x.sizes().begin(), x.sizes().end());
   const int64_t k = sizes.back();
   const int64_t n = packed_weight.size(0);
   WARPWATCH_CHECK(k > 0 && k % group_size == 0, "int4_linear", "K must be a positive multiple of group_size ",
                   group_size, ", got x of shape ", shape_text(x));
   kChecks.shape({"packed_weight", packed_weight}, {n, k / 2}, "(N, K / 2), two values a byte");
   kChecks.shape({"scales", scales}, {n, k / group_size}, "(N, K / group_size)");
+  if (zero_points) {
+    kChecks.shape({"zero_points", *zero_points}, {n, k / group_size}, "(N, K / group_size)");
+    kChecks.dtype({"zero_points", *zero_points}, {ScalarType::Byte});
+    kChecks.contiguous({"zero_points", *zero_points});
+    kChecks.same_device({"x", x}, {"zero_points", *zero_points});
+  }
   for (const Argument& weight : {Argument{"packed_weight", packed_weight}, Argument{"scales", scales}}) {
     kChecks.contiguous(weight);
     kChecks.same_device({"x", x}, weight);
@@ -49,35 +64,38 @@ Operands prepare(const Tensor& x, const Tensor& packed_weight, const Tensor& sca
   for (size_t i = 0; i + 1 < sizes.size(); ++i) m *= sizes[i];
   WARPWATCH_CHECK(m <= kMost && n <= kMost && k <= kMost, "int4_linear", "no dimension may pass ", kMost,
                   ", got x of shape ", shape_text(x), " and packed_weight of shape ", shape_text(packed_weight));
-  std::vector<int64_t> out_sizes = sizes;
-  out_sizes.back() = n;
+  sizes.back() = n;
 
   Operands operands{
       .x = x.dim() == 2 ? x : torch::stable::reshape(x, {m, k}),
-      .out = torch::stable::new_empty(x, out_sizes),
+      .out_sizes = sizes,
       .params = {},
   };
   operands.params = {
       .x = operands.x.data_ptr(),
       .packed_weight = static_cast<const uint8_t*>(packed_weight.data_ptr()),
       .scales = scales.data_ptr(),
-      .out = operands.out.data_ptr(),
+      .zero_points = zero_points ? static_cast<const uint8_t*>(zero_points->data_ptr()) : nullptr,
+      .out = nullptr,
       .workspace = nullptr,
       .x_stride = m > 1 ? operands.x.stride(0) : k,
       .m = static_cast<int>(m),
       .n = static_cast<int>(n),
       .k = static_cast<int>(k),
       .group_size = static_cast<int>(group_size),
+      .tile = 0,
       .splits = 1,
       .dtype = kernel_dtype(x),
   };
   return operands;
 }
 
-Tensor int4_linear_on_cpu(const Tensor& x, const Tensor& packed_weight, const Tensor& scales, int64_t group_size) {
-  Operands operands = prepare(x, packed_weight, scales, group_size);
+Tensor int4_linear_on_cpu(const Tensor& x, const Tensor& packed_weight, const Tensor& scales, int64_t group_size,
+                          const std::optional<Tensor>& zero_points) {
+  Operands operands = prepare(x, packed_weight, scales, group_size, zero_points);
+  Tensor out = operands.make_out();
   if (operands.params.m > 0 && operands.params.n > 0) int4_linear_cpu(operands.params);
-  return operands.out;
+  return out;
 }
 
 #if WARPWATCH_WITH_CUDA
@@ -95,11 +113,14 @@ void check_alignment(const Operands& operands) {
                   reinterpret_cast<uintptr_t>(p.packed_weight) % 16, " bytes past one; pass packed_weight.clone()");
 }
 
-cudaError_t launch(const Int4LinearParams& p, const OnDeviceOf& gpu) {
-  const int capability = gpu.compute_capability();
-  WARPWATCH_CHECK(p.dtype != Dtype::kBFloat16 || capability >= 80, "int4_linear",
+void check_bfloat16(Dtype dtype, int capability) {
+  WARPWATCH_CHECK(dtype != Dtype::kBFloat16 || capability >= 80, "int4_linear",
                   "bfloat16 needs a GPU of compute capability 8.0 or newer, this one has ", capability / 10, '.',
                   capability % 10, "; pass x and scales as float16");
+}
+
+cudaError_t launch(const Int4LinearParams& p, const OnDeviceOf& gpu) {
+  const int capability = gpu.compute_capability();
 #if WARPWATCH_HAS_SM80
   if (capability >= 80) return int4_linear_sm80(p, gpu.stream());
 #endif
@@ -109,21 +130,36 @@ cudaError_t launch(const Int4LinearParams& p, const OnDeviceOf& gpu) {
   fail_without_kernel("int4_linear", capability);
 }
 
-Tensor int4_linear_on_cuda(const Tensor& x, const Tensor& packed_weight, const Tensor& scales, int64_t group_size) {
+// Many rows: a weight of 16 bits, and cuBLAS.
+Tensor through_cublas(const Operands& operands, const OnDeviceOf& gpu) {
+  Int4LinearParams p = operands.params;
+  const Tensor weight = torch::stable::new_empty(operands.x, {p.n, p.k});
+  p.out = weight.data_ptr();
+  check_launch("int4_linear", int4_linear_dequantize_cuda(p, gpu.stream()));
+  return torch::stable::view(product_with_transposed(operands.x, weight), operands.out_sizes);
+}
+
+Tensor int4_linear_on_cuda(const Tensor& x, const Tensor& packed_weight, const Tensor& scales, int64_t group_size,
+                           const std::optional<Tensor>& zero_points) {
   kChecks.dtype({"x", x}, {ScalarType::Half, ScalarType::BFloat16});
-  Operands operands = prepare(x, packed_weight, scales, group_size);
+  Operands operands = prepare(x, packed_weight, scales, group_size, zero_points);
   Int4LinearParams& p = operands.params;
-  if (p.m == 0 || p.n == 0) return operands.out;
+  if (p.m == 0 || p.n == 0) return operands.make_out();
   check_alignment(operands);
   const OnDeviceOf gpu(x);
-  p.splits = int4_linear_splits(p.m, p.n, p.k, p.group_size, gpu.multiprocessors());
+  check_bfloat16(p.dtype, gpu.compute_capability());
+  if (p.m > kInt4DirectRows) return through_cublas(operands, gpu);
+  Tensor out = operands.make_out();
+  const Int4Plan plan = int4_linear_plan(p.m, p.n, p.k, p.group_size, gpu.multiprocessors());
+  p.tile = plan.tile;
+  p.splits = plan.splits;
   std::optional<Tensor> workspace;  // goes back to PyTorch's allocator, which reuses it in the order of the stream
   if (p.splits > 1) {
     workspace = torch::stable::new_empty(x, {p.splits, p.m, p.n}, ScalarType::Float);
     p.workspace = static_cast<float*>(workspace->data_ptr());
   }
   check_launch("int4_linear", launch(p, gpu));
-  return operands.out;
+  return out;
 }
 #else
 constexpr auto& int4_linear_on_cuda = WithoutCuda<decltype(int4_linear_on_cpu)>::refuse;
@@ -133,7 +169,9 @@ constexpr auto& int4_linear_on_cuda = WithoutCuda<decltype(int4_linear_on_cpu)>:
 }  // namespace warpwatch
 
 STABLE_TORCH_LIBRARY_FRAGMENT(warpwatch, m) {
-  m.def("int4_linear(Tensor x, Tensor packed_weight, Tensor scales, int group_size=128) -> Tensor");
+  m.def(
+      "int4_linear(Tensor x, Tensor packed_weight, Tensor scales, int group_size=128, Tensor? zero_points=None) -> "
+      "Tensor");
 }
 
 STABLE_TORCH_LIBRARY_IMPL(warpwatch, CPU, m) { m.impl("int4_linear", TORCH_BOX(&warpwatch::int4_linear_on_cpu)); }

@@ -50,7 +50,7 @@ struct Int4Staging {
 };
 
 // The last three are the members of an Int4BatchTile.
-template <typename Mma, typename Element, int kGroup, int kXTiles, int kWarps, int kDepth>
+template <typename Mma, typename Element, int kGroup, bool kZeroPoints, int kXTiles, int kWarps, int kDepth>
 __global__ void __launch_bounds__(32 * kWarps) int4_linear_batch(const Int4LinearParams p) {
   constexpr int kWords = kGroup / 32;
   static_assert(kDepth % 2 == 0, "so that a group's buffer is known at compile time");
@@ -61,10 +61,10 @@ __global__ void __launch_bounds__(32 * kWarps) int4_linear_batch(const Int4Linea
   const int first_n = 16 * (blockIdx.x * kWarps + warp), first_m = 8 * kXTiles * blockIdx.y;
   const int groups = p.k / kGroup, part = (groups + p.splits - 1) / p.splits;
   const int begin = min(static_cast<int>(blockIdx.z) * part, groups), end = min(begin + part, groups);
-  const Int4WeightRows<Element, kGroup, 1> rows(p, first_n, lane);
+  const Int4WeightRows<Element, kGroup, 1, kZeroPoints> rows(p, first_n, lane);
 
   float sums[1][kXTiles][4] = {};
-  Int4Weights<Element, kWords, 1> weights[kDepth];
+  Int4Weights<Element, kWords, 1, kZeroPoints> weights[kDepth];
   Staging staging;
 #pragma unroll
   for (int d = 0; d < kDepth; ++d) {

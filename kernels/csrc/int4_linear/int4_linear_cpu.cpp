@@ -20,10 +20,10 @@ float dot(const float* a, const float* b, int count) {
   return sum;
 }
 
-void unpack(const uint8_t* packed, int bytes, float* values) {
+void unpack(const uint8_t* packed, int bytes, int zero, float* values) {
   for (int i = 0; i < bytes; ++i) {
-    values[2 * i] = static_cast<float>((packed[i] & 0xf) - 8);
-    values[2 * i + 1] = static_cast<float>((packed[i] >> 4) - 8);
+    values[2 * i] = static_cast<float>((packed[i] & 0xf) - zero);
+    values[2 * i + 1] = static_cast<float>((packed[i] >> 4) - zero);
   }
 }
 
@@ -40,7 +40,11 @@ void multiply(const Int4LinearParams& p) {
   torch::stable::parallel_for(0, p.n, grain, [&](int64_t begin, int64_t end) {
     std::vector<float> weight(p.k);
     for (int64_t n = begin; n < end; ++n) {
-      unpack(p.packed_weight + n * (p.k / 2), p.k / 2, weight.data());
+      const int bytes = p.group_size / 2;
+      for (int64_t group = 0; group < groups; ++group) {
+        const int zero = p.zero_points == nullptr ? 8 : p.zero_points[n * groups + group];
+        unpack(p.packed_weight + (n * groups + group) * bytes, bytes, zero, &weight[group * p.group_size]);
+      }
       const Element* scales = static_cast<const Element*>(p.scales) + n * groups;
       for (int64_t m = 0; m < p.m; ++m) {
         float sum = 0.0f;

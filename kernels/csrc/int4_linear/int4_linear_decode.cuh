@@ -27,19 +27,20 @@ __device__ __forceinline__ void load_x(const Int4LinearParams& p, int group, int
 }
 
 // The last five are the members of an Int4DecodeTile, weight_tiles as kTiles.
-template <typename Mma, typename Element, int kGroup, int kXTiles, int kTiles, int kWarps, int kDepth, int kBlocks>
+template <typename Mma, typename Element, int kGroup, bool kZeroPoints, int kXTiles, int kTiles, int kWarps, int kDepth,
+          int kBlocks>
 __global__ void __launch_bounds__(32 * kWarps, kBlocks) int4_linear_decode(const Int4LinearParams p) {
   constexpr int kWords = kGroup / 32;
   constexpr int kSlots = 4 * kTiles * kXTiles;  // sums of a thread
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int first_row = blockIdx.x * 16 * kTiles;
   const int groups = p.k / kGroup;
-  const Int4WeightRows<Element, kGroup, kTiles> rows(p, first_row, lane);
+  const Int4WeightRows<Element, kGroup, kTiles, kZeroPoints> rows(p, first_row, lane);
 
   float sums[kTiles][kXTiles][4] = {};
   for (int first = warp; first < groups; first += kWarps * kDepth) {
     // Conditions on `group` are the same for all threads of a warp, as mma needs.
-    Int4Weights<Element, kWords, kTiles> weights[kDepth];
+    Int4Weights<Element, kWords, kTiles, kZeroPoints> weights[kDepth];
 #pragma unroll
     for (int d = 0; d < kDepth; ++d) {
       const int group = first + d * kWarps;

@@ -1,5 +1,5 @@
-// From the parameters to one instantiation of a kernel: element, group size, tile. The tiles are those of
-// int4_linear_tiles.h, each built for every element and group size.
+// From the parameters to one instantiation of a kernel: element, group size, zero points, tile. The tiles are those of
+// int4_linear_tiles.h, each built for every element, group size, and with and without zero points.
 #pragma once
 
 #include <iterator>
@@ -13,28 +13,26 @@ namespace warpwatch {
 
 constexpr int64_t kMostGridRows = 65535;  // of gridDim.y and gridDim.z
 
-template <typename Mma, typename Element, int kGroup, int kIndex = 0>
-cudaError_t launch_decode(const Int4LinearParams& p, cudaStream_t stream, int index) {
+template <typename Mma, typename Element, int kGroup, bool kZeroPoints, int kIndex = 0>
+cudaError_t launch_decode(const Int4LinearParams& p, cudaStream_t stream) {
   if constexpr (kIndex == std::size(kInt4DecodeTiles)) {
-    return cudaErrorInvalidValue;  // int4_decode_tile names no tile
+    return cudaErrorInvalidValue;  // the plan names no tile
   } else {
-    if (index != kIndex) return launch_decode<Mma, Element, kGroup, kIndex + 1>(p, stream, index);
+    if (p.tile != kIndex) return launch_decode<Mma, Element, kGroup, kZeroPoints, kIndex + 1>(p, stream);
     constexpr Int4DecodeTile kTile = kInt4DecodeTiles[kIndex];
-    if (p.m > 8 * kTile.x_tiles) return cudaErrorInvalidValue;
-    const int blocks = (p.n - 1) / kTile.outputs() + 1;
-    int4_linear_decode<Mma, Element, kGroup, kTile.x_tiles, kTile.weight_tiles, kTile.warps, kTile.depth,
-                       kTile.blocks_per_sm>
-        <<<blocks, 32 * kTile.warps, 0, stream>>>(p);
+    if (p.m > 8 * kTile.x_tiles || p.splits != 1) return cudaErrorInvalidValue;
+    int4_linear_decode<Mma, Element, kGroup, kZeroPoints, kTile.x_tiles, kTile.weight_tiles, kTile.warps, kTile.depth,
+                       kTile.blocks_per_sm><<<(p.n - 1) / kTile.outputs() + 1, 32 * kTile.warps, 0, stream>>>(p);
     return cudaGetLastError();
   }
 }
 
-template <typename Mma, typename Element, int kGroup, int kIndex = 0>
-cudaError_t launch_batch(const Int4LinearParams& p, cudaStream_t stream, int index) {
+template <typename Mma, typename Element, int kGroup, bool kZeroPoints, int kIndex = 0>
+cudaError_t launch_batch(const Int4LinearParams& p, cudaStream_t stream) {
   if constexpr (kIndex == std::size(kInt4BatchTiles)) {
-    return cudaErrorInvalidValue;  // int4_batch_tile names no tile
+    return cudaErrorInvalidValue;  // the plan names no tile
   } else {
-    if (index != kIndex) return launch_batch<Mma, Element, kGroup, kIndex + 1>(p, stream, index);
+    if (p.tile != kIndex) return launch_batch<Mma, Element, kGroup, kZeroPoints, kIndex + 1>(p, stream);
     constexpr Int4BatchTile kTile = kInt4BatchTiles[kIndex];
     const int64_t x_blocks = (static_cast<int64_t>(p.m) - 1) / kTile.x_rows() + 1;
     const int64_t sum_blocks = (static_cast<int64_t>(p.m) * p.n - 1) / 256 + 1;
@@ -43,7 +41,7 @@ cudaError_t launch_batch(const Int4LinearParams& p, cudaStream_t stream, int ind
       return cudaErrorInvalidValue;
     }
     const dim3 grid((p.n - 1) / kTile.outputs() + 1, static_cast<unsigned>(x_blocks), p.splits);
-    int4_linear_batch<Mma, Element, kGroup, kTile.x_tiles, kTile.warps, kTile.depth>
+    int4_linear_batch<Mma, Element, kGroup, kZeroPoints, kTile.x_tiles, kTile.warps, kTile.depth>
         <<<grid, 32 * kTile.warps, 0, stream>>>(p);
     const cudaError_t status = cudaGetLastError();
     if (status != cudaSuccess || p.splits == 1) return status;
@@ -52,28 +50,27 @@ cudaError_t launch_batch(const Int4LinearParams& p, cudaStream_t stream, int ind
   }
 }
 
-template <typename Mma, typename Element, int kGroup>
-cudaError_t launch_int4_linear(const Int4LinearParams& p, cudaStream_t stream) {
+inline bool int4_linear_takes(const Int4LinearParams& p) {
   const bool aligned = reinterpret_cast<uintptr_t>(p.x) % 16 == 0 && p.x_stride % 8 == 0 &&
                        reinterpret_cast<uintptr_t>(p.packed_weight) % 16 == 0;
-  if (!aligned || p.m < 1 || p.n < 1 || p.k < 1 || p.k % kGroup != 0 || p.splits < 1) return cudaErrorInvalidValue;
-  if (p.m <= kInt4DecodeRows) {
-    int device = 0, multiprocessors = 0;
-    cudaError_t status = cudaGetDevice(&device);
-    if (status == cudaSuccess) {
-      status = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-    }
-    if (status != cudaSuccess) return status;
-    return launch_decode<Mma, Element, kGroup>(p, stream, int4_decode_tile(p.m, p.n, multiprocessors));
-  }
-  return launch_batch<Mma, Element, kGroup>(p, stream, int4_batch_tile(p.m));
+  return aligned && p.m > 0 && p.n > 0 && p.k > 0 && p.k % p.group_size == 0 && p.splits > 0;
+}
+
+template <typename Mma, typename Element, int kGroup, bool kZeroPoints>
+cudaError_t launch_rows(const Int4LinearParams& p, cudaStream_t stream) {
+  if (p.m <= kInt4DecodeRows) return launch_decode<Mma, Element, kGroup, kZeroPoints>(p, stream);
+  return launch_batch<Mma, Element, kGroup, kZeroPoints>(p, stream);
 }
 
 template <typename Mma, typename Element>
 cudaError_t launch_int4_linear(const Int4LinearParams& p, cudaStream_t stream) {
-  if (p.group_size == 128) return launch_int4_linear<Mma, Element, 128>(p, stream);
-  if (p.group_size == 64) return launch_int4_linear<Mma, Element, 64>(p, stream);
-  return cudaErrorInvalidValue;
+  const bool zeros = p.zero_points != nullptr;
+  if (p.group_size != 64 && p.group_size != 128) return cudaErrorInvalidValue;
+  if (!int4_linear_takes(p)) return cudaErrorInvalidValue;
+  if (p.group_size == 128) {
+    return zeros ? launch_rows<Mma, Element, 128, true>(p, stream) : launch_rows<Mma, Element, 128, false>(p, stream);
+  }
+  return zeros ? launch_rows<Mma, Element, 64, true>(p, stream) : launch_rows<Mma, Element, 64, false>(p, stream);
 }
 
 }  // namespace warpwatch

@@ -1,7 +1,7 @@
-// The one file a tuner edits: how the two kernels divide their work.
+// The one file a tuner edits: how the kernels divide their work.
 //
-// Both take weights as the 16-row operand of an mma and x as its 8-column operand, so their tiles count 16 rows of
-// weight and 8 rows of x. Below, "group" is a quantization group: 64 or 128 neighbours in k with one scale.
+// All take weights as the 16-row operand of an mma and x as its 8-column operand, so their tiles count 16 rows of weight
+// and 8 rows of x. Below, "group" is a quantization group: 64 or 128 neighbours in k with one scale.
 #pragma once
 
 namespace warpwatch {
@@ -57,17 +57,27 @@ constexpr Int4BatchTile kInt4BatchTiles[] = {{4, 8, 4}, {8, 8, 4}};
 // An index into kInt4BatchTiles.
 constexpr int int4_batch_tile(int m) { return m <= 32 ? 0 : 1; }
 
-// Into how many parts k is divided between thread blocks, so that they fill the GPU in one wave. A part is at least
-// four groups long: below that its own start and the sum over parts cost more than they bring.
-constexpr int int4_linear_splits(int m, int n, int k, int group_size, int multiprocessors) {
-  if (m <= kInt4DecodeRows) return 1;
-  const Int4BatchTile tile = kInt4BatchTiles[int4_batch_tile(m)];
+// Most rows that these kernels take; more are dequantized to a matrix of 16 bits for cuBLAS.
+constexpr int kInt4DirectRows = 128;
+
+// How a call is cut.
+struct Int4Plan {
+  int tile;    // of the kernel's table
+  int splits;  // blocks that share one output by dividing k between them
+};
+
+// k is divided so that the blocks fill the GPU in one wave. A part is at least four groups long: below that its own
+// start and the sum over parts cost more than they bring.
+constexpr Int4Plan int4_linear_plan(int m, int n, int k, int group_size, int multiprocessors) {
+  if (m <= kInt4DecodeRows) return {int4_decode_tile(m, n, multiprocessors), 1};
+  const int index = int4_batch_tile(m);
+  const Int4BatchTile tile = kInt4BatchTiles[index];
   const long long blocks = static_cast<long long>((n + tile.outputs() - 1) / tile.outputs()) *
                            ((m + tile.x_rows() - 1) / tile.x_rows());
   const long long wanted = multiprocessors / blocks;
   const long long most = k / group_size / 4;
   const long long splits = wanted < most ? wanted : most;
-  return splits < 1 ? 1 : static_cast<int>(splits);
+  return {index, splits < 1 ? 1 : static_cast<int>(splits)};
 }
 
 }  // namespace warpwatch
