@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .operators.reduce_sum import reduce_sum
     from .operators.rms_norm import add_rms_norm, rms_norm
     from .operators.rope import rope, rope_, rope_computed, rope_computed_
+    from .operators.rope_paged_kv_append import rope_computed_paged_kv_append, rope_paged_kv_append
     from .operators.vector_add import vector_add
 
 __all__ = [
@@ -61,6 +62,8 @@ __all__ = [
     "rope_",
     "rope_computed",
     "rope_computed_",
+    "rope_computed_paged_kv_append",
+    "rope_paged_kv_append",
     "swiglu",
     "tiled_attention",
     "vector_add",
@@ -98,6 +101,8 @@ _HOME = {  # public name -> the module it lives in
     "rope_": "rope",
     "rope_computed": "rope",
     "rope_computed_": "rope",
+    "rope_computed_paged_kv_append": "rope_paged_kv_append",
+    "rope_paged_kv_append": "rope_paged_kv_append",
     "swiglu": "linear_activation",
     "tiled_attention": "attention_ladder",
     "vector_add": "vector_add",

@@ -256,6 +256,29 @@ def paged_kv_append(
     return Cost(flops=0, bytes=rows + 4 * batch + 4 * table_entries)
 
 
+def rope_paged_kv_append(
+    *,
+    batch: int,
+    heads: int,
+    tokens: int,
+    head_dim: int,
+    element_bytes: int,
+    table_entries: int,
+    computed: bool,
+) -> Cost:
+    """As paged_kv_append, and three FLOPs an element of the keys; a row of cos and of sin a token, unless computed."""
+    append = paged_kv_append(
+        batch=batch,
+        heads=heads,
+        tokens=tokens,
+        head_dim=head_dim,
+        element_bytes=element_bytes,
+        table_entries=table_entries,
+    )
+    tables = 0 if computed else 2 * tokens * (head_dim // 2) * _FP32_BYTES
+    return Cost(flops=3 * batch * heads * tokens * head_dim, bytes=append.bytes + tables)
+
+
 def reduce_sum(*, outer: int, reduced: int, inner: int, element_bytes: int) -> Cost:
     """One sum an element; x (outer, reduced, inner) read, out (outer, inner) written."""
     elements = outer * reduced * inner

@@ -29,6 +29,7 @@ BETTER = "--ww-green"
 _LOOKS = {
     "warpwatch": Look(label="warpwatch", colour="--ww-blue", dash="solid"),
     "triton": Look(label="Triton", colour="--ww-purple", dash="solid"),
+    "unfused": Look(label="warpwatch, unfused", colour="--ww-sky", dash="solid"),
     "naive": Look(label="naive", colour="--ww-yellow", dash="solid"),
     "sdpa": Look(label="SDPA", colour="--ww-green", dash="dash"),
     "sdpa_flash": Look(label="SDPA, FlashAttention-2", colour="--ww-sky", dash="longdash"),

@@ -19,24 +19,11 @@ def paged_kv_append(
     lengths: torch.Tensor,
 ) -> None:
     """What warpwatch.kernels.paged_kv_append does on a GPU, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
-    check_devices(
-        "triton paged_kv_append", k=k, v=v, k_pages=k_pages, v_pages=v_pages, block_table=block_table, lengths=lengths
-    )
-    batch, heads, tokens, head_dim = k.shape
-    pages, _, page_size, _ = k_pages.shape
-    wanted = (pages, heads, page_size, head_dim)
-    if v.shape != k.shape or k_pages.shape != wanted or v_pages.shape != wanted:
-        shapes = [list(tensor.shape) for tensor in (k, v, k_pages, v_pages)]
-        raise RuntimeError(f"triton paged_kv_append: the shapes do not belong together: {shapes}")
-    if block_table.shape[:1] != (batch,) or lengths.shape != (batch,):
-        raise RuntimeError(
-            f"triton paged_kv_append: block_table and lengths are of {batch} sequences, "
-            f"got {list(block_table.shape)} and {list(lengths.shape)}"
-        )
-    if any(tensor.stride(-1) != 1 for tensor in (k, v, k_pages, v_pages, block_table) if tensor.shape[-1] > 1):
-        raise RuntimeError("triton paged_kv_append: the last dimension of every tensor must be contiguous (stride 1)")
+    check_append("triton paged_kv_append", k, v, k_pages, v_pages, block_table, lengths)
     if k.numel() == 0:
         return
+    batch, heads, tokens, head_dim = k.shape
+    page_size = k_pages.shape[2]
     config = kv_append_config(tokens, head_dim)
     token_blocks = triton.cdiv(tokens, config.block_tokens)
     with torch.cuda.device_of(k):  # the launch goes to the current device
@@ -62,6 +49,32 @@ def paged_kv_append(
             BLOCK_DIM=triton.next_power_of_2(head_dim),
             num_warps=config.num_warps,
         )
+
+
+def check_append(
+    operator: str,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    k_pages: torch.Tensor,
+    v_pages: torch.Tensor,
+    block_table: torch.Tensor,
+    lengths: torch.Tensor,
+) -> None:
+    """Raises RuntimeError for devices, shapes or strides that an append does not take."""
+    check_devices(operator, k=k, v=v, k_pages=k_pages, v_pages=v_pages, block_table=block_table, lengths=lengths)
+    batch, heads, _, head_dim = k.shape
+    pages, _, page_size, _ = k_pages.shape
+    wanted = (pages, heads, page_size, head_dim)
+    if v.shape != k.shape or k_pages.shape != wanted or v_pages.shape != wanted:
+        shapes = [list(tensor.shape) for tensor in (k, v, k_pages, v_pages)]
+        raise RuntimeError(f"{operator}: the shapes do not belong together: {shapes}")
+    if block_table.shape[:1] != (batch,) or lengths.shape != (batch,):
+        raise RuntimeError(
+            f"{operator}: block_table and lengths are of {batch} sequences, "
+            f"got {list(block_table.shape)} and {list(lengths.shape)}"
+        )
+    if any(tensor.stride(-1) != 1 for tensor in (k, v, k_pages, v_pages, block_table) if tensor.shape[-1] > 1):
+        raise RuntimeError(f"{operator}: the last dimension of every tensor must be contiguous (stride 1)")
 
 
 @triton.jit

@@ -41,11 +41,11 @@ def rope_computed(
         )
     if head_dim and (x.stride(-1) != 1 or not positions.is_contiguous()):
         raise RuntimeError("triton rope_computed: the last dimension of x and positions must be contiguous (stride 1)")
-    return _turned(x, positions, _turns(head_dim // 2, base, x.device), (0, 0), interleaved)
+    return _turned(x, positions, turns_of(head_dim // 2, base, x.device), (0, 0), interleaved)
 
 
 @functools.cache
-def _turns(half: int, base: float, device: torch.device) -> torch.Tensor:
+def turns_of(half: int, base: float, device: torch.device) -> torch.Tensor:
     """(half) int64: how far each pair turns from one position to the next, in 2^-64 turns, as csrc/rope/rope.h says."""
     turns = (math.floor(math.ldexp(base ** (-i / half) / (2 * math.pi), 64) + 0.5) for i in range(half))
     return torch.tensor([turn - (turn >> 63 << 64) for turn in turns], dtype=torch.int64, device=device)
@@ -89,6 +89,14 @@ def _turned(
 
 
 @triton.jit
+def cos_and_sin(position, turn):
+    """Of each position (rows) and each pair's turn per position, in 2^-64 turns (columns)."""
+    # int64 wraps: whole turns fall away, and the upper half is the angle in 2^-31 half turns from half a turn back.
+    angle = ((position[:, None] * turn[None, :]) >> 32).to(tl.float32) * (3.141592653589793 / 2147483648.0)
+    return tl.cos(angle), tl.sin(angle)
+
+
+@triton.jit
 def _rope(
     x_ptr,
     cos_ptr,
@@ -124,10 +132,7 @@ def _rope(
     if COMPUTED:
         position = tl.load(cos_ptr + batch) + seq
         turn = tl.load(sin_ptr + column, mask=column < n_half, other=0)
-        # int64 wraps: whole turns fall away, and the upper half is the angle in 2^-31 half turns from half a turn back.
-        angle = ((position[:, None] * turn[None, :]) >> 32).to(tl.float32) * (3.141592653589793 / 2147483648.0)
-        cos = tl.cos(angle)
-        sin = tl.sin(angle)
+        cos, sin = cos_and_sin(position, turn)
     else:
         cos = tl.load(cos_ptr + seq[:, None] * cos_seq_stride + column[None, :], mask=live, other=0.0)
         sin = tl.load(sin_ptr + seq[:, None] * sin_seq_stride + column[None, :], mask=live, other=0.0)

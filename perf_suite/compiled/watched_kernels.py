@@ -143,6 +143,11 @@ WATCHED: dict[str, Watched] = {
         sources=("paged_kv/paged_kv.cu",),
     ),
     "rope": Watched(kernels=("rope_pairs", "rope_pieces"), twins=("_rope",), sources=("rope/rope.cu",)),
+    "rope_paged_kv_append": Watched(
+        kernels=("rope_paged_kv_append_kernel",),
+        twins=("_rope_paged_kv_append",),
+        sources=("rope_paged_kv_append/rope_paged_kv_append.cu",),
+    ),
     "rms_norm": Watched(
         kernels=(
             "rms_norm_any",

@@ -22,6 +22,7 @@ from ..workloads import (
     reduce_sum,
     rms_norm,
     rope,
+    rope_paged_kv_append,
     swiglu,
     tiled_attention,
     transformer_layer,
@@ -64,6 +65,9 @@ _SMALLEST = {
         device, dtype, heads=1, tokens=1, capacity=16, page_size=16
     ),
     "rope": lambda device, dtype: rope.workload(device, dtype, heads=1, seq_len=1),
+    "rope_paged_kv_append": lambda device, dtype: rope_paged_kv_append.workload(
+        device, dtype, heads=1, tokens=1, capacity=16, page_size=16
+    ),
     "rms_norm": lambda device, dtype: rms_norm.workload(device, dtype, rows=1, cols=128),
     "layer_norm": lambda device, dtype: layer_norm.workload(device, dtype, rows=1, cols=128),
     "vector_add": lambda device, dtype: vector_add.workload(device, dtype, elements=16),

@@ -22,12 +22,12 @@ def triton(inputs: PagedKvAppendInputs) -> Prepared:
 
 def eager(inputs: PagedKvAppendInputs) -> Prepared:
     """Indexed assignment in plain PyTorch."""
-    return _in_place(_assigned, inputs)
+    return _in_place(assigned, inputs)
 
 
 def torch_compile(inputs: PagedKvAppendInputs) -> Prepared:
     """The same through torch.compile."""
-    return _in_place(compiled(_assigned, inputs.pages, inputs.k), inputs)
+    return _in_place(compiled(assigned, inputs.pages, inputs.k), inputs)
 
 
 def _in_place(append: Callable[..., object], inputs: PagedKvAppendInputs) -> Prepared:
@@ -40,7 +40,7 @@ def _in_place(append: Callable[..., object], inputs: PagedKvAppendInputs) -> Pre
     return Prepared(run=run)
 
 
-def _assigned(
+def assigned(
     k: torch.Tensor,
     v: torch.Tensor,
     k_pages: torch.Tensor,
@@ -48,6 +48,7 @@ def _assigned(
     block_table: torch.Tensor,
     lengths: torch.Tensor,
 ) -> torch.Tensor:
+    """Indexed assignment in plain PyTorch, in place; k_pages."""
     heads, tokens = k.shape[1:3]
     page_size = k_pages.shape[2]
     places = lengths[:, None] - tokens + torch.arange(tokens, device=k.device)

@@ -29,15 +29,15 @@ def triton(inputs: RopeInputs) -> Prepared:
 def eager(inputs: RopeInputs) -> Prepared:
     """The formula in plain PyTorch, fp32 inside."""
     if inputs.positions is not None:
-        return _computed(_computed_formula, inputs)
-    return Prepared(run=lambda: _formula(inputs.x, inputs.cos, inputs.sin, inputs.interleaved))
+        return _computed(turned_by_position, inputs)
+    return Prepared(run=lambda: turned(inputs.x, inputs.cos, inputs.sin, inputs.interleaved))
 
 
 def torch_compile(inputs: RopeInputs) -> Prepared:
     """The same formula through torch.compile."""
     if inputs.positions is not None:
-        return _computed(compiled(_computed_formula, inputs.x, inputs.positions), inputs)
-    formula = compiled(_formula, inputs.x, inputs.cos)
+        return _computed(compiled(turned_by_position, inputs.x, inputs.positions), inputs)
+    formula = compiled(turned, inputs.x, inputs.cos)
     return Prepared(run=lambda: formula(inputs.x, inputs.cos, inputs.sin, inputs.interleaved))
 
 
@@ -45,21 +45,22 @@ def _computed(rope: Callable[..., torch.Tensor], inputs: RopeInputs) -> Prepared
     return Prepared(run=lambda: rope(inputs.x, inputs.positions, base=inputs.base, interleaved=inputs.interleaved))
 
 
-def _computed_formula(x: torch.Tensor, positions: torch.Tensor, base: float, interleaved: bool) -> torch.Tensor:
+def turned_by_position(x: torch.Tensor, positions: torch.Tensor, base: float, interleaved: bool) -> torch.Tensor:
     """Angles in float64: in float32 those of position 100000 would be off by thousandths of a radian."""
     half = x.shape[-1] // 2
     frequencies = base ** (-torch.arange(half, device=x.device, dtype=torch.float64) / half)
     places = positions[:, None, None] + torch.arange(x.shape[2], device=x.device)[None, None, :]
     angles = places[..., None] * frequencies
-    return _formula(x, angles.cos().float(), angles.sin().float(), interleaved)
+    return turned(x, angles.cos().float(), angles.sin().float(), interleaved)
 
 
-def _formula(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool) -> torch.Tensor:
+def turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool) -> torch.Tensor:
+    """The formula in plain PyTorch, fp32 inside."""
     wide = x.float()
     if interleaved:
         first, second = wide[..., 0::2], wide[..., 1::2]
     else:
         first, second = wide.chunk(2, dim=-1)
-    turned = (first * cos - second * sin, second * cos + first * sin)
-    out = torch.stack(turned, dim=-1).flatten(-2) if interleaved else torch.cat(turned, dim=-1)
+    pairs = (first * cos - second * sin, second * cos + first * sin)
+    out = torch.stack(pairs, dim=-1).flatten(-2) if interleaved else torch.cat(pairs, dim=-1)
     return out.to(x.dtype)

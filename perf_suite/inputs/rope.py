@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from ..references.rope import rope as reference
+from ..references.rope import rope_computed
 from ..workloads.workload import Workload
 
 _BASE = 10000.0
@@ -29,11 +30,7 @@ class RopeInputs:
         """The reference of this call."""
         if self.positions is None:
             return reference(self.x, self.cos, self.sin, self.interleaved)
-        batch, _, seq, head_dim = self.x.shape
-        places = self.positions[:, None] + torch.arange(seq, device=self.x.device)
-        angles = places[..., None] * _frequencies(head_dim // 2, self.x.device)
-        each = (reference(self.x[b : b + 1], angles[b].cos(), angles[b].sin(), self.interleaved) for b in range(batch))
-        return torch.cat(tuple(each))
+        return rope_computed(self.x, self.positions, self.base, self.interleaved)
 
 
 def make(workload: Workload, generator: torch.Generator, dtype: torch.dtype) -> RopeInputs:

@@ -1,4 +1,4 @@
-"""Reference of rotary position embedding."""
+"""References of rotary position embedding."""
 
 import torch
 
@@ -19,3 +19,13 @@ def rope(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: boo
     if interleaved:
         return torch.stack((turned_first, turned_second), dim=-1).flatten(-2)
     return torch.cat((turned_first, turned_second), dim=-1)
+
+
+def rope_computed(x: torch.Tensor, positions: torch.Tensor, base: float, interleaved: bool = False) -> torch.Tensor:
+    """As rope, by the angles (positions[b] + s) * base ** (-2 i / head_dim) of row s of sequence b."""
+    batch, _, seq, head_dim = x.shape
+    half = head_dim // 2
+    frequencies = base ** (-torch.arange(half, device=x.device, dtype=torch.float64) / half)
+    angles = (positions[:, None] + torch.arange(seq, device=x.device))[..., None] * frequencies
+    each = (rope(x[b : b + 1], angles[b].cos(), angles[b].sin(), interleaved) for b in range(batch))
+    return torch.cat(tuple(each))

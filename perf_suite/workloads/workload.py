@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ..costs import Cost
 
-KERNELS = ("warpwatch", "triton")
+KERNELS = ("warpwatch", "triton", "unfused")  # unfused: several of our operators, where one does all of it
 BASELINES = ("sdpa", "sdpa_flash", "cublas", "eager", "torch_compile")
 CONTROLS = ("canary",)
 

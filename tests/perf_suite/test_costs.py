@@ -81,6 +81,15 @@ def test_an_append_reads_and_writes_keys_and_values_and_computes_nothing():
     assert (cost.flops, cost.bytes) == (0, 4 * 2 * 3 * 5 * 8 * 2 + 2 * 8)
 
 
+def test_an_append_that_turns_its_keys_reads_no_row_twice():
+    sizes = {"batch": 2, "heads": 3, "tokens": 5, "head_dim": 8, "element_bytes": 2, "table_entries": 7}
+    rows = 4 * 240 * 2 + 4 * 2 + 4 * 7
+    assert costs.paged_kv_append(**sizes).bytes == rows
+    assert costs.rope_paged_kv_append(**sizes, computed=True).bytes == rows
+    assert costs.rope_paged_kv_append(**sizes, computed=False).bytes == rows + 2 * 5 * 4 * 4
+    assert costs.rope_paged_kv_append(**sizes, computed=False).flops == 3 * 240
+
+
 def test_int8_weight_is_a_byte_and_a_scale_an_output():
     cost = costs.int8_linear(rows=2, outputs=4096, depth=1024, element_bytes=2)
     assert cost.flops == 2 * 2 * 4096 * 1024

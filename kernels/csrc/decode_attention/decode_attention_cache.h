@@ -9,12 +9,7 @@
 #include <cstdint>
 
 #include "decode_attention/decode_attention.h"
-
-#if defined(__CUDACC__)
-#define WARPWATCH_HOST_DEVICE __host__ __device__ __forceinline__
-#else
-#define WARPWATCH_HOST_DEVICE inline
-#endif
+#include "primitives/host_device.h"
 
 namespace warpwatch {
 

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "framework/torch_stable.h"
-#include "paged_kv/paged_kv.h"
+#include "paged_kv/paged_kv_places.h"
 
 namespace warpwatch {
 namespace {
@@ -15,19 +15,13 @@ void for_each_row(const PagedKvParams& p, const Move& move) {
       const int64_t row = i % p.seq;
       const int64_t head = i / p.seq % p.heads;
       const int64_t batch = i / p.seq / p.heads;
-      const int64_t capacity = static_cast<int64_t>(p.table_pages) << p.page_shift;
-      const int64_t length = p.lengths[batch];
-      const int64_t position = Append ? length - p.seq + row : row;
-      const bool held = position >= 0 && position < capacity && position < length;
-      const int64_t page = held ? p.block_table[batch * p.table_stride + (position >> p.page_shift)] : 0;
-      const int64_t page_row = position & ((int64_t{1} << p.page_shift) - 1);
+      InPages in;
+      const bool held = find_in_pages(p, batch, Append ? p.lengths[batch] - p.seq + row : row, in);
       for (int tensor = 0; tensor < 2; ++tensor) {
         const int64_t* strides = p.row_strides[tensor];
-        const int64_t* page_strides = p.page_strides[tensor];
         char* in_rows = static_cast<char*>(p.rows[tensor]) + batch * strides[0] + head * strides[1] + row * strides[2];
-        char* in_pages = static_cast<char*>(p.pages[tensor]) + page * page_strides[0] + head * page_strides[1] +
-                         page_row * page_strides[2];
-        move(in_rows, held ? in_pages : nullptr);
+        char* in_pages = static_cast<char*>(p.pages[tensor]);
+        move(in_rows, held ? in_pages + in.of[tensor] + head * p.page_strides[tensor][1] : nullptr);
       }
     }
   });

@@ -6,6 +6,7 @@
 #include "rope/rope.h"
 #include "rope/rope_angles.cuh"
 #include "rope/rope_tiles.h"
+#include "rope/rope_turn.cuh"
 
 namespace warpwatch {
 namespace {
@@ -40,13 +41,12 @@ __device__ int64_t offset(const RopeStrides& strides, const Place& place) {
   return place.batch * strides.batch + place.head * strides.head + place.seq * strides.seq;
 }
 
-// A thread holds two pieces per head, `head_dim / 2` apart. As halves, they are each other's partners; interleaved,
-// each holds whole pairs, and takes its own angles.
+// A thread holds two pieces per head, `head_dim / 2` apart.
 template <class Element, class Angles, bool kInterleaved, int kHeads>
 __global__ __launch_bounds__(kRopeThreads) void rope_pieces(const RopeParams p, const Cover cover,
                                                             const __grid_constant__ Angles angles) {
   using P = Piece<Element>;
-  constexpr int kAngles = kInterleaved ? P::kPairs : P::kElements;  // that one piece needs
+  constexpr int kAngles = kRopeAngles<Element, kInterleaved>;
   angles.prepare(p.head_dim / 2);
   Place place;
   if (!find_place<kHeads>(cover, place)) return;
@@ -73,20 +73,7 @@ __global__ __launch_bounds__(kRopeThreads) void rope_pieces(const RopeParams p, 
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
       if (place.head + h >= p.heads) break;
-#pragma unroll
-      for (int i = 0; i < P::kPairs; ++i) {
-        const float2 a = widen(first[h].pairs[i]);
-        const float2 b = widen(second[h].pairs[i]);
-        if constexpr (kInterleaved) {
-          narrow({a.x * cos[0][i] - a.y * sin[0][i], a.y * cos[0][i] + a.x * sin[0][i]}, first[h].pairs[i]);
-          narrow({b.x * cos[1][i] - b.y * sin[1][i], b.y * cos[1][i] + b.x * sin[1][i]}, second[h].pairs[i]);
-        } else {
-          const float2 c = {cos[0][2 * i], cos[0][2 * i + 1]};
-          const float2 s = {sin[0][2 * i], sin[0][2 * i + 1]};
-          narrow({a.x * c.x - b.x * s.x, a.y * c.y - b.y * s.y}, first[h].pairs[i]);
-          narrow({b.x * c.x + a.x * s.x, b.y * c.y + a.y * s.y}, second[h].pairs[i]);
-        }
-      }
+      turn_pieces<kInterleaved, Element>(first[h], second[h], cos, sin);
       first[h].store(out + h * p.out_strides.head + column);
       second[h].store(out + h * p.out_strides.head + column + half);
     }

@@ -28,16 +28,21 @@ struct TableAngles {
 
   __device__ void prepare(int) const {}
 
-  // Of kCount neighbouring pairs from `first` on.
+  // Of kCount neighbouring pairs from `first` on, at the table's row `position`.
+  template <int kCount>
+  __device__ void at(int64_t position, int first, float (&c)[kCount], float (&s)[kCount]) const {
+    load_floats(cos + position * cos_stride + first, c);
+    load_floats(sin + position * sin_stride + first, s);
+  }
+
   template <int kCount>
   __device__ void get(int64_t, int64_t seq, int first, float (&c)[kCount], float (&s)[kCount]) const {
-    load_floats(cos + seq * cos_stride + first, c);
-    load_floats(sin + seq * sin_stride + first, s);
+    at(seq, first, c, s);
   }
 };
 
 struct ComputedAngles {
-  const int64_t* positions;
+  const int64_t* positions;  // of each sequence's first row; only `get` reads them
   RopeTurns turns;
 
   // In shared memory neighbouring threads may read different ones at once; in a kernel's parameters they take turns.
@@ -53,14 +58,18 @@ struct ComputedAngles {
   }
 
   template <int kCount>
-  __device__ void get(int64_t batch, int64_t seq, int first, float (&c)[kCount], float (&s)[kCount]) const {
-    const auto position = static_cast<uint64_t>(positions[batch] + seq);
+  __device__ void at(int64_t position, int first, float (&c)[kCount], float (&s)[kCount]) const {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       // The upper half of the angle, in 2^-31 half turns from half a turn back: within 2^-25 of it as fp32.
-      const auto turned = static_cast<int32_t>(position * shared_turns()[first + i] >> 32);
+      const auto turned = static_cast<int32_t>(static_cast<uint64_t>(position) * shared_turns()[first + i] >> 32);
       sincospif(static_cast<float>(turned) * 0x1p-31f, &s[i], &c[i]);
     }
+  }
+
+  template <int kCount>
+  __device__ void get(int64_t batch, int64_t seq, int first, float (&c)[kCount], float (&s)[kCount]) const {
+    at(positions[batch] + seq, first, c, s);
   }
 };
 

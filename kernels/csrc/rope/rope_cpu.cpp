@@ -4,34 +4,12 @@
 #include <vector>
 
 #include "framework/torch_stable.h"
-#include "rope/rope.h"
+#include "rope/rope_row_cpu.h"
 
 namespace warpwatch {
 namespace {
 
 constexpr double kPi = 3.14159265358979323846;
-
-// One row: position s of one head. Computes in fp32; reads a pair before it writes it, for out may be x.
-template <class Element>
-void turn_row(const Element* x, const float* cos, const float* sin, Element* out, int half, bool interleaved) {
-  const int step = interleaved ? 2 : 1;        // from one pair's first element to the next pair's
-  const int partner = interleaved ? 1 : half;  // from a pair's first element to its second
-  for (int i = 0; i < half; ++i) {
-    const float a = x[i * step];
-    const float b = x[i * step + partner];
-    out[i * step] = static_cast<Element>(a * cos[i] - b * sin[i]);
-    out[i * step + partner] = static_cast<Element>(b * cos[i] + a * sin[i]);
-  }
-}
-
-void compute_angles(const RopeTurns& turns, int64_t position, int half, float* cos, float* sin) {
-  for (int i = 0; i < half; ++i) {
-    const auto turned = static_cast<int64_t>(static_cast<uint64_t>(position) * turns.of[i]);  // from half a turn back
-    const double angle = std::ldexp(static_cast<double>(turned), -63) * kPi;
-    cos[i] = static_cast<float>(std::cos(angle));
-    sin[i] = static_cast<float>(std::sin(angle));
-  }
-}
 
 // All heads of one position, so that computed angles are computed once.
 template <class Element>
@@ -56,7 +34,7 @@ void turn(const RopeParams& p, const RopeTurns* turns) {
       const int64_t s = row % p.seq;
       const int64_t batch = row / p.seq;
       if (p.positions != nullptr) {
-        compute_angles(*turns, p.positions[batch] + s, half, cos.data(), sin.data());
+        compute_rope_angles(*turns, p.positions[batch] + s, half, cos.data(), sin.data());
         turn_position<Element>(p, batch, s, cos.data(), sin.data());
       } else {
         turn_position<Element>(p, batch, s, p.cos + s * p.cos_stride, p.sin + s * p.sin_stride);
@@ -66,6 +44,15 @@ void turn(const RopeParams& p, const RopeTurns* turns) {
 }
 
 }  // namespace
+
+void compute_rope_angles(const RopeTurns& turns, int64_t position, int half, float* cos, float* sin) {
+  for (int i = 0; i < half; ++i) {
+    const auto turned = static_cast<int64_t>(static_cast<uint64_t>(position) * turns.of[i]);  // from half a turn back
+    const double angle = std::ldexp(static_cast<double>(turned), -63) * kPi;
+    cos[i] = static_cast<float>(std::cos(angle));
+    sin[i] = static_cast<float>(std::sin(angle));
+  }
+}
 
 RopeTurns rope_turns(double base, int head_dim) {
   RopeTurns turns{};

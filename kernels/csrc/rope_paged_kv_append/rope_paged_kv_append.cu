@@ -1,0 +1,101 @@
+// Rotary embedding of new keys and their append to pages, on every GPU: one reading and one writing of each row. A thread
+// holds two 16-byte pieces of a key, `head_dim / 2` apart, and the same two of its value.
+#include <cuda_runtime.h>
+
+#include "paged_kv/paged_kv_cover.cuh"
+#include "paged_kv/paged_kv_places.h"
+#include "rope/rope_angles.cuh"
+#include "rope/rope_turn.cuh"
+#include "rope_paged_kv_append/rope_paged_kv_append.h"
+#include "rope_paged_kv_append/rope_paged_kv_append_tiles.h"
+
+namespace warpwatch {
+namespace {
+
+template <class Element>
+__device__ __forceinline__ Element* at(void* base, int64_t bytes) {
+  return reinterpret_cast<Element*>(static_cast<char*>(base) + bytes);
+}
+
+template <class Element, class Angles, bool kInterleaved>
+__global__ void __launch_bounds__(kRopePagedKvThreads)
+    rope_paged_kv_append_kernel(const PagedKvParams p, const PagedKvCover cover, const int half,
+                                const __grid_constant__ Angles angles) {
+  using P = Piece<Element>;
+  angles.prepare(half);
+  PagedKvPlace place;
+  if (!find_place(cover, place)) return;
+  const int64_t position = p.lengths[place.batch] - p.seq + place.row;
+  InPages in;
+  if (!find_in_pages(p, place.batch, position, in)) return;
+
+  const Element* rows[2];
+  Element* pages[2];
+#pragma unroll
+  for (int tensor = 0; tensor < 2; ++tensor) {
+    const int64_t* strides = p.row_strides[tensor];
+    rows[tensor] = at<Element>(p.rows[tensor],
+                               place.batch * strides[0] + place.head * strides[1] + place.row * strides[2]);
+    pages[tensor] = at<Element>(p.pages[tensor], in.of[tensor] + place.head * p.page_strides[tensor][1]);
+  }
+
+  for (int column = place.lane * P::kElements; column < half; column += cover.lanes.divisor() * P::kElements) {
+    P first[2], second[2];
+#pragma unroll
+    for (int tensor = 0; tensor < 2; ++tensor) {
+      first[tensor].load_once(rows[tensor] + column);
+      second[tensor].load_once(rows[tensor] + column + half);
+    }
+
+    constexpr int kAngles = kRopeAngles<Element, kInterleaved>;
+    float cos[2][kAngles], sin[2][kAngles];  // [1] is for the second piece, where it has its own
+    const int angle = kInterleaved ? column / 2 : column;
+    angles.at(position, angle, cos[0], sin[0]);
+    if constexpr (kInterleaved) angles.at(position, half / 2 + angle, cos[1], sin[1]);
+    turn_pieces<kInterleaved, Element>(first[0], second[0], cos, sin);
+
+#pragma unroll
+    for (int tensor = 0; tensor < 2; ++tensor) {  // plain stores: attention reads the newest rows at once
+      first[tensor].store(pages[tensor] + column);
+      second[tensor].store(pages[tensor] + column + half);
+    }
+  }
+}
+
+template <class Element, class Angles>
+cudaError_t launch(const RopePagedKvParams& p, const Angles& angles, cudaStream_t stream) {
+  const int half = p.head_dim / 2;
+  const int pieces = half / Piece<Element>::kElements;
+  if (p.head_dim != 2 * pieces * Piece<Element>::kElements) return cudaErrorInvalidValue;
+  PagedKvCover cover;
+  unsigned blocks;
+  const cudaError_t error = cover_rows(p.rows, pieces, kRopePagedKvThreads, cover, blocks);
+  if (error != cudaSuccess) return error;
+  const auto kernel = p.interleaved ? rope_paged_kv_append_kernel<Element, Angles, true>
+                                    : rope_paged_kv_append_kernel<Element, Angles, false>;
+  kernel<<<blocks, kRopePagedKvThreads, 0, stream>>>(p.rows, cover, half, angles);
+  return cudaGetLastError();
+}
+
+template <class Angles>
+cudaError_t launch_of_dtype(const RopePagedKvParams& p, const Angles& angles, cudaStream_t stream) {
+  switch (p.dtype) {
+    case Dtype::kFloat16: return launch<__half>(p, angles, stream);
+    case Dtype::kBFloat16: return launch<__nv_bfloat16>(p, angles, stream);
+    case Dtype::kFloat32: return launch<float>(p, angles, stream);
+  }
+  return cudaErrorInvalidValue;
+}
+
+}  // namespace
+
+cudaError_t rope_paged_kv_append_cuda(const RopePagedKvParams& p, const RopeTurns* turns, cudaStream_t stream) {
+  if (p.rows.batch == 0 || p.rows.heads == 0 || p.rows.seq == 0 || p.head_dim == 0) return cudaSuccess;
+  if (turns == nullptr) {
+    return launch_of_dtype(p, TableAngles{p.cos, p.sin, p.cos_stride, p.sin_stride}, stream);
+  }
+  if (p.head_dim / 2 > kRopeMostFrequencies) return cudaErrorInvalidValue;
+  return launch_of_dtype(p, ComputedAngles{nullptr, *turns}, stream);
+}
+
+}  // namespace warpwatch
