@@ -18,9 +18,9 @@ def int8_weight_linear(
     quantize_int8_weight makes them, and bias (N,) in x's dtype, all contiguous. The result is (..., N) in x's dtype.
     Summed in float32, scaled, shifted and rounded once; on a GPU only up to 64 rows, on Hopper up to 1024 where rows of
     x start on 16-byte boundaries. More of them go to cuBLAS with a weight that was dequantized to x's dtype, in memory
-    that is given back, and where there is a bias, the product is
-    rounded before it is added. Dimensions of x before the last are free, but where they do not collapse into rows of
-    one stride, x is copied.
+    that is given back, and where there is a bias, the product is rounded before it is added. Where x is float16, a
+    weight beyond it (65504, from scales of 512 on) makes an infinity or a NaN there of what it is part of.
+    Dimensions of x before the last are free, but where they do not collapse into rows of one stride, x is copied.
     Forward only: there is no gradient.
     Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
     """

@@ -7,7 +7,8 @@ import torch
 from ..extension import load_operator
 from .devices import check_devices
 
-_NONE, _GELU, _GELU_TANH, _SILU = range(4)  # Activation of csrc/linear_activation/linear_activation.h
+_GELU, _GELU_TANH, _SILU = range(1, 4)  # Activation of csrc/linear_activation/linear_activation.h
+_NAMES = {_GELU: "linear_gelu", _GELU_TANH: "linear_gelu", _SILU: "linear_silu"}
 _GELUS = {"none": _GELU, "tanh": _GELU_TANH}
 
 
@@ -62,11 +63,11 @@ def ffn_gelu(
 ) -> torch.Tensor:
     """gelu(x @ up_weight^T + up_bias) @ down_weight^T + down_bias: linear_gelu, then a linear layer.
 
-    x (..., K), up_weight (H, K), down_weight (N, H); the result is (..., N). Two operators, since every output wants
-    all of the H values between them, which are rounded to x's dtype. Dtypes and errors as in linear_gelu.
+    x (..., K), up_weight (H, K), down_weight (N, H); the result is (..., N). One layer behind the other, since every
+    output wants all of the H values between them, which are rounded to x's dtype; where the second is not one launch of
+    ours, it is PyTorch's own. Dtypes and errors as in linear_gelu.
     """
-    hidden = _linear_activation(x, up_weight, up_bias, _gelu("ffn_gelu", approximate))
-    return _linear_activation(hidden, down_weight, down_bias, _NONE)
+    return _ffn_gelu(x, up_weight, up_bias, down_weight, down_bias, _gelu("ffn_gelu", approximate))
 
 
 def _gelu(operator: str, approximate: str) -> int:
@@ -79,8 +80,22 @@ def _fake_linear_activation(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: int
 ) -> torch.Tensor:
     given = {} if bias is None else {"bias": bias}
-    check_devices("linear_activation", x=x, weight=weight, **given)
+    check_devices(_NAMES.get(activation, "linear_activation"), x=x, weight=weight, **given)
     return x.new_empty(*x.shape[:-1], weight.shape[0])
+
+
+def _fake_ffn_gelu(
+    x: torch.Tensor,
+    up_weight: torch.Tensor,
+    up_bias: torch.Tensor | None,
+    down_weight: torch.Tensor,
+    down_bias: torch.Tensor | None,
+    activation: int,
+) -> torch.Tensor:
+    biases = {"up_bias": up_bias, "down_bias": down_bias}
+    given = {name: bias for name, bias in biases.items() if bias is not None}
+    check_devices("ffn_gelu", x=x, up_weight=up_weight, down_weight=down_weight, **given)
+    return x.new_empty(*x.shape[:-1], down_weight.shape[0])
 
 
 def _fake_swiglu(
@@ -97,4 +112,5 @@ def _fake_swiglu(
 
 
 _linear_activation = load_operator("linear_activation", fake=_fake_linear_activation)
+_ffn_gelu = load_operator("ffn_gelu", fake=_fake_ffn_gelu)
 _swiglu = load_operator("swiglu", fake=_fake_swiglu)

@@ -11,13 +11,13 @@ from perf_suite.references.int8_linear import int8_linear as reference
 from perf_suite.references.int8_linear import quantised
 from warpwatch import kernels
 
+from .quantized_layers import LAYOUTS, Operands, assert_replays, assert_runs_on_the_current_stream
+
 DTYPES = [torch.float16, torch.bfloat16, torch.float32]
 # On the GPU tiles of x are 8, 16, 32, 64 and 128 rows high; 129 needs a second one. 17 divide K between blocks.
 ROWS = [1, 2, 7, 8, 9, 16, 17, 32, 33, 64, 65, 128, 129]
 # Tiles of outputs are 16 and 128 wide; chunks of K 16, 64 and 128, of which the last may be a part.
 OUTPUTS_AND_DEPTHS = [(1, 1), (17, 16), (33, 4097), (130, 1000), (1000, 144), (48, 5120)]
-
-Operands = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 def inputs(device: str, dtype: torch.dtype, rows: int, outputs: int, depth: int) -> Operands:
@@ -58,11 +58,12 @@ def test_agrees_with_float64_at_the_edges_of_tiles(
 
 
 @pytest.mark.parametrize(
-    ("rows", "outputs"), [(40, 1100), (300, 1100), (2100, 1100), (40, 6501), (129, 13_001), (2100, 2003)]
+    ("rows", "outputs"),
+    [(40, 1100), (300, 1100), (2100, 1100), (300, 3001), (40, 6501), (100, 13_001), (129, 13_001), (2100, 2003)],
 )
 def test_many_tiles_along_both_sides(rows: int, outputs: int, cuda: str) -> None:
     # 2100 rows are 17 tiles of 128: one more than a group of tiles that run together. Hopper has other tiles where
-    # there are enough of them to give most multiprocessors one: the last three.
+    # there are enough of them to give most multiprocessors one: all but the first two.
     operands = inputs(cuda, torch.float16, rows, outputs, 1040)
     assert_multiplied(kernels.int8_linear(*operands), *operands)
 
@@ -110,22 +111,10 @@ def test_what_is_not_finite_stays_in_its_row(rows: int, value: float, device: st
     assert_multiplied(out[:rows], x[:rows], weight, scales)
 
 
-LEADING: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "one row without a dimension for it": lambda x: x[0],
-    "batch, seq": lambda x: x.view(4, 6, -1),
-    "batch, one, seq": lambda x: x.view(4, 1, 6, -1),
-    "rows with room between them": lambda x: torch.cat((x, x), dim=-1)[:, : x.shape[-1]],
-    "rows at odd addresses": lambda x: torch.cat((x, x[:, :1]), dim=-1)[:, 1:],
-    "every other row": lambda x: x.repeat_interleave(2, dim=0)[::2],
-    "one row seen by all": lambda x: x[:1].expand(x.shape),
-    "seq, batch": lambda x: x.view(4, 6, -1).transpose(0, 1),
-}
-
-
-@pytest.mark.parametrize("layout", LEADING)
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_leading_dimensions_are_free(layout: str, device: str) -> None:
     x, weight, scales, bias = inputs(device, torch.float16, 24, 33, 250)
-    x = LEADING[layout](x)
+    x = LAYOUTS[layout](x)
     out = kernels.int8_linear(x, weight, scales, bias)
     assert out.shape == (*x.shape[:-1], 33)
     assert out.is_contiguous()
@@ -169,9 +158,9 @@ def test_tokens_are_quantized_to_the_bit(shape: tuple[int, ...], dtype: torch.dt
     assert_quantized(x, *kernels.quantize_int8_per_token(x))
 
 
-@pytest.mark.parametrize("layout", LEADING)
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_tokens_lie_as_they_like(layout: str, device: str) -> None:
-    x = LEADING[layout](torch.randn(24, 250, device=device).half())
+    x = LAYOUTS[layout](torch.randn(24, 250, device=device).half())
     assert_quantized(x, *kernels.quantize_int8_per_token(x))
 
 
@@ -250,31 +239,14 @@ def test_triton_twin_compiles_for_gpus_that_are_not_here(compute_capability: int
 
 
 @pytest.mark.parametrize("rows", [1, 64], ids=["decode", "split over k"])
-def test_replays_from_a_cuda_graph(rows: int, cuda: str) -> None:
-    x, weight, scales, bias = inputs(cuda, torch.float16, rows, 300, 4096)
-    kernels.int8_linear(x, weight, scales, bias)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        out = kernels.int8_linear(x, weight, scales, bias)
-    for _ in range(3):  # the counters of the splits start anew
-        x.copy_(torch.randn_like(x))
-        graph.replay()
-        assert_multiplied(out, x, weight, scales, bias)
+def test_replays_from_a_cuda_graph(rows: int, cuda: str) -> None:  # the counters of the splits start anew
+    assert_replays(kernels.int8_linear, inputs(cuda, torch.float16, rows, 300, 4096), assert_multiplied)
 
 
 @pytest.mark.parametrize("rows", [1, 64])
 def test_runs_on_the_current_stream(rows: int, cuda: str) -> None:
-    x, weight, scales, bias = inputs(cuda, torch.float16, rows, 300, 4096)
-    wanted = x.clone()
-    x.zero_()
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        torch.cuda._sleep(20_000_000)  # some 10 ms: a launch on another stream would read the zeros
-        x.copy_(wanted)
-        out = kernels.int8_linear(x, weight, scales, bias)
-    stream.synchronize()
-    assert_multiplied(out, x, weight, scales, bias)
+    operands = inputs(cuda, torch.float16, rows, 300, 4096)
+    assert_runs_on_the_current_stream(kernels.int8_linear, operands, assert_multiplied)
 
 
 def test_offsets_beyond_32_bits(cuda: str) -> None:

@@ -9,15 +9,7 @@ import torch
 
 from warpwatch import kernels
 
-Operands = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
-
-
-def operands(device: str) -> Operands:
-    """x (3, 200), weight (5, 208), weight_scales (5), bias (5)."""
-    x = torch.randn(3, 200, device=device).half()
-    weight, scales = kernels.quantize_int8_weight(torch.randn(5, 200, device=device).half())
-    return x, weight, scales, torch.randn(5, device=device).half()
-
+from .quantized_layers import Operands, refusal, small_operands
 
 REFUSED: dict[str, Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], Operands]] = {
     "int8_linear: x must have at least one dimension (..., K), got a scalar": lambda x, w, s, b: (x[0, 0], w, s, b),
@@ -53,40 +45,34 @@ REFUSED: dict[str, Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Ten
 
 @pytest.mark.parametrize("sentence", REFUSED)
 def test_says_what_came_and_what_is_wanted(sentence: str, device: str) -> None:
-    assert _refusal(kernels.int8_linear, *REFUSED[sentence](*operands(device))) == sentence
+    assert refusal(kernels.int8_linear, *REFUSED[sentence](*small_operands(device))) == sentence
 
 
 def test_says_what_cannot_be_quantized(device: str) -> None:
     x = torch.zeros(3, 8, device=device)
     refuse = kernels.quantize_int8_per_token
-    assert _refusal(refuse, x.long()) == ("quantize_int8_per_token: x must be float16, bfloat16 or float32, got int64")
-    assert _refusal(refuse, x[:, ::2]) == (
+    assert refusal(refuse, x.long()) == ("quantize_int8_per_token: x must be float16, bfloat16 or float32, got int64")
+    assert refusal(refuse, x[:, ::2]) == (
         "quantize_int8_per_token: the last dimension of x must be contiguous (stride 1), "
         "got strides [8, 2] for shape [3, 4]"
     )
 
 
 def test_says_which_tensor_is_on_which_device(cuda: str) -> None:
-    x, weight, scales, bias = operands(cuda)
+    x, weight, scales, bias = small_operands(cuda)
     wanted = "int8_linear: x and weight must be on one device: x is on cuda:0, weight on cpu"
-    assert _refusal(kernels.int8_linear, x, weight.cpu(), scales, bias) == wanted
+    assert refusal(kernels.int8_linear, x, weight.cpu(), scales, bias) == wanted
     wanted = "int8_linear: x and bias must be on one device: x is on cuda:0, bias on cpu"
-    assert _refusal(kernels.int8_linear, x, weight, scales, bias.cpu()) == wanted
+    assert refusal(kernels.int8_linear, x, weight, scales, bias.cpu()) == wanted
 
 
 def test_says_that_the_weight_must_be_aligned_on_the_gpu(cuda: str) -> None:
-    x, weight, scales, bias = operands(cuda)
+    x, weight, scales, bias = small_operands(cuda)
     moved = torch.cat((weight.flatten()[:8], weight.flatten()))[8:].view(weight.shape)
-    assert _refusal(kernels.int8_linear, x, moved, scales, bias) == (
+    assert refusal(kernels.int8_linear, x, moved, scales, bias) == (
         "int8_linear: weight must start on a 16-byte boundary, for it is read 16 bytes at a time; "
         "it starts 8 bytes past one; pass weight.clone()"
     )
-
-
-def _refusal(operator: Callable[..., object], *arguments: torch.Tensor) -> str:
-    with pytest.raises(RuntimeError) as refusal:
-        operator(*arguments)
-    return str(refusal.value).splitlines()[0]
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
@@ -125,7 +111,7 @@ def test_says_which_weights_it_quantizes(weight: torch.Tensor, words: str) -> No
 
 @pytest.mark.parametrize("rows", [1, 64])
 def test_is_a_well_behaved_operator(rows: int, device: str) -> None:
-    _, weight, scales, bias = operands(device)
+    _, weight, scales, bias = small_operands(device)
     x = torch.randn(rows, 200, device=device).half()
     for each in (x, x[0], x.view(1, rows, 200), torch.cat((x, x), dim=1)[:, :200]):
         for shift in (None, bias):
@@ -136,7 +122,7 @@ def test_is_a_well_behaved_operator(rows: int, device: str) -> None:
 
 
 def test_compiles_without_graph_breaks(device: str) -> None:
-    x, weight, scales, bias = operands(device)
+    x, weight, scales, bias = small_operands(device)
 
     @torch.compile(fullgraph=True)
     def doubled(x: torch.Tensor) -> torch.Tensor:
@@ -149,7 +135,7 @@ def test_compiles_without_graph_breaks(device: str) -> None:
 
 
 def test_leaves_its_input_alone(device: str) -> None:
-    given = operands(device)
+    given = small_operands(device)
     before = [tensor.clone() for tensor in given]
     kernels.int8_linear(*given)
     assert all(torch.equal(now, then) for now, then in zip(given, before, strict=True))

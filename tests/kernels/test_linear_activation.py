@@ -202,15 +202,15 @@ def test_replays_from_a_cuda_graph(outputs: int, cuda: str) -> None:
 
 
 REFUSED: dict[str, Callable[[torch.Tensor, torch.Tensor, torch.Tensor], tuple[torch.Tensor, ...]]] = {
-    "linear_activation: x must have at least one dimension (..., K), got a scalar": lambda x, w, b: (x[0, 0], w, b),
-    "linear_activation: x must be float16, bfloat16 or float32, got int64": lambda x, w, b: (x.long(), w, b),
-    "linear_activation: weight must have 2 dimensions (N, K), got shape [1, 5, 8]": lambda x, w, b: (x, w[None], b),
-    "linear_activation: weight must have shape [5, 7] (N, K), got [5, 8]": lambda x, w, b: (x[:, :7], w, b),
-    "linear_activation: x and weight differ in dtype: float16 against float32": lambda x, w, b: (x, w.float(), b),
-    "linear_activation: the last dimension of weight must be contiguous (stride 1), got strides [1, 5] "
+    "linear_gelu: x must have at least one dimension (..., K), got a scalar": lambda x, w, b: (x[0, 0], w, b),
+    "linear_gelu: x must be float16, bfloat16 or float32, got int64": lambda x, w, b: (x.long(), w, b),
+    "linear_gelu: weight must have 2 dimensions (N, K), got shape [1, 5, 8]": lambda x, w, b: (x, w[None], b),
+    "linear_gelu: weight must have shape [5, 7] (N, K), got [5, 8]": lambda x, w, b: (x[:, :7], w, b),
+    "linear_gelu: x and weight differ in dtype: float16 against float32": lambda x, w, b: (x, w.float(), b),
+    "linear_gelu: the last dimension of weight must be contiguous (stride 1), got strides [1, 5] "
     "for shape [5, 8]": lambda x, w, b: (x, w.t().contiguous().t(), b),
-    "linear_activation: bias must have shape [5] (N), got [4]": lambda x, w, b: (x, w, b[:4]),
-    "linear_activation: K must be at least 1, got x of shape [3, 0]": lambda x, w, b: (x[:, :0], w[:, :0], b),
+    "linear_gelu: bias must have shape [5] (N), got [4]": lambda x, w, b: (x, w, b[:4]),
+    "linear_gelu: K must be at least 1, got x of shape [3, 0]": lambda x, w, b: (x[:, :0], w[:, :0], b),
 }
 
 
@@ -220,6 +220,23 @@ def test_says_what_came_and_what_is_wanted(sentence: str, device: str) -> None:
     with pytest.raises(RuntimeError) as refusal:
         kernels.linear_gelu(*REFUSED[sentence](x, weight, bias))
     assert str(refusal.value).splitlines()[0] == sentence
+
+
+def test_says_which_layer_it_is_about(device: str) -> None:
+    x, weight, bias = inputs(device, torch.float16, 3, 5, 8)
+    down = torch.zeros(4, 5, dtype=torch.float16, device=device)
+    with pytest.raises(RuntimeError, match=r"linear_silu: bias must have shape \[5\] \(N\), got \[4\]"):
+        kernels.linear_silu(x, weight, bias[:4])
+    for layers, sentence in (
+        ((weight[:, :7], bias, down), r"up_weight must have shape \[5, 8\] \(N, K\), got \[5, 7\]"),
+        ((weight, bias[:4], down), r"up_bias must have shape \[5\] \(N\), got \[4\]"),
+        ((weight[:0], bias[:0], down), r"up_weight must have at least one row, got shape \[0, 8\]"),
+        ((weight, bias, down[:, :4]), r"down_weight must have shape \[4, 5\] \(N, K\), got \[4, 4\]"),
+        ((weight, bias, down.float()), "x and down_weight differ in dtype: float16 against float32"),
+        ((weight, bias, down, bias), r"down_bias must have shape \[4\] \(N\), got \[5\]"),
+    ):
+        with pytest.raises(RuntimeError, match=f"ffn_gelu: {sentence}"):
+            kernels.ffn_gelu(x, *layers)
 
 
 def test_swiglu_wants_weights_of_one_shape(device: str) -> None:
@@ -242,6 +259,8 @@ def test_are_well_behaved_operators(rows: int, device: str) -> None:
             for activation in range(4):
                 torch.library.opcheck(torch.ops.warpwatch.linear_activation.default, (each, weight, shift, activation))
             torch.library.opcheck(torch.ops.warpwatch.swiglu.default, (each, weight, weight, shift, shift))
+            down = torch.ones(7, 24, dtype=torch.float16, device=device)
+            torch.library.opcheck(torch.ops.warpwatch.ffn_gelu.default, (each, weight, shift, down, None, 1))
 
 
 def test_a_weight_with_a_gradient_gets_none_from_here(device: str) -> None:

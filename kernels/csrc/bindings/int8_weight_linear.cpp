@@ -129,6 +129,7 @@ Tensor through_cublas(const Operands& operands, const OnDeviceOf& gpu) {
         .n = p.n,
         .activation = Activation::kNone,
         .dtype = p.dtype,
+        .begins_early = WARPWATCH_HAS_SM90A && gpu.compute_capability() == 90,
     };
     check_launch("int8_weight_linear", activation_rows_cuda(rows, gpu.stream()));
   }

@@ -1,8 +1,9 @@
-// Hopper, more rows of x than the decode kernel takes: wgmma, and clusters that divide k where tiles are few.
+// Hopper, more rows of x than the decode kernel takes: wgmma, and clusters of two that divide k where tiles are few.
 #pragma once
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "int8_linear/int8_linear_epilogue.cuh"
@@ -10,27 +11,82 @@
 #include "primitives/dependent_launch.cuh"
 #include "primitives/launch_shape.h"
 #include "primitives/tensor_map.h"
+#include "primitives/tile_store.cuh"
 
 namespace warpwatch {
 
-// Block is a BlockProductSm90a; a cluster of kSplits blocks shares a tile.
+// A warp's 16 rows of sums, from (first_m, first_n) of out on, scaled and stored; `staged` is for its rows alone.
+template <typename Element, int kTiles>
+__device__ __forceinline__ void store_scaled_rows(const Int8LinearParams& p, const int (&sums)[kTiles][4], int first_m,
+                                                  int first_n, unsigned char* staged) {
+  const int lane = threadIdx.x % 32;
+  float x_scales[2];
+#pragma unroll
+  for (int upper = 0; upper < 2; ++upper) {
+    const int m = first_m + lane / 4 + 8 * upper;
+    // Not __ldg: the launch ahead, which writes the scales, may still have run when this one began.
+    x_scales[upper] = m < p.m ? __ldcg(p.x_scales + m) : 0.0f;
+  }
+  const Element* const bias = static_cast<const Element*>(p.bias);
+#pragma unroll
+  for (int j = 0; j < kTiles; ++j) {
+    const int column = 8 * j + 2 * (lane % 4);
+    float scales[2], shifts[2];
+#pragma unroll
+    for (int odd = 0; odd < 2; ++odd) {
+      const int n = min(first_n + column + odd, p.n - 1);
+      scales[odd] = __ldg(p.weight_scales + n);
+      shifts[odd] = bias == nullptr ? 0.0f : as_float(bias[n]);
+    }
+#pragma unroll
+    for (int upper = 0; upper < 2; ++upper) {
+      const float even = static_cast<float>(sums[j][2 * upper]) * x_scales[upper] * scales[0] + shifts[0];
+      const float odd = static_cast<float>(sums[j][2 * upper + 1]) * x_scales[upper] * scales[1] + shifts[1];
+      const int row = lane / 4 + 8 * upper;
+      store_pair(reinterpret_cast<Element*>(staged + row * kStagedRowBytes<Element, 8 * kTiles>) + column, even, odd);
+    }
+  }
+  __syncwarp();
+  store_staged_rows<Element, 8 * kTiles, 32>(staged, 16, static_cast<Element*>(p.out), p.m, p.n, first_m, first_n,
+                                             lane);
+}
+
+// Block is a BlockProductSm90a; a cluster of kSplits blocks, one or two, shares a tile.
+template <typename Block, typename Element, int kSplits>
+struct Int8WgmmaShared {
+  static constexpr int kStagedBytes = Block::kM * kStagedRowBytes<Element, Block::kN / kSplits>;
+  static constexpr int kRingBytes = std::max(Block::kSharedBytes, kStagedBytes);  // rows are staged where the ring was
+  static constexpr int kExchange = (kRingBytes + 15) / 16 * 16;
+  static constexpr int kBytes = kExchange + (kSplits == 2 ? Block::kExchangeBytes : 0);
+};
+
 template <typename Block, typename Element, int kSplits, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, 1)
     int8_linear_wgmma(const Int8LinearParams p, const __grid_constant__ CUtensorMap x,
                       const __grid_constant__ CUtensorMap weight) {
+  static_assert(kSplits == 1 || kSplits == 2);
   extern __shared__ __align__(1024) unsigned char shared[];
   const BlockPlace place =
       BlockPlace::of(blockIdx.x / kSplits, (p.m - 1) / Block::kM + 1, (p.n - 1) / Block::kN + 1);
   const int first_m = place.m * Block::kM, first_n = place.n * Block::kN;
   const int slabs = (p.k - 1) / kSlabBytes + 1, part = (slabs - 1) / kSplits + 1;
   const int begin = min(static_cast<int>(blockIdx.x % kSplits) * part, slabs), end = min(begin + part, slabs);
+  const auto store = [&](const auto& sums, int column) {
+    constexpr int kWarpBytes = 16 * kStagedRowBytes<Element, Block::kN / kSplits>;
+    const int warp = threadIdx.x / 32;
+    store_scaled_rows<Element>(p, sums, first_m + 16 * warp, first_n + column, shared + warp * kWarpBytes);
+  };
 
+  if constexpr (kSplits == 2) Block::announce();
   Block block;
   // The weight is on its way while the tokens are still being quantized.
   block.run(x, weight, first_m, first_n, begin, end, shared, [] { wait_for_previous_kernel(); });
-  block.template each_pair_of_cluster<kSplits>(shared, [&](int m, int n, int even, int odd) {
-    store_scaled_pair<Element>(p, first_m + m, first_n + n, even, odd);
-  });
+  if constexpr (kSplits == 2) {
+    block.add_up_halves(shared + Int8WgmmaShared<Block, Element, kSplits>::kExchange, store);
+  } else if (threadIdx.x < Block::kThreads) {
+    barrier_of_first_threads<Block::kThreads>();  // all have read the ring
+    store(block.sums[0], 0);
+  }
 }
 
 template <typename Block, typename Element, int kSplits>
@@ -38,7 +94,7 @@ cudaError_t launch_int8_wgmma(const Int8LinearParams& p, cudaStream_t stream) {
   const int64_t tiles =
       (static_cast<int64_t>(p.m - 1) / Block::kM + 1) * (static_cast<int64_t>(p.n - 1) / Block::kN + 1);
   if (tiles * kSplits > std::numeric_limits<int>::max()) return cudaErrorInvalidValue;
-  using Shape = LaunchShape<Block::kBlockThreads, Block::kSharedBytes>;
+  using Shape = LaunchShape<Block::kBlockThreads, Int8WgmmaShared<Block, Element, kSplits>::kBytes>;
   const auto kernel = int8_linear_wgmma<Block, Element, kSplits, Shape>;
   cudaError_t status =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kDynamicSharedBytes);

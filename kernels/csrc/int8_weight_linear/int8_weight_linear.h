@@ -6,6 +6,7 @@
 //
 // Up to 64 rows, on Hopper up to 1024, the weight becomes fp16 or bf16 in registers, exactly: every byte is a number of
 // both. For more rows it is dequantized to a matrix first, for cuBLAS; then each weight is rounded once, to x's type.
+// One beyond fp16 (65504, from scales of 512 on) becomes an infinity there, and what it is part of that or a NaN.
 #pragma once
 
 #include <cstdint>

@@ -8,12 +8,16 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
+
 #include "int8_weight_linear/int8_weight_linear.h"
 #include "int8_weight_linear/int8_weight_linear_bytes.cuh"
 #include "primitives/block_cluster_sm90a.cuh"
 #include "primitives/element.cuh"
 #include "primitives/launch_shape.h"
+#include "primitives/mma.cuh"
 #include "primitives/tensor_map.h"
+#include "primitives/tile_store.cuh"
 #include "primitives/tma_ring.cuh"
 
 namespace warpwatch {
@@ -24,7 +28,7 @@ struct Int8WeightBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
   static constexpr int kXBytes = kRows * 128;  // of 64 of k
   static constexpr int kWeightBytes = kOutputs * 128;
   using Ring = TmaRing<kStages, kWeightBytes + 2 * kXBytes, kOutputs / 16>;
-  static constexpr int kSharedBytes = Ring::kBytes > Cluster::kExchangeBytes ? Ring::kBytes : Cluster::kExchangeBytes;
+  static constexpr int kSharedBytes = Ring::kBytes;
 
   // 128 sums and 32 weights a thread pass the 168 registers that three warps a scheduler may have each. Then a whole
   // group of four warps copies, and leaves its registers to the two that multiply.
@@ -100,35 +104,81 @@ struct Int8WeightBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
   }
 };
 
-template <typename Block, typename Element, int kOutputs, int kRows, int kSplits, int kBlocksPerSm, typename Shape>
-__global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm) 
+// A warp's sums of 16 outputs, from first_n on, by 8 * kTiles rows of x, scaled and turned around: a staged row for each
+// row of x, of kOutputs outputs.
+template <typename Element, int kOutputs, int kTiles>
+__device__ __forceinline__ void stage_scaled_outputs(const Int8WeightLinearParams& p, const float (&sums)[kTiles][4],
+                                                     int first_n, unsigned char* staged) {
+  const int lane = threadIdx.x % 32;
+  float scales[2], shifts[2];
+#pragma unroll
+  for (int upper = 0; upper < 2; ++upper) {
+    const int n = min(first_n + lane / 4 + 8 * upper, p.n - 1);
+    scales[upper] = __ldg(p.weight_scales + n);
+    shifts[upper] = p.bias == nullptr ? 0.0f : as_float(static_cast<const Element*>(p.bias)[n]);
+  }
+  // The rows of 16 bytes that lanes 0 to 15 name: of outputs 0 to 7, then of 8 to 15.
+  const uint32_t to = shared_address(staged) + lane % 8 * kStagedRowBytes<Element, kOutputs> +
+                      (threadIdx.x / 32 * 16 + lane / 8 % 2 * 8) * static_cast<int>(sizeof(Element));
+#pragma unroll
+  for (int j = 0; j < kTiles; ++j) {
+    uint32_t pairs[2];
+#pragma unroll
+    for (int upper = 0; upper < 2; ++upper) {
+      pairs[upper] = pack<Element>(sums[j][2 * upper] * scales[upper] + shifts[upper],
+                                   sums[j][2 * upper + 1] * scales[upper] + shifts[upper]);
+    }
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};\n" ::"r"(
+                     to + 8 * j * kStagedRowBytes<Element, kOutputs>),
+                 "r"(pairs[0]), "r"(pairs[1])
+                 : "memory");
+  }
+}
+
+template <typename Block, typename Element, int kSplits>
+struct Int8WeightShared {
+  static constexpr int kStagedBytes = Block::kN / kSplits * kStagedRowBytes<Element, Block::kM>;
+  static constexpr int kRingBytes = std::max(Block::kSharedBytes, kStagedBytes);  // rows are staged where the ring was
+  static constexpr int kExchange = (kRingBytes + 15) / 16 * 16;
+  static constexpr int kBytes = kExchange + (kSplits == 2 ? Block::kExchangeBytes : 0);
+};
+
+template <typename Block, typename Element, int kSplits, int kBlocksPerSm, typename Shape>
+__global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm)
     int8_weight_linear_wgmma(const Int8WeightLinearParams p, const __grid_constant__ CUtensorMap weight,
                              const __grid_constant__ CUtensorMap x) {
+  static_assert(kSplits == 1 || kSplits == 2);
+  constexpr int kOutputs = Block::kM, kRows = Block::kN;
   extern __shared__ __align__(1024) unsigned char shared[];
   const BlockPlace place =
       BlockPlace::of(blockIdx.x / kSplits, (p.m - 1) / kRows + 1, (p.n - 1) / kOutputs + 1);
   const int first_m = place.m * kRows, first_n = place.n * kOutputs;
   const int slabs = (p.padded_k - 1) / 128 + 1, part = (slabs - 1) / kSplits + 1;
   const int begin = min(static_cast<int>(blockIdx.x % kSplits) * part, slabs), end = min(begin + part, slabs);
+  // Called by the threads that multiply, once all of them have read the ring.
+  const auto store = [&](const auto& sums, int row) {
+    stage_scaled_outputs<Element, kOutputs>(p, sums, first_n + threadIdx.x / 32 * 16, shared);
+    barrier_of_first_threads<Block::kThreads>();
+    store_staged_rows<Element, kOutputs, Block::kThreads>(shared, kRows / kSplits, static_cast<Element*>(p.out), p.m,
+                                                          p.n, first_m + row, first_n, threadIdx.x);
+  };
 
+  if constexpr (kSplits == 2) Block::announce();
   Block block;
-  if (!block.run(weight, x, first_n, first_m, begin, end, shared) && kSplits == 1) return;
-  block.template each_pair_of_cluster<kSplits>(shared, [&](int n, int m, float even, float odd) {
-    n += first_n, m += first_m;
-    if (n >= p.n) return;
-    const float scale = __ldg(p.weight_scales + n);
-    const float shift = p.bias == nullptr ? 0.0f : as_float(static_cast<const Element*>(p.bias)[n]);
-    Element* const out = static_cast<Element*>(p.out) + static_cast<int64_t>(m) * p.n + n;
-    if (m < p.m) out[0] = rounded<Element>(even * scale + shift);
-    if (m + 1 < p.m) out[p.n] = rounded<Element>(odd * scale + shift);
-  });
+  const bool multiplies = block.run(weight, x, first_n, first_m, begin, end, shared);
+  if constexpr (kSplits == 2) {
+    block.add_up_halves(shared + Int8WeightShared<Block, Element, kSplits>::kExchange, store);
+  } else if (multiplies) {
+    barrier_of_first_threads<Block::kThreads>();
+    store(block.sums[0], 0);
+  }
 }
 
 template <typename Element, int kOutputs, int kRows, int kStages, int kSplits, int kBlocksPerSm>
 cudaError_t launch_int8_weight_wgmma(const Int8WeightLinearParams& p, cudaStream_t stream) {
   using Block = Int8WeightBlock<Element, kOutputs, kRows, kStages>;
-  using Shape = LaunchShape<Block::kBlockThreads, Block::kSharedBytes>;
-  const auto kernel = int8_weight_linear_wgmma<Block, Element, kOutputs, kRows, kSplits, kBlocksPerSm, Shape>;
+  using Shape = LaunchShape<Block::kBlockThreads, Int8WeightShared<Block, Element, kSplits>::kBytes>;
+  const auto kernel = int8_weight_linear_wgmma<Block, Element, kSplits, kBlocksPerSm, Shape>;
   cudaError_t status =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kDynamicSharedBytes);
   CUtensorMap weight, x;

@@ -1,9 +1,11 @@
 // What follows cuBLAS's product, in place: bias and activation, or silu(gate) * up. 8 values a thread, 16 bytes in 16
-// bits, where rows lie on 16-byte boundaries; else one at a time.
+// bits, where rows lie on 16-byte boundaries; else one at a time. On Hopper its blocks are there when cuBLAS ends
+// (dependent_launch.cuh).
 #include <algorithm>
 #include <cstdint>
 
 #include "linear_activation/activation.cuh"
+#include "primitives/dependent_launch.cuh"
 #include "primitives/element.cuh"
 
 namespace warpwatch {
@@ -42,12 +44,13 @@ template <typename Element, int kEach, Activation kActivation>
 __global__ void __launch_bounds__(kThreads) bias_activation_rows(const ActivationRowsParams p) {
   const int n = (blockIdx.x * kThreads + threadIdx.x) * kEach;
   if (n >= p.n) return;
+  wait_for_previous_kernel();
   float bias[kEach], values[kEach];
   load<Element>(p.bias, n, bias);
   for (int64_t m = blockIdx.y; m < p.m; m += gridDim.y) {
     load<Element>(p.values, m * p.n + n, values);
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) values[i] = activated<kActivation>(values[i] + bias[i]);
+    for (int i = 0; i < kEach; ++i) values[i] = activated<kActivation, Element>(values[i] + bias[i]);
     store<Element>(p.values, m * p.n + n, values);
   }
 }
@@ -56,6 +59,7 @@ template <typename Element, int kEach>
 __global__ void __launch_bounds__(kThreads) silu_mul_rows(const ActivationRowsParams p) {
   const int n = (blockIdx.x * kThreads + threadIdx.x) * kEach;
   if (n >= p.n) return;
+  wait_for_previous_kernel();
   float bias[kEach], up_bias[kEach], values[kEach], up[kEach];
   load<Element>(p.bias, n, bias);
   load<Element>(p.up_bias, n, up_bias);
@@ -63,33 +67,34 @@ __global__ void __launch_bounds__(kThreads) silu_mul_rows(const ActivationRowsPa
     load<Element>(p.values, m * p.n + n, values);
     load<Element>(p.up, m * p.n + n, up);
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) values[i] = silu(values[i] + bias[i]) * (up[i] + up_bias[i]);
+    for (int i = 0; i < kEach; ++i) values[i] = silu<Element>(values[i] + bias[i]) * (up[i] + up_bias[i]);
     store<Element>(p.values, m * p.n + n, values);
   }
 }
 
 template <typename Element, int kEach>
 cudaError_t launch(const ActivationRowsParams& p, cudaStream_t stream) {
-  const dim3 grid(((p.n - 1) / kEach) / kThreads + 1, static_cast<unsigned>(std::min<int64_t>(p.m, kMostGridRows)));
-  if (p.up != nullptr) {
-    silu_mul_rows<Element, kEach><<<grid, kThreads, 0, stream>>>(p);
-    return cudaGetLastError();
-  }
+  cudaLaunchAttribute early = {};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(((p.n - 1) / kEach) / kThreads + 1, static_cast<unsigned>(std::min<int64_t>(p.m, kMostGridRows)));
+  config.blockDim = dim3(kThreads);
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = p.begins_early ? 1 : 0;
+  if (p.up != nullptr) return cudaLaunchKernelEx(&config, silu_mul_rows<Element, kEach>, p);
   switch (p.activation) {
     case Activation::kNone:
-      bias_activation_rows<Element, kEach, Activation::kNone><<<grid, kThreads, 0, stream>>>(p);
-      break;
+      return cudaLaunchKernelEx(&config, bias_activation_rows<Element, kEach, Activation::kNone>, p);
     case Activation::kGelu:
-      bias_activation_rows<Element, kEach, Activation::kGelu><<<grid, kThreads, 0, stream>>>(p);
-      break;
+      return cudaLaunchKernelEx(&config, bias_activation_rows<Element, kEach, Activation::kGelu>, p);
     case Activation::kGeluTanh:
-      bias_activation_rows<Element, kEach, Activation::kGeluTanh><<<grid, kThreads, 0, stream>>>(p);
-      break;
+      return cudaLaunchKernelEx(&config, bias_activation_rows<Element, kEach, Activation::kGeluTanh>, p);
     case Activation::kSilu:
-      bias_activation_rows<Element, kEach, Activation::kSilu><<<grid, kThreads, 0, stream>>>(p);
-      break;
+      return cudaLaunchKernelEx(&config, bias_activation_rows<Element, kEach, Activation::kSilu>, p);
   }
-  return cudaGetLastError();
+  return cudaErrorInvalidValue;
 }
 
 template <typename Element>

@@ -42,6 +42,7 @@ struct ActivationRowsParams {
   int n;
   Activation activation;  // of bias_activation
   Dtype dtype;
+  bool begins_early;  // before the launch ahead of it has ended, for which it waits: where sm_90a's code runs, alone
 };
 
 // What follows a product, on the CPU; silu_mul where up is there.

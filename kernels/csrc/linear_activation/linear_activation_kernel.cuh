@@ -37,8 +37,8 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm)
       even += as_float(bias[n]);
       if (both) odd += as_float(bias[n + 1]);
     }
-    even = activated<kActivation>(even);
-    odd = activated<kActivation>(odd);
+    even = activated<kActivation, Element>(even);
+    odd = activated<kActivation, Element>(odd);
     Element* const out = static_cast<Element*>(p.out) + static_cast<int64_t>(m) * p.n + n;
     if (p.n % 2 == 0) {  // pairs lie on their own boundaries, and n + 1 is inside with n
       store_pair(out, even, odd);

@@ -13,7 +13,6 @@ struct BlockProductSm90a : BlockOfCluster<Wgmma, kRowsA, kRowsB> {
   using Ring = TmaRing<kStages, Shape::kStageBytes, Shape::kThreads / 32>;
   static constexpr int kSharedBytes = Ring::kBytes;
   static_assert(kRowsA <= 256 && kRowsB <= 256, "rows of a box");
-  static_assert(kSharedBytes >= BlockOfCluster<Wgmma, kRowsA, kRowsB>::kExchangeBytes);
 
   // Adds the slabs [begin, end) of k. a and b map boxes of kM and of kN rows, m and n are the first rows. All threads
   // of the block call it; `shared` holds kSharedBytes, 1024-byte aligned. `until_a_is_there()` comes before a is read.

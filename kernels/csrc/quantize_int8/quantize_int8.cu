@@ -1,5 +1,6 @@
-// Per-token quantization, a block a row: the largest magnitude first, then the integers; the second time x comes out of
-// L1 or L2. A thread takes 16 values at a time, which become one 16-byte store.
+// Per-token quantization, a block a row: the largest magnitude first, then the integers. A thread takes 16 values at a
+// time, which become one 16-byte store, and keeps them in between; of a row of more than 16384 it reads them again, out
+// of L1 or L2.
 #include <cstdint>
 
 #include "primitives/dependent_launch.cuh"
@@ -33,8 +34,12 @@ __device__ __forceinline__ void load_piece(const Element* row, int first, int k,
 // The bits of magnitudes are ordered as the magnitudes are, and those of a NaN above infinity's: it wins.
 __device__ __forceinline__ uint32_t largest_of_block(uint32_t bits) {
   __shared__ uint32_t of_warps[kThreads / 32];
+#if __CUDA_ARCH__ >= 800
+  bits = __reduce_max_sync(0xffffffffu, bits);
+#else
 #pragma unroll
   for (int distance = 16; distance > 0; distance /= 2) bits = max(bits, __shfl_xor_sync(0xffffffffu, bits, distance));
+#endif
   if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = bits;
   __syncthreads();
 #pragma unroll
@@ -53,30 +58,65 @@ __device__ __forceinline__ uint32_t four_steps(const float* values, float invers
   return word;
 }
 
-template <typename Element, bool kAligned>
+// kPieces: that a thread keeps; none for rows that are too long.
+template <typename Element, bool kAligned, int kPieces>
 __global__ void __launch_bounds__(kThreads) quantize_int8_rows(const QuantizeInt8Params p) {
   let_next_kernel_begin();
   const int64_t m = blockIdx.x;
   const Element* row = static_cast<const Element*>(p.x) + m * p.x_stride;
-  for (int64_t i = m * kThreads + threadIdx.x; i < p.counter_count; i += int64_t{gridDim.x} * kThreads) p.counters[i] = 0;
-
   const int pieces = p.padded_k / kPiece;
-  float values[kPiece];
+  float values[kPieces > 0 ? kPieces : 1][kPiece];
   uint32_t largest_bits = __float_as_uint(kLeastMagnitude);
-  for (int piece = threadIdx.x; piece < pieces; piece += kThreads) {
-    load_piece<Element, kAligned>(row, piece * kPiece, p.k, values);
+  const auto look_at = [&](const float(&piece)[kPiece]) {
 #pragma unroll
-    for (int i = 0; i < kPiece; ++i) largest_bits = max(largest_bits, __float_as_uint(fabsf(values[i])));
+    for (int i = 0; i < kPiece; ++i) largest_bits = max(largest_bits, __float_as_uint(fabsf(piece[i])));
+  };
+  if constexpr (kPieces > 0) {
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) {
+      load_piece<Element, kAligned>(row, (threadIdx.x + i * kThreads) * kPiece, p.k, values[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) look_at(values[i]);
+  } else {
+    for (int piece = threadIdx.x; piece < pieces; piece += kThreads) {
+      load_piece<Element, kAligned>(row, piece * kPiece, p.k, values[0]);
+      look_at(values[0]);
+    }
   }
+  for (int64_t i = m * kThreads + threadIdx.x; i < p.counter_count; i += int64_t{gridDim.x} * kThreads) p.counters[i] = 0;
   const float largest = __uint_as_float(largest_of_block(largest_bits));
   const float inverse = __fdiv_rn(127.0f, largest);
   if (threadIdx.x == 0) p.scales[m] = __fdiv_rn(largest, 127.0f);
 
-  uint4* out = reinterpret_cast<uint4*>(p.out + m * p.padded_k);
-  for (int piece = threadIdx.x; piece < pieces; piece += kThreads) {
-    load_piece<Element, kAligned>(row, piece * kPiece, p.k, values);
-    out[piece] = {four_steps(values, inverse), four_steps(values + 4, inverse), four_steps(values + 8, inverse),
-                  four_steps(values + 12, inverse)};
+  uint4* const out = reinterpret_cast<uint4*>(p.out + m * p.padded_k);
+  const auto store = [&](int piece, const float(&of)[kPiece]) {
+    out[piece] = {four_steps(of, inverse), four_steps(of + 4, inverse), four_steps(of + 8, inverse),
+                  four_steps(of + 12, inverse)};
+  };
+  if constexpr (kPieces > 0) {
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) {
+      const int piece = threadIdx.x + i * kThreads;
+      if (piece < pieces) store(piece, values[i]);
+    }
+  } else {
+    for (int piece = threadIdx.x; piece < pieces; piece += kThreads) {
+      load_piece<Element, kAligned>(row, piece * kPiece, p.k, values[0]);
+      store(piece, values[0]);
+    }
+  }
+}
+
+template <typename Element, bool kAligned>
+void launch(const QuantizeInt8Params& p, cudaStream_t stream) {
+  const int pieces = (p.padded_k / kPiece - 1) / kThreads + 1;
+  if (pieces <= 1) {
+    quantize_int8_rows<Element, kAligned, 1><<<p.m, kThreads, 0, stream>>>(p);
+  } else if (pieces <= 4) {
+    quantize_int8_rows<Element, kAligned, 4><<<p.m, kThreads, 0, stream>>>(p);
+  } else {
+    quantize_int8_rows<Element, kAligned, 0><<<p.m, kThreads, 0, stream>>>(p);
   }
 }
 
@@ -85,9 +125,9 @@ cudaError_t launch(const QuantizeInt8Params& p, cudaStream_t stream) {
   const bool aligned =
       reinterpret_cast<uintptr_t>(p.x) % 16 == 0 && p.x_stride * static_cast<int64_t>(sizeof(Element)) % 16 == 0;
   if (aligned) {
-    quantize_int8_rows<Element, true><<<p.m, kThreads, 0, stream>>>(p);
+    launch<Element, true>(p, stream);
   } else {
-    quantize_int8_rows<Element, false><<<p.m, kThreads, 0, stream>>>(p);
+    launch<Element, false>(p, stream);
   }
   return cudaGetLastError();
 }
