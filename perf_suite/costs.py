@@ -256,6 +256,14 @@ def paged_kv_append(
     return Cost(flops=0, bytes=rows + 4 * batch + 4 * table_entries)
 
 
+def paged_kv_gather(
+    *, batch: int, heads: int, keys: int, head_dim: int, element_bytes: int, table_entries: int
+) -> Cost:
+    """No FLOP; keys and values read out of their pages and written; a length and a table's entry are 4 bytes."""
+    rows = 4 * batch * heads * keys * head_dim * element_bytes
+    return Cost(flops=0, bytes=rows + 4 * batch + 4 * table_entries)
+
+
 def rope_paged_kv_append(
     *,
     batch: int,

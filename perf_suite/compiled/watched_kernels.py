@@ -138,10 +138,11 @@ WATCHED: dict[str, Watched] = {
     ),
     "kv_append": Watched(kernels=("kv_append_rows",), twins=("_kv_append",), sources=("kv_append/kv_append.cu",)),
     "paged_kv_append": Watched(
-        kernels=("paged_kv_append_kernel", "paged_kv_gather_kernel"),
+        kernels=("paged_kv_append_kernel",),
         twins=("_paged_kv_append",),
         sources=("paged_kv/paged_kv.cu",),
     ),
+    "paged_kv_gather": Watched(kernels=("paged_kv_gather_kernel",), twins=("_paged_kv_gather",), sources=()),
     "rope": Watched(kernels=("rope_pairs", "rope_pieces"), twins=("_rope",), sources=("rope/rope.cu",)),
     "rope_paged_kv_append": Watched(
         kernels=("rope_paged_kv_append_kernel",),

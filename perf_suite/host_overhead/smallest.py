@@ -19,6 +19,7 @@ from ..workloads import (
     naive_attention,
     paged_decode_attention,
     paged_kv_append,
+    paged_kv_gather,
     reduce_sum,
     rms_norm,
     rope,
@@ -63,6 +64,9 @@ _SMALLEST = {
     "kv_append": lambda device, dtype: kv_append.workload(device, dtype, heads=1, tokens=1, capacity=16),
     "paged_kv_append": lambda device, dtype: paged_kv_append.workload(
         device, dtype, heads=1, tokens=1, capacity=16, page_size=16
+    ),
+    "paged_kv_gather": lambda device, dtype: paged_kv_gather.workload(
+        device, dtype, heads=1, seq_len_kv=16, page_size=16
     ),
     "rope": lambda device, dtype: rope.workload(device, dtype, heads=1, seq_len=1),
     "rope_paged_kv_append": lambda device, dtype: rope_paged_kv_append.workload(

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from perf_suite.references.decode_attention import decode_attention as reference
+from perf_suite.references.paged_kv_gather import paged_kv_gather as gather_reference
 from warpwatch import kernels
 
 from .test_flash_attention import DTYPES, assert_attends, inputs
@@ -228,6 +229,34 @@ def test_triton_twin_appends_the_same_bytes(
     assert twin("paged_kv", "paged_kv_append")(*call) is None
     for mine, theirs in zip(ours, (k_pages, v_pages), strict=True):
         torch.testing.assert_close(theirs, mine, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("page_size", [16, 64])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+def test_triton_twin_gathers_the_same_bytes(
+    dtype: torch.dtype, page_size: int, device: str, twin: Callable[..., Callable[..., tuple[torch.Tensor, ...]]]
+) -> None:
+    _, k, v = inputs(device, dtype, (1, 150), heads=(2, 2), batch=3, head_dim=80)
+    pages = paged(k, v, page_size)
+    lengths = lengths_on(device, 150, 7, 0)
+    for theirs, ours in zip(
+        twin("paged_kv", "paged_kv_gather")(*pages, lengths, 133),
+        kernels.paged_kv_gather(*pages, lengths, 133),
+        strict=True,
+    ):
+        assert torch.equal(theirs, ours)
+
+
+@pytest.mark.parametrize("seq", [0, 1, 17, 1000, 4097])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_gather_agrees_with_its_reference(dtype: torch.dtype, seq: int, device: str) -> None:
+    _, k, v = inputs(device, dtype, (1, 4100), heads=(3, 3), batch=2, head_dim=80)
+    pages = paged(k, v, 32)
+    lengths = lengths_on(device, 4100, 16)
+    for out, wanted in zip(
+        kernels.paged_kv_gather(*pages, lengths, seq), gather_reference(*pages, lengths, seq), strict=True
+    ):
+        assert torch.equal(out.double(), wanted)
 
 
 def test_a_cuda_graph_stays_right_as_sequences_grow(cuda: str) -> None:

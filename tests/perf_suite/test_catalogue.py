@@ -14,7 +14,7 @@ from perf_suite.setting import set_up
 from perf_suite.workloads import OPERATORS, workload_named, workloads_of
 
 ROWS = [workload for operator in OPERATORS for workload in workloads_of(operator)]
-ONLY_MOVE_DATA = {"kv_append", "paged_kv_append"}
+ONLY_MOVE_DATA = {"kv_append", "paged_kv_append", "paged_kv_gather"}
 CPU_ROWS = [workload for workload in ROWS if workload.device == "cpu"]
 
 

@@ -81,6 +81,11 @@ def test_an_append_reads_and_writes_keys_and_values_and_computes_nothing():
     assert (cost.flops, cost.bytes) == (0, 4 * 2 * 3 * 5 * 8 * 2 + 2 * 8)
 
 
+def test_a_gather_moves_what_an_append_does():
+    sizes = {"batch": 2, "heads": 3, "head_dim": 8, "element_bytes": 2, "table_entries": 7}
+    assert costs.paged_kv_gather(keys=5, **sizes) == costs.paged_kv_append(tokens=5, **sizes)
+
+
 def test_an_append_that_turns_its_keys_reads_no_row_twice():
     sizes = {"batch": 2, "heads": 3, "tokens": 5, "head_dim": 8, "element_bytes": 2, "table_entries": 7}
     rows = 4 * 240 * 2 + 4 * 2 + 4 * 7
