@@ -15,9 +15,9 @@ def kv_append(
 
     k, v (batch, heads, tokens, head_dim); caches (batch, heads, capacity, head_dim); all float16, bfloat16 or float32
     alike, head_dim contiguous, other strides free; positions (batch) int64, contiguous, on the same device. Each
-    sequence has its own position. On a CPU a token that does not fit the cache is an error, before anything is written;
-    on a GPU, which cannot tell without waiting for it, it is left out.
-    The caches must not overlap each other, nor k or v.
+    sequence has its own position. On a CPU a token whose place is not in the cache, a negative one among them, is an
+    error, before anything is written; on a GPU, whose host cannot tell without waiting for it, that token is left out
+    and the sequence's others are written. The caches must not overlap each other, themselves, nor k or v.
     Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
     """
     _kv_append(k_cache, v_cache, k, v, positions)

@@ -195,6 +195,16 @@ def test_says_what_came_and_what_is_wanted(device: str) -> None:
         "int8_kv_append: lengths must be int32, got int64": (
             lambda: append(k, v, k_codes, v_codes, k_scales, v_scales, lengths.long())
         ),
+        "int8_kv_append: v_codes must not be expanded, for it is written to; got strides [5120, 0, 64, 1]": (
+            lambda: append(k, v, k_codes, v_codes[:, :1].expand(v_codes.shape), k_scales, v_scales, lengths)
+        ),
+        "int8_kv_append: k_scales must not be expanded, for it is written to; got strides [0, 40, 1]": (
+            lambda: append(k, v, k_codes, v_codes, k_scales[:1].expand(k_scales.shape), v_scales, lengths)
+        ),
+        "int8_kv_append: k_codes must not show one memory in several places, for it is written to; got strides "
+        "[5120, 2560, 32, 1] for shape [2, 2, 40, 64]": (
+            lambda: append(k, v, k_codes.as_strided(k.shape, (5120, 2560, 32, 1)), v_codes, k_scales, v_scales, lengths)
+        ),
     }
     for sentence, call in said.items():
         assert refusal(call) == sentence

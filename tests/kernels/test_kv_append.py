@@ -90,7 +90,7 @@ def test_a_token_beyond_the_cache_is_refused_on_the_cpu(position: int) -> None:
     assert torch.equal(call[0], before)
 
 
-@pytest.mark.parametrize("position", [5, 8, 2**62, -(2**62)])
+@pytest.mark.parametrize("position", [-1, -3, -4, 5, 8, 2**62, -(2**62), 2**63 - 1, -(2**63)])
 def test_a_token_beyond_the_cache_is_left_out_on_the_gpu(position: int, cuda: str) -> None:
     call = call_of((2, 3, 4, 8, 16), torch.float32, cuda)
     call[4][1] = position
@@ -123,6 +123,8 @@ REFUSED: dict[str, Callable[..., tuple[torch.Tensor, ...]]] = {
     "kv_append: v_cache must not be expanded, for it is written to; got strides [120, 0, 8, 1]": (
         lambda c, d, k, v, p: (c, d[:, :1].expand(c.shape), k, v, p)
     ),
+    "kv_append: k_cache must not show one memory in several places, for it is written to; got strides [120, 40, 4, 1] "
+    "for shape [2, 3, 5, 8]": lambda c, d, k, v, p: (c.as_strided(c.shape, (120, 40, 4, 1)), d, k, v, p),
 }
 
 

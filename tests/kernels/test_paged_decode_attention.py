@@ -150,6 +150,9 @@ def test_says_what_came_and_what_is_wanted(device: str) -> None:
         "paged_kv_append: k and k_pages differ in heads_kv or head_dim: [2, 1, 40, 64] against [9, 2, 16, 64]": (
             lambda: append(k[:, :1], v[:, :1], pages, pages, table, lengths)
         ),
+        "paged_kv_append: v_pages must not be expanded, for it is written to; got strides [0, 1024, 64, 1]": (
+            lambda: append(k, v, pages, pages[:1].expand(pages.shape), table, lengths)
+        ),
         "paged_kv_gather: seq must be 0 to 48, the keys that block_table has room for, got 49": (
             lambda: gather(pages, pages, table, lengths, 49)
         ),

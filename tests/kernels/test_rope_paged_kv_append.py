@@ -139,6 +139,9 @@ def test_says_what_came_and_what_is_wanted(device: str) -> None:
             lambda: append(*(x[..., :63] for x in call[:4]), *call[4:], cos, sin)
         ),
         "rope_paged_kv_append: lengths must be int32, got int64": lambda: append(*call[:5], call[5].long(), cos, sin),
+        "rope_paged_kv_append: k_pages must not be expanded, for it is written to; got strides [0, 1024, 64, 1]": (
+            lambda: append(*call[:2], call[2][:1].expand(call[2].shape), *call[3:], cos, sin)
+        ),
         "rope_computed_paged_kv_append: base must be 1 or more, got 0.5": lambda: computed(*call, base=0.5),
         "rope_computed_paged_kv_append: head_dim may be 512 at most, got k of shape [1, 1, 1, 520]": (
             lambda: computed(*call_of((1, 1, 1, 520, 16, 1), torch.float16, device))

@@ -21,9 +21,11 @@ void check(const Tensor& k, const Tensor& v, const Tensor& k_codes, const Tensor
   for (const Argument& codes : {Argument{"k_codes", k_codes}, Argument{"v_codes", v_codes}}) {
     kOperands.check_part({"k", k}, codes, ScalarType::Char, {batch, heads, capacity, k.size(3)},
                          "(batch, heads_kv, capacity, head_dim)");
+    kChecks.own_places(codes);
   }
   for (const Argument& scales : {Argument{"k_scales", k_scales}, Argument{"v_scales", v_scales}}) {
     kOperands.check_part({"k", k}, scales, ScalarType::Float, {batch, heads, capacity}, "(batch, heads_kv, capacity)");
+    kChecks.own_places(scales);
   }
   kOperands.check_lengths({"k", k}, lengths, batch);
   WARPWATCH_CHECK(capacity <= QuantizedKvOperands::kLongest && k.size(2) <= QuantizedKvOperands::kLongest, kChecks.op,

@@ -15,14 +15,6 @@ KvAppendRows byte_strides(const Tensor& tensor, int64_t element_bytes) {
   return {stride(0), stride(1), stride(2)};
 }
 
-// A cache that shows one memory in several places would be written to several times.
-void check_own_places(const Argument& cache) {
-  for (int64_t axis = 0; axis < 3; ++axis) {
-    WARPWATCH_CHECK(cache.tensor.size(axis) <= 1 || cache.tensor.stride(axis) != 0, "kv_append", cache.name,
-                    " must not be expanded, for it is written to; got strides ", stride_text(cache.tensor));
-  }
-}
-
 KvAppendParams prepare(const Tensor& k_cache, const Tensor& v_cache, const Tensor& k, const Tensor& v,
                        const Tensor& positions) {
   kChecks.rank({"k", k}, 4, "(batch, heads, tokens, head_dim)");
@@ -40,8 +32,8 @@ KvAppendParams prepare(const Tensor& k_cache, const Tensor& v_cache, const Tenso
        {Argument{"k", k}, Argument{"v", v}, Argument{"k_cache", k_cache}, Argument{"v_cache", v_cache}}) {
     kChecks.last_dimension_contiguous(each);
   }
-  check_own_places({"k_cache", k_cache});
-  check_own_places({"v_cache", v_cache});
+  kChecks.own_places({"k_cache", k_cache});
+  kChecks.own_places({"v_cache", v_cache});
   kChecks.shape({"positions", positions}, {k.size(0)}, "(batch)");
   kChecks.dtype({"positions", positions}, {ScalarType::Long});
   kChecks.same_device({"k", k}, {"positions", positions});

@@ -16,7 +16,7 @@ constexpr PagedKvOperands kGather{"paged_kv_gather"};
 void append_on_cpu(const Tensor& k, const Tensor& v, Tensor k_pages, Tensor v_pages, const Tensor& block_table,
                    const Tensor& lengths) {
   kAppend.check_pages(k_pages, v_pages, block_table, lengths);
-  kAppend.check_rows(k, v, k_pages, block_table);
+  kAppend.check_rows(k, v, k_pages, v_pages, block_table);
   const PagedKvParams p = kAppend.parameters(k, v, k_pages, v_pages, block_table, lengths);
   kAppend.check_table(p, true, k_pages.size(0));
   paged_kv_append_cpu(p);
@@ -49,7 +49,7 @@ std::tuple<Tensor, Tensor> gather_on_cpu(const Tensor& k_pages, const Tensor& v_
 void append_on_cuda(const Tensor& k, const Tensor& v, Tensor k_pages, Tensor v_pages, const Tensor& block_table,
                     const Tensor& lengths) {
   kAppend.check_pages(k_pages, v_pages, block_table, lengths);
-  kAppend.check_rows(k, v, k_pages, block_table);
+  kAppend.check_rows(k, v, k_pages, v_pages, block_table);
   if (k.numel() == 0) return;
   for (const Argument& each :
        {Argument{"k", k}, Argument{"v", v}, Argument{"k_pages", k_pages}, Argument{"v_pages", v_pages}}) {

@@ -72,7 +72,7 @@ void PagedKvOperands::check_table(const PagedKvParams& p, bool append, int64_t p
 }
 
 void PagedKvOperands::check_rows(const Tensor& k, const Tensor& v, const Tensor& k_pages,
-                                 const Tensor& block_table) const {
+                                 const Tensor& v_pages, const Tensor& block_table) const {
   const Checks checks{op};
   checks.rank({"k", k}, 4, "(batch, heads_kv, seq, head_dim)");
   checks.same_shape({"k", k}, {"v", v});
@@ -81,6 +81,8 @@ void PagedKvOperands::check_rows(const Tensor& k, const Tensor& v, const Tensor&
     checks.same_device({"k_pages", k_pages}, each);
     checks.last_dimension_contiguous(each);
   }
+  checks.own_places({"k_pages", k_pages});
+  checks.own_places({"v_pages", v_pages});
   WARPWATCH_CHECK(k.size(1) == k_pages.size(1) && k.size(3) == k_pages.size(3), op,
                   "k and k_pages differ in heads_kv or head_dim: ", shape_text(k), " against ", shape_text(k_pages));
   WARPWATCH_CHECK(k.size(0) == block_table.size(0), op, "k and block_table differ in batch: ", shape_text(k),

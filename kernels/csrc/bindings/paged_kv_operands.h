@@ -11,8 +11,9 @@ struct PagedKvOperands {
 
   // The pages, the table and the lengths.
   void check_pages(const Tensor& k_pages, const Tensor& v_pages, const Tensor& block_table, const Tensor& lengths) const;
-  // New rows, beside checked pages.
-  void check_rows(const Tensor& k, const Tensor& v, const Tensor& k_pages, const Tensor& block_table) const;
+  // New rows, beside checked pages that they are written to.
+  void check_rows(const Tensor& k, const Tensor& v, const Tensor& k_pages, const Tensor& v_pages,
+                  const Tensor& block_table) const;
   // Only where the table can be read: on the CPU. Of each sequence the new positions are wanted, or else the first ones.
   void check_table(const PagedKvParams& p, bool append, int64_t pages) const;
   // A GPU moves 16 bytes at a time.

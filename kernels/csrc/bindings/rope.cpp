@@ -20,14 +20,6 @@ void check_x(const char* op, const Tensor& x) {
   WARPWATCH_CHECK(x.size(3) % 2 == 0, op, "head_dim must be even, got x of shape ", shape_text(x));
 }
 
-// A tensor that shows one memory in several places would be turned several times.
-void check_own_places(const char* op, const Tensor& x) {
-  for (int64_t axis = 0; axis < 4; ++axis) {
-    WARPWATCH_CHECK(x.size(axis) <= 1 || x.stride(axis) != 0, op,
-                    "x must not be expanded, for it is written to; got strides ", stride_text(x));
-  }
-}
-
 RopeParams params_of(const Tensor& x, const Tensor& out, bool interleaved) {
   return {
       .x = x.data_ptr(),
@@ -111,7 +103,7 @@ Tensor rope(const Tensor& x, const Tensor& cos, const Tensor& sin, bool interlea
 
 void rope_in_place(const Tensor& x, const Tensor& cos, const Tensor& sin, bool interleaved) {
   check_x("rope_", x);
-  check_own_places("rope_", x);
+  Checks{"rope_"}.own_places({"x", x});
   turn_by_tables("rope_", x, cos, sin, interleaved, x);
 }
 
@@ -124,7 +116,7 @@ Tensor rope_computed(const Tensor& x, const Tensor& positions, double base, bool
 
 void rope_computed_in_place(const Tensor& x, const Tensor& positions, double base, bool interleaved) {
   check_x("rope_computed_", x);
-  check_own_places("rope_computed_", x);
+  Checks{"rope_computed_"}.own_places({"x", x});
   turn_by_positions("rope_computed_", x, positions, base, interleaved, x);
 }
 

@@ -24,7 +24,7 @@ struct Appended {
 
 RopePagedKvParams prepare(const PagedKvOperands& operands, const Appended& of, bool interleaved) {
   operands.check_pages(of.k_pages, of.v_pages, of.block_table, of.lengths);
-  operands.check_rows(of.k, of.v, of.k_pages, of.block_table);
+  operands.check_rows(of.k, of.v, of.k_pages, of.v_pages, of.block_table);
   WARPWATCH_CHECK(of.k.size(3) % 2 == 0, operands.op, "head_dim must be even, got k of shape ", shape_text(of.k));
   return {
       .rows = operands.parameters(of.k, of.v, of.k_pages, of.v_pages, of.block_table, of.lengths),

@@ -1,6 +1,8 @@
 #include "framework/checks.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace warpwatch {
 namespace {
@@ -121,6 +123,25 @@ void Checks::last_dimension_contiguous(const Argument& argument) const {
 void Checks::contiguous(const Argument& argument) const {
   WARPWATCH_CHECK(argument.tensor.is_contiguous(), op, argument.name, " must be contiguous, got strides ",
                   stride_text(argument.tensor), " for shape ", shape_text(argument.tensor));
+}
+
+void Checks::own_places(const Argument& argument) const {
+  const Tensor& tensor = argument.tensor;
+  if (tensor.numel() == 0) return;
+  std::vector<std::pair<int64_t, int64_t>> steps;  // stride, and how often it is taken
+  for (int64_t d = 0; d < tensor.dim(); ++d) {
+    if (tensor.size(d) > 1) steps.emplace_back(tensor.stride(d), tensor.size(d) - 1);
+  }
+  std::sort(steps.begin(), steps.end());
+  int64_t reached = 0;  // the furthest place of the dimensions so far
+  for (const auto& [stride, times] : steps) {
+    WARPWATCH_CHECK(stride != 0, op, argument.name, " must not be expanded, for it is written to; got strides ",
+                    stride_text(tensor));
+    WARPWATCH_CHECK(stride > reached, op, argument.name,
+                    " must not show one memory in several places, for it is written to; got strides ",
+                    stride_text(tensor), " for shape ", shape_text(tensor));
+    reached += stride * times;
+  }
 }
 
 }  // namespace warpwatch

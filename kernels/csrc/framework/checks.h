@@ -40,6 +40,9 @@ struct Checks {
   void same_device(const Argument& first, const Argument& second) const;
   void last_dimension_contiguous(const Argument& argument) const;  // any stride goes where that dimension is 1
   void contiguous(const Argument& argument) const;
+  // What is written to: no two of its elements lie in one place. Dimensions may have any order and room between them, but
+  // each steps over all of those with smaller strides.
+  void own_places(const Argument& argument) const;
 };
 
 }  // namespace warpwatch

@@ -29,7 +29,8 @@ __global__ __launch_bounds__(kMostThreads) void kv_append_rows(const KvAppendPar
   const int64_t batch = head_batch / static_cast<uint32_t>(p.heads);
   const int64_t first = static_cast<int64_t>(blockIdx.x % cover.token_blocks) * (cover.rows * kTokens) + row;
   const int64_t position = p.positions[batch];
-  if (position < 0 || position >= p.capacity) return;
+  if (position <= -p.tokens || position >= p.capacity) return;
+  const int64_t begin = position < 0 ? -position : 0;  // tokens begin .. end - 1 have a place
   const int64_t room = p.capacity - position;
   const int64_t end = room < p.tokens ? room : p.tokens;
 
@@ -42,7 +43,7 @@ __global__ __launch_bounds__(kMostThreads) void kv_append_rows(const KvAppendPar
 #pragma unroll
     for (int i = 0; i < kTokens; ++i) {
       const int64_t token = first + i * cover.rows;
-      if (token < end) {
+      if (token >= begin && token < end) {
         keys[i] = reinterpret_cast<const Unit*>(k + token * p.k_strides.token)[unit];
         values[i] = reinterpret_cast<const Unit*>(v + token * p.v_strides.token)[unit];
       }
@@ -50,7 +51,7 @@ __global__ __launch_bounds__(kMostThreads) void kv_append_rows(const KvAppendPar
 #pragma unroll
     for (int i = 0; i < kTokens; ++i) {
       const int64_t token = first + i * cover.rows;
-      if (token < end) {  // plain stores: attention reads the newest rows at once, out of the L2
+      if (token >= begin && token < end) {  // plain stores: attention reads the newest rows at once, out of the L2
         reinterpret_cast<Unit*>(k_cache + token * p.k_cache_strides.token)[unit] = keys[i];
         reinterpret_cast<Unit*>(v_cache + token * p.v_cache_strides.token)[unit] = values[i];
       }

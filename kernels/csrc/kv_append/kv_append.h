@@ -2,8 +2,8 @@
 //   k_cache[b, h, positions[b] + t] = k[b, h, t], and v_cache likewise
 //   k, v: (batch, heads, tokens, head_dim); caches: (batch, heads, capacity, head_dim); all of one dtype, head_dim
 //   contiguous, the other strides free; positions: (batch) int64
-//   A token whose place is not in the cache is not written: a GPU cannot ask ahead without waiting for its host. The CPU
-//   refuses it before anything is written.
+//   A token whose place is not in the cache, before its first row or behind its last, is not written, and the others of
+//   its sequence are: a GPU cannot ask ahead without waiting for its host. The CPU refuses it before anything is written.
 //   4 * element size * batch * heads * tokens * head_dim bytes (k and v read and written), no FLOP: memory-bound
 #pragma once
 
