@@ -273,6 +273,42 @@ def test_triton_twin_agrees(
     assert_attends(out, expected(q, cache, lengths))
 
 
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.float32], ids=str)
+@pytest.mark.parametrize("head_dim", [32, 96, 128])
+@pytest.mark.parametrize("seq", [1, 31, 70])
+def test_triton_twin_appends_the_same_bytes(
+    seq: int, head_dim: int, dtype: torch.dtype, device: str, twin: Callable[..., Callable[..., object]]
+) -> None:
+    _, k, v = inputs(device, dtype, (1, seq), head_dim=head_dim, batch=6)
+    _, old_k, old_v = inputs(device, dtype, (1, 128), head_dim=head_dim, batch=6)
+    k[1, 0, :, 3] = 0.25  # a grid without a step
+    # The new rows end a group, begin one, lie in two; one sequence has no place for its first ones, one for its last.
+    lengths = lengths_on(device, seq, 64, 97, 5, 130, 0)
+    ours = quantized(old_k, old_v, (lengths - seq).clamp(0, 128), spare=0)
+    theirs = tuple(part.clone() for part in ours)
+    kernels.int4_kv_append(k, v, *ours, lengths)
+    if device == "cpu":  # the interpreter is another process: what it writes to comes back only through shared memory
+        for tensor in (k, v, *theirs, lengths):
+            tensor.share_memory_()
+    assert twin("int4_kv", "int4_kv_append")(k, v, *theirs, lengths) is None
+    for mine, other in zip(ours, theirs, strict=True):
+        assert torch.equal(other.nan_to_num(-1.0), mine.nan_to_num(-1.0))
+
+
+def test_triton_twin_says_what_is_not_a_number(device: str, twin: Callable[..., Callable[..., object]]) -> None:
+    _, k, v = inputs(device, torch.float16, (1, 32))
+    k[0, 0, 1, 5] = torch.nan
+    v[1, 1, 2, 40] = torch.nan
+    cache = tuple(part.fill_(0) for part in quantized(k, v, lengths_on(device, 0, 0)))
+    lengths = lengths_on(device, 32, 32)
+    if device == "cpu":
+        for tensor in (k, v, *cache, lengths):
+            tensor.share_memory_()
+    twin("int4_kv", "int4_kv_append")(k, v, *cache, lengths)
+    assert cache[2].isnan().nonzero().tolist() == [[0, 0, 0, 1, 5]]
+    assert cache[3].isnan().nonzero().tolist() == [[1, 1, 2, 1, 1]]
+
+
 def test_a_cuda_graph_stays_right_as_sequences_grow(cuda: str) -> None:
     q, k, v = inputs(cuda, torch.float16, (1, 1024), heads=(8, 2))
     lengths = lengths_on(cuda, 1024, 1024)

@@ -258,6 +258,29 @@ def test_triton_twin_agrees(
     assert_attends(out, expected(q, cache, lengths))
 
 
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.float32], ids=str)
+@pytest.mark.parametrize("head_dim", [8, 96, 128])
+@pytest.mark.parametrize("seq", [1, 41])
+def test_triton_twin_appends_the_same_bytes(
+    seq: int, head_dim: int, dtype: torch.dtype, device: str, twin: Callable[..., Callable[..., object]]
+) -> None:
+    _, k, v = inputs(device, dtype, (1, seq), head_dim=head_dim, batch=4)
+    k[0, 0, 0] = 0
+    k[1, 0, 0, 3] = torch.nan
+    v[1, 1, 0, 5] = torch.inf
+    _, old_k, old_v = inputs(device, dtype, (1, 60), head_dim=head_dim, batch=4)
+    ours = quantized(old_k, old_v)
+    theirs = tuple(part.clone() for part in ours)
+    lengths = lengths_on(device, seq, 60, 5, 70)  # the third has no place for its first ones, the fourth for its last
+    kernels.int8_kv_append(k, v, *ours, lengths)
+    if device == "cpu":  # the interpreter is another process: what it writes to comes back only through shared memory
+        for tensor in (k, v, *theirs, lengths):
+            tensor.share_memory_()
+    assert twin("int8_kv", "int8_kv_append")(k, v, *theirs, lengths) is None
+    for mine, other in zip(ours, theirs, strict=True):
+        assert torch.equal(other.nan_to_num(-1.0), mine.nan_to_num(-1.0))
+
+
 def test_a_cuda_graph_stays_right_as_sequences_grow(cuda: str) -> None:
     q, k, v = inputs(cuda, torch.float16, (1, 1000), heads=(8, 2))
     cache = quantized(k, v)
