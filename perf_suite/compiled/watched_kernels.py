@@ -68,10 +68,14 @@ WATCHED: dict[str, Watched] = {
         kernels=("silu_mul_rows",), twins=("_swiglu",), sources=("linear_activation/activation_rows.cu",)
     ),
     "tiled_attention": Watched(
-        kernels=("tiled_attention_kernel",), twins=(), sources=("attention_ladder/tiled_attention.cu",)
+        kernels=("tiled_attention_kernel",),
+        twins=("_tiled_attention",),
+        sources=("attention_ladder/tiled_attention.cu",),
     ),
     "naive_attention": Watched(
-        kernels=("naive_attention_kernel",), twins=(), sources=("attention_ladder/naive_attention.cu",)
+        kernels=("naive_attention_kernel",),
+        twins=("_naive_attention",),
+        sources=("attention_ladder/naive_attention.cu",),
     ),
     "decode_attention": Watched(
         kernels=(

@@ -3,12 +3,18 @@
 from ..inputs.flash_attention import AttentionInputs
 from . import Prepared
 from .flash_attention import eager, sdpa
-from .warpwatch_operators import warpwatch_operator
+from .warpwatch_operators import triton_operator, warpwatch_operator
 
-__all__ = ["eager", "sdpa", "warpwatch"]
+__all__ = ["eager", "sdpa", "triton", "warpwatch"]
 
 
 def warpwatch(inputs: AttentionInputs) -> Prepared:
     """The CUDA C++ or CPU kernel of the commit."""
     attention = warpwatch_operator("tiled_attention")
+    return Prepared(run=lambda: attention(inputs.q, inputs.k, inputs.v, causal=inputs.causal))
+
+
+def triton(inputs: AttentionInputs) -> Prepared:
+    """Its Triton twin."""
+    attention = triton_operator("tiled_attention")
     return Prepared(run=lambda: attention(inputs.q, inputs.k, inputs.v, causal=inputs.causal))

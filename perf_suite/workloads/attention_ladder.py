@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from .workload import Workload
 
-_IMPLEMENTATIONS = ("warpwatch", "sdpa", "eager")  # no Triton twin: the ladder compares CUDA with CUDA
+_IMPLEMENTATIONS = {"cuda": ("warpwatch", "triton", "sdpa", "eager"), "cpu": ("warpwatch", "sdpa", "eager")}
 
 
 def ladder_workload(operator: str, row: Workload) -> Workload:
     """The row with the operator's name. The cost stays the problem's: a step that moves more bytes shows as slower."""
-    return replace(row, operator=operator, implementations=_IMPLEMENTATIONS, energy_of=())
+    return replace(row, operator=operator, implementations=_IMPLEMENTATIONS[row.device], energy_of=())

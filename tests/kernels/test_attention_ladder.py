@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy
 import pytest
 import torch
 
@@ -91,6 +92,36 @@ def test_compile_without_graph_breaks(attention: Attention, device: str) -> None
     q, k, v = inputs(device, torch.float16, (9, 17))
     doubled = torch.compile(lambda q, k, v: attention(q, k, v, causal=True) * 2, fullgraph=True)
     assert torch.equal(doubled(q, k, v), attention(q, k, v, causal=True) * 2)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+@pytest.mark.parametrize("seq", [(17, 17), (33, 31), (1, 70), (70, 5)], ids=str)
+def test_triton_twins_agree(
+    seq: tuple[int, int],
+    dtype: torch.dtype,
+    causal: bool,
+    attention: Attention,
+    device: str,
+    twin: Callable[[str], Attention],
+) -> None:
+    if device == "cpu" and numpy.lib.NumpyVersion(numpy.__version__) >= "2.4.0":
+        pytest.skip("Triton 3.6's interpreter makes loop bounds in a way that NumPy refuses from 2.4 on")
+    q, k, v = inputs(device, dtype, seq, heads=(4, 2), head_dim=96)
+    out = twin(attention.__name__)(q, k, v, causal=causal)
+    assert out.dtype == dtype
+    assert_attends(out, reference(q, k, v, causal))
+
+
+@pytest.mark.parametrize("head_dim", [64, 128, 256])
+def test_triton_twins_take_strides_and_any_head_dim(
+    head_dim: int, attention: Attention, device: str, twin: Callable[[str], Attention]
+) -> None:
+    if device == "cpu" and numpy.lib.NumpyVersion(numpy.__version__) >= "2.4.0":
+        pytest.skip("Triton 3.6's interpreter makes loop bounds in a way that NumPy refuses from 2.4 on")
+    tokens_first = STRIDED["batch, seq, heads, head_dim"]
+    q, k, v = (tokens_first(x) for x in inputs(device, torch.float16, (40, 70), head_dim=head_dim))
+    assert_attends(twin(attention.__name__)(q, k, v, causal=True, scale=0.2), reference(q, k, v, True, scale=0.2))
 
 
 def test_replay_from_a_cuda_graph(attention: Attention, cuda: str) -> None:
