@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 import triton
@@ -30,11 +31,13 @@ def decode_attention(
             f"triton decode_attention: k and v must have shape (batch, heads_kv, capacity, head_dim) beside q "
             f"{list(q.shape)}, got {list(k.shape)} and {list(v.shape)}"
         )
-    return launch("triton decode_attention", q, k, v, lengths, None, k.shape[2], 0, scale)
+    functions = (_decode_attention, _combine_parts)
+    return launch("triton decode_attention", functions, q, k, v, lengths, None, k.shape[2], 0, scale)
 
 
 def launch(
     operator: str,
+    functions: tuple[Any, Any],
     q: torch.Tensor,
     k: torch.Tensor,
     v: torch.Tensor,
@@ -44,10 +47,11 @@ def launch(
     page_size: int,
     scale: float | None,
 ) -> torch.Tensor:
-    """Both kernels over k and v, either (batch, heads_kv, capacity, head_dim) with page_size 0, or pages of a table.
+    """Both functions over k and v, either (batch, heads_kv, capacity, head_dim) with page_size 0, or pages of a table.
 
     Raises RuntimeError for heads, head_dim, strides or a number of tokens that they do not take.
     """
+    attend, combine = functions
     batch, heads_q, seq_q, head_dim = q.shape
     heads_kv = k.shape[1]
     if heads_kv < 1 or heads_q % heads_kv or k.shape[3] != head_dim:
@@ -73,7 +77,7 @@ def launch(
     row_blocks = triton.cdiv(rows, config.block_rows)
     block_dim = triton.next_power_of_2(head_dim)
     with torch.cuda.device_of(q):  # the launch goes to the current device
-        _decode_attention[(batch * heads_kv * row_blocks, config.splits)](
+        attend[(batch * heads_kv * row_blocks, config.splits)](
             q,
             k,
             v,
@@ -103,7 +107,7 @@ def launch(
             num_stages=config.num_stages,
         )
         if not whole:
-            _combine_parts[(all_rows,)](
+            combine[(all_rows,)](
                 parts,
                 lse,
                 out,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import torch
+import triton
+import triton.language as tl
 
 from ..operators.devices import check_devices
-from .decode_attention import launch
+from .decode_attention import _combine_parts, _decode_attention, launch
 
 
 def paged_decode_attention(
@@ -29,6 +31,91 @@ def paged_decode_attention(
         )
     page_size = k_pages.shape[2]
     capacity = page_size * block_table.shape[1]
-    return launch(
-        "triton paged_decode_attention", q, k_pages, v_pages, lengths, block_table, capacity, page_size, scale
+    operator = "triton paged_decode_attention"
+    functions = (_paged_decode_attention, _paged_combine_parts)
+    return launch(operator, functions, q, k_pages, v_pages, lengths, block_table, capacity, page_size, scale)
+
+
+@triton.jit
+def _paged_decode_attention(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    lengths_ptr,
+    table_ptr,
+    parts_ptr,
+    lse_ptr,
+    q_batch_stride,
+    q_head_stride,
+    q_row_stride,
+    k_batch_stride,
+    k_head_stride,
+    k_row_stride,
+    v_batch_stride,
+    v_head_stride,
+    v_row_stride,
+    table_stride,
+    heads_kv,
+    group,
+    seq_q,
+    capacity,
+    row_blocks,
+    all_rows,
+    head_dim,
+    scale_log2,
+    PAGE_SIZE: tl.constexpr,
+    WHOLE: tl.constexpr,
+    PRECISION: tl.constexpr,
+    BLOCK_ROWS: tl.constexpr,
+    BLOCK_KV: tl.constexpr,
+    BLOCK_DIM: tl.constexpr,
+):
+    """decode_attention's `_decode_attention` under a name of this twin's own, by which its compiled code is watched."""
+    _decode_attention(
+        q_ptr,
+        k_ptr,
+        v_ptr,
+        lengths_ptr,
+        table_ptr,
+        parts_ptr,
+        lse_ptr,
+        q_batch_stride,
+        q_head_stride,
+        q_row_stride,
+        k_batch_stride,
+        k_head_stride,
+        k_row_stride,
+        v_batch_stride,
+        v_head_stride,
+        v_row_stride,
+        table_stride,
+        heads_kv,
+        group,
+        seq_q,
+        capacity,
+        row_blocks,
+        all_rows,
+        head_dim,
+        scale_log2,
+        PAGE_SIZE,
+        WHOLE,
+        PRECISION,
+        BLOCK_ROWS,
+        BLOCK_KV,
+        BLOCK_DIM,
     )
+
+
+@triton.jit
+def _paged_combine_parts(
+    parts_ptr,
+    lse_ptr,
+    out_ptr,
+    splits,
+    all_rows,
+    head_dim,
+    BLOCK_SPLITS: tl.constexpr,
+    BLOCK_DIM: tl.constexpr,
+):
+    """decode_attention's `_combine_parts` likewise."""
+    _combine_parts(parts_ptr, lse_ptr, out_ptr, splits, all_rows, head_dim, BLOCK_SPLITS, BLOCK_DIM)

@@ -39,7 +39,7 @@ WATCHED: dict[str, Watched] = {
             "paged_decode_attention_sm75_kernel",
             "paged_decode_attention_sm80_kernel",
         ),
-        twins=(),
+        twins=("_paged_decode_attention", "_paged_combine_parts"),
         sources=(
             "paged_decode_attention/paged_decode_attention_fp32.cu",
             "paged_decode_attention/paged_decode_attention_sm75.cu",

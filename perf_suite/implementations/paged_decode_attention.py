@@ -6,12 +6,19 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from ..inputs.paged_decode_attention import PagedDecodeInputs
 from . import Prepared
-from .warpwatch_operators import warpwatch_operator
+from .warpwatch_operators import triton_operator, warpwatch_operator
 
 
 def warpwatch(inputs: PagedDecodeInputs) -> Prepared:
     """The CUDA C++ or CPU kernel of the commit."""
     attention = warpwatch_operator("paged_decode_attention")
+    i = inputs
+    return Prepared(run=lambda: attention(i.q, i.k_pages, i.v_pages, i.block_table, i.lengths))
+
+
+def triton(inputs: PagedDecodeInputs) -> Prepared:
+    """Its Triton twin."""
+    attention = triton_operator("paged_decode_attention")
     i = inputs
     return Prepared(run=lambda: attention(i.q, i.k_pages, i.v_pages, i.block_table, i.lengths))
 

@@ -6,6 +6,8 @@ from .. import costs
 from . import decode_attention
 from .workload import Workload
 
+_IMPLEMENTATIONS = {"cuda": ("warpwatch", "triton", "sdpa", "eager"), "cpu": ("warpwatch", "sdpa", "eager")}
+
 
 def workload(
     device: str,
@@ -37,8 +39,7 @@ def workload(
         operator="paged_decode_attention",
         name=f"{row.name}-page{page_size}",
         parameters={**row.parameters, "page_size": page_size},
-        # Not its Triton twin: that launches decode_attention's functions, which are watched there.
-        implementations=("warpwatch", "sdpa", "eager"),
+        implementations=_IMPLEMENTATIONS[device],
         cost=costs.decode_attention(
             batch=batch,
             heads_q=heads,
