@@ -30,8 +30,7 @@ def flash_attention(
     `window` of those keys, j > i + (seq_kv - seq_q) - window; tiles of older keys are not read. scale is positive,
     1 / sqrt(head_dim) by default.
     Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning" (2023).
-    Differentiable in q, k and v, once: on a CPU, and on a GPU from compute capability 8.0 on in float16 and bfloat16.
-    The same input gives the same gradients, bit for bit.
+    Differentiable in q, k and v, once, wherever it runs. The same input gives the same gradients, bit for bit.
     Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
     """
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):

@@ -110,11 +110,21 @@ WATCHED: dict[str, Watched] = {
     "flash_attention_backward": Watched(
         kernels=(
             "flash_attention_delta_kernel",
+            "flash_attention_dkdv_fp32_kernel",
+            "flash_attention_dkdv_sm75_kernel",
             "flash_attention_dkdv_sm80_kernel",
+            "flash_attention_dq_fp32_kernel",
+            "flash_attention_dq_sm75_kernel",
             "flash_attention_dq_sm80_kernel",
         ),
         twins=(),
-        sources=("flash_attention/flash_attention_backward_sm80.cu",),
+        sources=(
+            "flash_attention/flash_attention_backward_fp32_sm75.cu",
+            "flash_attention/flash_attention_backward_fp32_sm80.cu",
+            "flash_attention/flash_attention_backward_fp32_sm90a.cu",
+            "flash_attention/flash_attention_backward_sm75.cu",
+            "flash_attention/flash_attention_backward_sm80.cu",
+        ),
     ),
     "int4_linear": Watched(
         kernels=(

@@ -190,16 +190,25 @@ void check_head_dim_on_cuda(int64_t head_dim) {
 }
 
 cudaError_t launch_backward(const FlashAttentionBackwardParams& p, int compute_capability, cudaStream_t stream) {
-  WARPWATCH_CHECK(p.forward.dtype != Dtype::kFloat32 && compute_capability >= 80, kBackward,
-                  "gradients on a GPU are in float16 and bfloat16 from compute capability 8.0 on; this is ",
-                  compute_capability / 10, '.', compute_capability % 10, p.forward.dtype == Dtype::kFloat32
-                      ? " and float32" : "", "; use torch.nn.functional.scaled_dot_product_attention to train there");
-#if WARPWATCH_HAS_SM80
-  return flash_attention_backward_sm80(p, stream);
-#else
-  (void)stream;
-  fail_without_kernel(kBackward, compute_capability);
+  const bool fp32 = p.forward.dtype == Dtype::kFloat32;
+#if WARPWATCH_HAS_SM90A
+  if (compute_capability == 90 && fp32) return flash_attention_backward_fp32_sm90a(p, stream);
 #endif
+#if WARPWATCH_HAS_SM80
+  if (compute_capability >= 80) {
+    return fp32 ? flash_attention_backward_fp32_sm80(p, stream) : flash_attention_backward_sm80(p, stream);
+  }
+#endif
+#if WARPWATCH_HAS_SM75
+  if (compute_capability >= 75) {
+    if (fp32) return flash_attention_backward_fp32_sm75(p, stream);
+    WARPWATCH_CHECK(p.forward.dtype == Dtype::kFloat16, kBackward,
+                    "bfloat16 needs a GPU of compute capability 8.0 or newer, this is ", compute_capability / 10, '.',
+                    compute_capability % 10, "; use float16");
+    return flash_attention_backward_sm75(p, stream);
+  }
+#endif
+  fail_without_kernel(kBackward, compute_capability);
 }
 
 Gradients backward_on_cuda(const Tensor& d_out, const Tensor& q, const Tensor& k, const Tensor& v, Tensor out,

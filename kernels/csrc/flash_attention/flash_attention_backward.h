@@ -33,8 +33,13 @@ void flash_attention_backward_cpu(const FlashAttentionBackwardParams& p);
 
 namespace warpwatch {
 
-// As flash_attention_sm80: fp16 and bf16, head_dim 64, 96, 128 or 256, rows of all tensors on 16-byte boundaries.
-cudaError_t flash_attention_backward_sm80(const FlashAttentionBackwardParams& p, cudaStream_t stream);
+// As the forward pass's launchers (flash_attention.h): head_dim 64, 96, 128 or 256, rows of all tensors on 16-byte
+// boundaries, and the dtypes of the launcher's name.
+cudaError_t flash_attention_backward_sm75(const FlashAttentionBackwardParams& p, cudaStream_t stream);  // fp16
+cudaError_t flash_attention_backward_sm80(const FlashAttentionBackwardParams& p, cudaStream_t stream);  // fp16, bf16
+cudaError_t flash_attention_backward_fp32_sm75(const FlashAttentionBackwardParams& p, cudaStream_t stream);
+cudaError_t flash_attention_backward_fp32_sm80(const FlashAttentionBackwardParams& p, cudaStream_t stream);
+cudaError_t flash_attention_backward_fp32_sm90a(const FlashAttentionBackwardParams& p, cudaStream_t stream);
 
 }  // namespace warpwatch
 #endif

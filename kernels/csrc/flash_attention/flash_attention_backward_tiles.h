@@ -24,6 +24,59 @@ constexpr FlashAttentionBackwardTile flash_attention_dkdv_tile(int head_dim) {
   return {4, head_dim == 256 ? 32 : 64};
 }
 
+// sm_75: 64 KB of shared memory an SM, and a block may take all of it. Two blocks of head_dim 64 share an SM; of 256, 2 warps
+// own what fits. Not measured on a T4 yet.
+constexpr FlashAttentionBackwardTile flash_attention_dq_sm75_tile(int head_dim) {
+  return head_dim == 256 ? FlashAttentionBackwardTile{2, 32} : FlashAttentionBackwardTile{4, 64};
+}
+// Beside the tiles lie the shift and delta of each query, so 64 KB of tiles would be too much.
+constexpr FlashAttentionBackwardTile flash_attention_dkdv_sm75_tile(int head_dim) {
+  return head_dim == 256 ? FlashAttentionBackwardTile{2, 16} : FlashAttentionBackwardTile{4, head_dim == 96 ? 64 : 32};
+}
+
+// fp32 on the ordinary units: a block of `warps` owns 4 * rows * warps / sharing rows and walks over
+// 8 * columns * sharing of the others at a time. Registers per thread: each gradient rows * head_dim / (8 * sharing), weights
+// and ds rows * columns each. Shared memory, in bytes, about 4 * (2 * (owned + step) * (head_dim + 4) + owned * (step + 8)).
+struct FlashAttentionBackwardFp32Tile {
+  int warps;
+  int sharing;  // warps that have the same rows: each scores its part of the columns, and sums its part of head_dim
+  int rows;     // of a lane
+  int columns;  // of a lane
+};
+
+// Within the 64 KB that a block may take on sm_75. Not measured on a T4 yet.
+constexpr FlashAttentionBackwardFp32Tile flash_attention_backward_fp32_sm75_tile(int head_dim) {
+  if (head_dim == 64) return {4, 1, 4, 4};
+  if (head_dim == 96) return {2, 1, 4, 4};
+  if (head_dim == 128) return {4, 2, 4, 1};
+  return {4, 1, 1, 1};
+}
+// Within the 99 KB that a block may take on sm_86, sm_89 and sm_120.
+constexpr FlashAttentionBackwardFp32Tile flash_attention_backward_fp32_sm80_tile(int head_dim) {
+  if (head_dim == 64) return {4, 2, 8, 4};
+  if (head_dim == 96) return {4, 1, 4, 4};
+  if (head_dim == 128) return {4, 1, 4, 2};
+  return {4, 2, 2, 1};
+}
+// Within the 227 KB of sm_90. Evidence: one H200, 4096 / head_dim heads of 2048 queries, full, TFLOP/s of three products (dq)
+// and of four (dkdv), by CUDA events behind an L2 flush:
+//   64: {4, 1, 8, 4} 34.1 and 35.4, {4, 2, 8, 4} 33.0 and 33.5, {4, 1, 4, 8} 32.0 and 33.0, {4, 1, 4, 4} 31.9 and 33.1
+//   96: {8, 1, 4, 8} 30.6 and 31.2, {6, 3, 8, 2} 28.4 and 30.6, {4, 1, 4, 8} 26.9 and 27.9
+//   128: {4, 2, 8, 2} 33.3 and 34.2, {4, 1, 4, 4} 32.9 and 33.7, {8, 2, 8, 2} 31.7 and 33.0, {8, 2, 4, 4} 30.5 and 31.8
+//   256: {8, 2, 4, 2} 27.8 and 27.5, {4, 4, 8, 2} 27.5 and 28.3, {8, 4, 4, 2} 24.1 and 28.0
+constexpr FlashAttentionBackwardFp32Tile flash_attention_dq_fp32_sm90a_tile(int head_dim) {
+  if (head_dim == 64) return {4, 1, 8, 4};
+  if (head_dim == 96) return {8, 1, 4, 8};
+  if (head_dim == 128) return {4, 2, 8, 2};
+  return {8, 2, 4, 2};
+}
+constexpr FlashAttentionBackwardFp32Tile flash_attention_dkdv_fp32_sm90a_tile(int head_dim) {
+  if (head_dim == 64) return {4, 1, 8, 4};
+  if (head_dim == 96) return {8, 1, 4, 8};
+  if (head_dim == 128) return {4, 2, 8, 2};
+  return {4, 4, 8, 2};
+}
+
 constexpr int kFlashAttentionDeltaThreads = 256;  // a warp a query
 
 }  // namespace warpwatch

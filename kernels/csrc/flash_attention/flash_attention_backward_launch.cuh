@@ -1,0 +1,118 @@
+// What the backward passes of all architectures and dtypes share: `delta`, the shift of scores, and how a kernel starts.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <climits>
+#include <cmath>
+#include <cstdint>
+
+#include "flash_attention/flash_attention_backward.h"
+#include "flash_attention/flash_attention_backward_tiles.h"
+#include "flash_attention/flash_attention_schedule.cuh"
+#include "flash_attention/flash_attention_softmax.cuh"
+
+namespace warpwatch {
+namespace {
+
+// What scores are shifted by, in powers of two: a query that is not there or sees no key gets weights 2^-inf.
+__device__ __forceinline__ float shift_of(float lse) { return lse == -INFINITY ? INFINITY : lse * kLog2E; }
+
+// delta[row] = sum_d d_out[row, d] out[row, d]; a warp a row, 16 bytes a lane and step.
+template <typename Element>
+__global__ void __launch_bounds__(kFlashAttentionDeltaThreads)
+    flash_attention_delta_kernel(const FlashAttentionBackwardParams p) {
+  constexpr int kEach = 16 / sizeof(Element);
+  const FlashAttentionParams& f = p.forward;
+  const int64_t row = int64_t{blockIdx.x} * (kFlashAttentionDeltaThreads / 32) + threadIdx.x / 32;
+  if (row >= int64_t{f.batch} * f.heads_q * f.seq_q) return;
+  const int64_t query = row % f.seq_q;
+  const int head = static_cast<int>(row / f.seq_q % f.heads_q);
+  const int batch = static_cast<int>(row / f.seq_q / f.heads_q);
+  const int lane = threadIdx.x % 32;
+  const Element* out =
+      head_pointer(static_cast<const Element*>(f.out), f.out_strides, batch, head) + query * f.out_strides.row;
+  const Element* d_out =
+      head_pointer(static_cast<const Element*>(p.d_out), p.d_out_strides, batch, head) + query * p.d_out_strides.row;
+  float sum = 0.0f;
+  for (int d = kEach * lane; d < f.head_dim; d += kEach * 32) {
+    const uint4 a = *reinterpret_cast<const uint4*>(out + d);
+    const uint4 b = *reinterpret_cast<const uint4*>(d_out + d);
+    const Element* a_elements = reinterpret_cast<const Element*>(&a);
+    const Element* b_elements = reinterpret_cast<const Element*>(&b);
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      sum = fmaf(static_cast<float>(a_elements[i]), static_cast<float>(b_elements[i]), sum);
+    }
+  }
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+  if (lane == 0) p.delta[row] = sum;
+}
+
+template <typename Element>
+cudaError_t launch_delta(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
+  const int64_t rows = int64_t{p.forward.batch} * p.forward.heads_q * p.forward.seq_q;
+  const int64_t blocks = ceil_div(rows, kFlashAttentionDeltaThreads / 32);
+  if (blocks > INT_MAX) return cudaErrorInvalidValue;
+  if (blocks == 0) return cudaSuccess;
+  flash_attention_delta_kernel<Element><<<static_cast<int>(blocks), kFlashAttentionDeltaThreads, 0, stream>>>(p);
+  return cudaGetLastError();
+}
+
+template <typename Shape, typename Kernel, typename... Arguments>
+cudaError_t launch_shape(Kernel* kernel, int blocks, cudaStream_t stream, const Arguments&... arguments) {
+  if (cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                               Shape::kDynamicSharedBytes);
+      error != cudaSuccess) {
+    return error;
+  }
+  kernel<<<blocks, Shape::kThreads, Shape::kDynamicSharedBytes, stream>>>(arguments...);
+  return cudaGetLastError();
+}
+
+// A kernel that takes (FlashAttentionBackwardParams, FlashAttentionSchedule); each block owns `queries` queries.
+template <typename Shape, typename Kernel>
+cudaError_t launch_query_gradient(Kernel* kernel, const FlashAttentionBackwardParams& p, int queries, int element_bytes,
+                                  cudaStream_t stream) {
+  FlashAttentionSchedule schedule;
+  if (cudaError_t error = make_schedule(p.forward, queries, element_bytes, &schedule); error != cudaSuccess) {
+    return error;
+  }
+  return schedule.blocks == 0 ? cudaSuccess : launch_shape<Shape>(kernel, schedule.blocks, stream, p, schedule);
+}
+
+// A kernel that takes (FlashAttentionBackwardParams); each block owns `keys` keys.
+template <typename Shape, typename Kernel>
+cudaError_t launch_key_gradient(Kernel* kernel, const FlashAttentionBackwardParams& p, int keys, cudaStream_t stream) {
+  const int64_t blocks = ceil_div(p.forward.seq_kv, keys) * p.forward.batch * p.forward.heads_kv;
+  if (blocks > INT_MAX) return cudaErrorInvalidValue;
+  return blocks == 0 ? cudaSuccess : launch_shape<Shape>(kernel, static_cast<int>(blocks), stream, p);
+}
+
+// Which keys a block owns, and which queries see one of them.
+struct KeyWork {
+  int batch, head_kv;
+  int first_key;
+  int diagonal;    // causal: query i sees keys below i + diagonal + 1
+  int begin, end;  // queries; begin is a multiple of the step
+};
+
+// Heads run fastest. Under the causal mask the first keys are seen most, and come first.
+__device__ __forceinline__ KeyWork key_work_of_block(const FlashAttentionParams& f, int block, int keys, int step) {
+  const int heads = f.batch * f.heads_kv;
+  const int tile = block / heads;
+  KeyWork work;
+  work.batch = (block - tile * heads) / f.heads_kv;
+  work.head_kv = block - tile * heads - work.batch * f.heads_kv;
+  work.first_key = tile * keys;
+  work.diagonal = f.seq_kv - f.seq_q;
+  const int last_key = min(work.first_key + keys, f.seq_kv) - 1;
+  // i >= j - diagonal of the first key, i < j - diagonal + window of the last.
+  work.begin = f.causal ? max(work.first_key - work.diagonal, 0) / step * step : 0;
+  work.end = f.window > 0 ? min(f.seq_q, last_key - work.diagonal + f.window) : f.seq_q;
+  return work;
+}
+
+}  // namespace
+}  // namespace warpwatch
