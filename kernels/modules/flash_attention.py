@@ -9,7 +9,6 @@ from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from ..operators.flash_attention import flash_attention
-from .gradient import refuse_gradient
 
 IMPLEMENTATIONS = ("warpwatch", "triton", "pytorch")
 
@@ -20,8 +19,8 @@ class FlashAttention(nn.Module):
     causal is aligned bottom-right, so that the last query sees every key, as when decoding with a cache; heads_kv
     divides heads_q; scale is 1 / sqrt(head_dim) by default. implementation "warpwatch" is the CUDA C++ or CPU kernel,
     "triton" its twin (on a GPU), and "pytorch" scaled_dot_product_attention, with the same meaning. window, with causal
-    alone, leaves a query the `window` newest of the keys it sees. "warpwatch" is differentiable where its operator is,
-    "pytorch" everywhere; backward through the twin raises RuntimeError. There are no parameters.
+    alone, leaves a query the `window` newest of the keys it sees. All three are differentiable. There are no
+    parameters.
     Raises ValueError for another implementation and for a window without causal, and RuntimeError with a sentence for
     tensors it does not take.
     """
@@ -49,12 +48,7 @@ class FlashAttention(nn.Module):
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         """A new tensor of q's shape and dtype."""
-        out = self._attend(q, k, v, causal=self.causal, scale=self.scale, window=self.window)
-        if self.implementation != "triton":
-            return out
-        if not torch.compiler.is_compiling():  # the twin is launched outside autograd, which would not ask for more
-            out.requires_grad_(torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad))
-        return refuse_gradient(out, "FlashAttention", 'use implementation="warpwatch" or "pytorch" to train')
+        return self._attend(q, k, v, causal=self.causal, scale=self.scale, window=self.window)
 
     def extra_repr(self) -> str:
         return f"causal={self.causal}, scale={self.scale}, window={self.window}, implementation={self.implementation!r}"

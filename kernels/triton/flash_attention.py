@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
+from torch.autograd.function import once_differentiable
 
 from ..operators.devices import check_devices
 from .flash_attention_configs import flash_attention_config
@@ -24,7 +26,13 @@ def flash_attention(
     scale: float | None = None,
     window: int | None = None,
 ) -> torch.Tensor:
-    """What warpwatch.kernels.flash_attention computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    """What warpwatch.kernels.flash_attention computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1).
+
+    Differentiable in q, k and v, once, by the twin of flash_attention_backward.
+    """
+    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
+        out: torch.Tensor = _Differentiable.apply(q, k, v, causal, scale, window)
+        return out
     return _attend(q, k, v, None, causal=causal, scale=scale, window=window)
 
 
@@ -40,6 +48,33 @@ def flash_attention_with_lse(
     """What the operator of that name computes: the output, and the log-sum-exp of each query's scores."""
     lse = q.new_full(q.shape[:3], -torch.inf, dtype=torch.float32)
     return _attend(q, k, v, lse, causal=causal, scale=scale, window=window), lse
+
+
+class _Differentiable(torch.autograd.Function):
+    """The twin with its gradient."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        causal: bool,
+        scale: float | None,
+        window: int | None,
+    ) -> torch.Tensor:
+        out, lse = flash_attention_with_lse(q, k, v, causal=causal, scale=scale, window=window)
+        ctx.save_for_backward(q, k, v, out, lse)
+        ctx.options = {"causal": causal, "scale": scale, "window": window}
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_out: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        from .flash_attention_backward import flash_attention_backward  # which imports this module
+
+        d_out = d_out if d_out.stride(-1) == 1 else d_out.contiguous()  # gradients come as they come
+        return (*flash_attention_backward(d_out, *ctx.saved_tensors, **ctx.options), None, None, None)
 
 
 def _attend(
@@ -71,7 +106,7 @@ def _attend(
     out = q.new_empty(q.shape)
     if out.numel() == 0:
         return out
-    config = flash_attention_config(_compute_capability(q.device), head_dim, q.element_size())
+    config = flash_attention_config(compute_capability(q.device), head_dim, q.element_size())
     query_blocks = triton.cdiv(seq_q, config.block_q)
     with torch.cuda.device_of(q):  # the launch goes to the current device
         _flash_attention[(query_blocks * batch * heads_q,)](
@@ -105,7 +140,8 @@ def _attend(
     return out
 
 
-def _compute_capability(device: torch.device) -> int:
+def compute_capability(device: torch.device) -> int:
+    """10 * major + minor, by which the configs of attention's twins go; of a CPU, that of what is interpreted."""
     if device.type != "cuda":
         return _INTERPRETED_AS
     major, minor = torch.cuda.get_device_capability(device)

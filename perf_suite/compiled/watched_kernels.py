@@ -117,7 +117,7 @@ WATCHED: dict[str, Watched] = {
             "flash_attention_dq_sm75_kernel",
             "flash_attention_dq_sm80_kernel",
         ),
-        twins=(),
+        twins=("_flash_attention_delta", "_flash_attention_dq", "_flash_attention_dkdv"),
         sources=(
             "flash_attention/flash_attention_backward_fp32_sm75.cu",
             "flash_attention/flash_attention_backward_fp32_sm80.cu",

@@ -7,7 +7,7 @@ from ..inputs.flash_attention import AttentionInputs
 from ..inputs.flash_attention_backward import AttentionGradientInputs
 from . import Prepared, UnavailableError
 from .flash_attention import hidden
-from .warpwatch_operators import warpwatch_operator
+from .warpwatch_operators import triton_operator, warpwatch_operator
 
 Gradients = tuple[torch.Tensor, ...]
 
@@ -18,16 +18,24 @@ def warpwatch(inputs: AttentionGradientInputs) -> Prepared:
     return Prepared(run=lambda: backward(*inputs.tensors, **inputs.options))
 
 
+def triton(inputs: AttentionGradientInputs) -> Prepared:
+    """Their Triton twin."""
+    backward = triton_operator("flash_attention_backward")
+    return Prepared(run=lambda: backward(*inputs.tensors, **inputs.options))
+
+
 def sdpa(inputs: AttentionGradientInputs) -> Prepared:
     """The backward pass of the backend that scaled_dot_product_attention chooses by itself.
 
-    Raises UnavailableError where that is neither cuDNN nor FlashAttention-2, and as `sdpa_flash` does.
+    Raises UnavailableError where that backend has no fused backward pass, and as `sdpa_flash` does.
     """
     _refuse_other_meanings(inputs)
     q, k, v = inputs.q, inputs.k, inputs.v
     choice = SDPBackend(torch._fused_sdp_choice(q.detach().requires_grad_(), k, v, is_causal=inputs.causal))
     if choice == SDPBackend.FLASH_ATTENTION:
         return sdpa_flash(inputs)
+    if choice == SDPBackend.EFFICIENT_ATTENTION:
+        return _sdpa_efficient(inputs)
     if choice != SDPBackend.CUDNN_ATTENTION:
         raise UnavailableError(f"SDPA chose {choice.name.lower()}, whose backward pass is not called by itself here")
     operators = torch.ops.aten
@@ -66,6 +74,24 @@ def sdpa_flash(inputs: AttentionGradientInputs) -> Prepared:
         return gradients
 
     return Prepared(run=run, backend=SDPBackend.FLASH_ATTENTION.name.lower())
+
+
+def _sdpa_efficient(inputs: AttentionGradientInputs) -> Prepared:
+    """The backward pass of scaled_dot_product_attention's memory-efficient backend, which takes fp32 too."""
+    operators = torch.ops.aten
+    _, lse, seed, offset = operators._scaled_dot_product_efficient_attention(
+        inputs.q, inputs.k, inputs.v, None, True, 0.0, inputs.causal
+    )
+    lse[..., : inputs.q.shape[2]] = inputs.lse  # its rows are longer, to a multiple of 32
+    arguments = (lse, seed, offset, 0.0, [True, True, True, False], inputs.causal)
+
+    def run() -> Gradients:
+        dq, dk, dv, _ = operators._scaled_dot_product_efficient_attention_backward(
+            inputs.d_out, inputs.q, inputs.k, inputs.v, None, inputs.out, *arguments
+        )
+        return dq, dk, dv
+
+    return Prepared(run=run, backend=SDPBackend.EFFICIENT_ATTENTION.name.lower())
 
 
 def eager(inputs: AttentionGradientInputs) -> Prepared:

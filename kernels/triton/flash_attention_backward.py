@@ -1,0 +1,352 @@
+"""Gradients of attention in Triton; the formula is at the head of csrc/flash_attention/flash_attention_backward.h.
+
+As in CUDA C++: `delta` first, then dq by who owns queries, then dk and dv by who owns keys. Nothing is added up by
+several programs, so the same input gives the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import triton
+import triton.language as tl
+
+from ..operators.devices import check_devices
+from .flash_attention import HEAD_DIMS, compute_capability
+from .flash_attention_backward_configs import flash_attention_backward_config
+
+_DELTA_ROWS = 32
+
+
+def flash_attention_backward(
+    d_out: torch.Tensor,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    out: torch.Tensor,
+    lse: torch.Tensor,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    window: int | None = None,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """What warpwatch.kernels.flash_attention_backward computes, on CUDA tensors (CPU ones under TRITON_INTERPRET=1)."""
+    check_devices("triton flash_attention_backward", d_out=d_out, q=q, k=k, v=v, out=out, lse=lse)
+    _check(d_out, q, k, v, out, lse, causal, window)
+    batch, heads_q, seq_q, head_dim = q.shape
+    heads_kv, seq_kv = k.shape[1], k.shape[2]
+    dq, dk, dv = q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
+    if q.numel() == 0 or k.numel() == 0:
+        return dq.zero_(), dk.zero_(), dv.zero_()
+    delta = torch.empty_like(lse)
+    config = flash_attention_backward_config(compute_capability(q.device), head_dim, q.element_size())
+    block_d = triton.next_power_of_2(head_dim)
+    scale = head_dim**-0.5 if scale is None else scale
+    shape = (heads_q, heads_q // heads_kv, seq_q, seq_kv)
+    numbers = (scale, scale * math.log2(math.e), seq_kv if window is None else min(window, seq_kv))
+    cut = {
+        "CAUSAL": causal,
+        "WINDOWED": window is not None and window < seq_kv,
+        "PRECISION": "ieee" if q.dtype == torch.float32 else "tf32",
+        "HEAD_DIM": head_dim,
+        "BLOCK_D": block_d,
+        "num_warps": config.num_warps,
+        "num_stages": config.num_stages,
+    }
+    strides = (*q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *d_out.stride()[:3])
+    with torch.cuda.device_of(q):  # the launch goes to the current device
+        _flash_attention_delta[(triton.cdiv(seq_q, _DELTA_ROWS) * batch * heads_q,)](
+            out,
+            d_out,
+            delta,
+            *out.stride()[:3],
+            *d_out.stride()[:3],
+            heads_q,
+            seq_q,
+            triton.cdiv(seq_q, _DELTA_ROWS),
+            HEAD_DIM=head_dim,
+            BLOCK_D=block_d,
+            ROWS=_DELTA_ROWS,
+        )
+        query_blocks, key_blocks = triton.cdiv(seq_q, config.owned), triton.cdiv(seq_kv, config.owned)
+        _flash_attention_dq[(query_blocks * batch * heads_q,)](
+            q, k, v, d_out, lse, delta, dq, *strides, *shape, query_blocks, *numbers,
+            BLOCK_Q=config.owned, BLOCK_KV=config.step, **cut,
+        )  # fmt: skip
+        _flash_attention_dkdv[(key_blocks * batch * heads_kv,)](
+            q, k, v, d_out, lse, delta, dk, dv, *strides, *shape, key_blocks, *numbers,
+            BLOCK_Q=config.step, BLOCK_KV=config.owned, **cut,
+        )  # fmt: skip
+    return dq, dk, dv
+
+
+def _check(
+    d_out: torch.Tensor,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    out: torch.Tensor,
+    lse: torch.Tensor,
+    causal: bool,
+    window: int | None,
+) -> None:
+    name = "triton flash_attention_backward"
+    batch, heads_q, _, head_dim = q.shape
+    heads_kv, seq_kv = k.shape[1], k.shape[2]
+    if k.shape != v.shape or k.shape != (batch, heads_kv, seq_kv, head_dim) or heads_kv < 1 or heads_q % heads_kv:
+        raise RuntimeError(
+            f"{name}: k and v must have shape (batch, heads_kv, seq_kv, head_dim) with heads_kv dividing heads_q of q "
+            f"{list(q.shape)}, got {list(k.shape)} and {list(v.shape)}"
+        )
+    if d_out.shape != q.shape or out.shape != q.shape or lse.shape != q.shape[:3]:
+        raise RuntimeError(
+            f"{name}: d_out and out must have q's shape {list(q.shape)} and lse its first three dimensions, got "
+            f"{list(d_out.shape)}, {list(out.shape)} and {list(lse.shape)}"
+        )
+    if head_dim not in HEAD_DIMS:
+        raise RuntimeError(f"{name}: head_dim must be one of {HEAD_DIMS}, got {head_dim}")
+    if any(x.stride(-1) != 1 for x in (q, k, v, d_out, out)) or not lse.is_contiguous():
+        raise RuntimeError(f"{name}: lse, and the last dimension of the other tensors, must be contiguous (stride 1)")
+    if window is not None and (window < 1 or not causal):
+        raise RuntimeError(f"{name}: window must be positive and needs causal=True, got {window} with causal={causal}")
+
+
+@triton.jit
+def _rows(
+    pointer,
+    batch,
+    head,
+    batch_stride,
+    head_stride,
+    row_stride,
+    row,
+    rows,
+    HEAD_DIM: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+):
+    """Rows `row` of one head, (len(row), BLOCK_D); zeros from row `rows` and column HEAD_DIM on."""
+    column = tl.arange(0, BLOCK_D)
+    at = pointer + batch * batch_stride + head * head_stride + row.to(tl.int64)[:, None] * row_stride + column[None, :]
+    return tl.load(at, mask=(row < rows)[:, None] & (column < HEAD_DIM)[None, :], other=0.0)
+
+
+@triton.jit
+def _store_rows(pointer, values, head, row, rows, HEAD_DIM: tl.constexpr, BLOCK_D: tl.constexpr):
+    """To a contiguous (heads, rows, HEAD_DIM) tensor."""
+    column = tl.arange(0, BLOCK_D)
+    at = pointer + (head * rows + row.to(tl.int64)[:, None]) * HEAD_DIM + column[None, :]
+    tl.store(at, values.to(pointer.dtype.element_ty), mask=(row < rows)[:, None] & (column < HEAD_DIM)[None, :])
+
+
+@triton.jit
+def _flash_attention_delta(
+    out_ptr,
+    d_out_ptr,
+    delta_ptr,
+    out_batch_stride,
+    out_head_stride,
+    out_row_stride,
+    d_out_batch_stride,
+    d_out_head_stride,
+    d_out_row_stride,
+    heads_q,
+    seq_q,
+    blocks,
+    HEAD_DIM: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    ROWS: tl.constexpr,
+):
+    """delta = sum over head_dim of d_out out; one program per (block of ROWS queries, head, batch)."""
+    program = tl.program_id(0)
+    query = program % blocks * ROWS + tl.arange(0, ROWS)
+    head = (program // blocks % heads_q).to(tl.int64)
+    batch = (program // blocks // heads_q).to(tl.int64)
+    out = _rows(
+        out_ptr, batch, head, out_batch_stride, out_head_stride, out_row_stride, query, seq_q, HEAD_DIM, BLOCK_D
+    )
+    d_out = _rows(
+        d_out_ptr, batch, head, d_out_batch_stride, d_out_head_stride, d_out_row_stride, query, seq_q, HEAD_DIM, BLOCK_D
+    )
+    delta = tl.sum(out.to(tl.float32) * d_out.to(tl.float32), 1)
+    tl.store(delta_ptr + (batch * heads_q + head) * seq_q + query, delta, mask=query < seq_q)
+
+
+@triton.jit
+def _shift(lse_ptr, row, query, seq_q):
+    """What scores are shifted by, in powers of two; of a query that sees no key, whose weights are masked, 0."""
+    LOG2_E: tl.constexpr = 1.4426950408889634
+    lse = tl.load(lse_ptr + row * seq_q + query, mask=query < seq_q, other=0.0)
+    return tl.where(lse == float("-inf"), 0.0, lse * LOG2_E)
+
+
+@triton.jit
+def _flash_attention_dq(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    d_out_ptr,
+    lse_ptr,
+    delta_ptr,
+    dq_ptr,
+    q_batch_stride,
+    q_head_stride,
+    q_row_stride,
+    k_batch_stride,
+    k_head_stride,
+    k_row_stride,
+    v_batch_stride,
+    v_head_stride,
+    v_row_stride,
+    d_out_batch_stride,
+    d_out_head_stride,
+    d_out_row_stride,
+    heads_q,
+    group,
+    seq_q,
+    seq_kv,
+    query_blocks,
+    scale,
+    scale_log2,
+    window,
+    CAUSAL: tl.constexpr,
+    WINDOWED: tl.constexpr,
+    PRECISION: tl.constexpr,
+    HEAD_DIM: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_Q: tl.constexpr,
+    BLOCK_KV: tl.constexpr,
+):
+    """dq = scale ds k of BLOCK_Q queries; one program per (query block, head, batch), the longest first."""
+    program = tl.program_id(0)
+    block = program % query_blocks
+    if CAUSAL:
+        block = query_blocks - 1 - block
+    head = (program // query_blocks % heads_q).to(tl.int64)
+    batch = (program // query_blocks // heads_q).to(tl.int64)
+    query = block * BLOCK_Q + tl.arange(0, BLOCK_Q)
+    newest = query + (seq_kv - seq_q)
+    q = _rows(q_ptr, batch, head, q_batch_stride, q_head_stride, q_row_stride, query, seq_q, HEAD_DIM, BLOCK_D)
+    d_out = _rows(
+        d_out_ptr, batch, head, d_out_batch_stride, d_out_head_stride, d_out_row_stride, query, seq_q, HEAD_DIM, BLOCK_D
+    )
+    row = batch * heads_q + head
+    shift = _shift(lse_ptr, row, query, seq_q)
+    delta = tl.load(delta_ptr + row * seq_q + query, mask=query < seq_q, other=0.0)
+
+    end = tl.maximum(tl.minimum((block + 1) * BLOCK_Q + (seq_kv - seq_q), seq_kv), 0) if CAUSAL else seq_kv
+    begin = tl.maximum(block * BLOCK_Q + (seq_kv - seq_q + 1) - window, 0) if WINDOWED else 0
+    dq = tl.zeros([BLOCK_Q, BLOCK_D], tl.float32)
+    for first_key in tl.range(begin, end, BLOCK_KV):
+        key = first_key + tl.arange(0, BLOCK_KV)
+        k = _rows(
+            k_ptr, batch, head // group, k_batch_stride, k_head_stride, k_row_stride, key, seq_kv, HEAD_DIM, BLOCK_D
+        )
+        v = _rows(
+            v_ptr, batch, head // group, v_batch_stride, v_head_stride, v_row_stride, key, seq_kv, HEAD_DIM, BLOCK_D
+        )
+        scores = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale_log2
+        seen = (key < seq_kv)[None, :] & (query < seq_q)[:, None]
+        if CAUSAL:
+            seen = seen & (key[None, :] <= newest[:, None])
+        if WINDOWED:
+            seen = seen & (key[None, :] > newest[:, None] - window)
+        weights = tl.where(seen, tl.exp2(scores - shift[:, None]), 0.0)
+        d_weights = tl.dot(d_out, tl.trans(v), input_precision=PRECISION)
+        d_scores = weights * (d_weights - delta[:, None])
+        dq = tl.dot(d_scores.to(k.dtype), k, dq, input_precision=PRECISION)
+    _store_rows(dq_ptr, scale * dq, row, query, seq_q, HEAD_DIM, BLOCK_D)
+
+
+@triton.jit
+def _flash_attention_dkdv(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    d_out_ptr,
+    lse_ptr,
+    delta_ptr,
+    dk_ptr,
+    dv_ptr,
+    q_batch_stride,
+    q_head_stride,
+    q_row_stride,
+    k_batch_stride,
+    k_head_stride,
+    k_row_stride,
+    v_batch_stride,
+    v_head_stride,
+    v_row_stride,
+    d_out_batch_stride,
+    d_out_head_stride,
+    d_out_row_stride,
+    heads_q,
+    group,
+    seq_q,
+    seq_kv,
+    key_blocks,
+    scale,
+    scale_log2,
+    window,
+    CAUSAL: tl.constexpr,
+    WINDOWED: tl.constexpr,
+    PRECISION: tl.constexpr,
+    HEAD_DIM: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_Q: tl.constexpr,
+    BLOCK_KV: tl.constexpr,
+):
+    """dk = scale ds^T q and dv = p^T d_out of BLOCK_KV keys, over the query heads that share them.
+
+    One program per (key block, key head, batch). Scores are transposed: rows are keys.
+    """
+    program = tl.program_id(0)
+    block = program % key_blocks
+    heads_kv = heads_q // group
+    head_kv = (program // key_blocks % heads_kv).to(tl.int64)
+    batch = (program // key_blocks // heads_kv).to(tl.int64)
+    key = block * BLOCK_KV + tl.arange(0, BLOCK_KV)
+    diagonal = seq_kv - seq_q
+    k = _rows(k_ptr, batch, head_kv, k_batch_stride, k_head_stride, k_row_stride, key, seq_kv, HEAD_DIM, BLOCK_D)
+    v = _rows(v_ptr, batch, head_kv, v_batch_stride, v_head_stride, v_row_stride, key, seq_kv, HEAD_DIM, BLOCK_D)
+
+    begin = tl.maximum(block * BLOCK_KV - diagonal, 0) // BLOCK_Q * BLOCK_Q if CAUSAL else 0
+    last_key = tl.minimum((block + 1) * BLOCK_KV, seq_kv) - 1
+    end = tl.minimum(seq_q, last_key - diagonal + window) if WINDOWED else seq_q
+    dk = tl.zeros([BLOCK_KV, BLOCK_D], tl.float32)
+    dv = tl.zeros([BLOCK_KV, BLOCK_D], tl.float32)
+    for member in range(group):
+        head = head_kv * group + member
+        row = batch * heads_q + head
+        for first_query in tl.range(begin, end, BLOCK_Q):
+            query = first_query + tl.arange(0, BLOCK_Q)
+            newest = query + diagonal
+            q = _rows(q_ptr, batch, head, q_batch_stride, q_head_stride, q_row_stride, query, seq_q, HEAD_DIM, BLOCK_D)
+            d_out = _rows(
+                d_out_ptr,
+                batch,
+                head,
+                d_out_batch_stride,
+                d_out_head_stride,
+                d_out_row_stride,
+                query,
+                seq_q,
+                HEAD_DIM,
+                BLOCK_D,
+            )
+            shift = _shift(lse_ptr, row, query, seq_q)
+            delta = tl.load(delta_ptr + row * seq_q + query, mask=query < seq_q, other=0.0)
+            scores = tl.dot(k, tl.trans(q), input_precision=PRECISION) * scale_log2
+            seen = (key < seq_kv)[:, None] & (query < seq_q)[None, :]
+            if CAUSAL:
+                seen = seen & (key[:, None] <= newest[None, :])
+            if WINDOWED:
+                seen = seen & (key[:, None] > newest[None, :] - window)
+            weights = tl.where(seen, tl.exp2(scores - shift[None, :]), 0.0)
+            dv = tl.dot(weights.to(d_out.dtype), d_out, dv, input_precision=PRECISION)
+            d_weights = tl.dot(v, tl.trans(d_out), input_precision=PRECISION)
+            d_scores = weights * (d_weights - delta[None, :])
+            dk = tl.dot(d_scores.to(q.dtype), q, dk, input_precision=PRECISION)
+    head = batch * heads_kv + head_kv
+    _store_rows(dk_ptr, scale * dk, head, key, seq_kv, HEAD_DIM, BLOCK_D)
+    _store_rows(dv_ptr, dv, head, key, seq_kv, HEAD_DIM, BLOCK_D)
