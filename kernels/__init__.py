@@ -10,7 +10,8 @@ from .extension import extension_path
 if TYPE_CHECKING:
     from .operators.attention_ladder import naive_attention, tiled_attention
     from .operators.decode_attention import decode_attention
-    from .operators.flash_attention import flash_attention, flash_attention_backward
+    from .operators.flash_attention import flash_attention, flash_attention_backward, flash_attention_with_lse
+    from .operators.flash_attention_varlen import flash_attention_varlen, flash_attention_varlen_with_lse
     from .operators.int4_decode_attention import int4_decode_attention
     from .operators.int4_kv import int4_kv_append
     from .operators.int4_linear import int4_linear, quantize_int4, quantize_int4_zero_point
@@ -37,6 +38,9 @@ __all__ = [
     "ffn_gelu",
     "flash_attention",
     "flash_attention_backward",
+    "flash_attention_varlen",
+    "flash_attention_varlen_with_lse",
+    "flash_attention_with_lse",
     "int4_decode_attention",
     "int4_kv_append",
     "int4_linear",
@@ -76,6 +80,9 @@ _HOME = {  # public name -> the module it lives in
     "ffn_gelu": "linear_activation",
     "flash_attention": "flash_attention",
     "flash_attention_backward": "flash_attention",
+    "flash_attention_varlen": "flash_attention_varlen",
+    "flash_attention_varlen_with_lse": "flash_attention_varlen",
+    "flash_attention_with_lse": "flash_attention",
     "int4_decode_attention": "int4_decode_attention",
     "int4_kv_append": "int4_kv",
     "int4_linear": "int4_linear",

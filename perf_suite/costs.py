@@ -40,15 +40,41 @@ def flash_attention(
     causal: bool,
     element_bytes: int,
     window: int | None = None,
+    biases: int = 0,
 ) -> Cost:
     """Two matrix products over the query-key pairs that are seen; q, k, v read and out written once.
 
-    With a window, causal alone, a query sees that many keys at most, and keys older than the first one's are not read.
+    Of each of `biases` matrices (seq_q, seq_kv) the pairs that are seen are read once. With a window, causal alone, a
+    query sees that many keys at most, and keys older than the first one's are not read.
     """
     pairs = _causal_pairs(seq_q, seq_kv, window) if causal else seq_q * seq_kv
     queries = batch * heads_q * seq_q * head_dim
     keys = batch * heads_kv * _keys_seen(seq_q, seq_kv, window) * head_dim
-    return Cost(flops=4 * batch * heads_q * head_dim * pairs, bytes=(2 * queries + 2 * keys) * element_bytes)
+    return Cost(
+        flops=4 * batch * heads_q * head_dim * pairs, bytes=(2 * queries + 2 * keys + biases * pairs) * element_bytes
+    )
+
+
+def flash_attention_varlen(
+    *, lengths: tuple[int, ...], heads_q: int, heads_kv: int, head_dim: int, causal: bool, element_bytes: int
+) -> Cost:
+    """flash_attention of each sequence, and batch + 1 sums of lengths of 4 bytes for queries and for keys."""
+    each = [
+        flash_attention(
+            batch=1,
+            heads_q=heads_q,
+            heads_kv=heads_kv,
+            seq_q=length,
+            seq_kv=length,
+            head_dim=head_dim,
+            causal=causal,
+            element_bytes=element_bytes,
+        )
+        for length in lengths
+    ]
+    return Cost(
+        flops=sum(cost.flops for cost in each), bytes=sum(cost.bytes for cost in each) + 2 * 4 * (len(lengths) + 1)
+    )
 
 
 def flash_attention_backward(

@@ -8,6 +8,7 @@ import torch
 
 from ..extension import load_operator
 from .devices import check_devices
+from .flash_attention_biased import flash_attention_biased, flash_attention_biased_with_lse
 
 
 def flash_attention(
@@ -18,8 +19,9 @@ def flash_attention(
     causal: bool = False,
     scale: float | None = None,
     window: int | None = None,
+    bias: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """softmax(scale q k^T) v without writing the scores to memory; a new, contiguous tensor of q's shape and dtype.
+    """softmax(scale q k^T + bias) v without writing the scores to memory: a new, contiguous tensor like q.
 
     q (batch, heads_q, seq_q, head_dim); k, v (batch, heads_kv, seq_kv, head_dim), heads_kv dividing heads_q: query
     head h reads key head h // (heads_q / heads_kv). float16, float32, and bfloat16 (on a GPU from compute capability
@@ -29,10 +31,16 @@ def flash_attention(
     j <= i + (seq_kv - seq_q), and a query that sees none gives zeros. window, with causal alone, leaves it the newest
     `window` of those keys, j > i + (seq_kv - seq_q) - window; tiles of older keys are not read. scale is positive,
     1 / sqrt(head_dim) by default.
+    bias, of q's dtype, broadcasts to (batch, heads_q, seq_q, seq_kv) and has two to four dimensions, as SDPA's
+    attn_mask; a boolean mask is bias.masked_fill(~mask, -inf). -inf hides a key, and a query all of whose keys are
+    hidden gives zeros. It is read in q's dtype, half the bytes of float32, and added in float32.
     Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning" (2023).
-    Differentiable in q, k and v, once, wherever it runs. The same input gives the same gradients, bit for bit.
+    Differentiable in q, k and v, once, wherever it runs. The same input gives the same gradients, bit for bit. With a
+    bias they come from products in float32, and the bias has one too (flash_attention_biased.py).
     Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
     """
+    if bias is not None:
+        return flash_attention_biased(q, k, v, bias, causal, scale, window)
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
         out: torch.Tensor = _flash_attention_with_lse(q, k, v, causal, scale, window)[0]
         return out
@@ -47,12 +55,15 @@ def flash_attention_with_lse(
     causal: bool = False,
     scale: float | None = None,
     window: int | None = None,
+    bias: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """flash_attention and the logarithm of each query's sum_j exp(scale q k_j), float32 (batch, heads_q, seq_q).
+    """flash_attention and log(sum_j exp(scale q k_j + bias_j)) of each query, float32 (batch, heads_q, seq_q).
 
     From it a backward pass has the softmax weights again, and results over parts of the keys can be merged. It is -inf
     for a query that sees no key. Raises as flash_attention does.
     """
+    if bias is not None:
+        return flash_attention_biased_with_lse(q, k, v, bias, causal, scale, window)
     return _flash_attention_with_lse(q, k, v, causal, scale, window)
 
 

@@ -25,11 +25,16 @@ def flash_attention(
     causal: bool = False,
     scale: float | None = None,
     window: int | None = None,
+    bias: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """What warpwatch.kernels.flash_attention computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1).
 
-    Differentiable in q, k and v, once, by the twin of flash_attention_backward.
+    Differentiable in q, k and v, once, by the twin of flash_attention_backward; with a bias it is not.
     """
+    if bias is not None:
+        from .flash_attention_biased import attend_biased  # which imports this module
+
+        return attend_biased(q, k, v, bias, None, causal=causal, scale=scale, window=window)
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
         out: torch.Tensor = _Differentiable.apply(q, k, v, causal, scale, window)
         return out
@@ -44,9 +49,14 @@ def flash_attention_with_lse(
     causal: bool = False,
     scale: float | None = None,
     window: int | None = None,
+    bias: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """What the operator of that name computes: the output, and the log-sum-exp of each query's scores."""
     lse = q.new_full(q.shape[:3], -torch.inf, dtype=torch.float32)
+    if bias is not None:
+        from .flash_attention_biased import attend_biased  # which imports this module
+
+        return attend_biased(q, k, v, bias, lse, causal=causal, scale=scale, window=window), lse
     return _attend(q, k, v, lse, causal=causal, scale=scale, window=window), lse
 
 
@@ -90,19 +100,7 @@ def _attend(
     check_devices("triton flash_attention", q=q, k=k, v=v)
     batch, heads_q, seq_q, head_dim = q.shape
     heads_kv, seq_kv = k.shape[1], k.shape[2]
-    if k.shape != v.shape or k.shape != (batch, heads_kv, seq_kv, head_dim) or heads_kv < 1 or heads_q % heads_kv:
-        raise RuntimeError(
-            f"triton flash_attention: k and v must have shape (batch, heads_kv, seq_kv, head_dim) with heads_kv "
-            f"dividing heads_q of q {list(q.shape)}, got {list(k.shape)} and {list(v.shape)}"
-        )
-    if head_dim not in HEAD_DIMS:
-        raise RuntimeError(f"triton flash_attention: head_dim must be one of {HEAD_DIMS}, got {head_dim}")
-    if q.stride(-1) != 1 or k.stride(-1) != 1 or v.stride(-1) != 1:
-        raise RuntimeError("triton flash_attention: the last dimension of q, k and v must be contiguous (stride 1)")
-    if window is not None and (window < 1 or not causal):
-        raise RuntimeError(
-            f"triton flash_attention: window must be positive and needs causal=True, got {window} with causal={causal}"
-        )
+    check_attention(q, k, v, causal, window)
     out = q.new_empty(q.shape)
     if out.numel() == 0:
         return out
@@ -146,6 +144,25 @@ def compute_capability(device: torch.device) -> int:
         return _INTERPRETED_AS
     major, minor = torch.cuda.get_device_capability(device)
     return 10 * major + minor
+
+
+def check_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, window: int | None) -> None:
+    """Of q, k and v of four dimensions. Raises RuntimeError with a sentence."""
+    batch, heads_q, _, head_dim = q.shape
+    heads_kv, seq_kv = k.shape[1], k.shape[2]
+    if k.shape != v.shape or k.shape != (batch, heads_kv, seq_kv, head_dim) or heads_kv < 1 or heads_q % heads_kv:
+        raise RuntimeError(
+            f"triton flash_attention: k and v must have shape (batch, heads_kv, seq_kv, head_dim) with heads_kv "
+            f"dividing heads_q of q {list(q.shape)}, got {list(k.shape)} and {list(v.shape)}"
+        )
+    if head_dim not in HEAD_DIMS:
+        raise RuntimeError(f"triton flash_attention: head_dim must be one of {HEAD_DIMS}, got {head_dim}")
+    if q.stride(-1) != 1 or k.stride(-1) != 1 or v.stride(-1) != 1:
+        raise RuntimeError("triton flash_attention: the last dimension of q, k and v must be contiguous (stride 1)")
+    if window is not None and (window < 1 or not causal):
+        raise RuntimeError(
+            f"triton flash_attention: window must be positive and needs causal=True, got {window} with causal={causal}"
+        )
 
 
 @triton.jit

@@ -56,7 +56,8 @@ def _python_sha256(module: str) -> str:
 def _host_code(operator: str, *, on_gpu: bool) -> Iterator[str]:
     for source, facts in sorted(compiled_sources().items()):
         own = source.startswith(f"{operator}/") and source.endswith(_ON_THE_CPU) != on_gpu
-        if own or source == f"bindings/{operator}.cpp" or source.startswith("framework/"):
+        bound = source == f"bindings/{operator}.cpp" or source.startswith(f"bindings/{operator}_")
+        if own or bound or source.startswith("framework/"):
             yield f"{source} {facts.host_sha256}"
 
 

@@ -98,11 +98,13 @@ WATCHED: dict[str, Watched] = {
             "flash_attention_sm75_kernel",
             "flash_attention_sm80_kernel",
         ),
-        twins=("_flash_attention",),
+        twins=("_flash_attention", "_flash_attention_biased"),
         sources=(
+            "flash_attention/flash_attention_biased_sm80.cu",
             "flash_attention/flash_attention_fp32_sm75.cu",
             "flash_attention/flash_attention_fp32_sm80.cu",
             "flash_attention/flash_attention_fp32_sm90a.cu",
+            "flash_attention/flash_attention_packed_sm80.cu",
             "flash_attention/flash_attention_sm75.cu",
             "flash_attention/flash_attention_sm80.cu",
         ),
@@ -125,6 +127,9 @@ WATCHED: dict[str, Watched] = {
             "flash_attention/flash_attention_backward_sm75.cu",
             "flash_attention/flash_attention_backward_sm80.cu",
         ),
+    ),
+    "flash_attention_varlen": Watched(  # flash_attention's kernels
+        kernels=(), twins=("_flash_attention_varlen",), sources=()
     ),
     "int4_linear": Watched(
         kernels=(

@@ -7,6 +7,7 @@ from ..workloads import (
     ffn_gelu,
     flash_attention,
     flash_attention_backward,
+    flash_attention_varlen,
     int4_decode_attention,
     int4_linear,
     int8_decode_attention,
@@ -58,6 +59,9 @@ _SMALLEST = {
     "flash_attention": lambda device, dtype: flash_attention.workload(device, dtype, heads=1, seq_len=16, head_dim=64),
     "flash_attention_backward": lambda device, dtype: flash_attention_backward.workload(
         device, dtype, heads=1, seq_len=16, head_dim=64
+    ),
+    "flash_attention_varlen": lambda device, dtype: flash_attention_varlen.workload(
+        device, dtype, batch=2, heads=1, shortest=8, longest=16, head_dim=64
     ),
     "int4_linear": lambda device, dtype: int4_linear.workload(device, dtype, depth=128, outputs=128),
     "int8_linear": lambda device, dtype: int8_linear.workload(device, dtype, depth=128, outputs=128),

@@ -26,14 +26,18 @@ def triton(inputs: AttentionInputs) -> Prepared:
 def sdpa(inputs: AttentionInputs) -> Prepared:
     """PyTorch's scaled_dot_product_attention with the backend it chooses by itself.
 
-    A window is a mask to it. Raises UnavailableError for a causal mask over unequal lengths: SDPA aligns it top-left,
-    we bottom-right.
+    A window is a mask to it, and so is a bias. Raises UnavailableError for a causal mask over unequal lengths, which
+    SDPA aligns top-left and we bottom-right, and for one beside a bias.
     """
     q, k, v = inputs.q, inputs.k, inputs.v
     if inputs.causal and q.shape[2] != k.shape[2]:
         raise UnavailableError("SDPA's causal mask is aligned top-left, so unequal lengths mean another result")
     options: dict[str, Any] = {"enable_gqa": q.shape[1] != k.shape[1]}
-    if inputs.window is None:
+    if inputs.bias is not None:
+        if inputs.causal:
+            raise UnavailableError("SDPA takes no bias beside its causal mask")
+        options["attn_mask"] = inputs.bias.expand(*q.shape[:3], k.shape[2])
+    elif inputs.window is None:
         options["is_causal"] = inputs.causal
     else:
         options["attn_mask"] = ~hidden(inputs)
@@ -52,6 +56,8 @@ def eager(inputs: AttentionInputs) -> Prepared:
     def run() -> torch.Tensor:
         keys, values = k.repeat_interleave(group, dim=1), v.repeat_interleave(group, dim=1)
         scores = (q @ keys.transpose(-2, -1)) * q.shape[-1] ** -0.5
+        if inputs.bias is not None:
+            scores = scores + inputs.bias
         if unseen is not None:
             scores = scores.masked_fill(unseen, -torch.inf)
         return torch.softmax(scores, dim=-1) @ values

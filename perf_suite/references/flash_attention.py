@@ -10,13 +10,14 @@ def flash_attention(
     causal: bool = False,
     scale: float | None = None,
     window: int | None = None,
+    bias: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """softmax(scale q k^T) v in float64, one head at a time so that the scores of long sequences fit.
+    """softmax(scale q k^T + bias) v in float64, one head at a time so that the scores of long sequences fit.
 
     q (batch, heads_q, seq_q, head_dim); k, v (batch, heads_kv, seq_kv, head_dim); query head h reads key head
     h // (heads_q / heads_kv). Causal is aligned bottom-right: query i sees keys j <= i + (seq_kv - seq_q); in a window
-    (causal alone) only the newest `window` of them. A query that sees no key gives zeros. scale defaults to
-    1 / sqrt(head_dim).
+    (causal alone) only the newest `window` of them. bias broadcasts to (batch, heads_q, seq_q, seq_kv), -inf hiding
+    a key. A query that sees no key gives zeros. scale defaults to 1 / sqrt(head_dim).
     """
     batch, heads_q, seq_q, head_dim = q.shape
     heads_kv, seq_kv = k.shape[1], k.shape[2]
@@ -34,7 +35,9 @@ def flash_attention(
         for h in range(heads_q):
             head_kv = h // (heads_q // heads_kv)
             scores = scale * (q[b, h].double() @ k[b, head_kv].double().T)
-            weights = torch.softmax(scores.masked_fill(unseen, -torch.inf), dim=-1)
-            weights = weights.masked_fill(unseen.all(dim=-1, keepdim=True), 0.0)
+            if bias is not None:
+                scores = scores + bias.expand(batch, heads_q, seq_q, seq_kv)[b, h].double()
+            scores = scores.masked_fill(unseen, -torch.inf)
+            weights = torch.softmax(scores, dim=-1).masked_fill((scores == -torch.inf).all(dim=-1, keepdim=True), 0.0)
             out[b, h] = weights @ v[b, head_kv].double()
     return out

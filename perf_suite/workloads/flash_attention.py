@@ -8,7 +8,7 @@ from .workload import Workload
 
 # Softmax weights and results are rounded to fp16, about 3e-4 each (bf16: eight times that); fp32 sums over the keys
 # reach 1e-6.
-_TOLERANCE = {"fp16": 2e-3, "bf16": 1.6e-2, "fp32": 1e-5}
+TOLERANCE = {"fp16": 2e-3, "bf16": 1.6e-2, "fp32": 1e-5}
 _IMPLEMENTATIONS = {
     "cuda": ("warpwatch", "triton", "sdpa", "eager"),
     "cpu": ("warpwatch", "sdpa", "eager"),
@@ -27,6 +27,7 @@ def workload(
     head_dim: int = 128,
     causal: bool = False,
     window: int | None = None,  # keys that a query sees at most, with causal
+    biases: int = 0,  # matrices (seq_len, seq_len_kv) of a bias: one for each head or one for all
 ) -> Workload:
     """Scaled dot-product attention of one shape.
 
@@ -41,9 +42,10 @@ def workload(
     grouped = f"-kv{heads_kv}" if heads_kv != heads else ""
     lengths = f"{seq_len}" if seq_len_kv == seq_len else f"{seq_len}x{seq_len_kv}"
     mask = "full" if not causal else "causal" if window is None else f"causal-window{window}"
+    biased = f"-bias{biases}" if biases else ""
     return Workload(
         operator="flash_attention",
-        name=f"{device}-{dtype}-b{batch}-h{heads}{grouped}-s{lengths}-d{head_dim}-{mask}",
+        name=f"{device}-{dtype}-b{batch}-h{heads}{grouped}-s{lengths}-d{head_dim}-{mask}{biased}",
         device=device,
         dtype=dtype,
         parameters={
@@ -55,6 +57,7 @@ def workload(
             "head_dim": head_dim,
             "causal": causal,
             **({} if window is None else {"window": window}),
+            **({"biases": biases} if biases else {}),
         },
         cost=costs.flash_attention(
             batch=batch,
@@ -65,10 +68,11 @@ def workload(
             head_dim=head_dim,
             causal=causal,
             window=window,
+            biases=biases,
             element_bytes=costs.ELEMENT_BYTES[dtype],
         ),
         implementations=_IMPLEMENTATIONS[device],
-        tolerance=_TOLERANCE[dtype],
+        tolerance=TOLERANCE[dtype],
     )
 
 
@@ -89,6 +93,7 @@ WORKLOADS = (
     workload("cuda", "fp16", heads=32, seq_len=2048, head_dim=96, causal=True),
     workload("cuda", "fp16", heads=16, seq_len=2048, head_dim=256, causal=True),
     workload("cuda", "fp16", heads=32, heads_kv=8, seq_len=8192, causal=True, window=1024),
+    workload("cuda", "fp16", batch=4, heads=32, seq_len=1024, causal=False, biases=32),
     workload("cuda", "fp16", heads=8, seq_len=16384, causal=True),
     workload("cuda", "fp32", heads=16, seq_len=1024, head_dim=64, causal=True),
     workload("cuda", "fp32", heads=32, seq_len=1024, causal=True),
@@ -103,4 +108,5 @@ WORKLOADS = (
     workload("cpu", "fp32", heads=4, seq_len=128, head_dim=64, causal=True),
     workload("cpu", "fp32", heads=8, heads_kv=2, seq_len=128, head_dim=64, causal=False),
     workload("cpu", "fp32", heads=4, seq_len=256, head_dim=64, causal=True, window=32),
+    workload("cpu", "fp32", heads=4, seq_len=128, head_dim=64, causal=False, biases=4),
 )

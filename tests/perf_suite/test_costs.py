@@ -43,6 +43,15 @@ def test_a_window_counts_exactly_the_pairs_that_are_seen_and_gradients_take_five
     assert backward.bytes == (4 * 2 * seq_q + 2 * keys + 2 * seq_kv) * 8 * 2 + 4 * 2 * seq_q
 
 
+def test_a_bias_is_read_where_it_is_seen_and_packed_sequences_add_up():
+    shape = {"heads_q": 4, "heads_kv": 2, "head_dim": 8, "causal": True, "element_bytes": 2}
+    plain, other = (costs.flash_attention(batch=1, seq_q=seq, seq_kv=seq, **shape) for seq in (6, 11))
+    biased = costs.flash_attention(batch=1, seq_q=6, seq_kv=6, biases=4, **shape)
+    assert (biased.flops, biased.bytes) == (plain.flops, plain.bytes + 4 * 21 * 2)
+    packed = costs.flash_attention_varlen(lengths=(6, 0, 11), **shape)
+    assert (packed.flops, packed.bytes) == (plain.flops + other.flops, plain.bytes + other.bytes + 2 * 4 * 4)
+
+
 def test_grouped_keys_are_read_once_per_key_head():
     cost = costs.flash_attention(
         batch=1, heads_q=8, heads_kv=2, seq_q=16, seq_kv=16, head_dim=64, causal=False, element_bytes=2

@@ -8,6 +8,7 @@ import torch
 from perf_suite.references.ffn_gelu import ffn_gelu
 from perf_suite.references.flash_attention import flash_attention
 from perf_suite.references.flash_attention_backward import flash_attention_backward, output_and_lse
+from perf_suite.references.flash_attention_varlen import flash_attention_varlen
 from perf_suite.references.int4_linear import dequantised, int4_linear
 from perf_suite.references.int8_linear import int8_linear, quantised
 from perf_suite.references.int8_weight_linear import int8_weight_linear
@@ -38,6 +39,25 @@ def test_attention_rows_that_see_no_key_are_zeros_and_only_those():
     out = flash_attention(q, k, v, causal=True)
     assert out[0, 0, :2].count_nonzero() == 0
     torch.testing.assert_close(out[0, 0, 2], v[0, 0, 0])
+
+
+def test_attention_with_a_bias_equals_sdpa_and_what_it_hides_altogether_is_zero():
+    q, k, v, bias = normal(2, 4, 5, 16), normal(2, 2, 9, 16), normal(2, 2, 9, 16), normal(4, 5, 9)
+    bias[:, 0, 3] = -math.inf
+    wanted = torch.nn.functional.scaled_dot_product_attention(
+        q, k, v, attn_mask=bias.expand(2, 4, 5, 9), enable_gqa=True
+    )
+    torch.testing.assert_close(flash_attention(q, k, v, bias=bias), wanted)
+    bias[:, 2] = -math.inf
+    assert flash_attention(q, k, v, bias=bias)[:, :, 2].count_nonzero() == 0
+
+
+def test_packed_attention_is_that_of_each_sequence():
+    q, k, v = normal(12, 4, 16), normal(12, 2, 16), normal(12, 2, 16)
+    out = flash_attention_varlen(q, k, v, (5, 0, 7), (5, 0, 7), causal=True)
+    for rows in (slice(0, 5), slice(5, 12)):
+        alone = (x[rows].transpose(0, 1)[None] for x in (q, k, v))
+        torch.testing.assert_close(out[rows], flash_attention(*alone, causal=True)[0].transpose(0, 1))
 
 
 def test_attention_lets_a_nan_through():

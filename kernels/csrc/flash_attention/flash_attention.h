@@ -4,9 +4,16 @@
 //   causal, aligned bottom-right: query i sees keys j <= i + (seq_kv - seq_q); a query that sees no key gives zeros
 //   a window on top of that: query i sees the `window` newest of those keys, j > i + (seq_kv - seq_q) - window. Tiles of
 //   keys that no query of a block sees are skipped, so the work grows with seq_q * window
-//   lse: (batch, heads_q, seq_q), the logarithm of sum_j exp(scale q k_j), from which a backward pass has the weights
+//   packed: sequences of different lengths one behind the other, q and out (total_q, heads_q, head_dim), k and v (total_kv,
+//   heads_kv, head_dim); sequence b has the queries cu_seqlens_q[b] .. cu_seqlens_q[b + 1] - 1 and the keys of the same
+//   places in cu_seqlens_kv, and all of the above holds within it
+//   biased: out = softmax(scale q k^T + bias) v; a bias of -inf hides a key, and a query all of whose keys are hidden gives
+//   zeros
+//   lse: (batch, heads_q, seq_q), of packed sequences (heads_q, total_q), the logarithm of sum_j exp(scale q k_j + bias_j), from which a backward pass has the weights
 //   4 batch heads_q seq_q seq_kv head_dim FLOP (about half when causal and square) over
 //   element size * 2 batch (heads_q seq_q + heads_kv seq_kv) head_dim bytes: compute-bound from a few hundred queries on
+//
+// A bias adds element size * batch heads_q seq_q seq_kv bytes, or less where it is the same for the whole batch or all heads.
 //
 // After Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning" (2023), and, for the
 // online softmax, Milakov and Gimelshein, "Online normalizer calculation for softmax" (2018).
@@ -36,9 +43,25 @@ struct FlashAttentionParams {
   int window;  // keys that a query sees at most, 1 .. seq_kv - 1, with causal; 0 for no window
 };
 
+// Packed: of the above, q_strides, k_strides, v_strides and out_strides have batch 0; seq_q and seq_kv are at least those of
+// the longest sequence.
+struct FlashAttentionPackedParams : FlashAttentionParams {
+  const int32_t* cu_seqlens_q;   // batch + 1 sums of lengths: 0, then where each sequence ends
+  const int32_t* cu_seqlens_kv;  // likewise
+  int total_q;
+};
+
+struct FlashAttentionBiasedParams : FlashAttentionParams {
+  const void* bias;                    // (batch, heads_q, seq_q, seq_kv) in dtype, seq_kv contiguous
+  FlashAttentionStrides bias_strides;  // 0 where it is the same for all
+  bool bias_in_pairs;                  // all rows start on a boundary of two elements
+};
+
 // Any dtype, head_dim up to kFlashAttentionCpuHeadDim.
 constexpr int kFlashAttentionCpuHeadDim = 256;
 void flash_attention_cpu(const FlashAttentionParams& p);
+void flash_attention_cpu(const FlashAttentionPackedParams& p);
+void flash_attention_cpu(const FlashAttentionBiasedParams& p);
 
 }  // namespace warpwatch
 
@@ -54,6 +77,18 @@ cudaError_t flash_attention_sm80(const FlashAttentionParams& p, cudaStream_t str
 cudaError_t flash_attention_fp32_sm75(const FlashAttentionParams& p, cudaStream_t stream);
 cudaError_t flash_attention_fp32_sm80(const FlashAttentionParams& p, cudaStream_t stream);
 cudaError_t flash_attention_fp32_sm90a(const FlashAttentionParams& p, cudaStream_t stream);
+
+cudaError_t flash_attention_sm75(const FlashAttentionPackedParams& p, cudaStream_t stream);
+cudaError_t flash_attention_sm80(const FlashAttentionPackedParams& p, cudaStream_t stream);
+cudaError_t flash_attention_fp32_sm75(const FlashAttentionPackedParams& p, cudaStream_t stream);
+cudaError_t flash_attention_fp32_sm80(const FlashAttentionPackedParams& p, cudaStream_t stream);
+cudaError_t flash_attention_fp32_sm90a(const FlashAttentionPackedParams& p, cudaStream_t stream);
+
+cudaError_t flash_attention_sm75(const FlashAttentionBiasedParams& p, cudaStream_t stream);
+cudaError_t flash_attention_sm80(const FlashAttentionBiasedParams& p, cudaStream_t stream);
+cudaError_t flash_attention_fp32_sm75(const FlashAttentionBiasedParams& p, cudaStream_t stream);
+cudaError_t flash_attention_fp32_sm80(const FlashAttentionBiasedParams& p, cudaStream_t stream);
+cudaError_t flash_attention_fp32_sm90a(const FlashAttentionBiasedParams& p, cudaStream_t stream);
 
 }  // namespace warpwatch
 #endif

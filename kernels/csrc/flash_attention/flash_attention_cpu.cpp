@@ -39,20 +39,27 @@ struct Block {
       : q(kQueries * head_dim), keys(head_dim * kKeys), values(kKeys * head_dim), out(kQueries * head_dim) {}
 };
 
-// Adds keys first .. end - 1 of the block to row r.
-void add_keys(Block& block, int r, int first, int end, int head_dim, float scale) {
+// Adds keys first .. end - 1 of the block to row r. bias[j] is key j's, converted; null without one.
+template <class Element>
+void add_keys(Block& block, int r, int first, int end, int head_dim, float scale, const Element* bias) {
   float scores[kKeys] = {};
   for (int d = 0; d < head_dim; ++d) {
     add_scaled(scores, block.q[r * head_dim + d], &block.keys[d * kKeys], kKeys);
   }
   float top = block.row_max[r];
-  for (int j = first; j < end; ++j) top = std::max(top, scale * scores[j]);
-  const float shrink = std::exp(block.row_max[r] - top);  // 0 for the first keys: exp(-inf)
+  for (int j = first; j < end; ++j) {
+    scores[j] *= scale;
+    if (bias != nullptr) scores[j] += static_cast<float>(bias[j]);
+    top = std::max(top, scores[j]);
+  }
+  // Where a bias of -inf has hidden all keys so far, subtracting 0 gives weights 0, not -inf + inf.
+  const float base = top == kNothing ? 0.0f : top;
+  const float shrink = std::exp(block.row_max[r] - base);  // 0 for the first keys: exp(-inf)
   float* out = &block.out[r * head_dim];
   for (int d = 0; d < head_dim; ++d) out[d] *= shrink;
   float sum = block.row_sum[r] * shrink;
   for (int j = first; j < end; ++j) {
-    const float weight = std::exp(scale * scores[j] - top);
+    const float weight = std::exp(scores[j] - base);
     sum += weight;
     add_scaled(out, weight, &block.values[j * head_dim], head_dim);
   }
@@ -60,9 +67,18 @@ void add_keys(Block& block, int r, int first, int end, int head_dim, float scale
   block.row_sum[r] = sum;
 }
 
-// Queries first_query .. first_query + rows - 1 of one head, from loading to storing.
+// Rows of a bias, and where the log-sum-exp of rows goes; null where there is none.
 template <class Element>
-void attend(const FlashAttentionParams& p, Block& block, int64_t batch, int64_t head, int first_query, int rows) {
+struct Rows {
+  const Element* bias;
+  int64_t bias_stride;
+  float* lse;
+};
+
+// Queries first_query .. first_query + rows - 1 of one head, from loading to storing; `beside` begins at the first of them.
+template <class Element>
+void attend(const FlashAttentionParams& p, Block& block, int64_t batch, int64_t head, int first_query, int rows,
+            const Rows<Element>& beside) {
   const auto at = [&](const void* tensor, const FlashAttentionStrides& strides, int64_t of_head) {
     return static_cast<const Element*>(tensor) + batch * strides.batch + of_head * strides.head;
   };
@@ -99,7 +115,8 @@ void attend(const FlashAttentionParams& p, Block& block, int64_t batch, int64_t 
     for (int r = 0; r < rows; ++r) {
       const int first = std::max(first_seen_by(r) - first_key, 0);
       const int end = std::min(live, seen_by(r) - first_key);
-      if (first < end) add_keys(block, r, first, end, p.head_dim, p.scale);
+      const Element* bias = beside.bias == nullptr ? nullptr : beside.bias + r * beside.bias_stride + first_key;
+      if (first < end) add_keys(block, r, first, end, p.head_dim, p.scale, bias);
     }
   }
 
@@ -108,14 +125,13 @@ void attend(const FlashAttentionParams& p, Block& block, int64_t batch, int64_t 
     for (int d = 0; d < p.head_dim; ++d) {
       out[r * p.out_strides.row + d] = static_cast<Element>(block.out[r * p.head_dim + d] * normalizer);
     }
-    if (p.lse != nullptr) {
-      p.lse[(batch * p.heads_q + head) * p.seq_q + first_query + r] = block.row_max[r] + std::log(block.row_sum[r]);
-    }
+    if (beside.lse != nullptr) beside.lse[r] = block.row_max[r] + std::log(block.row_sum[r]);
   }
 }
 
-template <class Element>
-void attend_all(const FlashAttentionParams& p) {
+// beside(batch, head, query) are the Rows that begin there.
+template <class Element, class Beside>
+void attend_all(const FlashAttentionParams& p, const Beside& beside) {
   const int64_t query_blocks = (int64_t{p.seq_q} + kQueries - 1) / kQueries;
   const int64_t blocks = query_blocks * p.batch * p.heads_q;
   torch::stable::parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
@@ -124,19 +140,65 @@ void attend_all(const FlashAttentionParams& p) {
       const int first_query = static_cast<int>(i % query_blocks) * kQueries;
       const int64_t head = i / query_blocks % p.heads_q;
       const int64_t batch = i / query_blocks / p.heads_q;
-      attend<Element>(p, block, batch, head, first_query, std::min(kQueries, p.seq_q - first_query));
+      attend<Element>(p, block, batch, head, first_query, std::min(kQueries, p.seq_q - first_query),
+                      beside(batch, head, first_query));
     }
   });
 }
 
-}  // namespace
+float* lse_at(const FlashAttentionParams& p, int64_t batch, int64_t head, int64_t query) {
+  return p.lse == nullptr ? nullptr : p.lse + (batch * p.heads_q + head) * p.seq_q + query;
+}
 
-void flash_attention_cpu(const FlashAttentionParams& p) {
-  switch (p.dtype) {
-    case Dtype::kFloat16: return attend_all<torch::headeronly::Half>(p);
-    case Dtype::kBFloat16: return attend_all<torch::headeronly::BFloat16>(p);
-    case Dtype::kFloat32: return attend_all<float>(p);
+template <class Element>
+void attend_whole(const FlashAttentionParams& p) {
+  attend_all<Element>(p, [&](int64_t batch, int64_t head, int64_t query) {
+    return Rows<Element>{nullptr, 0, lse_at(p, batch, head, query)};
+  });
+}
+
+template <class Element>
+void attend_whole(const FlashAttentionBiasedParams& p) {
+  const FlashAttentionStrides& strides = p.bias_strides;
+  attend_all<Element>(p, [&](int64_t batch, int64_t head, int64_t query) {
+    const Element* bias =
+        static_cast<const Element*>(p.bias) + batch * strides.batch + head * strides.head + query * strides.row;
+    return Rows<Element>{bias, strides.row, lse_at(p, batch, head, query)};
+  });
+}
+
+// A sequence after the other, each as a batch of one.
+template <class Element>
+void attend_whole(const FlashAttentionPackedParams& p) {
+  for (int b = 0; b < p.batch; ++b) {
+    FlashAttentionParams sequence = p;
+    const int64_t query_row = p.cu_seqlens_q[b], key_row = p.cu_seqlens_kv[b];
+    sequence.batch = 1;
+    sequence.seq_q = static_cast<int>(p.cu_seqlens_q[b + 1] - query_row);
+    sequence.seq_kv = static_cast<int>(p.cu_seqlens_kv[b + 1] - key_row);
+    sequence.q = static_cast<const Element*>(p.q) + query_row * p.q_strides.row;
+    sequence.k = static_cast<const Element*>(p.k) + key_row * p.k_strides.row;
+    sequence.v = static_cast<const Element*>(p.v) + key_row * p.v_strides.row;
+    sequence.out = static_cast<Element*>(p.out) + query_row * p.out_strides.row;
+    attend_all<Element>(sequence, [&](int64_t, int64_t head, int64_t query) {
+      return Rows<Element>{nullptr, 0, p.lse == nullptr ? nullptr : p.lse + head * p.total_q + query_row + query};
+    });
   }
 }
+
+template <class Params>
+void attend_of_dtype(const Params& p) {
+  switch (p.dtype) {
+    case Dtype::kFloat16: return attend_whole<torch::headeronly::Half>(p);
+    case Dtype::kBFloat16: return attend_whole<torch::headeronly::BFloat16>(p);
+    case Dtype::kFloat32: return attend_whole<float>(p);
+  }
+}
+
+}  // namespace
+
+void flash_attention_cpu(const FlashAttentionParams& p) { attend_of_dtype(p); }
+void flash_attention_cpu(const FlashAttentionPackedParams& p) { attend_of_dtype(p); }
+void flash_attention_cpu(const FlashAttentionBiasedParams& p) { attend_of_dtype(p); }
 
 }  // namespace warpwatch

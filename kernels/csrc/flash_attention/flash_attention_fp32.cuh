@@ -35,7 +35,7 @@ __device__ __forceinline__ void add_scaled(float4& sum, float weight, float4 val
   sum.w = fmaf(weight, value.w, sum.w);
 }
 
-template <int HeadDim, int Warps, int Sharing, int Rows, int KeysPerLane, bool Windowed>
+template <int HeadDim, int Warps, int Sharing, int Rows, int KeysPerLane, bool Windowed, typename Params>
 struct Fp32Attention {
   static constexpr int kLanes = 8;  // that share a row
   static constexpr int kThreads = 32 * Warps;
@@ -68,7 +68,7 @@ struct Fp32Attention {
     cp_async_commit();
   }
 
-  static __device__ __forceinline__ void run(const FlashAttentionParams& p, const FlashAttentionSchedule& schedule) {
+  static __device__ __forceinline__ void run(const Params& p, const FlashAttentionSchedule& schedule) {
     extern __shared__ __align__(16) unsigned char raw[];
     Shared& shared = *reinterpret_cast<Shared*>(raw);
     const int x = threadIdx.x % kLanes;
@@ -79,16 +79,17 @@ struct Fp32Attention {
     const int lane_column = part * kChunks * kLanes + x;  // in 16 bytes
 
     const FlashAttentionWork work = work_of_block<Windowed>(p, schedule, blockIdx.x, kQueries);
-    const float* q = head_pointer(static_cast<const float*>(p.q), p.q_strides, work.batch, work.head);
-    const float* k = head_pointer(static_cast<const float*>(p.k), p.k_strides, work.batch, work.head_kv);
-    const float* v = head_pointer(static_cast<const float*>(p.v), p.v_strides, work.batch, work.head_kv);
+    if (kPacked<Params> && work.first_query >= work.seq_q) return;
+    const float* q = query_rows(static_cast<const float*>(p.q), p.q_strides, work);
+    const float* k = key_rows(static_cast<const float*>(p.k), p.k_strides, work);
+    const float* v = key_rows(static_cast<const float*>(p.v), p.v_strides, work);
     int first_key = work.first_key;
     if (first_key < work.keys) {
-      start_rows(shared.queries, q + work.first_query * p.q_strides.row, p.q_strides.row, p.seq_q - work.first_query);
-      start_rows(shared.keys, k + first_key * p.k_strides.row, p.k_strides.row, p.seq_kv - first_key);
+      start_rows(shared.queries, q + work.first_query * p.q_strides.row, p.q_strides.row, work.seq_q - work.first_query);
+      start_rows(shared.keys, k + first_key * p.k_strides.row, p.k_strides.row, work.seq_kv - first_key);
     }
 
-    const float scale_log2 = p.scale * kLog2E;
+    const auto exponents = exponents_of(p);
     float row_max[Rows];
     float row_sum[Rows] = {};  // of this lane's weights alone
     float4 out[Rows][kChunks] = {};
@@ -97,7 +98,7 @@ struct Fp32Attention {
     for (; first_key < work.keys; first_key += kKeys) {
       cp_async_wait<0>();
       __syncthreads();  // this tile's keys have landed, and every warp has left the values of the tile before
-      start_rows(shared.values, v + first_key * p.v_strides.row, p.v_strides.row, p.seq_kv - first_key);
+      start_rows(shared.values, v + first_key * p.v_strides.row, p.v_strides.row, work.seq_kv - first_key);
 
       float scores[Rows][KeysPerLane] = {};
 #pragma unroll 2
@@ -116,10 +117,18 @@ struct Fp32Attention {
 #pragma unroll
       for (int r = 0; r < Rows; ++r) {
         const int query = work.first_query + first_row + 4 * r;
-        const int seen = keys_seen(query, p.seq_kv, work.diagonal, p.causal) - first_key - lane_key;
+        const int seen = keys_seen(query, work.seq_kv, work.diagonal, p.causal) - first_key - lane_key;
         // How far the lane's first key is behind the query's newest one; without a window nobody asks.
         const int behind = query + work.diagonal - first_key - lane_key;
         top[r] = row_max[r];
+        if constexpr (kBiased<Params>) {
+          const float* bias = bias_row(p, work, query) + first_key + lane_key;
+          const int keys = query < work.seq_q ? work.seq_kv - first_key - lane_key : 0;
+#pragma unroll
+          for (int j = 0; j < KeysPerLane; ++j) {
+            scores[r][j] = fmaf(scores[r][j], p.scale, kLanes * j < keys ? __ldg(bias + kLanes * j) : 0.0f);
+          }
+        }
 #pragma unroll
         for (int j = 0; j < KeysPerLane; ++j) {
           const bool hidden = kLanes * j >= seen || (Windowed && behind - kLanes * j >= p.window);
@@ -134,7 +143,7 @@ struct Fp32Attention {
       __syncthreads();  // this tile's values and maxima are there, and every warp has left its keys
       const int next_key = first_key + kKeys;
       if (next_key < work.keys) {
-        start_rows(shared.keys, k + next_key * p.k_strides.row, p.k_strides.row, p.seq_kv - next_key);
+        start_rows(shared.keys, k + next_key * p.k_strides.row, p.k_strides.row, work.seq_kv - next_key);
       }
 
 #pragma unroll
@@ -143,13 +152,13 @@ struct Fp32Attention {
 #pragma unroll
           for (int other = 0; other < Sharing; ++other) top[r] = fmaxf(top[r], shared.part[first_row + 4 * r][other]);
         }
-        const float base = top[r] == -INFINITY ? 0.0f : __fmul_rn(top[r], scale_log2);  // as in OnlineSoftmax::step
-        const float shrink = exp2f(__fmul_rn(row_max[r], scale_log2) - base);  // exactly 1 while the maximum stays
+        const float base = top[r] == -INFINITY ? 0.0f : exponents.base(top[r]);  // as in OnlineSoftmax::step
+        const float shrink = exp2f(exponents.shrink(row_max[r], base));  // exactly 1 while the maximum stays
         row_max[r] = top[r];
         row_sum[r] *= shrink;
 #pragma unroll
         for (int j = 0; j < KeysPerLane; ++j) {
-          const float weight = exp2f(fmaf(scores[r][j], scale_log2, -base));
+          const float weight = exp2f(exponents.exponent(scores[r][j], base));
           row_sum[r] += weight;
           shared.weights[first_row + 4 * r][lane_key + kLanes * j] = weight;
         }
@@ -192,7 +201,7 @@ struct Fp32Attention {
     int block = blockIdx.x;
     asm volatile("" : "+r"(block));
     const FlashAttentionWork done = work_of_block<Windowed>(p, schedule, block, kQueries);
-    float* to = head_pointer(static_cast<float*>(p.out), p.out_strides, done.batch, done.head);
+    float* to = query_rows(static_cast<float*>(p.out), p.out_strides, done);
 #pragma unroll
     for (int r = 0; r < Rows; ++r) {
 #pragma unroll
@@ -210,9 +219,9 @@ struct Fp32Attention {
       }
       const float normalizer = sum == 0.0f ? 0.0f : __frcp_rn(sum);
       const int query = done.first_query + first_row + 4 * r;
-      if (query >= p.seq_q) continue;
+      if (query >= done.seq_q) continue;
       if (p.lse != nullptr && x == 0 && part == 0) {
-        p.lse[(int64_t{done.batch} * p.heads_q + done.head) * p.seq_q + query] = fmaf(row_max[r], p.scale, logf(sum));
+        lse_rows(p, done)[query] = fmaf(row_max[r], kBiased<Params> ? 1.0f : p.scale, logf(sum));
       }
 #pragma unroll
       for (int c = 0; c < kChunks; ++c) {
@@ -224,10 +233,11 @@ struct Fp32Attention {
   }
 };
 
-template <int HeadDim, int Warps, int Sharing, int Rows, int KeysPerLane, bool Windowed, typename Shape>
+template <int HeadDim, int Warps, int Sharing, int Rows, int KeysPerLane, bool Windowed, typename Shape,
+          typename Params>
 __global__ void __launch_bounds__(Shape::kThreads)
-    flash_attention_fp32_kernel(const FlashAttentionParams p, const FlashAttentionSchedule schedule) {
-  Fp32Attention<HeadDim, Warps, Sharing, Rows, KeysPerLane, Windowed>::run(p, schedule);
+    flash_attention_fp32_kernel(const Params p, const FlashAttentionSchedule schedule) {
+  Fp32Attention<HeadDim, Warps, Sharing, Rows, KeysPerLane, Windowed, Params>::run(p, schedule);
 }
 
 }  // namespace

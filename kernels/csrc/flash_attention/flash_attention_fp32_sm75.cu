@@ -51,9 +51,9 @@ __device__ __forceinline__ void add_scaled(float4& sum, float weight, float4 val
   sum.w = fmaf(weight, value.w, sum.w);
 }
 
-template <int HeadDim, bool Windowed, typename Shape>
+template <int HeadDim, bool Windowed, typename Shape, typename Params>
 __global__ void __launch_bounds__(Shape::kThreads)
-    flash_attention_fp32_kernel(const FlashAttentionParams p, const FlashAttentionSchedule schedule) {
+    flash_attention_fp32_kernel(const Params p, const FlashAttentionSchedule schedule) {
   constexpr int kKeys = Shared<HeadDim>::kKeys;
   constexpr int kKeysPerLane = kKeys / kLanes;
   constexpr int kChunks = HeadDim / 4 / kLanes;  // of 4 output columns, per lane and row
@@ -63,18 +63,23 @@ __global__ void __launch_bounds__(Shape::kThreads)
   const int rows = 2 * (threadIdx.x / kLanes);  // this lane's are rows and rows + 1
 
   const FlashAttentionWork work = work_of_block<Windowed>(p, schedule, blockIdx.x, kQueries);
-  const float* q = head_pointer(static_cast<const float*>(p.q), p.q_strides, work.batch, work.head);
-  const float* k = head_pointer(static_cast<const float*>(p.k), p.k_strides, work.batch, work.head_kv);
-  const float* v = head_pointer(static_cast<const float*>(p.v), p.v_strides, work.batch, work.head_kv);
-  load_rows(shared.queries, q + work.first_query * p.q_strides.row, p.q_strides.row, p.seq_q - work.first_query);
+  if (kPacked<Params> && work.first_query >= work.seq_q) return;
+  const float* q = query_rows(static_cast<const float*>(p.q), p.q_strides, work);
+  const float* k = key_rows(static_cast<const float*>(p.k), p.k_strides, work);
+  const float* v = key_rows(static_cast<const float*>(p.v), p.v_strides, work);
+  load_rows(shared.queries, q + work.first_query * p.q_strides.row, p.q_strides.row, work.seq_q - work.first_query);
 
-  const float scale_log2 = p.scale * kLog2E;
+  // How far the lane's first key, counted from the tile's, is behind the newest one that its first query sees; without a
+  // window nobody asks. Behind the last key lie zeros, which no live query sees.
+  int newest = (p.causal ? work.first_query + rows + work.diagonal : work.seq_kv - 1) - x;
+  if constexpr (Windowed) asm volatile("" : "+r"(newest));
+  const auto exponents = exponents_of(p);
   float row_max[2] = {-INFINITY, -INFINITY};
   float row_sum[2] = {0.0f, 0.0f};
   float4 out[2][kChunks] = {};
   for (int first_key = work.first_key; first_key < work.keys; first_key += kKeys) {
     __syncthreads();  // queries are stored, and nobody reads the values of the tile before
-    load_rows(shared.keys_or_values, k + first_key * p.k_strides.row, p.k_strides.row, p.seq_kv - first_key);
+    load_rows(shared.keys_or_values, k + first_key * p.k_strides.row, p.k_strides.row, work.seq_kv - first_key);
     __syncthreads();
     float scores[2][kKeysPerLane] = {};
 #pragma unroll 2
@@ -90,10 +95,18 @@ __global__ void __launch_bounds__(Shape::kThreads)
     }
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const int seen = keys_seen(work.first_query + rows + r, p.seq_kv, work.diagonal, p.causal) - first_key;
-      // How far the lane's first key is behind the query's newest one; without a window nobody asks.
-      const int behind = work.first_query + rows + r + work.diagonal - first_key - x;
+      const int query = work.first_query + rows + r;
+      const int seen = keys_seen(query, work.seq_kv, work.diagonal, p.causal) - first_key;
+      const int behind = newest - first_key + (p.causal ? r : 0);
       float top = row_max[r];
+      if constexpr (kBiased<Params>) {
+        const float* bias = bias_row(p, work, query) + first_key + x;
+        const int keys = query < work.seq_q ? work.seq_kv - first_key - x : 0;
+#pragma unroll
+        for (int j = 0; j < kKeysPerLane; ++j) {
+          scores[r][j] = fmaf(scores[r][j], p.scale, kLanes * j < keys ? __ldg(bias + kLanes * j) : 0.0f);
+        }
+      }
 #pragma unroll
       for (int j = 0; j < kKeysPerLane; ++j) {
         const bool hidden = Windowed ? unsigned(behind - kLanes * j) >= unsigned(p.window) : x + kLanes * j >= seen;
@@ -101,13 +114,13 @@ __global__ void __launch_bounds__(Shape::kThreads)
         top = fmaxf(top, scores[r][j]);
       }
       for (int step = kLanes / 2; step > 0; step /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, step));
-      const float base = top == -INFINITY ? 0.0f : __fmul_rn(top, scale_log2);  // as in OnlineSoftmax::step
-      const float shrink = exp2f(__fmul_rn(row_max[r], scale_log2) - base);  // exactly 1 while the maximum stays
+      const float base = top == -INFINITY ? 0.0f : exponents.base(top);  // as in OnlineSoftmax::step
+      const float shrink = exp2f(exponents.shrink(row_max[r], base));  // exactly 1 while the maximum stays
       row_max[r] = top;
       row_sum[r] *= shrink;
 #pragma unroll
       for (int j = 0; j < kKeysPerLane; ++j) {
-        const float weight = exp2f(fmaf(scores[r][j], scale_log2, -base));
+        const float weight = exp2f(exponents.exponent(scores[r][j], base));
         row_sum[r] += weight;
         shared.weights[rows + r][x + kLanes * j] = weight;
       }
@@ -120,7 +133,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
       }
     }
     __syncthreads();  // weights are stored, and nobody reads the keys
-    load_rows(shared.keys_or_values, v + first_key * p.v_strides.row, p.v_strides.row, p.seq_kv - first_key);
+    load_rows(shared.keys_or_values, v + first_key * p.v_strides.row, p.v_strides.row, work.seq_kv - first_key);
     __syncthreads();
 #pragma unroll 4
     for (int key = 0; key < kKeys; ++key) {
@@ -139,16 +152,16 @@ __global__ void __launch_bounds__(Shape::kThreads)
   int block = blockIdx.x;
   asm volatile("" : "+r"(block));
   const FlashAttentionWork done = work_of_block<Windowed>(p, schedule, block, kQueries);
-  float* to = head_pointer(static_cast<float*>(p.out), p.out_strides, done.batch, done.head);
+  float* to = query_rows(static_cast<float*>(p.out), p.out_strides, done);
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     float sum = row_sum[r];
     for (int step = kLanes / 2; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
     const float normalizer = sum == 0.0f ? 0.0f : __frcp_rn(sum);
     const int query = done.first_query + rows + r;
-    if (query >= p.seq_q) continue;
+    if (query >= done.seq_q) continue;
     if (p.lse != nullptr && x == 0) {
-      p.lse[(int64_t{done.batch} * p.heads_q + done.head) * p.seq_q + query] = fmaf(row_max[r], p.scale, logf(sum));
+      lse_rows(p, done)[query] = fmaf(row_max[r], kBiased<Params> ? 1.0f : p.scale, logf(sum));
     }
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
@@ -159,25 +172,37 @@ __global__ void __launch_bounds__(Shape::kThreads)
   }
 }
 
-template <int HeadDim>
-cudaError_t launch(const FlashAttentionParams& p, cudaStream_t stream) {
+template <int HeadDim, bool Windowed, typename Params>
+cudaError_t launch_tile(const Params& p, cudaStream_t stream) {
   using Shape = LaunchShape<kThreads, sizeof(Shared<HeadDim>)>;
-  FlashAttentionKernel* kernel = p.window > 0 ? flash_attention_fp32_kernel<HeadDim, true, Shape>
-                                              : flash_attention_fp32_kernel<HeadDim, false, Shape>;
-  return launch_flash_attention<Shape>(kernel, p, kQueries, sizeof(float), stream);
+  return launch_flash_attention<Shape>(flash_attention_fp32_kernel<HeadDim, Windowed, Shape, Params>, p, kQueries,
+                                       sizeof(float), stream);
+}
+
+template <bool Windowed, typename Params>
+cudaError_t launch(const Params& p, cudaStream_t stream) {
+  if (p.dtype != Dtype::kFloat32) return cudaErrorInvalidValue;
+  switch (p.head_dim) {
+    case 64: return launch_tile<64, Windowed>(p, stream);
+    case 96: return launch_tile<96, Windowed>(p, stream);
+    case 128: return launch_tile<128, Windowed>(p, stream);
+    case 256: return launch_tile<256, Windowed>(p, stream);
+    default: return cudaErrorInvalidValue;
+  }
 }
 
 }  // namespace
 
 cudaError_t flash_attention_fp32_sm75(const FlashAttentionParams& p, cudaStream_t stream) {
-  if (p.dtype != Dtype::kFloat32) return cudaErrorInvalidValue;
-  switch (p.head_dim) {
-    case 64: return launch<64>(p, stream);
-    case 96: return launch<96>(p, stream);
-    case 128: return launch<128>(p, stream);
-    case 256: return launch<256>(p, stream);
-    default: return cudaErrorInvalidValue;
-  }
+  return p.window > 0 ? launch<true>(p, stream) : launch<false>(p, stream);
+}
+
+cudaError_t flash_attention_fp32_sm75(const FlashAttentionPackedParams& p, cudaStream_t stream) {
+  return launch<true>(with_window(p), stream);
+}
+
+cudaError_t flash_attention_fp32_sm75(const FlashAttentionBiasedParams& p, cudaStream_t stream) {
+  return launch<true>(with_window(p), stream);
 }
 
 }  // namespace warpwatch

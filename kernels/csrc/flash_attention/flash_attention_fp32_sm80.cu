@@ -7,32 +7,40 @@
 namespace warpwatch {
 namespace {
 
-template <int HeadDim, bool Windowed>
-cudaError_t launch_windowed(const FlashAttentionParams& p, cudaStream_t stream) {
+template <int HeadDim, bool Windowed, typename Params>
+cudaError_t launch_tile(const Params& p, cudaStream_t stream) {
   constexpr FlashAttentionFp32Tile tile = flash_attention_fp32_sm80_tile(HeadDim);
-  using A = Fp32Attention<HeadDim, tile.warps, tile.sharing, tile.rows, tile.keys, Windowed>;
+  using A = Fp32Attention<HeadDim, tile.warps, tile.sharing, tile.rows, tile.keys, Windowed, Params>;
   using Shape = typename A::Shape;
   return launch_flash_attention<Shape>(
-      flash_attention_fp32_kernel<HeadDim, tile.warps, tile.sharing, tile.rows, tile.keys, Windowed, Shape>, p,
+      flash_attention_fp32_kernel<HeadDim, tile.warps, tile.sharing, tile.rows, tile.keys, Windowed, Shape, Params>, p,
       A::kQueries, sizeof(float), stream);
 }
 
-template <int HeadDim>
-cudaError_t launch(const FlashAttentionParams& p, cudaStream_t stream) {
-  return p.window > 0 ? launch_windowed<HeadDim, true>(p, stream) : launch_windowed<HeadDim, false>(p, stream);
+template <bool Windowed, typename Params>
+cudaError_t launch(const Params& p, cudaStream_t stream) {
+  if (p.dtype != Dtype::kFloat32) return cudaErrorInvalidValue;
+  switch (p.head_dim) {
+    case 64: return launch_tile<64, Windowed>(p, stream);
+    case 96: return launch_tile<96, Windowed>(p, stream);
+    case 128: return launch_tile<128, Windowed>(p, stream);
+    case 256: return launch_tile<256, Windowed>(p, stream);
+    default: return cudaErrorInvalidValue;
+  }
 }
 
 }  // namespace
 
 cudaError_t flash_attention_fp32_sm80(const FlashAttentionParams& p, cudaStream_t stream) {
-  if (p.dtype != Dtype::kFloat32) return cudaErrorInvalidValue;
-  switch (p.head_dim) {
-    case 64: return launch<64>(p, stream);
-    case 96: return launch<96>(p, stream);
-    case 128: return launch<128>(p, stream);
-    case 256: return launch<256>(p, stream);
-    default: return cudaErrorInvalidValue;
-  }
+  return p.window > 0 ? launch<true>(p, stream) : launch<false>(p, stream);
+}
+
+cudaError_t flash_attention_fp32_sm80(const FlashAttentionPackedParams& p, cudaStream_t stream) {
+  return launch<true>(with_window(p), stream);
+}
+
+cudaError_t flash_attention_fp32_sm80(const FlashAttentionBiasedParams& p, cudaStream_t stream) {
+  return launch<true>(with_window(p), stream);
 }
 
 }  // namespace warpwatch

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstdint>
+#include <type_traits>
 
 #include "flash_attention/flash_attention.h"
 
@@ -45,12 +46,27 @@ inline cudaError_t make_schedule(const FlashAttentionParams& p, int queries, int
   return cudaSuccess;
 }
 
-// A kernel takes (FlashAttentionParams, FlashAttentionSchedule); each block owns `queries` queries.
-using FlashAttentionKernel = void(FlashAttentionParams, FlashAttentionSchedule);
+// Params is FlashAttentionParams, or what is derived of it. A kernel takes (Params, FlashAttentionSchedule); each block owns
+// `queries` queries.
+template <typename Params>
+using FlashAttentionKernel = void(Params, FlashAttentionSchedule);
+
+template <typename Params>
+inline constexpr bool kPacked = std::is_same_v<Params, FlashAttentionPackedParams>;
+template <typename Params>
+inline constexpr bool kBiased = std::is_same_v<Params, FlashAttentionBiasedParams>;
+
+// Packed and biased kernels are built with a window only. Without one, this one holds every key.
+constexpr int kEveryKey = 1 << 30;
+template <typename Params>
+Params with_window(Params p) {
+  if (p.window == 0) p.window = kEveryKey;
+  return p;
+}
 
 // Shape is the kernel's LaunchShape.
-template <typename Shape>
-cudaError_t launch_flash_attention(FlashAttentionKernel* kernel, const FlashAttentionParams& p, int queries,
+template <typename Shape, typename Params>
+cudaError_t launch_flash_attention(FlashAttentionKernel<Params>* kernel, const Params& p, int queries,
                                    int element_bytes, cudaStream_t stream) {
   FlashAttentionSchedule schedule;
   if (cudaError_t error = make_schedule(p, queries, element_bytes, &schedule); error != cudaSuccess) return error;
@@ -66,16 +82,17 @@ cudaError_t launch_flash_attention(FlashAttentionKernel* kernel, const FlashAtte
 
 struct FlashAttentionWork {
   int batch, head, head_kv;
-  int first_query;
+  int query_row, key_row;  // where a packed sequence begins; else 0
+  int seq_q, seq_kv;       // of the sequence
+  int first_query;         // of packed sequences it may lie behind the last one: then there is nothing to do
   int first_key;   // the block's queries see keys first_key .. keys - 1 at most; 0 without a window
   int keys;
   int diagonal;    // causal: query i sees keys below i + diagonal + 1
 };
 
-template <bool Windowed>
-__device__ __forceinline__ FlashAttentionWork work_of_block(const FlashAttentionParams& p,
-                                                            const FlashAttentionSchedule& schedule, int block,
-                                                            int queries) {
+template <bool Windowed, typename Params>
+__device__ __forceinline__ FlashAttentionWork work_of_block(const Params& p, const FlashAttentionSchedule& schedule,
+                                                            int block, int queries) {
   const int heads = p.batch * p.heads_q;
   const int section_blocks = schedule.heads_per_section * schedule.query_tiles;
   const int section = block / section_blocks;
@@ -89,10 +106,20 @@ __device__ __forceinline__ FlashAttentionWork work_of_block(const FlashAttention
   work.batch = head / p.heads_q;
   work.head = head - work.batch * p.heads_q;
   work.head_kv = work.head / (p.heads_q / p.heads_kv);
+  if constexpr (kPacked<Params>) {
+    work.query_row = p.cu_seqlens_q[work.batch];
+    work.key_row = p.cu_seqlens_kv[work.batch];
+    work.seq_q = p.cu_seqlens_q[work.batch + 1] - work.query_row;
+    work.seq_kv = p.cu_seqlens_kv[work.batch + 1] - work.key_row;
+  } else {
+    work.query_row = work.key_row = 0;
+    work.seq_q = p.seq_q;
+    work.seq_kv = p.seq_kv;
+  }
   work.first_query = (p.causal ? schedule.query_tiles - 1 - tile : tile) * queries;
-  work.diagonal = p.seq_kv - p.seq_q;
-  const int last_query = min(p.seq_q - work.first_query, queries) + work.first_query - 1;
-  work.keys = p.causal ? max(min(p.seq_kv, last_query + work.diagonal + 1), 0) : p.seq_kv;
+  work.diagonal = work.seq_kv - work.seq_q;
+  const int last_query = min(work.seq_q - work.first_query, queries) + work.first_query - 1;
+  work.keys = p.causal ? max(min(work.seq_kv, last_query + work.diagonal + 1), 0) : work.seq_kv;
   work.first_key = Windowed ? max(work.first_query + work.diagonal + 1 - p.window, 0) : 0;
   return work;
 }
@@ -101,6 +128,29 @@ template <typename Element>
 __device__ __forceinline__ Element* head_pointer(Element* tensor, const FlashAttentionStrides& strides, int batch,
                                                  int head) {
   return tensor + batch * strides.batch + head * strides.head;
+}
+
+// The first row of the work's sequence: of q and out, and of k and v.
+template <typename Element>
+__device__ __forceinline__ Element* query_rows(Element* tensor, const FlashAttentionStrides& strides,
+                                               const FlashAttentionWork& work) {
+  return head_pointer(tensor, strides, work.batch, work.head) + work.query_row * strides.row;
+}
+template <typename Element>
+__device__ __forceinline__ Element* key_rows(Element* tensor, const FlashAttentionStrides& strides,
+                                             const FlashAttentionWork& work) {
+  return head_pointer(tensor, strides, work.batch, work.head_kv) + work.key_row * strides.row;
+}
+// The bias of one query, in fp32.
+__device__ __forceinline__ const float* bias_row(const FlashAttentionBiasedParams& p, const FlashAttentionWork& work,
+                                                 int query) {
+  return head_pointer(static_cast<const float*>(p.bias), p.bias_strides, work.batch, work.head) +
+         query * p.bias_strides.row;
+}
+template <typename Params>
+__device__ __forceinline__ float* lse_rows(const Params& p, const FlashAttentionWork& work) {
+  if constexpr (kPacked<Params>) return p.lse + int64_t{work.head} * p.total_q + work.query_row;
+  return p.lse + (int64_t{work.batch} * p.heads_q + work.head) * p.seq_q;
 }
 
 }  // namespace warpwatch

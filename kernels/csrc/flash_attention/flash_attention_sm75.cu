@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 
 #include "flash_attention/flash_attention.h"
+#include "flash_attention/flash_attention_bias.cuh"
 #include "flash_attention/flash_attention_schedule.cuh"
 #include "flash_attention/flash_attention_softmax.cuh"
 #include "flash_attention/flash_attention_tiles.h"
@@ -57,7 +58,7 @@ struct TileInFlight {
   }
 };
 
-template <int HeadDim, int Warps, int RowsPerWarp, int Keys, bool QInRegisters, bool Windowed>
+template <int HeadDim, int Warps, int RowsPerWarp, int Keys, bool QInRegisters, bool Windowed, typename Params>
 struct Kernel {
   static constexpr int kThreads = 32 * Warps;
   static constexpr int kQueries = Warps * RowsPerWarp;
@@ -71,23 +72,24 @@ struct Kernel {
   static_assert(RowsPerWarp % 16 == 0 && Keys % 16 == 0, "tiles of an mma");
   using Shape = LaunchShape<kThreads, kSharedBytes>;
 
-  static __device__ __forceinline__ void run(const FlashAttentionParams& p, const FlashAttentionSchedule& schedule) {
+  static __device__ __forceinline__ void run(const Params& p, const FlashAttentionSchedule& schedule) {
     extern __shared__ __align__(1024) unsigned char shared[];
     unsigned char* const key_tile = shared;
     unsigned char* const value_tile = shared + Keys * kRowBytes;
     const int warp_row = threadIdx.x / 32 * RowsPerWarp;
 
     const FlashAttentionWork work = work_of_block<Windowed>(p, schedule, blockIdx.x, kQueries);
+    if (kPacked<Params> && work.first_query >= work.seq_q) return;
     const int first_query = work.first_query + warp_row;  // of this warp
-    const __half* q = head_pointer(static_cast<const __half*>(p.q), p.q_strides, work.batch, work.head);
-    const __half* k = head_pointer(static_cast<const __half*>(p.k), p.k_strides, work.batch, work.head_kv);
-    const __half* v = head_pointer(static_cast<const __half*>(p.v), p.v_strides, work.batch, work.head_kv);
+    const __half* q = query_rows(static_cast<const __half*>(p.q), p.q_strides, work);
+    const __half* k = key_rows(static_cast<const __half*>(p.k), p.k_strides, work);
+    const __half* v = key_rows(static_cast<const __half*>(p.v), p.v_strides, work);
     int first_key = ((work.keys + Keys - 1) / Keys - 1) * Keys;  // negative when no key is seen
     const int stop = Windowed ? work.first_key / Keys * Keys : 0;  // the last tile walked
 
     float out[kRowTiles][HeadDim / 8][4] = {};
     OnlineSoftmax<kRowTiles> softmax;
-    const float scale_log2 = p.scale * kLog2E;
+    const auto exponents = exponents_of(p);
     typename QueriesChoice<QInRegisters, kRowTiles, HeadDim>::Type queries;
     const uint32_t lane_keys = lane_address_chunks_first<HeadDim>(shared_address(key_tile));
     const uint32_t lane_values = lane_address_rows_first<HeadDim>(shared_address(value_tile));
@@ -101,10 +103,10 @@ struct Kernel {
       for (int row = 0; row < kQueries; row += kAtOnce) {
         const int first = work.first_query + row;
         TileInFlight<kAtOnce, HeadDim, kThreads> q_in_flight;
-        q_in_flight.load(q + first * p.q_strides.row, p.q_strides.row, p.seq_q - first);
+        q_in_flight.load(q + first * p.q_strides.row, p.q_strides.row, work.seq_q - first);
         q_in_flight.store(shared + (kQueriesFrom + row) * kRowBytes);
       }
-      in_flight.load(k + first_key * p.k_strides.row, p.k_strides.row, p.seq_kv - first_key);
+      in_flight.load(k + first_key * p.k_strides.row, p.k_strides.row, work.seq_kv - first_key);
       __syncthreads();
       queries.take(shared_address(shared) + (kQueriesFrom + warp_row) * kRowBytes);
       if constexpr (QInRegisters) __syncthreads();  // every warp has its queries: keys may take their place
@@ -112,66 +114,81 @@ struct Kernel {
     }
     for (; first_key >= stop; first_key -= Keys) {
       __syncthreads();  // this tile's keys are stored, and every warp has left the values of the tile before
-      in_flight.load(v + first_key * p.v_strides.row, p.v_strides.row, p.seq_kv - first_key);
+      in_flight.load(v + first_key * p.v_strides.row, p.v_strides.row, work.seq_kv - first_key);
 
       float scores[kRowTiles][Keys / 8][4];
       multiply_keys<Mma16x8x16, HeadDim>(scores, queries, lane_keys);
-      mask_scores<Windowed>(scores, first_query, first_key, p.seq_kv, work.diagonal, p.causal, p.window);
+      if constexpr (kBiased<Params>) {
+        const __half* bias = head_pointer(static_cast<const __half*>(p.bias), p.bias_strides, work.batch, work.head) +
+                             first_query * p.bias_strides.row + first_key;
+        add_bias(scores, bias, p.bias_strides.row, work.seq_q - first_query, work.seq_kv - first_key, p.bias_in_pairs,
+                 p.scale);
+      }
+      mask_scores<Windowed>(scores, first_query, first_key, work.seq_kv, work.diagonal, p.causal, p.window);
 
       in_flight.store(value_tile);
       __syncthreads();  // this tile's values are stored, and every warp has left its keys
       const int next_key = first_key - Keys;
       if (next_key >= stop) in_flight.load(k + next_key * p.k_strides.row, p.k_strides.row, Keys);
-      softmax.step(scores, out, scale_log2);
+      softmax.step(scores, out, exponents);
       multiply_values<Mma16x8x16, HeadDim>(out, scores, lane_values);
       if (next_key >= stop) in_flight.store(key_tile);
     }
 
     __syncthreads();  // every warp has left the last values: the output may take their place
-    __half* to = head_pointer(static_cast<__half*>(p.out), p.out_strides, work.batch, work.head) +
+    __half* to = query_rows(static_cast<__half*>(p.out), p.out_strides, work) +
                  first_query * p.out_strides.row;
     store_out<__half, HeadDim>(out, softmax, shared + warp_row * kRowBytes, to, p.out_strides.row,
-                               p.seq_q - first_query);
+                               work.seq_q - first_query);
     if (p.lse != nullptr) {
-      float* lse = p.lse + (int64_t{work.batch} * p.heads_q + work.head) * p.seq_q + first_query;
-      store_log_sum_exp<kRowTiles>(softmax, p.scale, lse, p.seq_q - first_query);
+      store_log_sum_exp<kRowTiles>(softmax, kBiased<Params> ? 1.0f : p.scale, lse_rows(p, work) + first_query,
+                                   work.seq_q - first_query);
     }
   }
 };
 
-template <int HeadDim, int Warps, int RowsPerWarp, int Keys, bool QInRegisters, bool Windowed, typename Shape>
+template <int HeadDim, int Warps, int RowsPerWarp, int Keys, bool QInRegisters, bool Windowed, typename Shape,
+          typename Params>
 __global__ void __launch_bounds__(Shape::kThreads, 8 / Warps)
-    flash_attention_sm75_kernel(const FlashAttentionParams p, const FlashAttentionSchedule schedule) {
-  Kernel<HeadDim, Warps, RowsPerWarp, Keys, QInRegisters, Windowed>::run(p, schedule);
+    flash_attention_sm75_kernel(const Params p, const FlashAttentionSchedule schedule) {
+  Kernel<HeadDim, Warps, RowsPerWarp, Keys, QInRegisters, Windowed, Params>::run(p, schedule);
 }
 
-template <int HeadDim, bool Windowed>
-cudaError_t launch_windowed(const FlashAttentionParams& p, cudaStream_t stream) {
+template <int HeadDim, bool Windowed, typename Params>
+cudaError_t launch_tile(const Params& p, cudaStream_t stream) {
   constexpr FlashAttentionTile tile = flash_attention_sm75_tile(HeadDim);
-  using K = Kernel<HeadDim, tile.warps, tile.rows_per_warp, tile.keys, tile.q_in_registers, Windowed>;
+  using K = Kernel<HeadDim, tile.warps, tile.rows_per_warp, tile.keys, tile.q_in_registers, Windowed, Params>;
   using Shape = typename K::Shape;
   return launch_flash_attention<Shape>(
       flash_attention_sm75_kernel<HeadDim, tile.warps, tile.rows_per_warp, tile.keys, tile.q_in_registers, Windowed,
-                                  Shape>,
+                                  Shape, Params>,
       p, K::kQueries, sizeof(__half), stream);
 }
 
-template <int HeadDim>
-cudaError_t launch(const FlashAttentionParams& p, cudaStream_t stream) {
-  return p.window > 0 ? launch_windowed<HeadDim, true>(p, stream) : launch_windowed<HeadDim, false>(p, stream);
+template <bool Windowed, typename Params>
+cudaError_t launch(const Params& p, cudaStream_t stream) {
+  if (p.dtype != Dtype::kFloat16) return cudaErrorInvalidValue;
+  switch (p.head_dim) {
+    case 64: return launch_tile<64, Windowed>(p, stream);
+    case 96: return launch_tile<96, Windowed>(p, stream);
+    case 128: return launch_tile<128, Windowed>(p, stream);
+    case 256: return launch_tile<256, Windowed>(p, stream);
+    default: return cudaErrorInvalidValue;
+  }
 }
 
 }  // namespace
 
 cudaError_t flash_attention_sm75(const FlashAttentionParams& p, cudaStream_t stream) {
-  if (p.dtype != Dtype::kFloat16) return cudaErrorInvalidValue;
-  switch (p.head_dim) {
-    case 64: return launch<64>(p, stream);
-    case 96: return launch<96>(p, stream);
-    case 128: return launch<128>(p, stream);
-    case 256: return launch<256>(p, stream);
-    default: return cudaErrorInvalidValue;
-  }
+  return p.window > 0 ? launch<true>(p, stream) : launch<false>(p, stream);
+}
+
+cudaError_t flash_attention_sm75(const FlashAttentionPackedParams& p, cudaStream_t stream) {
+  return launch<true>(with_window(p), stream);
+}
+
+cudaError_t flash_attention_sm75(const FlashAttentionBiasedParams& p, cudaStream_t stream) {
+  return launch<true>(with_window(p), stream);
 }
 
 }  // namespace warpwatch

@@ -69,6 +69,54 @@ __device__ __forceinline__ void mask_scores(float (&scores)[RowTiles][KeyTiles][
   }
 }
 
+// The same for keys that have a value each, zeros behind the last one if need be: the fragment's first query sees those below
+// `limit`, and under the causal mask each next query one more; behind the last live query that may be more than there are.
+template <int RowTiles, int KeyTiles>
+__device__ __forceinline__ void mask_seen(float (&scores)[RowTiles][KeyTiles][4], int limit, int first_key, bool causal,
+                                          int window) {
+  const bool all_old_seen = first_key >= limit + 16 * RowTiles - 1 - window;
+  if (first_key + 8 * KeyTiles <= limit && all_old_seen) return;
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int r = 0; r < RowTiles; ++r) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      // Counted from this lane's first key.
+      const int seen = limit + (causal ? 16 * r + lane / 4 + 8 * half : 0) - first_key - 2 * (lane % 4);
+      const int hidden = seen - window;
+#pragma unroll
+      for (int n = 0; n < KeyTiles; ++n) {
+        if (8 * n >= seen || 8 * n < hidden) scores[r][n][2 * half] = -INFINITY;
+        if (8 * n + 1 >= seen || 8 * n + 1 < hidden) scores[r][n][2 * half + 1] = -INFINITY;
+      }
+    }
+  }
+}
+
+// How a score becomes an exponent of 2. Raw scores are multiplied by scale_log2, each product rounded alike, so that a
+// maximum that stays shrinks by exactly 1, however many tiles come.
+struct RawScores {
+  float scale_log2;
+  __device__ __forceinline__ float base(float top) const { return __fmul_rn(top, scale_log2); }
+  __device__ __forceinline__ float exponent(float score, float base) const { return fmaf(score, scale_log2, -base); }
+  __device__ __forceinline__ float shrink(float top, float base) const { return __fmul_rn(top, scale_log2) - base; }
+};
+
+// Scores that are scaled and have their bias, which may be the lowest number of its dtype: -3.4e38 is what many a model
+// hides keys with. The maximum is subtracted before anything is multiplied, so that a query that sees nothing else averages
+// over those keys, as the formula says, and -inf - -inf never comes up.
+struct BiasedScores {
+  __device__ __forceinline__ float base(float top) const { return top; }
+  __device__ __forceinline__ float exponent(float score, float base) const { return (score - base) * kLog2E; }
+  __device__ __forceinline__ float shrink(float top, float base) const { return (top - base) * kLog2E; }
+};
+
+template <typename Params>
+__device__ __forceinline__ auto exponents_of(const Params& p) {
+  if constexpr (requires { p.bias; }) return BiasedScores{};
+  else return RawScores{p.scale * kLog2E};
+}
+
 // Running maximum and sum of each of the lane's rows. The maximum is of raw scores and the same in a quad; the sum is of
 // this lane's weights alone until `normalizer` adds up the quad.
 template <int RowTiles>
@@ -84,10 +132,16 @@ struct OnlineSoftmax {
     }
   }
 
-  // scores become weights 2^(scale_log2 (score - maximum)); what was summed under the old maximum shrinks to the new.
   template <int KeyTiles, int OutTiles>
   __device__ __forceinline__ void step(float (&scores)[RowTiles][KeyTiles][4], float (&out)[RowTiles][OutTiles][4],
                                        float scale_log2) {
+    step(scores, out, RawScores{scale_log2});
+  }
+
+  // scores become weights 2^(exponent(score) - exponent(maximum)); what was summed under the old maximum shrinks to the new.
+  template <int KeyTiles, int OutTiles, typename Exponents>
+  __device__ __forceinline__ void step(float (&scores)[RowTiles][KeyTiles][4], float (&out)[RowTiles][OutTiles][4],
+                                       const Exponents& exponents) {
 #pragma unroll
     for (int r = 0; r < RowTiles; ++r) {
       float base[2];
@@ -103,9 +157,8 @@ struct OnlineSoftmax {
         top = quad_max(top);
         rose = rose || top != row_max[r][half];
         // A row that has seen no key has the maximum -inf. Subtracting 0 then gives weights 0, not -inf + inf.
-        base[half] = top == -INFINITY ? 0.0f : __fmul_rn(top, scale_log2);
-        // Both products are rounded alike, so that a maximum that stays shrinks by exactly 1, however many tiles come.
-        shrink[half] = exp2_approximate(__fmul_rn(row_max[r][half], scale_log2) - base[half]);
+        base[half] = top == -INFINITY ? 0.0f : exponents.base(top);
+        shrink[half] = exp2_approximate(exponents.shrink(row_max[r][half], base[half]));
         row_max[r][half] = top;
       }
       // After the first tiles a maximum seldom rises: where no row of the warp's has a new one, all shrink by 1.
@@ -127,7 +180,7 @@ struct OnlineSoftmax {
         for (int n = 0; n < KeyTiles; ++n) {
 #pragma unroll
           for (int c = 2 * half; c < 2 * half + 2; ++c) {
-            scores[r][n][c] = exp2_approximate(fmaf(scores[r][n][c], scale_log2, -base[half]));
+            scores[r][n][c] = exp2_approximate(exponents.exponent(scores[r][n][c], base[half]));
             sum += scores[r][n][c];
           }
         }

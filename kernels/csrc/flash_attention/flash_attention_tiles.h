@@ -43,6 +43,14 @@ constexpr FlashAttentionTile flash_attention_sm80_tile(int head_dim, bool large_
   return large_shared ? FlashAttentionTile{4, 32, 64, false, 2} : FlashAttentionTile{4, 32, 32, false};
 }
 
+// With a bias, which wants some 20 registers more: tiles of 32 keys have them to spare, and fit two to an SM on any of them.
+constexpr FlashAttentionTile flash_attention_biased_sm80_tile(int head_dim) {
+  if (head_dim == 64) return {4, 32, 32, true, 2};   // 32 KB
+  if (head_dim == 96) return {4, 32, 32, false, 2};  // 48 KB
+  if (head_dim == 256) return {4, 16, 64, false};    // 96 KB
+  return {4, 32, 32, false};                         // 48 KB
+}
+
 // fp32 on the ordinary units. On sm_75 a block is (queries / 2) x 8 threads: 8 lanes share a pair of query rows.
 constexpr int kFlashAttentionFp32Sm75Queries = 32;
 constexpr int flash_attention_fp32_sm75_keys(int head_dim) {

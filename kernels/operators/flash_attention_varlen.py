@@ -1,0 +1,172 @@
+"""Scaled dot-product attention over packed sequences of different lengths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..extension import load_operator
+from .devices import check_devices
+from .flash_attention import flash_attention_backward
+
+
+def flash_attention_varlen(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    cu_seqlens_q: torch.Tensor,
+    cu_seqlens_kv: torch.Tensor,
+    max_seqlen_q: int,
+    max_seqlen_kv: int,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    window: int | None = None,
+) -> torch.Tensor:
+    """flash_attention of each of several sequences, one behind the other in memory: a new, contiguous tensor like q.
+
+    q (total_q, heads_q, head_dim); k, v (total_kv, heads_kv, head_dim). cu_seqlens_q and cu_seqlens_kv, int32 (batch +
+    1) on q's device, are sums of lengths: 0, then where each sequence ends, up to total_q and total_kv. A sequence may
+    be empty, and one without keys gives zeros. max_seqlen_q and max_seqlen_kv are at least the longest lengths; within
+    a sequence causal, window, scale, heads, dtypes and head_dim are flash_attention's.
+    On a CPU the lengths are checked. On a GPU nobody waits for them: rows that belong to no sequence, or lie behind the
+    first max_seqlen_q of theirs, are not written. A CUDA graph may replay with other lengths in the same tensors.
+    Differentiable in q, k and v where flash_attention is: the backward pass copies the lengths to the host, waits for
+    them, and works out one sequence after the other.
+    Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
+    """
+    arguments = (q, k, v, cu_seqlens_q, cu_seqlens_kv, max_seqlen_q, max_seqlen_kv, causal, scale, window)
+    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
+        out: torch.Tensor = _flash_attention_varlen_with_lse(*arguments)[0]
+        return out
+    return _flash_attention_varlen(*arguments)
+
+
+def flash_attention_varlen_with_lse(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    cu_seqlens_q: torch.Tensor,
+    cu_seqlens_kv: torch.Tensor,
+    max_seqlen_q: int,
+    max_seqlen_kv: int,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    window: int | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """flash_attention_varlen and the log-sum-exp of each query's scores, float32 (heads_q, total_q)."""
+    return _flash_attention_varlen_with_lse(
+        q, k, v, cu_seqlens_q, cu_seqlens_kv, max_seqlen_q, max_seqlen_kv, causal, scale, window
+    )
+
+
+def _fake_flash_attention_varlen(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    cu_seqlens_q: torch.Tensor,
+    cu_seqlens_kv: torch.Tensor,
+    max_seqlen_q: int,
+    max_seqlen_kv: int,
+    causal: bool = False,
+    scale: float | None = None,
+    window: int | None = None,
+) -> torch.Tensor:
+    check_devices("flash_attention_varlen", q=q, k=k, v=v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_kv=cu_seqlens_kv)
+    return q.new_empty(q.shape)
+
+
+def _fake_flash_attention_varlen_with_lse(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    cu_seqlens_q: torch.Tensor,
+    cu_seqlens_kv: torch.Tensor,
+    max_seqlen_q: int,
+    max_seqlen_kv: int,
+    causal: bool = False,
+    scale: float | None = None,
+    window: int | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    check_devices("flash_attention_varlen", q=q, k=k, v=v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_kv=cu_seqlens_kv)
+    return q.new_empty(q.shape), q.new_empty(q.shape[1::-1], dtype=torch.float32)
+
+
+@torch.library.custom_op("warpwatch::flash_attention_varlen_backward", mutates_args=())
+def _flash_attention_varlen_backward(
+    d_out: torch.Tensor,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    cu_seqlens_q: torch.Tensor,
+    cu_seqlens_kv: torch.Tensor,
+    out: torch.Tensor,
+    lse: torch.Tensor,
+    causal: bool,
+    scale: float | None,
+    window: int | None,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """dq, dk and dv: flash_attention_backward of each sequence."""
+    dq, dk, dv = (torch.zeros(x.shape, dtype=x.dtype, device=x.device) for x in (q, k, v))
+    ends_q, ends_kv = cu_seqlens_q.tolist(), cu_seqlens_kv.tolist()
+    for b in range(len(ends_q) - 1):
+        rows, seen = slice(ends_q[b], ends_q[b + 1]), slice(ends_kv[b], ends_kv[b + 1])
+        if rows.start == rows.stop or seen.start == seen.stop:
+            continue  # no query has asked, or none has seen a key: zeros
+        of_sequence = flash_attention_backward(
+            _as_batch(d_out[rows]),
+            _as_batch(q[rows]),
+            _as_batch(k[seen]),
+            _as_batch(v[seen]),
+            _as_batch(out[rows]),
+            lse[:, rows].contiguous()[None],
+            causal=causal,
+            scale=scale,
+            window=window,
+        )
+        dq[rows], dk[seen], dv[seen] = (part[0].transpose(0, 1) for part in of_sequence)
+    return dq, dk, dv
+
+
+def _as_batch(packed: torch.Tensor) -> torch.Tensor:
+    """(rows, heads, head_dim) as (1, heads, rows, head_dim)."""
+    return packed.transpose(0, 1)[None]
+
+
+@_flash_attention_varlen_backward.register_fake
+def _fake_flash_attention_varlen_backward(
+    d_out: torch.Tensor,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    cu_seqlens_q: torch.Tensor,
+    cu_seqlens_kv: torch.Tensor,
+    out: torch.Tensor,
+    lse: torch.Tensor,
+    causal: bool,
+    scale: float | None,
+    window: int | None,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    return q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
+    q, k, v, cu_seqlens_q, cu_seqlens_kv, _max_seqlen_q, _max_seqlen_kv, *ctx.options = inputs
+    out, lse = output
+    ctx.mark_non_differentiable(lse)
+    ctx.save_for_backward(q, k, v, cu_seqlens_q, cu_seqlens_kv, out, lse)
+
+
+def _differentiate(ctx: Any, d_out: torch.Tensor, _d_lse: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+    dq, dk, dv = _flash_attention_varlen_backward(d_out, *ctx.saved_tensors, *ctx.options)
+    return dq, dk, dv, None, None, None, None, None, None, None
+
+
+_flash_attention_varlen = load_operator("flash_attention_varlen", fake=_fake_flash_attention_varlen)
+_flash_attention_varlen_with_lse = load_operator(
+    "flash_attention_varlen_with_lse", fake=_fake_flash_attention_varlen_with_lse
+)
+if hasattr(torch.ops.warpwatch, "flash_attention_varlen_with_lse"):
+    torch.library.register_autograd("warpwatch::flash_attention_varlen_with_lse", _differentiate, setup_context=_keep)

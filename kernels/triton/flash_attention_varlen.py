@@ -1,0 +1,202 @@
+"""Attention over packed sequences in Triton; the formula is at the head of csrc/flash_attention/flash_attention.h."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import triton
+import triton.language as tl
+
+from ..operators.devices import check_devices
+from .flash_attention import _add_keys
+from .flash_attention_checks import check_attention, compute_capability
+from .flash_attention_configs import flash_attention_config
+
+
+def flash_attention_varlen(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    cu_seqlens_q: torch.Tensor,
+    cu_seqlens_kv: torch.Tensor,
+    max_seqlen_q: int,
+    max_seqlen_kv: int,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    window: int | None = None,
+) -> torch.Tensor:
+    """What warpwatch.kernels.flash_attention_varlen computes, on CUDA tensors (CPU ones under TRITON_INTERPRET=1)."""
+    out, _ = flash_attention_varlen_with_lse(
+        q,
+        k,
+        v,
+        cu_seqlens_q,
+        cu_seqlens_kv,
+        max_seqlen_q,
+        max_seqlen_kv,
+        causal=causal,
+        scale=scale,
+        window=window,
+    )
+    return out
+
+
+def flash_attention_varlen_with_lse(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    cu_seqlens_q: torch.Tensor,
+    cu_seqlens_kv: torch.Tensor,
+    max_seqlen_q: int,
+    max_seqlen_kv: int,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    window: int | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What the operator of that name computes: the output, and the log-sum-exp of each query's scores."""
+    check_devices(
+        "triton flash_attention_varlen", q=q, k=k, v=v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_kv=cu_seqlens_kv
+    )
+    if q.dim() != 3 or k.dim() != 3 or v.dim() != 3:
+        raise RuntimeError(
+            f"triton flash_attention_varlen: q, k and v must have 3 dimensions (total, heads, head_dim), got "
+            f"{list(q.shape)}, {list(k.shape)} and {list(v.shape)}"
+        )
+    as_batch = [x.transpose(0, 1)[None] for x in (q, k, v)]
+    check_attention(as_batch[0], as_batch[1], as_batch[2], causal, window)
+    if any(x.dtype != torch.int32 or x.dim() != 1 or x.stride(0) != 1 for x in (cu_seqlens_q, cu_seqlens_kv)):
+        raise RuntimeError("triton flash_attention_varlen: cu_seqlens_q and cu_seqlens_kv must be int32 (batch + 1)")
+    total_q, heads_q, head_dim = q.shape
+    batch = cu_seqlens_q.shape[0] - 1
+    out, lse = q.new_empty(q.shape), q.new_empty((heads_q, total_q), dtype=torch.float32)
+    seq_q = min(max_seqlen_q, total_q)
+    if out.numel() == 0 or batch < 1 or seq_q < 1:
+        return out, lse
+    config = flash_attention_config(compute_capability(q.device), head_dim, q.element_size())
+    query_blocks = triton.cdiv(seq_q, config.block_q)
+    with torch.cuda.device_of(q):  # the launch goes to the current device
+        _flash_attention_varlen[(query_blocks * batch * heads_q,)](
+            q,
+            k,
+            v,
+            cu_seqlens_q,
+            cu_seqlens_kv,
+            out,
+            lse,
+            *q.stride()[:2],
+            *k.stride()[:2],
+            *v.stride()[:2],
+            *out.stride()[:2],
+            heads_q,
+            heads_q // k.shape[1],
+            total_q,
+            query_blocks,
+            (head_dim**-0.5 if scale is None else scale) * math.log2(math.e),
+            max_seqlen_kv if window is None else min(window, max_seqlen_kv),
+            CAUSAL=causal,
+            WINDOWED=window is not None and window < max_seqlen_kv,
+            PRECISION="ieee" if q.dtype == torch.float32 else "tf32",
+            HEAD_DIM=head_dim,
+            BLOCK_D=triton.next_power_of_2(head_dim),
+            BLOCK_Q=config.block_q,
+            BLOCK_KV=config.block_kv,
+            num_warps=config.num_warps,
+            num_stages=config.num_stages,
+        )
+    return out, lse
+
+
+@triton.jit
+def _flash_attention_varlen(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    ends_q_ptr,
+    ends_kv_ptr,
+    out_ptr,
+    lse_ptr,
+    q_row_stride,
+    q_head_stride,
+    k_row_stride,
+    k_head_stride,
+    v_row_stride,
+    v_head_stride,
+    out_row_stride,
+    out_head_stride,
+    heads_q,
+    group,
+    total_q,
+    query_blocks,
+    scale_log2,
+    window,
+    CAUSAL: tl.constexpr,
+    WINDOWED: tl.constexpr,
+    PRECISION: tl.constexpr,
+    HEAD_DIM: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_Q: tl.constexpr,
+    BLOCK_KV: tl.constexpr,
+):
+    """out = softmax(scale q k^T) v for BLOCK_Q queries of one head of one sequence; fp32 inside.
+
+    One program per (query block, head, sequence): those of blocks that a sequence is too short for have nothing to do.
+    """
+    program = tl.program_id(0)
+    block = program % query_blocks
+    if CAUSAL:
+        block = query_blocks - 1 - block
+    head = (program // query_blocks % heads_q).to(tl.int64)
+    sequence = program // query_blocks // heads_q
+    first_row = tl.load(ends_q_ptr + sequence)
+    first_key_row = tl.load(ends_kv_ptr + sequence)
+    seq_q = tl.load(ends_q_ptr + sequence + 1) - first_row
+    seq_kv = tl.load(ends_kv_ptr + sequence + 1) - first_key_row
+    if block * BLOCK_Q < seq_q:
+        query = block * BLOCK_Q + tl.arange(0, BLOCK_Q)
+        live = query < seq_q
+        column = tl.arange(0, BLOCK_D)
+        rows = (first_row + query).to(tl.int64)
+        held = live[:, None] & (column < HEAD_DIM)[None, :]
+        q_at = q_ptr + head * q_head_stride + rows[:, None] * q_row_stride + column[None, :]
+        q = tl.load(q_at, mask=held, other=0.0)
+        k_ptr += head // group * k_head_stride + first_key_row.to(tl.int64) * k_row_stride
+        v_ptr += head // group * v_head_stride + first_key_row.to(tl.int64) * v_row_stride
+
+        seen = tl.minimum(query * 0 + seq_kv, query + (seq_kv - seq_q + 1)) if CAUSAL else query * 0 + seq_kv
+        end = tl.maximum(tl.minimum((block + 1) * BLOCK_Q + (seq_kv - seq_q), seq_kv), 0) if CAUSAL else seq_kv
+        begin = tl.maximum(block * BLOCK_Q + (seq_kv - seq_q + 1) - window, 0) if WINDOWED else 0
+        top = tl.full([BLOCK_Q], float("-inf"), tl.float32)
+        total = tl.zeros([BLOCK_Q], tl.float32)
+        out = tl.zeros([BLOCK_Q, BLOCK_D], tl.float32)
+        for first_key in tl.range(begin, end, BLOCK_KV):
+            out, top, total = _add_keys(
+                out,
+                top,
+                total,
+                q,
+                k_ptr,
+                v_ptr,
+                k_row_stride,
+                v_row_stride,
+                first_key,
+                seq_kv,
+                seen,
+                window,
+                scale_log2,
+                MASKED=True,
+                WINDOWED=WINDOWED,
+                PRECISION=PRECISION,
+                HEAD_DIM=HEAD_DIM,
+                BLOCK_D=BLOCK_D,
+                BLOCK_KV=BLOCK_KV,
+            )
+
+        out = out / tl.where(total == 0.0, 1.0, total)[:, None]  # a query that saw no key has summed nothing: 0 / 1
+        out_at = out_ptr + head * out_head_stride + rows[:, None] * out_row_stride + column[None, :]
+        tl.store(out_at, out.to(out_ptr.dtype.element_ty), mask=held)
+        LN2: tl.constexpr = 0.6931471805599453
+        lse = tl.where(total == 0.0, float("-inf"), (top + tl.log2(tl.where(total == 0.0, 1.0, total))) * LN2)
+        tl.store(lse_ptr + head * total_q + rows, lse, mask=live)
