@@ -32,9 +32,9 @@ def flash_attention(
     `window` of those keys, j > i + (seq_kv - seq_q) - window; tiles of older keys are not read. scale is positive,
     1 / sqrt(head_dim) by default.
     bias, of q's dtype, broadcasts to (batch, heads_q, seq_q, seq_kv) and has two to four dimensions, as SDPA's
-    attn_mask; a boolean mask is bias.masked_fill(~mask, -inf). -inf hides a key, and a query all of whose keys are
-    hidden gives zeros. It is read in q's dtype, half the bytes of float32, and added in float32.
-    With it, gradients (the bias has one too) come from PyTorch's products in float32, some queries of a head at once.
+    attn_mask; what stands for a boolean mask is zeros.masked_fill(~mask, -inf). -inf hides a key, and a query all of
+    whose keys are hidden gives zeros. It is read in q's dtype, half the bytes of float32, and added in float32. With
+    it, gradients (the bias has one too) come from PyTorch's products in float32, some queries of a head at once.
     Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning" (2023).
     Differentiable in q, k and v, once, wherever it runs. The same input gives the same gradients, bit for bit.
     Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 from ..operators.devices import check_devices
-from .flash_attention_checks import check_attention, compute_capability
+from .flash_attention import check_attention, compute_capability
 from .flash_attention_configs import flash_attention_config
 
 

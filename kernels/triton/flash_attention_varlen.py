@@ -9,8 +9,7 @@ import triton
 import triton.language as tl
 
 from ..operators.devices import check_devices
-from .flash_attention import _add_keys
-from .flash_attention_checks import check_attention, compute_capability
+from .flash_attention import _add_keys, check_attention, compute_capability
 from .flash_attention_configs import flash_attention_config
 
 
