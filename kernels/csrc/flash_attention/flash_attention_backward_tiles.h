@@ -60,18 +60,20 @@ constexpr FlashAttentionBackwardFp32Tile flash_attention_backward_fp32_sm80_tile
 }
 // Within the 227 KB of sm_90. Evidence: one H200, 4096 / head_dim heads of 2048 queries, full, TFLOP/s of three products (dq)
 // and of four (dkdv), by CUDA events behind an L2 flush:
-//   64: {4, 1, 8, 4} 34.1 and 35.4, {4, 2, 8, 4} 33.0 and 33.5, {4, 1, 4, 8} 32.0 and 33.0, {4, 1, 4, 4} 31.9 and 33.1
+//   64: {4, 1, 8, 4} 34.0 and 36.2, {4, 2, 8, 4} 33.1 and 34.3, {4, 2, 4, 4} 31.9 and 32.6; but 16 heads of 1024, causal,
+//       give a block of 128 rows too few others: {4, 1, 8, 4} 11.1 and 12.3, {4, 2, 8, 4} 17.7 and 19.1, {4, 2, 4, 4} 22.1
+//       and 23.0
 //   96: {8, 1, 4, 8} 30.6 and 31.2, {6, 3, 8, 2} 28.4 and 30.6, {4, 1, 4, 8} 26.9 and 27.9
 //   128: {4, 2, 8, 2} 33.3 and 34.2, {4, 1, 4, 4} 32.9 and 33.7, {8, 2, 8, 2} 31.7 and 33.0, {8, 2, 4, 4} 30.5 and 31.8
 //   256: {8, 2, 4, 2} 27.8 and 27.5, {4, 4, 8, 2} 27.5 and 28.3, {8, 4, 4, 2} 24.1 and 28.0
 constexpr FlashAttentionBackwardFp32Tile flash_attention_dq_fp32_sm90a_tile(int head_dim) {
-  if (head_dim == 64) return {4, 1, 8, 4};
+  if (head_dim == 64) return {4, 2, 4, 4};
   if (head_dim == 96) return {8, 1, 4, 8};
   if (head_dim == 128) return {4, 2, 8, 2};
   return {8, 2, 4, 2};
 }
 constexpr FlashAttentionBackwardFp32Tile flash_attention_dkdv_fp32_sm90a_tile(int head_dim) {
-  if (head_dim == 64) return {4, 1, 8, 4};
+  if (head_dim == 64) return {4, 2, 4, 4};
   if (head_dim == 96) return {8, 1, 4, 8};
   if (head_dim == 128) return {4, 2, 8, 2};
   return {4, 4, 8, 2};
