@@ -162,7 +162,7 @@ WATCHED: dict[str, Watched] = {
         sources=("paged_kv/paged_kv.cu",),
     ),
     "paged_kv_gather": Watched(kernels=("paged_kv_gather_kernel",), twins=("_paged_kv_gather",), sources=()),
-    "rope": Watched(kernels=("rope_pairs", "rope_pieces"), twins=("_rope",), sources=("rope/rope.cu",)),
+    "rope": Watched(kernels=("rope_pairs", "rope_pieces", "rope_rows"), twins=("_rope",), sources=("rope/rope.cu",)),
     "rope_paged_kv_append": Watched(
         kernels=("rope_paged_kv_append_kernel",),
         twins=("_rope_paged_kv_append",),

@@ -17,6 +17,7 @@ SHAPES = [
     (1, 4, 7, 16),  # one piece of fp16 in each half
     (2, 5, 33, 64),  # heads and positions that fill no group
     (1, 6, 40, 96),  # pieces that do not divide a block of threads
+    (2, 3, 9, 256),  # a row of fp16 is a warp
     (3, 7, 1, 128),  # decoding: one position
     (1, 1, 3, 6000),  # a row longer than a block of threads, by pairs
     (1, 2, 2, 16384),  # and by pieces
@@ -50,10 +51,15 @@ def test_turns_each_pair_by_its_positions_angle(
 
 @pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_threads_that_share_cos_and_sin_among_heads_agree(dtype: torch.dtype, interleaved: bool, device: str) -> None:
-    # Enough work for the GPU's four heads a thread, and a number of heads that four does not divide.
-    x = torch.randn(16, 37, 64, 128, dtype=dtype, device=device)
-    cos, sin = tables(64, 128, device)
+@pytest.mark.parametrize("head_dim", [128, 96])
+@pytest.mark.parametrize("seq", [64, 63])
+def test_threads_that_share_cos_and_sin_among_heads_agree(
+    seq: int, head_dim: int, dtype: torch.dtype, interleaved: bool, device: str
+) -> None:
+    # Enough work for several heads a thread on the GPU, of which they are no multiple; of 63 positions the rows of a
+    # warp are of different groups of heads.
+    x = torch.randn(16, 37, seq, head_dim, dtype=dtype, device=device)
+    cos, sin = tables(seq, head_dim, device)
     assert_turned(kernels.rope(x, cos, sin, interleaved=interleaved), reference(x, cos, sin, interleaved))
 
 
@@ -189,7 +195,7 @@ def test_compiles_without_graph_breaks(device: str) -> None:
 
 @pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("shape", SHAPES[:6], ids=str)
+@pytest.mark.parametrize("shape", SHAPES[:7], ids=str)
 def test_triton_twin_agrees(
     shape: tuple[int, ...],
     dtype: torch.dtype,

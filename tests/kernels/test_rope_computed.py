@@ -17,6 +17,7 @@ SHAPES = [
     (1, 4, 17, 16),
     (2, 5, 33, 64),
     (64, 8, 1, 128),  # decoding, each sequence at a position of its own
+    (16, 37, 63, 128),  # and rows of a warp that are of different groups of heads
     (16, 37, 64, 128),  # threads that share their angles among heads, which they do not divide
     (1, 2, 3, 512),  # as many frequencies as there may be
     (1, 1, 1000, 96),

@@ -1,6 +1,6 @@
 // Rotary position embedding on every GPU: it waits for memory, and no architecture has an instruction that helps.
-//   Two kernels: 16-byte pieces where shape and alignment allow them, single pairs everywhere else. Both read a pair
-//   before they write it, so that out may be x.
+//   Three kernels: 16-byte pieces, side by side in a warp, where shape and alignment allow them; two pieces a thread for
+//   other rows of whole pieces; single pairs everywhere else. All read a pair before they write it, so that out may be x.
 #include "primitives/divisor.cuh"
 #include "primitives/piece.cuh"
 #include "rope/rope.h"
@@ -39,6 +39,62 @@ __device__ bool find_place(const Cover& cover, Place& place) {
 
 __device__ int64_t offset(const RopeStrides& strides, const Place& place) {
   return place.batch * strides.batch + place.head * strides.head + place.seq * strides.seq;
+}
+
+__device__ uint4 of_lane(uint4 bits, int apart) {
+  return {__shfl_xor_sync(0xffffffffu, bits.x, apart), __shfl_xor_sync(0xffffffffu, bits.y, apart),
+          __shfl_xor_sync(0xffffffffu, bits.z, apart), __shfl_xor_sync(0xffffffffu, bits.w, apart)};
+}
+
+// A thread holds one piece per head, and its neighbours the rest of the row: a warp reads and writes 512 bytes side by
+// side. As halves, a piece's partners are those of the lane half a row on; interleaved, it holds whole pairs.
+template <class Element, class Angles, bool kInterleaved, int kHeads>
+__global__ __launch_bounds__(kRopeThreads) void rope_rows(const RopeParams p, const Cover cover,
+                                                          const __grid_constant__ Angles angles) {
+  using P = Piece<Element>;
+  constexpr int kAngles = kInterleaved ? P::kPairs : P::kElements;
+  angles.prepare(p.head_dim / 2);
+  Place place;
+  if (!find_place<kHeads>(cover, place)) return;  // all lanes of a row or none, so that partners meet
+
+  const int column = place.lane * P::kElements;
+  const Element* x = static_cast<const Element*>(p.x) + offset(p.x_strides, place) + column;
+  Element* out = static_cast<Element*>(p.out) + offset(p.out_strides, place) + column;
+  P held[kHeads];
+#pragma unroll
+  for (int h = 0; h < kHeads; ++h) {
+    held[h].zero();
+    if (place.head + h < p.heads) held[h].load_once(x + h * p.x_strides.head);
+  }
+
+  const int apart = cover.lanes.divisor() / 2;
+  const bool second = place.lane >= apart;  // of the halves
+  float cos[kAngles], sin[kAngles];
+  if constexpr (kInterleaved) {
+    angles.get(place.batch, place.seq, column / 2, cos, sin);
+  } else {
+    const int first = second ? column - p.head_dim / 2 : column;
+    angles.get_with_partner(place.batch, place.seq, first, apart, second, cos, sin);
+#pragma unroll
+    for (int i = 0; i < kAngles; ++i) sin[i] = second ? sin[i] : -sin[i];
+  }
+
+#pragma unroll
+  for (int h = 0; h < kHeads; ++h) {
+    P other;
+    if constexpr (!kInterleaved) other.bits = of_lane(held[h].bits, apart);
+#pragma unroll
+    for (int i = 0; i < P::kPairs; ++i) {
+      const float2 a = widen(held[h].pairs[i]);
+      if constexpr (kInterleaved) {
+        narrow({a.x * cos[i] - a.y * sin[i], a.y * cos[i] + a.x * sin[i]}, held[h].pairs[i]);
+      } else {
+        const float2 b = widen(other.pairs[i]);
+        narrow({a.x * cos[2 * i] + b.x * sin[2 * i], a.y * cos[2 * i + 1] + b.y * sin[2 * i + 1]}, held[h].pairs[i]);
+      }
+    }
+    if (place.head + h < p.heads) held[h].store(out + h * p.out_strides.head);
+  }
 }
 
 // A thread holds two pieces per head, `head_dim / 2` apart.
@@ -141,12 +197,24 @@ cudaError_t launch_pieces(const RopeParams& p, const Angles& angles, int64_t pie
                         p, angles, pieces, stream);
 }
 
+template <class Element, class Angles, int kHeads>
+cudaError_t launch_rows(const RopeParams& p, const Angles& angles, int64_t pieces, cudaStream_t stream) {
+  return launch<kHeads>(
+      p.interleaved ? rope_rows<Element, Angles, true, kHeads> : rope_rows<Element, Angles, false, kHeads>, p, angles,
+      pieces, stream);
+}
+
 template <class Element, class Angles>
-cudaError_t launch_either(const RopeParams& p, const Angles& angles, cudaStream_t stream) {
+cudaError_t launch_one(const RopeParams& p, const Angles& angles, cudaStream_t stream) {
   constexpr int kElements = Piece<Element>::kElements;
   const int64_t half = p.head_dim / 2;
   if (!fits_pieces(p, kElements)) return launch<1>(rope_pairs<Element, Angles>, p, angles, half, stream);
   const int64_t pieces = half / kElements;
+  if (rope_row_in_warp(2 * pieces)) {
+    return rope_heads(p.batch, p.heads, p.seq, pieces) == 1
+               ? launch_rows<Element, Angles, 1>(p, angles, 2 * pieces, stream)
+               : launch_rows<Element, Angles, Angles::kRowHeads>(p, angles, 2 * pieces, stream);
+  }
   if (rope_heads(p.batch, p.heads, p.seq, pieces) == 1) {
     return launch_pieces<Element, Angles, 1>(p, angles, pieces, stream);
   }
@@ -156,9 +224,9 @@ cudaError_t launch_either(const RopeParams& p, const Angles& angles, cudaStream_
 template <class Angles>
 cudaError_t launch_of_dtype(const RopeParams& p, const Angles& angles, cudaStream_t stream) {
   switch (p.dtype) {
-    case Dtype::kFloat16: return launch_either<__half>(p, angles, stream);
-    case Dtype::kBFloat16: return launch_either<__nv_bfloat16>(p, angles, stream);
-    case Dtype::kFloat32: return launch_either<float>(p, angles, stream);
+    case Dtype::kFloat16: return launch_one<__half>(p, angles, stream);
+    case Dtype::kBFloat16: return launch_one<__nv_bfloat16>(p, angles, stream);
+    case Dtype::kFloat32: return launch_one<float>(p, angles, stream);
   }
   return cudaErrorInvalidValue;
 }

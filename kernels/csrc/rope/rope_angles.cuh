@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "rope/rope.h"
+#include "rope/rope_tiles.h"
 
 namespace warpwatch {
 
@@ -22,6 +23,7 @@ __device__ inline void load_floats(const float* from, float (&to)[kCount]) {
 }
 
 struct TableAngles {
+  static constexpr int kRowHeads = kRopeRowHeads;  // that one thread of rope_rows turns
   const float* cos;
   const float* sin;
   int64_t cos_stride, sin_stride;
@@ -39,9 +41,18 @@ struct TableAngles {
   __device__ void get(int64_t, int64_t seq, int first, float (&c)[kCount], float (&s)[kCount]) const {
     at(seq, first, c, s);
   }
+
+  // What two lanes of a warp want alike costs a second reading from L1.
+  template <int kCount>
+  __device__ void get_with_partner(int64_t batch, int64_t seq, int first, int, bool, float (&c)[kCount],
+                                   float (&s)[kCount]) const {
+    get(batch, seq, first, c, s);
+  }
 };
 
 struct ComputedAngles {
+  static constexpr int kRowHeads = kRopeHeads;  // an angle costs some forty instructions
+
   const int64_t* positions;  // of each sequence's first row; only `get` reads them
   RopeTurns turns;
 
@@ -70,6 +81,24 @@ struct ComputedAngles {
   template <int kCount>
   __device__ void get(int64_t batch, int64_t seq, int first, float (&c)[kCount], float (&s)[kCount]) const {
     at(positions[batch] + seq, first, c, s);
+  }
+
+  // Two lanes, `apart` from each other in a warp, want the same: each computes half. All lanes of the warp must come.
+  template <int kCount>
+  __device__ void get_with_partner(int64_t batch, int64_t seq, int first, int apart, bool second, float (&c)[kCount],
+                                   float (&s)[kCount]) const {
+    constexpr int kHalf = kCount / 2;
+    float own_cos[kHalf], own_sin[kHalf];
+    get(batch, seq, second ? first + kHalf : first, own_cos, own_sin);
+#pragma unroll
+    for (int i = 0; i < kHalf; ++i) {
+      const float partner_cos = __shfl_xor_sync(0xffffffffu, own_cos[i], apart);
+      const float partner_sin = __shfl_xor_sync(0xffffffffu, own_sin[i], apart);
+      c[i] = second ? partner_cos : own_cos[i];
+      s[i] = second ? partner_sin : own_sin[i];
+      c[i + kHalf] = second ? own_cos[i] : partner_cos;
+      s[i + kHalf] = second ? own_sin[i] : partner_sin;
+    }
   }
 };
 
