@@ -67,6 +67,25 @@ def test_every_element_counts_once(shape: tuple[int, ...], device: str) -> None:
     assert torch.equal(kernels.reduce_sum(x, 1), x.double().sum(1).float())
 
 
+LARGE = [  # (outer, reduced, inner), for a GPU alone
+    (1030, 4096, 1),  # one turn of a block a row, whole
+    (1030, 4104, 1),  # of fp16 a piece more than that
+    (1025, 8200, 1),  # and of fp32
+    (1, 4097, 520),  # parts that take turns, the last of which finds less
+    (1, 5001, 4096),
+    (64, 67, 4096),  # blocks enough without parts
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", LARGE, ids=str)
+def test_every_element_of_much_counts_once(shape: tuple[int, ...], dtype: torch.dtype, cuda: str) -> None:
+    x = (torch.arange(torch.Size(shape).numel(), device=cuda) % 61).to(dtype).view(shape)
+    out = kernels.reduce_sum(x, 1)
+    assert torch.equal(out, x.double().sum(1).float().to(dtype))  # whole numbers, which fp32 adds without an error
+    assert torch.equal(out, kernels.reduce_sum(x, 1))
+
+
 @pytest.mark.parametrize("keepdim", [False, True])
 @pytest.mark.parametrize("dim", [c for n in range(1, 5) for c in itertools.combinations(range(4), n)], ids=str)
 def test_any_dimensions_may_be_summed(dim: tuple[int, ...], keepdim: bool, device: str) -> None:

@@ -2,6 +2,8 @@
 // results where it needs them; Hopper and newer. Elsewhere both calls do nothing, and kernels follow each other.
 #pragma once
 
+#include <cuda_runtime.h>
+
 namespace warpwatch {
 
 // In the first kernel: from here on, once all blocks have come by, the next kernel's blocks may begin.
@@ -16,6 +18,25 @@ __device__ __forceinline__ void wait_for_previous_kernel() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;\n" ::: "memory");
 #endif
+}
+
+// Launches the second kernel, which must call wait_for_previous_kernel() before it reads what the first wrote: early where
+// its code has that call in it, else when the first has ended. The code may be of an older architecture than the GPU.
+template <class... Parameters>
+cudaError_t launch_dependent(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, cudaStream_t stream,
+                             Parameters... arguments) {
+  cudaFuncAttributes code;
+  if (const cudaError_t error = cudaFuncGetAttributes(&code, kernel); error != cudaSuccess) return error;
+  cudaLaunchAttribute early = {};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(blocks);
+  config.blockDim = dim3(threads);
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = code.ptxVersion >= 90 ? 1 : 0;
+  return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
 }  // namespace warpwatch
