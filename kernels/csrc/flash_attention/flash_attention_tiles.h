@@ -58,27 +58,28 @@ constexpr int flash_attention_fp32_sm75_keys(int head_dim) {
 }
 
 // fp32 on sm_80 and newer: a block of `warps` owns 4 * rows * warps / sharing queries and walks over
-// 8 * keys * sharing keys at a time. Shared memory, in bytes: 4 * (queries * (head_dim + tile + 13) + tile * (2 * head_dim + 4)),
-// tile being those keys, about.
+// 8 * keys * sharing keys at a time. Shared memory, in bytes: 4 * (queries * (head_dim + tile + sharing) +
+// tile * (2 * head_dim + 8) + 4 * head_dim), tile being those keys.
 struct FlashAttentionFp32Tile {
   int warps;
   int sharing;  // warps that have the same queries: each scores its part of the keys, and sums its part of the columns
-  int rows;     // of a lane
+  int rows;     // of a lane: a multiple of 4
   int keys;     // of a lane
 };
 
 // Within the 99 KB that a block may take on sm_86, sm_89 and sm_120.
 constexpr FlashAttentionFp32Tile flash_attention_fp32_sm80_tile(int head_dim) {
-  if (head_dim == 64) return {4, 1, 8, 4};
-  if (head_dim == 96) return {4, 1, 4, 8};
+  if (head_dim == 64) return {4, 1, 8, 6};
+  if (head_dim == 96) return {4, 1, 8, 4};
   if (head_dim == 128) return {4, 1, 4, 6};
   return {2, 1, 4, 2};
 }
-// Evidence: one H200, 32 heads of 2048 queries, full, TFLOP/s: head_dim 64: {4, 1, 8, 4} 38.0, {4, 1, 4, 8} 35.1;
-// 96: {4, 1, 4, 8} 35.1; 128: {8, 1, 4, 8} 37.6, {8, 2, 8, 4} 36.9, {4, 1, 4, 6} 32.3; 256: {8, 2, 4, 4} 32.2, {2, 1, 4, 2} 25.4.
+// Evidence: one H200, 32 heads (16 of head_dim 256) of 2048 queries, full, TFLOP/s: head_dim 64: {4, 1, 8, 6} 43.6,
+// {4, 1, 8, 4} 39.1; 96: {4, 1, 8, 4} 42.4, {4, 1, 4, 8} 38.4; 128: {8, 1, 4, 8} 43.7, {8, 2, 8, 6} 43.4, {8, 2, 8, 4} 42.9,
+// {4, 1, 4, 6} 38.6, 12 warps 36.1 at most; 256: {8, 2, 4, 4} 41.1, {8, 2, 8, 2} 39.1, {8, 4, 8, 2} 37.2.
 constexpr FlashAttentionFp32Tile flash_attention_fp32_sm90a_tile(int head_dim) {
-  if (head_dim == 64) return {4, 1, 8, 4};
-  if (head_dim == 96) return {4, 1, 4, 8};
+  if (head_dim == 64) return {4, 1, 8, 6};
+  if (head_dim == 96) return {4, 1, 8, 4};
   if (head_dim == 128) return {8, 1, 4, 8};
   return {8, 2, 4, 4};
 }
