@@ -31,6 +31,7 @@ _LOOKS = {
     "triton": Look(label="Triton", colour="--ww-purple", dash="solid"),
     "unfused": Look(label="warpwatch, unfused", colour="--ww-sky", dash="solid"),
     "naive": Look(label="naive", colour="--ww-yellow", dash="solid"),
+    "unquantized": Look(label="warpwatch, unquantized", colour="--ww-sky", dash="solid"),
     "sdpa": Look(label="SDPA", colour="--ww-green", dash="dash"),
     "sdpa_flash": Look(label="SDPA, FlashAttention-2", colour="--ww-sky", dash="longdash"),
     "cublas": Look(label="cuBLAS", colour="--ww-orange", dash="dash"),

@@ -18,6 +18,11 @@ def triton(inputs: Int4DecodeInputs) -> Prepared:
     return Prepared(run=lambda: attention(inputs.q, *inputs.cache(), inputs.lengths))
 
 
+def unquantized(inputs: Int4DecodeInputs) -> Prepared:
+    """The commit's decode_attention over the same keys and values in the dtype of q: what the cache's format buys."""
+    return decode_attention.warpwatch(_unquantized(inputs))
+
+
 def sdpa(inputs: Int4DecodeInputs) -> Prepared:
     """scaled_dot_product_attention over the same keys and values in the dtype of q, prepared ahead of the call."""
     return decode_attention.sdpa(_unquantized(inputs))

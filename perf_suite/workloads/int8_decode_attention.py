@@ -8,7 +8,7 @@ from .workload import Workload
 
 # The reference attends over what codes and scales stand for: what is left is decode_attention's rounding.
 _IMPLEMENTATIONS = {
-    "cuda": ("warpwatch", "triton", "sdpa", "eager"),
+    "cuda": ("warpwatch", "triton", "unquantized", "sdpa", "eager"),
     "cpu": ("warpwatch", "sdpa", "eager"),
 }
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from ..costs import Cost
 
-KERNELS = ("warpwatch", "triton", "unfused")  # unfused: several of our operators, where one does all of it
+# unfused: several of our operators, where one does all of it; unquantized: our operator on the numbers as they were.
+KERNELS = ("warpwatch", "triton", "unfused", "unquantized")
 BASELINES = ("sdpa", "sdpa_flash", "cublas", "eager", "torch_compile")
 CONTROLS = ("canary",)
 
