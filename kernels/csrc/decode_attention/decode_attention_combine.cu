@@ -1,7 +1,8 @@
 // The second kernel of decode_attention, on any GPU: each row's parts, weighted by their share of the row's sum.
 //
 // out = sum over parts of 2^(lse - top) part / sum over parts of 2^(lse - top); one block a row, its warps taking turns
-// at the parts. It reads splits * 4 (head_dim + 1) bytes a row, what the first kernel has just left in L2.
+// at the parts. It reads splits * 4 (head_dim + 1) bytes a row, what the first kernel has just left in L2. Its blocks may
+// begin while the first kernel still runs (dependent_launch.cuh).
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -11,6 +12,7 @@
 
 #include "decode_attention/decode_attention.h"
 #include "decode_attention/decode_attention_merge.cuh"
+#include "primitives/dependent_launch.cuh"
 
 namespace warpwatch {
 namespace {
@@ -27,6 +29,7 @@ __global__ void __launch_bounds__(32 * kWarps) decode_attention_combine(const De
   const int64_t rows = gridDim.x;
   const int64_t row = blockIdx.x;
   const float* lse = p.partial_lse + row;
+  wait_for_previous_kernel();
 
   // Each warp finds the row's maximum and sum by itself.
   float top = -INFINITY;
@@ -63,16 +66,20 @@ __global__ void __launch_bounds__(32 * kWarps) decode_attention_combine(const De
   }
 }
 
+template <typename Element, int HeadDim>
+cudaError_t launch_kernel(const DecodeAttentionParams& p, int rows, cudaStream_t stream) {
+  return launch_dependent(decode_attention_combine<Element, HeadDim>, rows, 32 * kWarps, stream, p);
+}
+
 template <typename Element>
 cudaError_t launch(const DecodeAttentionParams& p, int rows, cudaStream_t stream) {
   switch (p.head_dim) {
-    case 64: decode_attention_combine<Element, 64><<<rows, 32 * kWarps, 0, stream>>>(p); break;
-    case 96: decode_attention_combine<Element, 96><<<rows, 32 * kWarps, 0, stream>>>(p); break;
-    case 128: decode_attention_combine<Element, 128><<<rows, 32 * kWarps, 0, stream>>>(p); break;
-    case 256: decode_attention_combine<Element, 256><<<rows, 32 * kWarps, 0, stream>>>(p); break;
+    case 64: return launch_kernel<Element, 64>(p, rows, stream);
+    case 96: return launch_kernel<Element, 96>(p, rows, stream);
+    case 128: return launch_kernel<Element, 128>(p, rows, stream);
+    case 256: return launch_kernel<Element, 256>(p, rows, stream);
     default: return cudaErrorInvalidValue;
   }
-  return cudaGetLastError();
 }
 
 }  // namespace

@@ -14,6 +14,8 @@
 #include "decode_attention/decode_attention_tiles.h"
 #include "decode_attention/decode_attention_warp.cuh"
 #include "primitives/cp_async.cuh"
+#include "primitives/cp_async_once.cuh"
+#include "primitives/dependent_launch.cuh"
 #include "primitives/launch_shape.h"
 
 namespace warpwatch {
@@ -50,13 +52,14 @@ struct DecodeAttentionSm80 {
     for (int i = 0; i < kDecodeKeys * kChunks / 32; ++i) {
       const int row = (32 * i + lane) / kChunks;
       const int chunk = (32 * i + lane) % kChunks;
-      cp_async_16(tile + swizzled<kDecodeRowBytes<HeadDim>>(row, chunk), first_row + row * stride + chunk * 8,
-                  row < live_rows);
+      cp_async_once<16>(tile + swizzled<kDecodeRowBytes<HeadDim>>(row, chunk), first_row + row * stride + chunk * 8,
+                        row < live_rows);
     }
   }
 
   static __device__ __forceinline__ void run(const DecodeAttentionParams& p, const Cache& cache) {
     extern __shared__ __align__(1024) unsigned char shared[];
+    let_next_kernel_begin();  // the parts' combination, which waits for this one's end
     const int warp = threadIdx.x / 32;
     const uint32_t ring = shared_address(shared) + warp * kStages * 2 * kTileBytes;
     const DecodeAttentionWork work = decode_attention_work_of_block<kRows>(p, blockIdx.x);

@@ -1,10 +1,13 @@
 // KIVI's 4-bit format as quantized_decode.cuh wants it: tiles of one group, 32 keys and values.
 //
-// A lane's piece of a key is kKeyBytes, of a value kValueBytes; a tile in shared memory is
-//   keys   [mma's key tile n][piece of the key][lane] kKeyBytes
-//   values [key 8 t + i of the lane][lane] kValueBytes
-//   scales and zeros of the keys, as they lie in the cache
-//   scales and zeros of the values, those of key j at j ^ (j / 8): so the four lanes of a quad, 8 keys apart, ask four banks
+// A tile in shared memory: codes of 32 keys, of 32 values; scales and zeros of the keys, as they lie in the cache; of each
+// value its groups' scales and zeros by turns, in whole chunks of 16 bytes. A word is eight neighbours of a key, a chunk of a
+// value one group and four tiles of mma.
+//
+// A value is scale (code - 8) + (zero + 8 scale), so a group's weights are multiplied by scales before they meet codes, and
+// what the rest adds is a product of the weights and the rows of scales and zeros: rows 2 g and 2 g + 1 of it belong to
+// group g. With 8 off, codes are as often negative as not, and sums stay as small as the output: mma cuts what does not fit,
+// always towards zero. Scales and zeros are summed tile by tile, rounded.
 #pragma once
 
 #include "int4_decode_attention/int4_decode_attention.h"
@@ -33,60 +36,69 @@ struct Int4DeviceHead {
   }
 };
 
-template <typename Element, int HeadDim>
+template <typename Element, int HeadDim, int RowTiles>
 struct Int4Format {
   using Cache = Int4Cache;
   using Head = Int4DeviceHead<Element>;
   static constexpr bool kHasWindow = true;
   static constexpr bool kScaledValues = false;
-  static constexpr int kWordColumns = 8;
-  static constexpr int kPieceColumns = HeadDim / 8;
-  static constexpr int kKeyBytes = HeadDim >= 128 ? 16 : 8;
-  static constexpr int kKeyPieces = HeadDim / 8 / kKeyBytes;
-  static constexpr int kValueBytes = HeadDim / 16;
-  using Queries = QuantizedDecodeQueries<HeadDim, 8, 2 * kKeyBytes, HeadDim == 256>;
+  static constexpr int kNear = 4;
+  static constexpr int kChunks = HeadDim / 32;  // and groups of channels
+  using Queries = QuantizedDecodeQueries<HeadDim, 8, RowTiles>;
+  using Sums = QuantizedDecodeSums<HeadDim, RowTiles, true>;
   static constexpr int kCodesBytes = kQuantizedKeys * HeadDim / 2;
-  static constexpr int kScalesBytes = 4 * HeadDim;  // of the keys; and of the values
-  static constexpr int kStageBytes = 2 * kCodesBytes + 2 * kScalesBytes;
+  static constexpr int kKeyScalesBytes = 4 * HeadDim;
   static constexpr int kTokenScales = HeadDim / 8;  // bytes: scales and zeros of one value
-  static_assert(kQuantizedKeys == kInt4Group, "a tile is a group");
+  static constexpr int kTokenStride = kTokenScales < 16 ? 16 : kTokenScales;
+  static constexpr int kValueScales = 2 * kCodesBytes + kKeyScalesBytes;  // where those of values begin
+  static constexpr int kStageBytes = kValueScales + kQuantizedKeys * kTokenStride;
+  static_assert(kQuantizedKeys == kInt4Group && kStageBytes % 256 == 0, "a tile is a group, aligned as the swizzle wants");
 
   static __device__ __forceinline__ int end_of_codes(const DecodeAttentionWork& work) {
     return min(work.end_key, work.length / kInt4Group * kInt4Group);
   }
-  static __device__ __forceinline__ int scales_of_token(int token) { return (token ^ (token / 8)) * kTokenScales; }
 
   template <typename Copy>
-  static __device__ __forceinline__ void copy(unsigned char* stage, const Head& head, int key, int) {
+  static __device__ __forceinline__ void copy(uint32_t stage, const Head& head, int key, int) {
     const int lane = threadIdx.x % 32;
-    const int g = lane / 4;
-    const int t = lane % 4;
-    const uint8_t* keys = head.keys + int64_t{key} * (HeadDim / 2) + kKeyBytes * t;
-#pragma unroll
-    for (int n = 0; n < 4; ++n) {
-#pragma unroll
-      for (int s = 0; s < kKeyPieces; ++s) {
-        Copy::template run<kKeyBytes>(stage + ((n * kKeyPieces + s) * 32 + lane) * kKeyBytes,
-                                      keys + quantized_key_of_lane(n) * (HeadDim / 2) + 4 * kKeyBytes * s, true);
-      }
-    }
-    unsigned char* const scales = stage + 2 * kCodesBytes;
+    constexpr int kRowBytes = HeadDim / 2;
+    copy_quantized_rows<kRowBytes, Copy>(stage, head.keys + int64_t{key} * kRowBytes, kRowBytes, kQuantizedKeys);
     const unsigned char* key_scales =
         reinterpret_cast<const unsigned char*>(head.key_scales + int64_t{key} * (HeadDim / kInt4Group * 2));
 #pragma unroll
-    for (int at = 16 * lane; at < kScalesBytes; at += 512) Copy::template run<16>(scales + at, key_scales + at, true);
+    for (int at = 16 * lane; at < kKeyScalesBytes; at += 512) {
+      Copy::template run<16>(stage + 2 * kCodesBytes + at, key_scales + at, true);
+    }
     const unsigned char* value_scales =
         reinterpret_cast<const unsigned char*>(head.value_scales) + (int64_t{key} + lane) * kTokenScales;
     constexpr int kPiece = kTokenScales < 16 ? kTokenScales : 16;
 #pragma unroll
     for (int at = 0; at < kTokenScales; at += kPiece) {
-      Copy::template run<kPiece>(scales + kScalesBytes + scales_of_token(lane) + at, value_scales + at, true);
+      Copy::template run<kPiece>(stage + kValueScales + lane * kTokenStride + at, value_scales + at, true);
     }
-    const uint8_t* values = head.values + (int64_t{key} + 8 * t) * (HeadDim / 2) + kValueBytes * g;
+    copy_quantized_rows<kRowBytes, Copy>(stage + kCodesBytes, head.values + int64_t{key} * kRowBytes, kRowBytes,
+                                         kQuantizedKeys);
+  }
+
+  // What zeros and scales add goes to the output, whose columns 32 g .. 32 g + 31 are a group's.
+  static __device__ __forceinline__ void close(Sums& sums) {
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      Copy::template run<kValueBytes>(stage + kCodesBytes + (i * 32 + lane) * kValueBytes, values + i * (HeadDim / 2),
-                                      true);
+    for (int r = 0; r < RowTiles; ++r) {
+#pragma unroll
+      for (int group = 0; group < kChunks; ++group) {
+        const int lane = 8 * (group % 4) + threadIdx.x % 4;
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          const float scales = __shfl_sync(0xffffffffu, sums.zeros[r][group / 4 * 2 + e], lane);
+          const float zeros = __shfl_sync(0xffffffffu, sums.zeros[r][group / 4 * 2 + e], lane + 4);
+          const float zero = fmaf(8.0f, scales, zeros);
+#pragma unroll
+          for (int j = 2 * group; j < 2 * group + 2; ++j) {
+            sums.out[r][j][e] += zero;
+            sums.out[r][j][2 + e] += zero;
+          }
+        }
+      }
     }
   }
 
@@ -95,100 +107,120 @@ struct Int4Format {
     return pair == 0 ? lower_halves(halves[sub], halves[sub + 2]) : upper_halves(halves[sub], halves[sub + 2]);
   }
 
-  // The values of keys 8 t + 4 half .. 8 t + 4 half + 3, two and two.
-  struct Values {
-    uint32_t words[4][kValueBytes / 4];
-    __half2 scales[2], zeros[2];
-
-    // Tiles 8 w .. 8 w + 7 of mma: nibble i of the word is column w, tile 8 w + i.
-    __device__ __forceinline__ void fragments(uint32_t (&b)[kWordColumns][2], int w) const {
-#pragma unroll
-      for (int pair = 0; pair < 2; ++pair) {
-#pragma unroll
-        for (int upper = 0; upper < 2; ++upper) {
-          const uint32_t four = upper ? upper_halves(words[2 * pair][w], words[2 * pair + 1][w])
-                                      : lower_halves(words[2 * pair][w], words[2 * pair + 1][w]);
-          const auto value = [&](__half2 code) { return as_word(__hfma2(code, scales[pair], zeros[pair])); };
-          b[4 * upper][pair] = value(first_nibbles_as_halves(four));
-          b[4 * upper + 1][pair] = value(second_nibbles_as_halves(four));
-          b[4 * upper + 2][pair] = value(first_nibbles_as_halves(four >> 8));
-          b[4 * upper + 3][pair] = value(second_nibbles_as_halves(four >> 8));
-        }
-      }
-    }
-  };
-
   struct Tile {
     const unsigned char* stage;
 
     __device__ __forceinline__ explicit Tile(const unsigned char* at) : stage(at) {}
 
     template <typename Mma>
-    __device__ __forceinline__ void score(float (&scores)[4][4], const Queries& queries) const {
-      const int lane = threadIdx.x % 32;
-      float zero[4] = {0.0f, 0.0f, 0.0f, 0.0f};  // q . zeros, alike for each key
+    __device__ __forceinline__ void score(float (&products)[RowTiles][2][4], const Queries& queries) const {
+      const uint32_t row = quantized_row_of_lane<HeadDim / 2>(shared_address(stage));
+      float zero[RowTiles][4] = {};   // q . zeros, the same for each key
+      float masks[RowTiles][4] = {};  // less what the masks add
 #pragma unroll
-      for (int n = 0; n < 4; ++n) {
+      for (int r = 0; r < RowTiles; ++r) {
 #pragma unroll
-        for (int c = 0; c < 4; ++c) scores[n][c] = 0.0f;
+        for (int c = 0; c < 4; ++c) products[r][0][c] = products[r][1][c] = 0.0f;
       }
 #pragma unroll
-      for (int s = 0; s < kKeyPieces; ++s) {
-        uint32_t words[4][kKeyBytes / 4];
+      for (int chunk = 0; chunk < kChunks; ++chunk) {
+        uint32_t words[4], scale_words[4], zero_words[4];
+        ldmatrix_x4(words, row ^ (chunk << 4));
+        const unsigned char* const of_channels = stage + 2 * kCodesBytes + 2 * Queries::column(chunk);
+        load_words(scale_words, of_channels);
+        load_words(zero_words, of_channels + 2 * HeadDim);
 #pragma unroll
-        for (int n = 0; n < 4; ++n) {
-          load_words(words[n], stage + ((n * kKeyPieces + s) * 32 + lane) * kKeyBytes);
-        }
+        for (int sub = 0; sub < 2; ++sub) {
+          uint32_t b[RowTiles][2];
+          const uint32_t zeros[2] = {pair_of_eight(zero_words, sub, 0), pair_of_eight(zero_words, sub, 1)};
 #pragma unroll
-        for (int w = 0; w < kKeyBytes / 4; ++w) {
-          const int word = s * (kKeyBytes / 4) + w;
-          const unsigned char* const of_channels = stage + 2 * kCodesBytes + 2 * Queries::column(word);
-          uint32_t scale_words[4], zero_words[4];
-          load_words(scale_words, of_channels);
-          load_words(zero_words, of_channels + 2 * HeadDim);
+          for (int r = 0; r < RowTiles; ++r) {
+            const uint32_t(&q)[2] = queries.b[r][chunk][sub];
 #pragma unroll
-          for (int sub = 0; sub < 2; ++sub) {
-            uint32_t q[4];
-            queries.fragment(q, word, sub);
-            Mma::run(zero, q, pair_of_eight(zero_words, sub, 0), pair_of_eight(zero_words, sub, 1));
-            uint32_t a[4];
-#pragma unroll
-            for (int e = 0; e < 4; ++e) {
-              a[e] = as_word(__hmul2(as_half2(q[e]), as_half2(pair_of_eight(scale_words, sub, e / 2))));
+            for (int pair = 0; pair < 2; ++pair) {
+              b[r][pair] = as_word(__hmul2(as_half2(q[pair]), as_half2(pair_of_eight(scale_words, sub, pair))));
             }
+            Mma::run(zero[r], {zeros[0], zeros[0], zeros[1], zeros[1]}, q[0], q[1]);
+            Mma::run(masks[r], {kMinusFirstBias, kMinusFirstBias, kMinusSecondBias, kMinusSecondBias}, b[r][0], b[r][1]);
+          }
 #pragma unroll
-            for (int n = 0; n < 4; ++n) {
-              const uint32_t codes = words[n][w] >> (8 * sub);
-              Mma::run(scores[n], a, as_word(first_nibbles_as_halves(codes)), as_word(second_nibbles_as_halves(codes)));
-            }
+          for (int m = 0; m < 2; ++m) {
+            const uint32_t first = words[2 * m] >> (8 * sub), second = words[2 * m + 1] >> (8 * sub);
+            const uint32_t a[4] = {biased_first_nibbles(first), biased_first_nibbles(second),
+                                   biased_second_nibbles(first), biased_second_nibbles(second)};
+#pragma unroll
+            for (int r = 0; r < RowTiles; ++r) Mma::run(products[r][m], a, b[r][0], b[r][1]);
           }
         }
       }
 #pragma unroll
-      for (int n = 0; n < 4; ++n) {
+      for (int r = 0; r < RowTiles; ++r) {
 #pragma unroll
-        for (int c = 0; c < 4; ++c) scores[n][c] += zero[c];
+        for (int c = 0; c < 4; ++c) {
+          products[r][0][c] += zero[r][c] + masks[r][c];
+          products[r][1][c] += zero[r][c] + masks[r][c];
+        }
       }
     }
 
-    __device__ __forceinline__ Values values(int half) const {
-      Values values;
+    template <typename Mma>
+    __device__ __forceinline__ void add_values(Sums& sums, const uint32_t (&b)[RowTiles][4]) const {
       const int lane = threadIdx.x % 32;
-      const int token = 8 * (lane % 4) + 4 * half;
-      const int group = 4 * (lane / 4 * kPieceColumns / kInt4Group);  // in bytes
-      uint32_t both[4];                                               // scale below, zero above
+      const unsigned char* const scales = stage + kValueScales;
+      const uint32_t own_token = shared_address(scales) + lane * kTokenStride;
+      uint32_t low[4], high[4] = {0, 0, 0, 0};
+      ldmatrix_x4_trans(low, own_token);
+      if constexpr (HeadDim == 256) ldmatrix_x4_trans(high, own_token + 16);
+      float of_tile[RowTiles][4] = {};
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        load_words(values.words[i], stage + kCodesBytes + ((4 * half + i) * 32 + lane) * kValueBytes);
-        both[i] = *reinterpret_cast<const uint32_t*>(stage + 2 * kCodesBytes + kScalesBytes +
-                                                     scales_of_token(token + i) + group);
+      for (int half = 0; half < 2; ++half) {
+        const uint32_t a[4] = {low[2 * half], high[2 * half], low[2 * half + 1], high[2 * half + 1]};
+#pragma unroll
+        for (int r = 0; r < RowTiles; ++r) Mma::run(of_tile[r], a, b[r][2 * half], b[r][2 * half + 1]);
       }
 #pragma unroll
-      for (int pair = 0; pair < 2; ++pair) {
-        values.scales[pair] = as_half2(lower_halves(both[2 * pair], both[2 * pair + 1]));
-        values.zeros[pair] = as_half2(upper_halves(both[2 * pair], both[2 * pair + 1]));
+      for (int r = 0; r < RowTiles; ++r) {
+#pragma unroll
+        for (int c = 0; c < 4; ++c) sums.zeros[r][c] += of_tile[r][c];
       }
-      return values;
+      const uint32_t row = quantized_row_of_lane<HeadDim / 2>(shared_address(stage) + kCodesBytes);
+      constexpr int kGroups = kChunks < 4 ? kChunks : 4;  // whose scales are taken out at once
+#pragma unroll
+      for (int first = 0; first < kChunks; first += kGroups) {
+        uint32_t pairs[4][kGroups];  // of keys 8 n + 2 t and 8 n + 2 t + 1
+#pragma unroll
+        for (int n = 0; n < 4; ++n) {
+          uint32_t even[kGroups], odd[kGroups];  // scale below, zero above
+          const unsigned char* const token = scales + (8 * n + 2 * (lane % 4)) * kTokenStride + 4 * first;
+          load_words(even, token);
+          load_words(odd, token + kTokenStride);
+#pragma unroll
+          for (int g = 0; g < kGroups; ++g) pairs[n][g] = lower_halves(even[g], odd[g]);
+        }
+#pragma unroll
+        for (int g = 0; g < kGroups; ++g) {
+          uint32_t words[4], own[RowTiles][4];
+          ldmatrix_x4_trans(words, row ^ ((first + g) << 4));
+#pragma unroll
+          for (int r = 0; r < RowTiles; ++r) {
+#pragma unroll
+            for (int n = 0; n < 4; ++n) own[r][n] = as_word(__hmul2(as_half2(b[r][n]), as_half2(pairs[n][g])));
+          }
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+#pragma unroll
+            for (int i = 0; i < 2; ++i) {
+              const uint32_t near = words[2 * half] >> (8 * i), far = words[2 * half + 1] >> (8 * i);
+              const uint32_t a[4] = {first_nibbles_less_eight(near), second_nibbles_less_eight(near),
+                                     first_nibbles_less_eight(far), second_nibbles_less_eight(far)};
+#pragma unroll
+              for (int r = 0; r < RowTiles; ++r) {
+                Mma::run(sums.out[r][2 * (first + g) + i], a, own[r][2 * half], own[r][2 * half + 1]);
+              }
+            }
+          }
+        }
+      }
     }
   };
 
@@ -201,12 +233,14 @@ struct Int4Format {
     __device__ __forceinline__ WindowTile(const Head& head, int key, int length)
         : key_rows(head.key_window), value_rows(head.value_window), live(length - key) {}
 
-    // Eight neighbours of a row as halves; zeros behind the last row.
-    __device__ __forceinline__ void load_eight(uint32_t (&halves)[4], const Element* window, int row, int column) const {
-      uint32_t raw[4] = {0, 0, 0, 0};
+    // 2 Words neighbours of a row as halves; zeros behind the last row.
+    template <int Words>
+    __device__ __forceinline__ void load_halves(uint32_t (&halves)[Words], const Element* window, int row,
+                                                int column) const {
+      uint32_t raw[Words] = {};
       if (row < live) load_words(raw, window + row * HeadDim + column);
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
+      for (int i = 0; i < Words; ++i) {
         const uint16_t low = static_cast<uint16_t>(raw[i]);
         const uint16_t high = static_cast<uint16_t>(raw[i] >> 16);
         halves[i] = pack<__half>(as_float(*reinterpret_cast<const Element*>(&low)),
@@ -215,49 +249,66 @@ struct Int4Format {
     }
 
     template <typename Mma>
-    __device__ __forceinline__ void score(float (&scores)[4][4], const Queries& queries) const {
+    __device__ __forceinline__ void score(float (&products)[RowTiles][2][4], const Queries& queries) const {
+      const int g = threadIdx.x % 32 / 4;
 #pragma unroll
-      for (int n = 0; n < 4; ++n) {
+      for (int m = 0; m < 2; ++m) {
 #pragma unroll
-        for (int c = 0; c < 4; ++c) scores[n][c] = 0.0f;
-        if constexpr (HeadDim == 256) asm volatile("" ::: "memory");  // registers hold one key's loads, not four's
+        for (int r = 0; r < RowTiles; ++r) {
 #pragma unroll
-        for (int word = 0; word < Queries::kWords; ++word) {
-          uint32_t halves[4];
-          load_eight(halves, key_rows, quantized_key_of_lane(n), Queries::column(word));
+          for (int c = 0; c < 4; ++c) products[r][m][c] = 0.0f;
+        }
+#pragma unroll
+        for (int chunk = 0; chunk < kChunks; ++chunk) {
+          uint32_t first[4], second[4];
+          load_halves(first, key_rows, 16 * m + g, Queries::column(chunk));
+          load_halves(second, key_rows, 16 * m + 8 + g, Queries::column(chunk));
 #pragma unroll
           for (int sub = 0; sub < 2; ++sub) {
-            uint32_t a[4];
-            queries.fragment(a, word, sub);
-            Mma::run(scores[n], a, pair_of_eight(halves, sub, 0), pair_of_eight(halves, sub, 1));
+            const uint32_t a[4] = {pair_of_eight(first, sub, 0), pair_of_eight(second, sub, 0),
+                                   pair_of_eight(first, sub, 1), pair_of_eight(second, sub, 1)};
+#pragma unroll
+            for (int r = 0; r < RowTiles; ++r) {
+              Mma::run(products[r][m], a, queries.b[r][chunk][sub][0], queries.b[r][chunk][sub][1]);
+            }
           }
         }
       }
     }
 
-    struct WindowValues {
-      const WindowTile& tile;
-      int half;
-
-      __device__ __forceinline__ void fragments(uint32_t (&b)[kWordColumns][2], int w) const {
-        const int lane = threadIdx.x % 32;
-        if constexpr (HeadDim == 256) asm volatile("" ::: "memory");  // likewise
+    // The same keys, columns and order as of codes.
+    template <typename Mma>
+    __device__ __forceinline__ void add_values(Sums& sums, const uint32_t (&b)[RowTiles][4]) const {
+      const int g = threadIdx.x % 32 / 4;
+      const int t = threadIdx.x % 4;
 #pragma unroll
-        for (int pair = 0; pair < 2; ++pair) {
-          uint32_t first[4], second[4];
-          const int row = 8 * (lane % 4) + 4 * half + 2 * pair;
-          const int column = lane / 4 * kPieceColumns + 8 * w;
-          tile.load_eight(first, tile.value_rows, row, column);
-          tile.load_eight(second, tile.value_rows, row + 1, column);
+      for (int chunk = 0; chunk < kChunks; ++chunk) {
 #pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            b[2 * i][pair] = lower_halves(first[i], second[i]);
-            b[2 * i + 1][pair] = upper_halves(first[i], second[i]);
+        for (int half = 0; half < 2; ++half) {
+          uint32_t columns[2][4];  // [keys 8 further][column of four], two keys each
+#pragma unroll
+          for (int far = 0; far < 2; ++far) {
+            uint32_t even[2], odd[2];
+            const int row = 16 * half + 8 * far + 2 * t;
+            load_halves(even, value_rows, row, 32 * chunk + 4 * g);
+            load_halves(odd, value_rows, row + 1, 32 * chunk + 4 * g);
+#pragma unroll
+            for (int i = 0; i < 2; ++i) {
+              columns[far][2 * i] = lower_halves(even[i], odd[i]);
+              columns[far][2 * i + 1] = upper_halves(even[i], odd[i]);
+            }
+          }
+#pragma unroll
+          for (int i = 0; i < 2; ++i) {
+            const uint32_t a[4] = {columns[0][2 * i], columns[0][2 * i + 1], columns[1][2 * i], columns[1][2 * i + 1]};
+#pragma unroll
+            for (int r = 0; r < RowTiles; ++r) {
+              Mma::run(sums.out[r][2 * chunk + i], a, b[r][2 * half], b[r][2 * half + 1]);
+            }
           }
         }
       }
-    };
-    __device__ __forceinline__ WindowValues values(int half) const { return {*this, half}; }
+    }
   };
 };
 

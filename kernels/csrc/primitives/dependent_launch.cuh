@@ -22,9 +22,9 @@ __device__ __forceinline__ void wait_for_previous_kernel() {
 
 // Launches the second kernel, which must call wait_for_previous_kernel() before it reads what the first wrote: early where
 // its code has that call in it, else when the first has ended. The code may be of an older architecture than the GPU.
-template <class... Parameters>
+template <typename... Parameters, typename... Arguments>
 cudaError_t launch_dependent(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, cudaStream_t stream,
-                             Parameters... arguments) {
+                             const Arguments&... arguments) {
   cudaFuncAttributes code;
   if (const cudaError_t error = cudaFuncGetAttributes(&code, kernel); error != cudaSuccess) return error;
   cudaLaunchAttribute early = {};

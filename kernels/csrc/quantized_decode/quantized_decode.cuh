@@ -1,14 +1,16 @@
 // Decode attention over quantized keys and values: what a block does, whatever their format; sm_75 and newer.
 //
-// Warp w of a block takes tiles w, w + warps, ... of 32 keys and values. A lane reads from shared memory only the pieces that
-// it copied there itself, but for scales, in the order in which mma wants them: so nothing is transposed, no bank is asked
-// twice, and codes become fp16 in registers, exactly.
+// Warp w of a block takes tiles w, w + warps, ... of 32 keys and values, rows as they lie in the cache, 16-byte chunks
+// swizzled (primitives/swizzle.cuh). Keys and values are the matrices of 16 rows, queries the one of 8 columns: as many as
+// there mostly are, so half of mma's work and of the registers for sums. ldmatrix hands a lane (g = l / 4, t = l % 4) word t
+// of key g's chunk, and of the values' chunk bytes 2 g and 2 g + 1 of keys 2 t and 2 t + 1: side by side, as mma wants
+// neighbours of k. So codes become fp16 in registers by masks alone. What masks add, 1024 or 64, is taken off: from the
+// values' codes one by one, exactly; from the scores as what the query's sum makes of it, in fp32.
 //
-// Of a tile, lane l (g = l / 4, t = l % 4) holds scores of keys 8 t .. 8 t + 7: column 2 t + e of mma's key tile n is key
-// 8 t + 2 n + e, and so row 2 t + e of the values' k is that same key. Its columns of the values are, in mma's tile j, those
-// that the format says.
+// Of a tile, lane l holds scores of keys 8 n + g, n = 0 .. 3, and queries 8 r + 2 t + e, e = 0, 1: scores[r][n][e]. Packed by
+// pairs and transposed (movmatrix) they are the B fragments of the weights: keys 8 n + 2 t + e of query 8 r + g.
 //
-// A Format says how codes are copied, how they become fragments, and whether values have one scale a key, which then goes
+// A Format says how codes are copied, how a tile is multiplied, and whether values have one scale a key, which then goes
 // into the weights: out = sum of (2^(score - top) scale) code / sum of 2^(score - top), with `top` the maximum of
 // score + log2(scale). So the weights in fp16 lie in 0 .. 1, however small or large the values are.
 #pragma once
@@ -24,124 +26,149 @@
 #include "decode_attention/decode_attention_work.cuh"
 #include "flash_attention/flash_attention_softmax.cuh"
 #include "primitives/byte_mma.cuh"
+#include "primitives/dependent_launch.cuh"
 #include "primitives/launch_shape.h"
+#include "primitives/ldmatrix.cuh"
 #include "quantized_decode/quantized_decode_queries.cuh"
+#include "quantized_decode/quantized_decode_rows.cuh"
 #include "quantized_decode/quantized_decode_tiles.h"
 #include "quantized_decode/quantized_decode_words.cuh"
 
 namespace warpwatch {
 
-constexpr int kQuantizedKeys = 32;  // of a tile
-
-// Within a tile, the key that lane l copies for column l / 4 of mma's key tile n.
-__device__ __forceinline__ int quantized_key_of_lane(int n) {
-  const int g = threadIdx.x % 32 / 4;
-  return 8 * (g / 2) + 2 * n + g % 2;
+// Of an 8 x 8 matrix of 16-bit elements, of which each lane has two neighbours of row g: rows 2 t and 2 t + 1 of column g.
+__device__ __forceinline__ uint32_t transposed(uint32_t pair) {
+  uint32_t result;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;\n" : "=r"(result) : "r"(pair));
+  return result;
 }
 
+// What a lane sums up of queries 8 r + 2 t and 8 r + 2 t + 1: the output, 16 columns of it a tile of mma, and where values
+// have zeros, products with scales and zeros as they lie in a row.
+template <int HeadDim, int RowTiles, bool HasZeros>
+struct QuantizedDecodeSums {
+  float out[RowTiles][HeadDim / 16][4] = {};
+  float zeros[RowTiles][4] = {};
+
+  __device__ __forceinline__ void shrink(int r, const float (&factor)[2]) {
+#pragma unroll
+    for (int c = 0; c < 4; ++c) {
+#pragma unroll
+      for (int j = 0; j < HeadDim / 16; ++j) out[r][j][c] *= factor[c % 2];
+      if constexpr (HasZeros) zeros[r][c] *= factor[c % 2];
+    }
+  }
+};
+
 // Mma: HalfMmaSm75, or FloatMmaSm80<__half>, which also stands for having cp.async. Element is that of q and out.
-template <typename Mma, typename Element, int HeadDim, typename Format, int Warps, int Stages>
+template <typename Mma, typename Element, int HeadDim, int RowTiles, typename Format, int Warps, int Stages>
 struct QuantizedDecode {
   static constexpr bool kAsync = Stages > 1;
-  static constexpr int kRows = kQuantizedDecodeRows;
+  static constexpr int kRows = 8 * RowTiles;
   static constexpr int kRingBytes = Warps * Stages * Format::kStageBytes;
   static constexpr int kColumns = kMergeColumns<HeadDim, 1>;
   using Space = MergeSpace<Warps, kRows, kColumns>;
   using Queries = typename Format::Queries;
-  static constexpr int kSharedBytes = std::max<int>(kRingBytes + Queries::kSharedBytes, sizeof(Space));
+  static constexpr int kSharedBytes = std::max<int>(kRingBytes, sizeof(Space));
   using Shape = LaunchShape<32 * Warps, kSharedBytes>;
 
-  float out[HeadDim / 8][4] = {};
-  float row_max[2] = {-INFINITY, -INFINITY};  // of score + log2(scale of the value); the same in a quad
-  float row_sum[2] = {0.0f, 0.0f};            // of this lane's keys
-  float factor[2];                            // turns a row's products into log2 of weights
+  typename Format::Sums sums;
+  float row_max[RowTiles][2];  // of score + log2(scale of the value); the same in lanes of one t
+  float row_sum[RowTiles][2];  // of this lane's keys
+  float factor[RowTiles][2];   // turns a query's products into log2 of weights
 
-  // Scores become weights times the values' scales, packed as A fragments; what was summed shrinks to the new maximum.
-  __device__ __forceinline__ void weigh(uint32_t (&a)[2][4], float (&scores)[4][4], const float (&scales)[4][2],
-                                        const float (&logs)[4][2], const DecodeAttentionParams& p,
-                                        const DecodeAttentionWork& work, int key) {
-    const bool all_seen = key + kQuantizedKeys <= work.length - p.seq_q + 1;  // by every row, as in most tiles
+  __device__ __forceinline__ explicit QuantizedDecode(const Queries& queries, float scale) {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      if (half == 1 && work.rows <= 8) {
+    for (int r = 0; r < RowTiles; ++r) {
 #pragma unroll
-        for (int n = 0; n < 4; ++n) a[n / 2][n % 2 * 2 + 1] = 0;
-        break;
-      }
-      float x[4][2];
-#pragma unroll
-      for (int n = 0; n < 4; ++n) {
-        x[n][0] = scores[n][2 * half] * factor[half];
-        x[n][1] = scores[n][2 * half + 1] * factor[half];
-      }
-      if (!all_seen) {
-        // Counted from this lane's first key.
-        const int lane = threadIdx.x % 32;
-        const int seen = keys_seen_by_row(p, work, lane / 4 + 8 * half) - key - 8 * (lane % 4);
-#pragma unroll
-        for (int n = 0; n < 4; ++n) {
-          if (2 * n >= seen) x[n][0] = -INFINITY;
-          if (2 * n + 1 >= seen) x[n][1] = -INFINITY;
-        }
-      }
-      float top = row_max[half];
-#pragma unroll
-      for (int n = 0; n < 4; ++n) {
-        if constexpr (Format::kScaledValues) {
-          top = fmaxf(top, fmaxf(x[n][0] + logs[n][0], x[n][1] + logs[n][1]));
-        } else {
-          top = fmaxf(top, fmaxf(x[n][0], x[n][1]));
-        }
-      }
-      top = quad_max(top);
-      // A row that has seen no key has the maximum -inf. Subtracting 0 then gives weights 0, not -inf + inf.
-      const float base = top == -INFINITY ? 0.0f : top;
-      const float shrink = exp2_approximate(row_max[half] - base);
-      row_max[half] = top;
-      float sum = row_sum[half] * shrink;
-#pragma unroll
-      for (int n = 0; n < 4; ++n) {
-        float first = exp2_approximate(x[n][0] - base);
-        float second = exp2_approximate(x[n][1] - base);
-        sum += first + second;
-        if constexpr (Format::kScaledValues) {
-          first *= scales[n][0];
-          second *= scales[n][1];
-        }
-        a[n / 2][n % 2 * 2 + half] = pack<__half>(first, second);
-      }
-      row_sum[half] = sum;
-#pragma unroll
-      for (int j = 0; j < HeadDim / 8; ++j) {
-        out[j][2 * half] *= shrink;
-        out[j][2 * half + 1] *= shrink;
+      for (int e = 0; e < 2; ++e) {
+        row_max[r][e] = -INFINITY;
+        row_sum[r][e] = 0.0f;
+        factor[r][e] = scale * kLog2E * queries.power[r][e];
       }
     }
   }
 
-  // One tile: `tile` has score(), values() and, where values are scaled, scales().
+  // Scores become weights times the values' scales, packed as B fragments; what was summed shrinks where a maximum rises.
+  __device__ __forceinline__ void weigh(uint32_t (&b)[RowTiles][4], float (&scores)[RowTiles][4][2],
+                                        const float (&scales)[4], const float (&logs)[4], const DecodeAttentionParams& p,
+                                        const DecodeAttentionWork& work, int key) {
+    const bool all_seen = key + kQuantizedKeys <= work.length - p.seq_q + 1;  // by every row, as in most tiles
+#pragma unroll
+    for (int r = 0; r < RowTiles; ++r) {
+      float top[2], base[2];
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+#pragma unroll
+        for (int n = 0; n < 4; ++n) scores[r][n][e] *= factor[r][e];
+        if (!all_seen) {
+          // Counted from this lane's first key.
+          const int lane = threadIdx.x % 32;
+          const int seen = keys_seen_by_row(p, work, 8 * r + 2 * (lane % 4) + e) - key - lane / 4;
+#pragma unroll
+          for (int n = 0; n < 4; ++n) {
+            if (8 * n >= seen) scores[r][n][e] = -INFINITY;
+          }
+        }
+        top[e] = row_max[r][e];
+#pragma unroll
+        for (int n = 0; n < 4; ++n) {
+          top[e] = fmaxf(top[e], Format::kScaledValues ? scores[r][n][e] + logs[n] : scores[r][n][e]);
+        }
+      }
+#pragma unroll
+      for (int step = 4; step < 32; step *= 2) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) top[e] = fmaxf(top[e], __shfl_xor_sync(0xffffffffu, top[e], step));
+      }
+      // A row that has seen no key has the maximum -inf. Subtracting 0 then gives weights 0, not -inf + inf.
+#pragma unroll
+      for (int e = 0; e < 2; ++e) base[e] = top[e] == -INFINITY ? 0.0f : top[e];
+      // After the first tiles a maximum seldom rises; where no row of the warp's has a new one, all would shrink by 1.
+      if (__any_sync(0xffffffffu, top[0] != row_max[r][0] || top[1] != row_max[r][1])) {
+        float shrink[2];
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          shrink[e] = exp2_approximate(row_max[r][e] - base[e]);
+          row_sum[r][e] *= shrink[e];
+          row_max[r][e] = top[e];
+        }
+        sums.shrink(r, shrink);
+      }
+#pragma unroll
+      for (int n = 0; n < 4; ++n) {
+        float weight[2];
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          weight[e] = exp2_approximate(scores[r][n][e] - base[e]);
+          row_sum[r][e] += weight[e];
+          if constexpr (Format::kScaledValues) weight[e] *= scales[n];
+        }
+        b[r][n] = transposed(pack<__half>(weight[0], weight[1]));
+      }
+    }
+  }
+
+  // One tile: `tile` has score(), add_values() and, where values are scaled, scales().
   template <typename Tile>
   __device__ __forceinline__ void add(const Tile& tile, const Queries& queries, const DecodeAttentionParams& p,
                                       const DecodeAttentionWork& work, int key) {
-    float scores[4][4];
-    tile.template score<Mma>(scores, queries);
-    float scales[4][2], logs[4][2];
-    if constexpr (Format::kScaledValues) tile.scales(scales, logs);
-    uint32_t a[2][4];
-    weigh(a, scores, scales, logs, p, work, key);
+    float products[RowTiles][2][4];
+    tile.template score<Mma>(products, queries);
+    float scores[RowTiles][4][2];
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const auto values = tile.values(half);
+    for (int r = 0; r < RowTiles; ++r) {
 #pragma unroll
-      for (int w = 0; w < HeadDim / 8 / Format::kWordColumns; ++w) {
-        uint32_t b[Format::kWordColumns][2];
-        values.fragments(b, w);
+      for (int n = 0; n < 4; ++n) {
 #pragma unroll
-        for (int i = 0; i < Format::kWordColumns; ++i) {
-          Mma::run(out[w * Format::kWordColumns + i], a[half], b[i][0], b[i][1]);
-        }
+        for (int e = 0; e < 2; ++e) scores[r][n][e] = products[r][n / 2][n % 2 * 2 + e];
       }
     }
+    float scales[4], logs[4];
+    if constexpr (Format::kScaledValues) tile.scales(scales, logs);
+    uint32_t b[RowTiles][4];
+    weigh(b, scores, scales, logs, p, work, key);
+    tile.template add_values<Mma>(sums, b);
   }
 
   // Puts the block's warps together and stores. All of the block call it, when nobody needs the tiles any more.
@@ -150,29 +177,30 @@ struct QuantizedDecode {
     auto& space = *reinterpret_cast<Space*>(shared);
     const int warp = threadIdx.x / 32;
     const int lane = threadIdx.x % 32;
-    constexpr int kNear = Format::kPieceColumns;  // tiles j .. of mma whose column c are neighbours in a row
+    constexpr int kNear = Format::kNear;  // neighbouring columns that a lane holds, of kNear / 2 tiles of mma
 #pragma unroll
     for (int first = 0; first < HeadDim; first += kColumns) {
       __syncthreads();  // every warp has left its tiles, or the columns of before
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int row = lane / 4 + 8 * half;
-        if (first == 0) {
-          const float sum = quad_sum(row_sum[half]);
-          if (lane % 4 == 0) {
-            space.row_max[warp][row] = row_max[half];
-            space.row_sum[warp][row] = sum;
+      for (int r = 0; r < RowTiles; ++r) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          const int row = 8 * r + 2 * (lane % 4) + e;
+          if (first == 0) {
+            float sum = row_sum[r][e];
+#pragma unroll
+            for (int step = 4; step < 32; step *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+            if (lane < 4) {
+              space.row_max[warp][row] = row_max[r][e];
+              space.row_sum[warp][row] = sum;
+            }
           }
-        }
 #pragma unroll
-        for (int j = 0; j < HeadDim / 8; j += 4) {
+          for (int j = first / 16; j < (first + kColumns) / 16; j += kNear / 2) {
+            float* const to = &space.out[warp][row][16 * j - first + kNear * (lane / 4)];
 #pragma unroll
-          for (int e = 0; e < 2; ++e) {
-            const int column = j / kNear * 8 * kNear + (2 * (lane % 4) + e) * kNear + j % kNear - first;
-            const int c = 2 * half + e;
-            if (column >= 0 && column < kColumns) {
-              *reinterpret_cast<float4*>(&space.out[warp][row][column]) =
-                  make_float4(out[j][c], out[j + 1][c], out[j + 2][c], out[j + 3][c]);
+            for (int i = 0; i < kNear / 2; ++i) {
+              *reinterpret_cast<float2*>(to + 2 * i) = make_float2(sums.out[r][j + i][e], sums.out[r][j + i][2 + e]);
             }
           }
         }
@@ -184,9 +212,12 @@ struct QuantizedDecode {
 
   static __device__ __forceinline__ void run(const DecodeAttentionParams& p, const typename Format::Cache& cache) {
     extern __shared__ __align__(1024) unsigned char shared[];
+    let_next_kernel_begin();  // the parts' combination, which waits for this one's end
     const int warp = threadIdx.x / 32;
     unsigned char* const ring = shared + warp * Stages * Format::kStageBytes;
     const DecodeAttentionWork work = decode_attention_work_of_block<kRows, kQuantizedKeys>(p, blockIdx.x);
+    typename Queries::Raw raw;
+    Queries::template load<Element>(raw, p, work);  // asked for before all that would stand in its way
     const typename Format::Head head(cache, work.batch, work.head_kv);
     const int end_codes = Format::end_of_codes(work);
 
@@ -194,7 +225,8 @@ struct QuantizedDecode {
     int key = work.first_key + warp * kQuantizedKeys;
     const auto copy = [&](int coming, int stage) {
       if (coming < end_codes) {
-        Format::template copy<PieceCopy<kAsync>>(ring + stage * Format::kStageBytes, head, coming, end_codes);
+        const uint32_t tile = shared_address(ring) + stage * Format::kStageBytes;
+        Format::template copy<PieceCopy<kAsync>>(tile, head, coming, end_codes);
       }
     };
     if constexpr (kAsync) {
@@ -205,10 +237,8 @@ struct QuantizedDecode {
       }
     }
     Queries queries;
-    queries.template take<Element>(shared + kRingBytes, p, work);
-    QuantizedDecode state;
-    state.factor[0] = p.scale * kLog2E * queries.power[0];
-    state.factor[1] = p.scale * kLog2E * queries.power[1];
+    queries.template take<Element>(raw);
+    QuantizedDecode state(queries, p.scale);
 
     int stage = 0;
     for (; key < end_codes; key += kStride) {
@@ -226,14 +256,19 @@ struct QuantizedDecode {
       stage = stage + 1 == Stages ? 0 : stage + 1;
     }
     if constexpr (kAsync) cp_async_wait<0>();
-    if constexpr (Format::kHasWindow) {
-      if (key < work.end_key) state.add(typename Format::WindowTile(head, key, work.length), queries, p, work, key);
-    }
 
     // Worked out again rather than kept in registers through the loop.
     int block = blockIdx.x;
     asm volatile("" : "+r"(block));
-    state.finish(shared, p, decode_attention_work_of_block<kRows, kQuantizedKeys>(p, block));
+    const DecodeAttentionWork again = decode_attention_work_of_block<kRows, kQuantizedKeys>(p, block);
+    if constexpr (Format::kHasWindow) {
+      if (key < again.end_key) {
+        const typename Format::Head of_window(cache, again.batch, again.head_kv);
+        state.add(typename Format::WindowTile(of_window, key, again.length), queries, p, again, key);
+      }
+    }
+    Format::close(state.sums);
+    state.finish(shared, p, again);
   }
 };
 

@@ -1,7 +1,8 @@
 // The one file a tuner edits: warps of a block, and tiles of 32 keys and values that each has on the way in shared memory.
 //
 // Bytes of a tile: INT8 64 head_dim + 256, INT4 40 head_dim. At 4.4 TB/s and 0.8 us of latency an H200 wants some 27 KB on
-// the way to each SM. Registers per thread, in 32 bits: the output head_dim / 2, the queries head_dim / 4.
+// the way to each SM. Registers per thread, in 32 bits: the output head_dim / 4, the queries
+// head_dim / 8, both twice as many beyond eight packed queries.
 #pragma once
 
 namespace warpwatch {
@@ -11,8 +12,8 @@ struct QuantizedDecodeTile {
   int stages;
 };
 
-// sm_80 and newer: up to the 99 KB that a block may have on sm_86. Of 2 to 8 warps, 2 to 8 stages and 2 to 16 parts these
-// were the fastest on an H200, batch 8, 32 query heads over 8, 4096 keys, head_dim 128, or within 1 us of it. Of head_dim 64
+// sm_80 and newer: up to the 99 KB that a block may have on sm_86. Of 2 to 8 warps, 2 to 5 stages and 2 to 8 parts these were
+// the fastest on an H200, batch 8, 32 query heads over 8, 4096 keys, head_dim 128, or within half a us of it. Of head_dim 64
 // and 256 nothing was measured.
 constexpr QuantizedDecodeTile int8_decode_sm80_tile(int head_dim) {
   if (head_dim == 64) return {4, 5};
@@ -31,12 +32,14 @@ constexpr QuantizedDecodeTile int4_decode_sm75_tile(int head_dim) {
   return head_dim == 256 ? QuantizedDecodeTile{2, 1} : QuantizedDecodeTile{4, 1};
 }
 
-constexpr int kQuantizedDecodeRows = 16;  // packed queries of a block
+// Packed queries of a block, in tiles of eight. At head_dim 256 two tiles' output would not fit in registers: a second block
+// reads the same keys and values, at about the same time and so out of L2.
+constexpr int quantized_decode_row_tiles(int rows, int head_dim) { return rows > 8 && head_dim <= 128 ? 2 : 1; }
+constexpr int quantized_decode_block_rows(int rows, int head_dim) { return 8 * quantized_decode_row_tiles(rows, head_dim); }
 
-// Blocks for each SM into which keys are divided. An SM of sm_90 holds two; INT8 with one each, in half as many parts, took
-// 29.0 us there instead of 31.8, INT4 with two 22.4 us instead of 23.8 (the shape above).
-constexpr int int8_decode_blocks_per_sm(int compute_capability) { return compute_capability < 80 ? 2 : 1; }
-constexpr int int4_decode_blocks_per_sm(int compute_capability) {
+// Blocks for each SM into which keys are divided: two of these tiles fit the 227 KB of sm_90 and sm_100 and the 64 KB of
+// sm_75, one the 100 to 164 KB of the others.
+constexpr int quantized_decode_blocks_per_sm(int compute_capability) {
   const bool large = compute_capability / 10 == 9 || compute_capability / 10 == 10;
   return large || compute_capability < 80 ? 2 : 1;
 }

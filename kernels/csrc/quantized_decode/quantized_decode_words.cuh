@@ -6,19 +6,23 @@
 #include <cstdint>
 
 #include "primitives/cp_async.cuh"
+#include "primitives/cp_async_once.cuh"
 #include "primitives/ldmatrix.cuh"
 
 namespace warpwatch {
 
-// One lane's piece of 4, 8 or 16 bytes from global to shared memory; zeros unless `live`. By cp.async, which the caller
-// commits and waits for, or through registers (sm_75).
+// One lane's piece of 4, 8 or 16 bytes from global memory to an address in the shared window; zeros unless `live`. By
+// cp.async, which the caller commits and waits for, or through registers (sm_75).
 template <bool Async>
 struct PieceCopy {
   template <int Bytes>
-  static __device__ __forceinline__ void run(unsigned char* to, const void* from, bool live) {
+  static __device__ __forceinline__ void run(uint32_t address, const void* from, bool live) {
     if constexpr (Async) {
-      cp_async<Bytes>(shared_address(to), from, live);
-    } else if constexpr (Bytes == 16) {
+      cp_async_once<Bytes>(address, from, live);
+      return;
+    }
+    void* const to = __cvta_shared_to_generic(address);
+    if constexpr (Bytes == 16) {
       *reinterpret_cast<uint4*>(to) = live ? __ldg(static_cast<const uint4*>(from)) : make_uint4(0, 0, 0, 0);
     } else if constexpr (Bytes == 8) {
       *reinterpret_cast<uint2*>(to) = live ? __ldg(static_cast<const uint2*>(from)) : make_uint2(0, 0);
@@ -68,20 +72,28 @@ __device__ __forceinline__ uint32_t upper_halves(uint32_t first, uint32_t second
 }
 
 // Bytes 0 and 2 of a word, signed, as two halves, exactly: 0x6400 | u is 1024 + u, and u = byte + 128.
+constexpr float kByteBias = 1152.0f;
+__device__ __forceinline__ uint32_t biased_even_bytes(uint32_t word) { return masked_xor<0x00ff00ff, 0x64806480>(word); }
 __device__ __forceinline__ uint32_t even_bytes_as_halves(uint32_t word) {
-  const __half2 bias = __half2half2(__ushort_as_half(0x6480));  // 1152
-  return as_word(__hsub2(as_half2(masked_xor<0x00ff00ff, 0x64806480>(word)), bias));
+  return as_word(__hsub2(as_half2(biased_even_bytes(word)), __half2half2(__ushort_as_half(0x6480))));
 }
 
-// Nibbles 0 and 4 of a word, 0 .. 15, as two halves, exactly; and nibbles 1 and 5, which stand for 16 times as much.
-__device__ __forceinline__ __half2 first_nibbles_as_halves(uint32_t word) {
-  const __half2 bias = __half2half2(__ushort_as_half(0x6400));  // 1024
-  return __hsub2(as_half2(masked_xor<0x000f000f, 0x64006400>(word)), bias);
+// Nibbles 0 and 4 of a word, 0 .. 15, as two halves, exactly: 0x6400 | u is 1024 + u. And nibbles 1 and 5, which stand for
+// 16 u: 0x5400 | 16 u is 64 + u.
+constexpr uint32_t kMinusFirstBias = 0xe400e400;   // -1024, twice
+constexpr uint32_t kMinusSecondBias = 0xd400d400;  // -64, twice
+__device__ __forceinline__ uint32_t biased_first_nibbles(uint32_t word) {
+  return masked_xor<0x000f000f, 0x64006400>(word);
 }
-__device__ __forceinline__ __half2 second_nibbles_as_halves(uint32_t word) {
-  const __half2 sixteenth = __half2half2(__ushort_as_half(0x2c00));
-  const __half2 bias = __half2half2(__ushort_as_half(0xd400));  // -64
-  return __hfma2(as_half2(masked_xor<0x00f000f0, 0x64006400>(word)), sixteenth, bias);
+__device__ __forceinline__ uint32_t biased_second_nibbles(uint32_t word) {
+  return masked_xor<0x00f000f0, 0x54005400>(word);
+}
+// The same less 8, -8 .. 7.
+__device__ __forceinline__ uint32_t first_nibbles_less_eight(uint32_t word) {
+  return as_word(__hadd2(as_half2(biased_first_nibbles(word)), as_half2(0xe408e408)));  // -1032, twice
+}
+__device__ __forceinline__ uint32_t second_nibbles_less_eight(uint32_t word) {
+  return as_word(__hadd2(as_half2(biased_second_nibbles(word)), as_half2(0xd480d480)));  // -72, twice
 }
 
 }  // namespace warpwatch
