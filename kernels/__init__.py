@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .operators.int4_decode_attention import int4_decode_attention
     from .operators.int4_kv import int4_kv_append
     from .operators.int4_linear import int4_linear, quantize_int4, quantize_int4_zero_point
+    from .operators.int4_packing import pack_int4, unpack_int4
     from .operators.int8_decode_attention import int8_decode_attention
     from .operators.int8_kv import int8_kv_append
     from .operators.int8_linear import int8_linear, quantize_int8_per_token, quantize_int8_weight
@@ -53,6 +54,7 @@ __all__ = [
     "linear_gelu",
     "linear_silu",
     "naive_attention",
+    "pack_int4",
     "paged_decode_attention",
     "paged_kv_append",
     "paged_kv_gather",
@@ -70,6 +72,7 @@ __all__ = [
     "rope_paged_kv_append",
     "swiglu",
     "tiled_attention",
+    "unpack_int4",
     "vector_add",
 ]
 
@@ -95,6 +98,7 @@ _HOME = {  # public name -> the module it lives in
     "linear_gelu": "linear_activation",
     "linear_silu": "linear_activation",
     "naive_attention": "attention_ladder",
+    "pack_int4": "int4_packing",
     "paged_decode_attention": "paged_decode_attention",
     "paged_kv_append": "paged_kv",
     "paged_kv_gather": "paged_kv",
@@ -112,6 +116,7 @@ _HOME = {  # public name -> the module it lives in
     "rope_paged_kv_append": "rope_paged_kv_append",
     "swiglu": "linear_activation",
     "tiled_attention": "attention_ladder",
+    "unpack_int4": "int4_packing",
     "vector_add": "vector_add",
 }
 

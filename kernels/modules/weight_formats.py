@@ -9,6 +9,7 @@ from typing import Protocol
 import torch
 
 from ..operators.int4_linear import GROUP_SIZES, int4_linear, quantize_int4, quantize_int4_zero_point
+from ..operators.int4_packing import unpack_int4
 from ..operators.int8_linear import ROW_BYTES, int8_linear, quantize_int8_weight
 from ..operators.int8_weight_linear import int8_weight_linear
 
@@ -62,7 +63,9 @@ class Int4Groups:
             )
         groups = in_features // self.group_size
         tensors = {
-            "packed_weight": torch.empty(out_features, in_features // 2, dtype=torch.uint8, device=device),
+            "packed_weight": torch.empty(
+                (out_features + 15) // 16, in_features // 64, 512, dtype=torch.uint8, device=device
+            ),
             "scales": torch.empty(out_features, groups, dtype=dtype, device=device),
         }
         if self.zero_points:
@@ -77,10 +80,10 @@ class Int4Groups:
         return {"packed_weight": packed_weight, "scales": scales}
 
     def dequantize(self, tensors: Tensors, in_features: int) -> torch.Tensor:
-        packed_weight, scales = tensors["packed_weight"], tensors["scales"]
-        nibbles = torch.stack((packed_weight & 15, packed_weight >> 4), dim=-1).view(*scales.shape, self.group_size)
+        scales = tensors["scales"]
+        values = unpack_int4(tensors["packed_weight"], scales.shape[0]).view(*scales.shape, self.group_size)
         zeros = tensors["zero_points"].unsqueeze(-1) if self.zero_points else 8
-        return ((nibbles.float() - zeros) * scales.float().unsqueeze(-1)).to(scales.dtype).flatten(1)
+        return ((values.float() - zeros) * scales.float().unsqueeze(-1)).to(scales.dtype).flatten(1)
 
     def linear(self, x: torch.Tensor, tensors: Tensors, bias: torch.Tensor | None) -> torch.Tensor:
         out = int4_linear(

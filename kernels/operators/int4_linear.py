@@ -6,6 +6,7 @@ import torch
 
 from ..extension import load_operator
 from .devices import check_devices
+from .int4_packing import pack_int4
 
 GROUP_SIZES = (64, 128)
 
@@ -21,15 +22,15 @@ def int4_linear(
     """x times the dequantized weight, transposed; summed in float32, rounded once to x's dtype.
 
     x (..., K) in float16, in bfloat16 (GPUs from compute capability 8.0 on, and CPU) or in float32 (CPU), its last
-    dimension contiguous and, on a GPU, its rows on 16-byte boundaries; packed_weight (N, K / 2) uint8 and scales
-    (N, K / group_size) in x's dtype, both contiguous, as quantize_int4 makes them. The weight at (n, k) is
-    (nibble - 8) * scales[n, k / group_size], the low nibble of a byte being the even k. With zero_points
+    dimension contiguous and, on a GPU, its rows on 16-byte boundaries; packed_weight (ceil(N / 16), K / 64, 512) uint8
+    and scales (N, K / group_size) in x's dtype, both contiguous, as quantize_int4 makes them. The weight at (n, k) is
+    (value - 8) * scales[n, k / group_size], with the values (N, K) that pack_int4 has put in order. With zero_points
     (N, K / group_size) uint8, 0 to 15, contiguous, as quantize_int4_zero_point makes them, it is
-    (nibble - zero_points[n, k / group_size]) * scales[n, k / group_size]. group_size is 64 or 128 and divides K. The
+    (value - zero_points[n, k / group_size]) * scales[n, k / group_size]. group_size is 64 or 128 and divides K. The
     result is (..., N). Dimensions of x before the last are free, but where they do not collapse into rows of one
     stride, x is copied.
-    On a GPU many rows go to cuBLAS with a weight that was dequantized to x's dtype, and so rounded, in memory that is
-    given back; in up to 128 rows each product of x and nibble - zero is exact.
+    On a GPU more than 128 rows, on Hopper more than 256, go to cuBLAS with a weight that was dequantized to x's dtype,
+    and so rounded, in memory that is given back; in fewer each product of x and value - zero is exact.
     Forward only: there is no gradient.
     Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
     """
@@ -40,13 +41,13 @@ def quantize_int4(weight: torch.Tensor, group_size: int = 128) -> tuple[torch.Te
     """weight (N, K) as (packed_weight, scales) for int4_linear: symmetric, each group's largest value at 7.
 
     Each weight goes to the nearest multiple of its group's scale, so that it moves by half a scale at most.
-    packed_weight (N, K / 2) uint8; scales (N, K / group_size) in weight's dtype (float16, bfloat16 or float32).
+    packed_weight as pack_int4 orders it; scales (N, K / group_size) in weight's dtype (float16, bfloat16 or float32).
     Raises ValueError for another dtype or shape, and for a weight that is not finite.
     """
     groups = _groups("quantize_int4", weight, group_size)
     scales = (groups.abs().amax(dim=-1) / 7).clamp(min=_least_scale(weight.dtype)).to(weight.dtype)
     nibbles = (groups / scales.float().unsqueeze(-1)).round().clamp(-8, 7) + 8
-    return _packed(nibbles), scales
+    return pack_int4(nibbles.to(torch.uint8).flatten(1)), scales
 
 
 def quantize_int4_zero_point(
@@ -56,7 +57,7 @@ def quantize_int4_zero_point(
 
     Zero is one of the 16 values, so the least is taken as 0 at most and the largest as 0 at least. Each weight moves by
     half a scale, and by the rounding of the scale itself, 15 steps long, at most.
-    packed_weight (N, K / 2) uint8; scales (N, K / group_size) in weight's dtype (float16, bfloat16 or float32);
+    packed_weight as pack_int4 orders it; scales (N, K / group_size) in weight's dtype (float16, bfloat16 or float32);
     zero_points (N, K / group_size) uint8, 0 to 15.
     Raises ValueError for another dtype or shape, and for a weight that is not finite.
     """
@@ -67,7 +68,7 @@ def quantize_int4_zero_point(
     steps = scales.float()
     zeros = (-least / steps).round().clamp(0, 15)
     nibbles = ((groups / steps.unsqueeze(-1)).round() + zeros.unsqueeze(-1)).clamp(0, 15)
-    return _packed(nibbles), scales, zeros.to(torch.uint8)
+    return pack_int4(nibbles.to(torch.uint8).flatten(1)), scales, zeros.to(torch.uint8)
 
 
 def _groups(quantizer: str, weight: torch.Tensor, group_size: int) -> torch.Tensor:
@@ -93,11 +94,6 @@ def _least_scale(dtype: torch.dtype) -> float:
     return max(8 * info.tiny * info.eps, torch.finfo(torch.float32).tiny)
 
 
-def _packed(nibbles: torch.Tensor) -> torch.Tensor:
-    pairs = nibbles.to(torch.uint8).flatten(1)
-    return pairs[:, 0::2] | (pairs[:, 1::2] << 4)
-
-
 def _fake_int4_linear(
     x: torch.Tensor,
     packed_weight: torch.Tensor,
@@ -107,7 +103,7 @@ def _fake_int4_linear(
 ) -> torch.Tensor:
     given = {} if zero_points is None else {"zero_points": zero_points}
     check_devices("int4_linear", x=x, packed_weight=packed_weight, scales=scales, **given)
-    return x.new_empty(*x.shape[:-1], packed_weight.shape[0])
+    return x.new_empty(*x.shape[:-1], scales.shape[0])
 
 
 _int4_linear = load_operator("int4_linear", fake=_fake_int4_linear)

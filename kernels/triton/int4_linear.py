@@ -22,7 +22,7 @@ def int4_linear(
     given = {} if zero_points is None else {"zero_points": zero_points}
     check_devices("triton int4_linear", x=x, packed_weight=packed_weight, scales=scales, **given)
     _check(x, packed_weight, scales, zero_points, group_size)
-    outputs, depth = packed_weight.shape[0], x.shape[-1]
+    outputs, depth = scales.shape[0], x.shape[-1]
     x_rows = x.reshape(-1, depth)
     rows = x_rows.shape[0]
     groups = depth // group_size
@@ -65,15 +65,16 @@ def _check(
     zero_points: torch.Tensor | None,
     group_size: int,
 ) -> None:
-    outputs, depth = packed_weight.shape[0], x.shape[-1]
+    outputs, depth = scales.shape[0], x.shape[-1]
+    packed_shape = ((outputs + 15) // 16, depth // 64, 512)
     if group_size not in (64, 128) or depth == 0 or depth % group_size:
         raise RuntimeError(
             f"triton int4_linear: K must be a positive multiple of group_size 64 or 128, "
             f"got x of shape {list(x.shape)} and group_size {group_size}"
         )
-    if packed_weight.shape != (outputs, depth // 2) or scales.shape != (outputs, depth // group_size):
+    if packed_weight.shape != packed_shape or scales.shape != (outputs, depth // group_size):
         raise RuntimeError(
-            f"triton int4_linear: packed_weight and scales must have shapes {[outputs, depth // 2]} and "
+            f"triton int4_linear: packed_weight and scales must have shapes {list(packed_shape)} and "
             f"{[outputs, depth // group_size]} beside x of shape {list(x.shape)}, "
             f"got {list(packed_weight.shape)} and {list(scales.shape)}"
         )
@@ -113,45 +114,56 @@ def _int4_linear(
     BLOCK_ROWS: tl.constexpr,
     BLOCK_OUTPUTS: tl.constexpr,
 ):
-    """parts[split, m, n] = sum over the split's groups of scales[n, group] * sum of x[m, k] * (nibble[n, k] - zero).
+    """parts[split, m, n] = sum over the split's groups of scales[n, group] * sum of x[m, k] * (value[n, k] - zero).
 
     zero is zeros[n, group] with ZERO_POINTS, and 8 without, when zeros is not looked at.
-    One program per (block of outputs, block of rows, split), a split being PART groups; fp32 inside. A byte holds an
-    even k and the odd one after it, so x is read as its even and its odd columns, and a group takes two products.
+    One program per (block of outputs, block of rows, split), a split being PART groups; fp32 inside. A byte holds a
+    value of an output and, in its high half, one of the output eight further, of the same k; the bytes of 64 of k lie
+    in the order that csrc/int4_linear/int4_linear.h tells, and x is read in that order. So a group takes two products.
     """
-    output = tl.program_id(0) * BLOCK_OUTPUTS + tl.arange(0, BLOCK_OUTPUTS)
+    pair = tl.program_id(0) * (BLOCK_OUTPUTS // 2) + tl.arange(0, BLOCK_OUTPUTS // 2)
+    strip = pair // 8
+    output = strip * 16 + pair % 8  # and the one eight further
     row = tl.program_id(1) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)
     split = tl.program_id(2)
-    live_output = output < n_outputs
+    live_strip = strip * 16 < n_outputs
+    live_low = output < n_outputs
+    live_high = output + 8 < n_outputs
     live_row = row < n_rows
-    byte = tl.arange(0, GROUP // 2)
+    byte = tl.arange(0, GROUP)
+    within = byte % 64
+    k = byte // 64 * 64 + within // 4 % 4 * 16 + within % 2 * 8 + within // 16 * 2 + within // 2 % 2
     groups = depth // GROUP
-    packed_rows = packed_ptr + output[:, None].to(tl.int64) * (depth // 2) + byte[None, :]
-    x_rows = x_ptr + row[:, None].to(tl.int64) * x_stride + 2 * byte[None, :]
+    packed_rows = packed_ptr + (strip.to(tl.int64) * depth * 8 + pair % 8 * 64)[:, None]
+    packed_rows += (byte // 64 * 512 + within)[None, :]
+    x_rows = x_ptr + row[:, None].to(tl.int64) * x_stride + k[None, :]
     scale_rows = scales_ptr + output.to(tl.int64) * groups
     zero_rows = zeros_ptr + output.to(tl.int64) * groups
 
-    total = tl.zeros((BLOCK_ROWS, BLOCK_OUTPUTS), dtype=tl.float32)
+    total_low = tl.zeros((BLOCK_ROWS, BLOCK_OUTPUTS // 2), dtype=tl.float32)
+    total_high = tl.zeros((BLOCK_ROWS, BLOCK_OUTPUTS // 2), dtype=tl.float32)
     for step in range(PART):
         group = split * PART + step
         # The last split may be shorter; what it does not read counts as zero. One element, not a scalar: Triton 3.9's
         # interpreter makes an integer of a mask and-ed with a scalar.
         there = tl.full((1,), group, tl.int32) < groups
-        packed = tl.load(packed_rows + group * (GROUP // 2), mask=live_output[:, None] & there, other=0)
-        even = tl.load(x_rows + group * GROUP, mask=live_row[:, None] & there, other=0.0)
-        odd = tl.load(x_rows + group * GROUP + 1, mask=live_row[:, None] & there, other=0.0)
-        scale = tl.load(scale_rows + group, mask=live_output & there, other=0.0)
-        low = (packed & 0xF).to(even.dtype)
-        high = (packed >> 4).to(even.dtype)
+        at = group.to(tl.int64) * GROUP
+        packed = tl.load(packed_rows + at * 8, mask=live_strip[:, None] & there, other=0)
+        values = tl.load(x_rows + at, mask=live_row[:, None] & there, other=0.0)
+        low = (packed & 0xF).to(values.dtype)
+        high = (packed >> 4).to(values.dtype)
         if ZERO_POINTS:
-            zero = tl.load(zero_rows + group, mask=live_output & there, other=0).to(even.dtype)
-            low -= zero[:, None]
-            high -= zero[:, None]
+            zero_low = tl.load(zero_rows + group, mask=live_low & there, other=0).to(values.dtype)
+            zero_high = tl.load(zero_rows + 8 * groups + group, mask=live_high & there, other=0).to(values.dtype)
+            low -= zero_low[:, None]
+            high -= zero_high[:, None]
         else:
             low -= 8.0
             high -= 8.0
-        of_group = tl.dot(even, tl.trans(low), input_precision="ieee")
-        of_group = tl.dot(odd, tl.trans(high), of_group, input_precision="ieee")
-        total += of_group * scale.to(tl.float32)[None, :]
-    at = (split.to(tl.int64) * n_rows + row[:, None]) * n_outputs + output[None, :]
-    tl.store(parts_ptr + at, total, mask=live_row[:, None] & live_output[None, :])
+        scale_low = tl.load(scale_rows + group, mask=live_low & there, other=0.0).to(tl.float32)
+        scale_high = tl.load(scale_rows + 8 * groups + group, mask=live_high & there, other=0.0).to(tl.float32)
+        total_low += tl.dot(values, tl.trans(low), input_precision="ieee") * scale_low[None, :]
+        total_high += tl.dot(values, tl.trans(high), input_precision="ieee") * scale_high[None, :]
+    parts_rows = parts_ptr + (split.to(tl.int64) * n_rows + row[:, None]) * n_outputs + output[None, :]
+    tl.store(parts_rows, total_low, mask=live_row[:, None] & live_low[None, :])
+    tl.store(parts_rows + 8, total_high, mask=live_row[:, None] & live_high[None, :])

@@ -136,6 +136,7 @@ WATCHED: dict[str, Watched] = {
             "int4_linear_batch",
             "int4_linear_decode",
             "int4_linear_dequantize",
+            "int4_linear_many",
             "int4_linear_sum",
         ),
         twins=("_int4_linear",),
@@ -143,6 +144,7 @@ WATCHED: dict[str, Watched] = {
             "int4_linear/int4_linear_dequantize.cu",
             "int4_linear/int4_linear_sm75.cu",
             "int4_linear/int4_linear_sm80.cu",
+            "int4_linear/int4_linear_sm90a.cu",
         ),
     ),
     "int8_linear": Watched(

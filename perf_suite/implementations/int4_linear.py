@@ -40,12 +40,21 @@ def torch_compile(inputs: Int4LinearInputs) -> Prepared:
 
 
 def _prepared(inputs: Int4LinearInputs, linear: Callable[..., torch.Tensor]) -> Prepared:
-    x, packed, scales, zeros = inputs.x, inputs.packed, inputs.scales, inputs.zero_points
+    x, packed, scales, zeros = inputs.x, _in_order(inputs.packed), inputs.scales, inputs.zero_points
     if zeros is None:  # as every commit takes it
         return Prepared(run=lambda: linear(x, packed, scales, group_size=inputs.group_size))
     if "zero_points" not in inspect.signature(linear).parameters:
         raise UnavailableError("int4_linear of this commit takes no zero points")
     return Prepared(run=lambda: linear(x, packed, scales, zeros, group_size=inputs.group_size))
+
+
+def _in_order(packed: torch.Tensor) -> torch.Tensor:
+    # Commits that shuffle the weight do so ahead of any call; older ones take rows of two values a byte.
+    try:
+        from warpwatch.kernels import pack_int4
+    except ImportError:
+        return packed
+    return pack_int4(torch.stack((packed & 0xF, packed >> 4), dim=-1).flatten(-2))
 
 
 def _formula(

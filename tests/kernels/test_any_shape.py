@@ -146,7 +146,7 @@ def test_int4_weights(device: str, data: Any) -> None:
     )
     dtype = data.draw(dtypes(device, fp32_on_a_gpu=False))
     x, packed, scales = test_int4_linear.inputs(device, dtype, rows, outputs, groups * group_size, group_size)
-    out = kernels.int4_linear(x, packed, scales, group_size=group_size)
+    out = test_int4_linear.int4_linear(x, packed, scales, group_size=group_size)
     test_int4_linear.assert_multiplied(out, x, packed, scales, group_size)
 
 

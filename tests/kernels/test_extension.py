@@ -92,7 +92,7 @@ def test_an_operator_the_extension_lacks_is_noticed_at_the_call() -> None:
     [
         lambda: kernels.rope(torch.randn(1, 1, 4, 8), torch.rand(4, 4, device="meta"), torch.rand(4, 4)),
         lambda: kernels.int4_linear(
-            torch.randn(1, 128), torch.zeros(4, 64, dtype=torch.uint8, device="meta"), torch.rand(4, 1)
+            torch.randn(1, 128), torch.zeros(1, 2, 512, dtype=torch.uint8, device="meta"), torch.rand(4, 1)
         ),
         lambda: kernels.flash_attention(
             torch.randn(1, 1, 4, 8), torch.randn(1, 1, 4, 8), torch.randn(1, 1, 4, 8, device="meta")

@@ -13,7 +13,7 @@ Operands = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 def operands(device: str) -> Operands:
-    """x (3, 256), packed_weight (5, 128), scales (5, 2)."""
+    """x (3, 256), packed_weight (1, 4, 512), scales (5, 2)."""
     x = torch.randn(3, 256, device=device).half()
     return x, *kernels.quantize_int4(torch.randn(5, 256, device=device).half())
 
@@ -23,8 +23,8 @@ REFUSED: dict[str, Callable[[torch.Tensor, torch.Tensor, torch.Tensor], Operands
     "int4_linear: the last dimension of x must be contiguous (stride 1), got strides [1, 3] for shape [3, 256]": (
         lambda x, p, s: (x.t().contiguous().t(), p, s)
     ),
-    "int4_linear: packed_weight must have 2 dimensions (N, K / 2), got shape [1, 5, 128]": (
-        lambda x, p, s: (x, p[None], s)
+    "int4_linear: packed_weight must have 3 dimensions (ceil(N / 16), K / 64, 512), got shape [5, 128]": (
+        lambda x, p, s: (x, p.new_zeros(5, 128), s)
     ),
     "int4_linear: packed_weight must be uint8, got int8": lambda x, p, s: (x, p.to(torch.int8), s),
     "int4_linear: scales must have 2 dimensions (N, K / group_size), got shape [10]": (
@@ -37,12 +37,13 @@ REFUSED: dict[str, Callable[[torch.Tensor, torch.Tensor, torch.Tensor], Operands
     "int4_linear: K must be a positive multiple of group_size 128, got x of shape [3, 0]": (
         lambda x, p, s: (x[:, :0], p, s)
     ),
-    "int4_linear: packed_weight must have shape [5, 128] (N, K / 2), two values a byte, got [5, 256]": (
-        lambda x, p, s: (x, p.repeat(1, 2), s)
-    ),
-    "int4_linear: scales must have shape [5, 2] (N, K / group_size), got [4, 2]": lambda x, p, s: (x, p, s[:4]),
-    "int4_linear: packed_weight must be contiguous, got strides [256, 1] for shape [5, 128]": (
-        lambda x, p, s: (x, p.repeat(1, 2)[:, :128], s)
+    (
+        "int4_linear: packed_weight must have shape [1, 4, 512] (ceil(N / 16), K / 64, 512), as pack_int4 makes it, "
+        "got [2, 4, 512]"
+    ): lambda x, p, s: (x, p.repeat(2, 1, 1), s),
+    "int4_linear: scales must have shape [5, 2] (N, K / group_size), got [5, 1]": lambda x, p, s: (x, p, s[:, :1]),
+    "int4_linear: packed_weight must be contiguous, got strides [4096, 1024, 1] for shape [1, 4, 512]": (
+        lambda x, p, s: (x, p.repeat(1, 1, 2)[..., :512], s)
     ),
     "int4_linear: scales must be contiguous, got strides [1, 5] for shape [5, 2]": (
         lambda x, p, s: (x, p, s.t().contiguous().t())

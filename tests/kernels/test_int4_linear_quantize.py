@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from perf_suite.references.int4_linear import dequantised
 from warpwatch import kernels
 
+from .test_int4_linear import rows_of
+
 DTYPES = [torch.float16, torch.bfloat16, torch.float32]
 
 
@@ -37,10 +39,10 @@ def test_no_weight_moves_by_more_than_half_a_scale(case: tuple[torch.Tensor, int
     weight, group_size = case
     packed, scales = kernels.quantize_int4(weight, group_size)
     rows, depth = weight.shape
-    assert (packed.dtype, packed.shape) == (torch.uint8, (rows, depth // 2))
+    assert (packed.dtype, packed.shape) == (torch.uint8, (-(-rows // 16), depth // 64, 512))
     assert (scales.dtype, scales.shape) == (weight.dtype, (rows, depth // group_size))
     half_a_scale = scales.double().repeat_interleave(group_size, dim=-1) / 2
-    moved = (weight.double() - dequantised(packed, scales, group_size)).abs()
+    moved = (weight.double() - dequantised(rows_of(packed, len(scales)), scales, group_size)).abs()
     # weight / scale is computed in fp32, and may round to a tie that exact arithmetic would have missed.
     assert bool((moved <= half_a_scale * (1 + 2.0**-20)).all())
 
@@ -51,12 +53,12 @@ def test_with_a_zero_point_no_weight_moves_by_more_than_half_a_scale(case: tuple
     weight, group_size = case
     packed, scales, zero_points = kernels.quantize_int4_zero_point(weight, group_size)
     rows, depth = weight.shape
-    assert (packed.dtype, packed.shape) == (torch.uint8, (rows, depth // 2))
+    assert (packed.dtype, packed.shape) == (torch.uint8, (-(-rows // 16), depth // 64, 512))
     assert (scales.dtype, scales.shape) == (weight.dtype, (rows, depth // group_size))
     assert (zero_points.dtype, zero_points.shape) == (torch.uint8, scales.shape)
     assert bool((zero_points <= 15).all())
     scale = scales.double().repeat_interleave(group_size, dim=-1)
-    moved = (weight.double() - dequantised(packed, scales, group_size, zero_points)).abs()
+    moved = (weight.double() - dequantised(rows_of(packed, rows), scales, group_size, zero_points)).abs()
     # A scale rounded down by half an eps leaves 15 of its half eps at the ends; the quotients round in fp32.
     slack = 15 * torch.finfo(weight.dtype).eps / 2 + 2.0**-18
     assert bool((moved <= scale * (0.5 + slack)).all())
@@ -67,7 +69,7 @@ def test_a_zero_point_suits_values_of_one_sign() -> None:
     packed, scales, zero_points = kernels.quantize_int4_zero_point(weight)
     assert scales.tolist() == [[1.0], [1.0]]
     assert zero_points.tolist() == [[0], [0]]
-    assert torch.equal(dequantised(packed, scales, 128, zero_points), weight.round().double())
+    assert torch.equal(dequantised(rows_of(packed, 2), scales, 128, zero_points), weight.round().double())
     assert kernels.quantize_int4_zero_point(-weight)[2].tolist() == [[15], [15]]
 
 
@@ -82,7 +84,7 @@ def test_with_a_zero_point_zero_stays_zero() -> None:
 def _in_order(
     packed: torch.Tensor, scales: torch.Tensor, zero_points: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, int, torch.Tensor]:
-    return packed, scales, 128, zero_points
+    return rows_of(packed, len(scales)), scales, 128, zero_points
 
 
 @settings(deadline=None)
@@ -90,11 +92,11 @@ def _in_order(
 def test_quantizing_what_was_quantized_changes_nothing(case: tuple[torch.Tensor, int]) -> None:
     weight, group_size = case
     packed, scales = kernels.quantize_int4(weight.float(), group_size)
-    exact = dequantised(packed, scales, group_size).float()
+    exact = dequantised(rows_of(packed, len(scales)), scales, group_size).float()
     again, _ = kernels.quantize_int4(exact, group_size)
     full = (exact.view(*scales.shape, group_size).abs() / scales.unsqueeze(-1)).amax(dim=-1) >= 6.99
-    bytes_of_group = group_size // 2
-    same = (again == packed).view(*scales.shape, bytes_of_group).all(dim=-1)
+    values = [kernels.unpack_int4(each, len(scales)).view(*scales.shape, group_size) for each in (packed, again)]
+    same = (values[0] == values[1]).all(dim=-1)
     assert bool(same[full].all())
 
 
@@ -103,12 +105,12 @@ def test_low_nibble_is_the_even_k() -> None:
     weight[0, :4] = torch.tensor([7.0, -7.0, 3.0, 0.0])
     packed, scales = kernels.quantize_int4(weight)
     assert scales.item() == 1.0
-    assert packed[0, :3].tolist() == [0x1F, 0x8B, 0x88]
+    assert rows_of(packed, len(scales))[0, :3].tolist() == [0x1F, 0x8B, 0x88]
 
 
 def test_a_group_of_zeros_stays_zero() -> None:
     packed, scales = kernels.quantize_int4(torch.zeros(3, 256, dtype=torch.float16))
-    assert bool((packed == 0x88).all())
+    assert bool((kernels.unpack_int4(packed, 3) == 8).all())
     assert bool((scales > 0).all())
 
 

@@ -15,6 +15,8 @@ from perf_suite.references.int8_linear import int8_linear
 from warpwatch import kernels
 from warpwatch.kernels.modules import QuantizedLinear, replace_linear_with_quantized
 
+from .test_int4_linear import rows_of
+
 # One rounding of the product, another of the sum with the bias.
 TOLERANCE = {torch.float16: 2e-3, torch.bfloat16: 1.6e-2, torch.float32: 1e-5}
 
@@ -48,7 +50,8 @@ def expected_of(made: QuantizedLinear, x: torch.Tensor, group_size: int = 128) -
     """In float64, from what the layer holds."""
     if made.bits == 8:
         return int8_linear(x, made.quantized_weight, made.weight_scales, made.bias)
-    product = int4_linear(x, made.packed_weight, made.scales, group_size, getattr(made, "zero_points", None))
+    packed = rows_of(made.packed_weight, made.out_features)
+    product = int4_linear(x, packed, made.scales, group_size, getattr(made, "zero_points", None))
     return product if made.bias is None else product + made.bias.double()
 
 

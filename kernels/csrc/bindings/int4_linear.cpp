@@ -15,7 +15,6 @@ namespace warpwatch {
 namespace {
 
 constexpr Checks kChecks{"int4_linear"};
-constexpr int64_t kMostRows = int64_t{65535} * 64;  // on a GPU: blocks of 64 rows of x along the y of a grid
 constexpr int64_t kMost = std::numeric_limits<int>::max() / 2;  // of M, N and K: an int, with room for a tile past it
 
 struct Operands {
@@ -35,7 +34,7 @@ Operands prepare(const Tensor& x, const Tensor& packed_weight, const Tensor& sca
   WARPWATCH_CHECK(x.dim() >= 1, "int4_linear", "x must have at least one dimension (..., K), got a scalar");
   kChecks.dtype({"x", x}, {ScalarType::Half, ScalarType::BFloat16, ScalarType::Float});
   kChecks.last_dimension_contiguous({"x", x});
-  kChecks.rank({"packed_weight", packed_weight}, 2, "(N, K / 2)");
+  kChecks.rank({"packed_weight", packed_weight}, 3, "(ceil(N / 16), K / 64, 512)");
   kChecks.dtype({"packed_weight", packed_weight}, {ScalarType::Byte});
   kChecks.rank({"scales", scales}, 2, "(N, K / group_size)");
   kChecks.same_dtype({"x", x}, {"scales", scales});
@@ -44,10 +43,11 @@ Operands prepare(const Tensor& x, const Tensor& packed_weight, const Tensor& sca
 
   std::vector<int64_t> sizes(x.sizes().begin(), x.sizes().end());
   const int64_t k = sizes.back();
-  const int64_t n = packed_weight.size(0);
+  const int64_t n = scales.size(0);
   WARPWATCH_CHECK(k > 0 && k % group_size == 0, "int4_linear", "K must be a positive multiple of group_size ",
                   group_size, ", got x of shape ", shape_text(x));
-  kChecks.shape({"packed_weight", packed_weight}, {n, k / 2}, "(N, K / 2), two values a byte");
+  kChecks.shape({"packed_weight", packed_weight}, {(n + 15) / 16, k / 64, 512},
+                "(ceil(N / 16), K / 64, 512), as pack_int4 makes it");
   kChecks.shape({"scales", scales}, {n, k / group_size}, "(N, K / group_size)");
   if (zero_points) {
     kChecks.shape({"zero_points", *zero_points}, {n, k / group_size}, "(N, K / group_size)");
@@ -102,8 +102,6 @@ Tensor int4_linear_on_cpu(const Tensor& x, const Tensor& packed_weight, const Te
 void check_alignment(const Operands& operands) {
   const auto starts_on_16_bytes = [](const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % 16 == 0; };
   const Int4LinearParams& p = operands.params;
-  WARPWATCH_CHECK(p.m <= kMostRows, "int4_linear", "x has ", p.m, " rows, more than the ", kMostRows,
-                  " of one launch; call it with parts of x");
   WARPWATCH_CHECK(starts_on_16_bytes(p.x) && p.x_stride % 8 == 0, "int4_linear",
                   "each row of x must start on a 16-byte boundary, for it is read 16 bytes at a time; got strides ",
                   stride_text(operands.x), " and a start ", reinterpret_cast<uintptr_t>(p.x) % 16,
@@ -119,8 +117,18 @@ void check_bfloat16(Dtype dtype, int capability) {
                   capability % 10, "; pass x and scales as float16");
 }
 
-cudaError_t launch(const Int4LinearParams& p, const OnDeviceOf& gpu) {
+bool takes_wgmma(const Int4LinearParams& p, int capability) {
+  return WARPWATCH_HAS_SM90A && capability == 90 && p.m >= kInt4WgmmaFromRows && int4_wgmma_takes(p);
+}
+
+cudaError_t launch(Int4LinearParams& p, const OnDeviceOf& gpu) {
   const int capability = gpu.compute_capability();
+#if WARPWATCH_HAS_SM90A
+  if (takes_wgmma(p, capability)) {
+    p.tile = int4_many_tile(p.m, p.n, gpu.multiprocessors());
+    return int4_linear_sm90a(p, gpu.stream());
+  }
+#endif
 #if WARPWATCH_HAS_SM80
   if (capability >= 80) return int4_linear_sm80(p, gpu.stream());
 #endif
@@ -148,7 +156,7 @@ Tensor int4_linear_on_cuda(const Tensor& x, const Tensor& packed_weight, const T
   check_alignment(operands);
   const OnDeviceOf gpu(x);
   check_bfloat16(p.dtype, gpu.compute_capability());
-  if (p.m > kInt4DirectRows) return through_cublas(operands, gpu);
+  if (p.m > kInt4DirectRows && !takes_wgmma(p, gpu.compute_capability())) return through_cublas(operands, gpu);
   Tensor out = operands.make_out();
   const Int4Plan plan = int4_linear_plan(p.m, p.n, p.k, p.group_size, gpu.multiprocessors());
   p.tile = plan.tile;

@@ -1,7 +1,11 @@
 // int4_linear: out[m, n] = sum over k of x[m, k] * (nibble[n, k] - zero) * scales[n, k / group_size], summed in fp32
 //   zero = zero_points[n, k / group_size], or 8 where there are none
 //   x: (m, k), k contiguous, rows x_stride elements apart
-//   packed_weight: (n, k / 2) bytes, contiguous; the low nibble is the even k, the high nibble the odd one after it
+//   packed_weight: (ceil(n / 16), k / 64, 512) bytes, contiguous: 512 for 16 outputs and 64 of k, in the order in which
+//     the lanes of a warp want them as A of an mma (primitives/mma.cuh). With output 16 i + 8 v + g and
+//     k = 64 j + 16 s + 8 u + 2 t + e, where g < 8, t, s < 4 and u, v, e < 2, the nibble lies in byte
+//     16 (4 g + t) + 4 s + 2 e + u of (i, j), in its low half for v = 0, in its high half for v = 1. Outputs from n on
+//     have bytes too, and their values do not matter.
 //   scales: (n, k / group_size), contiguous, of x's type;  out: (m, n), contiguous, of x's type
 //   zero_points: null or (n, k / group_size) bytes of 0 to 15, contiguous
 //   n k / 2 + 2 n k / group_size + 2 m (k + n) bytes in 16 bits, n k / group_size more with zero points, and 2 m n k
@@ -27,10 +31,19 @@ struct Int4LinearParams {
   int64_t x_stride;  // in elements
   int m, n, k;
   int group_size;  // 64 or 128, and it divides k
-  int tile;        // these two as int4_linear_plan of int4_linear_tiles.h says
-  int splits;      // thread blocks that share one output by dividing k between them
+  int tile;        // of the kernel's table in int4_linear_tiles.h
+  int splits;      // as int4_linear_plan says: thread blocks that share one output by dividing k between them
   Dtype dtype;     // of x, scales and out
 };
+
+// Most rows of x that wgmma takes on Hopper; more are dequantized to a matrix of 16 bits for cuBLAS.
+constexpr int kInt4WgmmaRows = 256;
+
+// Whether Hopper's wgmma takes these operands . TMA wants rows of x that do not
+// overlap; k is bounded so that its coordinates are ints.
+inline bool int4_wgmma_takes(const Int4LinearParams& p) {
+  return p.m <= kInt4WgmmaRows && p.x_stride >= p.k && p.k <= 1 << 28;
+}
 
 // Any dtype, any alignment; returns when the result is written. Ignores tile, splits and workspace.
 void int4_linear_cpu(const Int4LinearParams& p);
@@ -46,6 +59,7 @@ namespace warpwatch {
 // boundaries; m, n and k are positive. What a launcher was not built for returns cudaErrorInvalidValue.
 cudaError_t int4_linear_sm75(const Int4LinearParams& p, cudaStream_t stream);  // fp16
 cudaError_t int4_linear_sm80(const Int4LinearParams& p, cudaStream_t stream);  // fp16, bf16
+cudaError_t int4_linear_sm90a(const Int4LinearParams& p, cudaStream_t stream);  // fp16, bf16; what int4_wgmma_takes
 // p.out[n, k] = (nibble[n, k] - zero) * scales[n, k / group_size], contiguous (n, k), of p.dtype and 16-byte aligned; x
 // is not looked at.
 cudaError_t int4_linear_dequantize_cuda(const Int4LinearParams& p, cudaStream_t stream);

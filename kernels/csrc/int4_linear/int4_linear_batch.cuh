@@ -1,27 +1,24 @@
 // More rows of x than the decode kernel takes, any number of them.
 //
 // A block owns 16 * warps outputs of 8 * x_tiles rows of x. Each warp reads its own 16 weight rows, `depth` groups
-// ahead; x goes through shared memory, one group at a time in two buffers, and is put into the order of the mma on its
-// way in. Where the outputs alone do not fill the GPU, blockIdx.z divides k: those blocks leave fp32 sums in the
+// ahead; x goes through shared memory, one group at a time in two buffers. Where the outputs alone do not fill the GPU, blockIdx.z divides k: those blocks leave fp32 sums in the
 // workspace, which int4_linear_sum adds in order, so results are reproducible bit for bit.
 #pragma once
 
 #include "int4_linear/int4_linear_fragments.cuh"
+#include "primitives/ldmatrix.cuh"
+#include "primitives/swizzle.cuh"
 
 namespace warpwatch {
 
-// One group of the block's x, on its way from global to shared memory.
-//   A chunk is 16 bytes of a row: chunk q of a group is word j = q % kWords of quarter t = q / kWords.
-//   In shared memory chunk (row 8 i + g, t, j) lies in slot (i * kWords + j) * 32 + ((4 g + t) ^ (8 / kWords * j)).
-//   A warp reads the 32 slots of one (i, j), permuted within each 8, so that every quarter-warp meets all banks; it
-//   writes whole rows, and 8 neighbours q of a row land in slots that differ modulo 8 thanks to the exclusive or.
+// One group of the block's x, on its way from global to shared memory: swizzled rows, for ldmatrix.
 template <typename Element, int kGroup, int kXTiles, int kThreads>
 struct Int4Staging {
-  static constexpr int kWords = kGroup / 32;
-  static constexpr int kRowChunks = 4 * kWords;
-  static constexpr int kChunks = 8 * kXTiles * kRowChunks;
-  static constexpr int kCopies = kChunks / kThreads;
-  static_assert(kChunks % kThreads == 0, "each thread copies the same number of chunks");
+  static constexpr int kRowBytes = 2 * kGroup;
+  static constexpr int kRowChunks = kRowBytes / 16;
+  static constexpr int kBytes = 8 * kXTiles * kRowBytes;
+  static constexpr int kCopies = kBytes / 16 / kThreads;
+  static_assert(kBytes % (16 * kThreads) == 0, "each thread copies the same number of chunks");
 
   uint4 held[kCopies];
 
@@ -35,27 +32,26 @@ struct Int4Staging {
     }
   }
 
-  __device__ __forceinline__ void put(uint4 (&shared)[kChunks]) const {
+  __device__ __forceinline__ void put(unsigned char* shared) const {
 #pragma unroll
     for (int s = 0; s < kCopies; ++s) {
       const int chunk = threadIdx.x + s * kThreads;
-      const int row = chunk / kRowChunks, q = chunk % kRowChunks;
-      shared[slot(row / 8, 4 * (row % 8) + q / kWords, q % kWords)] = paired(held[s]);
+      *reinterpret_cast<uint4*>(shared + swizzled<kRowBytes>(chunk / kRowChunks, chunk % kRowChunks)) = held[s];
     }
   }
 
-  static __device__ __forceinline__ int slot(int i, int lane, int j) {
-    return (i * kWords + j) * 32 + (lane ^ (8 / kWords * j));
+  // B of the mmas over k 32 j to 32 j + 31 and x tile i: two registers for each 16 of k.
+  static __device__ __forceinline__ void load(uint32_t shared, int i, int j, int lane, uint32_t (&b)[4]) {
+    ldmatrix_x4(b, shared + swizzled<kRowBytes>(8 * i + lane % 8, 4 * j + lane / 8));
   }
 };
 
 // The last three are the members of an Int4BatchTile.
 template <typename Mma, typename Element, int kGroup, bool kZeroPoints, int kXTiles, int kWarps, int kDepth>
 __global__ void __launch_bounds__(32 * kWarps) int4_linear_batch(const Int4LinearParams p) {
-  constexpr int kWords = kGroup / 32;
   static_assert(kDepth % 2 == 0, "so that a group's buffer is known at compile time");
   using Staging = Int4Staging<Element, kGroup, kXTiles, 32 * kWarps>;
-  __shared__ uint4 x_shared[2][Staging::kChunks];
+  __shared__ __align__(128) unsigned char x_shared[2][Staging::kBytes];
 
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int first_n = 16 * (blockIdx.x * kWarps + warp), first_m = 8 * kXTiles * blockIdx.y;
@@ -63,8 +59,8 @@ __global__ void __launch_bounds__(32 * kWarps) int4_linear_batch(const Int4Linea
   const int begin = min(static_cast<int>(blockIdx.z) * part, groups), end = min(begin + part, groups);
   const Int4WeightRows<Element, kGroup, 1, kZeroPoints> rows(p, first_n, lane);
 
-  float sums[1][kXTiles][4] = {};
-  Int4Weights<Element, kWords, 1, kZeroPoints> weights[kDepth];
+  float sums[kXTiles][4] = {};
+  Int4Weights<Element, kGroup, 1, kZeroPoints> weights[kDepth];
   Staging staging;
 #pragma unroll
   for (int d = 0; d < kDepth; ++d) {
@@ -82,15 +78,22 @@ __global__ void __launch_bounds__(32 * kWarps) int4_linear_batch(const Int4Linea
       const int group = first + d;  // the same for all threads of the block, as the barrier and the mma need
       if (group < end) {
         if (group + 1 < end) staging.fetch(p, first_m, group + 1);
-        float c[1][kXTiles][4] = {};
+        const uint32_t x = shared_address(x_shared[d % 2]);
+        float c[kXTiles][4] = {};
 #pragma unroll
-        for (int j = 0; j < kWords; ++j) {
-          uint4 pairs[kXTiles];
+        for (int j = 0; j < kGroup / 32; ++j) {
+          uint32_t a[2][4];
+          dequantize<Element>(weights[d].word(0, 2 * j), a[0], weights[d].steps[0].zeros());
+          dequantize<Element>(weights[d].word(0, 2 * j + 1), a[1], weights[d].steps[0].zeros());
 #pragma unroll
-          for (int i = 0; i < kXTiles; ++i) pairs[i] = x_shared[d % 2][Staging::slot(i, lane, j)];
-          multiply_word<Mma>(c, weights[d], j, pairs);
+          for (int i = 0; i < kXTiles; ++i) {
+            uint32_t b[4];
+            Staging::load(x, i, j, lane, b);
+            Mma::template run<Element>(c[i], a[0], b[0], b[1]);
+            Mma::template run<Element>(c[i], a[1], b[2], b[3]);
+          }
         }
-        add_scaled(sums, weights[d], c);
+        add_scaled(sums, weights[d].steps[0], c);
         if (group + kDepth < end) rows.load(group + kDepth, weights[d]);
         // The other buffer was last read before the previous barrier; this barrier publishes what is put there now.
         if (group + 1 < end) staging.put(x_shared[(d + 1) % 2]);
@@ -108,9 +111,9 @@ __global__ void __launch_bounds__(32 * kWarps) int4_linear_batch(const Int4Linea
       if (n >= p.n || m >= p.m) continue;
       const int64_t at = static_cast<int64_t>(m) * p.n + n;
       if (p.splits > 1) {
-        p.workspace[static_cast<int64_t>(blockIdx.z) * p.m * p.n + at] = sums[0][i][v];
+        p.workspace[static_cast<int64_t>(blockIdx.z) * p.m * p.n + at] = sums[i][v];
       } else {
-        static_cast<Element*>(p.out)[at] = rounded<Element>(sums[0][i][v]);
+        static_cast<Element*>(p.out)[at] = rounded<Element>(sums[i][v]);
       }
     }
   }

@@ -20,10 +20,11 @@ float dot(const float* a, const float* b, int count) {
   return sum;
 }
 
-void unpack(const uint8_t* packed, int bytes, int zero, float* values) {
-  for (int i = 0; i < bytes; ++i) {
-    values[2 * i] = static_cast<float>((packed[i] & 0xf) - zero);
-    values[2 * i + 1] = static_cast<float>((packed[i] >> 4) - zero);
+// 64 of k of one output, of which `packed` are the 64 bytes; the layout is told in int4_linear.h.
+void unpack(const uint8_t* packed, int shift, int zero, float* values) {
+  for (int i = 0; i < 64; ++i) {
+    const int t = i / 16, s = i / 4 % 4, e = i / 2 % 2, u = i % 2;
+    values[16 * s + 8 * u + 2 * t + e] = static_cast<float>((packed[i] >> shift & 0xf) - zero);
   }
 }
 
@@ -40,10 +41,10 @@ void multiply(const Int4LinearParams& p) {
   torch::stable::parallel_for(0, p.n, grain, [&](int64_t begin, int64_t end) {
     std::vector<float> weight(p.k);
     for (int64_t n = begin; n < end; ++n) {
-      const int bytes = p.group_size / 2;
-      for (int64_t group = 0; group < groups; ++group) {
-        const int zero = p.zero_points == nullptr ? 8 : p.zero_points[n * groups + group];
-        unpack(p.packed_weight + (n * groups + group) * bytes, bytes, zero, &weight[group * p.group_size]);
+      const uint8_t* packed = p.packed_weight + n / 16 * 8 * p.k + n % 8 * 64;
+      for (int64_t first = 0; first < p.k; first += 64) {
+        const int zero = p.zero_points == nullptr ? 8 : p.zero_points[n * groups + first / p.group_size];
+        unpack(packed + first * 8, n % 16 < 8 ? 0 : 4, zero, &weight[first]);
       }
       const Element* scales = static_cast<const Element*>(p.scales) + n * groups;
       for (int64_t m = 0; m < p.m; ++m) {

@@ -1,8 +1,8 @@
 // Few rows of x: bound by reading the weights once.
 //
 // A block owns 16 * weight_tiles outputs. Its warps take turns at the groups of k, so that at any moment they read
-// neighbouring pieces of the same rows; x comes straight from global memory (the L2 holds it) in the layout that the
-// mma wants. At the end the warps' sums meet in shared memory, always in the same order, so results are reproducible
+// neighbouring pieces of memory; x comes straight from global memory (the caches hold it) in the layout that the mma
+// wants. At the end the warps' sums meet in shared memory, always in the same order, so results are reproducible
 // bit for bit.
 #pragma once
 
@@ -10,18 +10,17 @@
 
 namespace warpwatch {
 
-// A thread's quarter of one group of x: row lane / 4 of each x tile. Rows past the end are zeros.
+// A lane's share of one group of x as B of the mmas: row lane / 4 of each x tile. Rows past the end are zeros.
 template <typename Element, int kGroup, int kXTiles>
 __device__ __forceinline__ void load_x(const Int4LinearParams& p, int group, int lane,
-                                       uint4 (&x)[kGroup / 32][kXTiles]) {
+                                       uint32_t (&x)[kGroup / 16][kXTiles][2]) {
 #pragma unroll
   for (int i = 0; i < kXTiles; ++i) {
     const int row = 8 * i + lane / 4;
-    const int k = group * kGroup + lane % 4 * (kGroup / 4);
-    const Element* from = static_cast<const Element*>(p.x) + row * p.x_stride + k;
+    const Element* from = static_cast<const Element*>(p.x) + row * p.x_stride + group * kGroup + lane % 4 * 2;
 #pragma unroll
-    for (int j = 0; j < kGroup / 32; ++j) {
-      x[j][i] = row < p.m ? __ldg(reinterpret_cast<const uint4*>(from) + j) : uint4{0, 0, 0, 0};
+    for (int j = 0; j < kGroup / 8; ++j) {
+      x[j / 2][i][j % 2] = row < p.m ? __ldg(reinterpret_cast<const uint32_t*>(from + 8 * j)) : 0;
     }
   }
 }
@@ -30,7 +29,6 @@ __device__ __forceinline__ void load_x(const Int4LinearParams& p, int group, int
 template <typename Mma, typename Element, int kGroup, bool kZeroPoints, int kXTiles, int kTiles, int kWarps, int kDepth,
           int kBlocks>
 __global__ void __launch_bounds__(32 * kWarps, kBlocks) int4_linear_decode(const Int4LinearParams p) {
-  constexpr int kWords = kGroup / 32;
   constexpr int kSlots = 4 * kTiles * kXTiles;  // sums of a thread
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int first_row = blockIdx.x * 16 * kTiles;
@@ -40,28 +38,33 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks) int4_linear_decode(const
   float sums[kTiles][kXTiles][4] = {};
   for (int first = warp; first < groups; first += kWarps * kDepth) {
     // Conditions on `group` are the same for all threads of a warp, as mma needs.
-    Int4Weights<Element, kWords, kTiles, kZeroPoints> weights[kDepth];
+    Int4Weights<Element, kGroup, kTiles, kZeroPoints> weights[kDepth];
 #pragma unroll
     for (int d = 0; d < kDepth; ++d) {
       const int group = first + d * kWarps;
       if (group < groups) rows.load(group, weights[d]);
     }
-    uint4 x[2][kWords][kXTiles];  // this group's and the next one's
+    uint32_t x[2][kGroup / 16][kXTiles][2];  // this group's and the next one's
     load_x<Element, kGroup>(p, first, lane, x[0]);
 #pragma unroll
     for (int d = 0; d < kDepth; ++d) {
       const int group = first + d * kWarps, next = group + kWarps;
       if (d + 1 < kDepth && next < groups) load_x<Element, kGroup>(p, next, lane, x[(d + 1) % 2]);
       if (group < groups) {
-        float c[kTiles][kXTiles][4] = {};
 #pragma unroll
-        for (int j = 0; j < kWords; ++j) {
-          uint4 pairs[kXTiles];
+        for (int tile = 0; tile < kTiles; ++tile) {
+          float c[kXTiles][4] = {};
 #pragma unroll
-          for (int i = 0; i < kXTiles; ++i) pairs[i] = paired(x[d % 2][j][i]);
-          multiply_word<Mma>(c, weights[d], j, pairs);
+          for (int s = 0; s < kGroup / 16; ++s) {
+            uint32_t a[4];
+            dequantize<Element>(weights[d].word(tile, s), a, weights[d].steps[tile].zeros());
+#pragma unroll
+            for (int i = 0; i < kXTiles; ++i) {
+              Mma::template run<Element>(c[i], a, x[d % 2][s][i][0], x[d % 2][s][i][1]);
+            }
+          }
+          add_scaled(sums[tile], weights[d].steps[tile], c);
         }
-        add_scaled(sums, weights[d], c);
       }
     }
   }

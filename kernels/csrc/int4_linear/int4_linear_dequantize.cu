@@ -1,5 +1,6 @@
-// The 4-bit weight as a matrix of 16 bits, for cuBLAS: a word of eight values is one load of 4 bytes and one store of
-// 16, both side by side in a warp.
+// The 4-bit weight as a matrix of 16 bits, for cuBLAS. A warp takes 512 bytes of it, 16 outputs times 64 of k (the layout
+// is told in int4_linear.h): thread 4 g + s the words s of lanes 4 g to 4 g + 3, which are 16 of k of outputs g and g + 8,
+// so that each of eight rows is stored as 128 bytes side by side.
 #include <cstdint>
 
 #include "int4_linear/int4_linear.h"
@@ -9,41 +10,52 @@ namespace warpwatch {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kWords = 4;  // of a thread, all in flight at once
+constexpr int kTiles = 2;  // of a warp, both in flight at once
 
 template <typename Element>
 __global__ void __launch_bounds__(kThreads) int4_linear_dequantize(const Int4LinearParams p) {
-  const int row_words = p.k / 8, groups = p.k / p.group_size;
-  const int64_t words = static_cast<int64_t>(row_words) * p.n;
-  const int64_t first = static_cast<int64_t>(blockIdx.x) * (kThreads * kWords) + threadIdx.x;
-  uint32_t loaded[kWords];
+  const int row_tiles = p.k / 64, groups = p.k / p.group_size;
+  const int64_t tiles = static_cast<int64_t>(row_tiles) * ((p.n - 1) / 16 + 1);
+  const int64_t first = (static_cast<int64_t>(blockIdx.x) * (kThreads / 32) + threadIdx.x / 32) * kTiles;
+  const int g = threadIdx.x % 32 / 4, s = threadIdx.x % 4;
+  uint32_t words[kTiles][4];
 #pragma unroll
-  for (int i = 0; i < kWords; ++i) {
-    const int64_t at = first + i * kThreads;
-    if (at < words) loaded[i] = __ldcs(reinterpret_cast<const uint32_t*>(p.packed_weight) + at);
+  for (int i = 0; i < kTiles; ++i) {
+    const uint8_t* const from = p.packed_weight + (first + i) * 512 + 64 * g + 4 * s;
+#pragma unroll
+    for (int t = 0; t < 4; ++t) {
+      if (first + i < tiles) words[i][t] = __ldg(reinterpret_cast<const uint32_t*>(from + 16 * t));
+    }
   }
 #pragma unroll
-  for (int i = 0; i < kWords; ++i) {
-    const int64_t at = first + i * kThreads;
-    if (at >= words) return;
-    const int64_t n = at / row_words;
-    const int64_t group = n * groups + static_cast<int>(at % row_words) * 8 / p.group_size;
-    const float scale = as_float(__ldg(static_cast<const Element*>(p.scales) + group));
-    const int zero = p.zero_points == nullptr ? 8 : p.zero_points[group];
-    __align__(16) Element values[8];
+  for (int i = 0; i < kTiles; ++i) {
+    if (first + i >= tiles) return;
+    const int64_t strip = (first + i) / row_tiles;
+    const int k = static_cast<int>((first + i) % row_tiles) * 64 + 16 * s;
 #pragma unroll
-    for (int v = 0; v < 8; ++v) {
-      const int nibble = static_cast<int>(loaded[i] >> (4 * v) & 0xf);
-      values[v] = rounded<Element>(static_cast<float>(nibble - zero) * scale);
+    for (int v = 0; v < 2; ++v) {
+      const int64_t n = strip * 16 + 8 * v + g;
+      if (n >= p.n) continue;
+      const int64_t group = n * groups + k / p.group_size;
+      const float scale = as_float(__ldg(static_cast<const Element*>(p.scales) + group));
+      const int zero = p.zero_points == nullptr ? 8 : p.zero_points[group];
+      __align__(16) Element values[16];
+#pragma unroll
+      for (int at = 0; at < 16; ++at) {  // 8 u + 2 t + e
+        const int nibble = static_cast<int>(words[i][at / 2 % 4] >> (4 * (v + at / 8 * 2 + at % 2 * 4)) & 0xf);
+        values[at] = rounded<Element>(static_cast<float>(nibble - zero) * scale);
+      }
+      uint4* const to = reinterpret_cast<uint4*>(static_cast<Element*>(p.out) + n * p.k + k);
+      to[0] = reinterpret_cast<const uint4*>(values)[0];
+      to[1] = reinterpret_cast<const uint4*>(values)[1];
     }
-    static_cast<uint4*>(p.out)[at] = *reinterpret_cast<const uint4*>(values);
   }
 }
 
 template <typename Element>
 cudaError_t launch(const Int4LinearParams& p, cudaStream_t stream) {
-  const int64_t words = static_cast<int64_t>(p.k / 8) * p.n;
-  const int64_t blocks = (words - 1) / (kThreads * kWords) + 1;
+  const int64_t tiles = static_cast<int64_t>(p.k / 64) * ((p.n - 1) / 16 + 1);
+  const int64_t blocks = (tiles - 1) / (kThreads / 32 * kTiles) + 1;
   if (blocks > 0x7fffffff) return cudaErrorInvalidValue;
   int4_linear_dequantize<Element><<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(p);
   return cudaGetLastError();

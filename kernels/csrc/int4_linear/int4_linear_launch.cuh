@@ -1,5 +1,4 @@
-// From the parameters to one instantiation of a kernel: element, group size, zero points, tile. The tiles are those of
-// int4_linear_tiles.h, each built for every element, group size, and with and without zero points.
+// From the parameters to one instantiation of a kernel for older GPUs than Hopper, by the tiles of int4_linear_tiles.h.
 #pragma once
 
 #include <iterator>
@@ -7,6 +6,7 @@
 
 #include "int4_linear/int4_linear_batch.cuh"
 #include "int4_linear/int4_linear_decode.cuh"
+#include "int4_linear/int4_linear_formats.cuh"
 #include "int4_linear/int4_linear_tiles.h"
 
 namespace warpwatch {
@@ -50,27 +50,14 @@ cudaError_t launch_batch(const Int4LinearParams& p, cudaStream_t stream) {
   }
 }
 
-inline bool int4_linear_takes(const Int4LinearParams& p) {
-  const bool aligned = reinterpret_cast<uintptr_t>(p.x) % 16 == 0 && p.x_stride % 8 == 0 &&
-                       reinterpret_cast<uintptr_t>(p.packed_weight) % 16 == 0;
-  return aligned && p.m > 0 && p.n > 0 && p.k > 0 && p.k % p.group_size == 0 && p.splits > 0;
-}
-
-template <typename Mma, typename Element, int kGroup, bool kZeroPoints>
-cudaError_t launch_rows(const Int4LinearParams& p, cudaStream_t stream) {
-  if (p.m <= kInt4DecodeRows) return launch_decode<Mma, Element, kGroup, kZeroPoints>(p, stream);
-  return launch_batch<Mma, Element, kGroup, kZeroPoints>(p, stream);
-}
-
-template <typename Mma, typename Element>
-cudaError_t launch_int4_linear(const Int4LinearParams& p, cudaStream_t stream) {
-  const bool zeros = p.zero_points != nullptr;
-  if (p.group_size != 64 && p.group_size != 128) return cudaErrorInvalidValue;
-  if (!int4_linear_takes(p)) return cudaErrorInvalidValue;
-  if (p.group_size == 128) {
-    return zeros ? launch_rows<Mma, Element, 128, true>(p, stream) : launch_rows<Mma, Element, 128, false>(p, stream);
+template <typename Mma>
+struct Int4Mma {
+  template <typename Element, int kGroup, bool kZeroPoints>
+  static cudaError_t run(const Int4LinearParams& p, cudaStream_t stream) {
+    if (p.splits < 1) return cudaErrorInvalidValue;
+    if (p.m <= kInt4DecodeRows) return launch_decode<Mma, Element, kGroup, kZeroPoints>(p, stream);
+    return launch_batch<Mma, Element, kGroup, kZeroPoints>(p, stream);
   }
-  return zeros ? launch_rows<Mma, Element, 64, true>(p, stream) : launch_rows<Mma, Element, 64, false>(p, stream);
-}
+};
 
 }  // namespace warpwatch

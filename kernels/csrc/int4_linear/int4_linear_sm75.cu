@@ -4,8 +4,7 @@
 namespace warpwatch {
 
 cudaError_t int4_linear_sm75(const Int4LinearParams& p, cudaStream_t stream) {
-  if (p.dtype == Dtype::kFloat16) return launch_int4_linear<MmaSm75, __half>(p, stream);
-  return cudaErrorInvalidValue;
+  return launch_int4_format<Int4Mma<MmaSm75>, __half>(p, stream);
 }
 
 }  // namespace warpwatch

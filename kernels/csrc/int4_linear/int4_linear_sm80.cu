@@ -4,11 +4,7 @@
 namespace warpwatch {
 
 cudaError_t int4_linear_sm80(const Int4LinearParams& p, cudaStream_t stream) {
-  switch (p.dtype) {
-    case Dtype::kFloat16: return launch_int4_linear<MmaSm80, __half>(p, stream);
-    case Dtype::kBFloat16: return launch_int4_linear<MmaSm80, __nv_bfloat16>(p, stream);
-    default: return cudaErrorInvalidValue;
-  }
+  return launch_int4_format<Int4Mma<MmaSm80>, __half, __nv_bfloat16>(p, stream);
 }
 
 }  // namespace warpwatch

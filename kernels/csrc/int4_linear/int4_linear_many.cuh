@@ -1,0 +1,158 @@
+// Hopper, more rows of x: out's transpose, weight times x, by wgmma; the weight goes from shared memory through registers,
+// where nibbles become numbers of 16 bits, x is read out of shared memory.
+//
+// A block owns kOutputs outputs for kRows rows of x. A stage holds 128 of k: for each 16 outputs 1024 bytes of weights as
+// they lie in memory, then x twice, its first and its last 64 of k, kRows swizzled rows of 128 bytes each. Beyond the
+// end of k lie zeros. Each group of quantization is summed by itself, from zero, then scaled in fp32 and added to the
+// sums; meanwhile the block's other warps, or the next block on the multiprocessor, keep the tensor cores busy.
+#pragma once
+
+#include "int4_linear/int4_linear_fragments.cuh"
+#include "int4_linear/int4_linear_part.cuh"
+#include "primitives/block_cluster_sm90a.cuh"
+#include "primitives/cluster_launch.h"
+#include "primitives/element.cuh"
+#include "primitives/tensor_map.h"
+#include "primitives/tma_ring.cuh"
+
+namespace warpwatch {
+
+template <int kOutputs, int kRows, int kStages, int kReaders>
+struct Int4ManyRing : TmaRing<kStages, kOutputs * 64 + kRows * 256, kReaders> {
+  using Base = TmaRing<kStages, kOutputs * 64 + kRows * 256, kReaders>;
+  static constexpr int kWeightBytes = kOutputs * 64, kXBytes = kRows * 128;
+
+  using Base::Base;
+
+  // Of one thread: the slabs [begin, end) of 128 of k, for outputs from n and rows from m on.
+  __device__ __forceinline__ void fill(const CUtensorMap& weight, const CUtensorMap& x, int n, int m, int begin,
+                                       int end) const {
+    for (int i = 0; i < end - begin; ++i) {
+      const int slab = begin + i;
+      Base::begin_filling(i);
+      Base::copy(i, 0, weight, slab * 256, n / 16);
+      Base::copy(i, kWeightBytes, x, slab * 256, m);
+      Base::copy(i, kWeightBytes + kXBytes, x, slab * 256 + 128, m);
+    }
+  }
+
+  // A lane's 16 bytes of half a stage (64 of k), of the 16 outputs of number `strip`.
+  __device__ __forceinline__ uint4 weights(int i, int strip, int half, int lane) const {
+    return load_shared_16(Base::stage(i) + strip * 1024 + half * 512 + lane * 16);
+  }
+
+  __device__ __forceinline__ uint32_t x(int i, int half) const {
+    return Base::stage(i) + kWeightBytes + half * kXBytes;
+  }
+};
+
+template <typename Element, int kGroup, bool kZeroPoints, int kOutputs, int kRows, typename Ring>
+struct Int4ManyBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
+  static constexpr int kXTiles = kRows / 8;
+  static constexpr int kSteps = 128 / kGroup;  // groups of a stage, each with sums of its own
+  using Steps = Int4Steps<Element, kZeroPoints>;
+
+  // Adds the slabs of `part`. Of the warps that multiply.
+  __device__ __forceinline__ void multiply(const Int4LinearParams& p, const Ring& ring, int first_n, Int4Part part) {
+    const int slabs = part.end - part.begin, groups = p.k / kGroup;
+    const int strip = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const Int4StepRows<Element, kGroup, kZeroPoints> rows(p, first_n + 16 * strip, lane);
+    Steps steps[kSteps], next[kSteps];
+    load_steps(rows, part.begin, groups, next);
+    for (int i = 0; i < slabs; ++i) {
+#pragma unroll
+      for (int s = 0; s < kSteps; ++s) steps[s] = next[s];
+      load_steps(rows, part.begin + i + 1, groups, next);
+      ring.wait_full(i);
+      float c[kSteps][kXTiles][4];
+      uint32_t a[2][4][4];
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const uint4 four = ring.weights(i, strip, half, lane);
+        const uint32_t words[4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+        for (int s = 0; s < 4; ++s) dequantize<Element>(words[s], a[half][s], steps[half * kSteps / 2].zeros());
+        wgmma_fence();
+#pragma unroll
+        for (int s = 0; s < 4; ++s) {
+          const int adds = s == 0 && (kSteps == 2 || half == 0) ? 0 : 1;
+          FloatWgmma<Element>::run(c[half % kSteps], a[half][s], wgmma_rows(ring.x(i, half)) + 2 * s, adds);
+        }
+        wgmma_commit();
+      }
+      if constexpr (kSteps == 2) {
+        wgmma_wait<1>();
+        wgmma_settle(c[0]);
+        add_scaled(this->sums[0], steps[0], c[0]);
+      }
+      wgmma_wait<0>();
+      ring.release(i);
+      wgmma_settle(c[kSteps - 1]);
+      // The last slab may hold one group of 64 alone.
+      if (kGroup == 128 || (part.begin + i) * 2 + 1 < groups) {
+        add_scaled(this->sums[0], steps[kSteps - 1], c[kSteps - 1]);
+      }
+    }
+  }
+
+ private:
+  static __device__ __forceinline__ void load_steps(const Int4StepRows<Element, kGroup, kZeroPoints>& rows, int slab,
+                                                    int groups, Steps (&steps)[kSteps]) {
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) rows.load(min(slab * kSteps + s, groups - 1), steps[s]);
+  }
+};
+
+template <typename Block, typename Ring, typename Element, int kOutputs, int kRows, int kSplits, int kBlocksPerSm,
+          typename Shape>
+__global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm) 
+    int4_linear_many(const Int4LinearParams p, const __grid_constant__ CUtensorMap weight,
+                     const __grid_constant__ CUtensorMap x) {
+  extern __shared__ __align__(1024) unsigned char shared[];
+  const Ring ring(shared);
+  const BlockPlace place = BlockPlace::of(blockIdx.x / kSplits, (p.m - 1) / kRows + 1, (p.n - 1) / kOutputs + 1);
+  const int first_m = place.m * kRows, first_n = place.n * kOutputs;
+  const Int4Part part(p.k, kSplits, static_cast<int>(blockIdx.x % kSplits));
+
+  Block block;
+  if (threadIdx.x < 2 * kOutputs) {
+    block.multiply(p, ring, first_n, part);
+  } else {
+    if (threadIdx.x == 2 * kOutputs) ring.fill(weight, x, first_n, first_m, part.begin, part.end);
+    if (kSplits == 1) return;
+    __syncwarp();
+  }
+  block.template each_pair_of_cluster<kSplits>(shared, [&](int n, int m, float even, float odd) {
+    n += first_n, m += first_m;
+    if (n >= p.n) return;
+    Element* const out = static_cast<Element*>(p.out) + static_cast<int64_t>(m) * p.n + n;
+    if (m < p.m) out[0] = rounded<Element>(even);
+    if (m + 1 < p.m) out[p.n] = rounded<Element>(odd);
+  });
+}
+
+// The tensor maps of a launch.
+inline cudaError_t map_int4_operands(const Int4LinearParams& p, int outputs, int rows, CUtensorMap& weight,
+                                     CUtensorMap& x) {
+  const cudaError_t status =
+      map_plain_rows(weight, p.packed_weight, (p.n - 1) / 16 + 1, int64_t{8} * p.k, outputs / 16, 1024);
+  if (status != cudaSuccess) return status;
+  return map_tiles(x, p.x, p.m, p.k * int64_t{2}, p.x_stride * 2, rows);
+}
+
+template <typename Element, int kGroup, bool kZeroPoints, int kOutputs, int kRows, int kStages, int kSplits,
+          int kBlocks>
+cudaError_t launch_int4_many(const Int4LinearParams& p, cudaStream_t stream) {
+  using Ring = Int4ManyRing<kOutputs, kRows, kStages, kOutputs / 16>;
+  using Block = Int4ManyBlock<Element, kGroup, kZeroPoints, kOutputs, kRows, Ring>;
+  constexpr int kBytes = Ring::kBytes > Block::kExchangeBytes ? Ring::kBytes : Block::kExchangeBytes;
+  using Shape = LaunchShape<2 * kOutputs + 32, kBytes>;
+  const auto kernel = int4_linear_many<Block, Ring, Element, kOutputs, kRows, kSplits, kBlocks, Shape>;
+  const int64_t tiles = (static_cast<int64_t>(p.m - 1) / kRows + 1) * (static_cast<int64_t>(p.n - 1) / kOutputs + 1);
+  CUtensorMap weight, x;
+  const cudaError_t status = map_int4_operands(p, kOutputs, kRows, weight, x);
+  if (status != cudaSuccess) return status;
+  return launch_cluster<kSplits, Shape>(kernel, tiles * kSplits, stream, p, weight, x);
+}
+
+}  // namespace warpwatch
