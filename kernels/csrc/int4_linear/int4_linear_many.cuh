@@ -145,7 +145,7 @@ template <typename Element, int kGroup, bool kZeroPoints, int kOutputs, int kRow
 cudaError_t launch_int4_many(const Int4LinearParams& p, cudaStream_t stream) {
   using Ring = Int4ManyRing<kOutputs, kRows, kStages, kOutputs / 16>;
   using Block = Int4ManyBlock<Element, kGroup, kZeroPoints, kOutputs, kRows, Ring>;
-  constexpr int kBytes = Ring::kBytes > Block::kExchangeBytes ? Ring::kBytes : Block::kExchangeBytes;
+  constexpr int kBytes = Ring::kBytes > Block::kAllSumsBytes ? Ring::kBytes : Block::kAllSumsBytes;
   using Shape = LaunchShape<2 * kOutputs + 32, kBytes>;
   const auto kernel = int4_linear_many<Block, Ring, Element, kOutputs, kRows, kSplits, kBlocks, Shape>;
   const int64_t tiles = (static_cast<int64_t>(p.m - 1) / kRows + 1) * (static_cast<int64_t>(p.n - 1) / kOutputs + 1);
