@@ -8,7 +8,7 @@ import triton.language as tl
 
 from ..operators.devices import check_devices
 
-# Of one step over the keys: 64 rows of 128 fp16 are four 16-byte loads a thread.
+# Of one step over the keys: 64 rows of 128 fp16 are eight 16-byte loads a thread.
 _BLOCK_KV = 64
 
 

@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 
 from ..operators.devices import check_devices
-from .paged_kv import check_append
+from .paged_kv_append import check_append
 from .rope import cos_and_sin, turns_of
 from .rope_configs import rope_config
 

@@ -23,6 +23,7 @@ from .python_code import python_code_sha256
 from .watched_kernels import WATCHED
 
 _ON_THE_CPU = "_cpu.cpp"
+_SHARED = ("quantized_kv", "quantize_int8")  # bindings of several operators, beside what is called ..._operands
 _PRETENDED_GPU = "WARPWATCH_COMPUTE_CAPABILITY"  # makes dispatch take another GPU's kernels
 
 
@@ -54,11 +55,23 @@ def _python_sha256(module: str) -> str:
 
 
 def _host_code(operator: str, *, on_gpu: bool) -> Iterator[str]:
-    for source, facts in sorted(compiled_sources().items()):
-        own = source.startswith(f"{operator}/") and source.endswith(_ON_THE_CPU) != on_gpu
-        bound = source == f"bindings/{operator}.cpp" or source.startswith(f"bindings/{operator}_")
-        if own or bound or source.startswith("framework/"):
+    sources = sorted(compiled_sources().items())
+    folders = _folders_of(operator, {source.split("/")[0] for source, _ in sources})
+    for source, facts in sources:
+        folder, _, name = source.partition("/")
+        own = folder in folders and source.endswith(_ON_THE_CPU) != on_gpu
+        stem = name.removesuffix(".cpp")
+        bound = folder == "bindings" and (
+            stem in folders or stem.startswith((f"{operator}_", *_SHARED)) or stem.endswith("_operands")
+        )
+        if own or bound or folder == "framework":
             yield f"{source} {facts.host_sha256}"
+
+
+def _folders_of(operator: str, folders: set[str]) -> set[str]:
+    """Its own, those of the sources it is watched in, and one that it shares with operators named alike."""
+    watched = {source.split("/")[0] for source in WATCHED[operator].sources} if operator in WATCHED else set()
+    return {operator, *watched, *(folder for folder in folders if operator.startswith(f"{folder}_"))}
 
 
 def _device_code(operator: str, compute_capability: str) -> list[str]:

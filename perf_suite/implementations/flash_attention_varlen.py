@@ -22,13 +22,11 @@ def triton(inputs: PackedAttentionInputs) -> Prepared:
 
 
 def sdpa(inputs: PackedAttentionInputs) -> Prepared:
-    """scaled_dot_product_attention's FlashAttention-2 backend for packed sequences, as its nested tensors call it.
+    """SDPA's FlashAttention-2 backend for packed sequences, as torch.nn.attention.varlen calls it.
 
-    Raises UnavailableError for fp32, and for key heads that are shared: nested tensors know none.
+    Raises UnavailableError for fp32.
     """
     q, k, v, ends, _, longest, _ = inputs.arguments
-    if q.shape[1] != k.shape[1]:
-        raise UnavailableError("SDPA's nested tensors know no shared key heads")
     if q.dtype == torch.float32:
         raise UnavailableError("FlashAttention-2 takes fp16 and bf16 alone")
     forward = torch.ops.aten._flash_attention_forward

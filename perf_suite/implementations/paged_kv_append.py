@@ -17,7 +17,7 @@ def warpwatch(inputs: PagedKvAppendInputs) -> Prepared:
 
 def triton(inputs: PagedKvAppendInputs) -> Prepared:
     """Its Triton twin."""
-    return _in_place(triton_operator("paged_kv", "paged_kv_append"), inputs)
+    return _in_place(triton_operator("paged_kv_append"), inputs)
 
 
 def eager(inputs: PagedKvAppendInputs) -> Prepared:

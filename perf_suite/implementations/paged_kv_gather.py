@@ -18,7 +18,7 @@ def warpwatch(inputs: PagedKvGatherInputs) -> Prepared:
 
 def triton(inputs: PagedKvGatherInputs) -> Prepared:
     """Its Triton twin."""
-    return _of(triton_operator("paged_kv", "paged_kv_gather"), inputs)
+    return _of(triton_operator("paged_kv_gather"), inputs)
 
 
 def eager(inputs: PagedKvGatherInputs) -> Prepared:

@@ -31,7 +31,8 @@ def workload(
 ) -> Workload:
     """Scaled dot-product attention of one shape.
 
-    Raises ValueError for heads that do not share key heads evenly, and for a window without a causal mask.
+    Raises ValueError for heads that do not share key heads evenly, for a window without a causal mask, and for biases
+    that are neither one nor one a head.
     """
     heads_kv = heads if heads_kv is None else heads_kv
     seq_len_kv = seq_len if seq_len_kv is None else seq_len_kv
@@ -39,6 +40,8 @@ def workload(
         raise ValueError(f"heads ({heads}) must be a multiple of heads_kv ({heads_kv})")
     if window is not None and not causal:
         raise ValueError("a window needs the causal mask")
+    if biases not in (0, 1, heads):
+        raise ValueError(f"biases ({biases}) must be 0, 1 or heads ({heads})")
     grouped = f"-kv{heads_kv}" if heads_kv != heads else ""
     lengths = f"{seq_len}" if seq_len_kv == seq_len else f"{seq_len}x{seq_len_kv}"
     mask = "full" if not causal else "causal" if window is None else f"causal-window{window}"

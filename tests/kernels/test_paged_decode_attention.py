@@ -229,7 +229,7 @@ def test_triton_twin_appends_the_same_bytes(
     if device == "cpu":  # the interpreter is another process: what it writes to comes back only through shared memory
         for tensor in call:
             tensor.share_memory_()
-    assert twin("paged_kv", "paged_kv_append")(*call) is None
+    assert twin("paged_kv_append")(*call) is None
     for mine, theirs in zip(ours, (k_pages, v_pages), strict=True):
         torch.testing.assert_close(theirs, mine, rtol=0, atol=0, equal_nan=True)
 
@@ -243,7 +243,7 @@ def test_triton_twin_gathers_the_same_bytes(
     pages = paged(k, v, page_size)
     lengths = lengths_on(device, 150, 7, 0)
     for theirs, ours in zip(
-        twin("paged_kv", "paged_kv_gather")(*pages, lengths, 133),
+        twin("paged_kv_gather")(*pages, lengths, 133),
         kernels.paged_kv_gather(*pages, lengths, 133),
         strict=True,
     ):

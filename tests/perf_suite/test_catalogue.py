@@ -52,7 +52,7 @@ def test_every_cpu_implementation_agrees_with_the_reference(workload):
         try:
             run = prepare(workload, implementation, setting.inputs).run
         except UnavailableError:
-            assert implementation == "warpwatch"  # the kernels may not be built; a baseline always is
+            assert implementation in workload.kernels  # the kernels may not be built; a baseline always is
             continue
         assert Gate(run, setting.inputs, setting.questions, workload.tolerance).check() <= workload.tolerance
 

@@ -158,10 +158,12 @@ Tensor int4_linear_on_cuda(const Tensor& x, const Tensor& packed_weight, const T
   check_bfloat16(p.dtype, gpu.compute_capability());
   if (p.m > kInt4DirectRows && !takes_wgmma(p, gpu.compute_capability())) return through_cublas(operands, gpu);
   Tensor out = operands.make_out();
-  const Int4Plan plan = int4_linear_plan(p.m, p.n, p.k, p.group_size, gpu.multiprocessors());
-  p.tile = plan.tile;
-  p.splits = plan.splits;
   std::optional<Tensor> workspace;  // goes back to PyTorch's allocator, which reuses it in the order of the stream
+  if (!takes_wgmma(p, gpu.compute_capability())) {
+    const Int4Plan plan = int4_linear_plan(p.m, p.n, p.k, p.group_size, gpu.multiprocessors());
+    p.tile = plan.tile;
+    p.splits = plan.splits;
+  }
   if (p.splits > 1) {
     workspace = torch::stable::new_empty(x, {p.splits, p.m, p.n}, ScalarType::Float);
     p.workspace = static_cast<float*>(workspace->data_ptr());

@@ -39,8 +39,8 @@ struct Int4LinearParams {
 // Most rows of x that wgmma takes on Hopper; more are dequantized to a matrix of 16 bits for cuBLAS.
 constexpr int kInt4WgmmaRows = 256;
 
-// Whether Hopper's wgmma takes these operands . TMA wants rows of x that do not
-// overlap; k is bounded so that its coordinates are ints.
+// Whether Hopper's wgmma takes these operands. TMA wants rows of x that do not overlap; k is bounded so that its
+// coordinates are ints.
 inline bool int4_wgmma_takes(const Int4LinearParams& p) {
   return p.m <= kInt4WgmmaRows && p.x_stride >= p.k && p.k <= 1 << 28;
 }
