@@ -110,6 +110,22 @@ def test_queries_of_any_size_keep_their_precision(size: float, device: str) -> N
     assert_attends(out, expected(rounded, cache, lengths, scale), largest_score=10.0)
 
 
+@pytest.mark.parametrize("size", [2.0**-9, 1.0, 30.0])
+@pytest.mark.parametrize("head_dim", HEAD_DIMS)
+def test_values_of_any_size_keep_their_precision_beside_a_sink(head_dim: int, size: float, device: str) -> None:
+    # The first key draws half of the attention, thousands of others have the rest: weights of 2e-4 of the largest.
+    q, k, v = inputs(device, torch.float16, (1, 4096), head_dim=head_dim, heads=(2, 2), batch=1)
+    direction = q.float() / q.float().square().sum(-1, keepdim=True)
+    k = (0.1 * k.float()).half()
+    k[:, :, :1] = (8.5 * head_dim**0.5 * direction).half()
+    v = (v.float() * size).half()
+    lengths = lengths_on(device, 4096)
+    cache = quantized(k, v, lengths)
+    wanted = expected(q, cache, lengths)
+    out = kernels.int4_decode_attention(q, *cache, lengths).double()
+    assert (out - wanted).norm() < 2.0**-8 * wanted.norm()
+
+
 def test_outlier_channels_of_keys(device: str) -> None:
     q, k, v = inputs(device, torch.float16, (1, 400), head_dim=128)
     k[..., ::40] *= 30

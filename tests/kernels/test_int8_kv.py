@@ -98,6 +98,15 @@ def test_values_of_any_size_keep_their_precision(size: float, device: str) -> No
     assert (out - wanted).norm() < 2.0**-8 * wanted.norm()  # the rounding of bf16
 
 
+def test_keys_whose_values_have_the_scale_zero_keep_their_weight(device: str) -> None:
+    q, k, v = inputs(device, torch.float16, (1, 300))
+    k_codes, v_codes, k_scales, v_scales = quantized(k, v)
+    v_scales[:, :, :40] = 0
+    cache = (k_codes, v_codes, k_scales, v_scales)
+    lengths = lengths_on(device, 300, 33)
+    assert_attends(kernels.int8_decode_attention(q, *cache, lengths), expected(q, cache, lengths))
+
+
 @pytest.mark.parametrize("size", [2.0**-20, 2.0**10])
 def test_queries_of_any_size_keep_their_precision(size: float, device: str) -> None:
     q, k, v = inputs(device, torch.float16, (1, 300))

@@ -4,10 +4,8 @@
 // value its groups' scales and zeros by turns, in whole chunks of 16 bytes. A word is eight neighbours of a key, a chunk of a
 // value one group and four tiles of mma.
 //
-// A value is scale (code - 8) + (zero + 8 scale), so a group's weights are multiplied by scales before they meet codes, and
-// what the rest adds is a product of the weights and the rows of scales and zeros: rows 2 g and 2 g + 1 of it belong to
-// group g. With 8 off, codes are as often negative as not, and sums stay as small as the output: mma cuts what does not fit,
-// always towards zero. Scales and zeros are summed tile by tile, rounded.
+// Values are dequantized to halves, scale code + zero rounded once, before they meet weights. Weights times scales instead
+// would be fewer products, but a weight is 1 at most: a small one times a small scale is no fp16 number any more.
 #pragma once
 
 #include "int4_decode_attention/int4_decode_attention.h"
@@ -45,7 +43,7 @@ struct Int4Format {
   static constexpr int kNear = 4;
   static constexpr int kChunks = HeadDim / 32;  // and groups of channels
   using Queries = QuantizedDecodeQueries<HeadDim, 8, RowTiles>;
-  using Sums = QuantizedDecodeSums<HeadDim, RowTiles, true>;
+  using Sums = QuantizedDecodeSums<HeadDim, RowTiles>;
   static constexpr int kCodesBytes = kQuantizedKeys * HeadDim / 2;
   static constexpr int kKeyScalesBytes = 4 * HeadDim;
   static constexpr int kTokenScales = HeadDim / 8;  // bytes: scales and zeros of one value
@@ -78,28 +76,6 @@ struct Int4Format {
     }
     copy_quantized_rows<kRowBytes, Copy>(stage + kCodesBytes, head.values + int64_t{key} * kRowBytes, kRowBytes,
                                          kQuantizedKeys);
-  }
-
-  // What zeros and scales add goes to the output, whose columns 32 g .. 32 g + 31 are a group's.
-  static __device__ __forceinline__ void close(Sums& sums) {
-#pragma unroll
-    for (int r = 0; r < RowTiles; ++r) {
-#pragma unroll
-      for (int group = 0; group < kChunks; ++group) {
-        const int lane = 8 * (group % 4) + threadIdx.x % 4;
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          const float scales = __shfl_sync(0xffffffffu, sums.zeros[r][group / 4 * 2 + e], lane);
-          const float zeros = __shfl_sync(0xffffffffu, sums.zeros[r][group / 4 * 2 + e], lane + 4);
-          const float zero = fmaf(8.0f, scales, zeros);
-#pragma unroll
-          for (int j = 2 * group; j < 2 * group + 2; ++j) {
-            sums.out[r][j][e] += zero;
-            sums.out[r][j][2 + e] += zero;
-          }
-        }
-      }
-    }
   }
 
   // Columns i and i + 4 of four words of eight halves, i = 2 sub + pair: what a word of codes gives for the same step.
@@ -167,55 +143,42 @@ struct Int4Format {
     __device__ __forceinline__ void add_values(Sums& sums, const uint32_t (&b)[RowTiles][4]) const {
       const int lane = threadIdx.x % 32;
       const unsigned char* const scales = stage + kValueScales;
-      const uint32_t own_token = shared_address(scales) + lane * kTokenStride;
-      uint32_t low[4], high[4] = {0, 0, 0, 0};
-      ldmatrix_x4_trans(low, own_token);
-      if constexpr (HeadDim == 256) ldmatrix_x4_trans(high, own_token + 16);
-      float of_tile[RowTiles][4] = {};
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const uint32_t a[4] = {low[2 * half], high[2 * half], low[2 * half + 1], high[2 * half + 1]};
-#pragma unroll
-        for (int r = 0; r < RowTiles; ++r) Mma::run(of_tile[r], a, b[r][2 * half], b[r][2 * half + 1]);
-      }
-#pragma unroll
-      for (int r = 0; r < RowTiles; ++r) {
-#pragma unroll
-        for (int c = 0; c < 4; ++c) sums.zeros[r][c] += of_tile[r][c];
-      }
       const uint32_t row = quantized_row_of_lane<HeadDim / 2>(shared_address(stage) + kCodesBytes);
       constexpr int kGroups = kChunks < 4 ? kChunks : 4;  // whose scales are taken out at once
 #pragma unroll
       for (int first = 0; first < kChunks; first += kGroups) {
-        uint32_t pairs[4][kGroups];  // of keys 8 n + 2 t and 8 n + 2 t + 1
+        uint32_t even[4][kGroups], odd[4][kGroups];  // of keys 8 n + 2 t and 8 n + 2 t + 1: scale below, zero above
 #pragma unroll
         for (int n = 0; n < 4; ++n) {
-          uint32_t even[kGroups], odd[kGroups];  // scale below, zero above
           const unsigned char* const token = scales + (8 * n + 2 * (lane % 4)) * kTokenStride + 4 * first;
-          load_words(even, token);
-          load_words(odd, token + kTokenStride);
-#pragma unroll
-          for (int g = 0; g < kGroups; ++g) pairs[n][g] = lower_halves(even[g], odd[g]);
+          load_words(even[n], token);
+          load_words(odd[n], token + kTokenStride);
         }
 #pragma unroll
         for (int g = 0; g < kGroups; ++g) {
-          uint32_t words[4], own[RowTiles][4];
+          uint32_t words[4];
           ldmatrix_x4_trans(words, row ^ ((first + g) << 4));
 #pragma unroll
-          for (int r = 0; r < RowTiles; ++r) {
-#pragma unroll
-            for (int n = 0; n < 4; ++n) own[r][n] = as_word(__hmul2(as_half2(b[r][n]), as_half2(pairs[n][g])));
-          }
-#pragma unroll
           for (int half = 0; half < 2; ++half) {
+            __half2 scale[2], zero[2];
+#pragma unroll
+            for (int far = 0; far < 2; ++far) {
+              const int n = 2 * half + far;
+              scale[far] = as_half2(lower_halves(even[n][g], odd[n][g]));
+              zero[far] = as_half2(upper_halves(even[n][g], odd[n][g]));
+            }
 #pragma unroll
             for (int i = 0; i < 2; ++i) {
-              const uint32_t near = words[2 * half] >> (8 * i), far = words[2 * half + 1] >> (8 * i);
-              const uint32_t a[4] = {first_nibbles_less_eight(near), second_nibbles_less_eight(near),
-                                     first_nibbles_less_eight(far), second_nibbles_less_eight(far)};
+              uint32_t a[4];
+#pragma unroll
+              for (int far = 0; far < 2; ++far) {
+                const uint32_t codes = words[2 * half + far] >> (8 * i);
+                a[2 * far] = as_word(__hfma2(as_half2(first_nibbles(codes)), scale[far], zero[far]));
+                a[2 * far + 1] = as_word(__hfma2(as_half2(second_nibbles(codes)), scale[far], zero[far]));
+              }
 #pragma unroll
               for (int r = 0; r < RowTiles; ++r) {
-                Mma::run(sums.out[r][2 * (first + g) + i], a, own[r][2 * half], own[r][2 * half + 1]);
+                Mma::run(sums.out[r][2 * (first + g) + i], a, b[r][2 * half], b[r][2 * half + 1]);
               }
             }
           }

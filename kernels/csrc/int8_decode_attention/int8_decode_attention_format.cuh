@@ -14,7 +14,7 @@ struct Int8Format {
   using Cache = Int8Cache;
   using Head = Int8Head;
   using Queries = QuantizedDecodeQueries<HeadDim, 4, RowTiles>;
-  using Sums = QuantizedDecodeSums<HeadDim, RowTiles, false>;
+  using Sums = QuantizedDecodeSums<HeadDim, RowTiles>;
   static constexpr bool kHasWindow = false;
   static constexpr bool kScaledValues = true;
   static constexpr int kNear = 2;
@@ -36,8 +36,6 @@ struct Int8Format {
     Copy::template run<4>(stage + 2 * kCodesBytes + kScalesBytes + 4 * lane, head.value_scales + key + lane, lane < live);
     copy_quantized_rows<HeadDim, Copy>(stage + kCodesBytes, head.values + key * head.value_stride, head.value_stride, live);
   }
-
-  static __device__ __forceinline__ void close(Sums&) {}
 
   struct Tile {
     const unsigned char* stage;
@@ -81,7 +79,7 @@ struct Int8Format {
     __device__ __forceinline__ void scales(float (&scales)[4], float (&logs)[4]) const {
       load_scales(scales, stage + 2 * kCodesBytes + kScalesBytes);
 #pragma unroll
-      for (int n = 0; n < 4; ++n) logs[n] = __log2f(scales[n]);
+      for (int n = 0; n < 4; ++n) logs[n] = __log2f(fmaxf(scales[n], 0x1p-107f));  // a scale may be 0, its weight not
     }
 
     template <typename Mma>

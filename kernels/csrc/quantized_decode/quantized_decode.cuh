@@ -43,19 +43,16 @@ __device__ __forceinline__ uint32_t transposed(uint32_t pair) {
   return result;
 }
 
-// What a lane sums up of queries 8 r + 2 t and 8 r + 2 t + 1: the output, 16 columns of it a tile of mma, and where values
-// have zeros, products with scales and zeros as they lie in a row.
-template <int HeadDim, int RowTiles, bool HasZeros>
+// What a lane sums up of queries 8 r + 2 t and 8 r + 2 t + 1: the output, 16 columns of it a tile of mma.
+template <int HeadDim, int RowTiles>
 struct QuantizedDecodeSums {
   float out[RowTiles][HeadDim / 16][4] = {};
-  float zeros[RowTiles][4] = {};
 
   __device__ __forceinline__ void shrink(int r, const float (&factor)[2]) {
 #pragma unroll
     for (int c = 0; c < 4; ++c) {
 #pragma unroll
       for (int j = 0; j < HeadDim / 16; ++j) out[r][j][c] *= factor[c % 2];
-      if constexpr (HasZeros) zeros[r][c] *= factor[c % 2];
     }
   }
 };
@@ -267,7 +264,6 @@ struct QuantizedDecode {
         state.add(typename Format::WindowTile(of_window, key, again.length), queries, p, again, key);
       }
     }
-    Format::close(state.sums);
     state.finish(shared, p, again);
   }
 };

@@ -88,12 +88,12 @@ __device__ __forceinline__ uint32_t biased_first_nibbles(uint32_t word) {
 __device__ __forceinline__ uint32_t biased_second_nibbles(uint32_t word) {
   return masked_xor<0x00f000f0, 0x54005400>(word);
 }
-// The same less 8, -8 .. 7.
-__device__ __forceinline__ uint32_t first_nibbles_less_eight(uint32_t word) {
-  return as_word(__hadd2(as_half2(biased_first_nibbles(word)), as_half2(0xe408e408)));  // -1032, twice
+// The same without what they are biased by.
+__device__ __forceinline__ uint32_t first_nibbles(uint32_t word) {
+  return as_word(__hadd2(as_half2(biased_first_nibbles(word)), as_half2(kMinusFirstBias)));
 }
-__device__ __forceinline__ uint32_t second_nibbles_less_eight(uint32_t word) {
-  return as_word(__hadd2(as_half2(biased_second_nibbles(word)), as_half2(0xd480d480)));  // -72, twice
+__device__ __forceinline__ uint32_t second_nibbles(uint32_t word) {
+  return as_word(__hadd2(as_half2(biased_second_nibbles(word)), as_half2(kMinusSecondBias)));
 }
 
 }  // namespace warpwatch
