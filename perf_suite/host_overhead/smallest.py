@@ -69,9 +69,7 @@ _SMALLEST = {
     "paged_kv_append": lambda device, dtype: paged_kv_append.workload(
         device, dtype, heads=1, tokens=1, capacity=16, page_size=16
     ),
-    "paged_kv_gather": lambda device, dtype: paged_kv_gather.workload(
-        device, dtype, heads=1, seq_len_kv=16, page_size=16
-    ),
+    "paged_kv_gather": lambda device, dtype: paged_kv_gather.workload(device, dtype, heads=1, seq_len=16, page_size=16),
     "rope": lambda device, dtype: rope.workload(device, dtype, heads=1, seq_len=1),
     "rope_paged_kv_append": lambda device, dtype: rope_paged_kv_append.workload(
         device, dtype, heads=1, tokens=1, capacity=16, page_size=16

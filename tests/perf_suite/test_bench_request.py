@@ -28,6 +28,7 @@ def test_the_operators_options_can_make_every_row_of_its_catalogue(operator):
     names = {option.name for option in options(operator)}
     letters = {
         "b": ("batch",),
+        "bias": ("biases",),
         "c": ("cols",),
         "capacity": ("capacity",),
         "d": ("head_dim",),
@@ -54,6 +55,8 @@ def test_the_operators_options_can_make_every_row_of_its_catalogue(operator):
             letter, figures = part.rstrip("0123456789x"), part.lstrip("abcdefghijklmnopqrstuvwxyz")
             if part in names:
                 shape[part] = True
+            elif part[0] == "s" and "to" in figures:
+                shape |= dict(zip(("shortest", "longest"), map(int, figures.split("to")), strict=True))
             elif letter == "s":
                 shape |= dict(zip(("seq_len", "seq_len_kv"), map(int, figures.split("x")), strict=False))
             elif figures:
