@@ -23,6 +23,13 @@ from .python_code import python_code_sha256
 from .watched_kernels import WATCHED
 
 _ON_THE_CPU = "_cpu.cpp"
+# Operators that launch kernels of another one too: the parts' combination, and attention of the same template.
+_LAUNCHES_OF = {
+    "flash_attention_varlen": "flash_attention",
+    "int4_decode_attention": "decode_attention",
+    "int8_decode_attention": "decode_attention",
+    "paged_decode_attention": "decode_attention",
+}
 _SHARED = ("quantized_kv", "quantize_int8")  # bindings of several operators, beside what is called ..._operands
 _PRETENDED_GPU = "WARPWATCH_COMPUTE_CAPABILITY"  # makes dispatch take another GPU's kernels
 
@@ -69,9 +76,10 @@ def _host_code(operator: str, *, on_gpu: bool) -> Iterator[str]:
 
 
 def _folders_of(operator: str, folders: set[str]) -> set[str]:
-    """Its own, those of the sources it is watched in, and one that it shares with operators named alike."""
+    """Its own, those of the sources it is watched in, and those that it shares with other operators."""
     watched = {source.split("/")[0] for source in WATCHED[operator].sources} if operator in WATCHED else set()
-    return {operator, *watched, *(folder for folder in folders if operator.startswith(f"{folder}_"))}
+    found = {operator, *watched, *(folder for folder in folders if operator.startswith(f"{folder}_"))}
+    return found | {_LAUNCHES_OF[operator]} if operator in _LAUNCHES_OF else found
 
 
 def _device_code(operator: str, compute_capability: str) -> list[str]:
@@ -79,6 +87,8 @@ def _device_code(operator: str, compute_capability: str) -> list[str]:
     path = library()
     stamp = path.stat().st_mtime_ns
     watched = WATCHED[operator].kernels
+    if operator in _LAUNCHES_OF:
+        watched += WATCHED[_LAUNCHES_OF[operator]].kernels
     functions = [
         (signature(function.name), function)
         for function in _functions(path, stamp, compute_capability)

@@ -5,8 +5,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from perf_suite.compiled import code_digest
 
 from .cuda_sources import needs_nvcc
 
@@ -118,3 +121,23 @@ def test_what_cannot_be_told_is_none(checkout):
         (checkout / "elsewhere.json").rename(record)
     assert older[ON_HOPPER] == "None"
     assert older[TWIN] != "None"
+
+
+@pytest.mark.parametrize(
+    ("operator", "launchers"),
+    [
+        ("paged_kv_append", {"paged_kv/paged_kv.cu", "bindings/paged_kv.cpp", "bindings/paged_kv_operands.cpp"}),
+        ("int8_linear", {"int8_linear/int8_linear_sm80.cu", "quantize_int8/quantize_int8.cu"}),
+        ("int4_decode_attention", {"decode_attention/decode_attention_combine.cu", "bindings/quantized_kv.cpp"}),
+        ("paged_decode_attention", {"decode_attention/decode_attention_combine.cu"}),
+        ("flash_attention_varlen", {"flash_attention/flash_attention_packed_sm80.cu"}),
+    ],
+)
+def test_an_operator_has_the_launchers_that_it_shares(operator, launchers, monkeypatch):
+    sources = ROOT / "kernels/csrc"
+    facts = SimpleNamespace(host_sha256="")
+    all_sources = {str(path.relative_to(sources)): facts for path in sources.rglob("*.c*") if path.suffix != ".cuh"}
+    monkeypatch.setattr(code_digest, "compiled_sources", lambda: all_sources)
+    found = {line.split()[0] for line in code_digest._host_code(operator, on_gpu=True)}
+    assert launchers <= found
+    assert not any(source.startswith("rope/") for source in found)
