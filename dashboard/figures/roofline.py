@@ -21,13 +21,14 @@ _FAINT = 0.35
 
 
 def roofline_figure(roofline: Roofline) -> dict[str, Any]:
-    """Plotly's JSON: colour tells the implementation, shape the operator, and rivals are hollow."""
+    """Plotly's JSON: colour tells the implementation, shape the operator as far as shapes go, and rivals are hollow."""
     limits = roofline.machine.limits
     points = [point for point in roofline.points if point.flop_rate > 0 and point.intensity > 0]
     dtypes = {point.workload.dtype for point in points}
     intensities = [point.intensity for point in points] + [x for p in points if (x := p.measured_intensity)]
     reach = intensities + ridges(limits, dtypes) or [1.0]
     left, right = min(reach) / 4, max(reach) * 4
+    lowest = min((point.flop_rate for point in points), default=None)
     return {
         "data": [
             *roof_lines(limits, dtypes, left, right),
@@ -39,7 +40,7 @@ def roofline_figure(roofline: Roofline) -> dict[str, Any]:
             hovermode="closest",
             xaxis=axis("arithmetic intensity (FLOP/byte)", range=[log10(left), log10(right)], **_LOGARITHMIC),
             yaxis=axis("throughput (FLOP/s)", **_LOGARITHMIC),
-            annotations=roof_labels(limits, dtypes, left, right),
+            annotations=roof_labels(limits, dtypes, left, right, lowest),
         ),
     }
 
@@ -113,7 +114,9 @@ def _ours_first(implementation: tuple[bool, str]) -> tuple[bool, bool, str]:
 
 
 def _operator_key(points: Sequence[RooflinePoint]) -> list[dict[str, Any]]:
-    """Legend entries without points: which shape is which operator."""
+    """Legend entries without points: which shape is which operator. None where shapes do not go round."""
+    if len(set(_symbols(points).values())) == 1:
+        return []
     return [
         {
             "name": plain(operator), "mode": "markers", "x": [None], "y": [None], "hoverinfo": "skip",
@@ -124,5 +127,8 @@ def _operator_key(points: Sequence[RooflinePoint]) -> list[dict[str, Any]]:
 
 
 def _symbols(points: Sequence[RooflinePoint]) -> dict[str, str]:
+    """A shape for each operator; one for all where there are more, whose key would leave no room for the points."""
     operators = sorted({point.workload.operator for point in points})
-    return {operator: _SYMBOLS[index % len(_SYMBOLS)] for index, operator in enumerate(operators)}
+    if len(operators) > len(_SYMBOLS):
+        return dict.fromkeys(operators, _SYMBOLS[0])
+    return dict(zip(operators, _SYMBOLS, strict=False))

@@ -9,7 +9,7 @@ from warpwatch.dashboard.figures.layout import plain
 from warpwatch.dashboard.figures.palette import INK, MUTED
 from warpwatch.dashboard.store.machine_records import Ceilings, Limits
 
-_TOO_NEAR = 1.6  # ratio of peaks below which a figure of six decades has no room for two lines of words
+_LINE = 0.2 / 6  # of the decades that a figure shows: the height of a line of words
 
 
 def ridges(limits: Limits, dtypes: Collection[str]) -> list[float]:
@@ -33,10 +33,13 @@ def roof_lines(limits: Limits, dtypes: Collection[str], left: float, right: floa
     return lines
 
 
-def roof_labels(limits: Limits, dtypes: Collection[str], left: float, right: float) -> list[dict[str, Any]]:
+def roof_labels(
+    limits: Limits, dtypes: Collection[str], left: float, right: float, lowest: float | None = None
+) -> list[dict[str, Any]]:
     """What each roof is and who says so, above the highest of those near each other: below are the points.
 
-    Annotations on log axes stand at the logarithm of their place.
+    Annotations on log axes stand at the logarithm of their place. `lowest` is the throughput of the lowest point, where
+    that is below the slope's beginning.
     """
     sources = [(each, _flats(each, dtypes)) for each in sorted(limits.known, key=lambda each: -each.bandwidth_bps)]
     if not sources:
@@ -44,7 +47,7 @@ def roof_labels(limits: Limits, dtypes: Collection[str], left: float, right: flo
     common = {"showarrow": False, "font": {"color": MUTED, "size": 11}, "borderpad": 2, "xanchor": "right",
               "yanchor": "bottom", "align": "right"}  # fmt: skip
     labels = []
-    for near in _near_each_other([flats for _, flats in sources]):
+    for near in _near_each_other([flats for _, flats in sources], _bottom(sources[0][0], left, lowest)):
         said = [(each, {dtype: flats[dtype] for dtype in near if dtype in flats}) for each, flats in sources]
         text = [f"{_peaks_text(peaks)} ({each.source})" for each, peaks in said if peaks]
         highest = max(peak for _, peaks in said for peak in peaks.values())
@@ -63,15 +66,25 @@ def _flats(ceilings: Ceilings, dtypes: Collection[str]) -> dict[str, float]:
     return {dtype: ceilings.flops[dtype] for dtype in shown}
 
 
-def _near_each_other(sources: Sequence[dict[str, float]]) -> list[list[str]]:
-    """dtypes in groups whose labels would lie on each other, the lowest first; of each its highest peak counts."""
+def _bottom(ceilings: Ceilings, left: float, lowest: float | None) -> float:
+    slope = left * ceilings.bandwidth_bps
+    return slope if lowest is None else min(slope, lowest)
+
+
+def _near_each_other(sources: Sequence[dict[str, float]], bottom: float) -> list[list[str]]:
+    """dtypes in groups whose labels would lie on each other, the lowest first; of each its highest peak counts.
+
+    A label has a line for each source.
+    """
     highest: dict[str, float] = {}
     for flats in sources:
         for dtype, peak in flats.items():
             highest[dtype] = max(peak, highest.get(dtype, 0.0))
+    decades = log10(max(highest.values(), default=bottom) / bottom)
+    too_near = 10 ** (_LINE * len(sources) * decades)
     groups: list[list[str]] = []
     for dtype in sorted(highest, key=lambda dtype: highest[dtype]):
-        if groups and highest[dtype] < _TOO_NEAR * highest[groups[-1][0]]:
+        if groups and highest[dtype] < too_near * highest[groups[-1][-1]]:
             groups[-1].append(dtype)
         else:
             groups.append([dtype])

@@ -235,6 +235,22 @@ def test_under_the_roof_rivals_are_hollow_and_a_shape_is_an_operator() -> None:
     assert texts == ["fp16 600 TFLOP/s (measured)", "4.00 TB/s (measured)"]
 
 
+def test_more_operators_than_shapes_leave_the_figure_to_its_points() -> None:
+    points = [_roofline_point(f"operator_{number}", "warpwatch") for number in range(10)]
+    figure = _roofline(*points, measured=MEASURED)
+    assert set(_named(figure, "warpwatch")["marker"]["symbol"]) == {"circle"}
+    assert [trace["name"] for trace in figure["data"] if trace.get("name")] == ["warpwatch"]
+
+
+def test_labels_of_roofs_share_a_place_where_slow_points_take_the_room() -> None:
+    peaks = replace(PEAKS, flops={"fp16": 1e15, "tf32": 4e14})
+    fast = _roofline_point("rope", "warpwatch")
+    points = [fast, replace(fast, workload=replace(fast.workload, dtype="tf32"))]
+    assert len(_roofline(*points, peaks=peaks)["layout"]["annotations"]) == 3
+    slow = replace(fast, flop_rate=1e3)
+    assert len(_roofline(*points, slow, peaks=peaks)["layout"]["annotations"]) == 2
+
+
 def test_what_computes_nothing_has_no_place_on_the_roofline_and_moves_nothing_there() -> None:
     copying = replace(_roofline_point("kv_append", "warpwatch"), intensity=0.0, flop_rate=0.0)
     rope = _roofline_point("rope", "warpwatch")
