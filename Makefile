@@ -7,6 +7,8 @@ SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 COMMITS ?= 3
 PORT ?= 8321
+# Processes that tests are shared out to. One where there is a GPU, which measuring tests want to themselves.
+TEST_WORKERS ?= 1
 VENV := .venv
 BIN := $(VENV)/bin
 ASV := $(BIN)/python -m asv
@@ -64,7 +66,7 @@ all-architectures: $(VENV)/.run
 # the dashboard, so the rest goes on.
 measure: build
 	$(ASV) machine --yes > /dev/null
-	git rev-list --max-count=$(COMMITS) HEAD -- kernels setup.py > .asv-commits || true
+	git rev-list --max-count=$(COMMITS) HEAD -- kernels setup.py ':!*.md' > .asv-commits || true
 	$(ASV) run --skip-existing --record-samples HASHFILE:.asv-commits | grep --line-buffered -v ' n/a *$$' \
 		|| test $$? -eq 2
 	rm -f .asv-commits
@@ -86,7 +88,7 @@ lint: $(VENV)/.test
 	MYPYPATH=build/typing $(BIN)/mypy --namespace-packages -p warpwatch.kernels -p warpwatch.dashboard -p warpwatch.ci -p perf_suite
 
 test: $(VENV)/.test build lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(if $(filter-out 1,$(TEST_WORKERS)),-n $(TEST_WORKERS) --dist loadfile)
 
 clean:
 	rm -rf $(VENV) .asv build .warpwatch kernels/*.so kernels/_C.build.json
