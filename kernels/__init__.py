@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from .operators.flash_attention import flash_attention, flash_attention_backward, flash_attention_with_lse
     from .operators.flash_attention_varlen import flash_attention_varlen, flash_attention_varlen_with_lse
     from .operators.int4_decode_attention import int4_decode_attention
-    from .operators.int4_kv import int4_kv_append
+    from .operators.int4_kv_append import int4_kv_append
     from .operators.int4_linear import int4_linear, quantize_int4, quantize_int4_zero_point
     from .operators.int4_packing import pack_int4, unpack_int4
     from .operators.int8_decode_attention import int8_decode_attention
-    from .operators.int8_kv import int8_kv_append
+    from .operators.int8_kv_append import int8_kv_append
     from .operators.int8_linear import int8_linear, quantize_int8_per_token, quantize_int8_weight
     from .operators.int8_weight_linear import int8_weight_linear
     from .operators.kv_append import kv_append
@@ -87,10 +87,10 @@ _HOME = {  # public name -> the module it lives in
     "flash_attention_varlen_with_lse": "flash_attention_varlen",
     "flash_attention_with_lse": "flash_attention",
     "int4_decode_attention": "int4_decode_attention",
-    "int4_kv_append": "int4_kv",
+    "int4_kv_append": "int4_kv_append",
     "int4_linear": "int4_linear",
     "int8_decode_attention": "int8_decode_attention",
-    "int8_kv_append": "int8_kv",
+    "int8_kv_append": "int8_kv_append",
     "int8_linear": "int8_linear",
     "int8_weight_linear": "int8_weight_linear",
     "kv_append": "kv_append",

@@ -274,6 +274,29 @@ def kv_append(*, batch: int, heads: int, tokens: int, head_dim: int, element_byt
     return Cost(flops=0, bytes=4 * batch * heads * tokens * head_dim * element_bytes + 8 * batch)
 
 
+def int8_kv_append(*, batch: int, heads: int, tokens: int, head_dim: int, element_bytes: int) -> Cost:
+    """Three FLOPs an element: largest magnitude, product, rounding.
+
+    Elements read as they are, written as a byte each and a scale a row. A length a sequence is 4 bytes.
+    """
+    rows = 2 * batch * heads * tokens
+    return Cost(flops=3 * rows * head_dim, bytes=rows * (head_dim * (element_bytes + 1) + _FP32_BYTES) + 4 * batch)
+
+
+def int4_kv_append(
+    *, batch: int, heads: int, tokens: int, head_dim: int, element_bytes: int, whole: int, from_window: int
+) -> Cost:
+    """`whole` tokens of all sequences are quantized, `from_window` of them read there; what is left is written there.
+
+    Five FLOPs an element of those: least, most, difference, product, rounding. They are written in four bits each, with
+    four bytes of scale and zero for 32; a length a sequence is 4 bytes.
+    """
+    kept = batch * tokens - (whole - from_window)
+    moved = (batch * tokens + from_window + kept) * element_bytes * head_dim
+    coded = whole * (head_dim // 2 + head_dim // 32 * 4)
+    return Cost(flops=5 * 2 * heads * whole * head_dim, bytes=2 * heads * (moved + coded) + 4 * batch)
+
+
 def paged_kv_append(
     *, batch: int, heads: int, tokens: int, head_dim: int, element_bytes: int, table_entries: int
 ) -> Cost:

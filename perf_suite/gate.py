@@ -11,9 +11,12 @@ What a timed call could get away with, and what is set against it:
 | works on another stream after it returned | a CUDA graph's replay, without which nothing is measured |
 | is right until it is timed | each question's last timed output |
 | is right at this shape alone | every workload passes its own gate |
+| rounds to a coarser code, or with another scale | what the codes stand for and their scales, element by element |
 
-An operator that works in place says so in its inputs, not a kernel: its output is then the whole of that input, drawn
-anew before each call. A call that writes nothing, too little or elsewhere in it leaves what was drawn.
+An operator that works in place says so in its inputs, not a kernel: its output is then the whole of those inputs, drawn
+anew before each call. A call that writes nothing, too little or elsewhere in them leaves what was drawn. Codes are
+judged by what they stand for, which has to lie within half a step of what was to be written; what was not to be written
+has to be what it was.
 """
 
 import random
@@ -22,8 +25,8 @@ from dataclasses import dataclass
 
 import torch
 
-from .inputs import Inputs, WrittenInputs
-from .output import Output, parts
+from .inputs import CodedInputs, Inputs, WrittenInputs
+from .output import Bounds, Output, parts
 
 # How many times the whole's tolerance the error of one row may be. The worst seen of an honest call was 1.1: eager
 # attention in fp16 and bf16, sequences of 1024.
@@ -48,7 +51,7 @@ class Question:
     """One set of activations and the reference's answer to them, a tensor or several; each is judged by itself."""
 
     activations: tuple[torch.Tensor, ...]
-    answers: tuple[Answer, ...]
+    answers: tuple[Answer | Bounds, ...]
 
 
 def ask(inputs: Inputs) -> Question:
@@ -59,7 +62,9 @@ def ask(inputs: Inputs) -> Question:
     )
 
 
-def _answer(values: torch.Tensor) -> Answer:
+def _answer(values: torch.Tensor | Bounds) -> Answer | Bounds:
+    if isinstance(values, Bounds):
+        return values
     norms = torch.linalg.vector_norm(values, dim=-1)
     return Answer(values=values, norms=norms, norm=torch.linalg.vector_norm(norms))
 
@@ -73,7 +78,7 @@ class Gate:
         self._run, self._inputs, self._tolerance = run, inputs, tolerance
         self._questions = questions
         self._random = random.Random()  # not seeded: nobody can know what is asked next
-        self._written = inputs.written() if isinstance(inputs, WrittenInputs) else None
+        self._written = parts(inputs.written()) if isinstance(inputs, WrittenInputs) else ()
         self._posed = 0
         self._timed: dict[int, Output] = {}  # the last timed output of each question
 
@@ -106,13 +111,13 @@ class Gate:
             _spoil(earlier)
         self._refuse_memory(out)
         # In place there is one memory for all outputs, and the next question is about to be written to it.
-        self._timed[self._posed] = out if self._written is None else tuple(tensor.clone() for tensor in parts(out))
+        self._timed[self._posed] = tuple(tensor.clone() for tensor in parts(out)) if self._written else out
         self._pose_any()
 
     def check_timed(self) -> None:
         """The last timed output of each question."""
         for index, out in self._timed.items():
-            _relative_error(out, self._questions[index], self._tolerance)
+            self._error(out, self._questions[index])
         self._timed.clear()
 
     def _pose_any(self) -> None:
@@ -130,18 +135,31 @@ class Gate:
         # The copy is on the caller's stream and behind the call: it sees what a caller's next kernel would see.
         seen = tuple(tensor.clone() for tensor in parts(out))
         self._refuse_memory(out)
-        error = _relative_error(seen, question, self._tolerance)
+        error = self._error(seen, question)
         for tensor, values in zip(self._inputs.activations(), question.activations, strict=True):
-            if tensor is not self._written and not torch.equal(tensor, values):
+            if not any(tensor is each for each in self._written) and not torch.equal(tensor, values):
                 raise WrongResultError("it wrote over its inputs")
         _spoil(out)
         return error
 
+    def _error(self, out: Output, question: Question) -> float:
+        """The largest of the output's tensors, or of what they stand for."""
+        tensors = parts(out)
+        if isinstance(self._inputs, CodedInputs):
+            tensors = self._inputs.decoded(tensors)
+        return _relative_error(tensors, question, self._tolerance)
+
     def _refuse_memory(self, out: Output) -> None:
         """An output lies in memory of its own; of an operator that works in place, where the caller asked for it."""
-        if self._written is not None:
-            if not (isinstance(out, torch.Tensor) and _place(out) == _place(self._written)):
+        if self._written:
+            if [_place(tensor) for tensor in parts(out)] != [_place(tensor) for tensor in self._written]:
                 raise WrongResultError("it returned another tensor than the one that it is to write to")
+            for tensor, written in zip(parts(out), self._written, strict=True):
+                if (tensor.shape, tensor.dtype) != (written.shape, written.dtype):
+                    raise WrongResultError(
+                        f"its output is {tuple(tensor.shape)} in {tensor.dtype}, "
+                        f"what it is to write to {tuple(written.shape)} in {written.dtype}"
+                    )
             return
         kept = {tensor.untyped_storage().data_ptr() for tensor in self._inputs.activations()}
         if any(tensor.untyped_storage().data_ptr() in kept for tensor in parts(out)):
@@ -154,25 +172,27 @@ def _place(tensor: torch.Tensor) -> tuple[int, tuple[int, ...]]:
 
 def _spoil(out: Output) -> None:
     for tensor in parts(out):
-        tensor.fill_(torch.nan)
+        tensor.fill_(torch.nan if tensor.is_floating_point() else torch.iinfo(tensor.dtype).min)
 
 
-def _relative_error(out: Output, question: Question, tolerance: float) -> float:
-    """The largest of the output's tensors."""
-    tensors = parts(out)
+def _relative_error(tensors: tuple[torch.Tensor, ...], question: Question, tolerance: float) -> float:
+    """The largest of the tensors."""
     if len(tensors) != len(question.answers):
         raise WrongResultError(f"its output is {len(tensors)} tensors, the reference's {len(question.answers)}")
     pairs = zip(tensors, question.answers, strict=True)
     return max(_error_of(tensor, answer, tolerance) for tensor, answer in pairs)
 
 
-def _error_of(out: torch.Tensor, answer: Answer, tolerance: float) -> float:
+def _error_of(out: torch.Tensor, answer: Answer | Bounds, tolerance: float) -> float:
     """||out - answer|| / ||answer|| in float64. Raises WrongResultError beyond the tolerance, of a row beyond more.
 
-    A row is one of the last dimension; a small one counts as an average one.
+    A row is one of the last dimension; a small one counts as an average one. Within bounds the error is 0.
     """
     if out.shape != answer.values.shape:
         raise WrongResultError(f"its output is {tuple(out.shape)}, the reference's {tuple(answer.values.shape)}")
+    if isinstance(answer, Bounds):
+        _refuse_beyond(out, answer)
+        return 0.0
     norms = torch.linalg.vector_norm(out.double() - answer.values, dim=-1)
     average = answer.norms.square().mean().sqrt()
     worst_row = (norms / torch.maximum(answer.norms, average)).max()
@@ -185,3 +205,16 @@ def _error_of(out: torch.Tensor, answer: Answer, tolerance: float) -> float:
     if not row <= _ROW_ALLOWANCE * tolerance:
         raise WrongResultError(f"relative error {row:.2e} of its worst row exceeds {_ROW_ALLOWANCE * tolerance:.0e}")
     return float(error)
+
+
+def _refuse_beyond(out: torch.Tensor, bounds: Bounds) -> None:
+    """Raises WrongResultError where an element is not within its slack, NaN with it."""
+    distance = (out.double() - bounds.values).abs()
+    right = distance <= bounds.slack
+    if bool(right.all()):
+        return
+    slack = bounds.slack.expand_as(distance)[~right]
+    raise WrongResultError(
+        f"{int((~right).sum())} of {out.numel()} elements are out of bounds, the first by a distance of "
+        f"{float(distance[~right][0]):.2e} where {float(slack[0]):.2e} is allowed"
+    )

@@ -14,13 +14,14 @@ IMPLEMENTATIONS = ("warpwatch", "triton", "pytorch")
 
 
 class FlashAttention(nn.Module):
-    """softmax(scale q k^T) v of q (batch, heads_q, seq_q, head_dim) and k, v (batch, heads_kv, seq_kv, head_dim).
+    """softmax(scale q k^T + bias) v; q is (batch, heads_q, seq_q, head_dim), k, v (batch, heads_kv, seq_kv, head_dim).
 
     causal is aligned bottom-right, so that the last query sees every key, as when decoding with a cache; heads_kv
     divides heads_q; scale is 1 / sqrt(head_dim) by default. implementation "warpwatch" is the CUDA C++ or CPU kernel,
     "triton" its twin (on a GPU), and "pytorch" scaled_dot_product_attention, with the same meaning. window, with causal
-    alone, leaves a query the `window` newest of the keys it sees. All three are differentiable. There are no
-    parameters.
+    alone, leaves a query the `window` newest of the keys it sees. The bias of a call, if there is one, broadcasts to
+    (batch, heads_q, seq_q, seq_kv) in q's dtype, as flash_attention says; -inf in it hides a key, and a query that sees
+    none gives zeros. All three are differentiable, the bias too; the twin only without one. There are no parameters.
     Raises ValueError for another implementation and for a window without causal, and RuntimeError with a sentence for
     tensors it does not take.
     """
@@ -46,9 +47,11 @@ class FlashAttention(nn.Module):
         self.implementation = implementation
         self._attend = _attention(implementation)
 
-    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    def forward(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, bias: torch.Tensor | None = None
+    ) -> torch.Tensor:
         """A new tensor of q's shape and dtype."""
-        return self._attend(q, k, v, causal=self.causal, scale=self.scale, window=self.window)
+        return self._attend(q, k, v, causal=self.causal, scale=self.scale, window=self.window, bias=bias)
 
     def extra_repr(self) -> str:
         return f"causal={self.causal}, scale={self.scale}, window={self.window}, implementation={self.implementation!r}"
@@ -65,15 +68,27 @@ def _attention(implementation: str) -> Callable[..., torch.Tensor]:
 
 
 def _pytorch_attention(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, scale: float | None, window: int | None
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    *,
+    causal: bool,
+    scale: float | None,
+    window: int | None,
+    bias: torch.Tensor | None,
 ) -> torch.Tensor:
     grouped = q.shape[1] != k.shape[1]
     seq_q, seq_kv = q.shape[2], k.shape[2]
-    if not causal or (seq_q == seq_kv and window is None):
+    if bias is None and (not causal or (seq_q == seq_kv and window is None)):
         return scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale, enable_gqa=grouped)
-    # PyTorch's own causal mask is aligned top-left.
-    seen = torch.ones(seq_q, seq_kv, dtype=torch.bool, device=q.device).tril(seq_kv - seq_q)
-    if window is not None:
-        seen = seen.triu(seq_kv - seq_q + 1 - window)
-    out = scaled_dot_product_attention(q, k, v, attn_mask=seen, scale=scale, enable_gqa=grouped)
-    return out.masked_fill(~seen.any(dim=-1, keepdim=True), 0)  # what sees no key is zero, and not a NaN
+    mask = q.new_zeros(seq_q, seq_kv) if bias is None else bias
+    if causal:  # PyTorch's own causal mask is aligned top-left
+        seen = torch.ones(seq_q, seq_kv, dtype=torch.bool, device=q.device).tril(seq_kv - seq_q)
+        if window is not None:
+            seen = seen.triu(seq_kv - seq_q + 1 - window)
+        mask = mask.masked_fill(~seen, -torch.inf)
+    # What sees no key is zero, and neither it nor its gradient a NaN.
+    sees_nothing = (mask == -torch.inf).all(dim=-1, keepdim=True)
+    mask = mask.masked_fill(sees_nothing, 0)
+    out = scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale, enable_gqa=grouped)
+    return out.masked_fill(sees_nothing, 0)

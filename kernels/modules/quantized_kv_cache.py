@@ -7,9 +7,9 @@ from collections.abc import Callable
 import torch
 
 from ..operators.int4_decode_attention import int4_decode_attention
-from ..operators.int4_kv import int4_kv_append
+from ..operators.int4_kv_append import int4_kv_append
 from ..operators.int8_decode_attention import int8_decode_attention
-from ..operators.int8_kv import int8_kv_append
+from ..operators.int8_kv_append import int8_kv_append
 from .causal_attention import DECODE_TOKENS, causal_attention
 from .gradient import refuse_gradient
 from .kv_cache import KVCache

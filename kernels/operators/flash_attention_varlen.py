@@ -108,7 +108,12 @@ def _flash_attention_varlen_backward(
     scale: float | None,
     window: int | None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """dq, dk and dv: flash_attention_backward of each sequence."""
+    """dq, dk and dv: flash_attention_backward of each sequence.
+
+    Not one launch for all: the backward kernels know one length of queries and one of keys a launch. To find their
+    sequence in cu_seqlens_q they would be built once more, as the forward pass is in flash_attention_packed_sm80.cu:
+    for delta, dq, and dk and dv, in 16 bits for sm_75 and sm_80 and in float32 for three architectures.
+    """
     dq, dk, dv = (torch.zeros(x.shape, dtype=x.dtype, device=x.device) for x in (q, k, v))
     ends_q, ends_kv = cu_seqlens_q.tolist(), cu_seqlens_kv.tolist()
     for b in range(len(ends_q) - 1):

@@ -10,9 +10,8 @@ import triton
 import triton.language as tl
 
 from ..operators.devices import check_devices
-from .decode_attention_configs import decode_attention_config
-
-MOST_TOKENS = 8
+from .attention_checks import check_rows
+from .decode_attention_split import MOST_TOKENS, split_keys
 
 
 def decode_attention(
@@ -52,7 +51,7 @@ def launch(
     Raises RuntimeError for heads, head_dim, strides or a number of tokens that they do not take.
     """
     attend, combine = functions
-    batch, heads_q, seq_q, head_dim = q.shape
+    _, heads_q, seq_q, head_dim = q.shape
     heads_kv = k.shape[1]
     if heads_kv < 1 or heads_q % heads_kv or k.shape[3] != head_dim:
         raise RuntimeError(
@@ -61,30 +60,20 @@ def launch(
         )
     if not 1 <= seq_q <= MOST_TOKENS:
         raise RuntimeError(f"{operator}: q must have 1 to {MOST_TOKENS} new tokens (seq_q), got shape {list(q.shape)}")
-    if q.stride(-1) != 1 or k.stride(-1) != 1 or v.stride(-1) != 1:
-        raise RuntimeError(f"{operator}: the last dimension of q, k and v must be contiguous (stride 1)")
+    check_rows(operator, q, k, v)
     out = q.new_empty(q.shape)
     if out.numel() == 0:
         return out
-    rows = heads_q // heads_kv * seq_q
-    config = decode_attention_config(
-        key_heads=batch * heads_kv, rows=rows, capacity=capacity, row_bytes=head_dim * q.element_size()
-    )
-    whole = config.splits == 1
-    all_rows = batch * heads_q * seq_q
-    parts = out if whole else q.new_empty((config.splits, all_rows, head_dim), dtype=torch.float32)
-    lse = out if whole else q.new_empty((config.splits, all_rows), dtype=torch.float32)
-    row_blocks = triton.cdiv(rows, config.block_rows)
-    block_dim = triton.next_power_of_2(head_dim)
+    split = split_keys(q, out, heads_kv=heads_kv, capacity=capacity, row_bytes=head_dim * q.element_size())
     with torch.cuda.device_of(q):  # the launch goes to the current device
-        attend[(batch * heads_kv * row_blocks, config.splits)](
+        attend[split.grid](
             q,
             k,
             v,
             lengths,
             block_table,
-            parts,
-            lse,
+            split.parts,
+            split.lse,
             *q.stride()[:3],
             *k.stride()[:3],
             *v.stride()[:3],
@@ -93,31 +82,20 @@ def launch(
             heads_q // heads_kv,
             seq_q,
             capacity,
-            row_blocks,
-            all_rows,
+            split.row_blocks,
+            split.rows,
             head_dim,
             (head_dim**-0.5 if scale is None else scale) * math.log2(math.e),
             PAGE_SIZE=page_size,
-            WHOLE=whole,
+            WHOLE=split.whole,
             PRECISION="ieee" if q.dtype == torch.float32 else "tf32",
-            BLOCK_ROWS=config.block_rows,
-            BLOCK_KV=config.block_kv,
-            BLOCK_DIM=block_dim,
-            num_warps=config.num_warps,
-            num_stages=config.num_stages,
+            BLOCK_ROWS=split.config.block_rows,
+            BLOCK_KV=split.config.block_kv,
+            BLOCK_DIM=triton.next_power_of_2(head_dim),
+            num_warps=split.config.num_warps,
+            num_stages=split.config.num_stages,
         )
-        if not whole:
-            combine[(all_rows,)](
-                parts,
-                lse,
-                out,
-                config.splits,
-                all_rows,
-                head_dim,
-                BLOCK_SPLITS=triton.next_power_of_2(config.splits),
-                BLOCK_DIM=block_dim,
-                num_warps=4,
-            )
+        split.combine(combine)
     return out
 
 

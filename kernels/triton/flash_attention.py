@@ -11,9 +11,9 @@ import triton.language as tl
 from torch.autograd.function import once_differentiable
 
 from ..operators.devices import check_devices
-from .flash_attention_configs import flash_attention_config
+from .attention_checks import check_head_dim, check_keys, check_rows, check_window
+from .flash_attention_configs import FlashAttentionConfig, flash_attention_config
 
-HEAD_DIMS = (16, 32, 64, 96, 128, 256)  # 96 as three quarters of a block of 128: Triton's are powers of two
 _INTERPRETED_AS = 80  # the compute capability whose config the interpreter takes
 
 
@@ -29,9 +29,11 @@ def flash_attention(
 ) -> torch.Tensor:
     """What warpwatch.kernels.flash_attention computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1).
 
-    Differentiable in q, k and v, once, by the twin of flash_attention_backward; with a bias it is not.
+    Differentiable in q, k and v, once, by the twin of flash_attention_backward; with a bias it is not, and says so.
     """
     if bias is not None:
+        if torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v, bias)):
+            raise RuntimeError("triton flash_attention: with a bias it has no gradient; attend under torch.no_grad()")
         from .flash_attention_biased import attend_biased  # which imports this module
 
         return attend_biased(q, k, v, bias, None, causal=causal, scale=scale, window=window)
@@ -124,16 +126,8 @@ def _attend(
             query_blocks,
             (head_dim**-0.5 if scale is None else scale) * math.log2(math.e),
             seq_kv if window is None else min(window, seq_kv),
-            CAUSAL=causal,
-            WINDOWED=window is not None and window < seq_kv,
             WITH_LSE=lse is not None,
-            PRECISION="ieee" if q.dtype == torch.float32 else "tf32",
-            HEAD_DIM=head_dim,
-            BLOCK_D=triton.next_power_of_2(head_dim),
-            BLOCK_Q=config.block_q,
-            BLOCK_KV=config.block_kv,
-            num_warps=config.num_warps,
-            num_stages=config.num_stages,
+            **options(q, seq_kv, causal, window, config),
         )
     return out
 
@@ -148,21 +142,29 @@ def compute_capability(device: torch.device) -> int:
 
 def check_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, window: int | None) -> None:
     """Of q, k and v of four dimensions. Raises RuntimeError with a sentence."""
-    batch, heads_q, _, head_dim = q.shape
-    heads_kv, seq_kv = k.shape[1], k.shape[2]
-    if k.shape != v.shape or k.shape != (batch, heads_kv, seq_kv, head_dim) or heads_kv < 1 or heads_q % heads_kv:
-        raise RuntimeError(
-            f"triton flash_attention: k and v must have shape (batch, heads_kv, seq_kv, head_dim) with heads_kv "
-            f"dividing heads_q of q {list(q.shape)}, got {list(k.shape)} and {list(v.shape)}"
-        )
-    if head_dim not in HEAD_DIMS:
-        raise RuntimeError(f"triton flash_attention: head_dim must be one of {HEAD_DIMS}, got {head_dim}")
-    if q.stride(-1) != 1 or k.stride(-1) != 1 or v.stride(-1) != 1:
-        raise RuntimeError("triton flash_attention: the last dimension of q, k and v must be contiguous (stride 1)")
-    if window is not None and (window < 1 or not causal):
-        raise RuntimeError(
-            f"triton flash_attention: window must be positive and needs causal=True, got {window} with causal={causal}"
-        )
+    operator = "triton flash_attention"
+    check_keys(operator, q, k, v)
+    check_head_dim(operator, q.shape[3])
+    check_rows(operator, q, k, v)
+    check_window(operator, causal, window)
+
+
+def options(
+    q: torch.Tensor, seq_kv: int, causal: bool, window: int | None, config: FlashAttentionConfig
+) -> dict[str, Any]:
+    """The compile-time arguments that all forward twins take, for keys of seq_kv at most."""
+    head_dim = q.shape[-1]
+    return {
+        "CAUSAL": causal,
+        "WINDOWED": window is not None and window < seq_kv,
+        "PRECISION": "ieee" if q.dtype == torch.float32 else "tf32",
+        "HEAD_DIM": head_dim,
+        "BLOCK_D": triton.next_power_of_2(head_dim),
+        "BLOCK_Q": config.block_q,
+        "BLOCK_KV": config.block_kv,
+        "num_warps": config.num_warps,
+        "num_stages": config.num_stages,
+    }
 
 
 @triton.jit

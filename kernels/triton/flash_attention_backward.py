@@ -13,7 +13,8 @@ import triton
 import triton.language as tl
 
 from ..operators.devices import check_devices
-from .flash_attention import HEAD_DIMS, compute_capability
+from .attention_checks import check_head_dim, check_keys, check_window
+from .flash_attention import compute_capability
 from .flash_attention_backward_configs import flash_attention_backward_config
 
 _DELTA_ROWS = 32
@@ -92,24 +93,16 @@ def _check(
     window: int | None,
 ) -> None:
     name = "triton flash_attention_backward"
-    batch, heads_q, _, head_dim = q.shape
-    heads_kv, seq_kv = k.shape[1], k.shape[2]
-    if k.shape != v.shape or k.shape != (batch, heads_kv, seq_kv, head_dim) or heads_kv < 1 or heads_q % heads_kv:
-        raise RuntimeError(
-            f"{name}: k and v must have shape (batch, heads_kv, seq_kv, head_dim) with heads_kv dividing heads_q of q "
-            f"{list(q.shape)}, got {list(k.shape)} and {list(v.shape)}"
-        )
+    check_keys(name, q, k, v)
     if d_out.shape != q.shape or out.shape != q.shape or lse.shape != q.shape[:3]:
         raise RuntimeError(
             f"{name}: d_out and out must have q's shape {list(q.shape)} and lse its first three dimensions, got "
             f"{list(d_out.shape)}, {list(out.shape)} and {list(lse.shape)}"
         )
-    if head_dim not in HEAD_DIMS:
-        raise RuntimeError(f"{name}: head_dim must be one of {HEAD_DIMS}, got {head_dim}")
+    check_head_dim(name, q.shape[3])
     if any(x.stride(-1) != 1 for x in (q, k, v, d_out, out)) or not lse.is_contiguous():
         raise RuntimeError(f"{name}: lse, and the last dimension of the other tensors, must be contiguous (stride 1)")
-    if window is not None and (window < 1 or not causal):
-        raise RuntimeError(f"{name}: window must be positive and needs causal=True, got {window} with causal={causal}")
+    check_window(name, causal, window)
 
 
 @triton.jit

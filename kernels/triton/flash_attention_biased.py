@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 import triton
 import triton.language as tl
 
 from ..operators.devices import check_devices
-from .flash_attention import check_attention, compute_capability
+from .flash_attention import check_attention, compute_capability, options
 from .flash_attention_configs import flash_attention_config
 
 
@@ -38,6 +40,7 @@ def attend_biased(
     if out.numel() == 0:
         return out
     config = flash_attention_config(compute_capability(q.device), head_dim, q.element_size())
+    config = replace(config, num_stages=1 if q.element_size() == 4 else 2)  # beside the tiles of a bias
     query_blocks = triton.cdiv(seq_q, config.block_q)
     with torch.cuda.device_of(q):  # the launch goes to the current device
         _flash_attention_biased[(query_blocks * batch * heads_q,)](
@@ -59,16 +62,8 @@ def attend_biased(
             query_blocks,
             head_dim**-0.5 if scale is None else scale,
             seq_kv if window is None else min(window, seq_kv),
-            CAUSAL=causal,
-            WINDOWED=window is not None and window < seq_kv,
             WITH_LSE=lse is not None,
-            PRECISION="ieee" if q.dtype == torch.float32 else "tf32",
-            HEAD_DIM=head_dim,
-            BLOCK_D=triton.next_power_of_2(head_dim),
-            BLOCK_Q=config.block_q,
-            BLOCK_KV=config.block_kv,
-            num_warps=config.num_warps,
-            num_stages=1 if q.element_size() == 4 else 2,  # beside the tiles of a bias
+            **options(q, seq_kv, causal, window, config),
         )
     return out
 

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from ..operators.devices import check_devices
-from .flash_attention import _add_keys, check_attention, compute_capability
+from .flash_attention import _add_keys, check_attention, compute_capability, options
 from .flash_attention_configs import flash_attention_config
 
 
@@ -95,15 +95,7 @@ def flash_attention_varlen_with_lse(
             query_blocks,
             (head_dim**-0.5 if scale is None else scale) * math.log2(math.e),
             max_seqlen_kv if window is None else min(window, max_seqlen_kv),
-            CAUSAL=causal,
-            WINDOWED=window is not None and window < max_seqlen_kv,
-            PRECISION="ieee" if q.dtype == torch.float32 else "tf32",
-            HEAD_DIM=head_dim,
-            BLOCK_D=triton.next_power_of_2(head_dim),
-            BLOCK_Q=config.block_q,
-            BLOCK_KV=config.block_kv,
-            num_warps=config.num_warps,
-            num_stages=config.num_stages,
+            **options(q, max_seqlen_kv, causal, window, config),
         )
     return out, lse
 

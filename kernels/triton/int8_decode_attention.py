@@ -9,8 +9,8 @@ import triton
 import triton.language as tl
 
 from ..operators.devices import check_devices
-from .decode_attention import MOST_TOKENS, _combine_parts
-from .decode_attention_configs import decode_attention_config
+from .decode_attention import _combine_parts
+from .decode_attention_split import MOST_TOKENS, split_keys
 
 
 def int8_decode_attention(
@@ -48,24 +48,17 @@ def int8_decode_attention(
     out = q.new_empty(q.shape)
     if out.numel() == 0:
         return out
-    rows = heads_q // heads_kv * seq_q
-    config = decode_attention_config(key_heads=batch * heads_kv, rows=rows, capacity=capacity, row_bytes=head_dim)
-    whole = config.splits == 1
-    all_rows = batch * heads_q * seq_q
-    parts = out if whole else q.new_empty((config.splits, all_rows, head_dim), dtype=torch.float32)
-    lse = out if whole else q.new_empty((config.splits, all_rows), dtype=torch.float32)
-    row_blocks = triton.cdiv(rows, config.block_rows)
-    block_dim = triton.next_power_of_2(head_dim)
+    split = split_keys(q, out, heads_kv=heads_kv, capacity=capacity, row_bytes=head_dim)
     with torch.cuda.device_of(q):  # the launch goes to the current device
-        _int8_decode_attention[(batch * heads_kv * row_blocks, config.splits)](
+        _int8_decode_attention[split.grid](
             q,
             k_codes,
             v_codes,
             k_scales,
             v_scales,
             lengths,
-            parts,
-            lse,
+            split.parts,
+            split.lse,
             *q.stride()[:3],
             *k_codes.stride()[:3],
             *v_codes.stride()[:3],
@@ -75,29 +68,18 @@ def int8_decode_attention(
             heads_q // heads_kv,
             seq_q,
             capacity,
-            row_blocks,
-            all_rows,
+            split.row_blocks,
+            split.rows,
             head_dim,
             (head_dim**-0.5 if scale is None else scale) * math.log2(math.e),
-            WHOLE=whole,
-            BLOCK_ROWS=config.block_rows,
-            BLOCK_KV=config.block_kv,
-            BLOCK_DIM=block_dim,
-            num_warps=config.num_warps,
-            num_stages=config.num_stages,
+            WHOLE=split.whole,
+            BLOCK_ROWS=split.config.block_rows,
+            BLOCK_KV=split.config.block_kv,
+            BLOCK_DIM=triton.next_power_of_2(head_dim),
+            num_warps=split.config.num_warps,
+            num_stages=split.config.num_stages,
         )
-        if not whole:
-            _int8_combine_parts[(all_rows,)](
-                parts,
-                lse,
-                out,
-                config.splits,
-                all_rows,
-                head_dim,
-                BLOCK_SPLITS=triton.next_power_of_2(config.splits),
-                BLOCK_DIM=block_dim,
-                num_warps=4,
-            )
+        split.combine(_int8_combine_parts)
     return out
 
 

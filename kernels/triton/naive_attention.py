@@ -7,6 +7,7 @@ import triton
 import triton.language as tl
 
 from ..operators.devices import check_devices
+from .attention_checks import check_keys, check_rows
 
 # Of one step over the keys: 64 rows of 128 fp16 are eight 16-byte loads a thread.
 _BLOCK_KV = 64
@@ -50,17 +51,11 @@ def naive_attention(
 def check_attention(operator: str, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
     """Raises RuntimeError for devices, shapes or strides that a step of the ladder does not take."""
     check_devices(operator, q=q, k=k, v=v)
-    batch, heads_q, _, head_dim = q.shape
-    heads_kv, seq_kv = k.shape[1], k.shape[2]
-    if k.shape != v.shape or k.shape != (batch, heads_kv, seq_kv, head_dim) or heads_kv < 1 or heads_q % heads_kv:
-        raise RuntimeError(
-            f"{operator}: k and v must have shape (batch, heads_kv, seq_kv, head_dim) with heads_kv dividing heads_q "
-            f"of q {list(q.shape)}, got {list(k.shape)} and {list(v.shape)}"
-        )
+    check_keys(operator, q, k, v)
+    head_dim = q.shape[3]
     if head_dim % 8 or not 8 <= head_dim <= 256:
         raise RuntimeError(f"{operator}: head_dim must be a multiple of 8 up to 256, got {head_dim}")
-    if q.stride(-1) != 1 or k.stride(-1) != 1 or v.stride(-1) != 1:
-        raise RuntimeError(f"{operator}: the last dimension of q, k and v must be contiguous (stride 1)")
+    check_rows(operator, q, k, v)
 
 
 @triton.jit

@@ -16,21 +16,19 @@ class Watched:
 
 WATCHED: dict[str, Watched] = {
     "int8_decode_attention": Watched(
-        kernels=("int8_decode_attention_sm75_kernel", "int8_decode_attention_sm80_kernel", "int8_kv_append_rows"),
+        kernels=("int8_decode_attention_sm75_kernel", "int8_decode_attention_sm80_kernel"),
         twins=("_int8_decode_attention", "_int8_combine_parts"),
         sources=(
             "int8_decode_attention/int8_decode_attention_sm75.cu",
             "int8_decode_attention/int8_decode_attention_sm80.cu",
-            "int8_kv/int8_kv.cu",
         ),
     ),
     "int4_decode_attention": Watched(
-        kernels=("int4_decode_attention_sm75_kernel", "int4_decode_attention_sm80_kernel", "int4_kv_append_groups"),
+        kernels=("int4_decode_attention_sm75_kernel", "int4_decode_attention_sm80_kernel"),
         twins=("_int4_decode_attention", "_int4_combine_parts"),
         sources=(
             "int4_decode_attention/int4_decode_attention_sm75.cu",
             "int4_decode_attention/int4_decode_attention_sm80.cu",
-            "int4_kv/int4_kv.cu",
         ),
     ),
     "paged_decode_attention": Watched(
@@ -97,16 +95,21 @@ WATCHED: dict[str, Watched] = {
             "flash_attention_fp32_kernel",
             "flash_attention_sm75_kernel",
             "flash_attention_sm80_kernel",
+            "flash_attention_sm90a_kernel",
+            "flash_attention_tf32_kernel",
         ),
         twins=("_flash_attention", "_flash_attention_biased"),
         sources=(
             "flash_attention/flash_attention_biased_sm80.cu",
             "flash_attention/flash_attention_fp32_sm75.cu",
             "flash_attention/flash_attention_fp32_sm80.cu",
-            "flash_attention/flash_attention_fp32_sm90a.cu",
             "flash_attention/flash_attention_packed_sm80.cu",
             "flash_attention/flash_attention_sm75.cu",
             "flash_attention/flash_attention_sm80.cu",
+            "flash_attention/flash_attention_sm90a.cu",
+            "flash_attention/flash_attention_tf32_biased_sm80.cu",
+            "flash_attention/flash_attention_tf32_packed_sm80.cu",
+            "flash_attention/flash_attention_tf32_sm80.cu",
         ),
     ),
     "flash_attention_backward": Watched(
@@ -115,9 +118,11 @@ WATCHED: dict[str, Watched] = {
             "flash_attention_dkdv_fp32_kernel",
             "flash_attention_dkdv_sm75_kernel",
             "flash_attention_dkdv_sm80_kernel",
+            "flash_attention_dkdv_tf32_kernel",
             "flash_attention_dq_fp32_kernel",
             "flash_attention_dq_sm75_kernel",
             "flash_attention_dq_sm80_kernel",
+            "flash_attention_dq_tf32_kernel",
         ),
         twins=("_flash_attention_delta", "_flash_attention_dq", "_flash_attention_dkdv"),
         sources=(
@@ -126,6 +131,7 @@ WATCHED: dict[str, Watched] = {
             "flash_attention/flash_attention_backward_fp32_sm90a.cu",
             "flash_attention/flash_attention_backward_sm75.cu",
             "flash_attention/flash_attention_backward_sm80.cu",
+            "flash_attention/flash_attention_backward_tf32_sm80.cu",
         ),
     ),
     "flash_attention_varlen": Watched(  # flash_attention's kernels
@@ -136,15 +142,19 @@ WATCHED: dict[str, Watched] = {
             "int4_linear_batch",
             "int4_linear_decode",
             "int4_linear_dequantize",
+            "int4_linear_few",
             "int4_linear_many",
             "int4_linear_sum",
+            "int4_linear_wide",
         ),
         twins=("_int4_linear",),
         sources=(
             "int4_linear/int4_linear_dequantize.cu",
+            "int4_linear/int4_linear_few_sm90a.cu",
+            "int4_linear/int4_linear_many_sm90a.cu",
             "int4_linear/int4_linear_sm75.cu",
             "int4_linear/int4_linear_sm80.cu",
-            "int4_linear/int4_linear_sm90a.cu",
+            "int4_linear/int4_linear_wide_sm90a.cu",
         ),
     ),
     "int8_linear": Watched(
@@ -158,6 +168,12 @@ WATCHED: dict[str, Watched] = {
         ),
     ),
     "kv_append": Watched(kernels=("kv_append_rows",), twins=("_kv_append",), sources=("kv_append/kv_append.cu",)),
+    "int8_kv_append": Watched(
+        kernels=("int8_kv_append_rows",), twins=("_int8_kv_append",), sources=("int8_kv/int8_kv.cu",)
+    ),
+    "int4_kv_append": Watched(
+        kernels=("int4_kv_append_groups",), twins=("_int4_kv_append",), sources=("int4_kv/int4_kv.cu",)
+    ),
     "paged_kv_append": Watched(
         kernels=("paged_kv_append_kernel",),
         twins=("_paged_kv_append",),
@@ -198,6 +214,7 @@ WATCHED: dict[str, Watched] = {
         kernels=(
             "reduce_sum_columns",
             "reduce_sum_long_rows",
+            "reduce_sum_second_columns",
             "reduce_sum_short_rows",
         ),
         twins=("_reduce_sum",),

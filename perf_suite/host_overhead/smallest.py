@@ -9,8 +9,10 @@ from ..workloads import (
     flash_attention_backward,
     flash_attention_varlen,
     int4_decode_attention,
+    int4_kv_append,
     int4_linear,
     int8_decode_attention,
+    int8_kv_append,
     int8_linear,
     int8_weight_linear,
     kv_append,
@@ -40,6 +42,8 @@ _SMALLEST = {
     "int4_decode_attention": lambda device, dtype: int4_decode_attention.workload(
         device, dtype, heads=1, seq_len_kv=32, head_dim=64
     ),
+    "int8_kv_append": lambda device, dtype: int8_kv_append.workload(device, dtype, heads=1, tokens=1, capacity=16),
+    "int4_kv_append": lambda device, dtype: int4_kv_append.workload(device, dtype, heads=1, tokens=1, capacity=32),
     "paged_decode_attention": lambda device, dtype: paged_decode_attention.workload(
         device, dtype, heads=1, seq_len_kv=16, head_dim=64, page_size=16
     ),

@@ -5,7 +5,7 @@ from typing import Protocol, runtime_checkable
 
 import torch
 
-from ..output import Output
+from ..output import Expected, Output
 from ..workloads.workload import Workload
 
 _TORCH_DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
@@ -17,20 +17,29 @@ class Inputs(Protocol):
     def activations(self) -> tuple[torch.Tensor, ...]:
         """The tensors that differ from call to call; weights and tables may be prepared ahead and stay."""
 
-    def expected(self) -> Output:
+    def expected(self) -> Expected:
         """The float64 reference on the tensors as they are now."""
 
 
 @runtime_checkable
 class WrittenInputs(Inputs, Protocol):
-    """What one call of an operator takes that writes into one of its inputs, as an append to a cache does.
+    """What one call of an operator takes that writes into one or several of its inputs, as an append to a cache does.
 
-    Every implementation returns that input, and `expected` is all of it: what has to change and what must not. Where
-    many calls make one sample it is not drawn anew between them: a second call may not change what the first left.
+    Every implementation returns those inputs, and `expected` is all of them: what has to change and what must not.
+    Where many calls make one sample they are not drawn anew between them: a second call may not change what the first
+    left.
     """
 
-    def written(self) -> torch.Tensor:
-        """That input, one of the activations."""
+    def written(self) -> Output:
+        """Those inputs, each one of the activations."""
+
+
+@runtime_checkable
+class CodedInputs(WrittenInputs, Protocol):
+    """Written inputs of which some are codes: the gate judges what they stand for, and `expected` bounds that."""
+
+    def decoded(self, written: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+        """What tensors like the written ones stand for, in float64, each part of `expected` its own."""
 
 
 def make_inputs(workload: Workload, generator: torch.Generator) -> Inputs:

@@ -44,6 +44,7 @@ def workload(
 
 WORKLOADS = (
     workload("cuda", "fp16", batch=16, tokens=2048, capacity=3072),  # 268 MB: the end of a prefill
+    workload("cuda", "fp16", batch=32, tokens=2048, capacity=3072),
     workload("cuda", "bf16", batch=16, tokens=2048, capacity=3072),
     workload("cuda", "fp32", batch=8, tokens=2048, capacity=3072),
     workload("cuda", "fp16", batch=1, tokens=2048, capacity=4096),

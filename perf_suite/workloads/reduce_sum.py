@@ -30,11 +30,14 @@ WORKLOADS = (
     workload("cuda", "fp32", reduced=2**28),  # 1.1 GB into one number
     workload("cuda", "fp16", reduced=2**28),
     workload("cuda", "fp16", outer=32768, reduced=4096),  # 268 MB, the contiguous axis
+    workload("cuda", "fp16", outer=65536, reduced=4096),
     workload("cuda", "fp32", outer=16384, reduced=4096),
     workload("cuda", "fp16", outer=1048576, reduced=128),
     workload("cuda", "fp16", reduced=32768, inner=4096),  # 268 MB, the strided axis
+    workload("cuda", "fp16", reduced=65536, inner=4096),
     workload("cuda", "fp32", reduced=16384, inner=4096),
     workload("cuda", "fp16", outer=64, reduced=512, inner=4096),  # between two others
+    workload("cuda", "fp16", outer=128, reduced=512, inner=4096),
     workload("cuda", "fp32", reduced=2**20),
     workload("cuda", "fp16", outer=16, reduced=4096),
     workload("cpu", "fp32", outer=256, reduced=1024),

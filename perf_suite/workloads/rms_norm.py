@@ -28,6 +28,7 @@ def workload(device: str, dtype: str, *, rows: int, cols: int = 4096, residual: 
 
 WORKLOADS = (
     workload("cuda", "fp16", rows=16384),  # 268 MB
+    workload("cuda", "fp16", rows=32768),
     workload("cuda", "fp16", rows=16384, residual=True),
     workload("cuda", "bf16", rows=16384, residual=True),
     workload("cuda", "fp32", rows=16384),

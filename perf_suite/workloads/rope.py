@@ -54,6 +54,7 @@ def workload(
 
 WORKLOADS = (
     replace(workload("cuda", "fp16", batch=8, heads=32, seq_len=2048), energy_of=("warpwatch", "torch_compile")),
+    workload("cuda", "fp16", batch=16, heads=32, seq_len=2048),  # 537 MB
     workload("cuda", "fp16", batch=4, heads=32, seq_len=2048),
     workload("cuda", "fp16", batch=1, heads=32, seq_len=2048),
     workload("cuda", "bf16", batch=1, heads=32, seq_len=2048),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import pytest
@@ -24,14 +23,6 @@ LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "one row seen by all": lambda x: x[:1].expand(x.shape),
     "seq, batch": lambda x: x.view(4, 6, -1).transpose(0, 1),
 }
-
-
-def skip_without_bfloat16(device: str, dtype: torch.dtype) -> None:
-    if device != "cuda" or dtype != torch.bfloat16:
-        return
-    forced = os.environ.get("WARPWATCH_COMPUTE_CAPABILITY")
-    if int(forced) < 80 if forced else torch.cuda.get_device_capability() < (8, 0):
-        pytest.skip("bfloat16 needs compute capability 8.0")
 
 
 def small_operands(device: str) -> Operands:

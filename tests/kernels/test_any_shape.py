@@ -21,7 +21,8 @@ from perf_suite.references.rope import rope as rope_reference
 from warpwatch import kernels
 
 from . import test_int4_linear, test_int8_linear, test_int8_weight_linear
-from .test_flash_attention import _has_bfloat16, assert_attends, inputs
+from .bfloat16 import has_bfloat16
+from .test_flash_attention import assert_attends, inputs
 from .test_linear_activation import LAYERS, allowance, assert_close
 from .test_linear_activation import inputs as linear_inputs
 from .test_reduce_sum import assert_summed
@@ -41,7 +42,7 @@ at_any_shape = settings(
 def dtypes(device: str, *, fp32_on_a_gpu: bool = True) -> st.SearchStrategy[torch.dtype]:
     """Those that an operator takes there."""
     known = [torch.float16]
-    if device == "cpu" or _has_bfloat16():
+    if has_bfloat16(device):
         known.append(torch.bfloat16)
     if device == "cpu" or fp32_on_a_gpu:
         known.append(torch.float32)

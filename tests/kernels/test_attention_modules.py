@@ -72,6 +72,64 @@ def test_a_window_means_the_same(seq: tuple[int, int], implementation: str, devi
     assert_attends(attention(q, k, v), reference(q, k, v, True, window=3))
 
 
+BIASES = {
+    "of all heads": (5, 9),
+    "of each head": (4, 5, 9),
+    "of each sequence's keys": (2, 1, 1, 9),
+    "of each score": (2, 4, 5, 9),
+}
+
+
+@pytest.mark.parametrize("implementation", ["warpwatch", "pytorch", "triton"])
+@pytest.mark.parametrize("options", [{}, {"causal": True}, {"causal": True, "window": 3}], ids=str)
+@pytest.mark.parametrize("shape", BIASES.values(), ids=BIASES)
+def test_a_bias_means_the_same(
+    shape: tuple[int, ...], options: dict[str, int], implementation: str, device: str
+) -> None:
+    if implementation == "triton" and device == "cpu":
+        pytest.skip("the twin runs on a GPU")
+    q, k, v = inputs(device, 5, 9)
+    bias = torch.randn(shape, dtype=torch.float16, device=device)
+    bias[..., 0, 3] = -torch.inf
+    if shape == (5, 9):
+        bias[2] = -torch.inf  # a query that sees no key
+    out = FlashAttention(implementation=implementation, **options)(q, k, v, bias)
+    assert_attends(out, reference(q, k, v, options.get("causal", False), window=options.get("window"), bias=bias))
+
+
+@pytest.mark.parametrize("implementation", ["warpwatch", "pytorch"])
+def test_a_bias_has_a_gradient(implementation: str, device: str) -> None:
+    q, k, v = inputs(device, 5, 9)
+    bias = torch.zeros(4, 5, 9, dtype=torch.float16, device=device)
+    bias[1, 2, 3] = -torch.inf
+    leaves = [x.requires_grad_() for x in (q, k, v, bias)]
+    d_out = torch.randn_like(q)
+    FlashAttention(causal=True, implementation=implementation)(q, k, v, bias).backward(d_out)
+    whole = [x.detach().double().requires_grad_() for x in leaves]
+    reference(*whole[:3], True, bias=whole[3]).backward(d_out.double())
+    for ours, theirs in zip(leaves, whole, strict=True):
+        torch.testing.assert_close(ours.grad.double(), theirs.grad, rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("implementation", ["warpwatch", "pytorch"])
+def test_what_a_bias_hides_altogether_has_no_gradient_and_no_nan(implementation: str, device: str) -> None:
+    q, k, v = inputs(device, 5, 9)
+    bias = torch.zeros(5, 9, dtype=torch.float16, device=device)
+    bias[2] = -torch.inf
+    leaves = [x.requires_grad_() for x in (q, k, v, bias)]
+    FlashAttention(implementation=implementation)(q, k, v, bias).sum().backward()
+    assert all(bool(x.grad.isfinite().all()) for x in leaves)
+    assert q.grad[:, :, 2].count_nonzero() == 0
+    assert bias.grad[2].count_nonzero() == 0
+
+
+def test_the_twin_says_that_it_has_no_gradient_with_a_bias(cuda: str) -> None:
+    q, k, v = inputs(cuda, 5, 9)
+    bias = torch.zeros(5, 9, dtype=torch.float16, device=cuda, requires_grad=True)
+    with pytest.raises(RuntimeError, match="with a bias it has no gradient"):
+        FlashAttention(implementation="triton")(q, k, v, bias)
+
+
 @pytest.mark.parametrize("options", [{"window": 3}, {"window": 0, "causal": True}], ids=str)
 def test_a_window_that_means_nothing_is_refused(options: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="window must be positive and needs causal=True"):

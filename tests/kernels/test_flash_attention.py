@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import pytest
@@ -10,10 +9,14 @@ import torch
 
 from perf_suite.references.flash_attention import flash_attention as reference
 from warpwatch import kernels
+from warpwatch.kernels.operators.flash_attention import flash_attention_with_lse
+
+from .bfloat16 import skip_without_bfloat16
 
 DTYPES = [torch.float16, torch.bfloat16, torch.float32]
-# Queries come in tiles of 64 and 128 on the GPU and 32 on the CPU, keys in tiles of 32 and 64.
-EDGES = [(1, 1), (17, 17), (31, 33), (64, 64), (65, 63), (127, 129), (128, 128), (129, 64), (1, 1000), (1000, 1000)]
+# Queries come in tiles of 64, 128 and 192 on the GPU and 32 on the CPU, keys in tiles of 32, 64 and 128.
+EDGES = [(1, 1), (17, 17), (31, 33), (64, 64), (65, 63), (127, 129), (128, 128), (129, 64), (192, 193), (257, 255)]
+EDGES += [(1, 1000), (1000, 1000)]
 UNEQUAL = [(1, 7), (7, 1), (5, 133), (133, 5), (64, 65), (65, 64), (200, 72), (72, 200)]
 
 # Weights are rounded to the dtype before they meet the values, and the result once more: two roundings of half a unit
@@ -33,17 +36,11 @@ def inputs(
     heads: tuple[int, int] = (2, 2),
     batch: int = 2,
 ) -> Tensors:
-    if dtype == torch.bfloat16 and device == "cuda" and not _has_bfloat16():
-        pytest.skip("bfloat16 needs compute capability 8.0")
+    skip_without_bfloat16(device, dtype)
     (seq_q, seq_kv), (heads_q, heads_kv) = seq, heads
     q = torch.randn(batch, heads_q, seq_q, head_dim, device=device)
     k, v = torch.randn(2, batch, heads_kv, seq_kv, head_dim, device=device)
     return q.to(dtype), k.to(dtype), v.to(dtype)
-
-
-def _has_bfloat16() -> bool:
-    forced = os.environ.get("WARPWATCH_COMPUTE_CAPABILITY")
-    return int(forced) >= 80 if forced else torch.cuda.get_device_capability() >= (8, 0)
 
 
 def assert_attends(out: torch.Tensor, expected: torch.Tensor, largest_score: float = 0.0) -> None:
@@ -81,6 +78,36 @@ def test_the_last_query_sees_all_keys_whatever_the_lengths(
 def test_query_heads_share_key_heads(heads: tuple[int, int], causal: bool, device: str) -> None:
     q, k, v = inputs(device, torch.float16, (70, 90), heads=heads, head_dim=128)
     assert_attends(kernels.flash_attention(q, k, v, causal=causal), reference(q, k, v, causal))
+
+
+@pytest.mark.parametrize("head_dim", [64, 128])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("heads", [(4, 4), (8, 2), (5, 1)], ids=str)
+def test_one_query_of_each_head_sees_all_keys(
+    heads: tuple[int, int], dtype: torch.dtype, head_dim: int, device: str
+) -> None:
+    q, k, v = inputs(device, dtype, (1, 333), heads=heads, head_dim=head_dim)
+    q = q.transpose(1, 2).contiguous().transpose(1, 2)
+    expected = reference(q, k, v)
+    assert_attends(kernels.flash_attention(q, k, v), expected)
+    out, lse = kernels.flash_attention_with_lse(q, k, v, causal=True)
+    assert_attends(out, expected)
+    scores = torch.einsum("bhqd,bhkd->bhqk", q.double(), k.repeat_interleave(heads[0] // heads[1], 1).double())
+    expected_lse = torch.logsumexp(scores * head_dim**-0.5, -1).float()
+    torch.testing.assert_close(lse, expected_lse, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("head_dim", [64, 128])
+@pytest.mark.parametrize(("batch", "heads", "seq"), [(1, 5, 4097), (3, 40, 300), (7, 40, 129), (2, 96, 513)])
+def test_more_tiles_than_the_gpu_holds_at_once(
+    batch: int, heads: int, seq: int, head_dim: int, causal: bool, cuda: str
+) -> None:
+    q, k, v = inputs(cuda, torch.float16, (seq, seq + 3), heads=(heads, heads), batch=batch, head_dim=head_dim)
+    out = kernels.flash_attention(q, k, v, causal=causal)
+    for b in range(batch):  # the reference holds all scores
+        one = slice(b, b + 1)
+        assert_attends(out[one], reference(q[one], k[one], v[one], causal))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -129,6 +156,7 @@ STRIDED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "begins at an odd address": lambda x: torch.cat((x.flatten()[:1], x.flatten()))[1:].view(x.shape),
     "one head seen by all": lambda x: x[:, :1].expand(x.shape),
     "every other position": lambda x: x.repeat_interleave(2, dim=2)[:, :, ::2],
+    "rows that overlap": lambda x: x.flatten().as_strided(x.shape, (x.shape[1] * x.shape[2] * 8, x.shape[2] * 8, 8, 1)),
 }
 
 
@@ -161,3 +189,27 @@ def test_a_nan_reaches_the_queries_that_see_it(device: str) -> None:
     v[:, :, 50] = torch.nan
     out = kernels.flash_attention(q, k, v, causal=True)
     assert out[:, :, 50:].isnan().all()
+
+
+def test_infinities_and_the_largest_numbers_of_float32_count_for_what_they_are(device: str) -> None:
+    # On tensor cores a value is two pieces, and what an infinity leaves for the second is NaN.
+    q, k, v = inputs(device, torch.float32, (100, 150))
+    q[..., 5] = q[..., 5].abs() + 0.1
+    k[:, :, 60, 5] = -torch.inf  # which nobody looks at then
+    v[:, :, 20, 7] = 3.4e38
+    expected = reference(q, k, v)
+    v[:, :, 50, 3] = torch.inf
+    expected[..., 3] = torch.inf
+    out, lse = flash_attention_with_lse(q, k, v)
+    torch.testing.assert_close(out.double(), expected, rtol=1e-5, atol=1e-5)
+    scores = q.shape[-1] ** -0.5 * q.double() @ k.double().transpose(-2, -1)
+    torch.testing.assert_close(lse.double(), scores.logsumexp(dim=-1), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("head_dim", [64, 96, 128, 256])
+def test_float32_is_as_exact_as_sums_of_float32(head_dim: int, device: str) -> None:
+    # A tenth of what TOLERANCE allows: products of pieces of 11 bits must keep what the pieces' products together have.
+    q, k, v = inputs(device, torch.float32, (128, 1000), head_dim=head_dim)
+    expected = reference(q, k, v)
+    error = (kernels.flash_attention(q, k, v).double() - expected).norm() / expected.norm()
+    assert error < 2e-6

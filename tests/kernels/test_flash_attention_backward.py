@@ -98,6 +98,22 @@ def test_query_heads_add_up_in_their_key_head(heads: tuple[int, int], dtype: tor
     assert_gradients(inputs(device, dtype, (70, 90), heads=heads), causal=True)
 
 
+@pytest.mark.parametrize("head_dim", [64, 96, 128])
+def test_an_infinite_gradient_stays_in_what_it_belongs_to(head_dim: int, device: str) -> None:
+    # On tensor cores a float32 is two pieces, and what an infinity leaves for the second is NaN.
+    tensors = inputs(device, torch.float32, (50, 70), head_dim=head_dim)
+    d_out = torch.randn_like(tensors[0])
+    d_out[:, :, 20, 3] = 0.0
+    wanted = gradients(definition, tuple(x.double() for x in tensors), d_out.double())
+    d_out[:, :, 20, 3] = torch.inf
+    dq, _, dv = gradients(kernels.flash_attention, tensors, d_out)
+    others = [query for query in range(50) if query != 20]
+    torch.testing.assert_close(dq[:, :, others].double(), wanted[0][:, :, others], rtol=0, atol=2e-5)
+    assert (dv[..., 3] == torch.inf).all()
+    dv[..., 3] = wanted[2][..., 3].float()
+    torch.testing.assert_close(dv.double(), wanted[2], rtol=0, atol=2e-5)
+
+
 @pytest.mark.parametrize("mask", ["full", "causal", "window of 40"])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("head_dim", [64, 96, 128, 256])

@@ -55,6 +55,13 @@ def test_says_which_scales_it_takes(scale: float, device: str) -> None:
     assert refusal(q, q, q, scale=scale) == sentence
 
 
+@pytest.mark.parametrize("scale", [1e-46, 1e39])
+def test_a_scale_is_one_that_float32_holds(scale: float, device: str) -> None:
+    q = torch.zeros(1, 1, 5, 64, dtype=torch.float16, device=device)
+    sentence = f"flash_attention: scale must lie between 1.17549e-38 and 1.70141e+38, got {scale:g}"
+    assert refusal(q, q, q, scale=scale) == sentence
+
+
 def test_says_which_head_dims_the_cpu_takes() -> None:
     for head_dim in (4, 264):
         q = torch.zeros(1, 1, 5, head_dim)

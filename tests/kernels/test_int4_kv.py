@@ -306,7 +306,7 @@ def test_triton_twin_appends_the_same_bytes(
     if device == "cpu":  # the interpreter is another process: what it writes to comes back only through shared memory
         for tensor in (k, v, *theirs, lengths):
             tensor.share_memory_()
-    assert twin("int4_kv", "int4_kv_append")(k, v, *theirs, lengths) is None
+    assert twin("int4_kv_append")(k, v, *theirs, lengths) is None
     for mine, other in zip(ours, theirs, strict=True):
         assert torch.equal(other.nan_to_num(-1.0), mine.nan_to_num(-1.0))
 
@@ -320,7 +320,7 @@ def test_triton_twin_says_what_is_not_a_number(device: str, twin: Callable[..., 
     if device == "cpu":
         for tensor in (k, v, *cache, lengths):
             tensor.share_memory_()
-    twin("int4_kv", "int4_kv_append")(k, v, *cache, lengths)
+    twin("int4_kv_append")(k, v, *cache, lengths)
     assert cache[2].isnan().nonzero().tolist() == [[0, 0, 0, 1, 5]]
     assert cache[3].isnan().nonzero().tolist() == [[1, 1, 2, 1, 1]]
 

@@ -285,7 +285,7 @@ def test_triton_twin_appends_the_same_bytes(
     if device == "cpu":  # the interpreter is another process: what it writes to comes back only through shared memory
         for tensor in (k, v, *theirs, lengths):
             tensor.share_memory_()
-    assert twin("int8_kv", "int8_kv_append")(k, v, *theirs, lengths) is None
+    assert twin("int8_kv_append")(k, v, *theirs, lengths) is None
     for mine, other in zip(ours, theirs, strict=True):
         assert torch.equal(other.nan_to_num(-1.0), mine.nan_to_num(-1.0))
 

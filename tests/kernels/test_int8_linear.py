@@ -142,6 +142,14 @@ def test_the_same_input_gives_the_same_bits(rows: int, device: str) -> None:
     assert all(torch.equal(first, kernels.int8_linear(*operands)) for _ in range(5))
 
 
+@pytest.mark.parametrize("rows", [1, 16, 64, 128])
+def test_calls_behind_each_other_take_their_own_tokens(rows: int, cuda: str) -> None:
+    # The product begins while its tokens are still being quantized, into memory that the call before has used.
+    x, weight, scales, _ = inputs(cuda, torch.float16, 20 * rows, 1000, 4096)
+    out = torch.cat([kernels.int8_linear(part, weight, scales) for part in x.split(rows)])
+    assert_multiplied(out, x, weight, scales)
+
+
 def assert_quantized(x: torch.Tensor, values: torch.Tensor, scales: torch.Tensor) -> None:
     wanted_values, wanted_scales = quantised(x)
     depth = x.shape[-1]

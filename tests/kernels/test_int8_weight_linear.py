@@ -10,13 +10,13 @@ import torch
 from perf_suite.references.int8_weight_linear import int8_weight_linear as reference
 from warpwatch import kernels
 
+from .bfloat16 import skip_without_bfloat16
 from .quantized_layers import (
     LAYOUTS,
     Operands,
     assert_replays,
     assert_runs_on_the_current_stream,
     refusal,
-    skip_without_bfloat16,
     small_operands,
 )
 

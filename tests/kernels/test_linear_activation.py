@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,8 @@ from perf_suite.references.linear_gelu import linear_gelu as gelu_reference
 from perf_suite.references.linear_silu import linear_silu as silu_reference
 from perf_suite.references.swiglu import swiglu as swiglu_reference
 from warpwatch import kernels
+
+from .bfloat16 import skip_without_bfloat16
 
 DTYPES = [torch.float16, torch.bfloat16, torch.float32]
 Layer = Callable[..., torch.Tensor]
@@ -31,16 +32,10 @@ LAYERS: dict[str, tuple[Layer, Layer]] = {
 def inputs(
     device: str, dtype: torch.dtype, rows: int, outputs: int, depth: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    if device == "cuda" and dtype == torch.bfloat16 and not _has_bfloat16():
-        pytest.skip("bfloat16 needs compute capability 8.0")
+    skip_without_bfloat16(device, dtype)
     x = torch.randn(rows, depth, device=device).to(dtype)
     weight = (torch.randn(outputs, depth, device=device) * 2 * depth**-0.5).to(dtype)
     return x, weight, torch.randn(outputs, device=device).to(dtype)
-
-
-def _has_bfloat16() -> bool:
-    forced = os.environ.get("WARPWATCH_COMPUTE_CAPABILITY")
-    return int(forced) >= 80 if forced else torch.cuda.get_device_capability() >= (8, 0)
 
 
 def allowance(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor:

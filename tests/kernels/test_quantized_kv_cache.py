@@ -8,7 +8,7 @@ import torch
 from warpwatch.kernels import flash_attention
 from warpwatch.kernels.modules import Int4KVCache, Int8KVCache
 
-from .test_flash_attention import _has_bfloat16
+from .bfloat16 import skip_without_bfloat16
 
 CACHES = [Int8KVCache, Int4KVCache]
 
@@ -83,8 +83,7 @@ def test_four_bits_cannot_be_divided_again(device: str) -> None:
 @pytest.mark.parametrize("kind", CACHES)
 def test_a_cast_of_the_module_leaves_scales_alone(kind: type[Int8KVCache], device: str) -> None:
     dtype = torch.float32 if device == "cpu" else torch.bfloat16  # what attends over codes there, beside float16
-    if device == "cuda" and not _has_bfloat16():
-        pytest.skip("bfloat16 needs compute capability 8.0")
+    skip_without_bfloat16(device, dtype)
     cache = kind(2, 2, 70, 64, device=device)
     before = cache.key_scales.dtype
     holder = torch.nn.ModuleList([cache]).to(dtype)

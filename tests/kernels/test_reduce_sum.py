@@ -73,6 +73,8 @@ LARGE = [  # (outer, reduced, inner), for a GPU alone
     (1025, 8200, 1),  # and of fp32
     (1, 4097, 520),  # parts that take turns, the last of which finds less
     (1, 5001, 4096),
+    (1, 300001, 24),  # hundreds of parts
+    (1, 300001, 5),  # likewise, no 16-byte loads
     (64, 67, 4096),  # blocks enough without parts
 ]
 

@@ -158,3 +158,20 @@ def test_a_feed_forward_network_keeps_its_hidden_values_to_itself():
     cost = costs.ffn(rows=3, hidden=16, depth=8, element_bytes=2)
     assert cost.flops == 2 * 2 * 3 * 16 * 8
     assert cost.bytes == 2 * (2 * 3 * 8 + 2 * 16 * 8)
+
+
+def test_an_append_of_codes_reads_elements_and_writes_a_byte_each_and_a_scale_a_row():
+    cost = costs.int8_kv_append(batch=2, heads=3, tokens=5, head_dim=64, element_bytes=2)
+    assert cost.bytes == 2 * 2 * 3 * 5 * (64 * (2 + 1) + 4) + 2 * 4
+    assert cost.flops == 3 * 2 * 2 * 3 * 5 * 64
+
+
+def test_an_append_of_4_bits_quantizes_whole_groups_and_keeps_the_rest_in_the_window():
+    whole = workload_named("int4_kv_append", "cpu-fp32-b2-h8-n77-d128-capacity128").cost
+    heads = 2 * 8  # of keys and of values
+    read, kept, coded = 2 * 77 * 128 * 4, 2 * 13 * 128 * 4, 2 * 64 * (128 // 2 + 128 // 32 * 4)
+    assert whole.bytes == heads * (read + kept + coded) + 2 * 4
+    assert whole.flops == 5 * heads * 2 * 64 * 128
+    step = workload_named("int4_kv_append", "cpu-fp32-b34-h2-n1-d64-capacity64").cost  # two sequences close a group
+    read, kept, coded = (34 + 2 * 31) * 64 * 4, 32 * 64 * 4, 2 * 32 * (64 // 2 + 64 // 32 * 4)
+    assert step.bytes == 2 * 2 * (read + kept + coded) + 34 * 4

@@ -1,5 +1,6 @@
 #include "bindings/flash_attention_operands.h"
 
+#include <cfloat>
 #include <cmath>
 #include <cstdint>
 
@@ -8,6 +9,9 @@ namespace warpwatch {
 void check_attention_options(const char* op, bool causal, std::optional<double> scale, std::optional<int64_t> window) {
   WARPWATCH_CHECK(!scale || (std::isfinite(*scale) && *scale > 0), op, "scale must be positive and finite, got ",
                   *scale);
+  // Kernels hold it in float32, times log2(e).
+  WARPWATCH_CHECK(!scale || (*scale >= FLT_MIN && *scale <= FLT_MAX / 2), op, "scale must lie between ", FLT_MIN, " and ",
+                  FLT_MAX / 2, ", got ", *scale);
   WARPWATCH_CHECK(!window || *window > 0, op, "window must be positive, got ", *window);
   WARPWATCH_CHECK(!window || causal, op, "a window counts keys back from the query's own place, so it needs ",
                   "causal=True; got window ", *window, " with causal=False");
@@ -89,6 +93,18 @@ FlashAttentionParams attention_parameters(const Tensor& q, const Tensor& k, cons
 void check_head_dim_on_cuda(const char* op, int64_t head_dim) {
   WARPWATCH_CHECK(head_dim == 64 || head_dim == 96 || head_dim == 128 || head_dim == 256, op,
                   "head_dim must be 64, 96, 128 or 256 on a GPU, got ", head_dim);
+}
+
+cudaError_t takes_tf32(int compute_capability, bool& takes) {
+  takes = compute_capability == 80 || compute_capability == 90;
+  if (!takes) return cudaSuccess;
+  int device = 0, shared_bytes = 0;
+  cudaError_t status = cudaGetDevice(&device);
+  if (status == cudaSuccess) {
+    status = cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  }
+  takes = shared_bytes >= kTf32SharedBytes;
+  return status;
 }
 
 Tensor aligned(const Tensor& tensor) {

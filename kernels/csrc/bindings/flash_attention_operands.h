@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <type_traits>
 
 #include "flash_attention/flash_attention.h"
 #include "framework/checks.h"
@@ -31,14 +32,24 @@ void check_head_dim_on_cuda(const char* op, int64_t head_dim);
 // The kernels copy 16 bytes at a time. What does not start its rows on such boundaries is copied to where they do.
 Tensor aligned(const Tensor& tensor);
 
+// Whether fp32 goes through the tensor cores: on GPUs that make three products of tf32 in less time than the ordinary units
+// one of fp32, and that have the shared memory (others, told to take the paths of 8.0, have less than an A100's).
+constexpr int kTf32SharedBytes = 163 * 1024;
+cudaError_t takes_tf32(int compute_capability, bool& takes);
+
 // Params is FlashAttentionParams or what is derived of it.
 template <typename Params>
 cudaError_t launch_attention(const char* op, const Params& p, int compute_capability, cudaStream_t stream) {
   const bool fp32 = p.dtype == Dtype::kFloat32;
 #if WARPWATCH_HAS_SM90A
-  if (compute_capability == 90 && fp32) return flash_attention_fp32_sm90a(p, stream);
+  if constexpr (std::is_same_v<Params, FlashAttentionParams>) {
+    if (compute_capability == 90 && !fp32 && flash_attention_sm90a_takes(p)) return flash_attention_sm90a(p, stream);
+  }
 #endif
 #if WARPWATCH_HAS_SM80
+  bool tf32 = false;
+  if (cudaError_t status = takes_tf32(compute_capability, tf32); status != cudaSuccess) return status;
+  if (fp32 && tf32) return flash_attention_tf32_sm80(p, stream);
   if (compute_capability >= 80) return fp32 ? flash_attention_fp32_sm80(p, stream) : flash_attention_sm80(p, stream);
 #endif
 #if WARPWATCH_HAS_SM75

@@ -15,6 +15,13 @@ void check(const Tensor& k, const Tensor& v, const Int4CacheTensors& cache, cons
   kOperands.check_new(k, v);
   kChecks.rank({"k_codes", cache.k_codes}, 4, "(batch, heads_kv, capacity, head_dim / 2)");
   kOperands.check_int4_cache({"k", k}, cache, k.size(0), k.size(1), k.size(3));
+  kChecks.apart({{"k_codes", cache.k_codes},
+                 {"v_codes", cache.v_codes},
+                 {"k_scales", cache.k_scales},
+                 {"v_scales", cache.v_scales},
+                 {"k_window", cache.k_window},
+                 {"v_window", cache.v_window}},
+                {{"k", k}, {"v", v}});
   kOperands.check_lengths({"k", k}, lengths, k.size(0));
   WARPWATCH_CHECK(k.size(2) <= QuantizedKvOperands::kLongest, kChecks.op, "seq goes up to ",
                   QuantizedKvOperands::kLongest, ", got ", k.size(2));

@@ -117,17 +117,28 @@ void check_bfloat16(Dtype dtype, int capability) {
                   capability % 10, "; pass x and scales as float16");
 }
 
-bool takes_wgmma(const Int4LinearParams& p, int capability) {
-  return WARPWATCH_HAS_SM90A && capability == 90 && p.m >= kInt4WgmmaFromRows && int4_wgmma_takes(p);
+bool goes_to_hopper(const Int4LinearParams& p, int capability) {
+  return WARPWATCH_HAS_SM90A && capability == 90 && int4_tma_takes(p);
 }
+
+#if WARPWATCH_HAS_SM90A
+cudaError_t launch_on_hopper(Int4LinearParams& p, const OnDeviceOf& gpu) {
+  const int multiprocessors = gpu.multiprocessors();
+  if (p.m <= kInt4FewRows) {
+    p.tile = int4_few_tile(p.m, p.n, p.k, multiprocessors);
+    return int4_linear_few_sm90a(p, gpu.stream());
+  }
+  p.tile = int4_wide_tile(p.m, p.n, multiprocessors);
+  if (p.tile >= 0) return int4_linear_wide_sm90a(p, gpu.stream());
+  p.tile = int4_many_tile(p.m, p.n, multiprocessors);
+  return int4_linear_many_sm90a(p, gpu.stream());
+}
+#endif
 
 cudaError_t launch(Int4LinearParams& p, const OnDeviceOf& gpu) {
   const int capability = gpu.compute_capability();
 #if WARPWATCH_HAS_SM90A
-  if (takes_wgmma(p, capability)) {
-    p.tile = int4_many_tile(p.m, p.n, gpu.multiprocessors());
-    return int4_linear_sm90a(p, gpu.stream());
-  }
+  if (goes_to_hopper(p, capability)) return launch_on_hopper(p, gpu);
 #endif
 #if WARPWATCH_HAS_SM80
   if (capability >= 80) return int4_linear_sm80(p, gpu.stream());
@@ -156,10 +167,10 @@ Tensor int4_linear_on_cuda(const Tensor& x, const Tensor& packed_weight, const T
   check_alignment(operands);
   const OnDeviceOf gpu(x);
   check_bfloat16(p.dtype, gpu.compute_capability());
-  if (p.m > kInt4DirectRows && !takes_wgmma(p, gpu.compute_capability())) return through_cublas(operands, gpu);
+  if (p.m > kInt4DirectRows && !goes_to_hopper(p, gpu.compute_capability())) return through_cublas(operands, gpu);
   Tensor out = operands.make_out();
   std::optional<Tensor> workspace;  // goes back to PyTorch's allocator, which reuses it in the order of the stream
-  if (!takes_wgmma(p, gpu.compute_capability())) {
+  if (!goes_to_hopper(p, gpu.compute_capability())) {
     const Int4Plan plan = int4_linear_plan(p.m, p.n, p.k, p.group_size, gpu.multiprocessors());
     p.tile = plan.tile;
     p.splits = plan.splits;

@@ -27,6 +27,8 @@ void check(const Tensor& k, const Tensor& v, const Tensor& k_codes, const Tensor
     kOperands.check_part({"k", k}, scales, ScalarType::Float, {batch, heads, capacity}, "(batch, heads_kv, capacity)");
     kChecks.own_places(scales);
   }
+  kChecks.apart({{"k_codes", k_codes}, {"v_codes", v_codes}, {"k_scales", k_scales}, {"v_scales", v_scales}},
+                {{"k", k}, {"v", v}});
   kOperands.check_lengths({"k", k}, lengths, batch);
   WARPWATCH_CHECK(capacity <= QuantizedKvOperands::kLongest && k.size(2) <= QuantizedKvOperands::kLongest, kChecks.op,
                   "capacity and seq go up to ", QuantizedKvOperands::kLongest, ", got ", capacity, " and ", k.size(2));

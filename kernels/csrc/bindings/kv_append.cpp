@@ -34,6 +34,7 @@ KvAppendParams prepare(const Tensor& k_cache, const Tensor& v_cache, const Tenso
   }
   kChecks.own_places({"k_cache", k_cache});
   kChecks.own_places({"v_cache", v_cache});
+  kChecks.apart({{"k_cache", k_cache}, {"v_cache", v_cache}}, {{"k", k}, {"v", v}});
   kChecks.shape({"positions", positions}, {k.size(0)}, "(batch)");
   kChecks.dtype({"positions", positions}, {ScalarType::Long});
   kChecks.same_device({"k", k}, {"positions", positions});

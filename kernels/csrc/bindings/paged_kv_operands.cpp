@@ -87,6 +87,7 @@ void PagedKvOperands::check_rows(const Tensor& k, const Tensor& v, const Tensor&
                   "k and k_pages differ in heads_kv or head_dim: ", shape_text(k), " against ", shape_text(k_pages));
   WARPWATCH_CHECK(k.size(0) == block_table.size(0), op, "k and block_table differ in batch: ", shape_text(k),
                   " against ", shape_text(block_table));
+  checks.apart({{"k_pages", k_pages}, {"v_pages", v_pages}}, {{"k", k}, {"v", v}});
 }
 
 void PagedKvOperands::check_aligned(const Argument& argument) const {

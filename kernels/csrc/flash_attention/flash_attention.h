@@ -15,8 +15,8 @@
 //
 // A bias adds element size * batch heads_q seq_q seq_kv bytes, or less where it is the same for the whole batch or all heads.
 //
-// After Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning" (2023), and, for the
-// online softmax, Milakov and Gimelshein, "Online normalizer calculation for softmax" (2018).
+// After Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning" (2023), on Hopper Shah,
+// Bikshandi, Zhang, Thakkar, Ramani and Dao, "FlashAttention-3" (2024), and, for the online softmax, Milakov and Gimelshein, "Online normalizer calculation for softmax" (2018).
 #pragma once
 
 #include <cstdint>
@@ -74,21 +74,26 @@ namespace warpwatch {
 // starts on a 16-byte boundary. What a launcher was not built for returns cudaErrorInvalidValue.
 cudaError_t flash_attention_sm75(const FlashAttentionParams& p, cudaStream_t stream);  // fp16
 cudaError_t flash_attention_sm80(const FlashAttentionParams& p, cudaStream_t stream);  // fp16, bf16
+cudaError_t flash_attention_sm90a(const FlashAttentionParams& p, cudaStream_t stream);  // fp16, bf16: what it takes
 cudaError_t flash_attention_fp32_sm75(const FlashAttentionParams& p, cudaStream_t stream);
 cudaError_t flash_attention_fp32_sm80(const FlashAttentionParams& p, cudaStream_t stream);
-cudaError_t flash_attention_fp32_sm90a(const FlashAttentionParams& p, cudaStream_t stream);
+cudaError_t flash_attention_tf32_sm80(const FlashAttentionParams& p, cudaStream_t stream);  // fp32, on tensor cores
 
 cudaError_t flash_attention_sm75(const FlashAttentionPackedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_sm80(const FlashAttentionPackedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_fp32_sm75(const FlashAttentionPackedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_fp32_sm80(const FlashAttentionPackedParams& p, cudaStream_t stream);
-cudaError_t flash_attention_fp32_sm90a(const FlashAttentionPackedParams& p, cudaStream_t stream);
+cudaError_t flash_attention_tf32_sm80(const FlashAttentionPackedParams& p, cudaStream_t stream);
 
 cudaError_t flash_attention_sm75(const FlashAttentionBiasedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_sm80(const FlashAttentionBiasedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_fp32_sm75(const FlashAttentionBiasedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_fp32_sm80(const FlashAttentionBiasedParams& p, cudaStream_t stream);
-cudaError_t flash_attention_fp32_sm90a(const FlashAttentionBiasedParams& p, cudaStream_t stream);
+cudaError_t flash_attention_tf32_sm80(const FlashAttentionBiasedParams& p, cudaStream_t stream);
+
+// Whether flash_attention_sm90a does: 16-bit elements of head_dim 64 or 128, at least one query and one key, and no stride of 0, which
+// TMA has not. The rest is flash_attention_sm80's.
+bool flash_attention_sm90a_takes(const FlashAttentionParams& p);
 
 }  // namespace warpwatch
 #endif

@@ -40,6 +40,8 @@ cudaError_t flash_attention_backward_sm80(const FlashAttentionBackwardParams& p,
 cudaError_t flash_attention_backward_fp32_sm75(const FlashAttentionBackwardParams& p, cudaStream_t stream);
 cudaError_t flash_attention_backward_fp32_sm80(const FlashAttentionBackwardParams& p, cudaStream_t stream);
 cudaError_t flash_attention_backward_fp32_sm90a(const FlashAttentionBackwardParams& p, cudaStream_t stream);
+// fp32, on tensor cores; head_dim 64, 96 or 128.
+cudaError_t flash_attention_backward_tf32_sm80(const FlashAttentionBackwardParams& p, cudaStream_t stream);
 
 }  // namespace warpwatch
 #endif

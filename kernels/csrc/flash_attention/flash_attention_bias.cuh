@@ -1,5 +1,5 @@
 // The bias of a warp's score fragments (layout: flash_attention_softmax.cuh), read as it lies in memory: the four lanes of a
-// quad read 16 bytes of a row side by side, and the next eight keys find theirs in L1.
+// quad read 16 bytes (of fp32, 32) of a row side by side, and the next eight keys find theirs in L1.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,8 @@ __device__ __forceinline__ float2 pair_at(const Element* at) {
   const Element* each = reinterpret_cast<const Element*>(&both);
   return make_float2(static_cast<float>(each[0]), static_cast<float>(each[1]));
 }
+
+__device__ __forceinline__ float2 pair_at(const float* at) { return __ldg(reinterpret_cast<const float2*>(at)); }
 
 // scores = scale scores + bias; `bias` is where the fragment's element (0, 0) has its own. Rows from live_rows on and keys
 // from live_keys on have none: what they score is hidden or not stored.

@@ -1,4 +1,5 @@
-// flash_attention in fp32 for sm_80 and newer: the ordinary units, so about 1 / 15 of the tensor cores' throughput.
+// flash_attention in fp32 on the ordinary units, for GPUs whose tensor cores make too few products of tf32 to replace them:
+// compute capability 8.6, 8.9 and 12.0 (flash_attention_tf32.cuh has the others).
 //
 // Two matrix products in registers. `Sharing` warps have the same 4 Rows queries: each scores its part of a tile's keys, and
 // then works out its part of the output's columns over all of them. A lane has a place y of 4 and a place x of 8: its query

@@ -1,4 +1,4 @@
-// flash_attention in fp32 for sm_80 and newer: rows by cp.async, tiles that fit where a block may take 99 KB.
+// flash_attention in fp32 on the ordinary units of sm_86 and newer: rows by cp.async, tiles within the 99 KB of a block.
 #include <cuda_runtime.h>
 
 #include "flash_attention/flash_attention_fp32.cuh"

@@ -57,7 +57,29 @@ constexpr int flash_attention_fp32_sm75_keys(int head_dim) {
   return head_dim == 256 ? 16 : 32;  // 52 KB of 256: a block on sm_75 may take 64
 }
 
-// fp32 on sm_80 and newer: a block of `warps` owns 4 * rows * warps / sharing queries and walks over
+// fp32 on tensor cores (sm_80 and sm_90): a block of `warps` owns 16 * row_tiles * warps queries and walks over `keys` at a
+// time. Shared memory, in bytes: 4 * (queries + 2 * keys) * (head_dim + 4).
+struct FlashAttentionTf32Tile {
+  int warps;
+  int row_tiles;
+  int keys;
+  int steps;   // of 8 products that a tensor core adds up before fp32 does: 1 or 2
+  int blocks;  // that the registers shall let onto an SM
+};
+
+// Evidence: one H200, 32 heads (16 of head_dim 256) of 2048 queries, full, and of 1024, causal (16 of head_dim 64), us:
+//   64: {4, 1, 32, 2, 3} 590 and 69, {4, 2, 32, 2, 2} 555 and 89, {4, 1, 64, 2, 3} 634 and 83; ordinary units 788 and 130
+//   96: {4, 2, 32, 2, 2} 805, {4, 1, 32, 2, 3} 899, {4, 1, 64, 2, 2} 947; ordinary units 1177
+//   128: {4, 1, 32, 2, 2} 1160 and 178, {8, 1, 32, 2, 1} 1174 and 180, {4, 2, 32, 2, 1} 1089 and 288; ordinary units 1577
+//       and 238
+//   256: {8, 1, 32, 2, 1} 1320, which sm_80 has no room for, {4, 1, 32, 2, 1} 1960; ordinary units 1659
+constexpr FlashAttentionTf32Tile flash_attention_tf32_tile(int head_dim, bool biased) {
+  if (head_dim == 64) return {4, 1, 32, 2, biased ? 2 : 3};  // three blocks have no registers to spare for a bias
+  if (head_dim == 256) return {8, 1, 16, 2, 1};
+  return {4, 1, 32, 2, 2};
+}
+
+// fp32 on the ordinary units of sm_86 and newer: a block of `warps` owns 4 * rows * warps / sharing queries and walks over
 // 8 * keys * sharing keys at a time. Shared memory, in bytes: 4 * (queries * (head_dim + tile + sharing) +
 // tile * (2 * head_dim + 8) + 4 * head_dim), tile being those keys.
 struct FlashAttentionFp32Tile {
@@ -67,21 +89,12 @@ struct FlashAttentionFp32Tile {
   int keys;     // of a lane
 };
 
-// Within the 99 KB that a block may take on sm_86, sm_89 and sm_120.
+// Within the 99 KB that a block may take there.
 constexpr FlashAttentionFp32Tile flash_attention_fp32_sm80_tile(int head_dim) {
   if (head_dim == 64) return {4, 1, 8, 6};
   if (head_dim == 96) return {4, 1, 8, 4};
   if (head_dim == 128) return {4, 1, 4, 6};
   return {2, 1, 4, 2};
-}
-// Evidence: one H200, 32 heads (16 of head_dim 256) of 2048 queries, full, TFLOP/s: head_dim 64: {4, 1, 8, 6} 43.6,
-// {4, 1, 8, 4} 39.1; 96: {4, 1, 8, 4} 42.4, {4, 1, 4, 8} 38.4; 128: {8, 1, 4, 8} 43.7, {8, 2, 8, 6} 43.4, {8, 2, 8, 4} 42.9,
-// {4, 1, 4, 6} 38.6, 12 warps 36.1 at most; 256: {8, 2, 4, 4} 41.1, {8, 2, 8, 2} 39.1, {8, 4, 8, 2} 37.2.
-constexpr FlashAttentionFp32Tile flash_attention_fp32_sm90a_tile(int head_dim) {
-  if (head_dim == 64) return {4, 1, 8, 6};
-  if (head_dim == 96) return {4, 1, 8, 4};
-  if (head_dim == 128) return {8, 1, 4, 8};
-  return {8, 2, 4, 4};
 }
 
 }  // namespace warpwatch

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "framework/overlap.h"
+
 namespace warpwatch {
 namespace {
 
@@ -141,6 +143,22 @@ void Checks::own_places(const Argument& argument) const {
                     " must not show one memory in several places, for it is written to; got strides ",
                     stride_text(tensor), " for shape ", shape_text(tensor));
     reached += stride * times;
+  }
+}
+
+void Checks::apart(std::initializer_list<Argument> written, std::initializer_list<Argument> read) const {
+  std::vector<std::pair<const Argument*, Extent>> all;
+  for (const Argument& each : written) all.emplace_back(&each, extent_of(each.tensor));
+  for (const Argument& each : read) all.emplace_back(&each, extent_of(each.tensor));
+  for (size_t i = 0; i < written.size(); ++i) {
+    const auto& [first, extent] = all[i];
+    for (size_t j = i + 1; j < all.size(); ++j) {
+      const auto& [second, other] = all[j];
+      if (!extent.meets(other)) continue;
+      WARPWATCH_CHECK(!share_memory(first->tensor, second->tensor), op, first->name, " and ", second->name,
+                      " must not share memory, for ", j < written.size() ? "both are" : first->name,
+                      j < written.size() ? "" : " is", " written to");
+    }
   }
 }
 

@@ -43,6 +43,8 @@ struct Checks {
   // What is written to: no two of its elements lie in one place. Dimensions may have any order and room between them, but
   // each steps over all of those with smaller strides.
   void own_places(const Argument& argument) const;
+  // What is written to has no place in common with another that is, nor with what is read.
+  void apart(std::initializer_list<Argument> written, std::initializer_list<Argument> read) const;
 };
 
 }  // namespace warpwatch

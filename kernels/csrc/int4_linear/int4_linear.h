@@ -36,13 +36,13 @@ struct Int4LinearParams {
   Dtype dtype;     // of x, scales and out
 };
 
-// Most rows of x that wgmma takes on Hopper; more are dequantized to a matrix of 16 bits for cuBLAS.
-constexpr int kInt4WgmmaRows = 256;
+// Most rows of x that Hopper's kernels take; more are dequantized to a matrix of 16 bits for cuBLAS.
+constexpr int kInt4HopperRows = 256;
 
-// Whether Hopper's wgmma takes these operands. TMA wants rows of x that do not overlap; k is bounded so that its
+// Whether Hopper's kernels take these operands. TMA wants rows of x that do not overlap; k is bounded so that its
 // coordinates are ints.
-inline bool int4_wgmma_takes(const Int4LinearParams& p) {
-  return p.m <= kInt4WgmmaRows && p.x_stride >= p.k && p.k <= 1 << 28;
+inline bool int4_tma_takes(const Int4LinearParams& p) {
+  return p.m <= kInt4HopperRows && p.x_stride >= p.k && p.k <= 1 << 28;
 }
 
 // Any dtype, any alignment; returns when the result is written. Ignores tile, splits and workspace.
@@ -59,7 +59,10 @@ namespace warpwatch {
 // boundaries; m, n and k are positive. What a launcher was not built for returns cudaErrorInvalidValue.
 cudaError_t int4_linear_sm75(const Int4LinearParams& p, cudaStream_t stream);  // fp16
 cudaError_t int4_linear_sm80(const Int4LinearParams& p, cudaStream_t stream);  // fp16, bf16
-cudaError_t int4_linear_sm90a(const Int4LinearParams& p, cudaStream_t stream);  // fp16, bf16; what int4_wgmma_takes
+// fp16, bf16; what int4_tma_takes, the first up to kInt4FewRows rows of x (int4_linear_tiles.h)
+cudaError_t int4_linear_few_sm90a(const Int4LinearParams& p, cudaStream_t stream);
+cudaError_t int4_linear_many_sm90a(const Int4LinearParams& p, cudaStream_t stream);
+cudaError_t int4_linear_wide_sm90a(const Int4LinearParams& p, cudaStream_t stream);
 // p.out[n, k] = (nibble[n, k] - zero) * scales[n, k / group_size], contiguous (n, k), of p.dtype and 16-byte aligned; x
 // is not looked at.
 cudaError_t int4_linear_dequantize_cuda(const Int4LinearParams& p, cudaStream_t stream);

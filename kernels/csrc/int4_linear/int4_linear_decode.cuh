@@ -29,6 +29,11 @@ __device__ __forceinline__ void load_x(const Int4LinearParams& p, int group, int
 template <typename Mma, typename Element, int kGroup, bool kZeroPoints, int kXTiles, int kTiles, int kWarps, int kDepth,
           int kBlocks>
 __global__ void __launch_bounds__(32 * kWarps, kBlocks) int4_linear_decode(const Int4LinearParams p) {
+#if __CUDA_ARCH__ >= 1200
+  constexpr int kBuffers = kZeroPoints ? 1 : 2;  // two would spill there
+#else
+  constexpr int kBuffers = 2;
+#endif
   constexpr int kSlots = 4 * kTiles * kXTiles;  // sums of a thread
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int first_row = blockIdx.x * 16 * kTiles;
@@ -44,12 +49,13 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks) int4_linear_decode(const
       const int group = first + d * kWarps;
       if (group < groups) rows.load(group, weights[d]);
     }
-    uint32_t x[2][kGroup / 16][kXTiles][2];  // this group's and the next one's
+    uint32_t x[kBuffers][kGroup / 16][kXTiles][2];  // this group's and, given two, the next one's
     load_x<Element, kGroup>(p, first, lane, x[0]);
 #pragma unroll
     for (int d = 0; d < kDepth; ++d) {
       const int group = first + d * kWarps, next = group + kWarps;
-      if (d + 1 < kDepth && next < groups) load_x<Element, kGroup>(p, next, lane, x[(d + 1) % 2]);
+      if (kBuffers == 2 && d + 1 < kDepth && next < groups) load_x<Element, kGroup>(p, next, lane, x[(d + 1) % kBuffers]);
+      if (kBuffers == 1 && d > 0 && group < groups) load_x<Element, kGroup>(p, group, lane, x[0]);
       if (group < groups) {
 #pragma unroll
         for (int tile = 0; tile < kTiles; ++tile) {
@@ -60,7 +66,7 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks) int4_linear_decode(const
             dequantize<Element>(weights[d].word(tile, s), a, weights[d].steps[tile].zeros());
 #pragma unroll
             for (int i = 0; i < kXTiles; ++i) {
-              Mma::template run<Element>(c[i], a, x[d % 2][s][i][0], x[d % 2][s][i][1]);
+              Mma::template run<Element>(c[i], a, x[d % kBuffers][s][i][0], x[d % kBuffers][s][i][1]);
             }
           }
           add_scaled(sums[tile], weights[d].steps[tile], c);

@@ -100,24 +100,25 @@ struct Int4Steps {
 // Where a thread finds them. Outputs past the last one read the last one's; their results are not stored.
 template <typename Element, int kGroup, bool kZeroPoints>
 struct Int4StepRows {
-  const Element* scales[2];
-  const uint8_t* zero_points[2];
+  const Element* scales;
+  const uint8_t* zero_points;
+  int64_t first;  // element of the first of the two outputs
+  int to_upper;   // elements from it to the second
 
   Int4StepRows() = default;
-  __device__ __forceinline__ Int4StepRows(const Int4LinearParams& p, int first_n, int lane) {
-#pragma unroll
-    for (int upper = 0; upper < 2; ++upper) {
-      const int64_t row = min(first_n + 8 * upper + lane / 4, p.n - 1);
-      scales[upper] = static_cast<const Element*>(p.scales) + row * (p.k / kGroup);
-      if constexpr (kZeroPoints) zero_points[upper] = p.zero_points + row * (p.k / kGroup);
-    }
+  __device__ __forceinline__ Int4StepRows(const Int4LinearParams& p, int first_n, int lane)
+      : scales(static_cast<const Element*>(p.scales)), zero_points(p.zero_points) {
+    const int lower = min(first_n + lane / 4, p.n - 1), upper = min(first_n + 8 + lane / 4, p.n - 1);
+    const int groups = p.k / kGroup;
+    first = static_cast<int64_t>(lower) * groups;
+    to_upper = (upper - lower) * groups;
   }
 
   __device__ __forceinline__ void load(int group, Int4Steps<Element, kZeroPoints>& steps) const {
 #pragma unroll
     for (int upper = 0; upper < 2; ++upper) {
-      steps.scales[upper] = scales[upper][group];
-      if constexpr (kZeroPoints) steps.zero_points[upper] = zero_points[upper][group];
+      steps.scales[upper] = scales[first + (group + upper * to_upper)];
+      if constexpr (kZeroPoints) steps.zero_points[upper] = zero_points[first + (group + upper * to_upper)];
     }
   }
 };

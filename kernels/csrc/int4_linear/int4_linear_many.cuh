@@ -103,32 +103,55 @@ struct Int4ManyBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
   }
 };
 
-template <typename Block, typename Ring, typename Element, int kOutputs, int kRows, int kSplits, int kBlocksPerSm,
-          typename Shape>
-__global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm) 
+template <typename Block, typename Ring, int kSplits>
+struct Int4ManyShared {
+  static constexpr int kExchange = Ring::kBytes;
+  static constexpr int kBytes = kExchange + (kSplits == 2 ? Block::kExchangeBytes : 0);
+  static_assert(kExchange % 16 == 0);
+};
+
+template <typename Block, typename Ring, typename Element, int kSplits, int kBlocksPerSm, typename Shape>
+__global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm)
     int4_linear_many(const Int4LinearParams p, const __grid_constant__ CUtensorMap weight,
                      const __grid_constant__ CUtensorMap x) {
+  static_assert(kSplits == 1 || kSplits == 2);
+  constexpr int kOutputs = Block::kM, kRows = Block::kN;
   extern __shared__ __align__(1024) unsigned char shared[];
+  unsigned char* const exchange = shared + Int4ManyShared<Block, Ring, kSplits>::kExchange;
+  if constexpr (kSplits == 2) Block::announce();
   const Ring ring(shared);
   const BlockPlace place = BlockPlace::of(blockIdx.x / kSplits, (p.m - 1) / kRows + 1, (p.n - 1) / kOutputs + 1);
   const int first_m = place.m * kRows, first_n = place.n * kOutputs;
   const Int4Part part(p.k, kSplits, static_cast<int>(blockIdx.x % kSplits));
+  // Some tiles of 16 outputs by 8 rows, from row `row` of the block on.
+  const auto store = [&](const auto& sums, int row) {
+    const int lane = threadIdx.x % 32, first = first_m + row + 2 * (lane % 4);
+#pragma unroll
+    for (int upper = 0; upper < 2; ++upper) {
+      const int n = first_n + Block::warp_m() + 8 * upper + lane / 4;
+      if (n >= p.n) continue;
+#pragma unroll
+      for (int j = 0; j < static_cast<int>(sizeof(sums) / sizeof(sums[0])); ++j) {
+        Element* const out = static_cast<Element*>(p.out) + static_cast<int64_t>(first + 8 * j) * p.n + n;
+        if (first + 8 * j < p.m) out[0] = rounded<Element>(sums[j][2 * upper]);
+        if (first + 8 * j + 1 < p.m) out[p.n] = rounded<Element>(sums[j][2 * upper + 1]);
+      }
+    }
+  };
 
-  Block block;
-  if (threadIdx.x < 2 * kOutputs) {
+  if (threadIdx.x < Block::kThreads) {
+    Block block;
     block.multiply(p, ring, first_n, part);
+    if constexpr (kSplits == 2) {
+      block.add_up_halves(exchange, store);
+    } else {
+      store(block.sums[0], 0);
+    }
   } else {
-    if (threadIdx.x == 2 * kOutputs) ring.fill(weight, x, first_n, first_m, part.begin, part.end);
-    if (kSplits == 1) return;
+    if (threadIdx.x == Block::kThreads) ring.fill(weight, x, first_n, first_m, part.begin, part.end);
     __syncwarp();
+    if constexpr (kSplits == 2) Block::stand_by();
   }
-  block.template each_pair_of_cluster<kSplits>(shared, [&](int n, int m, float even, float odd) {
-    n += first_n, m += first_m;
-    if (n >= p.n) return;
-    Element* const out = static_cast<Element*>(p.out) + static_cast<int64_t>(m) * p.n + n;
-    if (m < p.m) out[0] = rounded<Element>(even);
-    if (m + 1 < p.m) out[p.n] = rounded<Element>(odd);
-  });
 }
 
 // The tensor maps of a launch.
@@ -145,9 +168,8 @@ template <typename Element, int kGroup, bool kZeroPoints, int kOutputs, int kRow
 cudaError_t launch_int4_many(const Int4LinearParams& p, cudaStream_t stream) {
   using Ring = Int4ManyRing<kOutputs, kRows, kStages, kOutputs / 16>;
   using Block = Int4ManyBlock<Element, kGroup, kZeroPoints, kOutputs, kRows, Ring>;
-  constexpr int kBytes = Ring::kBytes > Block::kAllSumsBytes ? Ring::kBytes : Block::kAllSumsBytes;
-  using Shape = LaunchShape<2 * kOutputs + 32, kBytes>;
-  const auto kernel = int4_linear_many<Block, Ring, Element, kOutputs, kRows, kSplits, kBlocks, Shape>;
+  using Shape = LaunchShape<Block::kBlockThreads, Int4ManyShared<Block, Ring, kSplits>::kBytes>;
+  const auto kernel = int4_linear_many<Block, Ring, Element, kSplits, kBlocks, Shape>;
   const int64_t tiles = (static_cast<int64_t>(p.m - 1) / kRows + 1) * (static_cast<int64_t>(p.n - 1) / kOutputs + 1);
   CUtensorMap weight, x;
   const cudaError_t status = map_int4_operands(p, kOutputs, kRows, weight, x);

@@ -80,6 +80,51 @@ constexpr Int4Plan int4_linear_plan(int m, int n, int k, int group_size, int mul
   return {index, splits < 1 ? 1 : static_cast<int>(splits)};
 }
 
+// Hopper, few rows of x, by mma from a ring of TMA: a block owns 16 * strips outputs for all of x, `teams` of `strips` warps
+// take turns at `stages` stages of `slabs` times 128 of k. `splits` blocks, a cluster, divide k among them.
+struct Int4FewTile {
+  int strips;
+  int rows;
+  int slabs;
+  int teams;
+  int stages;
+  int splits;
+  int blocks_per_sm;
+
+  constexpr int outputs() const { return 16 * strips; }
+};
+
+// Two runs, of up to 8 and up to 16 rows of x; in each the same kinds of tile. On an H200, fp16, group 128, cold L2, the
+// decode kernel and, for 16 rows, the one by wgmma beside these: 4096 -> 14336, 1 row 17.6 and 16.4 us, 8 rows 17.8 and
+// 16.5 us, 16 rows 20.0 and 17.8 us; 14336 -> 4096, 1 row 20.2 and 16.5 us, 16 rows 24.4 and 18.9 us. A plain read of the 30 MB
+// takes 15.1 us there.
+constexpr Int4FewTile kInt4FewTiles[] = {
+    {7, 8, 1, 4, 20, 1, 1},  {3, 8, 2, 4, 20, 1, 1},  {2, 8, 2, 4, 20, 1, 1},  {4, 8, 2, 2, 8, 2, 2},
+    {7, 16, 1, 3, 18, 1, 1}, {6, 16, 1, 3, 18, 1, 1}, {3, 16, 2, 4, 12, 1, 1}, {4, 16, 2, 2, 6, 2, 2}};
+constexpr int kInt4FewTilesEach = 4;
+
+// Most rows of x that these take.
+constexpr int kInt4FewRows = 16;
+
+// An index into kInt4FewTiles: the tile with which the busiest multiprocessor reads the fewest weights, that with the
+// widest blocks among equals. Blocks that cannot run at once begin anew with nothing under way, which costs about as much as
+// one and a half strips. Dividing k pays where it is long.
+constexpr int int4_few_tile(int m, int n, int k, int multiprocessors) {
+  const int first = m <= 8 ? 0 : kInt4FewTilesEach;
+  const long long strips = (n - 1LL) / 16 + 1;
+  int best = first;
+  long long least = -1;
+  for (int tile = first; tile < first + kInt4FewTilesEach; ++tile) {
+    const Int4FewTile& t = kInt4FewTiles[tile];
+    if (t.splits > 1 && k < 8192 && m <= 8) continue;
+    const long long blocks = ((strips - 1) / t.strips + 1) * t.splits;
+    const long long each = (blocks - 1) / multiprocessors + 1, rounds = (each - 1) / t.blocks_per_sm + 1;
+    const long long cost = each * t.strips * 2 / t.splits + 3 * (rounds - 1);  // in halves of a strip
+    if (least < 0 || cost < least || (t.splits > 1 && cost == least)) best = tile, least = cost;
+  }
+  return best;
+}
+
 // Hopper, by wgmma: a block owns `outputs` outputs for `rows` rows of x, and `stages` slabs of 128 of k are in shared
 // memory. `splits` blocks, a cluster, divide k among them.
 struct Int4ManyTile {
@@ -90,21 +135,33 @@ struct Int4ManyTile {
   int blocks_per_sm;
 };
 
-// On an H200, fp16, group 128, cold L2, the kernels of sm_80 beside these: 4096 -> 14336, 16 rows 21.6 and 19.3 us, 32 rows
-// 36.9 and 19.8 us, 64 rows 46.5 and 24.2 us, 128 rows 86 and 42 us.
-constexpr Int4ManyTile kInt4ManyTiles[] = {{64, 16, 12, 1, 2}, {64, 16, 12, 2, 2}, {64, 32, 8, 1, 2},
-                                           {64, 32, 8, 2, 2},  {64, 64, 5, 1, 2},  {64, 64, 5, 2, 2}};
-
-// Fewer rows of x go to the decode kernel.
-constexpr int kInt4WgmmaFromRows = 9;
+// On an H200, fp16, group 128, cold L2, the kernels of sm_80 beside these: 4096 -> 14336, 32 rows 36.9 and 19.8 us, 64 rows
+// 46.5 and 24.2 us, 128 rows 86 and 42 us.
+constexpr Int4ManyTile kInt4ManyTiles[] = {{64, 32, 8, 1, 2}, {64, 32, 8, 2, 2}, {64, 64, 5, 1, 2}, {64, 64, 5, 2, 2}};
 
 // An index into kInt4ManyTiles: k divided where the tiles are too few to give most multiprocessors one.
 constexpr int int4_many_tile(int m, int n, int multiprocessors) {
-  const int undivided = m <= 16 ? 0 : m <= 32 ? 2 : 4;
+  const int undivided = m <= 32 ? 0 : 2;
   const Int4ManyTile& tile = kInt4ManyTiles[undivided];
   const long long tiles =
       static_cast<long long>((m - 1) / tile.rows + 1) * ((n - 1) / tile.outputs + 1);
   return 4 * tiles >= 3LL * multiprocessors ? undivided : undivided + 1;
+}
+
+// The same for stages of 64 of k, with sums of two groups in registers, so that one is scaled while the tensor cores sum
+// the other. On an H200, fp16, group 128, cold L2, the tiles above beside these: 4096 -> 14336, 128 rows 41.6 and 31.8 us, 256
+// rows 76.4 and 57.6 us; 14336 -> 4096, 256 rows 63.2 and 51.9 us; 4096 -> 4096, 256 rows 23.5 and 21.6 us.
+constexpr Int4ManyTile kInt4WideTiles[] = {{128, 128, 8, 1, 1}, {128, 128, 6, 2, 1}};
+
+// An index into kInt4WideTiles, or -1 where those above are better: few rows, or too few tiles to give most
+// multiprocessors one.
+constexpr int int4_wide_tile(int m, int n, int multiprocessors) {
+  const Int4ManyTile& tile = kInt4WideTiles[0];
+  const long long tiles = static_cast<long long>((m - 1) / tile.rows + 1) * ((n - 1) / tile.outputs + 1);
+  if (m <= 64 || 8 * tiles < 3LL * multiprocessors) return -1;
+  // Waves of blocks, in halves of a tile.
+  const long long undivided = 2 * ((tiles - 1) / multiprocessors + 1), divided = (2 * tiles - 1) / multiprocessors + 1;
+  return divided < undivided ? 1 : 0;
 }
 
 }  // namespace warpwatch

@@ -1,5 +1,5 @@
-// int8_kv_append on any GPU: a warp a row, a lane 8 of its elements at a time, held in registers between the row's maximum
-// and its codes.
+// int8_kv_append on any GPU: 8, 16 or 32 lanes a row, each with 8 of its elements, held in registers between the row's
+// maximum and its codes.
 //
 // Rows are numbered (of keys or values, sequence, head, new token).
 #include <cuda_runtime.h>
@@ -7,6 +7,7 @@
 #include <climits>
 
 #include "int8_kv/int8_kv.h"
+#include "primitives/divisor.cuh"
 #include "primitives/piece.cuh"
 #include "quantize_int8/quantize_int8.h"
 
@@ -28,22 +29,25 @@ __device__ __forceinline__ uint32_t four_codes(const float* values, float invers
   return word;
 }
 
-template <typename Element>
-__global__ void __launch_bounds__(32 * kWarps) int8_kv_append_rows(const Int8KvParams p) {
-  int64_t rest = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
-  const int64_t per_tensor = p.batch * p.heads * p.seq;
-  if (rest >= 2 * per_tensor) return;
-  const int tensor = rest >= per_tensor;
-  rest -= tensor * per_tensor;
-  const int64_t row = rest % p.seq;
-  rest /= p.seq;
-  const int64_t head = rest % p.heads;
-  const int64_t batch = rest / p.heads;
+// Lanes of a warp may have different rows, and exchange maxima: none of them leaves before the others.
+template <typename Element, int kLanes>
+__global__ void __launch_bounds__(32 * kWarps)
+    int8_kv_append_rows(const Int8KvParams p, const Divisor seq, const Divisor heads) {
+  constexpr int kRows = 32 * kWarps / kLanes;
+  const uint32_t per_tensor = static_cast<uint32_t>(p.batch * p.heads * p.seq);
+  const uint32_t place = blockIdx.x * kRows + threadIdx.x / kLanes;
+  const bool exists = place < 2 * per_tensor;
+  const int tensor = exists && place >= per_tensor;
+  const uint32_t of_tensor = exists ? place - tensor * per_tensor : 0;
+  const uint32_t of_heads = seq.quotient(of_tensor);
+  const int64_t row = of_tensor - of_heads * static_cast<uint32_t>(p.seq);
+  const int64_t batch = heads.quotient(of_heads);
+  const int64_t head = of_heads - batch * p.heads;
   const int64_t position = p.lengths[batch] - p.seq + row;
-  if (position < 0 || position >= p.capacity) return;
 
-  const int first = kEach * (threadIdx.x % 32);
-  const bool live = first < p.head_dim;
+  const int first = kEach * (threadIdx.x % kLanes);
+  const bool held = exists && position >= 0 && position < p.capacity;
+  const bool live = held && first < p.head_dim;
   const int64_t* from = p.row_strides[tensor];
   const Element* x = static_cast<const Element*>(p.rows[tensor]) + batch * from[0] + head * from[1] + row * from[2];
   constexpr int kPieces = kEach / Piece<Element>::kElements;
@@ -64,7 +68,7 @@ __global__ void __launch_bounds__(32 * kWarps) int8_kv_append_rows(const Int8KvP
     }
   }
 #pragma unroll
-  for (int distance = 16; distance > 0; distance /= 2) {
+  for (int distance = kLanes / 2; distance > 0; distance /= 2) {
     largest_bits = max(largest_bits, __shfl_xor_sync(0xffffffffu, largest_bits, distance));
   }
   const float largest = __uint_as_float(largest_bits);
@@ -77,23 +81,42 @@ __global__ void __launch_bounds__(32 * kWarps) int8_kv_append_rows(const Int8KvP
     codes[1] = four_codes(values + 4, inverse);
   }
   const int64_t* scales = p.scale_strides[tensor];
-  if (first == 0) p.scales[tensor][batch * scales[0] + head * scales[1] + position] = __fdiv_rn(largest, 127.0f);
+  if (held && first == 0) p.scales[tensor][batch * scales[0] + head * scales[1] + position] = __fdiv_rn(largest, 127.0f);
+}
+
+template <typename Element, int kLanes>
+void launch(const Int8KvParams& p, cudaStream_t stream) {
+  constexpr int kRows = 32 * kWarps / kLanes;
+  const int blocks = static_cast<int>((2 * p.batch * p.heads * p.seq + kRows - 1) / kRows);
+  const Divisor seq(static_cast<uint32_t>(p.seq));
+  const Divisor heads(static_cast<uint32_t>(p.heads));
+  int8_kv_append_rows<Element, kLanes><<<blocks, 32 * kWarps, 0, stream>>>(p, seq, heads);
+}
+
+template <typename Element>
+cudaError_t launch_for_head_dim(const Int8KvParams& p, cudaStream_t stream) {
+  if (p.head_dim <= 8 * kEach) {
+    launch<Element, 8>(p, stream);
+  } else if (p.head_dim <= 16 * kEach) {
+    launch<Element, 16>(p, stream);
+  } else {
+    launch<Element, 32>(p, stream);
+  }
+  return cudaGetLastError();
 }
 
 }  // namespace
 
 cudaError_t int8_kv_append_cuda(const Int8KvParams& p, cudaStream_t stream) {
-  const int64_t blocks = (2 * p.batch * p.heads * p.seq + kWarps - 1) / kWarps;
-  if (p.head_dim % kEach != 0 || p.head_dim > kMostHeadDim || blocks > INT_MAX) return cudaErrorInvalidValue;
-  if (blocks == 0) return cudaSuccess;
+  const int64_t rows = 2 * p.batch * p.heads * p.seq;
+  if (p.head_dim % kEach != 0 || p.head_dim > kMostHeadDim || rows > INT_MAX) return cudaErrorInvalidValue;
+  if (rows == 0) return cudaSuccess;
   switch (p.dtype) {
-    case Dtype::kFloat16: int8_kv_append_rows<__half><<<static_cast<int>(blocks), 32 * kWarps, 0, stream>>>(p); break;
-    case Dtype::kBFloat16:
-      int8_kv_append_rows<__nv_bfloat16><<<static_cast<int>(blocks), 32 * kWarps, 0, stream>>>(p);
-      break;
-    case Dtype::kFloat32: int8_kv_append_rows<float><<<static_cast<int>(blocks), 32 * kWarps, 0, stream>>>(p); break;
+    case Dtype::kFloat16: return launch_for_head_dim<__half>(p, stream);
+    case Dtype::kBFloat16: return launch_for_head_dim<__nv_bfloat16>(p, stream);
+    case Dtype::kFloat32: return launch_for_head_dim<float>(p, stream);
   }
-  return cudaGetLastError();
+  return cudaErrorInvalidValue;
 }
 
 }  // namespace warpwatch

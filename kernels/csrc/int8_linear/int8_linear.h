@@ -7,8 +7,8 @@
 //
 // Two launches, not one: a token's scale is the largest of its K values, and a block that multiplies would have to read
 // all of them first, each block the same ones. The quantizing launch reads x once and writes half of it, the other
-// takes half the bytes; it also sets the counters of the second launch to zero. On Hopper the second begins to load its
-// weights while the first still runs (dependent_launch.cuh).
+// takes half the bytes; it also sets the counters of the second launch to zero. From Hopper on the second, unless
+// it is the batch kernel, begins to load its weights while the first still runs (dependent_launch.cuh).
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,7 @@
 
 #include "int8_linear/int8_linear_epilogue.cuh"
 #include "primitives/byte_mma.cuh"
+#include "primitives/dependent_launch.cuh"
 
 namespace warpwatch {
 
@@ -40,6 +41,8 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks) int8_linear_decode(const
         w[d][upper] = live ? __ldcs(reinterpret_cast<const uint4*>(weight[upper] + k)) : uint4{0, 0, 0, 0};
       }
     }
+    // These are on their way while the tokens are still being quantized.
+    if (first == warp * kChunk) wait_for_previous_kernel();
 #pragma unroll
     for (int d = 0; d < kDepth; ++d) {
       const int k = first + d * kWarps * kChunk + part;
@@ -47,7 +50,7 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks) int8_linear_decode(const
       for (int i = 0; i < kXTiles; ++i) {
         const int row = 8 * i + lane / 4;
         const int8_t* from = p.x + static_cast<int64_t>(row) * p.k + k;
-        x[d][i] = row < p.m && k < p.k ? __ldg(reinterpret_cast<const uint4*>(from)) : uint4{0, 0, 0, 0};
+        x[d][i] = row < p.m && k < p.k ? __ldcg(reinterpret_cast<const uint4*>(from)) : uint4{0, 0, 0, 0};
       }
     }
 #pragma unroll

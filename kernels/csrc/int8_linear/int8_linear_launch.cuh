@@ -7,6 +7,7 @@
 #include "int8_linear/int8_linear_batch.cuh"
 #include "int8_linear/int8_linear_decode.cuh"
 #include "int8_linear/int8_linear_tiles.h"
+#include "primitives/dependent_launch.cuh"
 
 namespace warpwatch {
 
@@ -18,9 +19,9 @@ cudaError_t launch_int8_decode(const Int8LinearParams& p, cudaStream_t stream, i
     if (index != kIndex) return launch_int8_decode<Mma, Element, kIndex + 1>(p, stream, index);
     constexpr Int8DecodeTile kTile = kInt8DecodeTiles[kIndex];
     if (p.m > 8 * kTile.x_tiles) return cudaErrorInvalidValue;
-    int8_linear_decode<Mma, Element, kTile.x_tiles, kTile.warps, kTile.depth, kTile.blocks_per_sm>
-        <<<(p.n - 1) / 16 + 1, 32 * kTile.warps, 0, stream>>>(p);
-    return cudaGetLastError();
+    const auto kernel =
+        int8_linear_decode<Mma, Element, kTile.x_tiles, kTile.warps, kTile.depth, kTile.blocks_per_sm>;
+    return launch_dependent(kernel, (p.n - 1) / 16 + 1, 32 * kTile.warps, stream, p);
   }
 }
 

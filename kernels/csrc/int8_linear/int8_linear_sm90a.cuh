@@ -10,6 +10,8 @@
 #include "primitives/block_product_sm90a.cuh"
 #include "primitives/dependent_launch.cuh"
 #include "primitives/launch_shape.h"
+#include "primitives/outgrows_l2.h"
+#include "primitives/prefetch.cuh"
 #include "primitives/tensor_map.h"
 #include "primitives/tile_store.cuh"
 
@@ -62,7 +64,7 @@ struct Int8WgmmaShared {
 
 template <typename Block, typename Element, int kSplits, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, 1)
-    int8_linear_wgmma(const Int8LinearParams p, const __grid_constant__ CUtensorMap x,
+    int8_linear_wgmma(const Int8LinearParams p, const bool weight_once, const __grid_constant__ CUtensorMap x,
                       const __grid_constant__ CUtensorMap weight) {
   static_assert(kSplits == 1 || kSplits == 2);
   extern __shared__ __align__(1024) unsigned char shared[];
@@ -77,12 +79,18 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
     store_scaled_rows<Element>(p, sums, first_m + 16 * warp, first_n + column, shared + warp * kWarpBytes);
   };
 
+  prefetch_to_l2(p.weight_scales + first_n, min(Block::kN, p.n - first_n));
+  if (p.bias != nullptr) {
+    prefetch_to_l2(static_cast<const Element*>(p.bias) + first_n, min(Block::kN, p.n - first_n));
+  }
+  unsigned char* const exchange = shared + Int8WgmmaShared<Block, Element, kSplits>::kExchange;
   if constexpr (kSplits == 2) Block::announce();
   Block block;
   // The weight is on its way while the tokens are still being quantized.
-  block.run(x, weight, first_m, first_n, begin, end, shared, [] { wait_for_previous_kernel(); });
+  block.run(x, weight, first_m, first_n, begin, end, weight_once, shared,
+            [] { wait_for_previous_kernel(); });
   if constexpr (kSplits == 2) {
-    block.add_up_halves(shared + Int8WgmmaShared<Block, Element, kSplits>::kExchange, store);
+    block.add_up_halves(exchange, store);
   } else if (threadIdx.x < Block::kThreads) {
     barrier_of_first_threads<Block::kThreads>();  // all have read the ring
     store(block.sums[0], 0);
@@ -98,6 +106,9 @@ cudaError_t launch_int8_wgmma(const Int8LinearParams& p, cudaStream_t stream) {
   const auto kernel = int8_linear_wgmma<Block, Element, kSplits, Shape>;
   cudaError_t status =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kDynamicSharedBytes);
+  bool weight_once = false;
+  if (status == cudaSuccess) status = outgrows_l2(weight_once, static_cast<int64_t>(p.n) * p.k);
+  weight_once = weight_once && p.m <= Block::kM;
   CUtensorMap x, weight;
   if (status == cudaSuccess) status = map_tiles(x, p.x, p.m, p.k, p.k, Block::kM);
   if (status == cudaSuccess) status = map_tiles(weight, p.weight, p.n, p.k, p.k, Block::kN);
@@ -114,7 +125,7 @@ cudaError_t launch_int8_wgmma(const Int8LinearParams& p, cudaStream_t stream) {
   config.stream = stream;
   config.attrs = attributes;
   config.numAttrs = 2;
-  return cudaLaunchKernelEx(&config, kernel, p, x, weight);
+  return cudaLaunchKernelEx(&config, kernel, p, weight_once, x, weight);
 }
 
 }  // namespace warpwatch

@@ -16,6 +16,8 @@
 #include "primitives/element.cuh"
 #include "primitives/launch_shape.h"
 #include "primitives/mma.cuh"
+#include "primitives/outgrows_l2.h"
+#include "primitives/prefetch.cuh"
 #include "primitives/tensor_map.h"
 #include "primitives/tile_store.cuh"
 #include "primitives/tma_ring.cuh"
@@ -35,9 +37,10 @@ struct Int8WeightBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
   static constexpr bool kMovesRegisters = kOutputs == 128 && kRows == 256;
   static constexpr int kBlockThreads = Cluster::Shape::kThreads + (kMovesRegisters ? 128 : 32);
 
-  // Adds the slabs [begin, end) of 128 of k. All threads of the block call it; true for those that hold sums.
+  // Adds the slabs [begin, end) of 128 of k. All threads of the block call it; true for those that hold sums. `once`: no
+  // other block reads these weights.
   __device__ __forceinline__ bool run(const CUtensorMap& weight, const CUtensorMap& x, int n, int m, int begin, int end,
-                                      void* shared) {
+                                      bool once, void* shared) {
     const Ring ring(shared);
     const int slabs = end - begin;
     if (threadIdx.x < Cluster::Shape::kThreads) {
@@ -48,7 +51,11 @@ struct Int8WeightBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
       if constexpr (kMovesRegisters) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;\n");
       for (int i = 0; i < slabs && threadIdx.x == Cluster::Shape::kThreads; ++i) {
         ring.begin_filling(i);
-        ring.copy(i, 0, weight, (begin + i) * 128, n);
+        if (once) {
+          ring.copy_once(i, 0, weight, (begin + i) * 128, n);
+        } else {
+          ring.copy(i, 0, weight, (begin + i) * 128, n);
+        }
         ring.copy(i, kWeightBytes, x, (begin + i) * 256, m);
         ring.copy(i, kWeightBytes + kXBytes, x, (begin + i) * 256 + 128, m);
       }
@@ -145,7 +152,8 @@ struct Int8WeightShared {
 
 template <typename Block, typename Element, int kSplits, int kBlocksPerSm, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm)
-    int8_weight_linear_wgmma(const Int8WeightLinearParams p, const __grid_constant__ CUtensorMap weight,
+    int8_weight_linear_wgmma(const Int8WeightLinearParams p, const bool weight_once,
+                             const __grid_constant__ CUtensorMap weight,
                              const __grid_constant__ CUtensorMap x) {
   static_assert(kSplits == 1 || kSplits == 2);
   constexpr int kOutputs = Block::kM, kRows = Block::kN;
@@ -163,11 +171,16 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm)
                                                           p.n, first_m + row, first_n, threadIdx.x);
   };
 
+  prefetch_to_l2(p.weight_scales + first_n, min(kOutputs, p.n - first_n));
+  if (p.bias != nullptr) {
+    prefetch_to_l2(static_cast<const Element*>(p.bias) + first_n, min(kOutputs, p.n - first_n));
+  }
+  unsigned char* const exchange = shared + Int8WeightShared<Block, Element, kSplits>::kExchange;
   if constexpr (kSplits == 2) Block::announce();
   Block block;
-  const bool multiplies = block.run(weight, x, first_n, first_m, begin, end, shared);
+  const bool multiplies = block.run(weight, x, first_n, first_m, begin, end, weight_once, shared);
   if constexpr (kSplits == 2) {
-    block.add_up_halves(shared + Int8WeightShared<Block, Element, kSplits>::kExchange, store);
+    block.add_up_halves(exchange, store);
   } else if (multiplies) {
     barrier_of_first_threads<Block::kThreads>();
     store(block.sums[0], 0);
@@ -181,6 +194,9 @@ cudaError_t launch_int8_weight_wgmma(const Int8WeightLinearParams& p, cudaStream
   const auto kernel = int8_weight_linear_wgmma<Block, Element, kSplits, kBlocksPerSm, Shape>;
   cudaError_t status =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kDynamicSharedBytes);
+  bool weight_once = false;
+  if (status == cudaSuccess) status = outgrows_l2(weight_once, static_cast<int64_t>(p.n) * p.padded_k);
+  weight_once = weight_once && p.m <= kRows;
   CUtensorMap weight, x;
   if (status == cudaSuccess) status = map_tiles(weight, p.weight, p.n, p.padded_k, p.padded_k, kOutputs);
   if (status == cudaSuccess) status = map_tiles(x, p.x, p.m, p.k * int64_t{2}, p.x_stride * 2, kRows);
@@ -196,7 +212,7 @@ cudaError_t launch_int8_weight_wgmma(const Int8WeightLinearParams& p, cudaStream
   config.stream = stream;
   config.attrs = &cluster;
   config.numAttrs = 1;
-  return cudaLaunchKernelEx(&config, kernel, p, weight, x);
+  return cudaLaunchKernelEx(&config, kernel, p, weight_once, weight, x);
 }
 
 }  // namespace warpwatch

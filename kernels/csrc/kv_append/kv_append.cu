@@ -24,37 +24,34 @@ __global__ __launch_bounds__(kMostThreads) void kv_append_rows(const KvAppendPar
   const int row = threadIdx.x / cover.lanes;
   if (row >= cover.rows) return;
   const int lane = threadIdx.x % cover.lanes;
-  const uint32_t head_batch = blockIdx.x / cover.token_blocks;
+  // One half of the blocks copies keys, the other values: two streams at a time, one read and one written.
+  const uint32_t of_keys = gridDim.x / 2;
+  const bool is_value = blockIdx.x >= of_keys;
+  const uint32_t block = is_value ? blockIdx.x - of_keys : blockIdx.x;
+  const uint32_t head_batch = block / cover.token_blocks;
   const int64_t head = head_batch % static_cast<uint32_t>(p.heads);
   const int64_t batch = head_batch / static_cast<uint32_t>(p.heads);
-  const int64_t first = static_cast<int64_t>(blockIdx.x % cover.token_blocks) * (cover.rows * kTokens) + row;
-  const int64_t position = p.positions[batch];
-  if (position <= -p.tokens || position >= p.capacity) return;
-  const int64_t begin = position < 0 ? -position : 0;  // tokens begin .. end - 1 have a place
-  const int64_t room = p.capacity - position;
-  const int64_t end = room < p.tokens ? room : p.tokens;
+  const int64_t first = static_cast<int64_t>(block - head_batch * cover.token_blocks) * (cover.rows * kTokens) + row;
+  const KvAppendRows& from_strides = is_value ? p.v_strides : p.k_strides;
+  const KvAppendRows& to_strides = is_value ? p.v_cache_strides : p.k_cache_strides;
+  const char* from = (is_value ? p.v : p.k) + offset(from_strides, batch, head, 0);
+  char* to = static_cast<char*>(is_value ? p.v_cache : p.k_cache);
 
-  const char* k = p.k + offset(p.k_strides, batch, head, 0);
-  const char* v = p.v + offset(p.v_strides, batch, head, 0);
-  char* k_cache = p.k_cache + offset(p.k_cache_strides, batch, head, position);
-  char* v_cache = p.v_cache + offset(p.v_cache_strides, batch, head, position);
   for (int unit = lane; unit < cover.units; unit += cover.lanes) {
-    Unit keys[kTokens], values[kTokens];
+    Unit held[kTokens];
 #pragma unroll
-    for (int i = 0; i < kTokens; ++i) {
+    for (int i = 0; i < kTokens; ++i) {  // all of them, also what has no place: one wait covers rows and position
       const int64_t token = first + i * cover.rows;
-      if (token >= begin && token < end) {
-        keys[i] = reinterpret_cast<const Unit*>(k + token * p.k_strides.token)[unit];
-        values[i] = reinterpret_cast<const Unit*>(v + token * p.v_strides.token)[unit];
-      }
+      if (token < p.tokens) held[i] = reinterpret_cast<const Unit*>(from + token * from_strides.token)[unit];
     }
+    const int64_t position = p.positions[batch];
 #pragma unroll
     for (int i = 0; i < kTokens; ++i) {
       const int64_t token = first + i * cover.rows;
-      if (token >= begin && token < end) {  // plain stores: attention reads the newest rows at once, out of the L2
-        reinterpret_cast<Unit*>(k_cache + token * p.k_cache_strides.token)[unit] = keys[i];
-        reinterpret_cast<Unit*>(v_cache + token * p.v_cache_strides.token)[unit] = values[i];
-      }
+      // By differences, for a sum with any position may overflow.
+      if (token >= p.tokens || position < -token || position >= p.capacity - token) continue;
+      // Plain stores: attention reads the newest rows at once, out of the L2.
+      reinterpret_cast<Unit*>(to + offset(to_strides, batch, head, position + token))[unit] = held[i];
     }
   }
 }
@@ -79,10 +76,11 @@ cudaError_t launch(const KvAppendParams& p, cudaStream_t stream) {
   const int64_t most_rows = kMostThreads / cover.lanes;
   cover.rows = static_cast<int>(p.tokens < most_rows ? p.tokens : most_rows);
   const int64_t token_blocks = (p.tokens - 1) / (cover.rows * kTokens) + 1;
-  if (token_blocks > INT32_MAX / p.heads / p.batch) return cudaErrorInvalidConfiguration;
+  if (token_blocks > INT32_MAX / 2 / p.heads / p.batch) return cudaErrorInvalidConfiguration;
   cover.token_blocks = static_cast<uint32_t>(token_blocks);
   const int threads = (cover.lanes * cover.rows + 31) / 32 * 32;
-  kv_append_rows<Unit><<<static_cast<unsigned>(token_blocks * p.heads * p.batch), threads, 0, stream>>>(p, cover);
+  const auto blocks = static_cast<unsigned>(2 * token_blocks * p.heads * p.batch);
+  kv_append_rows<Unit><<<blocks, threads, 0, stream>>>(p, cover);
   return cudaGetLastError();
 }
 

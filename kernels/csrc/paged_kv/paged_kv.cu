@@ -25,11 +25,12 @@ __global__ void __launch_bounds__(kPagedKvThreads) paged_kv_append_kernel(const 
                                                                           const PagedKvCover cover) {
   PagedKvPlace place;
   if (!find_place(cover, place)) return;
-  InPages in;
-  if (!find_in_pages(p, place.batch, p.lengths[place.batch] - p.seq + place.row, in)) return;
   for (int piece = place.lane; piece < p.row_bytes / 16; piece += cover.lanes.divisor()) {
+    // Before their place is known: one wait covers them and the way through the block table.
     const uint4 key = row_at(p, 0, place)[piece];
     const uint4 value = row_at(p, 1, place)[piece];
+    InPages in;
+    if (!find_in_pages(p, place.batch, p.lengths[place.batch] - p.seq + place.row, in)) return;
     page_row_at(p, 0, place.head, in)[piece] = key;  // plain stores: attention reads the newest rows at once
     page_row_at(p, 1, place.head, in)[piece] = value;
   }

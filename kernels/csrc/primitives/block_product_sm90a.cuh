@@ -15,10 +15,11 @@ struct BlockProductSm90a : BlockOfCluster<Wgmma, kRowsA, kRowsB> {
   static_assert(kRowsA <= 256 && kRowsB <= 256, "rows of a box");
 
   // Adds the slabs [begin, end) of k. a and b map boxes of kM and of kN rows, m and n are the first rows. All threads
-  // of the block call it; `shared` holds kSharedBytes, 1024-byte aligned. `until_a_is_there()` comes before a is read.
+  // of the block call it; `shared` holds kSharedBytes, 1024-byte aligned. `until_a_is_there()` comes before a is read;
+  // b_once says that no other block reads these rows of b.
   template <typename UntilAIsThere>
   __device__ __forceinline__ void run(const CUtensorMap& a, const CUtensorMap& b, int m, int n, int begin, int end,
-                                      void* shared, const UntilAIsThere& until_a_is_there) {
+                                      bool b_once, void* shared, const UntilAIsThere& until_a_is_there) {
     const Ring ring(shared);
     const int slabs = end - begin;
     if (threadIdx.x < Shape::kThreads) {
@@ -26,7 +27,14 @@ struct BlockProductSm90a : BlockOfCluster<Wgmma, kRowsA, kRowsB> {
       multiply(ring, slabs);
     } else if (threadIdx.x == Shape::kThreads) {
       const auto copy_a = [&](int i) { ring.copy(i, 0, a, (begin + i) * kSlabBytes, m); };
-      const auto copy_b = [&](int i) { ring.copy(i, Shape::kM * kSlabBytes, b, (begin + i) * kSlabBytes, n); };
+      const auto copy_b = [&](int i) {
+        const int offset = Shape::kM * kSlabBytes, k = (begin + i) * kSlabBytes;
+        if (b_once) {
+          ring.copy_once(i, offset, b, k, n);
+        } else {
+          ring.copy(i, offset, b, k, n);
+        }
+      };
       const int first = min(kStages, slabs);
       for (int i = 0; i < first; ++i) {
         ring.begin_filling(i);

@@ -8,8 +8,11 @@
 
 namespace warpwatch {
 
-inline cudaError_t encode_tiles(CUtensorMap& map, CUtensorMapDataType type, const void* first, const cuuint64_t (&sizes)[2],
-                                int64_t stride_bytes, const cuuint32_t (&box)[2], CUtensorMapSwizzle swizzle) {
+// Sizes and box begin with the dimension that is contiguous; strides are those of the others.
+template <int kRank>
+cudaError_t encode_tiles(CUtensorMap& map, CUtensorMapDataType type, const void* first, const cuuint64_t (&sizes)[kRank],
+                         const cuuint64_t (&strides_bytes)[kRank - 1], const cuuint32_t (&box)[kRank],
+                         CUtensorMapSwizzle swizzle) {
   using Encode = decltype(&cuTensorMapEncodeTiled);
   static const Encode encode = [] {
     void* found = nullptr;
@@ -19,11 +22,11 @@ inline cudaError_t encode_tiles(CUtensorMap& map, CUtensorMapDataType type, cons
     return status == cudaSuccess && result == cudaDriverEntryPointSuccess ? reinterpret_cast<Encode>(found) : nullptr;
   }();
   if (encode == nullptr) return cudaErrorNotSupported;
-  const cuuint64_t strides[1] = {static_cast<cuuint64_t>(stride_bytes)};
-  const cuuint32_t steps[2] = {1, 1};
+  cuuint32_t steps[kRank];
+  for (cuuint32_t& step : steps) step = 1;
   const CUresult status =
-      encode(&map, type, 2, const_cast<void*>(first), sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
-             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      encode(&map, type, kRank, const_cast<void*>(first), sizes, strides_bytes, box, steps,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return status == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 
@@ -33,7 +36,24 @@ inline cudaError_t map_tiles(CUtensorMap& map, const void* first, int64_t rows, 
                              int box_rows) {
   const cuuint64_t sizes[2] = {static_cast<cuuint64_t>(k_bytes), static_cast<cuuint64_t>(rows)};
   const cuuint32_t box[2] = {128, static_cast<cuuint32_t>(box_rows)};
-  return encode_tiles(map, CU_TENSOR_MAP_DATA_TYPE_UINT8, first, sizes, stride_bytes, box, CU_TENSOR_MAP_SWIZZLE_128B);
+  const cuuint64_t strides[1] = {static_cast<cuuint64_t>(stride_bytes)};
+  return encode_tiles<2>(map, CU_TENSOR_MAP_DATA_TYPE_UINT8, first, sizes, strides, box, CU_TENSOR_MAP_SWIZZLE_128B);
+}
+
+// Boxes of `box_rows` rows (256 at most) by 64 elements of 16 bits out of (batch, heads, rows, head_dim), which land
+// swizzled likewise; what lies beyond a head's rows lands as zeros. Strides, in elements, and `first`, in bytes, are multiples
+// of 8 and 16, and none is 0.
+struct HeadSizes {
+  int batch, heads, rows, head_dim;
+};
+inline cudaError_t map_heads(CUtensorMap& map, const void* first, const HeadSizes& of, int64_t batch_stride,
+                             int64_t head_stride, int64_t row_stride, int box_rows) {
+  const cuuint64_t sizes[4] = {static_cast<cuuint64_t>(of.head_dim), static_cast<cuuint64_t>(of.rows),
+                               static_cast<cuuint64_t>(of.heads), static_cast<cuuint64_t>(of.batch)};
+  const cuuint64_t strides[3] = {static_cast<cuuint64_t>(2 * row_stride), static_cast<cuuint64_t>(2 * head_stride),
+                                 static_cast<cuuint64_t>(2 * batch_stride)};
+  const cuuint32_t box[4] = {64, static_cast<cuuint32_t>(box_rows), 1, 1};
+  return encode_tiles<4>(map, CU_TENSOR_MAP_DATA_TYPE_UINT16, first, sizes, strides, box, CU_TENSOR_MAP_SWIZZLE_128B);
 }
 
 // Boxes of `box_rows` rows (256 at most) by box_bytes (a multiple of 16, 1024 at most), which land row after row as they
@@ -43,7 +63,26 @@ inline cudaError_t map_plain_rows(CUtensorMap& map, const void* first, int64_t r
                                   int box_bytes) {
   const cuuint64_t sizes[2] = {static_cast<cuuint64_t>(row_bytes / 4), static_cast<cuuint64_t>(rows)};
   const cuuint32_t box[2] = {static_cast<cuuint32_t>(box_bytes / 4), static_cast<cuuint32_t>(box_rows)};
-  return encode_tiles(map, CU_TENSOR_MAP_DATA_TYPE_UINT32, first, sizes, row_bytes, box, CU_TENSOR_MAP_SWIZZLE_NONE);
+  const cuuint64_t strides[1] = {static_cast<cuuint64_t>(row_bytes)};
+  return encode_tiles<2>(map, CU_TENSOR_MAP_DATA_TYPE_UINT32, first, sizes, strides, box, CU_TENSOR_MAP_SWIZZLE_NONE);
+}
+
+// The same by eights, for boxes of up to 2048 bytes a row; row_bytes is a multiple of 16.
+inline cudaError_t map_long_rows(CUtensorMap& map, const void* first, int64_t rows, int64_t row_bytes, int box_rows,
+                                 int box_bytes) {
+  const cuuint64_t sizes[2] = {static_cast<cuuint64_t>(row_bytes / 8), static_cast<cuuint64_t>(rows)};
+  const cuuint64_t strides[1] = {static_cast<cuuint64_t>(row_bytes)};
+  const cuuint32_t box[2] = {static_cast<cuuint32_t>(box_bytes / 8), static_cast<cuuint32_t>(box_rows)};
+  return encode_tiles<2>(map, CU_TENSOR_MAP_DATA_TYPE_UINT64, first, sizes, strides, box, CU_TENSOR_MAP_SWIZZLE_NONE);
+}
+
+// As map_tiles, of `box_slabs` times 128 bytes of k: slab after slab, each of box_rows rows. k_bytes is a multiple of 128.
+inline cudaError_t map_slabs(CUtensorMap& map, const void* first, int64_t rows, int64_t k_bytes, int64_t stride_bytes,
+                             int box_rows, int box_slabs) {
+  const cuuint64_t sizes[3] = {128, static_cast<cuuint64_t>(rows), static_cast<cuuint64_t>(k_bytes / 128)};
+  const cuuint64_t strides[2] = {static_cast<cuuint64_t>(stride_bytes), 128};
+  const cuuint32_t box[3] = {128, static_cast<cuuint32_t>(box_rows), static_cast<cuuint32_t>(box_slabs)};
+  return encode_tiles<3>(map, CU_TENSOR_MAP_DATA_TYPE_UINT8, first, sizes, strides, box, CU_TENSOR_MAP_SWIZZLE_128B);
 }
 
 }  // namespace warpwatch

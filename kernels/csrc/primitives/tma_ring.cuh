@@ -50,10 +50,50 @@ struct TmaRing {
         : "memory");
   }
 
-  // The warps that multiply: until use i has landed, and that a warp has read it.
+  // The same, of bytes that nobody reads again soon: in L2 they make room first, before what others have left there.
+  __device__ __forceinline__ void copy_once(int i, int offset, const CUtensorMap& matrix, int k, int row) const {
+    uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;\n" : "=l"(policy));
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+        "[%0], [%1, {%2, %3}], [%4], %5;\n" ::"r"(stage(i) + offset),
+        "l"(&matrix), "r"(k), "r"(row), "r"(full(i)), "l"(policy)
+        : "memory");
+  }
+
+  // Likewise, of a tensor of four dimensions (tensor_map.h, map_heads): from element `k` of row `row` on.
+  __device__ __forceinline__ void copy(int i, int offset, const CUtensorMap& heads, int k, int row, int head,
+                                       int batch) const {
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[%0], [%1, {%2, %3, %4, %5}], [%6];\n" ::"r"(stage(i) + offset),
+        "l"(&heads), "r"(k), "r"(row), "r"(head), "r"(batch), "r"(full(i))
+        : "memory");
+  }
+
+  // A box of slabs of 128 bytes of k (map_slabs of tensor_map.h), from number `slab` on.
+  __device__ __forceinline__ void copy_slabs(int i, int offset, const CUtensorMap& matrix, int row, int slab) const {
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[%0], [%1, {%2, %3, %4}], [%5];\n" ::"r"(stage(i) + offset),
+        "l"(&matrix), "r"(0), "r"(row), "r"(slab), "r"(full(i))
+        : "memory");
+  }
+
+  // The warps that multiply: until use i has landed, and that a warp has read it: what it read must have arrived in
+  // registers, since the release overtakes loads that are still under way. That is so behind a wgmma_wait.
   __device__ __forceinline__ void wait_full(int i) const { wait(full(i), i / kStages); }
   __device__ __forceinline__ void release(int i) const {
     if (threadIdx.x % 32 == 0) asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(empty(i)) : "memory");
+  }
+
+  // The same where loads into registers were the last thing: `zero` is computed from all that was read, in a way that the
+  // compiler cannot see through. The address waits for it, and so for the loads.
+  __device__ __forceinline__ void release_behind(int i, uint32_t zero) const {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) {
+      asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(empty(i) + zero) : "memory");
+    }
   }
 
  private:

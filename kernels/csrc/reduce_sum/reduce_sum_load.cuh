@@ -29,6 +29,10 @@ struct Load {
       if (live) single = *from;
     }
   }
+  __device__ void take(const Load& other) {
+    piece.bits = other.piece.bits;
+    single = other.single;
+  }
   __device__ void add_to(float (&sums)[kElements]) const {
     if constexpr (kWide) {
 #pragma unroll

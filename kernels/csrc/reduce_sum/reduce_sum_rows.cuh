@@ -38,7 +38,7 @@ __device__ float sum_share(const Element* from, Count count, int lane) {
 }
 
 // out[row] = sum of a row, kLanes threads each: a power of two, 32 at most.
-template <class Element, bool kWide, int kLanes>
+template <class Element, bool kWide, bool kPastL1, int kLanes>
 __global__ __launch_bounds__(kReduceSumThreads) void reduce_sum_short_rows(const ReduceSumParams p) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * (kReduceSumThreads / kLanes) + threadIdx.x / kLanes;
   const bool live = row < p.outer;  // the others stay, with zeros: shuffles want all of a warp
@@ -46,14 +46,14 @@ __global__ __launch_bounds__(kReduceSumThreads) void reduce_sum_short_rows(const
   const Element* from = static_cast<const Element*>(p.x) + (live ? row : 0) * count;
   constexpr int kAtOnce = kReduceSumShortPieces;
   wait_for_previous_kernel();
-  float sum = sum_share<Element, kWide, true, kLanes, kAtOnce>(from, live ? count : 0, threadIdx.x % kLanes);
+  float sum = sum_share<Element, kWide, kPastL1, kLanes, kAtOnce>(from, live ? count : 0, threadIdx.x % kLanes);
   sum = lanes_sum<kLanes>(sum);
   if (live && threadIdx.x % kLanes == 0) store_sum(p, row, sum);
 }
 
 // out[row, split] = sum of a part of a row, or of all of it; a block each. Parts are a multiple of a piece long, but for
 // the last.
-template <class Element, bool kWide, bool kSplit, int kThreads, int kAtOnce>
+template <class Element, bool kWide, bool kPastL1, bool kSplit, int kThreads, int kAtOnce>
 __global__ __launch_bounds__(kThreads) void reduce_sum_long_rows(const ReduceSumParams p, int64_t part) {
   __shared__ float slots[kThreads / 32];
   wait_for_previous_kernel();
@@ -65,11 +65,11 @@ __global__ __launch_bounds__(kThreads) void reduce_sum_long_rows(const ReduceSum
     const int64_t begin = (blockIdx.x - row * splits) * part;
     const int64_t count = begin < p.reduced ? min(part, p.reduced - begin) : 0;
     from += row * p.reduced + (count > 0 ? begin : 0);
-    sum = sum_share<Element, kWide, false, kThreads, kAtOnce>(from, count, threadIdx.x);
+    sum = sum_share<Element, kWide, kPastL1, kThreads, kAtOnce>(from, count, threadIdx.x);
     let_next_kernel_begin();
   } else {
     from += blockIdx.x * p.reduced;
-    sum = sum_share<Element, kWide, true, kThreads, kAtOnce>(from, static_cast<int>(p.reduced), threadIdx.x);
+    sum = sum_share<Element, kWide, kPastL1, kThreads, kAtOnce>(from, static_cast<int>(p.reduced), threadIdx.x);
   }
   sum = threads_sum<kThreads>(sum, slots);
   if (threadIdx.x == 0) store_sum(p, blockIdx.x, sum);

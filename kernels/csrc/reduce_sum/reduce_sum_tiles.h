@@ -16,15 +16,18 @@ constexpr int kReduceSumPieces = 4;
 constexpr int kReduceSumRowPieces = 2;
 // The same of rows that a part of a warp adds: 256 bytes of fp16 take 71.9 us of 268 MB with two, 76.4 with four (H200).
 constexpr int kReduceSumShortPieces = 2;
-// The same where inner is more than 1: two take 75.5 us of 268 MB in fp32, four 76.9 (H200).
-constexpr int kReduceSumColumnPieces = 2;
+// The same where inner is more than 1, twice: a thread holds four and has asked for four more. Sums of 32768 rows of 8 KB
+// take 74.9 us so, second pass included; 76.6 by two at eight blocks a multiprocessor, which wait before they add (H200).
+constexpr int kReduceSumColumnPieces = 4;
+
+// Of the second pass over columns: neighbouring loads that a block takes, and parts that a thread asks for together.
+constexpr int kReduceSumSecondLanes = 8;
+constexpr int kReduceSumSecondPieces = 4;
 
 // Blocks that keep a large GPU busy to the end: eight times what 132 multiprocessors hold at once.
 constexpr int64_t kReduceSumBlocks = 8192;
-// Parts of a sum over rows of columns, and the blocks that they are to make at least: once what 132 multiprocessors hold.
-// A second pass over more parts costs more than they bring: 32768 rows of 8 KB take 78.5 us in 66 parts, 84.7 in 512.
-constexpr int64_t kReduceSumColumnParts = 66;
-constexpr int64_t kReduceSumColumnBlocks = 1056;
+// The same of columns, whose blocks stay to the end: what 132 multiprocessors hold at once, four each.
+constexpr int64_t kReduceSumColumnBlocks = 528;
 
 constexpr int reduce_sum_power_of_two(int64_t atleast, int most) {
   int power = 1;
@@ -51,23 +54,26 @@ constexpr int reduce_sum_column_lanes(int64_t loads, int64_t reduced) {
   return lanes;
 }
 
+// Parts of each sum of columns, where `loads` make a row.
+constexpr int64_t reduce_sum_column_splits(int64_t outer, int64_t reduced, int64_t loads) {
+  const int lanes = reduce_sum_column_lanes(loads, reduced);
+  const int64_t rows = int64_t{kReduceSumThreads} / lanes * kReduceSumColumnPieces;  // of a block's turn
+  const int64_t turns = (reduced - 1) / rows + 1;
+  const int64_t blocks = outer * ((loads - 1) / lanes + 1);  // without parts
+  const int64_t splits = std::min(kReduceSumColumnBlocks / blocks, turns / 2);
+  if (splits <= 1) return 1;
+  const int64_t turns_of_part = (turns - 1) / splits + 1;
+  return (turns - 1) / turns_of_part + 1;  // no more than it takes to end as early
+}
+
 // Parts of each sum. `elements` are those of one load: 16 bytes' worth, or one.
 constexpr int64_t reduce_sum_splits(int64_t outer, int64_t reduced, int64_t inner, int elements) {
-  int64_t blocks = outer;  // without parts
-  int64_t most = kReduceSumBlocks;  // parts and blocks
-  int64_t least = int64_t{kReduceSumThreads} * 2 * elements;  // of `reduced`, in one part
-  if (inner == 1) {
-    const int64_t loads = (reduced - 1) / elements + 1;
-    if (reduce_sum_row_lanes(loads) < kReduceSumThreads) return 1;
-  } else {
-    const int64_t loads = (inner - 1) / elements + 1;
-    const int lanes = reduce_sum_column_lanes(loads, reduced);
-    blocks = outer * ((loads - 1) / lanes + 1);
-    least = int64_t{kReduceSumThreads} / lanes * 8;
-    most = std::max(kReduceSumColumnParts * blocks, kReduceSumColumnBlocks);
-  }
-  if (blocks >= kReduceSumBlocks / 8) return 1;  // a wave of them: a second pass would cost more than it brings
-  return std::max<int64_t>(1, std::min(most / blocks, reduced / least));
+  if (inner > 1) return reduce_sum_column_splits(outer, reduced, (inner - 1) / elements + 1);
+  const int64_t loads = (reduced - 1) / elements + 1;
+  if (reduce_sum_row_lanes(loads) < kReduceSumThreads) return 1;
+  if (outer >= kReduceSumBlocks / 8) return 1;  // a wave of them: a second pass would cost more than it brings
+  const int64_t least = int64_t{kReduceSumThreads} * 2 * elements;  // of `reduced`, in one part
+  return std::max<int64_t>(1, std::min(kReduceSumBlocks / outer, reduced / least));
 }
 
 }  // namespace warpwatch

@@ -6,8 +6,8 @@ namespace warpwatch {
 namespace {
 
 template <class Element, bool kResidual, int kThreads, int kPieces, int kRows>
-__global__ __launch_bounds__(kThreads* kRows, kRowNormResident / (kThreads * kRows)) void rms_norm_in_registers(
-    const RowNormParams p) {
+__global__ __launch_bounds__(kThreads* kRows, row_norm_resident(kThreads* kRows, sizeof(Element), kResidual)) void
+rms_norm_in_registers(const RowNormParams p) {
   norm_row_in_registers<Element, RmsNorm, kResidual, kThreads, kPieces, kRows>(p);
 }
 

@@ -1,4 +1,4 @@
-// Hopper: fp16 and bf16 by wgmma, up to kInt4WgmmaRows rows of x.
+// Hopper: fp16 and bf16 by wgmma, up to kInt4HopperRows rows of x.
 #include "int4_linear/int4_linear_many.cuh"
 
 #include <iterator>
@@ -25,8 +25,8 @@ struct Many {
 
 }  // namespace
 
-cudaError_t int4_linear_sm90a(const Int4LinearParams& p, cudaStream_t stream) {
-  if (!int4_wgmma_takes(p)) return cudaErrorInvalidValue;
+cudaError_t int4_linear_many_sm90a(const Int4LinearParams& p, cudaStream_t stream) {
+  if (!int4_tma_takes(p)) return cudaErrorInvalidValue;
   return launch_int4_format<Many, __half, __nv_bfloat16>(p, stream);
 }
 

@@ -24,8 +24,8 @@ def int8_kv_append(
     dimension of each is contiguous. lengths (batch) int32 counts the new tokens already, as int8_decode_attention takes
     it: row i goes to position lengths[b] - seq + i, and what falls outside 0 .. capacity - 1 is left out. A row x
     becomes scale = max|x| / 127 and the integers nearest to x / scale, so that scale * code is within half a scale of
-    x; a row that holds an infinity or NaN gets a scale that says so. The CPU's codes are the GPU's. On a GPU the rows
-    of k and v start on 16-byte boundaries.
+    x; a row that holds an infinity or NaN gets a scale that says so. The CPU's codes are the GPU's. What is written
+    must not overlap itself, nor anything else of the call. On a GPU the rows of k and v start on 16-byte boundaries.
     Xiao et al., "SmoothQuant" (arXiv:2211.10438, 2022), its per-token quantization.
     Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
     """

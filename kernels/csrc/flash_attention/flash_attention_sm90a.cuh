@@ -1,0 +1,284 @@
+// flash_attention by wgmma and TMA, fp16 and bf16, head_dim 64 and 128; Hopper alone (sm_90a).
+//
+// A block is some groups of four warps, which own 64 queries each, and one warp that copies: queries, keys and values by TMA
+// into rings of shared memory. A block walks over query tiles as the schedule numbers them (flash_attention_schedule.cuh)
+// and, for each, over its key tiles from the last to the first, so that the masked ones come first. While the tensor cores
+// multiply the weights of one key tile with its values, a group works on the scores of the next.
+//
+// After Shah, Bikshandi, Zhang, Thakkar, Ramani and Dao, "FlashAttention-3: Fast and Accurate Attention with Asynchrony and
+// Low-precision" (2024).
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "flash_attention/flash_attention.h"
+#include "flash_attention/flash_attention_schedule.cuh"
+#include "flash_attention/flash_attention_sm90a_tiles.h"
+#include "flash_attention/flash_attention_softmax.cuh"
+#include "flash_attention/flash_attention_split_softmax.cuh"
+#include "flash_attention/flash_attention_warp.cuh"
+#include "primitives/launch_shape.h"
+#include "primitives/tensor_map.h"
+#include "primitives/tma_ring.cuh"
+#include "primitives/wgmma_heads.cuh"
+
+namespace warpwatch {
+namespace {
+
+constexpr int round_to_swizzle(int bytes) { return (bytes + 1023) / 1024 * 1024; }
+
+template <typename Element, int kHeadDim, FlashAttentionSm90aTile kTile, bool kWindowed>
+struct Sm90aKernel {
+  static constexpr int kGroups = kTile.groups;
+  static constexpr int kKeys = kTile.keys;
+  static constexpr int kKeyTiles = kKeys / 8;
+  static constexpr int kQueries = 64 * kGroups;
+  static constexpr int kCopier = 128 * kGroups;  // the first thread of the warps that copy
+  static constexpr int kThreads = kCopier + 128;
+  static constexpr int kSlabs = kHeadDim / 64;
+  static constexpr int kRowBytes = 2 * kHeadDim;
+  static constexpr int kGroupBytes = 64 * kRowBytes;  // of queries
+  static constexpr int kTileBytes = kKeys * kRowBytes;
+  using KeyRing = TmaRing<kTile.stages, kTileBytes, 4 * kGroups>;
+  using QueryRing = TmaRing<kTile.query_stages, kGroups * kGroupBytes, 4 * kGroups>;
+  static constexpr int kRingBytes = round_to_swizzle(KeyRing::kBytes);
+  static constexpr int kSharedBytes = 2 * kRingBytes + QueryRing::kBytes;  // keys, values, queries
+  using Shape = LaunchShape<kThreads, kSharedBytes>;
+  using Wgmma = HeadWgmma<Element>;
+
+  // Registers of a thread: those of a block, shared out anew. They are multiples of 8.
+  static constexpr int kAtLaunch = 65536 / kTile.blocks / kThreads / 8 * 8;
+  static constexpr int kOfCopier = kGroups == 1 ? 40 : kGroups == 2 ? 24 : 32;
+  static constexpr int kLeft = (kAtLaunch * (kGroups + 1) - kOfCopier) / kGroups / 8 * 8;
+  static constexpr int kOfGroups = kLeft > 240 ? 240 : kLeft;
+  static constexpr bool kShareOut = kAtLaunch < 240;
+
+  // Block b's tile of round r: there and back again, as long tiles come first.
+  static __device__ __forceinline__ unsigned tile_of_round(unsigned round) {
+    return round * gridDim.x + (round % 2 == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x);
+  }
+  static __device__ __forceinline__ int last_key_tile(const FlashAttentionWork& work) {
+    return (work.keys + kKeys - 1) / kKeys - 1;
+  }
+  static __device__ __forceinline__ int first_key_tile(const FlashAttentionWork& work) {
+    return kWindowed ? work.first_key / kKeys : 0;
+  }
+
+  static __device__ __forceinline__ void run(const FlashAttentionParams& p, const FlashAttentionSchedule& schedule,
+                                             const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v) {
+    extern __shared__ __align__(1024) unsigned char shared[];
+    const KeyRing keys(shared);
+    const KeyRing values(shared + kRingBytes);
+    const QueryRing queries(shared + 2 * kRingBytes);
+    if (threadIdx.x >= kCopier) {
+      if constexpr (kShareOut) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(kOfCopier));
+      if (threadIdx.x == kCopier) copy(p, schedule, q, k, v, keys, values, queries);
+    } else {
+      if constexpr (kShareOut) asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(kOfGroups));
+      attend(p, schedule, keys, values, queries, shared + 2 * kRingBytes);
+    }
+  }
+
+ private:
+  static __device__ __forceinline__ void copy(const FlashAttentionParams& p, const FlashAttentionSchedule& schedule,
+                                              const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v,
+                                              const KeyRing& keys, const KeyRing& values, const QueryRing& queries) {
+    int use = 0;
+    for (int round = 0; tile_of_round(round) < static_cast<unsigned>(schedule.blocks); ++round) {
+      const int block = tile_of_round(round);
+      const FlashAttentionWork work = work_of_block<kWindowed>(p, schedule, block, kQueries);
+      const int last = last_key_tile(work), first = first_key_tile(work);
+      const auto copy_keys = [&](const KeyRing& ring, const CUtensorMap& map, int tile) {
+        ring.begin_filling(use);
+#pragma unroll
+        for (int slab = 0; slab < kSlabs; ++slab) {
+          ring.copy(use, slab * kKeys * 128, map, slab * 64, tile * kKeys, work.head_kv, work.batch);
+        }
+      };
+      // The first keys may have a stage to go to before the queries have.
+      if (last >= first) copy_keys(keys, k, last);
+      queries.begin_filling(round);
+#pragma unroll
+      for (int group = 0; group < kGroups; ++group) {
+#pragma unroll
+        for (int slab = 0; slab < kSlabs; ++slab) {
+          queries.copy(round, group * kGroupBytes + slab * 64 * 128, q, slab * 64, work.first_query + 64 * group,
+                       work.head, work.batch);
+        }
+      }
+      for (int tile = last; tile >= first; --tile, ++use) {
+        if (tile < last) copy_keys(keys, k, tile);
+        copy_keys(values, v, tile);
+      }
+    }
+  }
+
+  static __device__ __forceinline__ void multiply_keys(float (&scores)[1][kKeyTiles][4], uint32_t queries,
+                                                       uint32_t keys) {
+#pragma unroll
+    for (int slab = 0; slab < kSlabs; ++slab) {
+      const uint64_t q = wgmma_rows(queries + slab * 64 * 128);
+      const uint64_t k = wgmma_rows(keys + slab * kKeys * 128);
+#pragma unroll
+      for (int step = 0; step < 4; ++step) Wgmma::scores(scores[0], q + 2 * step, k + 2 * step, slab + step > 0);
+    }
+    wgmma_commit();
+  }
+  static __device__ __forceinline__ void multiply_values(float (&out)[1][kHeadDim / 8][4],
+                                                         const PackedWeights<kKeyTiles>& weights, uint32_t values) {
+    const uint64_t v = wgmma_columns(values, kKeys * 128);
+#pragma unroll
+    for (int n = 0; n < kKeys / 16; ++n) Wgmma::values(out[0], weights.a[n], v + 128 * n);
+    wgmma_commit();
+  }
+
+  static __device__ __forceinline__ void attend(const FlashAttentionParams& p, const FlashAttentionSchedule& schedule,
+                                                const KeyRing& keys, const KeyRing& values, const QueryRing& queries,
+                                                unsigned char* queries_at) {
+    const int warp = threadIdx.x / 32;
+    const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // known to be the same in the warp
+    const RawScores exponents{p.scale * kLog2E};
+    int use = 0;
+    for (int round = 0; tile_of_round(round) < static_cast<unsigned>(schedule.blocks); ++round) {
+      const int block = tile_of_round(round);
+      const FlashAttentionWork work = work_of_block<kWindowed>(p, schedule, block, kQueries);
+      const int last = last_key_tile(work), first = first_key_tile(work);
+      const int first_query = work.first_query + 16 * warp;
+
+      float out[1][kHeadDim / 8][4] = {};
+      SplitSoftmax softmax;
+      queries.wait_full(round);
+      if (last >= first) {
+        const uint32_t group_queries = queries.stage(round) + group * kGroupBytes;
+        const auto mask = [&](float (&scores)[1][kKeyTiles][4], int tile) {
+          mask_scores<kWindowed>(scores, first_query, tile * kKeys, work.seq_kv, work.diagonal, p.causal, p.window);
+        };
+        float scores[1][kKeyTiles][4] = {};
+        PackedWeights<kKeyTiles> weights;
+        keys.wait_full(use);
+        wgmma_settle(scores[0]);
+        wgmma_fence();
+        multiply_keys(scores, group_queries, keys.stage(use));
+        wgmma_wait<0>();
+        wgmma_settle(scores[0]);
+        keys.release(use);
+        mask(scores, last);
+        softmax.weigh(scores, exponents);
+        weights.template take<Element>(scores);
+
+        for (int tile = last - 1; tile >= first; --tile) {
+          ++use;
+          keys.wait_full(use);
+          wgmma_settle(scores[0]);
+          wgmma_settle(out[0]);
+          weights.settle();
+          wgmma_fence();
+          multiply_keys(scores, group_queries, keys.stage(use));
+          values.wait_full(use - 1);
+          wgmma_fence();
+          multiply_values(out, weights, values.stage(use - 1));
+          wgmma_wait<1>();
+          wgmma_settle(scores[0]);
+          keys.release(use);
+          mask(scores, tile);
+          // Weights first, then the wait: the compiler would have it earlier, and moves it over no branch.
+          if (softmax.weigh(scores, exponents)) {
+            wgmma_settle(scores[0]);
+            wgmma_wait<0>();
+            wgmma_settle(out[0]);
+            softmax.rescale(out);
+          } else {
+            wgmma_settle(scores[0]);
+            wgmma_wait<0>();
+            wgmma_settle(out[0]);
+          }
+          weights.settle();
+          values.release(use - 1);
+          weights.template take<Element>(scores);
+        }
+
+        values.wait_full(use);
+        wgmma_settle(out[0]);
+        weights.settle();
+        wgmma_fence();
+        multiply_values(out, weights, values.stage(use));
+        wgmma_wait<0>();
+        wgmma_settle(out[0]);
+        weights.settle();
+        values.release(use);
+        ++use;
+      }
+
+      // All of the group have read its queries; each warp writes its rows over a quarter of them.
+      asm volatile("bar.sync %0, 128;\n" ::"r"(1 + group) : "memory");
+      Element* to = query_rows(static_cast<Element*>(p.out), p.out_strides, work) + first_query * p.out_strides.row;
+      unsigned char* staged = queries_at + round % kTile.query_stages * (kGroups * kGroupBytes) + warp * 16 * kRowBytes;
+      store_out<Element, kHeadDim>(out, softmax, staged, to, p.out_strides.row, work.seq_q - first_query);
+      if (p.lse != nullptr) {
+        store_log_sum_exp<1>(softmax, p.scale, lse_rows(p, work) + first_query, work.seq_q - first_query);
+      }
+      asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // TMA writes there next
+      __syncwarp();
+      queries.release(round);
+    }
+  }
+};
+
+// The tile in pieces: nvcc (13.0) declares no kernel that has a struct for a template argument.
+template <typename Element, int kHeadDim, int kGroups, int kKeys, int kStages, int kQueryStages, int kBlocks, bool kWindowed,
+          typename Shape>
+__global__ void __launch_bounds__(Shape::kThreads, kBlocks)
+    flash_attention_sm90a_kernel(const FlashAttentionParams p, const FlashAttentionSchedule schedule,
+                                 const __grid_constant__ CUtensorMap q, const __grid_constant__ CUtensorMap k,
+                                 const __grid_constant__ CUtensorMap v) {
+  constexpr FlashAttentionSm90aTile kTile{kGroups, kKeys, kStages, kQueryStages, kBlocks};
+  Sm90aKernel<Element, kHeadDim, kTile, kWindowed>::run(p, schedule, q, k, v);
+}
+
+inline cudaError_t count_processors(int& processors) {
+  int device = 0;
+  if (cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
+  return cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+}
+
+inline cudaError_t map_rows(CUtensorMap& map, const void* tensor, const FlashAttentionStrides& strides, HeadSizes sizes,
+                            int box_rows) {
+  const int64_t row = sizes.rows > 1 ? strides.row : sizes.head_dim;  // of a single one, the stride may be anything
+  const int64_t head = sizes.heads > 1 ? strides.head : row * sizes.rows;
+  const int64_t batch = sizes.batch > 1 ? strides.batch : head * sizes.heads;
+  return map_heads(map, tensor, sizes, batch, head, row, box_rows);
+}
+
+// As many blocks as fit on the GPU share the tiles, and fetch the next one's queries and keys during this one. Under the causal
+// mask the turn-about of tile_of_round() makes their shares even where the schedule is one section; more of them are worth it
+// where so many key heads are under way at once that each block would fetch its keys from memory alone.
+template <typename Element, int kHeadDim, FlashAttentionSm90aTile kTile, bool kWindowed>
+cudaError_t launch_sm90a(const FlashAttentionParams& p, cudaStream_t stream) {
+  using K = Sm90aKernel<Element, kHeadDim, kTile, kWindowed>;
+  using Shape = typename K::Shape;
+  const auto kernel = flash_attention_sm90a_kernel<Element, kHeadDim, kTile.groups, kTile.keys, kTile.stages,
+                                                   kTile.query_stages, kTile.blocks, kWindowed, Shape>;
+  FlashAttentionSchedule schedule;
+  if (cudaError_t error = make_schedule(p, K::kQueries, sizeof(Element), &schedule); error != cudaSuccess) return error;
+  if (schedule.blocks == 0) return cudaSuccess;
+  CUtensorMap q, k, v;
+  const HeadSizes queries{p.batch, p.heads_q, p.seq_q, p.head_dim}, keys{p.batch, p.heads_kv, p.seq_kv, p.head_dim};
+  cudaError_t status = map_rows(q, p.q, p.q_strides, queries, 64);
+  if (status == cudaSuccess) status = map_rows(k, p.k, p.k_strides, keys, K::kKeys);
+  if (status == cudaSuccess) status = map_rows(v, p.v, p.v_strides, keys, K::kKeys);
+  if (status == cudaSuccess) {
+    status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kDynamicSharedBytes);
+  }
+  int processors = 0;
+  if (status == cudaSuccess) status = count_processors(processors);
+  if (status != cudaSuccess) return status;
+  if (p.causal && !kWindowed && int64_t{p.batch} * p.heads_kv <= processors / 2) {
+    schedule.heads_per_section = p.batch * p.heads_q;
+  }
+  const int blocks = std::min(schedule.blocks, processors * kTile.blocks);
+  kernel<<<blocks, Shape::kThreads, Shape::kDynamicSharedBytes, stream>>>(p, schedule, q, k, v);
+  return cudaGetLastError();
+}
+
+}  // namespace
+}  // namespace warpwatch

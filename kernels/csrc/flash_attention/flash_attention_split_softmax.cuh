@@ -1,0 +1,89 @@
+// The online softmax beside asynchronous products: weights packed as the next product's operand, and a step in two halves.
+#pragma once
+
+#include <cstdint>
+
+#include "flash_attention/flash_attention_softmax.cuh"
+#include "primitives/mma.cuh"
+
+namespace warpwatch {
+
+// Weights of one row tile as A operands, 16 keys each.
+template <int kKeyTiles>
+struct PackedWeights {
+  uint32_t a[kKeyTiles / 2][4];
+
+  template <typename Element>
+  __device__ __forceinline__ void take(const float (&weights)[1][kKeyTiles][4]) {
+#pragma unroll
+    for (int n = 0; n < kKeyTiles / 2; ++n) {
+      const float(&low)[4] = weights[0][2 * n];
+      const float(&high)[4] = weights[0][2 * n + 1];
+      a[n][0] = pack<Element>(low[0], low[1]);
+      a[n][1] = pack<Element>(low[2], low[3]);
+      a[n][2] = pack<Element>(high[0], high[1]);
+      a[n][3] = pack<Element>(high[2], high[3]);
+    }
+  }
+
+  // Behind a wait: until then wgmma reads them, which the compiler does not know.
+  __device__ __forceinline__ void settle() {
+#pragma unroll
+    for (int n = 0; n < kKeyTiles / 2; ++n) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) asm volatile("" : "+r"(a[n][e])::"memory");
+    }
+  }
+};
+
+// The step of OnlineSoftmax in two halves, so that what was summed before may still be on its way when the weights are.
+struct SplitSoftmax : OnlineSoftmax<1> {
+  float shrink[2];
+
+  // scores become weights; true where a lane of the warp has a new maximum.
+  template <int kKeyTiles>
+  __device__ __forceinline__ bool weigh(float (&scores)[1][kKeyTiles][4], const RawScores& exponents) {
+    float base[2];
+    bool rose = false;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float tops[2] = {row_max[0][half], scores[0][0][2 * half]};
+#pragma unroll
+      for (int n = 0; n < kKeyTiles; ++n) {
+        tops[0] = fmaxf(tops[0], scores[0][n][2 * half]);
+        tops[1] = fmaxf(tops[1], scores[0][n][2 * half + 1]);
+      }
+      const float top = quad_max(fmaxf(tops[0], tops[1]));
+      rose = rose || top != row_max[0][half];
+      base[half] = top == -INFINITY ? 0.0f : exponents.base(top);
+      shrink[half] = exp2_approximate(exponents.shrink(row_max[0][half], base[half]));
+      row_max[0][half] = top;
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float sums[2] = {row_sum[0][half] * shrink[half], 0.0f};
+#pragma unroll
+      for (int n = 0; n < kKeyTiles; ++n) {
+#pragma unroll
+        for (int c = 0; c < 2; ++c) {
+          float& score = scores[0][n][2 * half + c];
+          score = exp2_approximate(exponents.exponent(score, base[half]));
+          sums[c] += score;
+        }
+      }
+      row_sum[0][half] = sums[0] + sums[1];
+    }
+    return __any_sync(0xffffffffu, rose);
+  }
+
+  template <int kOutTiles>
+  __device__ __forceinline__ void rescale(float (&out)[1][kOutTiles][4]) const {
+#pragma unroll
+    for (int n = 0; n < kOutTiles; ++n) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c) out[0][n][c] *= shrink[c / 2];
+    }
+  }
+};
+
+}  // namespace warpwatch

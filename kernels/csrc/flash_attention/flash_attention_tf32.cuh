@@ -1,0 +1,169 @@
+// flash_attention in fp32 by way of tensor cores, for GPUs on which three of their products take less time than one of the
+// ordinary units: compute capability 8.0 and 9.0 (A100, H100, H200), where they make 5 to 8 products of tf32 in that time. On
+// 8.6, 8.9 and 12.0 they make one or two, and the ordinary units are used.
+//
+// Products are of two pieces a value (primitives/mma_tf32.cuh), sums of fp32. A warp owns 16 RowTiles queries and keeps
+// scores, weights and output in registers. Keys and values have a buffer each: values arrive while scores are computed, the
+// next keys while softmax and values are.
+// An infinity makes NaN of every sum that it is in. Rows that come out not finite are worked out again on the ordinary
+// units, one at a time (flash_attention_fp32_row.cuh), so that they say what fp32 says.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "flash_attention/flash_attention.h"
+#include "flash_attention/flash_attention_bias.cuh"
+#include "flash_attention/flash_attention_schedule.cuh"
+#include "flash_attention/flash_attention_softmax.cuh"
+#include "flash_attention/flash_attention_tf32_products.cuh"
+#include "flash_attention/flash_attention_tiles.h"
+#include "flash_attention/flash_attention_fp32_row.cuh"
+#include "primitives/cp_async.cuh"
+#include "primitives/launch_shape.h"
+
+namespace warpwatch {
+namespace {
+
+template <int HeadDim, int Warps, int RowTiles, int Keys, int Steps, bool Windowed, typename Params>
+struct Tf32Attention {
+  static constexpr int kThreads = 32 * Warps;
+  static constexpr int kWarpRows = 16 * RowTiles;
+  static constexpr int kQueries = Warps * kWarpRows;
+  using Products = Tf32Products<HeadDim, RowTiles, Keys, Steps>;
+  static constexpr int kPitch = Products::kPitch;
+  struct Shared {
+    float queries[kQueries][kPitch];
+    float keys[Keys][kPitch];
+    float values[Keys][kPitch];
+  };
+  using Shape = LaunchShape<kThreads, sizeof(Shared)>;
+
+  static __device__ __forceinline__ void run(const Params& p, const FlashAttentionSchedule& schedule) {
+    extern __shared__ __align__(16) unsigned char raw[];
+    Shared& shared = *reinterpret_cast<Shared*>(raw);
+    const int lane = threadIdx.x % 32;
+    const int warp_row = threadIdx.x / 32 * kWarpRows;
+
+    const FlashAttentionWork work = work_of_block<Windowed>(p, schedule, blockIdx.x, kQueries);
+    if (kPacked<Params> && work.first_query >= work.seq_q) return;
+    const float* q = query_rows(static_cast<const float*>(p.q), p.q_strides, work);
+    const float* k = key_rows(static_cast<const float*>(p.k), p.k_strides, work);
+    const float* v = key_rows(static_cast<const float*>(p.v), p.v_strides, work);
+    int first_key = work.first_key / 2 * 2;  // even, as pairs of a bias are
+    RowCopies<HeadDim, kThreads, Keys> k_copies(k + first_key * p.k_strides.row, p.k_strides.row, shared.keys);
+    RowCopies<HeadDim, kThreads, Keys> v_copies(v + first_key * p.v_strides.row, p.v_strides.row, shared.values);
+    if (first_key < work.keys) {
+      RowCopies<HeadDim, kThreads, kQueries>(q + work.first_query * p.q_strides.row, p.q_strides.row, shared.queries)
+          .start(p.q_strides.row, work.seq_q - work.first_query);
+      k_copies.start(p.k_strides.row, work.seq_kv - first_key);
+      cp_async_commit();
+    }
+    const uint32_t lane_queries = Products::lane_rows(shared.queries[warp_row]);
+    const uint32_t lane_keys = Products::lane_columns(shared.keys[0]);
+
+    const auto exponents = exponents_of(p);
+    OnlineSoftmax<RowTiles> softmax;
+    typename Products::Sums out = {};
+    for (; first_key < work.keys; first_key += Keys) {
+      cp_async_wait<0>();
+      __syncthreads();  // this tile's keys have landed, and every warp has left the values of the tile before
+      v_copies.start(p.v_strides.row, work.seq_kv - first_key);
+      cp_async_commit();
+
+      typename Products::Scores scores;
+      Products::score(scores, lane_queries, lane_keys);
+      if constexpr (kBiased<Params>) {
+        const int first_query = work.first_query + warp_row;
+        add_bias(scores, bias_row(p, work, first_query) + first_key, p.bias_strides.row, work.seq_q - first_query,
+                 work.seq_kv - first_key, p.bias_in_pairs, p.scale);
+      }
+      mask_scores<Windowed>(scores, work.first_query + warp_row, first_key, work.seq_kv, work.diagonal, p.causal, p.window);
+
+      cp_async_wait<0>();
+      __syncthreads();  // this tile's values have landed, and every warp has left its keys
+      const int next_key = first_key + Keys;
+      if (next_key < work.keys) {
+        k_copies.start(p.k_strides.row, work.seq_kv - next_key);
+        cp_async_commit();
+      }
+      softmax.step(scores, out, exponents);
+
+      Products::add(out, scores, shared.values[0]);
+    }
+
+    // Worked out again rather than kept in registers through the loop.
+    int block = blockIdx.x;
+    asm volatile("" : "+r"(block));
+    const FlashAttentionWork done = work_of_block<Windowed>(p, schedule, block, kQueries);
+    const int first_query = done.first_query + warp_row;
+    float* to = query_rows(static_cast<float*>(p.out), p.out_strides, done);
+    unsigned not_finite = 0;  // bit 2 r + half: this lane's row of that number
+#pragma unroll
+    for (int r = 0; r < RowTiles; ++r) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float normalizer = softmax.normalizer(r, half);
+        const float lse = softmax.log_sum_exp(r, half, kBiased<Params> ? 1.0f : p.scale);
+        const int query = first_query + 16 * r + 8 * half + lane / 4;
+        float nothing = 0.0f;  // NaN if anything in the row is not finite
+        if (query < done.seq_q) {
+          if (p.lse != nullptr && lane % 4 == 0) lse_rows(p, done)[query] = lse;
+#pragma unroll
+          for (int f = 0; f < Products::kFours; ++f) {
+#pragma unroll
+            for (int c = 0; c < 2; ++c) {
+              const int e = 2 * half + c;
+              const float4 sums = make_float4(out[r][4 * f][e] * normalizer, out[r][4 * f + 1][e] * normalizer,
+                                              out[r][4 * f + 2][e] * normalizer, out[r][4 * f + 3][e] * normalizer);
+              *reinterpret_cast<float4*>(to + query * p.out_strides.row + 32 * f + lane % 4 * 8 + 4 * c) = sums;
+              nothing += (sums.x + sums.y + sums.z + sums.w) * 0.0f;
+            }
+          }
+        }
+        if (nothing != 0.0f) not_finite |= 1u << (2 * r + half);
+      }
+    }
+    if (!__any_sync(0xffffffffu, not_finite != 0)) return;
+#pragma unroll 1
+    for (int row = 0; row < kWarpRows; ++row) {
+      const bool again = lane / 4 == row % 8 && (not_finite >> row / 8 & 1) != 0;
+      if (!__any_sync(0xffffffffu, again)) continue;
+      const int query = first_query + row;
+      attend_row<HeadDim, Windowed>(p, done, query, to + query * p.out_strides.row,
+                                    p.lse == nullptr ? nullptr : lse_rows(p, done) + query);
+    }
+  }
+};
+
+template <int HeadDim, int Warps, int RowTiles, int Keys, int Steps, int Blocks, bool Windowed, typename Shape,
+          typename Params>
+__global__ void __launch_bounds__(Shape::kThreads, Blocks)
+    flash_attention_tf32_kernel(const Params p, const FlashAttentionSchedule schedule) {
+  Tf32Attention<HeadDim, Warps, RowTiles, Keys, Steps, Windowed, Params>::run(p, schedule);
+}
+
+template <int HeadDim, bool Windowed, typename Params>
+cudaError_t launch_tile(const Params& p, cudaStream_t stream) {
+  constexpr FlashAttentionTf32Tile tile = flash_attention_tf32_tile(HeadDim, kBiased<Params>);
+  using A = Tf32Attention<HeadDim, tile.warps, tile.row_tiles, tile.keys, tile.steps, Windowed, Params>;
+  using Shape = typename A::Shape;
+  return launch_flash_attention<Shape>(
+      flash_attention_tf32_kernel<HeadDim, tile.warps, tile.row_tiles, tile.keys, tile.steps, tile.blocks, Windowed, Shape,
+                                  Params>,
+      p, A::kQueries, sizeof(float), stream);
+}
+
+template <bool Windowed, typename Params>
+cudaError_t launch_tf32(const Params& p, cudaStream_t stream) {
+  if (p.dtype != Dtype::kFloat32) return cudaErrorInvalidValue;
+  switch (p.head_dim) {
+    case 64: return launch_tile<64, Windowed>(p, stream);
+    case 96: return launch_tile<96, Windowed>(p, stream);
+    case 128: return launch_tile<128, Windowed>(p, stream);
+    case 256: return launch_tile<256, Windowed>(p, stream);
+    default: return cudaErrorInvalidValue;
+  }
+}
+
+}  // namespace
+}  // namespace warpwatch

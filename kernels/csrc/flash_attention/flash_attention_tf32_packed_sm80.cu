@@ -1,0 +1,10 @@
+// flash_attention in fp32 on tensor cores, for sm_80 and sm_90, packed: see flash_attention_tf32.cuh.
+#include "flash_attention/flash_attention_tf32.cuh"
+
+namespace warpwatch {
+
+cudaError_t flash_attention_tf32_sm80(const FlashAttentionPackedParams& p, cudaStream_t stream) {
+  return launch_tf32<true>(with_window(p), stream);
+}
+
+}  // namespace warpwatch

@@ -1,0 +1,33 @@
+// Hopper: fp16 and bf16 by wgmma, more rows of x, up to kInt4HopperRows.
+#include "int4_linear/int4_linear_wide.cuh"
+
+#include <iterator>
+
+#include "int4_linear/int4_linear_formats.cuh"
+#include "int4_linear/int4_linear_tiles.h"
+
+namespace warpwatch {
+namespace {
+
+struct Wide {
+  template <typename Element, int kGroup, bool kZeroPoints, int kIndex = 0>
+  static cudaError_t run(const Int4LinearParams& p, cudaStream_t stream) {
+    if constexpr (kIndex == std::size(kInt4WideTiles)) {
+      return cudaErrorInvalidValue;  // int4_wide_tile names no tile
+    } else {
+      if (p.tile != kIndex) return run<Element, kGroup, kZeroPoints, kIndex + 1>(p, stream);
+      constexpr Int4ManyTile kTile = kInt4WideTiles[kIndex];
+      return launch_int4_wide<Element, kGroup, kZeroPoints, kTile.outputs, kTile.rows, kTile.stages, kTile.splits,
+                              kTile.blocks_per_sm>(p, stream);
+    }
+  }
+};
+
+}  // namespace
+
+cudaError_t int4_linear_wide_sm90a(const Int4LinearParams& p, cudaStream_t stream) {
+  if (!int4_tma_takes(p)) return cudaErrorInvalidValue;
+  return launch_int4_format<Wide, __half, __nv_bfloat16>(p, stream);
+}
+
+}  // namespace warpwatch

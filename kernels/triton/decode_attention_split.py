@@ -1,0 +1,67 @@
+"""How a decode step's work is cut: which programs there are, where each puts its part, and the parts put together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import triton
+
+from .decode_attention_configs import DecodeAttentionConfig, decode_attention_config
+
+MOST_TOKENS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """The output, and what each split of the keys puts where: itself, if it is the only one, or a part in float32."""
+
+    config: DecodeAttentionConfig
+    out: torch.Tensor
+    parts: torch.Tensor
+    lse: torch.Tensor
+    rows: int  # of all queries and heads
+    row_blocks: int  # of those that share a key head
+    grid: tuple[int, int]
+
+    @property
+    def whole(self) -> bool:
+        """One split has all keys."""
+        return self.config.splits == 1
+
+    def combine(self, function: Any) -> None:
+        """Put the parts together, where there are several, by the twin's own name for _combine_parts."""
+        if self.whole:
+            return
+        head_dim = self.out.shape[3]
+        function[(self.rows,)](
+            self.parts,
+            self.lse,
+            self.out,
+            self.config.splits,
+            self.rows,
+            head_dim,
+            BLOCK_SPLITS=triton.next_power_of_2(self.config.splits),
+            BLOCK_DIM=triton.next_power_of_2(head_dim),
+            num_warps=4,
+        )
+
+
+def split_keys(q: torch.Tensor, out: torch.Tensor, *, heads_kv: int, capacity: int, row_bytes: int) -> Split:
+    """By shapes alone; out is q's size, row_bytes what a key takes in memory."""
+    batch, heads_q, seq_q, head_dim = q.shape
+    shared = heads_q // heads_kv * seq_q
+    config = decode_attention_config(key_heads=batch * heads_kv, rows=shared, capacity=capacity, row_bytes=row_bytes)
+    whole = config.splits == 1
+    rows = batch * heads_q * seq_q
+    row_blocks = triton.cdiv(shared, config.block_rows)
+    return Split(
+        config=config,
+        out=out,
+        parts=out if whole else q.new_empty((config.splits, rows, head_dim), dtype=torch.float32),
+        lse=out if whole else q.new_empty((config.splits, rows), dtype=torch.float32),
+        rows=rows,
+        row_blocks=row_blocks,
+        grid=(batch * heads_kv * row_blocks, config.splits),
+    )
