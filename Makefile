@@ -7,7 +7,8 @@ SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 COMMITS ?= 3
 PORT ?= 8321
-# Processes that tests are shared out to. One where there is a GPU, which measuring tests want to themselves.
+# Processes that tests are shared out to. One where there is a GPU, which measuring tests want to themselves; those that
+# measure commits run after the others in any case.
 TEST_WORKERS ?= 1
 VENV := .venv
 BIN := $(VENV)/bin
@@ -88,7 +89,12 @@ lint: $(VENV)/.test
 	MYPYPATH=build/typing $(BIN)/mypy --namespace-packages -p warpwatch.kernels -p warpwatch.dashboard -p warpwatch.ci -p perf_suite
 
 test: $(VENV)/.test build lint
-	$(BIN)/python -m pytest $(if $(filter-out 1,$(TEST_WORKERS)),-n $(TEST_WORKERS) --dist loadfile)
+ifeq ($(TEST_WORKERS),1)
+	$(BIN)/python -m pytest
+else
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile -m "not end_to_end"
+	$(BIN)/python -m pytest -m end_to_end
+endif
 
 clean:
 	rm -rf $(VENV) .asv build .warpwatch kernels/*.so kernels/_C.build.json

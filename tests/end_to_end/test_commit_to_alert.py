@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,8 @@ SLOW = "    for (int again = 0; again < 8; ++again) turn_row(static_cast<const E
 GOOD_COMMITS, BAD_COMMITS = 9, 4
 # These are CPU latencies on a shared machine; a GPU's default of 2 % would be noise here.
 THRESHOLD = "0.5"
+COULD_NOT_TELL = 2
+MOST_RUNS = 4  # of the two commits that a check could not tell apart: a machine with other work may need some
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(2400)]
 
@@ -36,6 +39,21 @@ class Measured:
     @property
     def planted(self) -> str:
         return self.commits[GOOD_COMMITS]
+
+    def measure(self, commits: Sequence[str]) -> None:
+        """Measures these commits (again) and imports the results: a value more for each."""
+        (self.folder / ".asv-commits").write_text("\n".join(commits))
+        words = ["run", "--record-samples", "--show-stderr", "--bench", r"rope\.Rope\.", "HASHFILE:.asv-commits"]
+        run = subprocess.run(
+            [sys.executable, "-m", "asv", *words],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+        )
+        assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-4000:]
+        imported = self.warpwatch("import", ".", "--project", "demo")
+        assert imported.returncode == 0, imported.stdout + imported.stderr
 
     def warpwatch(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -82,20 +100,9 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
     environment.pop("WARPWATCH_DATABASE", None)
-    asv = [sys.executable, "-m", "asv"]
-    subprocess.run([*asv, "machine", "--yes"], cwd=folder, env=environment, check=True)
-    (folder / ".asv-commits").write_text("\n".join(commits))
-    run = subprocess.run(
-        [*asv, "run", "--record-samples", "--show-stderr", "--bench", r"rope\.Rope\.", "HASHFILE:.asv-commits"],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-4000:]
+    subprocess.run([sys.executable, "-m", "asv", "machine", "--yes"], cwd=folder, env=environment, check=True)
     result = Measured(folder=folder, commits=tuple(commits), environment=environment)
-    imported = result.warpwatch("import", ".", "--project", "demo")
-    assert imported.returncode == 0, imported.stdout + imported.stderr
+    result.measure(commits)
     return result
 
 
@@ -105,10 +112,15 @@ def _moved(measured: Measured, base: str, head: str, threshold: str = THRESHOLD)
 
 
 def test_check_names_the_planted_slowdown_and_nothing_else(measured: Measured) -> None:
-    code, comparisons = _moved(measured, measured.commits[GOOD_COMMITS - 1], measured.planted)
+    sound = measured.commits[GOOD_COMMITS - 1]
+    code, comparisons = _moved(measured, sound, measured.planted)
+    for _ in range(MOST_RUNS - 1):
+        if code != COULD_NOT_TELL:
+            break
+        measured.measure((sound, measured.planted))  # as such a check asks for
+        code, comparisons = _moved(measured, sound, measured.planted)
     regressed = [row for row in comparisons if row["verdict"] == "regressed"]
-    assert code == 1
-    assert regressed, comparisons
+    assert code == 1, comparisons
     for row in regressed:
         assert row["benchmark"] == "benchmarks.rope.Rope.track_latency"
         assert row["parameters"]["implementation"] == "warpwatch"
