@@ -165,7 +165,8 @@ def test_a_page_is_whole_before_its_figure_arrives_and_does_not_move_when_it_doe
     tab = new_tab()
     held = []
     tab.page.route("**/plotly-cartesian.min.js*", lambda route: held.append(route))
-    tab.page.goto(f"{address}/kernels/series/{addresses['slowed']}")
+    # Not "load", which would wait for the script where the figure is near the screen before everything else has come.
+    tab.page.goto(f"{address}/kernels/series/{addresses['slowed']}", wait_until="domcontentloaded")
     heading = tab.page.get_by_role("heading", name="Changepoints")
     before = heading.bounding_box()
     assert tab.page.locator("#changes-heading").is_visible()
