@@ -13,6 +13,7 @@
   }
 
   let choice = chosen();
+  document.documentElement.dataset.hasScript = ""; // what does nothing without a script is not shown without one
 
   function apply() {
     const mode = choice === "auto" ? (system.matches ? "dark" : "light") : choice;
