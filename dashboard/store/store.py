@@ -4,16 +4,19 @@ import hashlib
 import logging
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, OperationalError
 
 from warpwatch.dashboard.store.migrate import is_newest, migrate
+from warpwatch.dashboard.store.remembered import Remembered
 
+Found = TypeVar("Found")
 _PATIENCE_S = 60  # for another process to finish writing
 
 
@@ -31,6 +34,9 @@ class Store:
     def __init__(self, database: str) -> None:
         self.url = _parse(database)
         self.engine = _engine(self.url)
+        self._remembered = Remembered()
+        self._watcher: Any = None  # a SQLite connection that only looks whether others have written
+        self._watching = Lock()
         try:
             with self.read() as connection:
                 is_ready = is_newest(connection)
@@ -61,8 +67,34 @@ class Store:
                 connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
             yield connection
 
+    def remember(self, key: Hashable, make: Callable[[], Found]) -> Found:
+        """What `make` reads, worked out once for each state of the store. Nobody may change what is handed out."""
+        return self._remembered.get(self.state(), key, make)
+
+    def state(self) -> Hashable:
+        """Something that is another after each write that any process committed: equal, and nothing has changed.
+
+        Of SQLite its own count, which one and the same connection has to be asked for; of PostgreSQL which
+        transactions one sees.
+        """
+        if self.engine.dialect.name == "postgresql":
+            with self.engine.connect() as connection:
+                return str(connection.execute(text("SELECT pg_current_snapshot()")).scalar_one())
+        with self._watching:
+            if self._watcher is None:
+                self._watcher = self.engine.raw_connection()
+                self._watcher.detach()  # the pool counts it no more
+            cursor = self._watcher.cursor()
+            count = int(cursor.execute("PRAGMA data_version").fetchone()[0])
+            cursor.close()
+            return count
+
     def close(self) -> None:
         """Give back all connections."""
+        with self._watching:
+            if self._watcher is not None:
+                self._watcher.close()
+                self._watcher = None
         self.engine.dispose()
 
 
