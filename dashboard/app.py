@@ -7,7 +7,7 @@ from werkzeug.exceptions import HTTPException
 
 from warpwatch.dashboard import formatting, security
 from warpwatch.dashboard.api import results
-from warpwatch.dashboard.pages import commits, health, machines, overview, regressions, roofline, series
+from warpwatch.dashboard.pages import commits, health, machines, overview, regressions, roofline, search, series
 from warpwatch.dashboard.pages.addresses import ProjectName
 from warpwatch.dashboard.pages.shared import error_page, register_globals
 from warpwatch.dashboard.settings import Settings
@@ -35,7 +35,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     formatting.register(app)
     security.register(app)
     register_globals(app)
-    for page in (health, overview, series, roofline, regressions, commits, machines, results):
+    for page in (health, search, overview, series, roofline, regressions, commits, machines, results):
         app.register_blueprint(page.bp)
     app.register_error_handler(HTTPException, _error)
     return app

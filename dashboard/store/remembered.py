@@ -35,7 +35,7 @@ class Remembered:
             if not entry.is_made:
                 entry.value = make()
                 entry.is_made = True
-            return entry.value  # type: ignore[no-any-return]
+            return entry.value
 
 
 class _Entry:

@@ -15,6 +15,7 @@ from warpwatch.dashboard.store.queries.projects import machines, project, projec
 from warpwatch.dashboard.store.queries.regressions import regressions
 from warpwatch.dashboard.store.queries.report import report
 from warpwatch.dashboard.store.queries.rooflines import rooflines
+from warpwatch.dashboard.store.queries.search import search
 from warpwatch.dashboard.store.queries.series import find_series, history, series
 from warpwatch.dashboard.store.queries.siblings import siblings
 
@@ -38,6 +39,7 @@ __all__ = [
     "regressions",
     "report",
     "rooflines",
+    "search",
     "series",
     "siblings",
 ]
