@@ -80,6 +80,16 @@ def profiled_text(point: RooflinePoint, label: str) -> str:
     )
 
 
+def trail_text(point: RooflinePoint, label: str) -> str:
+    """Where a workload stood at the beginning of its trail, against now."""
+    before = point.trail[0]
+    return (
+        f"<b>{plain(point.workload.operator)}</b> {plain(point.workload.name)}<br>"
+        f"{plain(label)}, {len(point.trail) - 1} commits before: {quantities.latency(before)}, now"
+        f" {quantities.latency(point.latency_s)} ({quantities.change(point.latency_s / before - 1)})"
+    )
+
+
 def _workload_text(point: RooflinePoint, label: str) -> str:
     return (
         f"<b>{plain(point.workload.operator)}</b> {plain(point.workload.name)}<br>"

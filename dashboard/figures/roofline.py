@@ -2,14 +2,15 @@
 
 After Williams, Waterman and Patterson, "Roofline" (CACM 52:4, 2009): both axes logarithmic, FLOP/byte across and
 FLOP/s up. A point stands at the least bytes that must move; where a profiler saw the bytes that did move, that point is
-faint, and a solid one at the measured intensity is joined to it.
+faint, and a solid one at the measured intensity is joined to it. The trail of a point goes up or down: a commit changes
+the time, not the work.
 """
 
 from collections.abc import Sequence
 from math import log10
 from typing import Any
 
-from warpwatch.dashboard.figures.hover import profiled_text, roofline_text
+from warpwatch.dashboard.figures.hover import profiled_text, roofline_text, trail_text
 from warpwatch.dashboard.figures.layout import axis, layout, plain
 from warpwatch.dashboard.figures.palette import GRID, MUTED, look
 from warpwatch.dashboard.figures.roofs import ridges, roof_labels, roof_lines
@@ -33,6 +34,7 @@ def roofline_figure(roofline: Roofline) -> dict[str, Any]:
         "data": [
             *roof_lines(limits, dtypes, left, right),
             *_joins(points),
+            *_trails(points),
             *_marks(points),
             *_operator_key(points),
         ],
@@ -54,6 +56,40 @@ def _joins(points: Sequence[RooflinePoint]) -> list[dict[str, Any]]:
     up = [place for point, _ in profiled for place in (point.flop_rate, point.flop_rate, None)]
     line = {"color": MUTED, "width": 1, "dash": "dot"}
     return [{"mode": "lines", "showlegend": False, "hoverinfo": "skip", "x": across, "y": up, "line": line}]
+
+
+def _trails(points: Sequence[RooflinePoint]) -> list[dict[str, Any]]:
+    """From where each point of ours stood some commits ago, a short level line, through the commits since."""
+    traces: list[dict[str, Any]] = []
+    own = [point for point in points if len(point.trail) > 1 and not point.series.is_baseline]
+    for implementation in sorted({point.implementation for point in own}):
+        mine = [point for point in own if point.implementation == implementation]
+        their_look = look(implementation)
+        common = {"legendgroup": implementation, "showlegend": False, "opacity": _FAINT}
+        places = [(point.measured_intensity or point.intensity, point) for point in mine]
+        traces.append(
+            {
+                **common,
+                "mode": "lines",
+                "hoverinfo": "skip",
+                "x": [x for place, point in places for x in [*[place] * len(point.trail), None]],
+                "y": [y for point in mine for y in [*(point.workload.flops / one for one in point.trail), None]],
+                "line": {"color": their_look.colour, "width": 3},
+            }
+        )
+        traces.append(
+            {
+                **common,
+                "mode": "markers",
+                "hovertemplate": "%{text}<extra></extra>",
+                "x": [place for place, _ in places],
+                "y": [point.workload.flops / point.trail[0] for point in mine],
+                "marker": {"symbol": "line-ew-open", "size": 9, "color": their_look.colour, "line": {"width": 2}},
+                "text": [trail_text(point, their_look.label) for point in mine],
+                "customdata": [point.series.key for point in mine],
+            }
+        )
+    return traces
 
 
 def _marks(points: Sequence[RooflinePoint]) -> list[dict[str, Any]]:

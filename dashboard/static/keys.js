@@ -171,8 +171,8 @@
 
   // Assistive technology hears of the keys only while they work.
   function announce() {
-    for (const each of document.querySelectorAll("[data-key]")) {
-      if (isOn()) each.setAttribute("aria-keyshortcuts", each.dataset.key);
+    for (const each of document.querySelectorAll("[data-key], [data-search] input")) {
+      if (isOn()) each.setAttribute("aria-keyshortcuts", each.dataset.key ?? "/");
       else each.removeAttribute("aria-keyshortcuts");
     }
   }

@@ -5,10 +5,11 @@ const tab = document.querySelector(".ww-tabs [aria-current]");
 if (tab) tab.parentElement.scrollLeft = tab.offsetLeft - (tab.parentElement.clientWidth - tab.offsetWidth) / 2;
 
 for (const form of document.querySelectorAll("[data-filters]")) {
-  // A filter left open stays out of the URL.
+  // A filter left open stays out of the URL, but for one whose empty choice is another than none.
   form.addEventListener("formdata", (event) => {
+    const kept = new Set([...form.querySelectorAll("[data-keep-empty]")].map((each) => each.name));
     for (const [name, value] of [...event.formData.entries()]) {
-      if (!value) event.formData.delete(name);
+      if (!value && !kept.has(name)) event.formData.delete(name);
     }
   });
   for (const select of form.querySelectorAll("select")) {

@@ -120,6 +120,7 @@ class RooflinePoint:
     speed_of_light: SpeedOfLight
     commit: Commit
     profile: Profile | None  # the newest of this machine, which may be of an older commit
+    trail: tuple[float, ...] = ()  # latencies at the last commits that have one, the newest last, s
 
     @property
     def measured_intensity(self) -> float | None:

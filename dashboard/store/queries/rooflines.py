@@ -13,10 +13,15 @@ from warpwatch.dashboard.store.records import Commit, Profile, SpeedOfLight
 from warpwatch.dashboard.store.store import Store
 
 _UNKNOWN = SpeedOfLight(of_peak=None, of_ceiling=None)
+_TRAIL = 12  # commits
 
 
 def rooflines(store: Store, project: str) -> tuple[Roofline, ...]:
     """Machines of which some limit is known, each with its points; baselines are among them, canaries are not."""
+    return store.remember(("rooflines", project), lambda: _rooflines(store, project))
+
+
+def _rooflines(store: Store, project: str) -> tuple[Roofline, ...]:
     known_machines = machines(store, project)
     with store.read() as connection:
         owner = project_id(connection, project)
@@ -56,4 +61,5 @@ def _point(item: Latest, commits: Mapping[int, Commit], profiled: Mapping[Any, P
         speed_of_light=item.speed_of_light or _UNKNOWN,
         commit=commits[item.summary.commit_id],
         profile=profiled.get(profile_key(item.series)),
+        trail=tuple(value for value in item.summary.sparkline if value)[-_TRAIL:],
     )

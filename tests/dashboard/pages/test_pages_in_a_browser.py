@@ -24,6 +24,8 @@ PAGES = (
     "/kernels/series/{launches}",
     "/kernels/roofline?machine=runner-t4",
     "/kernels/roofline",
+    "/kernels/roofline?kernel=flash_attention&kernel=rope&shapes=one&dtype=fp16",
+    "/kernels/roofline?q=nothing",
     "/kernels/regressions",
     "/kernels/regressions?kind=transient",
     "/kernels/commits",
