@@ -20,7 +20,7 @@ from warpwatch.dashboard.statistics.comparison import (
     compare_exact,
     judge,
 )
-from warpwatch.dashboard.statistics.machine_noise import Peer, history_noise, machine_scale, peer
+from warpwatch.dashboard.statistics.machine_noise import ENOUGH_ALONE, Peer, history_noise, machine_scale, peer
 from warpwatch.dashboard.statistics.noise import Noise
 from warpwatch.dashboard.statistics.rerun_noise import RerunScatter, rerun_noise, rerun_scatter
 from warpwatch.dashboard.status_words import no_number
@@ -41,6 +41,7 @@ _ORDER = (
 
 _Place = tuple[str, str, str, str | None]  # machine, environment, unit, noise family: what peers share
 _Peers = Mapping[_Place, Sequence[tuple[str, Peer]]]
+_Case = tuple[str, tuple[str, ...], str, str]  # benchmark, case, machine, environment: what rivals share
 _Reruns = Mapping[str, Noise]  # by the key of the series
 
 
@@ -105,7 +106,7 @@ def check(
     peers = _peers(found, shared, rivals_shift(found))
     comparisons = [_compare(pair, threshold, shared.get(pair.series.machine, 0.0), peers, reruns) for pair in judged]
     verdicts = judge(comparisons, [pair.series.metric.better for pair in judged], threshold=threshold)
-    rivals = [(p.series, change) for p in found if p.series.is_baseline and (change := raw_change(p)) is not None]
+    rivals = _rivals(found)
     rows = [
         _row(pair, comparison, verdict, drift_of.get(pair.series.machine), rivals)
         for pair, comparison, verdict in zip(judged, comparisons, verdicts, strict=True)
@@ -124,8 +125,8 @@ def _canary_moves(found: Sequence[Pair], threshold: float, reruns: _Reruns) -> d
 
     What the other controls did between the two commits is not taken for noise here: it may be the machine's move.
     """
-    peers = _peers(found, None, {})
     canaries = [pair for pair in found if pair.series.is_control and pair.series.metric.is_latency]
+    peers = _peers(found, None, {}) if canaries else {}
     compared = {pair.series.key: _compare(pair, threshold, 0.0, peers, reruns) for pair in canaries}
     return {key: comparison for key, comparison in compared.items() if comparison is not None}
 
@@ -138,9 +139,10 @@ def _peers(
     With the machines' drifts, controls also tell by how they moved beside it, and baselines beside what they share.
     """
     peers: dict[_Place, list[tuple[str, Peer]]] = {}
+    asking = {_place(p.series) for p in found if len(p.levels) < ENOUGH_ALONE and p.base.runs and p.head.runs}
     for pair in found:
         series = pair.series
-        if not series.metric.is_time or not pair.levels or min(pair.levels) <= 0:
+        if not series.metric.is_time or not pair.levels or min(pair.levels) <= 0 or _place(series) not in asking:
             continue
         moved = math.nan
         if drift_of is not None and not series.is_watched and (change := raw_change(pair)) is not None:
@@ -184,8 +186,10 @@ def _compare(
         return compare_exact(same, same)
     if pair.series.metric.is_exact and (certain := compare_exact(pair.base.runs, pair.head.runs)) is not None:
         return certain
-    others = [other for key, other in peers.get(_place(pair.series), ()) if key != pair.series.key]
-    machine = machine_scale(median(pair.levels), others) if pair.levels else None
+    machine = None
+    if 0 < len(pair.levels) < ENOUGH_ALONE:
+        others = [other for key, other in peers.get(_place(pair.series), ()) if key != pair.series.key]
+        machine = machine_scale(median(pair.levels), others)
     noise = history_noise(pair.levels, machine, pair.span)
     drift = drift if pair.series.metric.follows_machine else 0.0
     return compare(
@@ -194,14 +198,26 @@ def _compare(
     )  # fmt: skip
 
 
+def _rivals(found: Sequence[Pair]) -> dict[_Case, list[float]]:
+    """How the rivals of each case moved."""
+    changes: dict[_Case, list[float]] = {}
+    for pair in found:
+        if pair.series.is_baseline and (change := raw_change(pair)) is not None:
+            changes.setdefault(_case(pair.series), []).append(change)
+    return changes
+
+
+def _case(series: Series) -> _Case:
+    return series.benchmark, series.case, series.machine, series.environment
+
+
 def _row(
     pair: Pair, comparison: Comparison | None, verdict: Verdict, drift: Drift | None,
-    rivals: Sequence[tuple[Series, float]],
+    rivals: Mapping[_Case, Sequence[float]],
 ) -> CheckRow:  # fmt: skip
     verdict, reason = _judged(pair, comparison, verdict, drift)
     own = pair.series
-    place = (own.benchmark, own.case, own.machine, own.environment)
-    beside = [change for x, change in rivals if (x.benchmark, x.case, x.machine, x.environment) == place]
+    beside = rivals.get(_case(own))
     return CheckRow(
         series=own,
         verdict=verdict,

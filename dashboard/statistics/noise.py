@@ -47,4 +47,13 @@ def noise_scale(values: NDArray[np.float64]) -> float:
 
 def difference_scale(differences: Sequence[float] | NDArray[np.float64]) -> float:
     """Scale of one value, from differences of two: their 68.3 % quantile over sqrt 2. Wants at least one."""
-    return float(np.quantile(np.abs(differences), _ONE_SIGMA)) / math.sqrt(2)
+    return _quantile(np.sort(np.abs(np.asarray(differences, dtype=float))), _ONE_SIGMA) / math.sqrt(2)
+
+
+def _quantile(ordered: NDArray[np.float64], share: float) -> float:
+    """What `numpy.quantile` says, to the bit, at a tenth of what it costs on a few hundred numbers in order."""
+    place = share * (len(ordered) - 1)
+    low = int(place)
+    before, after = float(ordered[low]), float(ordered[min(low + 1, len(ordered) - 1)])
+    part = place - low
+    return before + (after - before) * part if part < 0.5 else after - (after - before) * (1 - part)

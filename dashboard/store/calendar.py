@@ -1,6 +1,7 @@
 """The commits and runs that points belong to, as columns: what puts points in order."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -54,12 +55,15 @@ class Calendar:
     def rows(self, series: int, points: Columns, *, positions: tuple[int, int] | None = None) -> list[PointRow]:
         """The points by commit, then by run; with `positions`, those of the commits from one to the other."""
         order = self.order(points)
+        if positions is not None:
+            place = self.position[np.searchsorted(self.commits, points.commit[order])]
+            order = order[(positions[0] <= place) & (place <= positions[1])]
+        return self.as_rows(itertools.repeat(series, len(order)), points.take(order))
+
+    def as_rows(self, series: Iterable[int], points: Columns) -> list[PointRow]:
+        """The points as they stand, with the series of each."""
         commit = np.searchsorted(self.commits, points.commit)
         run = np.searchsorted(self.runs, points.run)
-        if positions is not None:
-            place = self.position[commit[order]]
-            order = order[(positions[0] <= place) & (place <= positions[1])]
-        points, commit, run = points.take(order), commit[order], run[order]
         columns = (points.value, points.q25, points.q75)
         value, q25, q75 = (optional(column, np.isnan(column)) for column in columns)
         started = self.started_ms[run]
@@ -67,9 +71,9 @@ class Calendar:
         reason = [reasons[n] for n in points.reason.tolist()]
         card = [cards[n] for n in self.card[run].tolist()]
         return [
-            PointRow(series, *each)
+            PointRow(*each)
             for each in zip(
-                points.commit.tolist(), points.run.tolist(), value, q25, q75,
+                series, points.commit.tolist(), points.run.tolist(), value, q25, q75,
                 optional(points.count, points.count < 0), points.status.tolist(), reason,
                 self.position[commit].tolist(), self.date_ms[commit].tolist(),
                 optional(started, started < 0), card,

@@ -7,19 +7,17 @@ each other, as a gate does, only those are compared: what lies between two days 
 
 import itertools
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
-import numpy as np
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Row, select
 
 from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.statistics.comparison import RunValue
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.calendar import PointRow, calendar
-from warpwatch.dashboard.store.points import batches, read_points, recorded_at
+from warpwatch.dashboard.store.calendar import PointRow
+from warpwatch.dashboard.store.queries.around import SeriesPoints, points_around
 from warpwatch.dashboard.store.queries.codes import CodePlace, codes
 from warpwatch.dashboard.store.queries.reading import project_id, select_series, series_record, workloads
 from warpwatch.dashboard.store.records import Series, Status
@@ -72,22 +70,24 @@ def pairs(
         id_of = {row.hash: row.id for row in ends}
         if owner is None or not {base, head} <= id_of.keys():
             return ()
-        where: list[Any] = [tables.machine.c.name == machine] if machine is not None else []
+        measured = select(tables.run.c.machine_id).where(tables.run.c.commit_id.in_(list(id_of.values())))
+        where: list[Any] = [series.c.project_id == owner, series.c.machine_id.in_(measured)]
+        if machine is not None:
+            where.append(tables.machine.c.name == machine)
         rows = [
             row
-            for some in batches(recorded_at(connection, owner, list(id_of.values())), 1000)
-            for row in connection.execute(select_series().where(series.c.id.in_(some), *where))
+            for row in connection.execute(select_series().where(*where))
             if all_metrics or metric(row.metric, row.unit).is_judged
         ]
+        around = points_around(connection, owner, [row.id for row in rows], list(id_of.values()), HISTORY_COMMITS)
+        rows = [row for row in rows if row.id in around.series]
         rows.sort(key=lambda row: (row.machine_name, row.benchmark_name, row.id))
         known = workloads(connection, owner)
-        newest = max((row.position for row in ends if row.position is not None), default=0)
-        histories = _histories(connection, owner, [row.id for row in rows], newest, list(id_of.values()))
-        code_of = codes(connection, owner, {each.commit_id for its in histories.values() for each in its})
+        code_of = codes(connection, owner, around.commits)
     found = []
     for row in rows:
         its_codes = code_of.get(_place(row), {})
-        found.append(_pair(series_record(row, known), histories.get(row.id, ()), id_of[base], id_of[head], its_codes))
+        found.append(_pair(series_record(row, known), around.series[row.id], id_of[base], id_of[head], its_codes))
     return tuple(found)
 
 
@@ -98,14 +98,12 @@ def _place(row: Row[Any]) -> CodePlace:
     )  # fmt: skip
 
 
-def _pair(series: Series, rows: _Rows, base: int, head: int, code_of: Mapping[int, str]) -> Pair:
-    sides = [_measured_as(rows, commit, code_of) for commit in (base, head)]
+def _pair(series: Series, points: SeriesPoints, base: int, head: int, code_of: Mapping[int, str]) -> Pair:
+    sides = [_measured_as(points, commit, code_of) for commit in (base, head)]
+    rows = points.ends if {base, head} >= set(sides) else points.rows()
     at = [[row for row in rows if row.commit_id == commit and row.value is not None] for commit in sides]
     card, other_cards = (None, None) if series.metric.is_exact else _common_card(*at)
-    kept = other_cards[1] if other_cards else card
-    here = [row for row in rows if row.value is not None and kept in {None, row.card}]
-    groups = itertools.groupby(here, key=lambda row: row.commit_id)
-    level_of = {commit: median(_value(row) for row in group) for commit, group in groups}  # in the commits' order
+    level_of = points.levels(other_cards[1] if other_cards else card)
     places = list(level_of)
     numbers: list[_Rows] = [[row for row in side if card in {None, row.card}] for side in at]
     beside = [_beside(numbers[0], numbers[1]), _beside(numbers[1], numbers[0])]
@@ -114,14 +112,14 @@ def _pair(series: Series, rows: _Rows, base: int, head: int, code_of: Mapping[in
         numbers = beside
     return Pair(
         series=series,
-        base=_side(rows, base, numbers[0]),
-        head=_side(rows, head, numbers[1]),
+        base=_side(points.ends, base, numbers[0]),
+        head=_side(points.ends, head, numbers[1]),
         levels=tuple(level_of.values()),
         span=(places.index(sides[0]), places.index(sides[1])) if set(sides) <= level_of.keys() else None,
         is_one_measurement=sides[0] == sides[1] and base != head,
         other_cards=other_cards,
         beside=is_beside,
-        reruns=() if series.metric.is_exact else _reruns(rows, sides, code_of),
+        reruns=() if series.metric.is_exact else _reruns(points, sides, code_of),
     )
 
 
@@ -135,15 +133,17 @@ def _beside(runs: _Rows, others: _Rows) -> _Rows:
     ]
 
 
-def _reruns(rows: _Rows, ends: Sequence[int], code_of: Mapping[int, str]) -> tuple[tuple[float, ...], ...]:
+def _reruns(points: SeriesPoints, ends: Sequence[int], code_of: Mapping[int, str]) -> tuple[tuple[float, ...], ...]:
     """The values of runs of the same thing that lie beside each other on one card.
 
     The same thing is a commit, or commits of equal machine code. Base and head stand alone: what runs around equal
     code may be the change that is asked about. So do the commits of rivals and canaries, whose way over commits is
     their history's to tell: a machine that slows down would be noise here.
     """
+    if not points.has_reruns and not code_of:
+        return ()
     runs: dict[tuple[int | str, str | None], list[PointRow]] = {}
-    for row in rows:
+    for row in points.rows():
         if row.value is None or row.started_ms is None:
             continue
         code = row.commit_id if row.commit_id in ends else code_of.get(row.commit_id, row.commit_id)
@@ -157,15 +157,17 @@ def _reruns(rows: _Rows, ends: Sequence[int], code_of: Mapping[int, str]) -> tup
     return tuple(groups)
 
 
-def _measured_as(rows: _Rows, commit: int, code_of: Mapping[int, str]) -> int:
+def _measured_as(points: SeriesPoints, commit: int, code_of: Mapping[int, str]) -> int:
     """The commit whose numbers stand for this one: itself, or the nearest measured one with the same machine code.
 
     Earlier ones go first, as the code stands still since then.
     """
-    statuses = {row.status for row in rows if row.commit_id == commit and row.value is None}
-    has_number = any(row.value is not None for row in rows if row.commit_id == commit)
+    here = [row for row in points.ends if row.commit_id == commit]
+    statuses = {row.status for row in here if row.value is None}
+    has_number = any(row.value is not None for row in here)
     if has_number or _UNCHANGED not in statuses or commit not in code_of:
         return commit
+    rows = points.rows()
     order = list(dict.fromkeys(row.commit_id for row in rows))
     same = {row.commit_id for row in rows if row.value is not None and code_of.get(row.commit_id) == code_of[commit]}
     place = order.index(commit)
@@ -186,20 +188,6 @@ def _common_card(base: _Rows, head: _Rows) -> tuple[str | None, tuple[str, str] 
     if not both:
         return None, (str(base[-1].card), str(head[-1].card))
     return max(both, key=lambda card: (min(count[card] for count in counts), card)), None
-
-
-def _histories(
-    connection: Connection, project: int, ids: Collection[int], newest: int, always: Collection[int]
-) -> dict[int, list[PointRow]]:
-    """The points of the commits around, and of those that always count: base may be further back."""
-    found: dict[int, list[PointRow]] = {}
-    whole = calendar(connection, project)
-    for some in batches(list(ids), 500):
-        for number, points in read_points(connection, some).items():
-            place = whole.position[np.searchsorted(whole.commits, points.commit)]
-            near = np.abs(place - newest) <= HISTORY_COMMITS
-            found[number] = whole.rows(number, points.take(near | np.isin(points.commit, list(always))))
-    return found
 
 
 def _side(rows: _Rows, commit: int, numbers: _Rows) -> Side:
