@@ -18,6 +18,7 @@ _COMMANDS = {
     "changepoints": "dashboard.changepoints_filter:changepoints_command",
     "compact": "dashboard.compact_command:compact_command",
     "alert": "ci.alert:alert",
+    "gate": "ci.gate.command:gate",
     "serve": "dashboard.serving:serve",
     "token": "dashboard.token_commands:token",
 }

@@ -5,7 +5,7 @@ they share on a machine is the machine's, and is taken off every other series th
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from statistics import median
@@ -14,6 +14,7 @@ from warpwatch.dashboard.drift import Drift, machine_drifts, raw_change, rivals_
 from warpwatch.dashboard.naming import card_name
 from warpwatch.dashboard.quantities import change as change_text
 from warpwatch.dashboard.statistics.comparison import (
+    FAMILY_ERROR,
     Comparison,
     RunValue,
     compare,
@@ -94,10 +95,18 @@ class Check:
 
 def check(
     store: Store, project: str, base: Commit, head: Commit, *, threshold: float, machine: str | None = None,
-    all_metrics: bool = False,
+    all_metrics: bool = False, family_error: float = FAMILY_ERROR,
 ) -> Check:  # fmt: skip
     """Compares every judged series of the two commits; all are one family, so that false alarms stay rare."""
     found = queries.pairs(store, project, base.hash, head.hash, machine=machine, all_metrics=all_metrics)
+    rows, drifts = judged_pairs(found, threshold=threshold, family_error=family_error)
+    return Check(project=project, base=base, head=head, threshold=threshold, rows=rows, drifts=drifts)
+
+
+def judged_pairs(
+    found: Sequence[Pair], *, threshold: float, family_error: float = FAMILY_ERROR
+) -> tuple[tuple[CheckRow, ...], tuple[Drift, ...]]:
+    """The rows of a check, and how the machines moved between its ends."""
     reruns = _rerun_noises(found)
     drifts = machine_drifts(found, _canary_moves(found, threshold, reruns))
     drift_of = {drift.machine: drift for drift in drifts}
@@ -105,14 +114,23 @@ def check(
     shared = {name: drift.change for name, drift in drift_of.items()}
     peers = _peers(found, shared, rivals_shift(found))
     comparisons = [_compare(pair, threshold, shared.get(pair.series.machine, 0.0), peers, reruns) for pair in judged]
-    verdicts = judge(comparisons, [pair.series.metric.better for pair in judged], threshold=threshold)
+    better = [pair.series.metric.better for pair in judged]
+    verdicts = judge(comparisons, better, threshold=threshold, family_error=family_error)
     rivals = _rivals(found)
     rows = [
         _row(pair, comparison, verdict, drift_of.get(pair.series.machine), rivals)
         for pair, comparison, verdict in zip(judged, comparisons, verdicts, strict=True)
     ]
-    rows.sort(key=lambda row: (_ORDER.index(row.verdict), -abs(row.comparison.change) if row.comparison else 0.0))
-    return Check(project=project, base=base, head=head, threshold=threshold, rows=tuple(rows), drifts=drifts)
+    return in_order(rows), drifts
+
+
+def in_order(rows: Iterable[CheckRow]) -> tuple[CheckRow, ...]:
+    """Regressions first, then what could not be told, the largest first."""
+    return tuple(
+        sorted(
+            rows, key=lambda row: (_ORDER.index(row.verdict), -abs(row.comparison.change) if row.comparison else 0.0)
+        )
+    )
 
 
 def _has_something(pair: Pair) -> bool:

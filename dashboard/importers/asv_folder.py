@@ -45,6 +45,26 @@ class AsvFolder:
                 yield MachineFolder(path=folder, machine=details.get("machine", name), details=details)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsvProject:
+    """What asv.conf.json says of a project, whether or not asv has run yet."""
+
+    results: Path
+    name: str | None
+    repository: Path | None  # None if it is not on this machine
+
+
+def asv_project(conf_path: Path) -> AsvProject:
+    """Reads asv.conf.json. Raises NoResultsError if it cannot be read."""
+    conf = _read_conf(conf_path)
+    repository = conf_path.parent / str(conf.get("repo", "."))
+    return AsvProject(
+        results=conf_path.parent / conf.get("results_dir", "results"),
+        name=conf.get("project"),
+        repository=repository.resolve() if (repository / ".git").exists() else None,
+    )
+
+
 def result_files(folder: Path) -> Iterator[Path]:
     """The folder's result files, in order of name."""
     return iter(sorted(path for path in folder.glob("*.json") if path.name != "machine.json" and path.is_file()))
@@ -58,19 +78,17 @@ def open_folder(path: Path, *, project: str | None = None, repository: Path | No
     if not path.exists():
         raise NoResultsError(f"{path} does not exist")
     conf_path = path if path.is_file() else path / "asv.conf.json"
-    conf: Mapping[str, Any] = {}
     results = path
     if conf_path.is_file():
-        conf = _read_conf(conf_path)
-        results = conf_path.parent / conf.get("results_dir", "results")
+        told = asv_project(conf_path)
+        results = told.results
         if not results.is_dir():
             raise NoResultsError(f"{results} is no folder, and {conf_path} puts results there: has asv run yet?")
-        repo = conf_path.parent / str(conf.get("repo", "."))
-        if repository is None and (repo / ".git").exists():
-            repository = repo.resolve()
+        project = project or told.name
+        repository = repository or told.repository
     folder = AsvFolder(
         results=results.resolve(),
-        project=project or conf.get("project") or project_name(results.resolve()),
+        project=project or project_name(results.resolve()),
         repository=repository.resolve() if repository else None,
     )
     if (folder.results / "benchmarks.json").is_file():
@@ -95,7 +113,7 @@ def project_name(results: Path) -> str:
 def _read_conf(path: Path) -> Mapping[str, Any]:
     try:
         conf = json5.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise NoResultsError(f"cannot read {path}: {error}") from error
     if not isinstance(conf, dict):
         raise NoResultsError(f"{path} is not asv's configuration: it holds a {type(conf).__name__}")

@@ -130,9 +130,10 @@ def compare_exact(base: Sequence[RunValue], head: Sequence[RunValue]) -> Compari
 
 
 def judge(
-    comparisons: Sequence[Comparison | None], better: Sequence[Better], *, threshold: float
-) -> tuple[Verdict, ...]:
-    """The verdicts of a family, so that unchanged series give any false alarm with at most FAMILY_ERROR (Holm).
+    comparisons: Sequence[Comparison | None], better: Sequence[Better], *, threshold: float,
+    family_error: float = FAMILY_ERROR,
+) -> tuple[Verdict, ...]:  # fmt: skip
+    """The verdicts of a family, so that unchanged series give any false alarm with at most `family_error` (Holm).
 
     REGRESSED and IMPROVED: changed by the family's test, and by at least `threshold`. UNCHANGED: changed by less, and
     the interval reaches no further than `threshold` either side of the estimate. Else INCONCLUSIVE. None is MISSING.
@@ -142,7 +143,7 @@ def judge(
     ordered = sorted((c.p_value, i) for i, c in enumerate(comparisons) if c is not None and i not in exact)
     changed = {i for i in exact if (c := comparisons[i]) is not None and c.change}
     for rank, (p, i) in enumerate(ordered):
-        if p > FAMILY_ERROR / (len(ordered) - rank):
+        if p > family_error / (len(ordered) - rank):
             break
         changed.add(i)
     verdicts = []

@@ -1,0 +1,102 @@
+"""`warpwatch gate`: did this change make anything slower? Measured here and now, until that is sure."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from warpwatch.ci.gate.asv_runs import AsvRuns, GateError
+from warpwatch.ci.gate.looks import looks
+from warpwatch.ci.gate.sequence import Gate, run_gate
+from warpwatch.dashboard import check_text
+from warpwatch.dashboard.check import Check, check
+from warpwatch.dashboard.importers.asv_folder import NoResultsError, asv_project, project_name
+from warpwatch.dashboard.importers.git_history import resolve
+from warpwatch.dashboard.opening import CannotTellError, open_store, read_settings
+from warpwatch.dashboard.store import queries
+from warpwatch.dashboard.store.records import Commit
+
+_WRITERS = {"table": check_text.as_table, "json": check_text.as_json, "markdown": check_text.as_markdown}
+
+
+@click.command()
+@click.argument("base")
+@click.argument("head")
+@click.option("--folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".",
+              help="Of asv.conf.json; default: here.")  # fmt: skip
+@click.option("--project", metavar="NAME", help="In the store; default: asv.conf.json's.")
+@click.option("--bench", "patterns", multiple=True, metavar="REGEX", help="As asv's; may be given several times.")
+@click.option("--asv", "arguments", multiple=True, metavar="ARGUMENT", help="A further argument of asv run.")
+@click.option("--runs", "most_runs", type=click.IntRange(2, 24), default=12, show_default=True,
+              help="Of each commit, at most.")  # fmt: skip
+@click.option("--budget", type=click.FloatRange(0, min_open=True), default=30, show_default=True, metavar="MINUTES",
+              help="No runs begin that would end later; the first two of each commit are always made.")  # fmt: skip
+@click.option("--threshold", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="SHARE",
+              help="Smallest relative change that matters; default 0.02, or WARPWATCH_THRESHOLD.")  # fmt: skip
+@click.option("--format", "layout", type=click.Choice(list(_WRITERS)), default="table", show_default=True)
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead of printing.")
+@click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
+def gate(
+    base: str, head: str, folder: Path, project: str | None, patterns: tuple[str, ...], arguments: tuple[str, ...],
+    most_runs: int, budget: float, threshold: float | None, layout: str, output: Path | None, database: str | None,
+) -> None:  # fmt: skip
+    """Measure two commits beside each other, again and again, until it is sure what moved.
+
+    BASE and HEAD are hashes, branches or tags of the repository around asv.conf.json. Runs alternate (A B B A), what is
+    settled is not measured again, and all series of all looks together raise a false alarm with 1 % at most. The
+    results go into the store like any others. Exit status: 0 unchanged or better, 1 regressed, 2 could not tell.
+    """
+    settings = read_settings()
+    try:
+        asvs = asv_project(folder / "asv.conf.json")
+    except NoResultsError as error:
+        raise CannotTellError(str(error)) from error
+    if asvs.repository is None:
+        raise CannotTellError(f"{folder / 'asv.conf.json'} names no git repository on this machine: nothing to build")
+    name = project or asvs.name or project_name(asvs.results.resolve())
+    repository = asvs.repository
+    ends = [_hash(repository, commit) for commit in (base, head)]
+    if ends[0] == ends[1]:
+        raise CannotTellError(f"{base} and {head} are the same commit, {ends[0][:8]}")
+    store = open_store(database)
+    runs = AsvRuns(folder=folder, store=store, project=name, patterns=patterns, arguments=arguments)
+
+    def look(family_error: float) -> Check:
+        sides = [_recorded(runs, commit) for commit in ends]
+        wanted = threshold or settings.threshold
+        return check(store, name, *sides, threshold=wanted, family_error=family_error)
+
+    try:
+        done = run_gate(
+            looks(most_runs), lambda is_head, series: runs.run(ends[is_head], series), look,
+            budget_s=60 * budget, say=lambda line: click.echo(line, err=True),
+        )  # fmt: skip
+    except GateError as error:
+        raise CannotTellError(str(error)) from error
+    finally:
+        store.close()
+    text = f"{_WRITERS[layout](done.check)}" + ("" if layout == "json" else f"\n{_cost(done)}")
+    if output is None:
+        click.echo(text)
+    else:
+        output.write_text(text + "\n", encoding="utf-8")
+    sys.exit(int(done.check.outcome))
+
+
+def _hash(repository: Path, name: str) -> str:
+    found = resolve(repository, name)
+    if found is None:
+        raise CannotTellError(f"{repository} has no commit {name!r}")
+    return found
+
+
+def _recorded(runs: AsvRuns, commit: str) -> Commit:
+    found = queries.find_commit(runs.store, runs.project, commit)
+    if found is None:
+        raise GateError(f"asv recorded nothing at {commit[:8]}: does --bench name any benchmark, and does it build?")
+    return found
+
+
+def _cost(done: Gate) -> str:
+    end = "the budget was spent" if done.spent else "all is told"
+    return f"Up to {done.runs} runs of each commit in {done.seconds / 60:.1f} min; {end}."

@@ -1,0 +1,200 @@
+"""How often the gate is wrong, and how often it finds what was planted, with noise that was recorded.
+
+`python -m warpwatch.ci.trials.gate_trial perf_suite/trials/repeatability-h200/*.json.gz` simulates pull requests of 100
+series each. A series is one that was recorded; each of its runs is off its level by what some run of the recorded
+series was off its own, drawn from the twenty-one of the most similar latency, and has that run's quartiles. So heavy
+tails, and that short launches scatter more, are as recorded; that runs of one machine wander together is not. First the
+pull requests change nothing, then every tenth series of each is slower. Rivals, canaries and a history are not there to
+help; the judgement is `check`'s own.
+"""
+
+import io
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import click
+import numpy as np
+from numpy.random import Generator
+
+from warpwatch.ci.gate.looks import Look, looks
+from warpwatch.ci.gate.sequence import run_gate
+from warpwatch.dashboard.benchstat.result_set import read_result_set
+from warpwatch.dashboard.check import Check, judged_pairs
+from warpwatch.dashboard.metrics import metric
+from warpwatch.dashboard.statistics.comparison import RunValue
+from warpwatch.dashboard.store.queries.pairs import Pair, Side
+from warpwatch.dashboard.store.records import Commit, Series, Status
+from warpwatch.dashboard.verdict import Verdict
+
+_ALIKE = 20  # series of the most similar latency, whose scatter one may have too
+_METHOD = "track_latency"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """A series of several runs of one code: its level, and of each run how far off it was and its quartiles."""
+
+    level: float
+    off: tuple[float, ...]  # of logarithms, stretched to the scatter that so few runs hide
+    spread: tuple[tuple[float, float, int], ...]  # quartiles over the run's value, samples
+
+
+def recorded(files: Sequence[Path]) -> tuple[Recorded, ...]:
+    """The latencies that all files have, fast ones first. Raises ValueError if there are fewer than two files."""
+    runs = [run for file in files for run in read_result_set(str(file), io.BytesIO()).runs]
+    if len(runs) < 2:
+        raise ValueError(f"{len(runs)} runs; scatter shows from two on")
+    values: dict[tuple[str, tuple[str, ...]], list[RunValue]] = {}
+    for run in runs:
+        for entry in run.entries:
+            if entry.benchmark.endswith(f".{_METHOD}"):
+                for value in entry.values:
+                    if value.value:
+                        kept = RunValue(
+                            value=value.value, q25=value.q25, q75=value.q75, sample_count=value.sample_count
+                        )
+                        values.setdefault((entry.benchmark, value.parameters), []).append(kept)
+    found = [_series(its) for its in values.values() if len(its) == len(runs)]
+    return tuple(sorted(found, key=lambda each: each.level))
+
+
+def _series(runs: Sequence[RunValue]) -> Recorded:
+    logs = np.log([run.value for run in runs])
+    off = (logs - logs.mean()) * math.sqrt(len(runs) / (len(runs) - 1))
+    spread = tuple(
+        ((run.q25 or run.value) / run.value, (run.q75 or run.value) / run.value, run.sample_count or 1) for run in runs
+    )
+    return Recorded(level=math.exp(float(logs.mean())), off=tuple(map(float, off)), spread=spread)
+
+
+class PullRequest:
+    """Simulated runs of base and head; `slower` of its series are so by `change`."""
+
+    def __init__(
+        self, pool: Sequence[Recorded], series: int, slower: Collection[int], change: float, rng: Generator
+    ) -> None:
+        self._pool = pool
+        self._rng = rng
+        self._places = [int(place) for place in rng.integers(len(pool), size=series)]
+        self._factor = [1 + change if number in slower else 1.0 for number in range(series)]
+        self.series = tuple(_named(number) for number in range(series))
+        self._runs: tuple[dict[str, list[RunValue]], ...] = tuple(
+            {one.key: [] for one in self.series} for _ in range(2)
+        )
+
+    def measure(self, is_head: bool, wanted: Collection[Series] | None) -> None:
+        """One run of the series asked for, or of all."""
+        keys = {each.key for each in wanted or self.series}
+        for number, series in enumerate(self.series):
+            if series.key in keys:
+                self._runs[is_head][series.key].append(self._draw(number, is_head))
+
+    def _draw(self, number: int, is_head: bool) -> RunValue:
+        place = self._places[number]
+        first = min(max(place - _ALIKE // 2, 0), max(len(self._pool) - _ALIKE - 1, 0))
+        near = self._pool[int(self._rng.integers(first, min(first + _ALIKE + 1, len(self._pool))))]
+        run = int(self._rng.integers(len(near.off)))
+        value = self._pool[place].level * math.exp(near.off[run]) * (self._factor[number] if is_head else 1.0)
+        q25, q75, count = near.spread[run]
+        return RunValue(value=value, q25=value * q25, q75=value * q75, sample_count=count)
+
+    def check(self, threshold: float, family_error: float) -> Check:
+        """As `warpwatch check` judges runs that lie beside each other."""
+        rows, drifts = judged_pairs([self._pair(each) for each in self.series], threshold=threshold,
+                                    family_error=family_error)  # fmt: skip
+        return Check(project="trial", base=_commit(0), head=_commit(1), threshold=threshold, rows=rows, drifts=drifts)
+
+    def _pair(self, series: Series) -> Pair:
+        sides = [tuple(side[series.key]) for side in self._runs]
+        values = [[run.value for run in side] for side in sides]
+        return Pair(
+            series=series, base=Side(runs=sides[0], status=Status.OK, reason=None),
+            head=Side(runs=sides[1], status=Status.OK, reason=None),
+            levels=tuple(float(np.median(its)) for its in values), span=(0, 1), is_one_measurement=False,
+            other_cards=None, beside=True, reruns=tuple(tuple(its) for its in values),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """What gates of many pull requests ended in."""
+
+    pull_requests: int
+    false_alarms: int  # pull requests in which anything unchanged was called changed
+    planted: int
+    found: int  # of those, called regressed
+    open: int  # series that stayed inconclusive
+    series: int
+    runs: float  # of a commit, on average
+
+
+def trial(
+    pool: Sequence[Recorded], schedule: Sequence[Look], *, pull_requests: int, series: int, change: float,
+    threshold: float, seed: int,
+) -> Tally:  # fmt: skip
+    """Gates of so many pull requests; with a change, in every tenth series of each."""
+    rng = np.random.default_rng(seed)
+    slower = range(0, series, 10) if change else range(0)
+    names = {_named(number).key for number in slower}
+    wrong = found = still_open = 0
+    runs: list[int] = []
+    for _ in range(pull_requests):
+        request = PullRequest(pool, series, slower, change, rng)
+        done = run_gate(schedule, request.measure, partial(request.check, threshold), budget_s=math.inf)
+        moved = {row.series.key: row.verdict for row in done.check.rows}
+        wrong += any(v in (Verdict.REGRESSED, Verdict.IMPROVED) and key not in names for key, v in moved.items())
+        wrong_way = any(moved[key] is Verdict.IMPROVED for key in names)
+        found += sum(moved[key] is Verdict.REGRESSED for key in names)
+        still_open += sum(verdict is Verdict.INCONCLUSIVE for verdict in moved.values())
+        assert not wrong_way, "a slowdown was called an improvement"
+        runs.append(done.runs)
+    return Tally(
+        pull_requests=pull_requests, false_alarms=wrong, planted=len(names) * pull_requests, found=found,
+        open=still_open, series=series * pull_requests, runs=float(np.mean(runs)),
+    )  # fmt: skip
+
+
+def _named(number: int) -> Series:
+    return Series(
+        key=f"{number:016x}", project="trial", benchmark=f"trial.Series{number}.{_METHOD}", parameters=(),
+        metric=metric("latency", "seconds"), machine="recorded", environment="", workload=None, implementation=None,
+        is_baseline=False, listed=True,
+    )  # fmt: skip
+
+
+def _commit(position: int) -> Commit:
+    return Commit(hash=f"{position:040x}", date=datetime(2026, 1, 1, tzinfo=UTC), subject=None, author=None,
+                  position=position, unmeasured_before=None)  # fmt: skip
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--pull-requests", default=200, show_default=True)
+@click.option("--series", default=100, show_default=True, help="Of a pull request.")
+@click.option("--runs", default=12, show_default=True, help="Of each commit, at most.")
+@click.option("--threshold", default=0.02, show_default=True)
+@click.option("--seed", default=1, show_default=True)
+def main(files: tuple[Path, ...], pull_requests: int, series: int, runs: int, threshold: float, seed: int) -> None:
+    """Simulate gates with recorded noise, and print what they ended in."""
+    pool = recorded(files)
+    click.echo(
+        f"{len(pool)} recorded series; {pull_requests} pull requests of {series} series, threshold {threshold:.0%}"
+    )
+    click.echo("| planted | pull requests with a false alarm | found | still open | runs of each commit |")
+    click.echo("|---|---|---|---|---|")
+    for change in (0.0, 0.03, 0.05):
+        told = trial(
+            pool, looks(runs), pull_requests=pull_requests, series=series, change=change, threshold=threshold, seed=seed
+        )
+        found = f"{told.found} of {told.planted} ({told.found / told.planted:.1%})" if told.planted else ""
+        planted = f"{change:.0%} in every tenth" if change else "nothing"
+        alarms = f"{told.false_alarms} of {told.pull_requests}"
+        click.echo(f"| {planted} | {alarms} | {found} | {told.open / told.series:.2%} | {told.runs:.1f} |")
+
+
+if __name__ == "__main__":
+    main()

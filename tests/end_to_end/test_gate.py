@@ -1,0 +1,45 @@
+"""`warpwatch gate` on two commits of a real clone: built, measured in turns and judged; nothing is recorded before."""
+
+import json
+
+import pytest
+
+from tests.end_to_end.planted_clone import ROPE, PlantedClone, planted_clone
+
+# CPU latencies on a shared machine, as in test_commit_to_alert.py.
+THRESHOLD = "0.5"
+
+pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(2400)]
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> PlantedClone:
+    """Two commits of the same code, and one that is slower."""
+    return planted_clone(tmp_path_factory.mktemp("gate"), good=2, bad=1)
+
+
+def _gate(clone: PlantedClone, base: str, head: str) -> tuple[int, dict, str]:
+    done = clone.warpwatch(
+        "gate", base, head, "--bench", ROPE, "--threshold", THRESHOLD, "--budget", "10", "--format", "json"
+    )
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout), done.stderr
+
+
+def test_a_slowdown_is_told_in_the_kernel_that_has_it(clone: PlantedClone) -> None:
+    code, told, said = _gate(clone, clone.commits[1], clone.planted)
+    assert code == 1, (told["series"], said)
+    regressed = [row for row in told["series"] if row["verdict"] == "regressed"]
+    assert {(row["benchmark"], row["parameters"]["implementation"]) for row in regressed} == {
+        ("benchmarks.rope.Rope.track_latency", "warpwatch")
+    }
+    for row in regressed:
+        assert row["change"] > 1.0
+        assert row["runs"]["base"] == row["runs"]["head"] >= 2
+    assert "2 runs of each" in said
+
+
+def test_equal_code_is_not_accused(clone: PlantedClone) -> None:
+    code, told, said = _gate(clone, clone.commits[0], clone.commits[1])
+    assert code in (0, 2), said  # a machine with other work may not be able to tell
+    assert {row["verdict"] for row in told["series"]} <= {"unchanged", "inconclusive"}, told["series"]
