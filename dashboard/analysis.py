@@ -47,7 +47,8 @@ from warpwatch.dashboard.store.store import Store
 from warpwatch.dashboard.store.tails import tail_of
 
 _log = logging.getLogger(__name__)
-_AT_ONCE = 50  # series in one task: enough to be worth sending, few enough to share out
+_AT_ONCE, _FEWEST = 200, 25  # series in one task: enough to be worth sending and a transaction,
+_TASKS = 20  # of each worker: few enough in one to share them out
 _MOST_IN_VAIN = 3  # rounds after which nothing was written
 _WORTH_PROCESSES = 300  # series, from which other processes are done sooner than they start
 
@@ -107,11 +108,12 @@ def _analyse_project(
     """Until nothing is stale, or others change what remains as fast as it is analysed: they will analyse it too."""
     done, in_vain = 0, 0
     failed: dict[int, str] = {}
-    while in_vain < _MOST_IN_VAIN and count_stale(store, project) > len(failed):
+    while in_vain < _MOST_IN_VAIN and (stale := count_stale(store, project)) > len(failed):
         written = 0
+        at_once = min(max(stale // (workers[1] * _TASKS), _FEWEST), _AT_ONCE)
         machines = MachinePeers(project_id=project.id)
         short: list[_Findings] = []
-        for findings in in_order(workers, _work, _but_for(set(failed), _tasks(store, project))):
+        for findings in in_order(workers, _work, _but_for(set(failed), _tasks(store, project, at_once))):
             written += _write(store, project, findings.found)
             failed |= findings.failed
             if findings.waiting:
@@ -134,11 +136,11 @@ def _but_for(failed: Collection[int], tasks: Iterable[_Task]) -> Iterator[_Task]
         yield replace(task, series=tuple(stale for stale in task.series if stale.id not in failed))
 
 
-def _tasks(store: Store, project: StaleProject) -> Iterator[_Task]:
+def _tasks(store: Store, project: StaleProject, at_once: int) -> Iterator[_Task]:
     after, its_calendar = 0, ProjectCalendar(project.id)
     while True:
         with store.read() as connection:
-            taken = take_stale(connection, project.id, after=after, limit=_AT_ONCE)
+            taken = take_stale(connection, project.id, after=after, limit=at_once)
             if not taken:
                 return
             now = its_calendar.read(connection)

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, select
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.columns import codec
+from warpwatch.dashboard.store.rows import insert_or_replace
 
 Key = tuple[int, int, int]  # commit, machine, environment
+_MANY = 8  # questions from which it is cheaper to know which keys have marks
 
 
 class Marks:
@@ -23,13 +25,26 @@ class Marks:
         self._connection = connection
         self._known: dict[Key, dict[str, list[str]]] = {}
         self._changed: set[Key] = set()
+        self._asked = 0
+        self._stored: set[Key] | None = None  # keys that have marks, once it is worth knowing all
 
     def at(self, key: Key) -> Mapping[str, Sequence[str]]:
         """What is in, by benchmark."""
         if key not in self._known:
-            found = self._connection.execute(select(tables.recorded.c.marks).where(_is_at(key))).scalar()
-            self._known[key] = {} if found is None else decode_marks(found)
+            self._known[key] = self._read(key) if self._has(key) else {}
         return self._known[key]
+
+    def _has(self, key: Key) -> bool:
+        self._asked += 1
+        if self._stored is None and self._asked > _MANY:
+            table = tables.recorded
+            rows = self._connection.execute(select(table.c.commit_id, table.c.machine_id, table.c.environment_id))
+            self._stored = {tuple(row) for row in rows}
+        return self._stored is None or key in self._stored
+
+    def _read(self, key: Key) -> dict[str, list[str]]:
+        found = self._connection.execute(select(tables.recorded.c.marks).where(_is_at(key))).scalar()
+        return {} if found is None else decode_marks(found)
 
     def add(self, key: Key, marks: Iterable[tuple[str, str]]) -> None:
         """Adds benchmarks' marks, where `at` was asked before."""
@@ -40,14 +55,12 @@ class Marks:
 
     def save(self) -> None:
         """Writes what was added."""
-        rows = []
-        for key in sorted(self._changed):
-            self._connection.execute(delete(tables.recorded).where(_is_at(key)))
-            commit, machine, environment = key
-            rows.append({"commit_id": commit, "machine_id": machine, "environment_id": environment,
-                         "marks": encode_marks(self._known[key])})  # fmt: skip
-        if rows:
-            self._connection.execute(insert(tables.recorded), rows)
+        rows = [
+            {"commit_id": key[0], "machine_id": key[1], "environment_id": key[2],
+             "marks": encode_marks(self._known[key])}
+            for key in sorted(self._changed)
+        ]  # fmt: skip
+        insert_or_replace(self._connection, tables.recorded, rows)
         self._changed.clear()
 
 

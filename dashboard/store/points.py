@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, func, select
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.choosing import is_among
@@ -23,6 +23,7 @@ from warpwatch.dashboard.store.columns import (
     join,
     join_samples,
 )
+from warpwatch.dashboard.store.rows import insert_rows
 
 LONG = 256  # points from which a stretch is left as it is
 _MOST_SHORT = 24  # short stretches of a series before they are joined
@@ -109,7 +110,7 @@ def add_points(connection: Connection, points: Iterable[tuple[int, Columns]]) ->
     """Adds a stretch to each of these series, whose points must not be there yet."""
     rows = [_row(number, columns.run, encode(columns)) for number, columns in points]
     if rows:
-        connection.execute(insert(tables.chunk), rows)
+        insert_rows(connection, tables.chunk, rows)
         _join_short(connection, [row["series_id"] for row in rows])
 
 
@@ -117,7 +118,7 @@ def add_samples(connection: Connection, samples: Iterable[tuple[int, SampleColum
     """Adds the samples of points that are added."""
     rows = [_row(number, columns.run, encode_samples(columns)) for number, columns in samples]
     if rows:
-        connection.execute(insert(tables.sample_chunk), rows)
+        insert_rows(connection, tables.sample_chunk, rows)
 
 
 def replace_points(connection: Connection, series: int, points: Columns) -> None:
@@ -125,14 +126,14 @@ def replace_points(connection: Connection, series: int, points: Columns) -> None
     connection.execute(delete(tables.chunk).where(tables.chunk.c.series_id == series))
     parts = [points.take(slice(start, start + 2 * LONG)) for start in range(0, len(points), 2 * LONG)]
     if parts:
-        connection.execute(insert(tables.chunk), [_row(series, part.run, encode(part)) for part in parts])
+        insert_rows(connection, tables.chunk, [_row(series, part.run, encode(part)) for part in parts])
 
 
 def replace_samples(connection: Connection, series: int, samples: SampleColumns) -> None:
     """Puts these in place of all samples of a series."""
     connection.execute(delete(tables.sample_chunk).where(tables.sample_chunk.c.series_id == series))
     if len(samples.run):
-        connection.execute(insert(tables.sample_chunk), [_row(series, samples.run, encode_samples(samples))])
+        insert_rows(connection, tables.sample_chunk, [_row(series, samples.run, encode_samples(samples))])
 
 
 def keys_of(points: Columns) -> set[tuple[int, int]]:
@@ -184,4 +185,4 @@ def _join(connection: Connection, table: Any, series: Sequence[int]) -> None:
         else:
             samples = join_samples([decode_samples(data) for data in each])
             rows.append(_row(number, samples.run, encode_samples(samples)))
-    connection.execute(insert(table), rows)
+    insert_rows(connection, table, rows)

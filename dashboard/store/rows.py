@@ -12,17 +12,23 @@ STATUS_CODES = {Status.OK: 0, Status.INVALID: 1, Status.FAILED: 2, Status.UNAVAI
 STATUS_OF_CODE = {code: status for status, code in STATUS_CODES.items()}
 
 
+def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Inserts rows, which must all have the same columns."""
+    if rows:
+        _insert_many(connection, _new(connection, table), table, rows)
+
+
 def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:
     """Inserts rows whose key is not there yet; returns how many those were, where the driver counts them."""
     if not rows:
         return 0
-    done = connection.execute(_insert(connection, table).on_conflict_do_nothing(), rows)
+    done = _insert_many(connection, _new(connection, table).on_conflict_do_nothing(), table, rows)
     return done.rowcount if done.rowcount >= 0 else len(rows)
 
 
 def insert_one(connection: Connection, table: Table) -> Any:
     """A statement that inserts a row and gives its id, or nothing if its name is there already."""
-    return _insert(connection, table).on_conflict_do_nothing().returning(table.c.id)
+    return _new(connection, table).on_conflict_do_nothing().returning(table.c.id)
 
 
 def insert_or_replace(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -30,14 +36,32 @@ def insert_or_replace(connection: Connection, table: Table, rows: Sequence[Mappi
     if not rows:
         return
     keys = [column.name for column in table.primary_key]
-    new = _insert(connection, table)
+    new = _new(connection, table)
     rest = {column.name: new.excluded[column.name] for column in table.c if column.name not in keys}
-    connection.execute(new.on_conflict_do_update(index_elements=keys, set_=rest), rows)
+    _insert_many(connection, new.on_conflict_do_update(index_elements=keys, set_=rest), table, rows)
 
 
-def _insert(connection: Connection, table: Table) -> Any:
+def _new(connection: Connection, table: Table) -> Any:
     if connection.dialect.name != "postgresql":
         return sqlite.insert(table)
     from sqlalchemy.dialects import postgresql  # takes a moment that who uses SQLite need not wait
 
     return postgresql.insert(table)
+
+
+def _insert_many(connection: Connection, statement: Any, table: Table, rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Executes it for each row. SQLite's driver takes them as tuples: SQLAlchemy's way to it costs as much again as
+    the insertion does.
+    """
+    if connection.dialect.name != "sqlite":
+        return connection.execute(statement, rows)
+    compiled = statement.compile(dialect=connection.dialect, column_keys=list(rows[0]))
+    names = compiled.positiontup
+    if not set(names) <= rows[0].keys():  # a default of the column's own
+        return connection.execute(statement, rows)
+    columns = []
+    for name in names:
+        as_stored = table.c[name].type.dialect_impl(connection.dialect).bind_processor(connection.dialect)
+        column = [row[name] for row in rows]
+        columns.append(column if as_stored is None else map(as_stored, column))
+    return connection.exec_driver_sql(str(compiled), list(zip(*columns, strict=True)))

@@ -19,6 +19,7 @@ from warpwatch.dashboard.store.packed import EntryHead
 from warpwatch.dashboard.store.rows import insert_new
 
 _series = tables.series
+_MOST_LAYOUTS = 8  # of a place that are remembered: benchmarks come and go, and files are not read in commits' order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ class SeriesIds:
     def __init__(self, listed: Mapping[str, Listed]) -> None:
         self._listed = dict(listed)
         self._known: dict[tuple[int, int, int], dict[tuple[str, ...], int]] = {}
-        self._layouts: dict[tuple[int, int], tuple[list[Any], Ints]] = {}
+        self._layouts: dict[tuple[int, int], list[tuple[list[Any], Ints]]] = {}  # of a place, the last used first
         self._read_whole: set[tuple[int, int]] = set()
 
     def tell(self, listed: Mapping[str, Listed]) -> None:
@@ -52,13 +53,17 @@ class SeriesIds:
         return benchmark in self._listed
 
     def of_all(self, connection: Connection, place: Place, heads: Sequence[EntryHead], names: Names) -> Ints:
-        """The id of each combination of each entry, in their order. The next file of a place mostly has the same."""
+        """The id of each combination of each entry, in their order. Another file of a place mostly had the same."""
         layout = [(head.benchmark, head.choices, head.listed) for head in heads]
-        known, found = self._layouts.get((place.machine, place.environment), (None, None))
-        if found is None or known != layout:
-            each = [self._of_entry(connection, place, head, names) for head in heads]
-            found = np.array(list(itertools.chain.from_iterable(each)), dtype=np.int64)
-            self._layouts[place.machine, place.environment] = (layout, found)
+        layouts = self._layouts.setdefault((place.machine, place.environment), [])
+        number = next((number for number, (known, _) in enumerate(layouts) if known == layout), None)
+        if number is not None:
+            layouts.insert(0, layouts.pop(number))
+            return layouts[0][1]
+        each = [self._of_entry(connection, place, head, names) for head in heads]
+        found = np.array(list(itertools.chain.from_iterable(each)), dtype=np.int64)
+        layouts.insert(0, (layout, found))
+        del layouts[_MOST_LAYOUTS:]
         return found
 
     def _of_entry(self, connection: Connection, place: Place, head: EntryHead, names: Names) -> list[int]:

@@ -1,6 +1,7 @@
 """A database opened, brought to the newest schema, and read or written in whole transactions."""
 
 import hashlib
+import json
 import logging
 import sqlite3
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
+import orjson
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, OperationalError
 
@@ -119,16 +121,34 @@ def _engine(url: URL) -> Engine:
     if url.get_backend_name() == "postgresql":
         # What it warns of is raised as well; unheard, it would stand on a command's standard error.
         logging.getLogger("psycopg").addHandler(logging.NullHandler())
-        return create_engine(url, pool_pre_ping=True)
+        return create_engine(url, pool_pre_ping=True, json_serializer=_to_json, json_deserializer=_from_json)
     path = Path(str(url.database))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(f"cannot create the folder {path.parent}: {error.strerror}") from error
-    engine = create_engine(url, connect_args={"timeout": _PATIENCE_S})
+    engine = create_engine(
+        url, connect_args={"timeout": _PATIENCE_S}, json_serializer=_to_json, json_deserializer=_from_json
+    )
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _to_json(value: Any) -> str:
+    """By a writer that is five times as fast as Python's own, which takes what the other refuses: half a character, a
+    key that is no text."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        return json.dumps(value)
+
+
+def _from_json(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except ValueError:  # a bare NaN, which Python wrote
+        return json.loads(text)
 
 
 def _prepare_sqlite(dbapi_connection: Any, _record: object) -> None:

@@ -17,7 +17,7 @@ from warpwatch.dashboard.store import Store, tables
 from warpwatch.dashboard.store.calendar import NOT_PLACED, ProjectCalendar
 from warpwatch.dashboard.store.ordering import order_commits
 
-SERIES = 3 * analysis._AT_ONCE
+SERIES = 3 * analysis._FEWEST
 COMMITS = 3
 
 
@@ -67,8 +67,8 @@ def test_commits_that_are_put_in_order_during_the_analysis_are_seen_in_order(
     """Neither those that were taken before keep the place they had then, nor do later ones get it."""
     original = analysis._tasks
 
-    def tasks_while_another_orders(store: Store, project: Any) -> Iterator[Any]:
-        for number, task in enumerate(original(store, project)):
+    def tasks_while_another_orders(store: Store, project: Any, at_once: int) -> Iterator[Any]:
+        for number, task in enumerate(original(store, project, at_once)):
             if number == batch:
                 unordered()
             yield task
