@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.statistics.evidence import Evidence, rank_deviation
 from warpwatch.dashboard.statistics.growth import growth
-from warpwatch.dashboard.statistics.level_path import Floats, Span, spans
+from warpwatch.dashboard.statistics.level_path import Floats, Span, spans, stretches
 from warpwatch.dashboard.statistics.median import median
 from warpwatch.dashboard.statistics.reading import Reading
 
@@ -94,8 +94,9 @@ class _Seen:
 
     def around(self, values: Floats, start: int, end: int, left_out: NDArray[np.bool_]) -> Floats:
         """Up to twenty values on each side of a stretch that belong to what is usual there."""
-        usual = np.flatnonzero(~left_out)
-        near = np.concatenate([usual[usual < start][-_AROUND:], usual[usual >= end][:_AROUND]])
+        usual = (~left_out).nonzero()[0]
+        before, after = usual.searchsorted((start, end))
+        near = np.concatenate([usual[max(before - _AROUND, 0) : before], usual[after : after + _AROUND]])
         return np.asarray(values[near])
 
 
@@ -123,7 +124,7 @@ def _away_from_steps(seen: _Seen, strays: NDArray[np.bool_]) -> Iterator[Span]:
     which those are told that lie beyond both levels: between them they are on the way.
     """
     values, edges = seen.level + seen.residuals, seen.evidence.edges
-    for start, end in _runs(strays):
+    for start, end in stretches(strays):
         if not any(start <= edge <= end for edge in edges):
             yield start, end
             continue
@@ -146,7 +147,7 @@ def _stays(seen: _Seen, state: Floats | None) -> Iterator[Episode]:
     if abs(shift) < seen.smallest:
         return
     values = seen.residuals + state
-    for start, end in _runs(rare):
+    for start, end in stretches(rare):
         if start > 0:
             around = seen.around(values, start, end, rare)
             level = float(seen.level[start]) + usual
@@ -165,12 +166,6 @@ def _drift(seen: _Seen, drift: Floats | None) -> Iterator[Episode]:
     quarter = max(len(values) // _ENDS, 1)
     ends = values[-quarter:], values[:quarter]
     yield seen.episode(ChangeKind.DRIFT, (start + 1, last + 1), float(seen.level[start]), shift, *ends)
-
-
-def _runs(mask: NDArray[np.bool_]) -> list[Span]:
-    """Where the mask is true without a break: starts and ends."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
-    return [(int(start), int(end)) for start, end in edges.reshape(-1, 2)]
 
 
 def on_the_scale_of(raw: Floats, found: tuple[Episode, ...]) -> tuple[Episode, ...]:

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpwatch.dashboard.statistics.autocorrelation import long_run_variance
-from warpwatch.dashboard.statistics.level_path import Floats, spans
+from warpwatch.dashboard.statistics.level_path import Floats, spans, stretches
 from warpwatch.dashboard.statistics.median import median
 from warpwatch.dashboard.statistics.reading import EXCURSION, Reading
 
@@ -91,11 +91,10 @@ class Evidence:
         if count - start > _RETURN:
             return False
         height = abs(levels[-1] - levels[-2])
-        edges = np.flatnonzero(np.diff(np.concatenate([[0], self._reading.excursion[:start].astype(int), [0]])))
         precedents = [
-            int(end - begin)
-            for begin, end in edges.reshape(-1, 2)
-            if end < start and self._height(int(begin), int(end)) > _HALF * height
+            end - begin
+            for begin, end in stretches(self._reading.excursion[:start])
+            if end < start and self._height(begin, end) > _HALF * height
         ]
         wanted = min(_LAST_LEVEL_DOUBLED if height > _DOUBLED else _LAST_LEVEL, count // _OF_A_SHORT_SERIES)
         if count - start >= wanted and count - start > max(precedents, default=0):
@@ -127,11 +126,15 @@ def rank_deviation(left: Floats, right: Floats) -> float:
     a, b, n = len(left), len(right), len(both)
     order = both.argsort()
     ordered = both[order]
-    ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, n)  # of the runs of equal values
-    counts = ends.copy()
-    counts[1:] -= ends[:-1]
-    ranks = np.repeat(ends - (counts - 1) / 2, counts)
-    beyond = float(ranks[order < a].sum()) - a * (a + 1) / 2 - a * b / 2
-    ties = float((counts.astype(float) ** 3 - counts).sum()) / (n * (n - 1))
+    edges = (ordered[1:] != ordered[:-1]).nonzero()[0]  # between runs of equal values
+    if len(edges) == n - 1:
+        ranks, ties = float((order < a).nonzero()[0].sum()) + a, 0.0
+    else:
+        ends = np.append(edges + 1, n)
+        counts = ends.copy()
+        counts[1:] -= ends[:-1]
+        ranks = float((ends - (counts - 1) / 2).repeat(counts)[order < a].sum())
+        ties = float((counts.astype(float) ** 3 - counts).sum()) / (n * (n - 1))
+    beyond = ranks - a * (a + 1) / 2 - a * b / 2
     variance = a * b / 12 * (n + 1 - ties)
     return abs(beyond) / variance**0.5 if variance > 0 else 0.0

@@ -48,6 +48,21 @@ class LevelGrid:
         self.places = np.minimum(np.maximum(self.place(values), -_FAR), self.levels + _FAR)
         self.middle = self.levels + _FAR  # of a density: residual 0
         self.assumed, self._stray = _assumed(self.middle, self._step)
+        self.blocks = self._in_blocks()
+
+    def _in_blocks(self) -> list[Places]:
+        """Where in the reversed table of losses the window of each value begins, by its place in its block.
+
+        (half, side): side 0 holds the blocks of the first half, side 1 those of the second, last one first. What lacks
+        in the last ones begins behind the table.
+        """
+        count = len(self.places)
+        half = -(-count // (2 * _BLOCK))
+        at = np.empty(2 * half * _BLOCK, dtype=int)
+        at[:count] = self.middle - self.places
+        at[count:] = 2 * self.middle + 1
+        blocks = at.reshape(2, half, _BLOCK)
+        return [np.array([blocks[0, :, n], blocks[1, ::-1, n]]).T.copy() for n in range(_BLOCK)]
 
     def place(self, values: Floats) -> Places:
         """The cells of values, counted from the lowest level."""
@@ -56,7 +71,7 @@ class LevelGrid:
     def residuals(self, edges: Sequence[int], levels: Sequence[int]) -> Places:
         """Of every value, in cells."""
         lengths = [end - start for start, end in spans(edges, len(self.places))]
-        return np.asarray(self.places - np.repeat(levels, lengths))
+        return np.asarray(self.places - np.array(levels).repeat(lengths))
 
     def density(self, residuals: Places) -> Floats:
         """Of residuals in cells: probability by cell, residual 0 at `middle`."""
@@ -120,6 +135,16 @@ def spans(edges: Sequence[int], length: int) -> list[Span]:
     return list(zip([0, *edges], [*edges, length], strict=True))
 
 
+def stretches(mask: NDArray[np.bool_]) -> list[Span]:
+    """Where the mask is true without a break: starts and ends."""
+    inside = mask.nonzero()[0]
+    if not len(inside):
+        return []
+    breaks = (inside[1:] - inside[:-1] > 1).nonzero()[0]
+    starts, last = [0, *(breaks + 1).tolist()], [*breaks.tolist(), len(inside) - 1]
+    return [(int(inside[start]), int(inside[end]) + 1) for start, end in zip(starts, last, strict=True)]
+
+
 def cheapest(grid: LevelGrid, losses: Floats, penalty: float) -> tuple[list[int], list[int]]:
     """Edges and levels of the cheapest path. `losses`: by residual in cells, 0 at the grid's middle.
 
@@ -162,21 +187,16 @@ def split(gain: Floats) -> int:
 def _block_losses(grid: LevelGrid, losses: Floats) -> Floats:
     """The losses at every level, summed over each block's values: (half, side, levels).
 
-    Side 0 holds the blocks of the first half, side 1 those of the second, last one first; what lacks in the last ones
-    costs nothing. A value's losses at all levels are a window of the reversed table, so that none is computed twice.
+    What lacks in the last blocks costs nothing. A value's losses at all levels are a window of the reversed table, so
+    that none is computed twice.
     """
-    count, width = len(grid.places), grid.levels
-    half = -(-count // (2 * _BLOCK))
-    table = np.zeros(len(losses) + width)
+    table = np.zeros(len(losses) + grid.levels)
     table[: len(losses)] = losses[::-1]
-    windows = np.ndarray((len(losses) + 1, width), dtype=float, buffer=table, strides=(8, 8))
-    at = np.full(2 * half * _BLOCK, len(losses))
-    at[:count] = grid.middle - grid.places
-    blocks = at.reshape(2, half, _BLOCK)
-    rows = np.stack([blocks[0], blocks[1, ::-1]], axis=1)
-    costs = windows[rows[:, :, 0]]
-    for place in range(1, _BLOCK):
-        costs += windows[rows[:, :, place]]
+    windows = np.ndarray((len(losses) + 1, grid.levels), dtype=float, buffer=table, strides=(8, 8))
+    first, *others = grid.blocks
+    costs = windows[first]
+    for each in others:
+        costs += windows[each]
     return np.asarray(costs)
 
 
@@ -201,34 +221,44 @@ def _grow(costs: Floats, penalty: float) -> Floats:
     half, _, width = costs.shape
     jumps = []
     kept = np.empty(2 * width)
-    change_left, change_right = kept[:width].fill, kept[width:].fill
+    change_left, change_right, minimum, add = kept[:width].fill, kept[width:].fill, np.minimum, np.add
     flat = costs.reshape(half, -1)
-    for before, here, left, right in zip(flat[:-1], flat[1:], costs[:, 0], costs[:, 1], strict=False):
-        jump = left[left.argmin()] + penalty, right[right.argmin()] + penalty
-        jumps.append(jump)
-        change_left(jump[0])
-        change_right(jump[1])
-        here += np.minimum(before, kept, out=kept)
+    before = flat[0]
+    for here, left, right in zip(flat[1:], costs[:, 0], costs[:, 1], strict=False):
+        jump_left, jump_right = left.item(left.argmin()) + penalty, right.item(right.argmin()) + penalty
+        jumps.append((jump_left, jump_right))
+        change_left(jump_left)
+        change_right(jump_right)
+        minimum(before, kept, kept)
+        add(here, kept, here)
+        before = here
     return np.array(jumps).reshape(-1, 2)
 
 
 def _outwards(costs: Floats, jumps: Floats, level: int) -> tuple[list[int], list[int]]:
     """The blocks from the end at which a path changes, and its levels, both from the middle on."""
     blocks, levels = [], [level]
-    changes = np.flatnonzero(costs[:-1, level] > jumps)
+    changes = (costs[:-1, level] > jumps).nonzero()[0]
     while len(changes):
         last = changes[-1]
         blocks.append(int(last) + 1)
         levels.append(int(costs[last].argmin()))
-        changes = np.flatnonzero(costs[:last, levels[-1]] > jumps[:last])
+        changes = (costs[:last, levels[-1]] > jumps[:last]).nonzero()[0]
     return blocks, levels
 
 
-@lru_cache(maxsize=128)
 def _assumed(middle: int, step: float) -> tuple[Floats, Floats]:
     """The density of a series that has told nothing yet, and that of strays, so many cells to either side."""
-    z = np.arange(-middle, middle + 1) * step
-    return _share((1 + z * z / _TAILS) ** (-(_TAILS + 1) / 2)), _share(1 / (1 + (z / 3) ** 2))
+    reach = -(-middle // _FAR) * _FAR
+    inner = slice(reach - middle, reach + middle + 1)
+    return _share(_heavy_tails(reach, step)[0][inner]), _share(_heavy_tails(reach, step)[1][inner])
+
+
+@lru_cache(maxsize=64)
+def _heavy_tails(reach: int, step: float) -> tuple[Floats, Floats]:
+    """Both before they are shares; most series have the same step, and a slice serves each."""
+    z = np.arange(-reach, reach + 1) * step
+    return (1 + z * z / _TAILS) ** (-(_TAILS + 1) / 2), 1 / (1 + (z / 3) ** 2)
 
 
 @lru_cache(maxsize=64)

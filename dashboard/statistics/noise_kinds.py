@@ -50,7 +50,8 @@ def _one_level_cost(reading: Reading) -> float:
 
 def _autoregressive(readings: list[Reading], penalty: float) -> list[Reading]:
     """Readings of what each value adds to the share of the last one that their residuals keep."""
-    found = []
+    found: list[Reading] = []
+    seen: set[float] = set()
     for reading in readings:
         values, count = reading.values, len(reading.values)
         kept = lag_one(reading.path.residuals.astype(float))
@@ -58,6 +59,9 @@ def _autoregressive(readings: list[Reading], penalty: float) -> list[Reading]:
         if kept <= _CORRELATED / np.sqrt(count):
             continue
         kept = min(kept, _MOST_CORRELATED)
+        if kept in seen:
+            continue  # both came to the same path
+        seen.add(kept)
         fresh = values - kept * np.concatenate([values[:1], values[:-1]])
         again = read(fresh, jitter(fresh), penalty)
         cost = again.cost + 0.5 * float(np.log(count))
@@ -70,7 +74,7 @@ _FLOOR = 1e-4  # relative noise below which the clocks' own resolution rules
 
 def jitter(values: Floats) -> float:
     """Scale of the noise from the median difference of neighbours, blind to changes and to slow wandering."""
-    differences = np.abs(np.diff(values))
+    differences = np.abs(values[1:] - values[:-1])
     scale = median(differences) / 0.9539  # of normal noise: 0.6745 sqrt 2
     if scale == 0:  # most neighbours are equal: rounded values
         calm = np.sort(differences)[: int(0.9 * len(differences))]

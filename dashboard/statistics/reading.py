@@ -56,11 +56,11 @@ def read(values: Floats, scale: float, penalty: float, *, one_level: bool = Fals
         taken = excursion.copy()
         for start, end in short:
             taken[kept[start:end]] = True
-        if not short or taken.mean() > _TOO_MUCH:
+        if not short or np.count_nonzero(taken) > _TOO_MUCH * len(taken):
             break
-        excursion, kept = taken, np.flatnonzero(~taken)
+        excursion, kept = taken, (~taken).nonzero()[0]
         path = level_path(values[kept], scale, penalty, one_level=one_level)
-    starts = int(np.count_nonzero(np.diff(excursion.astype(int)) == 1))
+    starts = int(np.count_nonzero(excursion[1:] & ~excursion[:-1]))
     anywhere = np.log(6 * scale)  # an excursion's values: uniform over six noise scales
     return Reading(
         kind=NoiseKind.INDEPENDENT,
