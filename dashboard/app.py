@@ -1,11 +1,14 @@
 """The dashboard as a Flask application: one blueprint a page, assets of our own, no request that leaves the machine."""
 
+import secrets
+
 from flask import Flask, json, request
 from flask.typing import ResponseReturnValue
 from jinja2 import StrictUndefined
 from werkzeug.exceptions import HTTPException
 
 from warpwatch.dashboard import formatting, security
+from warpwatch.dashboard.access import csrf, requester
 from warpwatch.dashboard.api import results
 from warpwatch.dashboard.pages import commits, health, machines, overview, regressions, roofline, search, series
 from warpwatch.dashboard.pages.addresses import ProjectName
@@ -34,6 +37,9 @@ def create_app(settings: Settings | None = None) -> Flask:
     app.url_map.converters["project"] = ProjectName
     formatting.register(app)
     security.register(app)
+    app.secret_key = secrets.token_bytes(32)
+    requester.register(app, settings.access)
+    csrf.register(app)
     register_globals(app)
     for page in (health, search, overview, series, roofline, regressions, commits, machines, results):
         app.register_blueprint(page.bp)
@@ -44,7 +50,7 @@ def create_app(settings: Settings | None = None) -> Flask:
 def _error(error: HTTPException) -> ResponseReturnValue:
     if error.code is None or error.code < 400:
         return error.get_response()  # a redirect
-    if request.path.startswith("/api/"):
+    if request.path.startswith("/api/") or request.path.endswith(".json"):
         response = error.get_response()  # its headers say how to authorise, or which methods there are
         response.set_data(json.dumps({"error": error.description}))
         response.content_type = "application/json"

@@ -8,6 +8,8 @@ from threading import Timer
 
 import click
 import waitress
+from flask import Flask
+from waitress.server import BaseWSGIServer
 
 from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.settings import Settings
@@ -31,18 +33,14 @@ def serve(host: str, port: int, database: str | None, threads: int, opens: bool)
     try:
         settings = Settings.from_env()
         settings = replace(settings, database=database) if database else settings
-        app = create_app(settings)
+        app = create_app(replace(settings, access=replace(settings.access, served_on=host)))
         listener = _listen(host, port)
     except (StoreError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     # No browser opens "all addresses"; an IPv6 address stands in brackets.
     shown = "127.0.0.1" if host in {"0.0.0.0", "::"} else f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listener.getsockname()[1]}/"
-    # waitress takes a body whole before the application can refuse it in words: beyond this it hangs up itself.
-    largest = 2 * app.config["MAX_CONTENT_LENGTH"]
-    server = waitress.create_server(
-        app, sockets=[listener], threads=threads, ident="warpwatch", max_request_body_size=largest
-    )
+    server = server_of(app, listener, threads=threads)
     click.echo(f"warpwatch serves on {address}  (Ctrl+C ends it)")
     if opens:
         Timer(0.5, webbrowser.open, (address,)).start()
@@ -51,6 +49,19 @@ def serve(host: str, port: int, database: str | None, threads: int, opens: bool)
     finally:
         server.close()
         app.extensions["store"].close()
+
+
+def server_of(app: Flask, listener: socket.socket, *, threads: int) -> BaseWSGIServer:
+    """The application on a socket that listens."""
+    return waitress.create_server(
+        app,
+        sockets=[listener],
+        threads=threads,
+        ident="warpwatch",
+        # waitress takes a body whole before the application can refuse it in words: beyond this it hangs up itself.
+        max_request_body_size=2 * app.config["MAX_CONTENT_LENGTH"],
+        clear_untrusted_proxy_headers=False,  # the application wants to know that a proxy stands between
+    )
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from warpwatch.dashboard.access_settings import AccessSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,6 +15,7 @@ class Settings:
     database: str  # SQLAlchemy URL
     threshold: float = 0.02  # smallest relative change that matters
     upload_limit_mib: int = 128  # of one request
+    access: AccessSettings = field(default_factory=AccessSettings)
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None, *, cwd: Path | None = None) -> "Settings":
@@ -33,4 +36,9 @@ class Settings:
         limit = environ.get("WARPWATCH_UPLOAD_LIMIT_MIB", "128")
         if not limit.isdecimal() or int(limit) < 1:
             raise ValueError(f"WARPWATCH_UPLOAD_LIMIT_MIB is {limit!r}; wanted whole mebibytes such as 128")
-        return cls(database=environ.get("WARPWATCH_DATABASE") or default, threshold=value, upload_limit_mib=int(limit))
+        return cls(
+            database=environ.get("WARPWATCH_DATABASE") or default,
+            threshold=value,
+            upload_limit_mib=int(limit),
+            access=AccessSettings.from_env(environ),
+        )

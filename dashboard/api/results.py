@@ -16,6 +16,7 @@ from sqlalchemy.exc import OperationalError
 from werkzeug.datastructures import WWWAuthenticate
 from werkzeug.exceptions import RequestEntityTooLarge, Unauthorized
 
+from warpwatch.dashboard.access import tokens_alone
 from warpwatch.dashboard.analysis import analyse
 from warpwatch.dashboard.importers.archive import ArchiveError, Limits, NoRoomError, TooLargeError, is_archive
 from warpwatch.dashboard.importers.asv_folder import NoResultsError
@@ -34,6 +35,7 @@ _NAME = "upload"
 
 
 @bp.post("/api/projects/<project:project>/results")
+@tokens_alone
 def add(project: str) -> ResponseReturnValue:
     """200 with what went in and what was set aside; 422 if nothing of it could be read."""
     _authorise(project)

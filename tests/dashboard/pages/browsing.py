@@ -1,16 +1,18 @@
 """The dashboard on a socket, a browser tab that remembers complaints, and the name that no page may run."""
 
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import waitress
+from flask import Flask
 from playwright.sync_api import Page
 from waitress import wasyncore
 from waitress.server import BaseWSGIServer
 
 from warpwatch.dashboard.app import create_app
+from warpwatch.dashboard.serving import server_of
 from warpwatch.dashboard.settings import Settings
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\">'\"&{{7*7}}</script><script>document.title='owned'</script>"
@@ -34,9 +36,15 @@ class Tab:
 
 @contextmanager
 def serving(settings: Settings) -> Iterator[str]:
-    """The dashboard on a socket of its own; the address without a slash at its end."""
-    app = create_app(settings)
-    server = waitress.create_server(app, host="127.0.0.1", port=0, threads=4)
+    """The dashboard on a socket of its own, as `warpwatch serve` runs it; the address without a slash at its end."""
+    with serving_app(create_app(replace(settings, access=replace(settings.access, served_on="127.0.0.1")))) as url:
+        yield url
+
+
+@contextmanager
+def serving_app(app: Flask) -> Iterator[str]:
+    """An application on a socket of its own; its store is closed in the end."""
+    server = server_of(app, socket.create_server(("127.0.0.1", 0)), threads=4)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:

@@ -1,0 +1,114 @@
+"""Who may change something, asked of a real server: roles, and requests that other sites forge."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+from flask import Flask, jsonify, render_template_string
+
+from tests.dashboard.pages.browsing import serving_app
+from warpwatch.dashboard.access import Role, may, needs, person
+from warpwatch.dashboard.access_settings import AccessSettings
+from warpwatch.dashboard.app import create_app
+from warpwatch.dashboard.settings import Settings
+
+FORM = '<form method="post" action="/change"><input name="csrf_token" value="{{ csrf_token() }}"></form>'
+
+
+def with_views(app: Flask) -> Flask:
+    """The application with a form, and two views that take it: one wants a role."""
+
+    @app.get("/form")
+    def form() -> str:
+        return render_template_string(FORM + "{{ may('triager') }}")
+
+    @app.post("/change")
+    @needs(Role.TRIAGER)
+    def change():  # type: ignore[no-untyped-def]
+        known = person()
+        assert known is not None
+        return jsonify(name=known.name, role=known.role, admin=may(Role.ADMIN))
+
+    app.add_url_rule("/api/change", view_func=change, methods=["POST"])
+    return app
+
+
+def served(tmp_path: Path, access: AccessSettings) -> Iterator[str]:
+    settings = Settings(database=f"sqlite:///{tmp_path / 'history.db'}", access=access)
+    with serving_app(with_views(create_app(settings))) as url:
+        yield url
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[str]:
+    """A server on this machine alone, without a login."""
+    yield from served(tmp_path, AccessSettings(served_on="127.0.0.1"))
+
+
+@pytest.fixture
+def public(tmp_path: Path) -> Iterator[str]:
+    """A server on all addresses, without a login."""
+    yield from served(tmp_path, AccessSettings(served_on="0.0.0.0"))
+
+
+def browser_with_token(url: str) -> tuple[requests.Session, str]:
+    """A session that has seen the form, and the token in it."""
+    session = requests.Session()
+    found = re.search(r'value="([^"]+)"', session.get(f"{url}/form", timeout=60).text)
+    assert found
+    return session, found[1]
+
+
+def test_the_one_at_the_machine_is_admin(local: str) -> None:
+    session, token = browser_with_token(local)
+    answer = session.post(f"{local}/change", data={"csrf_token": token}, timeout=60)
+    assert (answer.status_code, answer.json()["role"], answer.json()["admin"]) == (200, "admin", True)
+    assert answer.json()["name"]
+    assert session.post(f"{local}/api/change", headers={"X-CSRF-Token": token}, timeout=60).status_code == 200
+
+
+def test_whoever_comes_through_a_proxy_is_not_at_the_machine(local: str) -> None:
+    session, token = browser_with_token(local)
+    for header in ("X-Forwarded-For", "Forwarded", "Via", "X-Real-IP"):
+        answer = session.post(f"{local}/change", data={"csrf_token": token}, headers={header: "x"}, timeout=60)
+        assert answer.status_code == 401
+
+
+def test_without_a_login_nobody_writes_on_another_address(public: str) -> None:
+    session, token = browser_with_token(public)
+    answer = session.post(f"{public}/change", data={"csrf_token": token}, timeout=60)
+    assert (answer.status_code, "nobody is logged in" in answer.text) == (401, True)
+    assert answer.headers["Content-Type"].startswith("text/html")
+    answer = session.post(f"{public}/api/change", data={"csrf_token": token}, timeout=60)
+    assert (answer.status_code, "nobody is logged in" in answer.json()["error"]) == (401, True)
+    assert "False" in session.get(f"{public}/form", timeout=60).text
+
+
+def test_a_change_without_our_token_is_refused(local: str) -> None:
+    session, token = browser_with_token(local)
+    _, other = browser_with_token(local)
+    for given in ("", "x", token[:-1], other, "é"):
+        for sent in ({"data": {"csrf_token": given}}, {"headers": {"X-CSRF-Token": given.replace("é", "e")}}):
+            answer = session.post(f"{local}/change", timeout=60, **sent)
+            assert (answer.status_code, "reload the page" in answer.text) == (403, True)
+    assert requests.post(f"{local}/change", data={"csrf_token": token}, timeout=60).status_code == 403
+
+
+def test_a_change_that_another_site_asks_for_is_refused_even_with_the_token(local: str) -> None:
+    session, token = browser_with_token(local)
+    for headers, status in (
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Origin": local, "Sec-Fetch-Site": "same-origin"}, 200),
+    ):
+        answer = session.post(f"{local}/change", data={"csrf_token": token}, headers=headers, timeout=60)
+        assert answer.status_code == status, headers
+
+
+def test_a_bearer_is_not_also_the_one_at_the_machine(local: str) -> None:
+    answer = requests.post(f"{local}/api/change", headers={"Authorization": "Bearer x"}, timeout=60)
+    assert answer.status_code == 401
