@@ -73,6 +73,8 @@ setup(
     entry_points={"console_scripts": ["warpwatch = warpwatch.ci.main:main"]},
     install_requires=[  # the dashboard and the gate; they need neither torch nor a GPU
         "flask>=3.1",
+        "flask-limiter>=4.0",
+        "authlib>=1.9",  # logging in by OpenID Connect
         "sqlalchemy>=2.0.40,<2.2",
         "alembic>=1.13",
         "waitress>=3.0",

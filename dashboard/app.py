@@ -1,16 +1,15 @@
 """The dashboard as a Flask application: one blueprint a page, assets of our own, no request that leaves the machine."""
 
-import secrets
-
 from flask import Flask, json, request
 from flask.typing import ResponseReturnValue
 from jinja2 import StrictUndefined
 from werkzeug.exceptions import HTTPException
 
 from warpwatch.dashboard import formatting, security
-from warpwatch.dashboard.access import csrf, requester
+from warpwatch.dashboard.access import rate_limits
+from warpwatch.dashboard.access.protecting import protect
 from warpwatch.dashboard.api import results
-from warpwatch.dashboard.pages import commits, health, machines, overview, regressions, roofline, search, series
+from warpwatch.dashboard.pages import commits, health, login, machines, overview, regressions, roofline, search, series, tokens
 from warpwatch.dashboard.pages.addresses import ProjectName
 from warpwatch.dashboard.pages.shared import error_page, register_globals
 from warpwatch.dashboard.settings import Settings
@@ -22,7 +21,7 @@ _YEAR_S = 365 * 24 * 3600
 def create_app(settings: Settings | None = None) -> Flask:
     """The dashboard, ready to serve. Tests pass their own settings; production reads the environment.
 
-    Raises StoreError if the database cannot be opened.
+    Raises StoreError if the database cannot be opened, ValueError if a secret is missing.
     """
     app = Flask(__name__)
     settings = settings or Settings.from_env()
@@ -37,12 +36,11 @@ def create_app(settings: Settings | None = None) -> Flask:
     app.url_map.converters["project"] = ProjectName
     formatting.register(app)
     security.register(app)
-    app.secret_key = secrets.token_bytes(32)
-    requester.register(app, settings.access)
-    csrf.register(app)
+    protect(app, settings, app.extensions["store"].sqlite_file)
     register_globals(app)
-    for page in (health, search, overview, series, roofline, regressions, commits, machines, results):
+    for page in (health, search, overview, series, roofline, regressions, commits, machines, results, login, tokens):
         app.register_blueprint(page.bp)
+    rate_limits.register(app, settings.access)
     app.register_error_handler(HTTPException, _error)
     return app
 
@@ -50,9 +48,10 @@ def create_app(settings: Settings | None = None) -> Flask:
 def _error(error: HTTPException) -> ResponseReturnValue:
     if error.code is None or error.code < 400:
         return error.get_response()  # a redirect
+    response = error.get_response()  # its headers say how to authorise, which methods there are, when to try again
     if request.path.startswith("/api/") or request.path.endswith(".json"):
-        response = error.get_response()  # its headers say how to authorise, or which methods there are
         response.set_data(json.dumps({"error": error.description}))
         response.content_type = "application/json"
-        return response
-    return error_page(error), error.code
+    else:
+        response.set_data(login.page(error.description) if error.code == 401 else error_page(error))
+    return response

@@ -1,8 +1,17 @@
-"""The headers of every answer: only our own files run, nothing frames us, nothing is sent elsewhere."""
+"""The headers of every answer: only our own files run, nothing frames us, nothing is sent elsewhere or kept."""
 
 import secrets
 
-from flask import Flask, Response, g
+from flask import Flask, Response, g, request
+
+from warpwatch.dashboard.access.requester import access_settings, is_local, person
+from warpwatch.dashboard.access.sessions import is_encrypted
+
+_HTTPS_FOR_S = 365 * 24 * 3600
+_FEATURES = (
+    "accelerometer", "camera", "display-capture", "geolocation", "gyroscope", "magnetometer", "microphone", "midi",
+    "payment", "serial", "usb", "xr-spatial-tracking",
+)  # fmt: skip
 
 
 def register(app: Flask) -> None:
@@ -30,7 +39,27 @@ def _headers(response: Response) -> Response:
         "form-action": "'self'",
         "frame-ancestors": "'none'",
     }
-    response.headers["Content-Security-Policy"] = "; ".join(f"{name} {value}" for name, value in policy.items())
-    response.headers["X-Content-Type-Options"] = "nosniff"
-    response.headers["Referrer-Policy"] = "same-origin"
+    headers = response.headers
+    headers["Content-Security-Policy"] = "; ".join(f"{name} {value}" for name, value in policy.items())
+    headers["X-Content-Type-Options"] = "nosniff"
+    headers["Referrer-Policy"] = "same-origin"
+    headers["Cross-Origin-Opener-Policy"] = "same-origin"
+    headers["Permissions-Policy"] = ", ".join(f"{feature}=()" for feature in _FEATURES)
+    # Other sites may show our images, such as badges, where everybody may see them.
+    is_public = not access_settings().reading_wants_login and not is_local()
+    is_badge = is_public and (response.mimetype or "").startswith("image/")
+    headers.setdefault("Cross-Origin-Resource-Policy", "cross-origin" if is_badge else "same-origin")
+    if is_encrypted():
+        headers["Strict-Transport-Security"] = f"max-age={_HTTPS_FOR_S}"
+    if request.endpoint != "static":
+        _keep_private(response)
     return response
+
+
+def _keep_private(response: Response) -> None:
+    """What is read behind a login stays in no cache, and what names the reader in none that others share."""
+    if access_settings().reading_wants_login:
+        response.headers["Cache-Control"] = "private, no-store"
+    elif access_settings().login is not None and person() is not None:
+        response.cache_control.public = False
+        response.cache_control.private = True

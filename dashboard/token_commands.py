@@ -1,14 +1,14 @@
-"""`warpwatch token`: who may add results to a project over HTTP."""
+"""`warpwatch token`: which programs may add to a project, or ask about it, over HTTP."""
 
 import time
-from datetime import datetime
+from datetime import UTC, datetime
 
 import click
 
 from warpwatch.dashboard.commands import choose_project
 from warpwatch.dashboard.opening import open_store
 from warpwatch.dashboard.store import queries
-from warpwatch.dashboard.store.tokens import Scope, create_token, revoke_token, tokens
+from warpwatch.dashboard.store.tokens import Scope, Token, create_token, revoke_token, tokens
 from warpwatch.dashboard.text_table import text_table
 
 _database = click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; WARPWATCH_DATABASE.")
@@ -16,19 +16,26 @@ _database = click.option("--database", metavar="URL", help="sqlite:///PATH or po
 
 @click.group()
 def token() -> None:
-    """Make, list and revoke the tokens with which runners upload results."""
+    """Make, list and revoke the tokens with which runners upload results, and other programs ask and triage."""
 
 
 @token.command()
 @click.option("--project", metavar="NAME", required=True, help="The one project it is for; made if it is new.")
 @click.option("--name", metavar="TEXT", required=True, help="What uses it, such as the runner's name.")
+@click.option(
+    "--for", "scope", type=click.Choice([str(each) for each in Scope]), default=Scope.UPLOAD.value, show_default=True,
+    help="Adding results; reading where that wants a login; or reading and triage.",
+)  # fmt: skip
+@click.option("--days", type=click.IntRange(1, 3650), help="It works for so long; else until it is revoked.")
 @_database
-def create(project: str, name: str, database: str | None) -> None:
-    """Make a token for uploads to a project, and print it: it is shown this once, and only a hash of it is kept."""
+def create(project: str, name: str, scope: str, days: int | None, database: str | None) -> None:
+    """Make a token for one project, and print it: it is shown this once, and only a hash of it is kept."""
     store = open_store(database)
     is_new = queries.project(store, project) is None
+    now_ms = int(time.time() * 1000)
+    ends_ms = now_ms + days * 86_400_000 if days is not None else None
     try:
-        secret = create_token(store, project, name=name, scope=Scope.UPLOAD, now_ms=int(time.time() * 1000))
+        secret = create_token(store, project, name=name, scope=Scope(scope), now_ms=now_ms, ends_ms=ends_ms)
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     if is_new:
@@ -50,7 +57,7 @@ def list_(project: str | None, database: str | None) -> None:
         return
     rows = [
         (str(one.id), one.project, one.name, one.scope.value, _day(one.created), _day(one.last_used),
-         f"revoked {_day(one.revoked)}" if one.revoked else "works")
+         _state(one))
         for one in found
     ]  # fmt: skip
     header = ("id", "project", "name", "for", "made", "last used", "state")
@@ -65,6 +72,12 @@ def revoke(token_id: int, database: str | None) -> None:
     if not revoke_token(open_store(database), token_id, now_ms=int(time.time() * 1000)):
         raise click.ClickException(f"no token {token_id} that still works; see: warpwatch token list")
     click.echo(f"token {token_id} is revoked")
+
+
+def _state(one: Token) -> str:
+    if one.ends is None:
+        return "works"
+    return f"works until {_day(one.ends)}" if one.works(datetime.now(UTC)) else f"ended {_day(one.ends)}"
 
 
 def _day(moment: datetime | None) -> str:

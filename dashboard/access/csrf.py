@@ -11,6 +11,7 @@ from warpwatch.dashboard.access.requester import has_bearer
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _KEY = "csrf"
+_LARGEST_FORM = 2**20  # bytes; only a token's results may be larger
 FIELD = "csrf_token"
 HEADER = "X-CSRF-Token"
 
@@ -29,6 +30,8 @@ def csrf_token() -> str:
 
 
 def _check() -> None:
+    if not has_bearer():
+        request.max_content_length = _LARGEST_FORM
     if request.method in _SAFE or takes_tokens_alone() or has_bearer():
         return
     if _is_of_another_site():

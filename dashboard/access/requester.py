@@ -1,15 +1,20 @@
-"""Who makes this request."""
+"""Who makes this request: a program with a token, one whom a proxy names or who logged in, who is at the machine."""
 
 import getpass
-import ipaddress
+import time
 from dataclasses import dataclass
 
-from flask import Flask, current_app, g, request
+from flask import Flask, current_app, g, request, session
 
-from warpwatch.dashboard.access.roles import Person, Role
-from warpwatch.dashboard.access_settings import AccessSettings
+from warpwatch.dashboard.access import proxies
+from warpwatch.dashboard.access.roles import Person, Role, role_of
+from warpwatch.dashboard.access_settings import AccessSettings, OpenIdLogin, ProxyLogin, is_loopback
+from warpwatch.dashboard.pages.shared import store
+from warpwatch.dashboard.store.tokens import Scope, Token, use_token
 
-_FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via")
+_FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via")
+_ROLES = {Scope.READ: Role.READER, Scope.TRIAGE: Role.TRIAGER}
+_LOGGED_IN = "person"  # of the session: name, groups, when (seconds since 1970)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,30 +26,61 @@ class Access:
 
 
 def register(app: Flask, settings: AccessSettings) -> None:
-    """Tells the application its settings, and templates `person()` and `may("triager")`."""
+    """Tells the application its settings, and templates `person()`, `may("triager")` and more."""
     app.extensions["access"] = Access(settings=settings, local_name=_user_name())
-    app.jinja_env.globals.update(person=person, may=may)
+    app.jinja_env.globals.update(person=person, may=may, can_log_in=can_log_in, is_logged_in=is_logged_in)
 
 
-def access() -> Access:
-    """The application's access."""
-    found = current_app.extensions["access"]
-    assert isinstance(found, Access)
-    return found
+def access_settings() -> AccessSettings:
+    """The application's."""
+    return _access().settings
 
 
 def person() -> Person | None:
-    """Who makes this request; None for a reader whose name we do not know."""
+    """Who makes this request; None for one whose name we do not know, or who has no role here."""
     if "person" not in g:
-        g.person = None if has_bearer() else _at_this_machine()
+        name, role = _named()
+        g.person = Person(name=name, role=role) if name is not None and role is not None else None
+        g.known_as = name
     found: Person | None = g.person
+    return found
+
+
+def known_as() -> str | None:
+    """The name of whoever makes this request, with a role here or without."""
+    person()
+    found: str | None = g.known_as
     return found
 
 
 def may(role: Role | str) -> bool:
     """Whether whoever makes this request has at least this role."""
     found = person()
-    return Role(role) is Role.READER if found is None else found.role.includes(Role(role))
+    if found is not None:
+        return found.role.includes(Role(role))
+    return Role(role) is Role.READER and not access_settings().reading_wants_login
+
+
+def can_log_in() -> bool:
+    """Whether this dashboard has a login page that leads somewhere."""
+    return isinstance(access_settings().login, OpenIdLogin)
+
+
+def is_logged_in() -> bool:
+    """Whether a session of ours says who this is, which logging out ends."""
+    return can_log_in() and _logged_in() is not None
+
+
+def log_in(name: str, groups: tuple[str, ...]) -> None:
+    """Begins a session of this person's, and nothing of an earlier one stays in it."""
+    session.clear()
+    session.permanent = True
+    session[_LOGGED_IN] = {"name": name, "groups": list(groups), "at": int(time.time())}
+
+
+def log_out() -> None:
+    """Ends the session in this browser."""
+    session.clear()
 
 
 def has_bearer() -> bool:
@@ -52,22 +88,56 @@ def has_bearer() -> bool:
     return request.authorization is not None and request.authorization.type == "bearer"
 
 
-def _at_this_machine() -> Person | None:
-    """Whoever reaches a server that listens to this machine alone sits at it, unless a proxy stands between."""
-    address = access().settings.served_on
-    if address is None or not is_loopback(address) or any(name in request.headers for name in _FORWARDED):
+def token() -> Token | None:
+    """The token that the request brings, if it works."""
+    if "token" not in g:
+        given = request.authorization.token if request.authorization is not None and has_bearer() else None
+        g.token = use_token(store(), given, now_ms=int(time.time() * 1000)) if given else None
+    found: Token | None = g.token
+    return found
+
+
+def is_local() -> bool:
+    """Whether a server without a login, which listens to this machine alone, is asked by this machine itself."""
+    settings = access_settings()
+    return (
+        settings.login is None
+        and not settings.proxies
+        and settings.served_on is not None
+        and is_loopback(settings.served_on)
+        and is_loopback(proxies.host_name(request.host))
+        and not any(header in request.headers for header in _FORWARDED)
+    )
+
+
+def _access() -> Access:
+    found = current_app.extensions["access"]
+    assert isinstance(found, Access)
+    return found
+
+
+def _named() -> tuple[str | None, Role | None]:
+    settings = access_settings()
+    if has_bearer():
+        found = token()
+        is_for = found is not None and found.project == (request.view_args or {}).get("project")
+        return (f"token {found.name}", _ROLES.get(found.scope) if is_for else None) if found else (None, None)
+    if is_local():
+        return _access().local_name, Role.ADMIN
+    if isinstance(settings.login, ProxyLogin):
+        name, groups = proxies.named(settings.login)
+        return name, role_of(settings, name, groups) if name else None
+    found_here = _logged_in()
+    if found_here is None:
+        return None, None
+    return found_here[0], role_of(settings, *found_here)
+
+
+def _logged_in() -> tuple[str, tuple[str, ...]] | None:
+    said = session.get(_LOGGED_IN) if can_log_in() else None
+    if said is None or time.time() - said["at"] > access_settings().session_hours * 3600:
         return None
-    return Person(name=access().local_name, role=Role.ADMIN)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether the address or name is this machine's own alone."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return str(said["name"]), tuple(said["groups"])
 
 
 def _user_name() -> str:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from warpwatch.dashboard.access_settings import AccessSettings
+
 
 class Role(StrEnum):
     """Each may do what those above it may."""
@@ -23,3 +25,30 @@ class Person:
 
     name: str
     role: Role
+
+
+def role_of(settings: AccessSettings, name: str, groups: tuple[str, ...]) -> Role | None:
+    """The highest role whose list has the name or one of the groups; None for somebody who may not even read."""
+    for role, entries in (
+        (Role.ADMIN, settings.admins),
+        (Role.TRIAGER, settings.triagers),
+        (Role.READER, settings.readers),
+    ):
+        if any(_matches(entry, name, groups) for entry in entries):
+            return role
+    return None if settings.reading_wants_login else Role.READER
+
+
+def relevant_groups(settings: AccessSettings, groups: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that some list names; people are in hundreds, and a session's cookie holds four kilobytes."""
+    named = {*settings.admins, *settings.triagers, *settings.readers}
+    return tuple(group for group in groups if f"group:{group}" in named)
+
+
+def _matches(entry: str, name: str, groups: tuple[str, ...]) -> bool:
+    """Names without regard to case, as mail addresses are; groups to the letter."""
+    if entry.startswith("group:"):
+        return entry.removeprefix("group:") in groups
+    if entry.startswith("*@"):
+        return name.casefold().endswith(entry[1:].casefold())
+    return entry == "*" or entry.casefold() == name.casefold()

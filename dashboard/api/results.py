@@ -6,17 +6,16 @@ failed. The body goes to a temporary file in pieces.
 
 import shutil
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 from flask import Blueprint, abort, current_app, jsonify, request
 from flask.typing import ResponseReturnValue
 from sqlalchemy.exc import OperationalError
-from werkzeug.datastructures import WWWAuthenticate
-from werkzeug.exceptions import RequestEntityTooLarge, Unauthorized
+from werkzeug.exceptions import RequestEntityTooLarge
 
-from warpwatch.dashboard.access import tokens_alone
+from warpwatch.dashboard.access import tokens_alone, working_token
+from warpwatch.dashboard.access.rate_limits import costly
 from warpwatch.dashboard.analysis import analyse
 from warpwatch.dashboard.importers.archive import ArchiveError, Limits, NoRoomError, TooLargeError, is_archive
 from warpwatch.dashboard.importers.asv_folder import NoResultsError
@@ -26,7 +25,7 @@ from warpwatch.dashboard.importers.import_files import import_path
 from warpwatch.dashboard.importers.import_results import ImportSummary
 from warpwatch.dashboard.pages.shared import store
 from warpwatch.dashboard.parallel import local_workers
-from warpwatch.dashboard.store.tokens import Scope, use_token
+from warpwatch.dashboard.store.tokens import Scope
 
 bp = Blueprint("api_results", __name__)
 _UNPACKED_FACTOR = 8  # an archive may unpack to so many times the limit of a body; JSON of results packs about as well
@@ -35,6 +34,7 @@ _NAME = "upload"
 
 
 @bp.post("/api/projects/<project:project>/results")
+@costly
 @tokens_alone
 def add(project: str) -> ResponseReturnValue:
     """200 with what went in and what was set aside; 422 if nothing of it could be read."""
@@ -64,14 +64,7 @@ def _no_answer(_error: OperationalError) -> ResponseReturnValue:
 
 def _authorise(project: str) -> None:
     """Ends the request unless it has a token for uploads to the project."""
-    given = request.authorization
-    challenge = WWWAuthenticate("bearer", {"realm": "warpwatch"})
-    if given is None or given.type != "bearer" or not given.token:
-        raise Unauthorized("No token: send “Authorization: Bearer TOKEN”; `warpwatch token create` makes one.",
-                           www_authenticate=challenge)  # fmt: skip
-    token = use_token(store(), given.token, now_ms=int(time.time() * 1000))
-    if token is None:
-        raise Unauthorized("This token is unknown here, or was revoked.", www_authenticate=challenge)
+    token = working_token()
     if token.project != project or token.scope is not Scope.UPLOAD:
         abort(403, f"This token is not for uploads to {project}.")
 

@@ -4,6 +4,7 @@ from flask import Blueprint, jsonify
 from flask.typing import ResponseReturnValue
 from sqlalchemy.exc import SQLAlchemyError
 
+from warpwatch.dashboard.access import Role, may, without_login
 from warpwatch.dashboard.pages.shared import store
 from warpwatch.dashboard.store import queries
 
@@ -11,10 +12,11 @@ bp = Blueprint("health", __name__)
 
 
 @bp.get("/healthz")
+@without_login
 def show() -> ResponseReturnValue:
-    """200 with the number of projects, or 503 with the database's complaint class."""
+    """200 with the number of projects for those who may read, or 503 with the database's complaint class."""
     try:
         projects = queries.projects(store())
     except SQLAlchemyError as error:
         return jsonify(status="the store does not answer", error=type(error).__name__), 503
-    return jsonify(status="ok", projects=len(projects))
+    return jsonify(status="ok", **({"projects": len(projects)} if may(Role.READER) else {}))

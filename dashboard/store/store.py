@@ -91,6 +91,11 @@ class Store:
             cursor.close()
             return count
 
+    @property
+    def sqlite_file(self) -> Path | None:
+        """Where the database lies, if it is one file."""
+        return Path(str(self.url.database)) if self.url.get_backend_name() == "sqlite" else None
+
     def close(self) -> None:
         """Give back all connections."""
         with self._watching:

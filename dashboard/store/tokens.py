@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from sqlalchemy import Row, insert, select, update
+from sqlalchemy import ColumnElement, Row, insert, select, update
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.incoming import LONGEST_NAME, storable_name
@@ -26,6 +26,8 @@ class Scope(StrEnum):
     """What a token allows."""
 
     UPLOAD = "upload"  # adding results
+    READ = "read"  # asking the API where reading wants a login
+    TRIAGE = "triage"  # that, and saying over the API what a regression is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +40,16 @@ class Token:
     scope: Scope
     created: datetime
     last_used: datetime | None
-    revoked: datetime | None
+    ends: datetime | None  # from when on it does not work: when it was revoked, or as it was made
+
+    def works(self, now: datetime) -> bool:
+        """Whether it does at this time."""
+        return self.ends is None or now < self.ends
 
 
-def create_token(store: Store, project: str, *, name: str, scope: Scope = Scope.UPLOAD, now_ms: int) -> str:
+def create_token(
+    store: Store, project: str, *, name: str, scope: Scope = Scope.UPLOAD, now_ms: int, ends_ms: int | None = None
+) -> str:
     """Makes a token for a project, which is made too where it is new. Returns the token, which is nowhere kept.
 
     Raises ValueError for a name that cannot be stored.
@@ -53,14 +61,14 @@ def create_token(store: Store, project: str, *, name: str, scope: Scope = Scope.
     with store.write(project) as connection:
         project_id, _ = project_row(connection, project, None)
         values = {"project_id": project_id, "name": name, "scope": scope.value, "digest": _digest(secret),
-                  "created_ms": now_ms}  # fmt: skip
+                  "created_ms": now_ms, "revoked_ms": ends_ms}  # fmt: skip
         connection.execute(insert(_token).values(**values))
     return secret
 
 
 def use_token(store: Store, secret: str, *, now_ms: int) -> Token | None:
-    """The token as it was before this use, which is noted to the minute; None for one unknown or revoked."""
-    wanted = (_token.c.digest == _digest(secret)) & _token.c.revoked_ms.is_(None)
+    """The token as it was before this use, which is noted to the minute; None for one unknown, revoked or expired."""
+    wanted = (_token.c.digest == _digest(secret)) & _works(now_ms)
     with store.read() as connection:
         row = connection.execute(_select().where(wanted)).one_or_none()
     if row is None:
@@ -80,11 +88,18 @@ def tokens(store: Store, *, project: str | None = None) -> tuple[Token, ...]:
         return tuple(map(_record, connection.execute(wanted)))
 
 
-def revoke_token(store: Store, token_id: int, *, now_ms: int) -> bool:
-    """Ends a token at once; False if there is no such token that still works."""
+def revoke_token(store: Store, token_id: int, *, project: str | None = None, now_ms: int) -> bool:
+    """Ends a token, of this project if one is named, at once; False if there is no such token that still works."""
+    wanted = (_token.c.id == token_id) & _works(now_ms)
+    if project is not None:
+        wanted &= _token.c.project_id == select(_project.c.id).where(_project.c.name == project).scalar_subquery()
     with store.write("tokens") as connection:
-        wanted = (_token.c.id == token_id) & _token.c.revoked_ms.is_(None)
         return connection.execute(update(_token).where(wanted).values(revoked_ms=now_ms)).rowcount == 1
+
+
+def _works(now_ms: int) -> ColumnElement[bool]:
+    """A token that expires is one that is revoked at a later time."""
+    return _token.c.revoked_ms.is_(None) | (_token.c.revoked_ms > now_ms)
 
 
 def _select():  # type: ignore[no-untyped-def]  # a SELECT's type names every column
@@ -95,7 +110,7 @@ def _record(row: Row) -> Token:
     return Token(
         id=row.id, project=row.project, name=row.name, scope=Scope(row.scope), created=_time(row.created_ms),
         last_used=_time(row.last_used_ms) if row.last_used_ms is not None else None,
-        revoked=_time(row.revoked_ms) if row.revoked_ms is not None else None,
+        ends=_time(row.revoked_ms) if row.revoked_ms is not None else None,
     )  # fmt: skip
 
 

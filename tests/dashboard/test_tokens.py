@@ -1,6 +1,7 @@
 """Tokens: shown once, kept as a hash, of one project, revocable."""
 
 import hashlib
+from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import select
@@ -12,7 +13,7 @@ from warpwatch.dashboard.store.tokens import Scope, create_token, revoke_token, 
 def test_a_token_is_known_again_and_noted_as_used(store: Store) -> None:
     secret = create_token(store, "demo", name="t4 runner", now_ms=1_000)
     (made,) = tokens(store)
-    assert (made.project, made.name, made.scope, made.last_used, made.revoked) == (
+    assert (made.project, made.name, made.scope, made.last_used, made.ends) == (
         "demo", "t4 runner", Scope.UPLOAD, None, None,
     )  # fmt: skip
     assert made.created.timestamp() == 1.0
@@ -60,7 +61,7 @@ def test_a_revoked_token_is_none_from_then_on(store: Store) -> None:
     assert revoke_token(store, token.id, now_ms=7_000)
     assert use_token(store, secret, now_ms=8_000) is None
     assert use_token(store, other, now_ms=8_000) is not None
-    revoked = tokens(store)[0].revoked
+    revoked = tokens(store)[0].ends
     assert revoked is not None
     assert revoked.timestamp() == 7.0
     assert not revoke_token(store, token.id, now_ms=9_000)
@@ -73,3 +74,26 @@ def test_tokens_are_listed_by_project(store: Store) -> None:
     assert [token.project for token in tokens(store)] == ["one", "two", "one"]
     assert [token.project for token in tokens(store, project="two")] == ["two"]
     assert tokens(store, project="three") == ()
+
+
+def test_a_token_that_expires_works_until_then(store: Store) -> None:
+    secret = create_token(store, "demo", name="guest", scope=Scope.TRIAGE, now_ms=1_000, ends_ms=9_000)
+    used = use_token(store, secret, now_ms=8_999)
+    assert used is not None
+    assert (used.scope, used.ends) == (Scope.TRIAGE, datetime.fromtimestamp(9, UTC))
+    assert used.works(datetime.fromtimestamp(8.9, UTC))
+    assert not used.works(datetime.fromtimestamp(9, UTC))
+    assert use_token(store, secret, now_ms=9_000) is None
+    assert not revoke_token(store, used.id, now_ms=9_000)
+    assert revoke_token(store, used.id, now_ms=5_000)
+    assert use_token(store, secret, now_ms=5_000) is None
+
+
+def test_a_token_is_revoked_only_as_its_own_projects(store: Store) -> None:
+    secret = create_token(store, "demo", name="runner", now_ms=1)
+    create_token(store, "other", name="runner", now_ms=1)
+    (token,) = tokens(store, project="demo")
+    assert not revoke_token(store, token.id, project="other", now_ms=2)
+    assert not revoke_token(store, token.id, project="nobody", now_ms=2)
+    assert use_token(store, secret, now_ms=3) is not None
+    assert revoke_token(store, token.id, project="demo", now_ms=4)

@@ -42,9 +42,9 @@ def serving(settings: Settings) -> Iterator[str]:
 
 
 @contextmanager
-def serving_app(app: Flask) -> Iterator[str]:
+def serving_app(app: Flask, *, port: int = 0) -> Iterator[str]:
     """An application on a socket of its own; its store is closed in the end."""
-    server = server_of(app, socket.create_server(("127.0.0.1", 0)), threads=4)
+    server = server_of(app, socket.create_server(("127.0.0.1", port)), threads=4)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:

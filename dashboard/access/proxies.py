@@ -1,0 +1,68 @@
+"""Reverse proxies: whose word on the scheme, the host, the client's address and its name counts."""
+
+import ipaddress
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from flask import Flask, request
+from werkzeug.middleware.proxy_fix import ProxyFix
+
+from warpwatch.dashboard.access_settings import AccessSettings, Network, ProxyLogin
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+_TRUSTED = "warpwatch.trusted_proxy"
+_LONGEST_NAME = 200
+
+
+def register(app: Flask, settings: AccessSettings) -> None:
+    """Put the proxies' rule in front of the application."""
+    if settings.proxies:
+        app.wsgi_app = TrustedProxies(app.wsgi_app, settings.proxies)  # type: ignore[method-assign]
+
+
+class TrustedProxies:
+    """Reads X-Forwarded-For, -Proto, -Host and -Prefix where the peer is one of these proxies, and nowhere else."""
+
+    def __init__(self, app: "WSGIApplication", proxies: tuple[Network, ...]) -> None:
+        self._plain = app
+        self._fixed = ProxyFix(app, x_for=1, x_proto=1, x_host=1, x_prefix=1)
+        self._proxies = proxies
+
+    def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        """Answers a request."""
+        environ[_TRUSTED] = self._trusts(environ.get("REMOTE_ADDR", ""))
+        return (self._fixed if environ[_TRUSTED] else self._plain)(environ, start_response)
+
+    def _trusts(self, peer: str) -> bool:
+        try:
+            address = ipaddress.ip_address(peer)
+        except ValueError:
+            return False  # a Unix socket's peer has none
+        mapped = getattr(address, "ipv4_mapped", None)  # how a socket for both kinds tells IPv4
+        return any((mapped or address) in network for network in self._proxies)
+
+
+def named(login: ProxyLogin) -> tuple[str | None, tuple[str, ...]]:
+    """The name and groups that a trusted proxy gives this request; nobody where another peer says so."""
+    if not request.environ.get(_TRUSTED):
+        return None, ()
+    name = _text(request.headers.get(login.user_header, ""))
+    groups = _text(request.headers.get(login.groups_header, "")).split(",")
+    return name[:_LONGEST_NAME] or None, tuple(group.strip() for group in groups if group.strip())
+
+
+def host_name(host: str) -> str:
+    """A Host header without its port: `[::1]:80` is `::1`."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0].lower().rstrip(".")
+
+
+def _text(header: str) -> str:
+    """Servers hand bytes on as Latin-1; names are UTF-8 where they are not ASCII."""
+    try:
+        return header.encode("latin-1").decode("utf-8").strip()
+    except UnicodeError:
+        return header.strip()
