@@ -9,7 +9,20 @@ from warpwatch.dashboard import formatting, security
 from warpwatch.dashboard.access import rate_limits
 from warpwatch.dashboard.access.protecting import protect
 from warpwatch.dashboard.api import results
-from warpwatch.dashboard.pages import commits, health, login, machines, overview, regressions, roofline, search, series, tokens
+from warpwatch.dashboard.pages import (
+    commits,
+    health,
+    kernel,
+    login,
+    machines,
+    overview,
+    point,
+    regressions,
+    roofline,
+    search,
+    series,
+    tokens,
+)
 from warpwatch.dashboard.pages.addresses import ProjectName
 from warpwatch.dashboard.pages.shared import error_page, register_globals
 from warpwatch.dashboard.settings import Settings
@@ -38,7 +51,21 @@ def create_app(settings: Settings | None = None) -> Flask:
     security.register(app)
     protect(app, settings, app.extensions["store"].sqlite_file)
     register_globals(app)
-    for page in (health, search, overview, series, roofline, regressions, commits, machines, results, login, tokens):
+    for page in (
+        health,
+        search,
+        overview,
+        series,
+        roofline,
+        regressions,
+        commits,
+        machines,
+        results,
+        login,
+        tokens,
+        point,
+        kernel,
+    ):
         app.register_blueprint(page.bp)
     rate_limits.register(app, settings.access)
     app.register_error_handler(HTTPException, _error)

@@ -2,6 +2,8 @@
 
 import re
 
+from warpwatch.dashboard.store.records import Series, Workload
+
 
 def module_of(benchmark: str) -> str:
     """The part before class and method: "benchmarks.rope" of "benchmarks.rope.Rope.track_latency".
@@ -34,3 +36,8 @@ def card_name(uuid: str) -> str:
 def canary_name(workload: str) -> str:
     """The kind of work of a canary, out of a workload's name: "triad" of "cuda-fp32-triad-128mib"."""
     return next((part for part in workload.split("-")[1:] if part.isalpha()), workload)
+
+
+def kernel_name(series: Series, workload: Workload | None) -> str:
+    """What a series' kernel page is called: the operator's name, or the benchmark's where no operator is known."""
+    return workload.operator if workload is not None else series.benchmark

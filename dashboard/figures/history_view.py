@@ -1,21 +1,27 @@
 """How a reader looks at a history: its axes, which commits are on display, and where each stands."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
-from functools import cached_property
 from statistics import median
 from typing import Any
 
 from warpwatch.dashboard.figures.layout import axis
 from warpwatch.dashboard.figures.palette import MUTED
 from warpwatch.dashboard.store.records import Commit, Point, Status
+from warpwatch.dashboard.store.shown_records import Extent, Place
+
+RUN_DIGITS = 12  # of a run's name, which tell the runs of one series apart
+_ROOM = 0.015  # beside the outermost commits, as a share of the range
+_WORDY = 200  # commits
 
 
 class Spacing(StrEnum):
     """What the horizontal axis counts."""
 
-    COMMIT = "commit"
+    EVEN = "even"  # measured commits, one beside the other
+    COMMIT = "commit"  # all commits of the repository, so that unmeasured ones are gaps
     DATE = "date"
 
 
@@ -30,7 +36,7 @@ class Scale(StrEnum):
 class HistoryView:
     """How a reader wants to see a history: axes, and the first and last commit on display (None: all)."""
 
-    spacing: Spacing = Spacing.COMMIT
+    spacing: Spacing = Spacing.EVEN
     scale: Scale = Scale.LINEAR
     first: str | None = None  # prefixes of hashes
     last: str | None = None
@@ -40,23 +46,25 @@ class HistoryView:
 class Frame:
     """Where a commit stands on the horizontal axis, and how recorded values become displayed ones."""
 
-    commits: tuple[Commit, ...]
+    commits: tuple[Commit, ...]  # all that anything is drawn at, oldest first
+    places: Mapping[str, Place]  # by hash
     spacing: Spacing
     factor: float
 
-    def x(self, commit: Commit) -> str:
-        return commit.hash[:8] if self.spacing is Spacing.COMMIT else commit.date.isoformat()
-
-    def place(self, commit: Commit) -> str | int:
-        """Where a line or a note stands: on an axis of commits plotly takes a hash of digits alone for a place."""
-        return self._places[commit.hash] if self.spacing is Spacing.COMMIT else commit.date.isoformat()
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {commit.hash: index for index, commit in enumerate(self.commits)}
+    def x(self, commit: Commit) -> str | int:
+        if self.spacing is Spacing.DATE:
+            return commit.date.isoformat()
+        place = self.places[commit.hash]
+        return place.measured if self.spacing is Spacing.EVEN else place.among_all
 
     def y(self, value: float | None) -> float | None:
-        return None if value is None else value * self.factor
+        """Of seven digits: more are nowhere seen, and a long history is a long text."""
+        return None if value is None else float(f"{value * self.factor:.7g}")
+
+    @property
+    def is_long(self) -> bool:
+        """Whether words beside each point would outweigh the figure."""
+        return len(self.commits) > _WORDY
 
 
 def by_commit(points: Iterable[Point]) -> list[tuple[Commit, float]]:
@@ -68,37 +76,35 @@ def by_commit(points: Iterable[Point]) -> list[tuple[Commit, float]]:
     return [(commit, median(values)) for commit, values in runs.values()]
 
 
-def x_axis(frame: Frame, view: HistoryView) -> dict[str, Any]:
-    """The axis of commits or dates, cut to what the reader asked for."""
-    window = _window(frame, view)
-    if view.spacing is Spacing.DATE:
-        return axis("", type="date", **({"range": window} if window else {}))
+def runs_of(points: Iterable[Point], line: Sequence[tuple[Commit, float]]) -> list[str]:
+    """The beginning of the name of each commit's newest run: what a click asks for."""
+    newest = {point.commit.hash: point.run[:RUN_DIGITS] for point in points if point.status is Status.OK}
+    return [newest[commit.hash] for commit, _ in line]
+
+
+def x_axis(frame: Frame, window: tuple[Commit, Commit] | None) -> dict[str, Any]:
+    """The axis of commits or dates, cut to what the reader asked for. Commits' names are put to it by series.js."""
+    first, last = window or (frame.commits[0], frame.commits[-1]) if frame.commits else (None, None)
+    if first is None or last is None:
+        return axis("")
+    if frame.spacing is Spacing.DATE:
+        time = (last.date - first.date) * _ROOM or timedelta(hours=12)
+        return axis("", type="date", range=[(first.date - time).isoformat(), (last.date + time).isoformat()])
+    low, high = int(frame.x(first)), int(frame.x(last))
+    room = 0.5 + (high - low) * _ROOM
     return axis(
-        "",
-        type="category",
-        categoryorder="array",
-        categoryarray=[commit.hash[:8] for commit in frame.commits],
-        tickangle=0,
+        "", type="linear", range=[low - room, high + room], tickmode="array", tickvals=[low, high],
+        ticktext=[first.hash[:8], last.hash[:8]], tickangle=0,
         tickfont={"color": MUTED, "size": 11, "family": "ui-monospace, monospace"},
-        **({"range": window} if window else {}),
-    )
+    )  # fmt: skip
 
 
-def _window(frame: Frame, view: HistoryView) -> list[Any] | None:
-    """The range of the horizontal axis that shows the asked commits; None (everything) if neither is known."""
-    first = _index(frame.commits, view.first)
-    last = _index(frame.commits, view.last)
-    if (first is None and last is None) or not frame.commits:
-        return None
-    low = 0 if first is None else first
-    high = len(frame.commits) - 1 if last is None else last
-    low, high = min(low, high), max(low, high)
-    if view.spacing is Spacing.COMMIT:
-        return [low - 0.5, high + 0.5]
-    return [frame.commits[low].date.isoformat(), frame.commits[high].date.isoformat()]
-
-
-def _index(commits: Sequence[Commit], prefix: str | None) -> int | None:
-    if not prefix:
-        return None
-    return next((index for index, commit in enumerate(commits) if commit.hash.startswith(prefix)), None)
+def meta(frame: Frame, extent: Extent) -> dict[str, Any]:
+    """What the page's scripts know of a figure: its commits, and whether a closer look would show more points."""
+    return {
+        "commits": [commit.hash[:8] for commit in frame.commits],
+        "places": [frame.x(commit) for commit in frame.commits],
+        "spacing": frame.spacing.value,
+        "thinned": extent.is_thinned,
+        "whole_inside": extent.drawn_inside == extent.points_inside,
+    }

@@ -1,35 +1,53 @@
 """What a point says when pointed at. Plotly reads a small HTML here, so everything from outside is made plain."""
 
+import textwrap
+
 from warpwatch.dashboard import quantities
 from warpwatch.dashboard.figures.layout import plain
 from warpwatch.dashboard.metrics import Metric
 from warpwatch.dashboard.status_words import no_number
 from warpwatch.dashboard.store.machine_records import RooflinePoint
 from warpwatch.dashboard.store.records import Commit, Point, SeriesChange
+from warpwatch.dashboard.store.shown_records import Mark, MarkKind
 
 _SUBJECT = 70
+_LINES = 6  # of a note
 
 
-def point_text(point: Point, unit: str) -> str:
-    """Value, spread, samples, commit."""
+def point_text(point: Point, unit: str, *, short: bool = False) -> str:
+    """Value, spread, samples, commit. With `short` no subject and no author: where there are very many points."""
     value = f"<b>{plain(quantities.quantity(point.value, unit))}</b>"
     if point.q25 is not None and point.q75 is not None:
         low, high = quantities.quantity(point.q25, unit), quantities.quantity(point.q75, unit)
         value += f"  quartiles {plain(low)} to {plain(high)}"
     if point.sample_count:
         value += f", {point.sample_count} sample{'s' if point.sample_count > 1 else ''}"
-    return f"{value}<br>{_commit_text(point.commit)}"
+    return f"{value}<br>{commit_text(point.commit, short=short)}"
 
 
-def canary_text(name: str, value: float, change: float, commit: Commit) -> str:
+def canary_text(name: str, value: float, change: float, commit: Commit, *, short: bool = False) -> str:
     """A canary's median at a commit, against its own median over all."""
-    return f"canary {plain(name)}: {quantities.change(change)}<br>{quantities.latency(value)}<br>{_commit_text(commit)}"
+    told = commit_text(commit, short=short)
+    return f"canary {plain(name)}: {quantities.change(change)}<br>{quantities.latency(value)}<br>{told}"
+
+
+def mark_text(mark: Mark) -> str:
+    """A release, a note, or what changed in the machine, and the commit."""
+    words = plain(wrapped(mark.text))
+    said = {MarkKind.RELEASE: f"release <b>{words}</b>", MarkKind.MACHINE: f"machine: {words}"}
+    by = f"<br>– {plain(mark.author)}" if mark.author else ""
+    return f"{said.get(mark.kind, words)}{by}<br>{commit_text(mark.commit)}".replace("\n", "<br>")
+
+
+def wrapped(text: str) -> str:
+    """A text of people, in lines that a hover box has room for."""
+    return "\n".join(textwrap.wrap(text, _SUBJECT, max_lines=_LINES, placeholder=" …"))
 
 
 def no_number_text(point: Point) -> str:
     """Why there is no number, and the commit."""
     said = no_number(point.status, point.reason or "no reason recorded")
-    return f"{plain(said)}<br>{_commit_text(point.commit)}"
+    return f"{plain(said)}<br>{commit_text(point.commit)}"
 
 
 def change_text(change: SeriesChange, metric: Metric, word: str) -> str:
@@ -40,17 +58,17 @@ def change_text(change: SeriesChange, metric: Metric, word: str) -> str:
         interval = f" (95 %: {quantities.change(change.low)} to {quantities.change(change.high)})"
     return (
         f"<b>{quantities.change(change.magnitude, change.before)}</b> {word}{interval}"
-        f"<br>{plain(before)} → {plain(after)}<br>{_commit_text(change.commit)}"
+        f"<br>{plain(before)} → {plain(after)}<br>{commit_text(change.commit)}"
     )
 
 
 def episode_text(episode: SeriesChange, metric: Metric) -> str:
     """What an episode is, how far it went, and from when to when."""
     before, after = (quantities.quantity(value, metric.unit) for value in (episode.before, episode.after))
-    until = "" if episode.range_end == episode.commit else f"<br>until {_commit_text(episode.range_end)}"
+    until = "" if episode.range_end == episode.commit else f"<br>until {commit_text(episode.range_end)}"
     return (
         f"<b>{episode.kind.value}</b> {quantities.change(episode.magnitude, episode.before)}"
-        f"<br>{plain(before)} → {plain(after)}<br>{_commit_text(episode.commit)}{until}"
+        f"<br>{plain(before)} → {plain(after)}<br>{commit_text(episode.commit)}{until}"
     )
 
 
@@ -63,7 +81,7 @@ def roofline_text(point: RooflinePoint, label: str) -> str:
     return (
         f"{_workload_text(point, label)}{f', speed of light {told}' if told else ''}"
         f"<br>{rate} at {quantities.number(point.intensity)} FLOP/byte,"
-        f" {quantities.quantity(point.bandwidth_bps, 'B/s')}<br>{_commit_text(point.commit)}"
+        f" {quantities.quantity(point.bandwidth_bps, 'B/s')}<br>{commit_text(point.commit)}"
     )
 
 
@@ -97,8 +115,11 @@ def _workload_text(point: RooflinePoint, label: str) -> str:
     )
 
 
-def _commit_text(commit: Commit) -> str:
+def commit_text(commit: Commit, *, short: bool = False) -> str:
+    """Hash and date, and unless `short` what was done and by whom."""
     lines = [f"{commit.hash[:8]} · {commit.date:%Y-%m-%d %H:%M}"]
+    if short:
+        return lines[0]
     if commit.subject:
         subject = commit.subject if len(commit.subject) <= _SUBJECT else commit.subject[: _SUBJECT - 1] + "…"
         lines.append(plain(subject))

@@ -1,6 +1,6 @@
 """How a project's name stands in an address: any name is one part of the path, `owner/name` too."""
 
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from werkzeug.routing import BaseConverter
 
@@ -21,6 +21,11 @@ class ProjectName(BaseConverter):
 def project_in_path(name: str) -> str:
     """The name as that one part of a path."""
     return quote(name.replace("~", "~0").replace("/", "~1"), safe="~")
+
+
+def compare_address(project: str, base: str, head: str) -> str:
+    """The page that compares two commits of a project, within the dashboard."""
+    return f"/{project_in_path(project)}/compare?{urlencode({'base': base, 'head': head})}"
 
 
 def commit_address(dashboard_url: str, project: str, commit_hash: str) -> str:

@@ -1,6 +1,6 @@
 """One benchmark's history over commits, and the search that leads there."""
 
-from dataclasses import replace
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -11,18 +11,23 @@ from warpwatch.dashboard.figures.history import history_figure
 from warpwatch.dashboard.figures.history_machine import canary_summary
 from warpwatch.dashboard.figures.history_view import HistoryView, Scale, Spacing
 from warpwatch.dashboard.measure_again import measure_again
+from warpwatch.dashboard.naming import kernel_name
 from warpwatch.dashboard.pages.change_json import change_json, episode_json
-from warpwatch.dashboard.pages.origin_facts import origin_facts
-from warpwatch.dashboard.pages.shared import page_number, pages, project_or_404, store
-from warpwatch.dashboard.reproduce import asv_command
+from warpwatch.dashboard.pages.point import panel
+from warpwatch.dashboard.pages.series_beside import FOUND, MOST_BESIDE, beside_rows, choices
+from warpwatch.dashboard.pages.shared import Pages, page_number, pages, project_or_404, store
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
+from warpwatch.dashboard.status_words import points_said
 from warpwatch.dashboard.store import queries
-from warpwatch.dashboard.store.records import CompiledCode, History, Point, Status
+from warpwatch.dashboard.store.queries.shown_history import LISTED, MOST_POINTS, Wanted
+from warpwatch.dashboard.store.records import Point, Series
+from warpwatch.dashboard.store.shown_records import ShownHistory
 
 bp = Blueprint("series", __name__, url_prefix="/<project:project>/series")
 
 _SERIES_OF_A_PAGE = 50
-_RUNS_TO_CHOOSE = 60
+_OF_DATA = 2000  # points that data.json gives unasked
+_ALL = 10**9
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
@@ -54,83 +59,109 @@ def search(project: str) -> str:
 
 @bp.get("/<key>")
 def show(project: str, key: str) -> str:
-    """One series: figure, changepoints, where its newest number comes from, and how to measure it again."""
-    history = _history_or_404(project, key)
-    view = HistoryView(
+    """One series: figure, the point that `run` names (else the newest), changepoints, and what stands beside it."""
+    view = _view()
+    shown = _shown_or_404(project, key, view)
+    own = shown.history.series
+    number = page_number()
+    recorded = queries.siblings(store(), key)
+    # A rival has no verdict of ours, and neither has what restates another metric.
+    is_watched = own.metric.is_judged and own.is_watched
+    changes = sorted(shown.history.changes, key=lambda change: change.index, reverse=True)
+    last_step = next((change for change in changes if change.kind is ChangeKind.STEP), None)
+    siblings = [row for row in recorded if row.series.key != key and not row.was_never_there]
+    facts = queries.point_facts(store(), key, request.args.get("run") or None) or queries.point_facts(store(), key)
+    return render_template(
+        "series.html",
+        series=own,
+        shown=shown,
+        history=shown.history,
+        view=view,
+        figure=_figure(shown, view),
+        said=points_said(shown.extent),
+        changes=changes,
+        episodes=shown.history.episodes[::-1],
+        wanted_change=last_step,
+        wanted=measure_again(own, last_step) if last_step is not None and is_watched else None,
+        standing=next((row for row in recorded if row.series.key == key and is_watched), None),
+        siblings=siblings,
+        canaries=canary_summary(shown.history.canaries),
+        place=Pages(number=number, size=LISTED, total=shown.extent.points),
+        beside=beside_rows(shown.beside),
+        choices=choices(shown, siblings, queries.elsewhere(store(), key), _found(own)),
+        words=request.args.get("find", "").strip(),
+        point=panel(facts) if facts else None,
+        kernel=kernel_name(own, shown.history.workload),
+    )
+
+
+@bp.get("/<key>/figure.json")
+def figure(project: str, key: str) -> ResponseReturnValue:
+    """The page's figure alone, with more points of the window that `from` and `to` name."""
+    view = _view()
+    shown = _shown_or_404(project, key, view)
+    return jsonify(_figure(shown, view))
+
+
+@bp.get("/<key>/data.json")
+def data(project: str, key: str) -> ResponseReturnValue:
+    """The points and changepoints behind the figure, as recorded, in the metric's own unit.
+
+    `from` and `to` narrow the points. Of very many only some come, unless `whole=1` asks for all; it says so.
+    """
+    view = _view()
+    most = _ALL if request.args.get("whole") else _OF_DATA
+    shown = _shown_or_404(project, key, view, most=most)
+    series, points = shown.history.series, shown.points_inside
+    return jsonify(
+        series=series.key,
+        benchmark=series.benchmark,
+        parameters=dict(series.parameters),
+        machine=series.machine,
+        environment=series.environment,
+        unit=series.metric.unit,
+        better=series.metric.better.value,
+        points_in_range=shown.extent.points_inside,
+        points_left_out=shown.extent.points_inside - len(points),
+        points=[_point(point) for point in points],
+        changepoints=[change_json(series, change) for change in shown.history.changes],
+        episodes=[episode_json(episode) for episode in shown.history.episodes],
+        marks=[
+            {"commit": mark.commit.hash, "kind": mark.kind.value, "text": mark.text, "author": mark.author}
+            for mark in shown.marks
+        ],
+    )
+
+
+def _view() -> HistoryView:
+    return HistoryView(
         spacing=_choice(Spacing, "x"),
         scale=_choice(Scale, "y"),
         first=request.args.get("from"),
         last=request.args.get("to"),
     )
-    newest = history.points[-1] if history.points else None
-    asked = request.args.get("run", "")
-    told = next((point for point in reversed(history.points) if point.run == asked), newest)
-    origin = queries.origin(store(), key, told.run) if told else None
-    recorded = queries.siblings(store(), key)
-    own = history.series
-    # A rival has no verdict of ours, and neither has what restates another metric.
-    is_watched = own.metric.is_judged and own.is_watched
-    last_step = next((change for change in reversed(history.changes) if change.kind is ChangeKind.STEP), None)
-    standing = next((row for row in recorded if row.series.key == key and is_watched), None)
-    return render_template(
-        "series.html",
-        series=history.series,
-        history=history,
-        view=view,
-        without_window=replace(view, first=None, last=None),
-        figure=history_figure(history, view),
-        newest=newest,
-        newest_number=next((p for p in reversed(history.points) if p.status is Status.OK), None),
-        changes=sorted(history.changes, key=lambda change: change.index, reverse=True),
-        episodes=history.episodes[::-1],
-        wanted_change=last_step,
-        wanted=measure_again(own, last_step) if last_step is not None and is_watched else None,
-        no_numbers=[point for point in reversed(history.points) if point.status is not Status.OK],
-        standing=standing,
-        siblings=[row for row in recorded if row.series.key != key and not row.was_never_there],
-        told=told,
-        origin=origin_facts(origin) if origin else (),
-        recent=history.points[: -_RUNS_TO_CHOOSE - 1 : -1],
-        canaries=canary_summary(history.canaries),
-        cards=len({point.card for point in history.points if point.card}),
-        compiled=_compiled(project, history, newest),
-        command=asv_command(history.series, newest.commit) if newest else None,
-    )
 
 
-@bp.get("/<key>/data.json")
-def data(project: str, key: str) -> ResponseReturnValue:
-    """The points and changepoints behind the figure, as recorded, in the metric's own unit."""
-    history = _history_or_404(project, key)
-    return jsonify(
-        series=history.series.key,
-        benchmark=history.series.benchmark,
-        parameters=dict(history.series.parameters),
-        machine=history.series.machine,
-        environment=history.series.environment,
-        unit=history.series.metric.unit,
-        better=history.series.metric.better.value,
-        points=[_point(point) for point in history.points],
-        changepoints=[change_json(history.series, change) for change in history.changes],
-        episodes=[episode_json(episode) for episode in history.episodes],
-    )
-
-
-def _history_or_404(project: str, key: str) -> History:
+def _shown_or_404(project: str, key: str, view: HistoryView, most: int = MOST_POINTS) -> ShownHistory:
     found = project_or_404(project)
-    history = queries.history(store(), key)
-    if history is None or history.series.project != found.name:
+    beside = request.args.getlist("with")[:MOST_BESIDE]
+    wanted = Wanted(first=view.first, last=view.last, beside=beside, page=page_number(), most=most)
+    shown = queries.shown_history(store(), key, wanted)
+    if shown is None or shown.history.series.project != found.name:
         abort(404, f"There is no series “{key}” in {found.name}. Its benchmark may have been renamed.")
-    return history
+    return shown
 
 
-def _compiled(project: str, history: History, newest: Point | None) -> tuple[CompiledCode, ...]:
-    """What the compiler made of this operator at the newest commit."""
-    if newest is None or history.workload is None:
-        return ()
-    page = queries.commit_page(store(), project, newest.commit.hash)
-    found = page.compiled if page else ()
-    return tuple(code for code in found if code.operator == history.workload.operator)
+def _figure(shown: ShownHistory, view: HistoryView) -> dict[str, Any]:
+    made = history_figure(shown, view)
+    made["layout"]["meta"]["said"] = points_said(shown.extent)
+    return made
+
+
+def _found(own: Series) -> Sequence[Series]:
+    """What the reader's words find to put beside."""
+    words = request.args.get("find", "").strip()
+    return queries.find_series(store(), own.project, search=words, limit=FOUND).series if words else ()
 
 
 def _choice(kind: type[Choice], argument: str) -> Choice:

@@ -79,9 +79,11 @@ def page_number() -> int:
 
 def here(**changed: object) -> str:
     """This page's URL with some of its query changed; what becomes None or empty leaves the URL."""
-    query = {name: value for name, value in request.args.items() if name not in (request.view_args or {})}
+    told = request.args.to_dict(flat=False).items()
+    query = {name: values if len(values) > 1 else values[0] for name, values in told}
+    query = {name: value for name, value in query.items() if name not in (request.view_args or {})}
     arguments = {**query, **changed}
-    said = {name: value for name, value in arguments.items() if value not in (None, "")}
+    said = {name: value for name, value in arguments.items() if value not in (None, "", [])}
     return url_for(request.endpoint or "overview.index", **{**said, **(request.view_args or {})})
 
 

@@ -45,12 +45,13 @@
       copy.layout.margin = { ...copy.layout.margin, l: 48, r: 6 };
       copy.layout.yaxis.title = { text: "" }; // the heading above names the metric
     }
+    plot.dispatchEvent(new CustomEvent("warpwatch:layout", { detail: copy.layout })); // a page's own script may add to it
     return copy;
   }
 
   async function draw(chart) {
     const plot = chart.querySelector(".ww-plot");
-    const figure = JSON.parse(chart.querySelector("script[type='application/json']").textContent);
+    let figure = JSON.parse(chart.querySelector("script[type='application/json']").textContent);
     const config = { responsive: true, displayModeBar: false, doubleClick: "reset" };
     let Plotly;
     try {
@@ -59,10 +60,14 @@
       plot.textContent = "The figure's library could not be loaded; the tables below have the numbers.";
       throw error;
     }
+    performance.mark("warpwatch:figure");
     const first = themed(figure, plot);
     await Plotly.newPlot(plot, first.data, first.layout, config);
     plot.dataset.drawn = document.documentElement.dataset.bsTheme;
-    document.addEventListener("warpwatch:theme", async () => {
+    performance.mark("warpwatch:drawn");
+    performance.measure("warpwatch:draw", "warpwatch:figure", "warpwatch:drawn");
+    const redraw = async (next = figure) => {
+      figure = next;
       const again = themed(figure, plot);
       // What the reader did to the figure outlives the change of colours.
       for (const name of ["xaxis", "yaxis"]) {
@@ -70,31 +75,32 @@
           again.layout[name].range = plot.layout[name].range;
         }
       }
-      again.data.forEach((trace, index) => (trace.visible = plot.data[index].visible ?? true));
+      again.data.forEach((trace, index) => {
+        const before = plot.data.find((each) => each.name && each.name === trace.name) ?? plot.data[index];
+        trace.visible = before?.visible ?? true;
+      });
       await Plotly.react(plot, again.data, again.layout, config);
       plot.dataset.drawn = document.documentElement.dataset.bsTheme;
-    });
+    };
+    document.addEventListener("warpwatch:theme", () => redraw());
     plot.on("plotly_click", (event) => {
       const place = event.points[0].customdata;
       if (place && chart.dataset.seriesUrl) location.assign(chart.dataset.seriesUrl.replace(/SERIES$/, place));
-      if (place && chart.dataset.commitUrl) location.assign(chart.dataset.commitUrl.replace(/COMMIT$/, place));
     });
     if ("range" in chart.dataset) plot.on("plotly_relayout", () => keepRange(plot));
+    chart.dispatchEvent(new CustomEvent("warpwatch:drawn", { detail: { Plotly, plot, redraw } }));
   }
 
   // The visible commits go into the URL (and into the links that keep them), so that a zoom can be shared.
   function keepRange(plot) {
-    const { commits, dates, spacing } = plot.layout.meta;
+    const { commits, places, spacing } = plot.layout.meta;
     const { range, autorange } = plot.layout.xaxis;
     let [first, last] = [0, commits.length - 1];
-    if (!autorange && spacing === "commit") {
-      first = Math.max(0, Math.ceil(range[0]));
-      last = Math.min(commits.length - 1, Math.floor(range[1]));
-    } else if (!autorange) {
-      const [from, to] = range.map((each) => new Date(asUtc(each)).getTime());
-      const times = dates.map((each) => new Date(asUtc(each)).getTime());
-      first = times.findIndex((time) => time >= from);
-      last = times.findLastIndex((time) => time <= to);
+    if (!autorange) {
+      const number = (place) => (spacing === "date" ? new Date(asUtc(place)).getTime() : Number(place));
+      const [from, to] = range.map(number);
+      first = places.findIndex((place) => number(place) >= from);
+      last = places.findLastIndex((place) => number(place) <= to);
     }
     const whole = autorange || first < 0 || last < first || (first === 0 && last === commits.length - 1);
     const change = (url) => {

@@ -9,6 +9,8 @@ from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.incoming import storable
 from warpwatch.dashboard.store.store import Store
 
+RELEASES = "git tag"  # as their author: notes that the import takes from the repository, importers/releases.py
+
 _annotation, _commit, _series, _project = tables.annotation, tables.commit, tables.series, tables.project
 
 

@@ -7,33 +7,41 @@ from warpwatch.dashboard.store.queries.canaries import canaries
 from warpwatch.dashboard.store.queries.changes import changes
 from warpwatch.dashboard.store.queries.codes import equal_code_pairs
 from warpwatch.dashboard.store.queries.commits import AmbiguousCommitError, commit_page, commits, find_commit
+from warpwatch.dashboard.store.queries.kernels import kernel
 from warpwatch.dashboard.store.queries.measurements import measurements
 from warpwatch.dashboard.store.queries.origins import origin
 from warpwatch.dashboard.store.queries.overview import overview
 from warpwatch.dashboard.store.queries.pairs import pairs
+from warpwatch.dashboard.store.queries.point_facts import point_facts
 from warpwatch.dashboard.store.queries.projects import machines, project, projects
 from warpwatch.dashboard.store.queries.regressions import regressions
+from warpwatch.dashboard.store.queries.relatives import elsewhere
 from warpwatch.dashboard.store.queries.report import report
 from warpwatch.dashboard.store.queries.rooflines import rooflines
 from warpwatch.dashboard.store.queries.search import search
 from warpwatch.dashboard.store.queries.series import find_series, history, series
+from warpwatch.dashboard.store.queries.shown_history import Wanted, shown_history
 from warpwatch.dashboard.store.queries.siblings import siblings
 
 __all__ = [
     "AmbiguousCommitError",
+    "Wanted",
     "canaries",
     "changes",
     "commit_page",
     "commits",
+    "elsewhere",
     "equal_code_pairs",
     "find_commit",
     "find_series",
     "history",
+    "kernel",
     "machines",
     "measurements",
     "origin",
     "overview",
     "pairs",
+    "point_facts",
     "project",
     "projects",
     "regressions",
@@ -41,5 +49,6 @@ __all__ = [
     "rooflines",
     "search",
     "series",
+    "shown_history",
     "siblings",
 ]

@@ -63,7 +63,7 @@ def commit_page(store: Store, project: str, prefix: str) -> CommitPage | None:
             newer=_neighbour(connection, row, +1),
             points=_points(connection, row, known),
             changes=_changes(connection, row.id, known),
-            compiled=_compiled(connection, row.id),
+            compiled=compiled_at(connection, row.id),
         )
 
 
@@ -185,13 +185,13 @@ def _changes(connection: Connection, commit_id: int, known: Workloads) -> tuple[
     return tuple(changes)
 
 
-def _compiled(connection: Connection, commit_id: int) -> tuple[CompiledCode, ...]:
-    """Each kernel and architecture of the commit, from the newest run that compiled it."""
+def compiled_at(connection: Connection, commit_id: int, operator: str | None = None) -> tuple[CompiledCode, ...]:
+    """Each kernel and architecture of the commit, or of one operator at it, from the newest run that compiled it."""
     table, run = tables.compiled_code, tables.run
+    where = [table.c.commit_id == commit_id, *([table.c.operator == operator] if operator is not None else [])]
     rows = connection.execute(
-        select(table).join(run, run.c.id == table.c.run_id).where(table.c.commit_id == commit_id)
-        .order_by(run.c.started_ms)
-    )  # fmt: skip
+        select(table).join(run, run.c.id == table.c.run_id).where(*where).order_by(run.c.started_ms)
+    )
     newest = {(row.operator, row.kernel, row.architecture): row for row in rows}
     return tuple(
         CompiledCode(

@@ -11,7 +11,6 @@ from warpwatch.dashboard.store.calendar import calendar_of
 from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.columns import Columns
 from warpwatch.dashboard.store.points import read_points
-from warpwatch.dashboard.store.queries.profiles import profile_key, profiles
 from warpwatch.dashboard.store.queries.reading import (
     COMMIT_COLUMNS,
     Workloads,
@@ -25,7 +24,8 @@ from warpwatch.dashboard.store.queries.reading import (
     workload_of,
     workloads,
 )
-from warpwatch.dashboard.store.records import History, OtherHistory, Point, Profile, Series, SeriesPage
+from warpwatch.dashboard.store.queries.relatives import canaries_of, others_of, profile_of
+from warpwatch.dashboard.store.records import History, OtherHistory, Point, Series, SeriesPage
 from warpwatch.dashboard.store.rows import STATUS_OF_CODE
 from warpwatch.dashboard.store.store import Store
 
@@ -80,64 +80,21 @@ def history(store: Store, key: str) -> History | None:
             return None
         known = workloads(connection, row.project_id)
         found = series_record(row, known)
-        points = points_of(connection, [row.id])
+        others = others_of(connection, row, known)
+        canaries = canaries_of(connection, row, found, known)
+        points = points_of(connection, [row.id, *(number for number, _ in (*others, *canaries))])
         return History(
             series=found,
             points=points.get(row.id, ()),
             changes=changes_of(connection, [row.id]).get(row.id, ()),
             workload=workload_of(found, known),
-            others=_others(connection, row, known),
-            canaries=_canaries(connection, row, found, known),
-            profile=_profile(connection, row, found),
+            others=tuple(OtherHistory(series=other, points=points.get(number, ())) for number, other in others),
+            canaries=tuple(
+                OtherHistory(series=other, points=points[number]) for number, other in canaries if number in points
+            ),
+            profile=profile_of(connection, row, found),
             episodes=episodes_of(connection, [row.id]).get(row.id, ()),
         )
-
-
-def _others(connection: Connection, row: Any, known: Workloads) -> tuple[OtherHistory, ...]:
-    """Twins of ours first, then rivals, each by name."""
-    if row.implementation is None:
-        return ()
-    table = tables.series
-    rows = connection.execute(
-        select_series().where(
-            table.c.benchmark_id == row.benchmark_id, table.c.machine_id == row.machine_id,
-            table.c.environment_id == row.environment_id, table.c.workload.is_not_distinct_from(row.workload),
-            table.c.id != row.id, table.c.implementation.is_not(None),
-        )
-    ).all()  # fmt: skip
-    case = series_record(row, known).case
-    same = [(other.id, record) for other in rows if (record := series_record(other, known)).case == case]
-    points = points_of(connection, [number for number, _ in same])
-    found = [OtherHistory(series=record, points=points.get(number, ())) for number, record in same]
-    found.sort(key=lambda one: (one.series.is_baseline, one.series.implementation or ""))
-    return tuple(found)
-
-
-def _canaries(connection: Connection, row: Any, own: Series, known: Workloads) -> tuple[OtherHistory, ...]:
-    """The latencies of the machine's canaries, beside a time that the machine's state is in."""
-    if not known.controls or own.is_control or own.workload is None or not own.metric.follows_machine:
-        return ()
-    table = tables.series
-    rows = connection.execute(
-        select_series().where(
-            table.c.machine_id == row.machine_id, table.c.environment_id == row.environment_id,
-            table.c.metric == "latency", table.c.implementation.in_({name for _, name in known.controls}),
-        )
-    ).all()  # fmt: skip
-    canaries = [(other.id, record) for other in rows if (record := series_record(other, known)).is_control]
-    points = points_of(connection, [number for number, _ in canaries])
-    told = [OtherHistory(series=record, points=points[number]) for number, record in canaries if number in points]
-    return tuple(sorted(told, key=lambda one: one.series.workload or ""))
-
-
-def _profile(connection: Connection, row: Any, own: Series) -> Profile | None:
-    if own.workload is None or own.implementation is None:
-        return None
-    found = profiles(
-        connection, row.project_id, tables.profile.c.workload == own.workload,
-        tables.profile.c.implementation == own.implementation, tables.run.c.machine_id == row.machine_id,
-    )  # fmt: skip
-    return found.get(profile_key(own))
 
 
 def points_of(connection: Connection, ids: Collection[int]) -> dict[int, tuple[Point, ...]]:

@@ -1,0 +1,181 @@
+"""The lines of a history: our own values with their spread and levels, rivals and twins, and other series below."""
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from warpwatch.dashboard import quantities
+from warpwatch.dashboard.figures.history_view import RUN_DIGITS, Frame, Scale, by_commit, runs_of
+from warpwatch.dashboard.figures.hover import point_text
+from warpwatch.dashboard.figures.layout import axis, plain
+from warpwatch.dashboard.figures.palette import INK, MUTED, SURFACE, look
+from warpwatch.dashboard.figures.panes import Domain
+from warpwatch.dashboard.naming import name_in_module
+from warpwatch.dashboard.store.records import History, Series, Status
+from warpwatch.dashboard.store.shown_records import Beside, Level, Spread
+
+_FAR = 4.0  # another implementation this many times away starts hidden, so that our own history stays readable
+_PANE_AXIS = 5  # the first y axis of those below
+_LONGEST = 90  # characters of a small plot's heading
+
+
+def band(spread: Sequence[Spread], frame: Frame) -> list[dict[str, Any]]:
+    """Between the first and third quartile of the samples."""
+    if len(spread) < 2:
+        return []
+    common = {
+        "x": [frame.x(each.commit) for each in spread], "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip",
+        "showlegend": False, "legendgroup": "own",
+    }  # fmt: skip
+    return [
+        {**common, "y": [frame.y(each.low) for each in spread]},
+        {**common, "y": [frame.y(each.high) for each in spread], "fill": "tonexty", "fillcolor": "--ww-band"},
+    ]
+
+
+def own_values(history: History, frame: Frame) -> list[dict[str, Any]]:
+    """A point for each run. The line goes through commits' medians, which are the points where each has one run."""
+    own = look(history.series.implementation)
+    numbers = [point for point in history.points if point.status is Status.OK]
+    line = by_commit(numbers)
+    single = len(line) == len(numbers)
+    size = 7 if len(numbers) < 60 else 5 if len(numbers) < 300 else 4
+    label = own.label if history.series.implementation else "value"
+    stroke = {"color": own.colour, "width": 1.2 if len(line) < 200 else 0.5}
+    through_medians = {
+        "name": "median of runs", "legendgroup": "own", "showlegend": False, "mode": "lines",
+        "x": [frame.x(commit) for commit, _ in line],
+        "y": [frame.y(value) for _, value in line],
+        "line": stroke, "hoverinfo": "skip",
+    }  # fmt: skip
+    points = {
+        "name": plain(label), "legendgroup": "own", "mode": "lines+markers" if single else "markers",
+        "x": [frame.x(point.commit) for point in numbers],
+        "y": [frame.y(point.value) for point in numbers],
+        "line": stroke, "marker": {"color": own.colour, "size": size},
+        "text": [point_text(point, history.series.metric.unit, short=frame.is_long) for point in numbers],
+        "hovertemplate": "%{text}<extra></extra>",
+        "customdata": [point.run[:RUN_DIGITS] for point in numbers],
+    }  # fmt: skip
+    return [points] if single else [through_medians, points]
+
+
+def level_lines(levels: Sequence[Level], frame: Frame) -> list[dict[str, Any]]:
+    """Each segment's level as a line from its first to its last commit, card by card."""
+    if not levels:
+        return []
+    x: list[str | int | None] = []
+    y: list[float | None] = []
+    for level in levels:
+        x += [frame.x(level.first), frame.x(level.last), None]
+        y += [frame.y(level.value), frame.y(level.value), None]
+    return [{"name": "level", "mode": "lines", "x": x, "y": y, "line": {"color": INK, "width": 2}, "hoverinfo": "skip"}]
+
+
+def other_lines(history: History, frame: Frame, typical: float) -> list[dict[str, Any]]:
+    """Rivals hollow and dashed, twins of ours solid; what is far away starts hidden."""
+    traces = []
+    for other in history.others:
+        line = by_commit(other.points)
+        if not line:
+            continue
+        theirs = look(other.series.implementation)
+        unit = other.series.metric.unit
+        newest = {p.commit.hash: p for p in other.points if p.status is Status.OK}
+        distance = median(value for _, value in line) / typical if typical else 1.0
+        traces.append(
+            {
+                "name": plain(theirs.label), "mode": "lines+markers",
+                "visible": True if 1 / _FAR <= distance <= _FAR else "legendonly",
+                "x": [frame.x(commit) for commit, _ in line],
+                "y": [frame.y(value) for _, value in line],
+                "line": {"color": theirs.colour, "width": 0.7 if frame.is_long else 1.5, "dash": theirs.dash},
+                "marker": {"color": theirs.colour, "size": 3 if frame.is_long else 6,
+                           "symbol": "circle-open" if other.series.is_baseline else "diamond"},
+                "text": [f"<b>{plain(theirs.label)}</b> {point_text(newest[commit.hash], unit, short=frame.is_long)}"
+                         for commit, _ in line],
+                "hovertemplate": "%{text}<extra></extra>",
+                "customdata": runs_of(other.points, line),
+            }
+        )  # fmt: skip
+    return traces
+
+
+def beside_lines(beside: Sequence[Beside], frame: Frame) -> list[dict[str, Any]]:
+    """A small plot for each further series, all in one look: the heading over each says which it is."""
+    traces: list[dict[str, Any]] = []
+    for number, each in enumerate(beside):
+        line = by_commit(each.points)
+        factor, _ = _scale(each)
+        newest = {p.commit.hash: p for p in each.points if p.status is Status.OK}
+        theirs = look(each.series.implementation)
+        at = {commit.hash: value for commit, value in line}
+        common = {"yaxis": f"y{_PANE_AXIS + number}", "showlegend": False}
+        traces.append(
+            {
+                **common, "name": plain(name_beside(each.series)), "mode": "lines+markers",
+                "x": [frame.x(commit) for commit, _ in line],
+                "y": [value * factor for _, value in line],
+                "line": {"color": theirs.colour, "width": 1.2, "dash": theirs.dash},
+                "marker": {"color": theirs.colour, "size": 4 if frame.is_long else 5},
+                "text": [point_text(newest[commit.hash], each.series.metric.unit, short=frame.is_long)
+                         for commit, _ in line],
+                "hovertemplate": "%{text}<extra></extra>", "customdata": runs_of(each.points, line),
+            }
+        )  # fmt: skip
+        changes = [change for change in each.changes if change.commit.hash in at]
+        if changes:
+            traces.append(
+                {
+                    **common, "mode": "markers", "hoverinfo": "skip",
+                    "x": [frame.x(change.commit) for change in changes],
+                    "y": [change.after * factor for change in changes],
+                    "marker": {"color": INK, "size": 10, "line": {"width": 1, "color": SURFACE},
+                               "symbol": ["triangle-up" if c.magnitude > 0 else "triangle-down" for c in changes]},
+                }
+            )  # fmt: skip
+    return traces
+
+
+def beside_axes(beside: Sequence[Beside], domains: Sequence[Domain], scale: Scale) -> dict[str, Any]:
+    """By name in plotly's layout. Each spans at least 6 % of its typical value, as the main one does."""
+    found = {}
+    for number, (each, domain) in enumerate(zip(beside, domains, strict=True)):
+        factor, unit = _scale(each)
+        values = [value * factor for _, value in by_commit(each.points)]
+        middle = median(values) if values else 1.0
+        found[f"yaxis{_PANE_AXIS + number}"] = axis(
+            plain("" if unit == "unit" else unit), domain=list(domain), type=scale.value, exponentformat="SI", nticks=4,
+            autorangeoptions={"include": [middle * 0.97, middle * 1.03]}, fixedrange=True,
+        )  # fmt: skip
+    return found
+
+
+def beside_headings(beside: Sequence[Beside], domains: Sequence[Domain]) -> list[dict[str, Any]]:
+    """What each small plot shows, over its left end."""
+    return [
+        {
+            "name": "heading", "x": 0, "xref": "paper", "xanchor": "left", "y": domain[1], "yref": "paper",
+            "yanchor": "bottom", "yshift": 1, "showarrow": False, "align": "left", "font": {"color": MUTED, "size": 12},
+            "text": plain(_cut(name_beside(each.series))),
+        }
+        for each, domain in zip(beside, domains, strict=True)
+    ]  # fmt: skip
+
+
+def name_beside(series: Series) -> str:
+    """A series' name among others of its project: its case, implementation, metric and machine."""
+    case = series.workload or name_in_module(series.benchmark)
+    values = [value for name, value in series.parameters if value and name not in {"workload", "implementation"}]
+    implementation = [look(series.implementation).label] if series.implementation else []
+    metric = [series.metric.label] if series.workload else []
+    return " · ".join([case, *values, *implementation, *metric, series.machine])
+
+
+def _scale(each: Beside) -> tuple[float, str]:
+    values = [value for _, value in by_commit(each.points)]
+    return quantities.axis_unit(median(values) if values else 1.0, each.series.metric.unit)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

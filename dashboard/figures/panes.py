@@ -1,0 +1,42 @@
+"""How a figure's height is shared: strips and small plots under the main one, labels above it."""
+
+from dataclasses import dataclass
+
+Domain = tuple[float, float]  # shares of the height, from below
+
+_MAIN = 322.0  # pixels of a figure without more series, its margins taken off
+PANE = 130.0  # pixels that each further series adds; series.css makes the figure that much higher
+_STRIP, _STRIP_GAP = 17.0, 12.0
+_CANARIES, _CANARIES_GAP = 54.0, 20.0
+_PANE_GAP = 28.0
+LANE = 16.0  # of one row of labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panes:
+    """What stands where; a part that is not there is empty."""
+
+    no_numbers: Domain
+    marks: Domain
+    canaries: Domain
+    beside: tuple[Domain, ...]
+    main: Domain
+
+
+def panes(*, no_numbers: bool, marks: bool, canaries: bool, beside: int, lanes: int) -> Panes:
+    """The parts from below: what is no number, marks, canaries, other series (the last one lowest), the main plot."""
+    whole = _MAIN + beside * PANE
+    foot = 0.0
+
+    def take(height: float, gap: float) -> Domain:
+        nonlocal foot
+        domain = (foot / whole, (foot + height) / whole)
+        foot += height + gap if height else 0.0
+        return domain
+
+    bottom = take(_STRIP if no_numbers else 0.0, _STRIP_GAP)
+    marked = take(_STRIP if marks else 0.0, _STRIP_GAP)
+    machine = take(_CANARIES if canaries else 0.0, _CANARIES_GAP)
+    others = [take(PANE - _PANE_GAP, _PANE_GAP) for _ in range(beside)][::-1]
+    main = (foot / whole, 1 - lanes * LANE / whole)
+    return Panes(no_numbers=bottom, marks=marked, canaries=machine, beside=tuple(others), main=main)

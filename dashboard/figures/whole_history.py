@@ -1,0 +1,75 @@
+"""A history that is drawn with all of its points, as the store hands it out."""
+
+import numpy as np
+
+from warpwatch.dashboard.figures.history_view import HistoryView, by_commit
+from warpwatch.dashboard.statistics.levels import stretches
+from warpwatch.dashboard.store.machine_marks import Taken, machine_marks
+from warpwatch.dashboard.store.records import Commit, History, Point, Status
+from warpwatch.dashboard.store.shown_records import Extent, Level, Mark, MarkKind, Place, ShownHistory, Spread
+
+
+def whole_history(history: History, view: HistoryView) -> ShownHistory:
+    """Everything of a history, for its figure."""
+    commits = _commits(history)
+    places = {}
+    among_all = -1
+    for number, commit in enumerate(commits):
+        among_all += 1 + (commit.unmeasured_before or 0)
+        places[commit.hash] = Place(measured=number, among_all=among_all)
+    count = len(history.points)
+    spread = {point.commit.hash: point for point in history.points if point.status is Status.OK}
+    return ShownHistory(
+        history=history,
+        levels=_levels(history),
+        band=tuple(
+            Spread(commit=point.commit, low=point.q25, high=point.q75)
+            for point in spread.values()
+            if point.q25 is not None and point.q75 is not None
+        ),
+        places=places,
+        window=_window(commits, view),
+        extent=Extent(points=count, drawn=count, points_inside=count, drawn_inside=count),
+        marks=_cards(history.points),
+    )
+
+
+def _commits(history: History) -> tuple[Commit, ...]:
+    lines = (history.points, *(other.points for other in history.others))
+    seen = {point.commit.hash: point.commit for points in lines for point in points}
+    return tuple(sorted(seen.values(), key=lambda commit: (commit.position, commit.date)))
+
+
+def _levels(history: History) -> tuple[Level, ...]:
+    line = by_commit(history.points)
+    if not history.changes or not line:
+        return ()
+    last_card = {point.commit.hash: point.card for point in history.points}
+    cards = [None if history.series.metric.is_exact else last_card[commit.hash] for commit, _ in line]
+    number = {card: place for place, card in enumerate(dict.fromkeys(cards))}
+    found = stretches(
+        np.array([value for _, value in line]), np.array([number[card] for card in cards]),
+        np.array(sorted(change.index for change in history.changes)),
+    )  # fmt: skip
+    return tuple(Level(first=line[each.first][0], last=line[each.last][0], value=each.level) for each in found)
+
+
+def _cards(points: tuple[Point, ...]) -> tuple[Mark, ...]:
+    newest = list({point.commit.hash: point for point in points}.values())
+    found = machine_marks([Taken(place, place, point.card) for place, point in enumerate(newest)], {})
+    return tuple(Mark(commit=newest[at].commit, kind=MarkKind.MACHINE, text=text) for at, text in found)
+
+
+def _window(commits: tuple[Commit, ...], view: HistoryView) -> tuple[Commit, Commit] | None:
+    """The first and last commit that the view asks for; None (everything) if neither is known."""
+    first, last = _index(commits, view.first), _index(commits, view.last)
+    if first is None and last is None:
+        return None
+    low, high = 0 if first is None else first, len(commits) - 1 if last is None else last
+    return commits[min(low, high)], commits[max(low, high)]
+
+
+def _index(commits: tuple[Commit, ...], prefix: str | None) -> int | None:
+    if not prefix:
+        return None
+    return next((index for index, commit in enumerate(commits) if commit.hash.startswith(prefix)), None)

@@ -1,0 +1,52 @@
+"""One kernel over all its shapes: a heat map of their changes over commits, and a table that leads to each history."""
+
+from flask import Blueprint, abort, render_template, request
+
+from warpwatch.dashboard.figures.heat_map import Reference, heat_map_figure, heat_rows
+from warpwatch.dashboard.figures.history_lines import name_beside
+from warpwatch.dashboard.pages.shared import project_or_404, store
+from warpwatch.dashboard.store import queries
+from warpwatch.dashboard.store.records import Series
+
+bp = Blueprint("kernel", __name__, url_prefix="/<project:project>/kernel")
+
+COMMITS = (30, 60, 120)  # columns to choose from
+_HEIGHTS = (4, 8, 12, 16, 24, 32, 48, 64)  # rows that a height in series.css has room for
+
+
+@bp.get("/<path:name>")
+def show(project: str, name: str) -> str:
+    """The kernel of that name: an operator, or a benchmark of a project that knows no operators."""
+    found = project_or_404(project)
+    asked = request.args.get("commits", COMMITS[0], type=int)
+    kernel = queries.kernel(
+        store(), found.name, name, machine=request.args.get("machine"), metric=request.args.get("metric"),
+        implementation=request.args.get("implementation"), commits=asked if asked in COMMITS else COMMITS[0],
+    )  # fmt: skip
+    if kernel is None:
+        abort(404, f"There is no kernel or benchmark “{name}” in {found.name}.")
+    told = request.args.get("against", "")
+    reference = Reference(told) if told in set(Reference) else Reference.FIRST
+    rows = heat_rows(kernel, reference)
+    names = _names([row.series for row in kernel.rows])
+    return render_template(
+        "kernel.html",
+        kernel=kernel,
+        rows=list(zip(names, rows, strict=True)),
+        reference=reference,
+        figure=heat_map_figure(kernel, rows, names) if rows else None,
+        height=next((size for size in _HEIGHTS if len(rows) <= size), _HEIGHTS[-1]),
+        asked=asked,
+        choices_of_commits=COMMITS,
+    )
+
+
+def _names(series: list[Series]) -> list[str]:
+    """What tells the shapes apart: the workload or the parameters, with the environment where there are several."""
+    several = len({one.environment for one in series}) > 1
+    found = []
+    for one in series:
+        values = [value for name, value in one.parameters if name != "implementation" and value]
+        shape = one.workload or ", ".join(values) or name_beside(one)
+        found.append(f"{shape} ({one.environment})" if several else shape)
+    return found

@@ -1,0 +1,86 @@
+"""Which points of a long history are drawn, so that what a reader would see stays: extremes, ends, what is marked."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+_OF_A_BUCKET = 4  # the first, the last, the smallest and the largest number
+_INSIDE = 0.75  # of the points, for the window that a reader looks at
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def thin(
+    place: Ints, value: Floats, status: Ints, marked: NDArray[np.bool_], *, most: int,
+    window: tuple[int, int] | None = None,
+) -> Ints:  # fmt: skip
+    """The places in these arrays of the points to draw, in order. `place` must not fall.
+
+    Each of `most / 4` stretches of equal width keeps its first, last, smallest and largest number, as in Jugel, Jerzak,
+    Hackenbroich and Markl, "M4: A Visualization-Oriented Time Series Data Aggregation" (VLDB 2014), and of what is no
+    number (NaN) the first and last of each status. Marked points stay. With a window of places, three quarters of the
+    points go to it and the rest to what lies outside. A history of at most `most` points stays whole.
+    """
+    everything = np.arange(len(place), dtype=np.int64)
+    if len(place) <= most:
+        return everything
+    if window is None:
+        kept = [_thin_part(everything, place, value, status, most)]
+    else:
+        inside = (window[0] <= place) & (place <= window[1])
+        share = round(most * _INSIDE)
+        parts = ((inside, share), (place < window[0], (most - share) // 2), (place > window[1], (most - share) // 2))
+        kept = [_thin_part(everything[part], place, value, status, size) for part, size in parts]
+    return np.unique(np.concatenate([*kept, everything[marked]]))
+
+
+def _thin_part(part: Ints, place: Ints, value: Floats, status: Ints, most: int) -> Ints:
+    if len(part) <= most:
+        return part
+    buckets = max(most // _OF_A_BUCKET, 1)
+    start, width = place[part[0]], place[part[-1]] - place[part[0]] + 1
+    bucket = (place[part] - start) * buckets // width
+    has_number = ~np.isnan(value[part])
+    numbers, their_bucket = part[has_number], bucket[has_number]
+    by_size = np.lexsort((value[numbers], their_bucket))
+    kept = [*_ends(numbers, their_bucket), *_ends(numbers[by_size], their_bucket[by_size])]
+    for each in np.unique(status[part[~has_number]]):
+        mine = ~has_number & (status[part] == each)
+        kept += _ends(part[mine], bucket[mine])
+    return np.concatenate(kept)
+
+
+def _ends(points: Ints, bucket: Ints) -> tuple[Ints, Ints]:
+    """The first and the last point of each bucket; buckets must not fall."""
+    if not len(points):
+        return points, points
+    begins = np.flatnonzero(np.diff(bucket, prepend=bucket[0] - 1))
+    ends = np.append(begins[1:], len(points)) - 1
+    return points[begins], points[ends]
+
+
+def thin_band(
+    place: Ints, low: Floats, high: Floats, *, most: int, window: tuple[int, int] | None = None
+) -> tuple[Ints, Floats, Floats]:
+    """A band of at most about `most / 4` places: of each stretch, its middle point and the medians of both edges.
+
+    Stretches hold equally many points; with a window, three quarters of them lie in it. Where there are few points
+    each is its own stretch.
+    """
+    everything = np.arange(len(place), dtype=np.int64)
+    room = max(most // _OF_A_BUCKET, 1)
+    if len(place) <= most:
+        return everything, low, high
+    if window is None:
+        groups = np.array_split(everything, room)
+    else:
+        inside = (window[0] <= place) & (place <= window[1])
+        share = max(round(room * _INSIDE), 1)
+        rest = max((room - share) // 2, 1)
+        sizes = ((place < window[0], rest), (inside, share if inside.sum() > round(most * _INSIDE) else inside.sum()),
+                 (place > window[1], rest))  # fmt: skip
+        groups = [g for part, size in sizes if part.any() for g in np.array_split(everything[part], max(int(size), 1))]
+    groups = [group for group in groups if len(group)]
+    middle = np.array([group[len(group) // 2] for group in groups], dtype=np.int64)
+    edges = [np.array([np.median(edge[group]) for group in groups]) for edge in (low, high)]
+    return middle, edges[0], edges[1]

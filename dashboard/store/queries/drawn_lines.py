@@ -1,0 +1,98 @@
+"""Histories in columns and in order, and the records of a few of their points: what is drawn of a long one."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, select
+
+from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.choosing import is_among
+from warpwatch.dashboard.store.columns import Columns, Ints
+from warpwatch.dashboard.store.points import read_points
+from warpwatch.dashboard.store.queries.project_order import ProjectOrder
+from warpwatch.dashboard.store.queries.reading import commits_by_id, moment
+from warpwatch.dashboard.store.records import Commit, Point, Status
+from warpwatch.dashboard.store.rows import STATUS_CODES, STATUS_OF_CODE
+
+_OK = STATUS_CODES[Status.OK]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Line:
+    """One series' points by commit, then by run."""
+
+    points: Columns
+    rank: Ints  # of each point's commit
+
+    @property
+    def has_number(self) -> NDArray[np.bool_]:
+        return (self.points.status == _OK) & ~np.isnan(self.points.value)
+
+    def whole_commits(self, kept: Ints) -> Ints:
+        """The places of all points of the commits of these points: a commit's value is the median of its runs."""
+        return np.flatnonzero(np.isin(self.rank, self.rank[kept]))
+
+
+_NOTHING = np.empty(0, dtype=np.int64)
+_NO_NUMBERS = np.empty(0, dtype=np.float64)
+EMPTY = Line(
+    points=Columns(
+        commit=_NOTHING, run=_NOTHING, value=_NO_NUMBERS, q25=_NO_NUMBERS, q75=_NO_NUMBERS, count=_NOTHING,
+        status=_NOTHING, reason=_NOTHING,
+    ),
+    rank=_NOTHING,
+)  # fmt: skip
+
+
+def lines(connection: Connection, order: ProjectOrder, ids: Sequence[int]) -> dict[int, Line]:
+    """By series; those without points are left out."""
+    found = {}
+    for number, points in read_points(connection, ids).items():
+        points = points.take(order.calendar.order(points))
+        found[number] = Line(points=points, rank=order.ranks(points.commit))
+    return found
+
+
+class Records:
+    """Makes the records of points that were asked for, with one query for their commits and one for their runs."""
+
+    def __init__(
+        self, connection: Connection, order: ProjectOrder, wanted: Iterable[tuple[Line, Ints]],
+        more_commits: Iterable[int],
+    ) -> None:  # fmt: skip
+        wanted = list(wanted)
+        self._order = order
+        commits = {int(n) for line, places in wanted for n in np.unique(line.points.commit[places])}
+        self.commits: Mapping[int, Commit] = commits_by_id(connection, commits | set(more_commits))
+        runs = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(ln.points.run[pl] for ln, pl in wanted)]))
+        run = tables.run
+        query = select(run.c.id, run.c.name, run.c.started_ms, run.c.card)
+        self._runs: Mapping[int, Any] = {
+            row.id: row for row in connection.execute(query.where(is_among(connection, run.c.id, runs.tolist())))
+        }
+
+    def points(self, line: Line, places: Ints) -> tuple[Point, ...]:
+        """The points at these places of the line."""
+        some = line.points.take(places)
+        reasons = (None, *some.reasons)
+        columns = [
+            [None if gap else number for number, gap in zip(column.tolist(), np.isnan(column).tolist(), strict=True)]
+            for column in (some.value, some.q25, some.q75)
+        ]
+        rows = zip(
+            some.commit.tolist(), some.run.tolist(), *columns, some.count.tolist(), some.status.tolist(),
+            some.reason.tolist(), strict=True,
+        )  # fmt: skip
+        return tuple(
+            [
+                Point(
+                    commit=self.commits[commit], value=value, q25=q25, q75=q75,
+                    sample_count=count if count >= 0 else None, status=STATUS_OF_CODE[status], reason=reasons[reason],
+                    run=self._runs[run].name, run_time=moment(self._runs[run].started_ms), card=self._runs[run].card,
+                )
+                for commit, run, value, q25, q75, count, status, reason in rows
+            ]
+        )  # fmt: skip

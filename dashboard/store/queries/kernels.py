@@ -1,0 +1,155 @@
+"""One kernel over all its shapes and the newest commits."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, select
+
+from warpwatch.dashboard.naming import natural
+from warpwatch.dashboard.statistics.levels import medians_of_groups
+from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.choosing import is_among
+from warpwatch.dashboard.store.columns import Ints
+from warpwatch.dashboard.store.kernel_records import Cell, Kernel, ShapeRow
+from warpwatch.dashboard.store.queries.drawn_lines import Line, lines
+from warpwatch.dashboard.store.queries.project_order import project_order
+from warpwatch.dashboard.store.queries.reading import (
+    Workloads,
+    changes_of,
+    commits_by_id,
+    project_id,
+    select_series,
+    series_record,
+    workloads,
+)
+from warpwatch.dashboard.store.records import Series
+from warpwatch.dashboard.store.rows import STATUS_OF_CODE
+from warpwatch.dashboard.store.store import Store
+from warpwatch.dashboard.verdict import Verdict
+
+_MOST_ROWS = 200
+
+
+def kernel(
+    store: Store, project: str, name: str, *, machine: str | None, metric: str | None, implementation: str | None,
+    commits: int,
+) -> Kernel | None:  # fmt: skip
+    """The newest `commits` commits of an operator, or of the benchmark of that name; None if there is neither.
+
+    What is not asked for, or not there, is chosen: the machine with the newest run, the latency, our own kernel.
+    """
+    with store.read() as connection:
+        owner = project_id(connection, project)
+        if owner is None:
+            return None
+        known = workloads(connection, owner)
+        found = _series(connection, owner, known, name)
+        if not found:
+            return None
+        machines = _machines(connection, owner, {one.machine for _, one in found})
+        chosen_machine = machine if machine in machines else machines[0]
+        found = [each for each in found if each[1].machine == chosen_machine]
+        metrics = sorted({one.metric.name for _, one in found}, key=_metric_order(found))
+        chosen_metric = metric if metric in metrics else metrics[0]
+        found = [each for each in found if each[1].metric.name == chosen_metric]
+        names = _implementations(found)
+        chosen = implementation if implementation in names else next(iter(names), None)
+        found = [each for each in found if chosen is None or each[1].implementation == chosen]
+        found.sort(key=lambda each: (natural(each[1].title), each[1].environment))
+        found = found[:_MOST_ROWS]
+        ids = [number for number, _ in found]
+        order = project_order(store, connection, owner)
+        histories = lines(connection, order, ids)
+        ranks = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(line.rank for line in histories.values())]))
+        shown = ranks[-commits:]
+        commit_ids = order.calendar.commits[np.argsort(order.rank)[shown]].tolist()
+        its_commits = commits_by_id(connection, commit_ids)
+        changes = changes_of(connection, ids)
+        verdicts = _verdicts(connection, ids)
+        return Kernel(
+            name=name,
+            machines=machines,
+            metrics=tuple(metrics),
+            implementations=names,
+            machine=chosen_machine,
+            metric=chosen_metric,
+            implementation=chosen,
+            commits=tuple(its_commits[number] for number in commit_ids),
+            older=len(ranks) > len(shown),
+            rows=tuple(
+                ShapeRow(
+                    series=one, cells=_cells(histories[number], shown), changes=changes.get(number, ()),
+                    verdict=verdicts.get(number, Verdict.MISSING),
+                )
+                for number, one in found
+                if number in histories
+            ),
+        )  # fmt: skip
+
+
+def _series(connection: Connection, owner: int, known: Workloads, name: str) -> list[tuple[int, Series]]:
+    series, benchmark = tables.series, tables.benchmark
+    mine = [workload for workload in known.values() if workload.operator == name]
+    where: list[Any] = [series.c.project_id == owner, series.c.listed]
+    if mine:
+        where.append(series.c.workload.in_({workload.name for workload in mine}))
+    else:
+        where.append(benchmark.c.name == name)
+    rows = connection.execute(select_series().where(*where)).all()
+    if not rows and not mine:  # of benchmarks that are gone, too
+        rows = connection.execute(select_series().where(*where[:1], *where[2:])).all()
+    suites = {workload.benchmark for workload in mine}
+    found = [(row.id, series_record(row, known)) for row in rows]
+    return [each for each in found if not mine or each[1].suite in suites]
+
+
+def _machines(connection: Connection, owner: int, names: set[str]) -> tuple[str, ...]:
+    """The one that ran last first."""
+    machine, run = tables.machine, tables.run
+    newest = select(run.c.started_ms).where(run.c.machine_id == machine.c.id).order_by(run.c.started_ms.desc()).limit(1)
+    rows = connection.execute(
+        select(machine.c.name, newest.scalar_subquery().label("newest")).where(
+            machine.c.project_id == owner, machine.c.name.in_(names)
+        )
+    ).all()
+    return tuple(row.name for row in sorted(rows, key=lambda row: (-(row.newest or 0), row.name)))
+
+
+def _metric_order(found: Sequence[tuple[int, Series]]) -> Any:
+    metrics = {one.metric.name: one.metric for _, one in found}
+    return lambda name: (not metrics[name].is_latency, not metrics[name].is_judged, name)
+
+
+def _implementations(found: Sequence[tuple[int, Series]]) -> tuple[str, ...]:
+    """Ours first, the project's own kernel before its twins."""
+    rival = {one.implementation: one.is_baseline for _, one in found if one.implementation is not None}
+    return tuple(sorted(rival, key=lambda name: (rival[name], name != "warpwatch", name)))
+
+
+def _verdicts(connection: Connection, ids: Sequence[int]) -> dict[int, Verdict]:
+    summary = tables.summary
+    rows = connection.execute(
+        select(summary.c.series_id, summary.c.verdict).where(is_among(connection, summary.c.series_id, ids))
+    )
+    return {row.series_id: Verdict(row.verdict) for row in rows}
+
+
+def _cells(line: Line, shown: Ints) -> tuple[Cell | None, ...]:
+    """Each commit's median, or why it has none."""
+    here = np.isin(line.rank, shown)
+    good = here & line.has_number
+    ranks, group = np.unique(line.rank[good], return_inverse=True)
+    medians = medians_of_groups(group, line.points.value[good]) if len(ranks) else np.empty(0)
+    value = dict(zip(ranks.tolist(), medians.tolist(), strict=True))
+    last = {rank: place for place, rank in zip(np.flatnonzero(here).tolist(), line.rank[here].tolist(), strict=True)}
+    reasons = (None, *line.points.reasons)
+
+    def cell(rank: int) -> Cell | None:
+        if rank not in last:
+            return None
+        place = last[rank]
+        status = STATUS_OF_CODE[0] if rank in value else STATUS_OF_CODE[int(line.points.status[place])]
+        return Cell(value=value.get(rank), status=status, reason=reasons[int(line.points.reason[place])])
+
+    return tuple(cell(rank) for rank in shown.tolist())
