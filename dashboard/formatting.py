@@ -75,6 +75,7 @@ def register(app: Flask) -> None:
         day=day,
         moment=moment,
         age=age,
+        span=span,
         iso=iso,
         count=count,
         sparkline=sparkline,
@@ -182,6 +183,11 @@ def age(time: datetime | None, now: datetime | None = None) -> str:
     if time is None:
         return "–"
     passed = (now or datetime.now(UTC)) - _utc(time)
+    return f"{span(passed)} ago" if passed >= timedelta(minutes=1) else "just now"
+
+
+def span(length: timedelta) -> str:
+    """A length of time in its largest unit, cut to whole ones: "5 min", "3 days"; below a minute "less than a min"."""
     for size, word in (
         (timedelta(days=365), "year"),
         (timedelta(days=30), "month"),
@@ -189,10 +195,10 @@ def age(time: datetime | None, now: datetime | None = None) -> str:
         (timedelta(hours=1), "hour"),
         (timedelta(minutes=1), "min"),
     ):
-        if passed >= size:
-            number = int(passed / size)
-            return f"{number} {word}{'s' if number > 1 and word != 'min' else ''} ago"
-    return "just now"
+        if length >= size:
+            number = int(length / size)
+            return f"{number} {word}{'s' if number > 1 and word != 'min' else ''}"
+    return "less than a min"
 
 
 def count(number: int, word: str, plural: str | None = None) -> str:

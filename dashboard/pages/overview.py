@@ -1,26 +1,32 @@
-"""The front page: every kernel on every machine with its verdict, newest value, change and competition."""
+"""The front page: do the machines measure, what moved, and how every kernel stands, a line each that opens."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from urllib.parse import quote, unquote
 
 from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
-from warpwatch.dashboard.naming import module_of, natural
-from warpwatch.dashboard.pages.shared import pages, project_or_404, store
+from warpwatch.dashboard.kernels import KernelLine, Typical, kernel_lines
+from warpwatch.dashboard.pages.runners import runners
+from warpwatch.dashboard.pages.shared import here, pages, project_or_404, store
+from warpwatch.dashboard.standing_words import state_detail, state_meaning, state_word
+from warpwatch.dashboard.statistics.arrival import Arrival
 from warpwatch.dashboard.store import queries
-from warpwatch.dashboard.store.records import Commit, OverviewRow
-from warpwatch.dashboard.verdict import Verdict
+from warpwatch.dashboard.store.queries.standings import MONTH_DAYS, YEAR_DAYS
+from warpwatch.dashboard.store.records import Commit, RegressionGroup
+from warpwatch.dashboard.store.standing import Standing, State
 
 bp = Blueprint("overview", __name__)
 
-_ROWS_OF_A_GROUP = 40
-_GROUPS_OF_A_PAGE = 25
-_ROWS_OF_A_PAGE = 200  # when one group is asked for
-_JUDGED = (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.UNCHANGED)
+_LINES_OF_A_PAGE = 60
+_ROWS_OF_A_LINE = 40
+_ROWS_OF_A_PAGE = 200  # when one kernel is asked for
 _NEWEST_REGRESSIONS = 4
 _NEWEST_IMPROVEMENTS = 3
+_LAST = float("inf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,25 +38,6 @@ class Filter:
     verdict: str = ""
     text: str = ""
 
-    def keeps(self, row: OverviewRow) -> bool:
-        """Whether a row stays on the page."""
-        searched = f"{row.series.title} {row.series.machine} {row.series.environment}".lower()
-        return (
-            (not self.kernel or group_name(row) == self.kernel)
-            and (not self.verdict or self.verdict in verdicts_of(row))
-            and all(word in searched for word in self.text.lower().split())
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """The rows of one operator, or of one module where no operator is known."""
-
-    name: str
-    rows: tuple[OverviewRow, ...]
-    total: int
-    verdicts: tuple[tuple[Verdict, int], ...]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Improvement:
@@ -58,16 +45,45 @@ class Improvement:
 
     machine: str
     commit: Commit
-    rows: tuple[OverviewRow, ...]
+    rows: tuple[Standing, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Everything:
+    """A project as it stands, worked out once for all readers between two commits to the store."""
+
+    lines: tuple[KernelLine, ...]
+    standings: tuple[Standing, ...]
+    texts: dict[str, str]  # what words are looked for in, by series
+    arrivals: dict[str, Arrival]
+    regressions: tuple[RegressionGroup, ...]
+    improvements: tuple[Improvement, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A line with the rows that stand open under it."""
+
+    line: KernelLine
+    matching: int  # rows that the filters keep
+    rows: tuple[Standing, ...]
+    is_open: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """Which columns the page has, the same in all its groups; other projects' results tell nothing for these."""
+    """Which columns the table has; other projects' results tell nothing for some."""
 
-    implementation: bool
+    machine: bool
     speed_of_light: str  # what its shares are of, "mixed" if not all of the same; empty without any
     baseline: bool
+    month: bool  # whether any history reaches back that far
+    year: bool
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return 6 + self.machine + bool(self.speed_of_light) + self.baseline + self.month
 
 
 @bp.get("/")
@@ -83,101 +99,158 @@ def index() -> ResponseReturnValue:
 def show(project: str) -> str:
     """One project's overview, narrowed by the filters in the URL."""
     found = project_or_404(project)
+    told = store().remember(("overview", found.name), lambda: _everything(found.name))
     narrowed = Filter(
         machine=request.args.get("machine", ""),
         kernel=request.args.get("kernel", ""),
         verdict=request.args.get("verdict", ""),
         text=request.args.get("q", "").strip(),
     )
-    everything = queries.overview(store(), found.name, machine=narrowed.machine or None)
-    kept = [row for row in everything if narrowed.keeps(row) and (narrowed.verdict or not row.was_never_there)]
-    judged = Counter(row.series.machine for row in everything if row.verdict in _JUDGED)
-    kept.sort(key=lambda row: (-judged[row.series.machine], *_place(row)))  # the machine with most to tell first
-    names = sorted({group_name(row) for row in kept})
-    # One kernel asked for is shown whole, a page of rows at a time; else a page of groups, each cut to its first rows.
-    place = pages(_ROWS_OF_A_PAGE, len(kept)) if narrowed.kernel else pages(_GROUPS_OF_A_PAGE, len(names))
-    if narrowed.kernel:
-        groups = [_group(narrowed.kernel, kept, place.of(kept))] if kept else []
-    else:
-        groups = [_group(name, *_rows_of(name, kept)) for name in place.of(names)]
+    order = request.args.get("sort", "")
+    on_machine = [line for line in told.lines if narrowed.machine in {"", line.machine}]
+    kept = _in_order(_kept(on_machine, narrowed, told.texts), order)
+    rows = sum(len(its) for _, its in kept)
+    place = pages(_ROWS_OF_A_PAGE, rows) if narrowed.kernel else pages(_LINES_OF_A_PAGE, len(kept))
+    opened = {unquote(each) for each in request.args.get("open", "").split(",") if each}
+    opens_all = bool(narrowed.text or narrowed.verdict) and rows <= _ROWS_OF_A_LINE  # then `open` names what is closed
+    shown = _whole(kept, place.of) if narrowed.kernel else [
+        _shown(line, its, is_open=(line.key in opened) is not opens_all) for line, its in place.of(kept)
+    ]  # fmt: skip
     return render_template(
         "overview.html",
         filter=narrowed,
         is_narrowed=narrowed != Filter(),
-        verdicts=_tally(everything),
-        kernels=sorted({group_name(row) for row in everything}),
-        kernel_word="Kernel" if any(row.operator for row in everything) else "Module",
-        machines=queries.machines(store(), found.name),
-        groups=groups,
-        columns=_columns(kept),
-        rows=len(kept),
-        has_any=bool(everything),
+        states=_states(on_machine),
+        kernels=sorted({line.name for line in told.lines}),
+        kernel_word="Kernel" if any(each.row.operator for each in told.standings) else "Module",
+        machines=sorted(told.arrivals),
+        runners=runners(told.arrivals, told.standings, datetime.now(UTC)),
+        shown=shown,
+        columns=_columns([line for line, _ in kept], len(told.arrivals)),
+        rows=rows,
+        has_any=bool(told.standings),
         place=place,
-        regressions=queries.regressions(
-            store(), found.name, machine=narrowed.machine or None, limit=_NEWEST_REGRESSIONS
-        ),
-        improvements=_improvements(everything)[:_NEWEST_IMPROVEMENTS],
+        order=order,
+        toggled=lambda key: here(open=",".join(quote(each, safe="") for each in sorted(opened ^ {key}))),
+        regressions=told.regressions,
+        improvements=told.improvements,
+        month_days=MONTH_DAYS,
+        year_days=YEAR_DAYS,
+        state_word=state_word,
+        state_meaning=state_meaning,
+        state_detail=state_detail,
     )
 
 
-def _improvements(rows: Iterable[OverviewRow]) -> list[Improvement]:
+def _everything(project: str) -> Everything:
+    standings = queries.standings(store(), project)
+    return Everything(
+        lines=kernel_lines(standings),
+        standings=standings,
+        texts={each.row.series.key: _text(each) for each in standings},
+        arrivals=queries.arrivals(store(), project),
+        regressions=queries.regressions(store(), project, limit=_NEWEST_REGRESSIONS),
+        improvements=tuple(_improvements(standings)[:_NEWEST_IMPROVEMENTS]),
+    )
+
+
+def _text(standing: Standing) -> str:
+    series = standing.row.series
+    return f"{series.title} {series.machine} {series.environment}".lower()
+
+
+def _kept(
+    lines: Iterable[KernelLine], narrowed: Filter, texts: dict[str, str]
+) -> list[tuple[KernelLine, Sequence[Standing]]]:
+    """The lines that the filters leave, each with its rows that they leave."""
+    words = narrowed.text.lower().split()
+    kept: list[tuple[KernelLine, Sequence[Standing]]] = []
+    for line in lines:
+        if narrowed.kernel not in {"", line.name}:
+            continue
+        rows: Sequence[Standing] = line.rows
+        if narrowed.verdict:
+            rows = [each for each in (*line.rows, *line.absent) if narrowed.verdict in each.states]
+        if words:
+            rows = [each for each in rows if all(word in texts[each.row.series.key] for word in words)]
+        if rows:
+            kept.append((line, rows))
+    return kept
+
+
+def _shown(line: KernelLine, rows: Sequence[Standing], *, is_open: bool) -> Shown:
+    return Shown(line=line, matching=len(rows), rows=tuple(rows[:_ROWS_OF_A_LINE]) if is_open else (), is_open=is_open)
+
+
+def _whole(
+    kept: Sequence[tuple[KernelLine, Sequence[Standing]]], page: Callable[[Sequence[str]], Sequence[str]]
+) -> list[Shown]:
+    """All lines of one kernel, open, with the rows of this page."""
+    on_page = set(page([each.row.series.key for _, rows in kept for each in rows]))
+    found = [
+        Shown(
+            line=line, matching=len(rows), is_open=True,
+            rows=tuple(each for each in rows if each.row.series.key in on_page),
+        )
+        for line, rows in kept
+    ]  # fmt: skip
+    return [each for each in found if each.rows]
+
+
+def _in_order(
+    kept: list[tuple[KernelLine, Sequence[Standing]]], order: str
+) -> list[tuple[KernelLine, Sequence[Standing]]]:
+    """By what the reader asks for, the worst first; else as they come, the most urgent first."""
+    keys: dict[str, Callable[[KernelLine], float]] = {
+        "month": lambda line: -_worst(line, line.month),
+        "year": lambda line: -_worst(line, line.year),
+        "light": lambda line: line.light.value if line.light else _LAST,
+        "baseline": lambda line: line.baseline.value if line.baseline else _LAST,
+        "newest": lambda line: line.newest.timestamp() if line.newest else 0.0,
+    }
+    if order == "name":
+        return sorted(kept, key=lambda pair: (pair[0].name, pair[0].machine))
+    return sorted(kept, key=lambda pair: keys[order](pair[0])) if order in keys else kept
+
+
+def _worst(line: KernelLine, change: Typical | None) -> float:
+    """The change of the workload that got worse most."""
+    if change is None:
+        return -_LAST
+    return -change.low if line.metric is not None and line.metric.is_worse(-1.0) else change.high
+
+
+def _states(lines: Iterable[KernelLine]) -> tuple[tuple[State, int], ...]:
+    counted: Counter[State] = Counter()
+    for line in lines:
+        counted.update(dict(line.states))
+        counted[State.MISSING] += len(line.absent) if line.rows else 0
+    return tuple((state, counted[state]) for state in State if counted[state])
+
+
+def _columns(lines: Sequence[KernelLine], machines: int) -> Columns:
+    limits = {line.light_of or "mixed" for line in lines if line.light is not None}
+    days = max((line.days() for line in lines), default=0.0)
+    return Columns(
+        machine=machines > 1,
+        speed_of_light=limits.pop() if len(limits) == 1 else "mixed" if limits else "",
+        baseline=any(line.baseline is not None for line in lines),
+        month=days >= MONTH_DAYS,
+        year=days >= YEAR_DAYS,
+    )
+
+
+def _improvements(standings: Iterable[Standing]) -> list[Improvement]:
     """What stands improved, by the commit behind it, newest first."""
-    together: dict[tuple[str, str], list[OverviewRow]] = {}
-    for row in rows:
-        if row.verdict is Verdict.IMPROVED and row.change_is_step and row.change_commit is not None:
-            together.setdefault((row.change_commit.hash, row.series.machine), []).append(row)
+    together: dict[tuple[str, str], list[Standing]] = {}
+    for each in standings:
+        row = each.row
+        if each.state is State.IMPROVED and row.change_is_step and row.change_commit is not None:
+            together.setdefault((row.change_commit.hash, row.series.machine), []).append(each)
     found = []
     for (_, machine), better in together.items():
-        better.sort(key=lambda row: -abs(row.change or 0.0))
-        commit = better[0].change_commit
+        better.sort(key=lambda each: -abs(each.row.change or 0.0))
+        commit = better[0].row.change_commit
         assert commit is not None
         found.append(Improvement(machine=machine, commit=commit, rows=tuple(better)))
     return sorted(found, key=lambda one: (-one.commit.position, one.machine))
-
-
-def verdicts_of(row: OverviewRow) -> set[Verdict]:
-    """A row's verdict, and those of what moved beside it."""
-    return {row.verdict, *(other.verdict for other in row.beside)}
-
-
-def group_name(row: OverviewRow) -> str:
-    """The operator, or the module of the benchmark where no operator is known."""
-    return row.operator or module_of(row.series.benchmark)
-
-
-def _place(row: OverviewRow) -> tuple[object, ...]:
-    """Sizes in their order, and our CUDA kernel before its twins."""
-    series = row.series
-    case = " ".join(value for name, value in series.parameters if name != "implementation")
-    implementation = series.implementation or ""
-    return (series.machine, natural(series.benchmark), natural(case), implementation != "warpwatch", implementation)
-
-
-def _rows_of(name: str, rows: Iterable[OverviewRow]) -> tuple[list[OverviewRow], list[OverviewRow]]:
-    """All rows of a group, and the first of them."""
-    mine = [row for row in rows if group_name(row) == name]
-    return mine, mine[:_ROWS_OF_A_GROUP]
-
-
-def _group(name: str, whole: Sequence[OverviewRow], shown: Sequence[OverviewRow]) -> Group:
-    return Group(
-        name=name,
-        rows=tuple(shown),
-        total=len(whole),
-        verdicts=_tally(whole),
-    )
-
-
-def _columns(rows: Sequence[OverviewRow]) -> Columns:
-    limits = {row.speed_of_light.of for row in rows if row.speed_of_light is not None}
-    return Columns(
-        implementation=any(row.series.implementation for row in rows),
-        speed_of_light=limits.pop() if len(limits) == 1 else "mixed" if limits else "",
-        baseline=any(row.baseline is not None for row in rows),
-    )
-
-
-def _tally(rows: Sequence[OverviewRow]) -> tuple[tuple[Verdict, int], ...]:
-    """How many rows have each verdict, their own or of a metric beside it, in the verdicts' own order."""
-    counted = Counter(verdict for row in rows for verdict in verdicts_of(row))
-    return tuple((verdict, counted[verdict]) for verdict in Verdict if counted[verdict])

@@ -3,6 +3,7 @@
 Each function opens its own read transaction. An unknown name gives None, or an empty tuple where a list is asked.
 """
 
+from warpwatch.dashboard.store.queries.arrivals import arrivals
 from warpwatch.dashboard.store.queries.canaries import canaries
 from warpwatch.dashboard.store.queries.changes import changes
 from warpwatch.dashboard.store.queries.codes import equal_code_pairs
@@ -22,10 +23,12 @@ from warpwatch.dashboard.store.queries.search import search
 from warpwatch.dashboard.store.queries.series import find_series, history, series
 from warpwatch.dashboard.store.queries.shown_history import Wanted, shown_history
 from warpwatch.dashboard.store.queries.siblings import siblings
+from warpwatch.dashboard.store.queries.standings import standings
 
 __all__ = [
     "AmbiguousCommitError",
     "Wanted",
+    "arrivals",
     "canaries",
     "changes",
     "commit_page",
@@ -51,4 +54,5 @@ __all__ = [
     "series",
     "shown_history",
     "siblings",
+    "standings",
 ]

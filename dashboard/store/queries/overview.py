@@ -23,16 +23,19 @@ def overview(store: Store, project: str, *, machine: str | None = None) -> tuple
     """
     with store.read() as connection:
         owner = project_id(connection, project)
-        if owner is None:
-            return ()
-        where = [tables.series.c.project_id == owner, tables.series.c.listed]
-        if machine is not None:
-            where.append(tables.machine.c.name == machine)
-        known = workloads(connection, owner)
-        found = latest(connection, known, *where, _is_judged(connection, owner)) or latest(connection, known, *where)
-        shown = headlines([item for item in found if item.series.is_watched])
-        ids = [i for item, _ in shown for i in (item.summary.commit_id, item.summary.change_commit_id) if i is not None]
-        commits = commits_by_id(connection, ids)
+        return () if owner is None else overview_rows(connection, owner, machine=machine)
+
+
+def overview_rows(connection: Connection, owner: int, *, machine: str | None = None) -> tuple[OverviewRow, ...]:
+    """What `overview` tells of the project with that id."""
+    where = [tables.series.c.project_id == owner, tables.series.c.listed]
+    if machine is not None:
+        where.append(tables.machine.c.name == machine)
+    known = workloads(connection, owner)
+    found = latest(connection, known, *where, _is_judged(connection, owner)) or latest(connection, known, *where)
+    shown = headlines([item for item in found if item.series.is_watched])
+    ids = [i for item, _ in shown for i in (item.summary.commit_id, item.summary.change_commit_id) if i is not None]
+    commits = commits_by_id(connection, ids)
     return tuple(overview_row(item, beside, commits) for item, beside in shown)
 
 

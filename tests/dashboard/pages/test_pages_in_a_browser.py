@@ -15,6 +15,7 @@ PAGES = (
     "/search?q=rope",
     "/kernels/search?q=decode+t4",
     "/kernels/search?q=decod+atention",
+    "/kernels/?kernel=rope&sort=baseline",
     "/kernels/series?q=rope",
     "/kernels/series/{slowed}",
     "/kernels/series/{throttled}?x=date&y=log",

@@ -1,0 +1,45 @@
+"""Whether the machines' data comes: what the overview says first."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from warpwatch.dashboard.statistics.arrival import Arrival
+from warpwatch.dashboard.store.standing import Standing, State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runner:
+    """One machine as its newest data tells it now."""
+
+    name: str
+    newest: datetime
+    usual_pause: timedelta | None
+    patience: timedelta
+    is_overdue: bool
+    stopped: int  # rows that it leaves out
+    invalid: int  # rows without a number at their newest commit
+
+    @property
+    def wants_attention(self) -> bool:
+        """Whether somebody should look at it."""
+        return self.is_overdue or bool(self.stopped)
+
+
+def runners(arrivals: dict[str, Arrival], standings: Sequence[Standing], now: datetime) -> tuple[Runner, ...]:
+    """Every machine that measured something; those that want attention first, the longest silent before the others."""
+    counted = Counter((each.row.series.machine, each.state) for each in standings)
+    found = [
+        Runner(
+            name=name,
+            newest=datetime.fromtimestamp(its.newest_s, UTC),
+            usual_pause=timedelta(seconds=its.usual_pause_s) if its.usual_pause_s is not None else None,
+            patience=timedelta(seconds=its.patience_s),
+            is_overdue=its.is_overdue(now.timestamp()),
+            stopped=counted[name, State.STOPPED],
+            invalid=counted[name, State.INVALID],
+        )
+        for name, its in arrivals.items()
+    ]
+    return tuple(sorted(found, key=lambda one: (not one.wants_attention, one.newest, one.name)))
