@@ -85,6 +85,7 @@ setup(
         "requests>=2.31",
         "zstandard>=0.23",  # stored points, and archives; Python's own comes with 3.14
         "apprise>=1.9",
+        "pydantic>=2.10",  # schemas of the API
     ],
     extras_require={
         "kernels": ["torch>=2.10", "triton>=3.4; platform_machine == 'x86_64'"],
@@ -108,6 +109,8 @@ setup(
             "pytest-xdist>=3.6",
             "distributed>=2024.8",
             "hypothesis>=6.100",
+            "schemathesis==4.32.5",  # what it asks changes with its version
+            "openapi-spec-validator>=0.7",
             "transformers==5.17.0",
             "numpy<2.4",  # Triton 3.6's interpreter loops to one-element arrays, which newer ones refuse
             "playwright>=1.50",

@@ -1,6 +1,6 @@
 """The dashboard as a Flask application: one blueprint a page, assets of our own, no request that leaves the machine."""
 
-from flask import Flask, json, request
+from flask import Flask, request
 from flask.typing import ResponseReturnValue
 from jinja2 import StrictUndefined
 from werkzeug.exceptions import HTTPException
@@ -8,7 +8,8 @@ from werkzeug.exceptions import HTTPException
 from warpwatch.dashboard import formatting, security
 from warpwatch.dashboard.access import rate_limits
 from warpwatch.dashboard.access.protecting import protect
-from warpwatch.dashboard.api import results
+from warpwatch.dashboard.api import resources
+from warpwatch.dashboard.api.problems import problem
 from warpwatch.dashboard.pages import (
     commits,
     health,
@@ -40,6 +41,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     settings = settings or Settings.from_env()
     app.extensions["store"] = Store(settings.database)
     app.config["MAX_CONTENT_LENGTH"] = settings.upload_limit_mib * 2**20
+    app.config["THRESHOLD"] = settings.threshold
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = _YEAR_S  # static URLs carry the file's time, see pages/shared.py
     app.jinja_env.undefined = StrictUndefined
     app.jinja_env.trim_blocks = True
@@ -60,13 +62,13 @@ def create_app(settings: Settings | None = None) -> Flask:
         regressions,
         commits,
         machines,
-        results,
         login,
         tokens,
         point,
         kernel,
     ):
         app.register_blueprint(page.bp)
+    resources.register(app)
     rate_limits.register(app, settings.access)
     app.register_error_handler(HTTPException, _error)
     return app
@@ -75,10 +77,8 @@ def create_app(settings: Settings | None = None) -> Flask:
 def _error(error: HTTPException) -> ResponseReturnValue:
     if error.code is None or error.code < 400:
         return error.get_response()  # a redirect
-    response = error.get_response()  # its headers say how to authorise, which methods there are, when to try again
     if request.path.startswith("/api/") or request.path.endswith(".json"):
-        response.set_data(json.dumps({"error": error.description}))
-        response.content_type = "application/json"
-    else:
-        response.set_data(login.page(error.description) if error.code == 401 else error_page(error))
+        return problem(error)
+    response = error.get_response()  # its headers say how to authorise, which methods there are, when to try again
+    response.set_data(login.page(error.description) if error.code == 401 else error_page(error))
     return response

@@ -79,6 +79,12 @@ def axis_unit(typical: float, unit: str) -> tuple[float, str]:
     return factor, si_unit
 
 
+def in_seconds(value: float | None, unit: str) -> float | None:
+    """A time as recorded, in seconds; None for what is no time."""
+    si_unit, factor = _SI_UNITS.get(unit, ("", 1.0))
+    return value * factor if value is not None and si_unit == "s" else None
+
+
 def latency(seconds: float | None) -> str:
     """Seconds as "31.2 µs"."""
     return quantity(seconds, "s")

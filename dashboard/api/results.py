@@ -7,16 +7,20 @@ failed. The body goes to a temporary file in pieces.
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
 
-from flask import Blueprint, abort, current_app, jsonify, request
+from flask import Blueprint, Response, abort, current_app, request
 from flask.typing import ResponseReturnValue
+from pydantic import Field
 from sqlalchemy.exc import OperationalError
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from warpwatch.dashboard.access import tokens_alone, working_token
 from warpwatch.dashboard.access.rate_limits import costly
 from warpwatch.dashboard.analysis import analyse
+from warpwatch.dashboard.api.operation import describe
+from warpwatch.dashboard.api.problems import problem_response
+from warpwatch.dashboard.api.questions import Question, Text, asked
+from warpwatch.dashboard.api.shapes import Shape
 from warpwatch.dashboard.importers.archive import ArchiveError, Limits, NoRoomError, TooLargeError, is_archive
 from warpwatch.dashboard.importers.asv_folder import NoResultsError
 from warpwatch.dashboard.importers.formats import KNOWN
@@ -33,13 +37,42 @@ _CHUNK = 1024 * 1024
 _NAME = "upload"
 
 
+class UploadQuestion(Question):
+    """What the address says of results that do not say it themselves."""
+
+    commit: Text = ""
+    """The full hash that was measured."""
+    date: Text = ""
+    """When it was committed, ISO 8601 or seconds since 1970."""
+    machine: Text = ""
+
+
+class Uploaded(Shape):
+    """What went in. Of a 422, the problem has `set_aside` and `warnings` too."""
+
+    project: str
+    files: int = Field(ge=0)
+    unchanged: int = Field(ge=0)
+    """Files that were in already."""
+    points: int = Field(ge=0)
+    """Values that are new."""
+    series_analysed: int = Field(ge=0)
+    set_aside: list[str]
+    """Files that could not be read, a sentence each."""
+    warnings: list[str]
+
+
 @bp.post("/api/projects/<project:project>/results")
 @costly
 @tokens_alone
 def add(project: str) -> ResponseReturnValue:
-    """200 with what went in and what was set aside; 422 if nothing of it could be read."""
+    """Adds a result file or an archive of them to a project's history.
+
+    The body is the file as it is (`curl --data-binary @FILE`). Each file is in whole or not at all, and the same again
+    changes nothing. 422 if nothing of it could be read.
+    """
     _authorise(project)
-    given = _given()
+    given = _given(asked(UploadQuestion))
     with tempfile.TemporaryDirectory(prefix="warpwatch-") as folder:
         path = Path(folder) / _NAME
         _receive(path)
@@ -54,12 +87,18 @@ def add(project: str) -> ResponseReturnValue:
             abort(503, "The body cannot be unpacked here now: the server has no room.")
         except (ArchiveError, NoResultsError) as error:
             abort(422, str(error).replace(str(path), _NAME))
-    return jsonify(_told(summary, analysed, folder)), 200 if summary.files else 422
+    told = _told(summary, analysed, folder)
+    if not summary.files:
+        return problem_response(422, "Nothing of it could be read; set_aside says why.", **told.model_dump())
+    return Response(told.model_dump_json() + "\n", content_type="application/json")
+
+
+describe(add, add.__doc__, question=UploadQuestion, answer=Uploaded, tag="Upload", statuses=(401, 403, 413, 415))
 
 
 @bp.errorhandler(OperationalError)
 def _no_answer(_error: OperationalError) -> ResponseReturnValue:
-    return jsonify(error="The store did not answer; the request may be repeated as it is."), 503
+    return problem_response(503, "The store did not answer; the request may be repeated as it is.")
 
 
 def _authorise(project: str) -> None:
@@ -69,16 +108,13 @@ def _authorise(project: str) -> None:
         abort(403, f"This token is not for uploads to {project}.")
 
 
-def _given() -> Given:
+def _given(told: UploadQuestion) -> Given:
     """What the address says of the results: commit, date, machine."""
-    date = request.args.get("date")
     try:
-        date_ms = milliseconds(date) if date else None
+        date_ms = milliseconds(told.date) if told.date else None
     except ValueError as error:
         abort(422, str(error))
-    return Given(
-        commit=request.args.get("commit") or None, date_ms=date_ms, machine=request.args.get("machine") or None
-    )
+    return Given(commit=told.commit or None, date_ms=date_ms, machine=told.machine or None)
 
 
 def _receive(path: Path) -> None:
@@ -107,17 +143,11 @@ def _limit_bytes() -> int:
     return limit
 
 
-def _told(summary: ImportSummary, analysed: int, folder: str) -> dict[str, Any]:
+def _told(summary: ImportSummary, analysed: int, folder: str) -> Uploaded:
     def plain(lines: tuple[str, ...]) -> list[str]:
         return [line.replace(f"{folder}/", "") for line in lines]
 
-    told = {
-        "project": summary.project,
-        "files": summary.files,
-        "unchanged": summary.unchanged,
-        "points": summary.points,
-        "series_analysed": analysed,
-        "set_aside": plain(summary.set_aside),
-        "warnings": plain(summary.warnings),
-    }
-    return told if summary.files else {"error": "Nothing of it could be read; set_aside says why.", **told}
+    return Uploaded(
+        project=summary.project, files=summary.files, unchanged=summary.unchanged, points=summary.points,
+        series_analysed=analysed, set_aside=plain(summary.set_aside), warnings=plain(summary.warnings),
+    )  # fmt: skip

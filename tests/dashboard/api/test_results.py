@@ -131,8 +131,8 @@ def test_without_a_token_nothing_is_taken(sqlite_service: Service) -> None:
     revoke_token(store, tokens(store)[1].id, now_ms=2)
     for token, said in (("", "No token"), ("wrong", "unknown here"), (revoked, "was revoked")):
         status, told = sqlite_service.post(NVBENCH, FACTS, token=token)
-        assert (status, list(told)) == (401, ["error"])
-        assert said in told["error"]
+        assert (status, told["title"]) == (401, "Unauthorized")
+        assert said in told["detail"]
     request = urllib.request.Request(f"{sqlite_service.url}/api/projects/demo/results", data=b"{}", method="POST")
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request, timeout=60)
@@ -146,7 +146,7 @@ def test_a_token_is_of_one_project(sqlite_service: Service) -> None:
     for project in ("other~1one", "nobody"):
         status, told = sqlite_service.post(NVBENCH, FACTS, project=project)
         assert status == 403
-        assert "not for uploads to" in told["error"]
+        assert "not for uploads to" in told["detail"]
     other = create_token(sqlite_service.store, "other/one", name="theirs", now_ms=1)
     assert sqlite_service.post(NVBENCH, FACTS, project="other~1one", token=other)[0] == 200
     assert queries.overview(sqlite_service.store, "demo") == ()
@@ -168,7 +168,7 @@ def test_what_cannot_be_taken_is_refused_with_a_reason(sqlite_service: Service) 
         status, told = sqlite_service.post(body, query)
         assert (status, said in json.dumps(told)) == (expected, True), told
         assert "/tmp" not in json.dumps(told)
-        assert told["error"]
+        assert told["detail"]
     assert queries.overview(sqlite_service.store, "demo") == ()
 
 
@@ -177,7 +177,7 @@ def test_a_bomb_is_refused(sqlite_service: Service, tmp_path: Path) -> None:
     for number in range(9):
         (tmp_path / "bomb" / f"zeros{number}.json").write_bytes(bytes(2**20))
     status, told = sqlite_service.post(_packed(tmp_path / "bomb"))
-    assert (status, "more than 8 MiB" in told["error"]) == (413, True)
+    assert (status, "more than 8 MiB" in told["detail"]) == (413, True)
 
 
 def test_a_body_whose_length_is_not_told_has_the_same_limit(sqlite_service: Service) -> None:
@@ -190,16 +190,16 @@ def test_a_body_whose_length_is_not_told_has_the_same_limit(sqlite_service: Serv
         )  # fmt: skip
         answer = connection.getresponse()
         assert answer.status == expected
-        assert "error" in json.load(answer)
+        assert json.load(answer)["status"] == expected
         connection.close()
 
 
-def test_other_methods_and_addresses_of_the_api_answer_in_json(sqlite_service: Service) -> None:
+def test_other_methods_and_addresses_of_the_api_are_problems_in_json(sqlite_service: Service) -> None:
     for path, status in (("/api/projects/demo/results", 405), ("/api/nothing", 404)):
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(f"{sqlite_service.url}{path}", timeout=60)
         assert refused.value.code == status
-        assert json.load(refused.value)["error"]
+        assert json.load(refused.value)["detail"]
         refused.value.close()
 
 

@@ -35,6 +35,7 @@ PAGES = (
     "/young/regressions",
     "/young/series/{young}",
     "/kernels/series/0000000000000000",
+    "/api/",
 )
 
 

@@ -1,0 +1,85 @@
+"""`/api/projects/<project>/alerts`: which regressions were told, and what became of them."""
+
+from datetime import datetime
+from typing import Literal
+
+from flask import Blueprint
+
+from warpwatch.dashboard.api.answers import listing
+from warpwatch.dashboard.api.operation import operation
+from warpwatch.dashboard.api.questions import Paged
+from warpwatch.dashboard.api.shapes import CommitShape, Listing, SeriesShape, Shape, commit_shape, finite, series_shape
+from warpwatch.dashboard.pages.shared import project_or_404, store
+from warpwatch.dashboard.store.alerts import Alert, AlertState, alerts
+
+bp = Blueprint("api_alerts", __name__, url_prefix="/api/projects/<project:project>")
+_MOST_ALERTS = 10_000
+
+
+class AlertsQuestion(Paged):
+    """Which of them."""
+
+    state: AlertState | Literal[""] = ""
+
+
+class AlertedShape(Shape):
+    """A series as it was when the alert opened."""
+
+    series: SeriesShape
+    magnitude: float | None
+    low: float | None
+    """Interval, 95 %."""
+    high: float | None
+
+
+class AlertEventShape(Shape):
+    """A step in an alert's life."""
+
+    at: datetime
+    state: AlertState
+    author: str | None
+    note: str | None
+
+
+class AlertShape(Shape):
+    """Series that got worse at one commit on one machine."""
+
+    id: int
+    machine: str
+    state: AlertState
+    opened: datetime
+    commit: CommitShape
+    previous_commit: CommitShape
+    series: list[AlertedShape]
+    events: list[AlertEventShape]
+
+
+class AlertList(Listing):
+    """The newest first."""
+
+    items: list[AlertShape]
+
+
+@operation(bp, "/alerts", question=AlertsQuestion, answer=AlertList, tag="Regressions")
+def index(project: str, asked: AlertsQuestion) -> AlertList:
+    """Alerts, newest first: which regressions were told, and what became of them."""
+    states = (AlertState(asked.state),) if asked.state else tuple(AlertState)
+    found = alerts(store(), project_or_404(project).name, states=states, limit=_MOST_ALERTS)
+    kept, place = listing(found, asked)
+    return AlertList(items=[_shape(each) for each in kept], **place)
+
+
+def _shape(alert: Alert) -> AlertShape:
+    return AlertShape(
+        id=alert.id, machine=alert.machine, state=alert.state, opened=alert.opened, commit=commit_shape(alert.commit),
+        previous_commit=commit_shape(alert.previous_commit),
+        series=[
+            AlertedShape(series=series_shape(each.series), magnitude=finite(each.magnitude), low=finite(each.low),
+                         high=finite(each.high))
+            for each in alert.series
+        ],
+        events=[
+            AlertEventShape(at=event.at, state=event.state, author=event.author, note=event.note)
+            for event in alert.events
+        ],
+    )  # fmt: skip

@@ -1,0 +1,56 @@
+"""An answer as JSON or CSV, with what lets clients ask again cheaply."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from flask import Response, request, url_for
+from pydantic import BaseModel
+
+from warpwatch.dashboard.api.csv_rows import as_csv
+from warpwatch.dashboard.api.questions import Paged, Question, Table
+from warpwatch.dashboard.api.shapes import Listing
+
+Item = TypeVar("Item")
+
+
+def answer_response(answer: BaseModel, asked: Question) -> Response:
+    """200 with an ETag, or 304 if the client has it. A browser's cache asks each time: results come at any moment."""
+    if isinstance(asked, Table) and _wants_csv(asked):
+        response = Response(as_csv(answer), content_type="text/csv; charset=utf-8; header=present")
+    else:
+        response = Response(answer.model_dump_json() + "\n", content_type="application/json")
+    if isinstance(answer, Listing) and answer.next:
+        response.headers["Link"] = f'<{answer.next}>; rel="next"'
+    response.vary.add("Accept")
+    return cacheable(response)
+
+
+def cacheable(response: Response, *, seconds: int = 0) -> Response:
+    """With an ETag; kept so many seconds without asking again. Answers the request's If-None-Match."""
+    if seconds:
+        response.cache_control.max_age = seconds
+    else:
+        response.cache_control.private = True
+        response.cache_control.no_cache = True
+    response.add_etag()
+    response.make_conditional(request)
+    return response
+
+
+def listing(entries: Sequence[Item], asked: Paged) -> tuple[Sequence[Item], dict[str, Any]]:
+    """This part of a whole list, and the fields that every list has."""
+    return entries[asked.offset : asked.offset + asked.limit], place(len(entries), asked)
+
+
+def place(total: int, asked: Paged) -> dict[str, Any]:
+    """The fields that every list has."""
+    after = asked.offset + asked.limit
+    query = {**request.args.to_dict(), "limit": asked.limit, "offset": after}
+    onward = url_for(request.endpoint or "", **{**query, **(request.view_args or {})}) if after < total else None
+    return {"total": total, "limit": asked.limit, "offset": asked.offset, "next": onward}
+
+
+def _wants_csv(asked: Table) -> bool:
+    if asked.format is not None:
+        return asked.format == "csv"
+    return request.accept_mimetypes.best_match(["application/json", "text/csv"]) == "text/csv"

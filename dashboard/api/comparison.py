@@ -1,0 +1,137 @@
+"""`/api/projects/<project>/comparison`: two commits judged, as `warpwatch check` does it."""
+
+from typing import ClassVar, Literal
+
+from flask import Blueprint, abort, current_app
+from pydantic import Field
+
+from warpwatch.dashboard.api.operation import operation
+from warpwatch.dashboard.api.questions import CommitPrefix, Table, Text
+from warpwatch.dashboard.api.shapes import CommitShape, SeriesShape, Shape, commit_shape, finite, series_shape
+from warpwatch.dashboard.check import CheckRow, Outcome, check
+from warpwatch.dashboard.pages.shared import project_or_404, store
+from warpwatch.dashboard.statistics.noise import NoiseSource
+from warpwatch.dashboard.store import queries
+from warpwatch.dashboard.store.records import Commit, Project
+from warpwatch.dashboard.verdict import Verdict
+
+bp = Blueprint("api_comparison", __name__, url_prefix="/api/projects/<project:project>")
+
+
+class ComparisonQuestion(Table):
+    """Which two commits, and what of them."""
+
+    base: CommitPrefix
+    """A hash or its beginning."""
+    head: CommitPrefix
+    machine: Text = ""
+    metrics: Literal["judged", "all"] = "judged"
+    threshold: float | None = Field(None, gt=0, lt=1, allow_inf_nan=False)
+    """Smallest relative change that matters; the server's own where none is given."""
+
+
+class Compared(Shape):
+    """One series, judged."""
+
+    series: SeriesShape
+    verdict: Verdict
+    reason: str | None
+    """Why there is no number, or why it could not be told."""
+    base: float | None
+    """Medians over runs, in `series.unit`."""
+    head: float | None
+    change: float | None
+    """Relative, what the machine did taken off."""
+    low: float | None
+    """Its interval, 95 %."""
+    high: float | None
+    p_value: float | None
+    noise: float | None
+    """Relative scale of one run."""
+    noise_source: str | None
+    base_runs: int | None
+    head_runs: int | None
+    runs_needed: int | None
+    """More runs of each commit until a change that matters could be told."""
+    control_change: float | None
+    """Median change of the rivals of the same workload."""
+
+
+class MachineDrift(Shape):
+    """How a machine itself moved between the two commits."""
+
+    machine: str
+    change: float | None
+    """Taken off every time measured there; 0 where its controls do not agree."""
+    controls: int
+
+
+class Comparison(Shape):
+    """Two commits, series by series: regressions first, then what could not be told, the largest first."""
+
+    csv_rows: ClassVar[str] = "rows"
+
+    outcome: Literal["unchanged_or_better", "regressed", "could_not_tell"]
+    base: CommitShape
+    head: CommitShape
+    threshold: float
+    counts: dict[Verdict, int]
+    drifts: list[MachineDrift]
+    rows: list[Compared]
+
+
+@operation(bp, "/comparison", question=ComparisonQuestion, answer=Comparison, tag="Commits")
+def show(project: str, asked: ComparisonQuestion) -> Comparison:
+    """Two commits compared: the verdict of every series, its change with an interval, and how the machine drifted.
+
+    The same judgement as `warpwatch check BASE HEAD`; all series are one family, so that false alarms stay rare.
+    """
+    found = project_or_404(project)
+    base, head = (_commit_or_404(found, prefix) for prefix in (asked.base, asked.head))
+    threshold = asked.threshold or current_app.config["THRESHOLD"]
+    result = check(
+        store(), found.name, base, head, threshold=threshold, machine=asked.machine or None,
+        all_metrics=asked.metrics == "all",
+    )  # fmt: skip
+    return Comparison(
+        outcome=_OUTCOMES[result.outcome],
+        base=commit_shape(base),
+        head=commit_shape(head),
+        threshold=threshold,
+        counts={verdict: result.count(verdict) for verdict in Verdict},
+        drifts=[
+            MachineDrift(machine=each.machine, change=finite(each.change), controls=each.controls)
+            for each in result.drifts
+        ],
+        rows=[_row(row) for row in result.rows],
+    )
+
+
+_OUTCOMES: dict[Outcome, Literal["unchanged_or_better", "regressed", "could_not_tell"]] = {
+    Outcome.UNCHANGED_OR_BETTER: "unchanged_or_better",
+    Outcome.REGRESSED: "regressed",
+    Outcome.COULD_NOT_TELL: "could_not_tell",
+}
+_NOISE_WORDS = {source: source.name.lower() for source in NoiseSource}
+
+
+def _row(row: CheckRow) -> Compared:
+    told = row.comparison
+    return Compared(
+        series=series_shape(row.series), verdict=row.verdict, reason=row.reason, base=finite(row.base),
+        head=finite(row.head), change=finite(told.change) if told else None, low=finite(told.low) if told else None,
+        high=finite(told.high) if told else None, p_value=finite(told.p_value) if told else None,
+        noise=finite(told.noise) if told else None, noise_source=_NOISE_WORDS[told.noise_source] if told else None,
+        base_runs=told.base_runs if told else None, head_runs=told.head_runs if told else None,
+        runs_needed=told.runs_needed if told else None, control_change=finite(row.control_change),
+    )  # fmt: skip
+
+
+def _commit_or_404(project: Project, prefix: str) -> Commit:
+    try:
+        commit = queries.find_commit(store(), project.name, prefix)
+    except queries.AmbiguousCommitError as error:
+        abort(404, f"{str(error)[:1].upper()}{str(error)[1:]}.")
+    if commit is None:
+        abort(404, f"No commit of {project.name} that starts with “{prefix}” has results.")
+    return commit

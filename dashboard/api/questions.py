@@ -1,0 +1,52 @@
+"""What may stand behind the `?` of an address. Whatever a resource does not know is an error, and so is a repetition:
+a filter with a slip of the pen would else answer another question.
+"""
+
+from typing import Annotated, Literal, TypeVar
+
+from flask import request
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from warpwatch.dashboard.api.problems import WrongQuestionError
+
+Text = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]  # databases refuse the character zero
+CommitPrefix = Annotated[str, Field(pattern="^[0-9a-fA-F]{4,64}$")]
+Asked = TypeVar("Asked", bound="Question")
+
+
+class Question(BaseModel):
+    """The parameters of a resource."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Table(Question):
+    """The parameters of what may also be had as CSV."""
+
+    format: Literal["json", "csv"] | None = None
+    """Goes before the header `Accept: text/csv`. CSV has a row for each item, nested names joined by dots."""
+
+
+class Paged(Table):
+    """The parameters of every list."""
+
+    limit: int = Field(100, ge=1, le=1000)
+    """Most items of one answer."""
+    offset: int = Field(0, ge=0, le=10_000_000)
+    """Items to pass over; `next` in the answer is the address that goes on."""
+
+
+def asked(kind: type[Asked]) -> Asked:
+    """The request's question. Raises WrongQuestionError, which is answered with 422."""
+    twice = [name for name, values in request.args.lists() if len(values) > 1]
+    if twice:
+        raise WrongQuestionError([(name, "is given more than once") for name in twice])
+    try:
+        return kind.model_validate(request.args.to_dict())
+    except ValidationError as error:
+        faults = [(".".join(map(str, one["loc"])), _sentence(one["type"], one["msg"])) for one in error.errors()]
+        raise WrongQuestionError(faults) from error
+
+
+def _sentence(kind: str, message: str) -> str:
+    return "is no parameter of this resource" if kind == "extra_forbidden" else message

@@ -1,0 +1,127 @@
+"""The document as the page `/api/` shows it: operations by their tag, fields in words."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_KINDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """A parameter or a field of an answer."""
+
+    name: str
+    kind: str
+    meaning: str
+    is_required: bool
+    shape: str | None  # the object that stands there, with a section of its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """One operation."""
+
+    id: str
+    method: str
+    path: str
+    summary: str
+    description: str
+    parameters: tuple[Field, ...]
+    answer: str  # the name of its shape
+    media: tuple[str, ...]
+    problems: tuple[str, ...]  # its statuses
+    needs_token: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeTold:
+    """One object of the answers."""
+
+    name: str
+    meaning: str
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sections:
+    """The whole page."""
+
+    operations: Mapping[str, tuple[Told, ...]]  # by tag
+    shapes: tuple[ShapeTold, ...]
+
+
+def sections(document: Mapping[str, Any]) -> Sections:
+    """The parts of a document of ours."""
+    by_tag: dict[str, list[Told]] = {tag["name"]: [] for tag in document["tags"]}
+    for path, methods in document["paths"].items():
+        for method, told in methods.items():
+            by_tag[told["tags"][0]].append(_operation(path, method, told))
+    schemas = document["components"]["schemas"]
+    return Sections(
+        operations={tag: tuple(found) for tag, found in by_tag.items()},
+        shapes=tuple(
+            ShapeTold(name=name, meaning=schema.get("description", ""), fields=tuple(_fields(schema)))
+            for name, schema in schemas.items()
+            if "properties" in schema
+        ),
+    )
+
+
+def _operation(path: str, method: str, told: Mapping[str, Any]) -> Told:
+    done = told["responses"]["200"]["content"]
+    return Told(
+        id=told["operationId"],
+        method=method.upper(),
+        path=path,
+        summary=told["summary"],
+        description=told.get("description", ""),
+        parameters=tuple(
+            Field(name=each["name"], kind=_kind(each["schema"]), meaning=each.get("description", ""),
+                  is_required=each["required"], shape=None)
+            for each in told["parameters"]
+        ),
+        answer=_name(done["application/json"]["schema"]["$ref"]),
+        media=tuple(done),
+        problems=tuple(status for status in told["responses"] if int(status) >= 400),
+        needs_token=bool(told.get("security")),
+    )  # fmt: skip
+
+
+def _fields(schema: Mapping[str, Any]) -> Iterator[Field]:
+    for name, inner in schema["properties"].items():
+        yield Field(
+            name=name, kind=_kind(inner), meaning=inner.get("description", ""),
+            is_required=name in schema.get("required", ()), shape=_shape(inner),
+        )  # fmt: skip
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    """ "number or null", "list of CommitShape", "one of step, drift"."""
+    if "$ref" in schema:
+        return _name(schema["$ref"])
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(_kind(each) for each in schema["anyOf"]))
+    if "enum" in schema or "const" in schema:
+        return "one of " + ", ".join(f"“{each}”" for each in schema.get("enum", [schema.get("const")]) if each)
+    if schema.get("type") == "array":
+        return f"list of {_kind(schema['items'])}"
+    if schema.get("type") == "object":
+        return "names to " + _kind(schema["additionalProperties"]) if "additionalProperties" in schema else "object"
+    formats = {"date-time": "time, ISO 8601", "date": "date, ISO 8601"}
+    kind = formats.get(schema.get("format", ""), _KINDS.get(schema.get("type", ""), schema.get("type", "anything")))
+    bounds = [f"{word} {schema[name]:,}" for name, word in (("minimum", "from"), ("maximum", "to")) if name in schema]
+    default = [f"default {schema['default']}"] if schema.get("default") not in (None, "") else []
+    return ", ".join([" ".join([kind, *bounds]), *default])
+
+
+def _shape(schema: Mapping[str, Any]) -> str | None:
+    """The name of the object in it, alone, in a list or beside null."""
+    if "$ref" in schema:
+        return _name(schema["$ref"])
+    inner = [*schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else [])]
+    return next(filter(None, map(_shape, inner)), None)
+
+
+def _name(ref: str) -> str:
+    return ref.rpartition("/")[2]

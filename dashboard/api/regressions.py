@@ -1,0 +1,70 @@
+"""`/api/projects/<project>/regressions`: what got worse."""
+
+from datetime import UTC, date, datetime, time
+
+from flask import Blueprint
+
+from warpwatch.dashboard.api.answers import listing
+from warpwatch.dashboard.api.history import Change, change_shape
+from warpwatch.dashboard.api.operation import operation
+from warpwatch.dashboard.api.questions import Paged, Text
+from warpwatch.dashboard.api.shapes import CommitShape, Listing, SeriesShape, Shape, commit_shape, series_shape
+from warpwatch.dashboard.pages.shared import project_or_404, store
+from warpwatch.dashboard.statistics.change_kind import ChangeKind
+from warpwatch.dashboard.store import queries
+
+bp = Blueprint("api_regressions", __name__, url_prefix="/api/projects/<project:project>")
+_MOST_GROUPS = 10_000
+
+
+class RegressionsQuestion(Paged):
+    """Which of them."""
+
+    machine: Text = ""
+    kind: ChangeKind = ChangeKind.STEP
+    since: date | None = None
+    """Only commits of that day (UTC) and later."""
+
+
+class RegressionShape(Shape):
+    """A series that got worse."""
+
+    machine: str
+    commit: CommitShape
+    series: SeriesShape
+    change: Change
+
+
+class RegressionList(Listing):
+    """By commit, newest first, and machine; the largest first."""
+
+    items: list[RegressionShape]
+
+
+@operation(bp, "/regressions", question=RegressionsQuestion, answer=RegressionList, tag="Regressions")
+def index(project: str, asked: RegressionsQuestion) -> RegressionList:
+    """What got worse, newest first: steps, which a commit did, or another kind of change.
+
+    Judged metrics of ours. Series that got worse at one commit on one machine stand together.
+    """
+    groups = queries.regressions(
+        store(), project_or_404(project).name, machine=asked.machine or None, limit=_MOST_GROUPS, kind=asked.kind
+    )
+    start = datetime.combine(asked.since, time.min, UTC) if asked.since else None
+    found = [
+        (group, each)
+        for group in groups
+        if start is None or group.commit.date >= start
+        for each in group.regressions
+    ]  # fmt: skip
+    kept, place = listing(found, asked)
+    return RegressionList(
+        items=[
+            RegressionShape(
+                machine=group.machine, commit=commit_shape(group.commit), series=series_shape(each.series),
+                change=change_shape(each.change),
+            )
+            for group, each in kept
+        ],
+        **place,
+    )  # fmt: skip

@@ -1,0 +1,28 @@
+"""Every part of the API, in the order in which the document tells of them. A new one is a module and a line here."""
+
+from flask import Flask
+
+from warpwatch.dashboard.api import (
+    alerts,
+    canaries,
+    commits,
+    comparison,
+    document_pages,
+    history,
+    machines,
+    overview,
+    projects,
+    regressions,
+    results,
+    roofline,
+    series,
+)
+
+_ALL = (projects, overview, series, history, commits, comparison, regressions, alerts, roofline, machines, canaries,
+        results, document_pages)  # fmt: skip
+
+
+def register(app: Flask) -> None:
+    """Adds all of them to the application."""
+    for each in _ALL:
+        app.register_blueprint(each.bp)

@@ -1,0 +1,56 @@
+"""A served store with a history that has everything, a hostile project, and a token for uploads to a third."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.dashboard.pages.browsing import HOSTILE, serving
+from tests.dashboard.pages.conftest import write_hostile
+from tests.dashboard.pages.recorded import write_recorded
+from warpwatch.dashboard.analysis import analyse
+from warpwatch.dashboard.importers.asv_folder import open_folder
+from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store.alerts import new_regressions, open_alert
+from warpwatch.dashboard.store.tokens import create_token
+
+KERNELS, UPLOADS = "kernels", "uploads"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    """An address without a slash at its end, what is behind it, and some of its names."""
+
+    url: str
+    store: Store
+    token: str
+    keys: tuple[str, ...]  # of series of the kernels and of the hostile project
+    commits: tuple[str, ...]  # of the kernels, newest first
+
+
+@pytest.fixture(scope="session")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """The service on a socket; nothing but uploads to the third project changes its store."""
+    folder = tmp_path_factory.mktemp("api")
+    settings = Settings(database=f"sqlite:///{folder / 'history.db'}", upload_limit_mib=1)
+    store = Store(settings.database)
+    (folder / KERNELS).mkdir()
+    repository, results = write_recorded(folder / KERNELS)
+    import_results(store, open_folder(results, project=KERNELS, repository=repository))
+    import_results(store, open_folder(write_hostile(Path(folder / "hostile")), project=HOSTILE))
+    analyse(store)
+    for group in itertools.islice(new_regressions(store, KERNELS, recent_days=1000, most_false=1.0), 2):
+        open_alert(store, group, messages={}, now_ms=1_760_000_000_000)
+    token = create_token(store, UPLOADS, name="tests", now_ms=1)
+    latencies = queries.find_series(store, KERNELS, search="track_latency", limit=40).series
+    hostile = queries.find_series(store, HOSTILE).series
+    with serving(settings) as url:
+        yield Api(
+            url=url, store=store, token=token, keys=tuple(one.key for one in (*latencies, *hostile)),
+            commits=tuple(commit.hash for commit in queries.commits(store, KERNELS)),
+        )  # fmt: skip
+    store.close()

@@ -1,0 +1,102 @@
+"""Schemathesis asks the served API everything that its document allows, and much that it does not.
+
+Half of the questions name things that are there: a path of random words would only ever meet 404.
+"""
+
+import zlib
+from collections import Counter
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+from openapi_spec_validator import validate
+from schemathesis import GenerationMode
+from schemathesis.specs.openapi.checks import ignored_auth, positive_data_acceptance
+
+from tests.dashboard.api.conftest import KERNELS, UPLOADS, Api
+from tests.dashboard.pages.browsing import HOSTILE
+from warpwatch.dashboard.pages.addresses import project_in_path
+
+_EXAMPLES = 30  # of each operation
+
+
+@pytest.fixture
+def document(api: Api) -> Any:
+    """The document as it is served, with hooks that put names in that are there."""
+    schema = schemathesis.openapi.from_url(f"{api.url}/api/openapi.json")
+    known = {
+        "project": (KERNELS, HOSTILE.replace("~", "~0").replace("/", "~1"), UPLOADS),
+        "key": api.keys,
+        "commit": (*api.commits[:5], api.commits[0][:8]),
+        "base": api.commits[:3],
+        "head": api.commits[3:6],
+        "from": api.commits[-1:],
+        "to": api.commits[:2],
+    }
+
+    def with_known(_context: Any, values: dict[str, Any] | None) -> dict[str, Any] | None:
+        for name, value in (values or {}).items():
+            chosen = zlib.crc32(repr(value).encode())
+            if isinstance(value, str) and name in known and chosen % 2:
+                values = {**(values or {}), name: known[name][chosen // 2 % len(known[name])]}
+        return values
+
+    schema.hook("map_path_parameters")(with_known)
+    schema.hook("map_query")(with_known)
+    return schema
+
+
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.name.lower())
+def test_no_question_meets_an_error_of_the_server_or_a_breach_of_contract(
+    mode: GenerationMode, document: Any, api: Api
+) -> None:
+    operations = [found.ok() for found in document.get_all_operations()]
+    assert len(operations) > 15
+    for operation in operations:
+        answered = _ask(operation, mode, api)
+        if mode is GenerationMode.POSITIVE and operation.method == "get":
+            assert answered[200] > 0, f"{operation.label} never found anything: {answered}"
+
+
+def _ask(operation: Any, mode: GenerationMode, api: Api) -> Counter[int]:
+    """How often each status came back."""
+    answered: Counter[int] = Counter()
+    # No schema says which bytes are results: to refuse others is what an upload is for.
+    left_out = [ignored_auth, *([positive_data_acceptance] if operation.method == "post" else [])]
+
+    @settings(derandomize=True, deadline=None, max_examples=_EXAMPLES, database=None,
+              phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))  # fmt: skip
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def ask(case: Any) -> None:
+        headers = {"Authorization": f"Bearer {api.token}"}
+        answered[case.call_and_validate(headers=headers, excluded_checks=left_out).status_code] += 1
+
+    try:
+        ask()
+    except Unsatisfiable:
+        assert not operation.query  # a path of any words allows no wrong one
+    return answered
+
+
+def test_the_document_is_openapi_3_1_to_the_letter(api: Api) -> None:
+    told = requests.get(f"{api.url}/api/openapi.json", timeout=60).json()
+    assert told["openapi"].startswith("3.1")
+    validate(told)
+
+
+def test_every_operation_answers_for_every_project_that_is_there(api: Api) -> None:
+    told = requests.get(f"{api.url}/api/openapi.json", timeout=60).json()
+    asked = 0
+    for path, methods in told["paths"].items():
+        if "get" not in methods or "{key}" in path or "{commit}" in path or path.endswith("/comparison"):
+            continue
+        for project in (KERNELS, HOSTILE):
+            has_none = path.endswith("/roofline") and project == HOSTILE
+            answer = requests.get(api.url + path.replace("{project}", project_in_path(project)), timeout=60)
+            assert answer.status_code == (404 if has_none else 200), (path, quote(project), answer.text)
+            asked += 1
+    assert asked > 15
