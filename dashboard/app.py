@@ -11,8 +11,10 @@ from warpwatch.dashboard.access.protecting import protect
 from warpwatch.dashboard.api import resources
 from warpwatch.dashboard.api.problems import problem
 from warpwatch.dashboard.pages import (
+    badges,
     commits,
     health,
+    images,
     kernel,
     login,
     machines,
@@ -66,6 +68,8 @@ def create_app(settings: Settings | None = None) -> Flask:
         tokens,
         point,
         kernel,
+        badges,
+        images,
     ):
         app.register_blueprint(page.bp)
     resources.register(app)

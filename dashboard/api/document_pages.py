@@ -7,7 +7,7 @@ from flask import Blueprint, Response, current_app, render_template
 
 from warpwatch.dashboard.api.answers import cacheable
 from warpwatch.dashboard.api.document import document
-from warpwatch.dashboard.api.reading import sections
+from warpwatch.dashboard.api.reading import coded, sections
 
 bp = Blueprint("api_document", __name__, url_prefix="/api")
 
@@ -20,9 +20,9 @@ def openapi() -> Response:
 
 @bp.get("/")
 def show() -> str:
-    """Every operation with its parameters, fields and a line of curl."""
+    """Every operation with its parameters, and the fields of every answer."""
     told = _document()
-    return render_template("api.html", told=told, sections=sections(told))
+    return render_template("api.html", told=told, sections=sections(told), coded=coded)
 
 
 def _document() -> dict[str, Any]:

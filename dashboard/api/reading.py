@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from markupsafe import Markup
+
 _KINDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
 
 
@@ -66,6 +68,12 @@ def sections(document: Mapping[str, Any]) -> Sections:
             if "properties" in schema
         ),
     )
+
+
+def coded(text: str) -> Markup:
+    """A sentence of the document with what stands between backticks as code."""
+    parts = text.split("`")
+    return Markup("").join(Markup("<code>{}</code>").format(part) if n % 2 else part for n, part in enumerate(parts))
 
 
 def _operation(path: str, method: str, told: Mapping[str, Any]) -> Told:

@@ -1,0 +1,45 @@
+"""Pictures for READMEs: a series' history and a machine's roofline as SVG, upon light or dark."""
+
+from flask import Blueprint, Response, abort, request
+
+from warpwatch.dashboard.api.answers import cacheable
+from warpwatch.dashboard.figures.history_image import history_image
+from warpwatch.dashboard.figures.roofline_image import roofline_image
+from warpwatch.dashboard.figures.svg import Theme
+from warpwatch.dashboard.pages.shared import project_or_404, store
+from warpwatch.dashboard.store import queries
+
+bp = Blueprint("images", __name__, url_prefix="/<project:project>")
+
+_FRESH_S = 300
+
+
+@bp.get("/series/<key>/history.svg")
+def history(project: str, key: str) -> Response:
+    """One series over its commits."""
+    found = project_or_404(project)
+    told = queries.history(store(), key)
+    if told is None or told.series.project != found.name:
+        abort(404, f"There is no series “{key}” in {found.name}.")
+    return _answer(history_image(told, _theme()))
+
+
+@bp.get("/roofline.svg")
+def roofline(project: str) -> Response:
+    """One machine's roofline; of the machine with the newest data where none is named."""
+    found = project_or_404(project)
+    machine = request.args.get("machine", "")
+    rooflines = queries.rooflines(store(), found.name)
+    chosen = next((each for each in rooflines if machine in ("", each.machine.name)), None)
+    if chosen is None:
+        abort(404, "There is no such roofline: no ceilings or workloads were recorded.")
+    return _answer(roofline_image(chosen, _theme()))
+
+
+def _theme() -> Theme:
+    asked = request.args.get("theme", "")
+    return Theme(asked) if asked in set(Theme) else Theme.LIGHT
+
+
+def _answer(image: str) -> Response:
+    return cacheable(Response(image, content_type="image/svg+xml"), seconds=_FRESH_S)
