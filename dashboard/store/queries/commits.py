@@ -45,14 +45,14 @@ def commits(store: Store, project: str, *, limit: int = 100) -> tuple[Commit, ..
 def find_commit(store: Store, project: str, prefix: str) -> Commit | None:
     """The commit whose hash starts with `prefix`. Raises AmbiguousCommitError if several do."""
     with store.read() as connection:
-        row = _find(connection, project, prefix)
+        row = find_row(connection, project, prefix)
         return commit_record(row) if row is not None else None
 
 
 def commit_page(store: Store, project: str, prefix: str) -> CommitPage | None:
     """Everything recorded at the commit whose hash starts with `prefix`. Raises AmbiguousCommitError."""
     with store.read() as connection:
-        row = _find(connection, project, prefix)
+        row = find_row(connection, project, prefix)
         if row is None:
             return None
         known = workloads(connection, row.project_id)
@@ -67,7 +67,8 @@ def commit_page(store: Store, project: str, prefix: str) -> CommitPage | None:
         )
 
 
-def _find(connection: Connection, project: str, prefix: str) -> Row[Any] | None:
+def find_row(connection: Connection, project: str, prefix: str) -> Row[Any] | None:
+    """The commit's row. Raises AmbiguousCommitError."""
     table = tables.commit
     rows = connection.execute(
         select(table)
