@@ -7,12 +7,14 @@ from flask import Flask
 from markupsafe import Markup
 
 from warpwatch.dashboard import quantities
+from warpwatch.dashboard.check_words import NOISE_BY, remark
 from warpwatch.dashboard.figures.palette import look
 from warpwatch.dashboard.figures.sparkline import sparkline
 from warpwatch.dashboard.metrics import Metric, Role
 from warpwatch.dashboard.naming import card_name, name_in_module
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.statistics.machine_state import Control
+from warpwatch.dashboard.statistics.noise import NoiseSource
 from warpwatch.dashboard.status_words import no_number
 from warpwatch.dashboard.store.records import ControlShare
 from warpwatch.dashboard.verdict import Verdict
@@ -32,6 +34,14 @@ _VERDICT_MEANINGS = {
     Verdict.INCONCLUSIVE: "Too few commits on this card, or too much noise, to tell",
     Verdict.INVALID: "Recorded, but throttled, wrong or failed: no number",
     Verdict.MISSING: "Nothing recorded, or not available on this machine",
+}
+_COMPARED_MEANINGS = {
+    Verdict.REGRESSED: "Worse by more than the noise, and by enough to matter",
+    Verdict.IMPROVED: "Better by more than the noise, and by enough to matter",
+    Verdict.UNCHANGED: "Any difference is too small to matter, and the data could have shown a larger one",
+    Verdict.INCONCLUSIVE: "The noise hides a difference that would matter; more runs of both sides tell",
+    Verdict.INVALID: "Measured at base; at head throttled, wrong or failed: no number",
+    Verdict.MISSING: "One of the two sides has no number",
 }
 _KIND_MEANINGS = {
     ChangeKind.STEP: "The level moved and stayed: a commit's doing",
@@ -71,6 +81,9 @@ def register(app: Flask) -> None:
         no_number=no_number,
         verdict_word=verdict_word,
         verdict_meaning=verdict_meaning,
+        compared_meaning=compared_meaning,
+        noise_by=noise_by,
+        remark=remark,
         short_hash=short_hash,
         day=day,
         moment=moment,
@@ -156,6 +169,16 @@ def verdict_word(verdict: Verdict) -> str:
 def verdict_meaning(verdict: Verdict) -> str:
     """One sentence on what the verdict says of a series' newest commits."""
     return _VERDICT_MEANINGS[verdict]
+
+
+def compared_meaning(verdict: Verdict) -> str:
+    """One sentence on what the verdict says of two sides compared."""
+    return _COMPARED_MEANINGS[verdict]
+
+
+def noise_by(source: NoiseSource) -> str:
+    """What told the noise of a comparison: "by re-runs"."""
+    return NOISE_BY[source]
 
 
 def short_hash(commit_hash: str) -> str:

@@ -100,7 +100,7 @@ def change(relative: float | None, before: float | None = None) -> str:
     if before == 0 and relative:
         return "from 0"
     if relative >= 1.0:
-        return f"{relative + 1:.3g}×"
+        return f"{relative + 1:,.0f}×" if relative >= 999 else f"{relative + 1:.3g}×"
     return f"{relative * 100:+.1f} %".replace("-", "−")
 
 

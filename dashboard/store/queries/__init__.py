@@ -8,6 +8,15 @@ from warpwatch.dashboard.store.queries.canaries import canaries
 from warpwatch.dashboard.store.queries.changes import changes
 from warpwatch.dashboard.store.queries.codes import equal_code_pairs
 from warpwatch.dashboard.store.queries.commits import AmbiguousCommitError, commit_page, commits, find_commit
+from warpwatch.dashboard.store.queries.comparing import (
+    between,
+    compiled_at,
+    measured_on,
+    newest_measured,
+    project_workloads,
+    samples_at,
+    series_points,
+)
 from warpwatch.dashboard.store.queries.kernels import kernel
 from warpwatch.dashboard.store.queries.measurements import measurements
 from warpwatch.dashboard.store.queries.origins import origin
@@ -24,15 +33,18 @@ from warpwatch.dashboard.store.queries.series import find_series, history, serie
 from warpwatch.dashboard.store.queries.shown_history import Wanted, shown_history
 from warpwatch.dashboard.store.queries.siblings import siblings
 from warpwatch.dashboard.store.queries.standings import standings
+from warpwatch.dashboard.store.queries.state import project_state
 
 __all__ = [
     "AmbiguousCommitError",
     "Wanted",
     "arrivals",
+    "between",
     "canaries",
     "changes",
     "commit_page",
     "commits",
+    "compiled_at",
     "elsewhere",
     "equal_code_pairs",
     "find_commit",
@@ -40,18 +52,24 @@ __all__ = [
     "history",
     "kernel",
     "machines",
+    "measured_on",
     "measurements",
+    "newest_measured",
     "origin",
     "overview",
     "pairs",
     "point_facts",
     "project",
+    "project_state",
+    "project_workloads",
     "projects",
     "regressions",
     "report",
     "rooflines",
+    "samples_at",
     "search",
     "series",
+    "series_points",
     "shown_history",
     "siblings",
     "standings",

@@ -59,11 +59,11 @@ def commit_page(store: Store, project: str, prefix: str) -> CommitPage | None:
         return CommitPage(
             project=project,
             commit=commit_record(row),
-            older=_neighbour(connection, row, -1),
-            newer=_neighbour(connection, row, +1),
+            older=neighbour(connection, row, -1),
+            newer=neighbour(connection, row, +1),
             points=_points(connection, row, known),
             changes=_changes(connection, row.id, known),
-            compiled=compiled_at(connection, row.id),
+            compiled=compiled_of(connection, row.id),
         )
 
 
@@ -86,9 +86,17 @@ def find_row(connection: Connection, project: str, prefix: str) -> Row[Any] | No
     return rows[0]
 
 
-def _neighbour(connection: Connection, row: Row[Any], step: int) -> Commit | None:
+def commit_row(connection: Connection, project: int | None, commit: str) -> Row[Any] | None:
+    """The row of a full hash."""
     table = tables.commit
-    if row.position is None:
+    wanted = select(table).where(table.c.project_id == project, table.c.hash == commit)
+    return connection.execute(wanted).one_or_none()
+
+
+def neighbour(connection: Connection, row: Row[Any] | None, step: int) -> Commit | None:
+    """The commit before (-1) or after (+1) the row's in the project's order."""
+    table = tables.commit
+    if row is None or row.position is None:
         return None
     older = step < 0
     found = connection.execute(
@@ -186,7 +194,7 @@ def _changes(connection: Connection, commit_id: int, known: Workloads) -> tuple[
     return tuple(changes)
 
 
-def compiled_at(connection: Connection, commit_id: int, operator: str | None = None) -> tuple[CompiledCode, ...]:
+def compiled_of(connection: Connection, commit_id: int, operator: str | None = None) -> tuple[CompiledCode, ...]:
     """Each kernel and architecture of the commit, or of one operator at it, from the newest run that compiled it."""
     table, run = tables.compiled_code, tables.run
     where = [table.c.commit_id == commit_id, *([table.c.operator == operator] if operator is not None else [])]

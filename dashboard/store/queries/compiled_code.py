@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.queries.commits import AmbiguousCommitError, compiled_at, find_row
+from warpwatch.dashboard.store.queries.commits import AmbiguousCommitError, compiled_of, find_row
 from warpwatch.dashboard.store.queries.reading import select_series, series_record, workload_of, workloads
 from warpwatch.dashboard.store.records import CompiledCode
 from warpwatch.dashboard.store.store import Store
@@ -41,7 +41,7 @@ def compiled_code(store: Store, key: str, prefix: str | None) -> CodesOfCommit |
             ).one_or_none()
         if at is None:
             return None
-        codes = compiled_at(connection, at.id) if workload is not None else ()
+        codes = compiled_of(connection, at.id) if workload is not None else ()
     return CodesOfCommit(
         commit=at.hash, codes=tuple(each for each in codes if workload and each.operator == workload.operator)
     )

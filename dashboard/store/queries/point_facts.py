@@ -7,7 +7,7 @@ from sqlalchemy import Connection, select
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.points import read_samples
-from warpwatch.dashboard.store.queries.commits import compiled_at
+from warpwatch.dashboard.store.queries.commits import compiled_of
 from warpwatch.dashboard.store.queries.drawn_lines import Line, Records, lines
 from warpwatch.dashboard.store.queries.origins import origin_of
 from warpwatch.dashboard.store.queries.project_order import project_order
@@ -45,7 +45,7 @@ def point_facts(store: Store, key: str, run: str | None = None) -> PointFacts | 
         def compiled(number: int | None) -> tuple[CompiledCode, ...]:
             if workload is None or number is None:
                 return ()
-            return compiled_at(connection, int(line.points.commit[number]), workload.operator)
+            return compiled_of(connection, int(line.points.commit[number]), workload.operator)
 
         return PointFacts(
             series=series,

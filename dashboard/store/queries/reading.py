@@ -118,23 +118,28 @@ def select_series(*more: Any) -> Select[Any]:
 
 def series_record(row: Row[Any], known: Workloads) -> Series:
     """A row of `select_series`."""
-    names = [name for name, _ in row.parameters]
-    values = plain(value for _, value in row.parameters)
+    suite = row.benchmark_name.rpartition(".")[0]
+    return _series_of(
+        row.key, row.project_name, row.benchmark_name, tuple(map(tuple, row.parameters)), row.metric, row.unit,
+        row.machine_name, row.environment_name, row.workload, row.implementation,
+        known.is_rival(suite, row.implementation), known.is_control(suite, row.implementation), row.listed,
+        not row.self_described,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=_REMEMBERED)  # what pages remember of thousands of series shares their records
+def _series_of(
+    key: str, project: str, benchmark: str, parameters: tuple[tuple[str, str], ...], metric_name: str, unit: str,
+    machine: str, environment: str, workload: str | None, implementation: str | None, is_baseline: bool,
+    is_control: bool, listed: bool, is_asvs: bool,
+) -> Series:  # fmt: skip
+    names = [name for name, _ in parameters]
+    values = plain(value for _, value in parameters)
     return Series(
-        key=row.key,
-        project=row.project_name,
-        benchmark=row.benchmark_name,
-        parameters=tuple(zip(names, values, strict=True)),
-        metric=metric(row.metric, row.unit),
-        machine=row.machine_name,
-        environment=row.environment_name,
-        workload=row.workload,
-        implementation=row.implementation,
-        is_baseline=known.is_rival(row.benchmark_name.rpartition(".")[0], row.implementation),
-        is_control=known.is_control(row.benchmark_name.rpartition(".")[0], row.implementation),
-        listed=row.listed,
-        is_asvs=not row.self_described,
-    )
+        key=key, project=project, benchmark=benchmark, parameters=tuple(zip(names, values, strict=True)),
+        metric=metric(metric_name, unit), machine=machine, environment=environment, workload=workload,
+        implementation=implementation, is_baseline=is_baseline, is_control=is_control, listed=listed, is_asvs=is_asvs,
+    )  # fmt: skip
 
 
 def workload_of(series: Series, known: Workloads) -> Workload | None:

@@ -1,0 +1,141 @@
+"""Two sides compared as the compare page, its links and programs want them: commits, machines or implementations.
+
+The judgement is that of check.py and check_sides.py; here each row learns what readers narrow it by.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from warpwatch.dashboard.check import CheckRow, check, in_order
+from warpwatch.dashboard.check_sides import Couple, check_implementations, check_machines
+from warpwatch.dashboard.drift import Drift
+from warpwatch.dashboard.metrics import Metric
+from warpwatch.dashboard.naming import module_of
+from warpwatch.dashboard.store import queries
+from warpwatch.dashboard.store.records import Commit, Series, Workload
+from warpwatch.dashboard.store.store import Store
+
+
+class By(StrEnum):
+    """What the two sides are."""
+
+    COMMIT = "commit"
+    MACHINE = "machine"
+    IMPLEMENTATION = "implementation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedRow:
+    """One judged row. Between two commits the two series are the same."""
+
+    against: Series  # base's
+    judged: CheckRow  # of head's series
+    kernel: str  # the operator, or the benchmark's module where none is known
+    dtype: str | None
+
+    @property
+    def series(self) -> Series:
+        """Head's."""
+        return self.judged.series
+
+    @property
+    def change(self) -> float | None:
+        """Relative, head against base."""
+        return self.judged.comparison.change if self.judged.comparison else None
+
+    @property
+    def times_noise(self) -> float | None:
+        """How many times the noise of one run the change is; None where there is no noise or no change to tell."""
+        told = self.judged.comparison
+        if told is None or not told.noise or told.change <= -1:
+            return None
+        return abs(math.log1p(told.change)) / told.noise
+
+    @property
+    def speed(self) -> float | None:
+        """Head's speed as a multiple of base's; None for what is no time."""
+        base, head = self.judged.base, self.judged.head
+        return base / head if base and head and self.series.metric.is_time else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """A comparison: regressions first, then what could not be told, the largest first.
+
+    What its rows can be narrowed by is told once, as there may be thousands.
+    """
+
+    project: str
+    by: By
+    base: Commit  # both the same commit unless commits are compared
+    head: Commit
+    threshold: float
+    rows: tuple[ComparedRow, ...]
+    drifts: tuple[Drift, ...]  # machines that moved between two commits; taken off
+    kernels: tuple[str, ...]
+    machines: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    metrics: tuple[Metric, ...]
+
+
+def compare_commits(
+    store: Store, project: str, base: Commit, head: Commit, *, threshold: float, all_metrics: bool = False
+) -> Compared:  # fmt: skip
+    """What `warpwatch check` says of them."""
+    found = check(store, project, base, head, threshold=threshold, all_metrics=all_metrics)
+    couples = [Couple(against=row.series, row=row) for row in found.rows]
+    return _compared(store, project, By.COMMIT, (base, head), couples, threshold, found.drifts)
+
+
+def compare_machines(
+    store: Store, project: str, commit: Commit, base: str, head: str, *, threshold: float
+) -> Compared:  # fmt: skip
+    """One machine against another at a commit that both measured."""
+    couples = check_machines(store, project, commit, base, head, threshold=threshold)
+    return _compared(store, project, By.MACHINE, (commit, commit), couples, threshold)
+
+
+def compare_implementations(
+    store: Store, project: str, commit: Commit, base: str, head: str, *, threshold: float
+) -> Compared:  # fmt: skip
+    """One implementation against another in the same runs; empty names mean every baseline, and every one of ours."""
+    couples = check_implementations(store, project, commit, base, head, threshold=threshold)
+    return _compared(store, project, By.IMPLEMENTATION, (commit, commit), couples, threshold)
+
+
+def _compared(
+    store: Store, project: str, by: By, ends: tuple[Commit, Commit], couples: Iterable[Couple], threshold: float,
+    drifts: tuple[Drift, ...] = (),
+) -> Compared:  # fmt: skip
+    rows = _rows(couples, queries.project_workloads(store, project))
+    return Compared(
+        project=project,
+        by=by,
+        base=ends[0],
+        head=ends[1],
+        threshold=threshold,
+        rows=rows,
+        drifts=drifts,
+        kernels=tuple(sorted({row.kernel for row in rows})),
+        machines=tuple(sorted({row.series.machine for row in rows})),
+        dtypes=tuple(sorted({row.dtype for row in rows if row.dtype})),
+        metrics=tuple(sorted({row.series.metric for row in rows}, key=lambda metric: (metric.label, metric.unit))),
+    )
+
+
+def _rows(couples: Iterable[Couple], known: Mapping[tuple[str, str], Workload]) -> tuple[ComparedRow, ...]:
+    against = {id(couple.row): couple.against for couple in couples}
+    rows = []
+    for row in in_order(couple.row for couple in couples):
+        workload = known.get((row.series.suite, row.series.workload or ""))
+        rows.append(
+            ComparedRow(
+                against=against[id(row)],
+                judged=row,
+                kernel=workload.operator if workload else module_of(row.series.benchmark),
+                dtype=workload.dtype if workload else None,
+            )
+        )
+    return tuple(rows)

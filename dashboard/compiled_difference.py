@@ -1,0 +1,101 @@
+"""What the compiler made of kernels at two commits, side by side: registers, memory, and which instructions."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from warpwatch.dashboard.store.records import CompiledCode
+
+_FACTS = (
+    ("registers", "registers", ""),
+    ("local memory instructions", "local_memory_instructions", ""),  # spills are among them
+    ("stack", "stack_bytes", "bytes"),
+    ("shared memory", "shared_bytes", "bytes"),
+    ("dynamic shared memory", "dynamic_shared_bytes", "bytes"),
+    ("barriers", "barriers", ""),
+    ("occupancy", "occupancy", "share"),
+    ("code", "code_bytes", "bytes"),
+)
+_TOTAL = "total"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """One quantity before and after; None where it was not told."""
+
+    name: str
+    unit: str
+    before: float | None
+    after: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeChange:
+    """One kernel on one architecture that is not what it was."""
+
+    operator: str
+    kernel: str
+    architecture: str
+    before: CompiledCode | None  # None: new
+    after: CompiledCode | None  # None: gone
+    facts: tuple[Fact, ...]  # those that differ
+    instructions: tuple[Fact, ...]  # likewise, the largest difference first; their total ahead of all
+
+    @property
+    def word(self) -> str:
+        """What happened to it, where that is not plain from the facts."""
+        if self.before is None or self.after is None:
+            return "new" if self.before is None else "gone"
+        return "" if self.facts or self.instructions else "other machine code, the same counts"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledDifference:
+    """What changed, by operator, kernel and architecture; what did not is counted."""
+
+    changes: tuple[CodeChange, ...]
+    unchanged: int
+    has_both: bool  # whether both commits tell of compiled code at all
+
+
+def compiled_difference(before: Sequence[CompiledCode], after: Sequence[CompiledCode]) -> CompiledDifference:
+    """Kernels are the same by operator, name and architecture."""
+    old, new = _by_place(before), _by_place(after)
+    if not old or not new:
+        return CompiledDifference(changes=(), unchanged=0, has_both=False)
+    changes = [_change(place, old.get(place), new.get(place)) for place in sorted(old.keys() | new.keys())]
+    told = tuple(change for change in changes if change is not None)
+    return CompiledDifference(changes=told, unchanged=len(changes) - len(told), has_both=True)
+
+
+_Place = tuple[str, str, str]
+
+
+def _by_place(codes: Iterable[CompiledCode]) -> dict[_Place, CompiledCode]:
+    return {(code.operator, code.kernel, code.architecture): code for code in codes}
+
+
+def _change(place: _Place, before: CompiledCode | None, after: CompiledCode | None) -> CodeChange | None:
+    operator, kernel, architecture = place
+    facts: tuple[Fact, ...] = ()
+    instructions: tuple[Fact, ...] = ()
+    if before is not None and after is not None:
+        facts = tuple(
+            Fact(name=name, unit=unit, before=getattr(before, field), after=getattr(after, field))
+            for name, field, unit in _FACTS
+            if getattr(before, field) != getattr(after, field)
+        )
+        instructions = _instructions(before, after)
+        if not facts and not instructions and before.sha256 == after.sha256:
+            return None
+    return CodeChange(
+        operator=operator, kernel=kernel, architecture=architecture, before=before, after=after, facts=facts,
+        instructions=instructions,
+    )  # fmt: skip
+
+
+def _instructions(before: CompiledCode, after: CompiledCode) -> tuple[Fact, ...]:
+    names = before.instructions.keys() | after.instructions.keys()
+    counts = {name: (before.instructions.get(name, 0), after.instructions.get(name, 0)) for name in names}
+    changed = [(name, old, new) for name, (old, new) in counts.items() if old != new]
+    changed.sort(key=lambda each: (each[0] != _TOTAL, -abs(each[2] - each[1]), each[0]))
+    return tuple(Fact(name=name, unit="", before=old, after=new) for name, old, new in changed)

@@ -1,0 +1,179 @@
+"""What the compare page is made of: reading, narrowing, difference of compiled code, figures, what is remembered."""
+
+import math
+import threading
+import time
+from collections.abc import Sequence
+from statistics import median
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis.strategies import floats, integers, lists
+
+from warpwatch.dashboard.check import CheckRow
+from warpwatch.dashboard.comparing import ComparedRow, compare_commits
+from warpwatch.dashboard.compiled_difference import compiled_difference
+from warpwatch.dashboard.figures.distributions import HEIGHT, distributions
+from warpwatch.dashboard.figures.recent import COMMITS, recent
+from warpwatch.dashboard.figures.scale import scale_around
+from warpwatch.dashboard.narrowing import QUIET, Narrowing, narrow
+from warpwatch.dashboard.remembered import Remembered
+from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.statistics.noise import difference_scale
+from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store.records import CompiledCode, Status
+
+
+def test_a_pair_has_the_levels_of_its_history_on_the_card_of_both(history_store: Settings) -> None:
+    store = Store(history_store.database)
+    commits = queries.commits(store, "kernels")
+    seen = 0
+    for base, head in ((commits[1], commits[0]), (commits[-1], commits[2]), (commits[8], commits[8])):
+        for pair in queries.pairs(store, "kernels", base.hash, head.hash)[::7]:
+            history = queries.history(store, pair.series.key)
+            assert history is not None
+            points = [point for point in history.points if point.status is Status.OK]
+            cards = {
+                side: {point.card for point in points if point.commit == side and not pair.series.metric.is_exact}
+                for side in (base, head)
+            }
+            both = cards[base] & cards[head]
+            wanted = both or (cards[head] if all(cards.values()) else set())
+            levels: dict[str, list[float]] = {}
+            for point in points:
+                if point.value is not None and (not wanted or point.card in wanted):
+                    levels.setdefault(point.commit.hash, []).append(point.value)
+            assert pair.levels == tuple(median(values) for values in levels.values())
+            seen += 1
+    store.close()
+    assert seen > 20
+
+
+@given(lists(floats(-1e3, 1e3), min_size=1, max_size=60))
+def test_the_scale_of_differences_is_numpys_quantile(values: list[float]) -> None:
+    assert difference_scale(values) == float(np.quantile(np.abs(values), 0.683)) / math.sqrt(2)
+
+
+@pytest.fixture(scope="module")
+def rows(history_store: Settings) -> Sequence[ComparedRow]:
+    store = Store(history_store.database)
+    commits = queries.commits(store, "kernels")
+    found = compare_commits(store, "kernels", commits[-2], commits[1], threshold=0.02).rows
+    store.close()
+    return found
+
+
+def test_narrowing_hides_what_is_quiet_counts_it_and_means_what_is_shown(rows: Sequence[ComparedRow]) -> None:
+    plain, whole = narrow(rows, Narrowing()), narrow(rows, Narrowing(is_whole=True))
+    assert plain.kept == whole.kept == whole.shown
+    assert sum(number for _, number in plain.hidden) == len(whole.rows) - len(plain.rows)
+    assert {verdict for verdict, _ in plain.hidden} <= QUIET
+    for narrowed in (plain, whole):
+        for mean in narrowed.means:
+            logs = [
+                math.log(1 + row.judged.comparison.change)
+                for row in narrowed.rows
+                if row.series.metric == mean.metric and row.judged.comparison and row.judged.base
+            ]
+            assert mean.rows == len(logs)
+            assert mean.change == pytest.approx(math.exp(sum(logs) / len(logs)) - 1)
+
+
+def test_a_change_stands_against_the_noise_of_one_run(rows: Sequence[ComparedRow]) -> None:
+    told = [row for row in rows if row.times_noise is not None]
+    assert told
+    for row in told:
+        judged: CheckRow = row.judged
+        assert judged.comparison is not None
+        assert math.expm1(row.times_noise * judged.comparison.noise) == pytest.approx(
+            max(judged.comparison.change, -judged.comparison.change / (1 + judged.comparison.change))
+        )
+
+
+def _code(kernel: str, registers: int = 96, sha: str = "a", **instructions: int) -> CompiledCode:
+    return CompiledCode(
+        operator="rope", kernel=kernel, architecture="sm_90a", registers=registers, stack_bytes=0, shared_bytes=None,
+        local_memory_instructions=0, code_bytes=1, instructions=instructions, sha256=sha, implementation=None,
+        dynamic_shared_bytes=None, barriers=None, occupancy=None, occupancy_limit=None,
+    )  # fmt: skip
+
+
+def test_compiled_code_differs_by_what_was_counted_new_gone_or_hash_alone() -> None:
+    before = [_code("same"), _code("more", HMMA=4, LDL=0), _code("gone"), _code("shuffled")]
+    after = [_code("same"), _code("more", registers=128, HMMA=4, LDL=16, total=2), _code("new"),
+             _code("shuffled", sha="b")]  # fmt: skip
+    found = compiled_difference(before, after)
+    assert found.unchanged == 1
+    by_kernel = {change.kernel: change for change in found.changes}
+    assert {name: change.word for name, change in by_kernel.items()} == {
+        "gone": "gone", "more": "", "new": "new", "shuffled": "other machine code, the same counts"
+    }  # fmt: skip
+    assert [(fact.name, fact.before, fact.after) for fact in by_kernel["more"].facts] == [("registers", 96, 128)]
+    assert [fact.name for fact in by_kernel["more"].instructions] == ["total", "LDL"]
+    assert not compiled_difference([], after).has_both
+
+
+@given(lists(floats(1e-7, 1e3), min_size=1, max_size=30), integers(2, 8))
+def test_a_scale_holds_its_values_and_has_round_ticks_within(values: list[float], most: int) -> None:
+    scale = scale_around(values, 0.01)
+    assert all(0 <= scale.at(value) <= 100 for value in values)
+    ticks, _ = scale.ticks("seconds", most)
+    assert 1 <= len(ticks) <= most + 1
+    assert all(0 <= tick.at <= 100 for tick in ticks)
+    assert len({tick.text for tick in ticks}) == len(ticks)
+
+
+@given(lists(floats(1e-6, 1e-3), min_size=2, max_size=500))
+def test_a_distribution_draws_inside_its_height_and_counts_what_lies_outside(samples: list[float]) -> None:
+    found = distributions([("base", samples), ("head", samples[:1])], "seconds")
+    assert found is not None
+    first = found.strips[0]
+    assert all(0 <= dot.x <= 100 and 0 <= dot.y <= HEIGHT for strip in found.strips for dot in strip.dots)
+    assert first.samples == len(samples)
+    assert first.outside <= max(2, 0.03 * len(samples))
+    assert first.low - 0.01 <= first.median <= first.low + first.width + 0.01
+
+
+def test_a_recent_history_keeps_the_compared_commits_however_old(history_store: Settings) -> None:
+    store = Store(history_store.database)
+    commits = queries.commits(store, "kernels")
+    key = queries.find_series(store, "kernels", search="rope warpwatch track_latency").series[0].key
+    points = queries.series_points(store, key)
+    found = recent([("rope", points)], [("base", commits[-1]), ("head", commits[0])], "seconds")
+    store.close()
+    assert found is not None
+    assert [name for name, _ in found.chosen] == ["base", "head"]
+    assert found.chosen[0][1] < found.chosen[1][1]
+    assert len(found.lines[0].marks) <= COMMITS + 2
+    assert recent([("rope", ())], [("base", commits[0])], "seconds") is None
+
+
+def test_what_was_asked_is_made_once_and_the_longest_unasked_goes_first() -> None:
+    made: list[str] = []
+
+    def make(name: str) -> str:
+        time.sleep(0.05)
+        made.append(name)
+        return name
+
+    known = Remembered(room=3)
+    threads = [threading.Thread(target=lambda: known.get("a", lambda: make("a"), len)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == ["a"]
+    for name in ("b", "c", "a", "d", "a", "b"):
+        known.get(name, lambda name=name: make(name), len)  # type: ignore[misc]
+    assert made == ["a", "b", "c", "d", "b"]
+    known.get("much", lambda: make("much"), len)
+    known.get("a", lambda: make("a"), len)
+    assert made == ["a", "b", "c", "d", "b", "much"]
+
+
+def test_an_answer_that_fails_is_asked_again() -> None:
+    known = Remembered(room=3)
+    with pytest.raises(ZeroDivisionError):
+        known.get("a", lambda: 1 // 0, lambda _: 1)
+    assert known.get("a", lambda: 1, lambda _: 1) == 1
