@@ -1,11 +1,15 @@
-"""The commits that have results, and everything recorded at one of them."""
+"""The commits that have results, and all that one of them did."""
 
 from flask import Blueprint, abort, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
+from warpwatch.dashboard.comparing import By
+from warpwatch.dashboard.pages.commit_facts import commit_verdicts, compiled_changes, failures, machine_states
+from warpwatch.dashboard.pages.compared import remembered
 from warpwatch.dashboard.pages.shared import pages, project_or_404, store
 from warpwatch.dashboard.store import queries
-from warpwatch.dashboard.store.records import Status
+from warpwatch.dashboard.store.annotations import annotations
+from warpwatch.dashboard.store.records import CommitPage, Status
 
 bp = Blueprint("commits", __name__)
 
@@ -25,13 +29,14 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
     """One commit; a shortened hash leads to the full one, so that an address means the same for ever."""
     found = project_or_404(project)
     try:
-        page = queries.commit_page(store(), found.name, prefix)
+        commit = queries.find_commit(store(), found.name, prefix)
     except queries.AmbiguousCommitError as error:
         abort(404, f"{str(error)[:1].upper()}{str(error)[1:]}.")
-    if page is None:
+    if commit is None:
         abort(404, f"No commit of {found.name} that starts with “{prefix}” has results.")
-    if page.commit.hash != prefix:
-        return redirect(url_for(".show", project=project, prefix=page.commit.hash))
+    if commit.hash != prefix:
+        return redirect(url_for(".show", project=project, prefix=commit.hash))
+    page = _page(found.name, commit.hash)
     words = request.args.get("q", "").strip()
     wanted = words.lower().split()
     there = [point for point in page.points if point.status is not Status.UNAVAILABLE]
@@ -42,6 +47,8 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
     ]
     points.sort(key=lambda point: not point.series.metric.is_judged)  # what is judged comes first
     place = pages(_ROWS_OF_A_PAGE, len(points))
+    measured = queries.measured_on(store(), found.name, commit.hash)
+    verdicts = commit_verdicts(found.name, commit, measured)
     return render_template(
         "commit.html",
         commit_page=page,
@@ -49,4 +56,28 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
         points=place.of(points),
         place=place,
         unavailable=len(page.points) - len(there),
+        measured=measured,
+        verdicts=verdicts,
+        states=machine_states(found.name, verdicts, has_controls=_has_controls(found.name)),
+        failures=failures(there),
+        code=compiled_changes(found.name, page, measured),
+        notes=annotations(store(), found.name, commit=commit.hash),
+        series_of={point.series.key: point.series for point in there},
+        by=By.COMMIT,
+        is_code_whole=request.args.get("compiled") == "all",
     )
+
+
+def _has_controls(project: str) -> bool:
+    return any(one.controls or one.baselines for one in queries.project_workloads(store(), project).values())
+
+
+def _page(project: str, commit: str) -> CommitPage:
+    """Everything recorded there, remembered while nothing new is."""
+
+    def read() -> CommitPage:
+        page = queries.commit_page(store(), project, commit)
+        assert page is not None
+        return page
+
+    return remembered(project, ("commit", commit), read, lambda page: len(page.points) + len(page.compiled))
