@@ -11,6 +11,7 @@ import waitress
 from flask import Flask
 from waitress.server import BaseWSGIServer
 
+from warpwatch.dashboard.access_settings import AccessSettings, is_loopback
 from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import StoreError
@@ -42,6 +43,7 @@ def serve(host: str, port: int, database: str | None, threads: int, opens: bool)
     address = f"http://{shown}:{listener.getsockname()[1]}/"
     server = server_of(app, listener, threads=threads)
     click.echo(f"warpwatch serves on {address}  (Ctrl+C ends it)")
+    click.echo(_who_may(settings.access, host))
     if opens:
         Timer(0.5, webbrowser.open, (address,)).start()
     try:
@@ -49,6 +51,17 @@ def serve(host: str, port: int, database: str | None, threads: int, opens: bool)
     finally:
         server.close()
         app.extensions["store"].close()
+
+
+def _who_may(access: AccessSettings, host: str) -> str:
+    """Who reads and who writes, in a sentence."""
+    if access.reading_wants_login:
+        return "Reading wants a login; so does writing, and a role."
+    if access.login is not None:
+        return "Everybody who reaches it reads; writing wants a login and a role."
+    if is_loopback(host) and not access.proxies:
+        return "Whoever works on this machine reads and writes; nobody else reaches it."
+    return "Everybody who reaches it reads; without a login (WARPWATCH_LOGIN) nobody writes but with a token."
 
 
 def server_of(app: Flask, listener: socket.socket, *, threads: int) -> BaseWSGIServer:

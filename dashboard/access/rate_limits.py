@@ -22,6 +22,7 @@ LOGINS = "20 per minute"
 _COSTLY_SHARE = 5  # of all requests that one may make, one in so many
 _LIMIT = "_warpwatch_limit"
 _COSTLY = "costly"
+_COSTLY_PAGES = ("overview.show", "roofline.show")
 _UNCOUNTED = frozenset({"static", "health.show"})
 
 
@@ -59,6 +60,8 @@ def register(app: Flask, settings: AccessSettings) -> None:
     except ConfigurationError as error:
         raise ValueError(f"WARPWATCH_RATE_STORAGE is {settings.rate_storage!r}: {error}; wanted such as memory:// or "
                          "redis://HOST:6379") from error  # fmt: skip
+    for endpoint in _COSTLY_PAGES:
+        costly(app.view_functions[endpoint])
     for endpoint, view in app.view_functions.items():
         limit = getattr(view, _LIMIT, None)
         if limit is not None:

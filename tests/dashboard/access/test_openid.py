@@ -4,6 +4,7 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,28 +29,27 @@ def provider() -> Iterator[Provider]:
         yield one
 
 
+@contextmanager
+def serving_people(
+    provider: Provider, database: str, *, client_secret: str = CLIENT_SECRET, name_claim: str = "email", **access: Any
+) -> Iterator[str]:
+    """A dashboard whose people log in at the provider, with access settings of the test's."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    login = OpenIdLogin(issuer=provider.url, client_id=CLIENT_ID, client_secret=client_secret, name_claim=name_claim)
+    closed = {"login": login, "public_url": f"http://127.0.0.1:{port}", "reading_wants_login": True}
+    settings = Settings(database=database, access=AccessSettings(**closed | access))  # type: ignore[arg-type]
+    with serving_app(with_views(create_app(settings)), port=port) as url:
+        yield url
+
+
 @pytest.fixture
 def dashboard(provider: Provider, tmp_path: Path) -> Iterator[Callable[..., str]]:
-    """Serves a dashboard whose people log in at the provider, with settings of the test's; gives its address."""
-    servers = []
-
-    def serve(*, client_secret: str = CLIENT_SECRET, name_claim: str = "email", **access: Any) -> str:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        login = OpenIdLogin(
-            issuer=provider.url, client_id=CLIENT_ID, client_secret=client_secret, name_claim=name_claim
+    """Serves such a dashboard on an empty store; gives its address."""
+    with ExitStack() as stack:
+        yield lambda **asked: stack.enter_context(
+            serving_people(provider, f"sqlite:///{tmp_path / 'history.db'}", **asked)
         )
-        settings = AccessSettings(
-            login=login, public_url=f"http://127.0.0.1:{port}", **{"reading_wants_login": True} | access
-        )
-        app = create_app(Settings(database=f"sqlite:///{tmp_path / 'history.db'}", access=settings))
-        server = serving_app(with_views(app), port=port)
-        servers.append(server)
-        return server.__enter__()
-
-    yield serve
-    for server in servers:
-        server.__exit__(None, None, None)
 
 
 def test_the_whole_flow_lets_a_person_in_and_out_again(provider: Provider, dashboard: Callable[..., str]) -> None:

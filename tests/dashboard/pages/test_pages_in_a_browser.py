@@ -38,6 +38,8 @@ PAGES = (
     "/kernels/commits",
     "/kernels/commit/{slow_commit}",
     "/kernels/machines",
+    "/kernels/tokens",
+    "/account",
     "/young/regressions",
     "/young/series/{young}",
     "/kernels/series/0000000000000000",

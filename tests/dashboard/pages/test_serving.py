@@ -39,6 +39,39 @@ def test_it_prints_an_address_of_this_machine_alone_and_answers_there(tmp_path: 
             assert answer.status == 200
 
 
+def test_it_says_who_may_read_and_write(tmp_path: Path) -> None:
+    openid = {
+        "WARPWATCH_LOGIN": "openid", "WARPWATCH_URL": "https://perf.example.org",
+        "WARPWATCH_OPENID_ISSUER": "https://login.example.org", "WARPWATCH_OPENID_CLIENT_ID": "warpwatch",
+    }  # fmt: skip
+    for arguments, variables, said in (
+        ((), {}, "Whoever works on this machine reads and writes"),
+        (("--host", "0.0.0.0"), {}, "nobody writes but with a token"),
+        ((), openid, "Reading wants a login"),
+        ((), openid | {"WARPWATCH_READING": "open"}, "writing wants a login and a role"),
+    ):
+        environment = {**os.environ, **variables, "WARPWATCH_DATABASE": str(tmp_path / "x.db"), "PYTHONUNBUFFERED": "1"}
+        process = subprocess.Popen(
+            [*COMMAND, "--port", "0", *arguments], stdout=subprocess.PIPE, text=True, env=environment
+        )
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            assert said in process.stdout.readline()
+        finally:
+            process.terminate()
+            process.wait(timeout=60)
+
+
+def test_a_setting_that_is_missing_stops_the_start_with_a_sentence(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*COMMAND, "--database", str(tmp_path / "x.db")], capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ, "WARPWATCH_LOGIN": "openid"},
+    )  # fmt: skip
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+    assert "WARPWATCH_OPENID_ISSUER" in done.stderr
+
+
 def test_a_chosen_port_that_is_taken_is_an_error_that_says_so(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
