@@ -16,7 +16,7 @@ from warpwatch.dashboard.store.kernel_records import Kernel, ShapeRow
 _LEAST_SPAN = 0.05  # of the colours, either way: noise must not look like a change
 _MOST_SPAN = 0.5
 _WRITTEN = 16  # commits up to which each cell has its number
-_OF_LEVEL = 5  # commits that tell the reference level, up to a change
+_OF_LEVEL = 3  # commits that tell the reference level, up to a change
 
 
 class Reference(StrEnum):

@@ -15,14 +15,16 @@ _LINES = 6  # of a note
 
 
 def point_text(point: Point, unit: str, *, short: bool = False) -> str:
-    """Value, spread, samples, commit. With `short` no subject and no author: where there are very many points."""
+    """Value, spread, samples, commit. With `short` only value, hash and date: where there are very many points."""
     value = f"<b>{plain(quantities.quantity(point.value, unit))}</b>"
+    if short:
+        return f"{value}<br>{commit_text(point.commit, short=True)}"
     if point.q25 is not None and point.q75 is not None:
         low, high = quantities.quantity(point.q25, unit), quantities.quantity(point.q75, unit)
         value += f"  quartiles {plain(low)} to {plain(high)}"
     if point.sample_count:
         value += f", {point.sample_count} sample{'s' if point.sample_count > 1 else ''}"
-    return f"{value}<br>{commit_text(point.commit, short=short)}"
+    return f"{value}<br>{commit_text(point.commit)}"
 
 
 def canary_text(name: str, value: float, change: float, commit: Commit, *, short: bool = False) -> str:

@@ -22,9 +22,9 @@ _OF_ONE_RUN = frozenset({"Run", "Measured", "Measured at", "Seed", "Samples"})
 @bp.get("/<key>/point")
 def show(project: str, key: str) -> str:
     """The panel alone, of the run that `run` names; the newest without it."""
-    found = project_or_404(project)
     facts = queries.point_facts(store(), key, request.args.get("run") or None)
-    if facts is None or facts.series.project != found.name:
+    if facts is None or facts.series.project != project:
+        project_or_404(project)
         abort(404, "This series has no such point.")
     return render_template("point.html", point=panel(facts))
 

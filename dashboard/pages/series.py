@@ -26,7 +26,7 @@ from warpwatch.dashboard.store.shown_records import ShownHistory
 bp = Blueprint("series", __name__, url_prefix="/<project:project>/series")
 
 _SERIES_OF_A_PAGE = 50
-_OF_DATA = 2000  # points that data.json gives unasked
+_OF_DATA = 1000  # points that data.json gives unasked
 _ALL = 10**9
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -60,6 +60,7 @@ def search(project: str) -> str:
 @bp.get("/<key>")
 def show(project: str, key: str) -> str:
     """One series: figure, the point that `run` names (else the newest), changepoints, and what stands beside it."""
+    project_or_404(project)
     view = _view()
     shown = _shown_or_404(project, key, view)
     own = shown.history.series
@@ -143,11 +144,11 @@ def _view() -> HistoryView:
 
 
 def _shown_or_404(project: str, key: str, view: HistoryView, most: int = MOST_POINTS) -> ShownHistory:
-    found = project_or_404(project)
     beside = request.args.getlist("with")[:MOST_BESIDE]
     wanted = Wanted(first=view.first, last=view.last, beside=beside, page=page_number(), most=most)
     shown = queries.shown_history(store(), key, wanted)
-    if shown is None or shown.history.series.project != found.name:
+    if shown is None or shown.history.series.project != project:
+        found = project_or_404(project)
         abort(404, f"There is no series “{key}” in {found.name}. Its benchmark may have been renamed.")
     return shown
 

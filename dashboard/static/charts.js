@@ -45,7 +45,7 @@
       copy.layout.margin = { ...copy.layout.margin, l: 48, r: 6 };
       copy.layout.yaxis.title = { text: "" }; // the heading above names the metric
     }
-    plot.dispatchEvent(new CustomEvent("warpwatch:layout", { detail: copy.layout })); // a page's own script may add to it
+    plot.dispatchEvent(new CustomEvent("warpwatch:layout", { detail: copy })); // a page's own script may add to it
     return copy;
   }
 

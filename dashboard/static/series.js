@@ -58,7 +58,7 @@
     return plot.clientWidth - layout.margin.l - layout.margin.r;
   }
 
-  plot.addEventListener("warpwatch:layout", ({ detail: layout }) => {
+  plot.addEventListener("warpwatch:layout", ({ detail: { layout } }) => {
     if (plot.layout?.xaxis?.range && plot.dataset.drawn) layout.xaxis.range = plot.layout.xaxis.range;
     nameCommits(layout, widthOf(layout));
     makeRoom(layout, widthOf(layout));

@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from warpwatch.dashboard.statistics.levels import medians_of_groups
+
 _OF_A_BUCKET = 4  # the first, the last, the smallest and the largest number
 _INSIDE = 0.75  # of the points, for the window that a reader looks at
 
@@ -80,7 +82,7 @@ def thin_band(
         sizes = ((place < window[0], rest), (inside, share if inside.sum() > round(most * _INSIDE) else inside.sum()),
                  (place > window[1], rest))  # fmt: skip
         groups = [g for part, size in sizes if part.any() for g in np.array_split(everything[part], max(int(size), 1))]
-    groups = [group for group in groups if len(group)]
-    middle = np.array([group[len(group) // 2] for group in groups], dtype=np.int64)
-    edges = [np.array([np.median(edge[group]) for group in groups]) for edge in (low, high)]
-    return middle, edges[0], edges[1]
+    sizes_of = np.array([len(group) for group in groups if len(group)])
+    starts = np.concatenate(([0], np.cumsum(sizes_of)[:-1]))
+    group_of = np.repeat(np.arange(len(sizes_of)), sizes_of)
+    return starts + sizes_of // 2, medians_of_groups(group_of, low), medians_of_groups(group_of, high)

@@ -20,10 +20,10 @@ class RunFacts(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """A commit of a history, the run that measured it last, and the physical card of that run."""
+    """A commit of a history, what its last run tells (a key of the facts), and the physical card of that run."""
 
     commit: int
-    run: int
+    facts: int
     card: str | None
 
 
@@ -35,7 +35,7 @@ def machine_marks(taken: Sequence[Taken], facts: Mapping[int, RunFacts]) -> list
     found: list[tuple[int, str]] = []
     told, card = _UNTOLD, None
     for each in taken:
-        now = facts.get(each.run, _UNTOLD)
+        now = facts.get(each.facts, _UNTOLD)
         words = [f"{_WORDS[name]} {old} → {new}" for name, old, new in _difference(told, now)]
         if each.card is not None and card is not None and each.card != card:
             words.insert(0, f"card {card_name(each.card)}")

@@ -10,6 +10,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
 
 _NAME = "suite.rope.Rope.track_latency"
+_WORKLOAD = "cuda-fp16-b8-h32-s2048-d128"
 _IMPLEMENTATIONS = ("warpwatch", "eager")
 _START_MS = 1_500_000_000_000
 _APART_MS = 6 * 3600 * 1000
@@ -69,8 +71,14 @@ def _make(results: Path, database: Path, commits: int) -> None:
     machine = results / "machine"
     machine.mkdir(parents=True)
     (machine / "machine.json").write_text(json.dumps({"machine": "machine", "version": 1}))
-    params = [[repr(name) for name in _IMPLEMENTATIONS]]
-    listed = {"name": _NAME, "param_names": ["implementation"], "params": params, "type": "track", "unit": "seconds"}
+    params = [[repr(_WORKLOAD)], [repr(name) for name in _IMPLEMENTATIONS]]
+    listed = {
+        "name": _NAME,
+        "param_names": ["workload", "implementation"],
+        "params": params,
+        "type": "track",
+        "unit": "seconds",
+    }
     (results / "benchmarks.json").write_text(json.dumps({_NAME: {**listed, "version": "1"}, "version": 2}))
     for number, value in enumerate(values):
         _write(machine, number, float(value), params, failed=bool(rng.random() < 0.005))
@@ -90,13 +98,23 @@ def _write(machine: Path, number: int, value: float, params: list[list[str]], *,
               "result_columns": columns, "results": {_NAME: row}, "version": 2}  # fmt: skip
     (machine / f"{commit[:8]}-py3.11.json").write_text(json.dumps(result))
     driver = "580.65.06" if number > 7000 else "550.54.15"
-    record = {
-        "record": "run", "schema": 1, "run": hashlib.md5(commit.encode(), usedforsecurity=False).hexdigest(),
-        "commit": commit, "environment": "py3.11", "started_at": "2026-01-01T00:00:00+00:00", "device": "cuda",
-        "gpu": {"name": "NVIDIA H200", "uuid": "GPU-5f1c", "driver": driver},
-        "software": {"torch": "2.13.0" if number > 3000 else "2.12.0", "cuda": "13.0"},
-    }  # fmt: skip
-    (machine / f"{commit[:8]}-py3.11.context.jsonl").write_text(json.dumps(record) + "\n")
+    run = hashlib.md5(commit.encode(), usedforsecurity=False).hexdigest()
+    suite = _NAME.rpartition(".")[0]
+    records: list[dict[str, Any]] = [
+        {"record": "run", "schema": 1, "run": run, "commit": commit, "environment": "py3.11",
+         "started_at": datetime.fromtimestamp(date / 1000, UTC).isoformat(), "device": "cuda",
+         "gpu": {"name": "NVIDIA H200", "uuid": "GPU-5f1c", "driver": driver},
+         "software": {"torch": "2.13.0" if number > 3000 else "2.12.0", "cuda": "13.0"}},
+        {"record": "workload", "run": run, "benchmark": suite, "operator": "rope", "workload": _WORKLOAD,
+         "parameters": {}, "dtype": "fp16", "flops": 4e8, "bytes": 2.7e8, "kernels": ["warpwatch"],
+         "baselines": ["eager"]},
+        *({"record": "measurement", "run": run, "benchmark": suite, "workload": _WORKLOAD, "implementation": name,
+           "status": "ok" if told else "invalid", "reason": None if told else "throttled", "latency_s": told,
+           "sample_count": 20}
+          for name, told in zip(_IMPLEMENTATIONS, pair, strict=True)),
+    ]  # fmt: skip
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    (machine / f"{commit[:8]}-py3.11.context.jsonl").write_text(lines)
 
 
 def _hash(number: int) -> str:

@@ -13,7 +13,7 @@ from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.columns import Columns, Ints
 from warpwatch.dashboard.store.points import read_points
 from warpwatch.dashboard.store.queries.project_order import ProjectOrder
-from warpwatch.dashboard.store.queries.reading import commits_by_id, moment
+from warpwatch.dashboard.store.queries.reading import COMMIT_COLUMNS, commit_of, moment
 from warpwatch.dashboard.store.records import Commit, Point, Status
 from warpwatch.dashboard.store.rows import STATUS_CODES, STATUS_OF_CODE
 
@@ -66,12 +66,15 @@ class Records:
         wanted = list(wanted)
         self._order = order
         commits = {int(n) for line, places in wanted for n in np.unique(line.points.commit[places])}
-        self.commits: Mapping[int, Commit] = commits_by_id(connection, commits | set(more_commits))
+        commit = tables.commit
+        among = is_among(connection, commit.c.id, commits | set(more_commits))
+        rows = connection.execute(select(commit.c.id, commit.c.position, *COMMIT_COLUMNS).where(among))
+        self.commits: Mapping[int, Commit] = {number: commit_of(*told) for number, *told in rows.all()}
         runs = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(ln.points.run[pl] for ln, pl in wanted)]))
         run = tables.run
         query = select(run.c.id, run.c.name, run.c.started_ms, run.c.card)
         self._runs: Mapping[int, Any] = {
-            row.id: row for row in connection.execute(query.where(is_among(connection, run.c.id, runs.tolist())))
+            row.id: row for row in connection.execute(query.where(is_among(connection, run.c.id, runs.tolist()))).all()
         }
 
     def points(self, line: Line, places: Ints) -> tuple[Point, ...]:

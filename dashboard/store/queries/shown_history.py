@@ -24,7 +24,7 @@ from warpwatch.dashboard.store.queries.reading import (
     workloads,
 )
 from warpwatch.dashboard.store.queries.relatives import canaries_of, others_of, profile_of
-from warpwatch.dashboard.store.queries.run_facts import run_facts
+from warpwatch.dashboard.store.queries.run_facts import FactsOfRuns, run_facts
 from warpwatch.dashboard.store.records import History, OtherHistory, Point, Series
 from warpwatch.dashboard.store.shown_records import Beside, Extent, Level, Mark, MarkKind, Place, ShownHistory, Spread
 from warpwatch.dashboard.store.store import Store
@@ -107,22 +107,30 @@ class _Drawing:
         ranks = np.intersect1d(self.order.ranks(ids), self.ranks)
         return int(np.searchsorted(self.ranks, ranks[0])) if len(ranks) else None
 
-    def _marks(self, facts: Any) -> list[MarkRow]:
-        """In the order of commits; none before the first commit on display."""
+    def _marks(self, facts: FactsOfRuns) -> list[MarkRow]:
+        """In the order of commits; none before the first commit on display, and none after the last."""
         found = written_marks(self.connection, self.row.project_id, self.row.id)
-        if self.own is not None:
-            newest_of_commit = np.append(np.flatnonzero(np.diff(self.own.rank)), len(self.own.rank) - 1)
-            taken = self.own.points.take(newest_of_commit)
-            run = np.searchsorted(self.order.calendar.runs, taken.run)
-            cards = (None, *self.order.calendar.cards)
-            its_card = [cards[number] for number in self.order.calendar.card[run].tolist()]
-            each_taken = [
-                Taken(*each) for each in zip(taken.commit.tolist(), taken.run.tolist(), its_card, strict=True)
-            ]
-            found += [MarkRow(at, MarkKind.MACHINE, text, None) for at, text in machine_marks(each_taken, facts)]
-        rank = dict(zip(self.order.calendar.commits.tolist(), self.order.rank.tolist(), strict=True)) if found else {}
-        found = [mark for mark in found if len(self.ranks) and self.ranks[0] <= rank[mark.commit] <= self.ranks[-1]]
-        return sorted(found, key=lambda mark: rank[mark.commit])[-_MOST_MARKS:]
+        found += [MarkRow(at, MarkKind.MACHINE, text, None) for at, text in self._machine_marks(facts)]
+        if not found or not len(self.ranks):
+            return []
+        rank = self.order.ranks(np.array([mark.commit for mark in found], dtype=np.int64))
+        order = np.argsort(rank, kind="stable")
+        inside = (self.ranks[0] <= rank[order]) & (rank[order] <= self.ranks[-1])
+        return [found[number] for number in order[inside][-_MOST_MARKS:]]
+
+    def _machine_marks(self, facts: FactsOfRuns) -> list[tuple[int, str]]:
+        if self.own is None:
+            return []
+        newest_of_commit = np.append(np.flatnonzero(np.diff(self.own.rank)), len(self.own.rank) - 1)
+        taken = self.own.points.take(newest_of_commit)
+        number, card = facts.of(taken.run), self._cards(self.own)[newest_of_commit]
+        # Most runs tell what the one before told: they need no look.
+        is_other = np.append(True, (np.diff(number) != 0) | (np.diff(card) != 0))
+        cards = (None, *self.order.calendar.cards)
+        rows = zip(*(each[is_other].tolist() for each in (taken.commit, number, card)), strict=True)
+        return machine_marks(
+            [Taken(commit, its, cards[its_card]) for commit, its, its_card in rows], dict(enumerate(facts.different))
+        )
 
     def _marked(self) -> Ints:
         """Ids of the commits whose points are always drawn."""
