@@ -48,7 +48,6 @@ def create_app(settings: Settings | None = None) -> Flask:
     app.extensions["remembered"] = Remembered(_REMEMBERED_ROWS)
     app.config["THRESHOLD"] = settings.threshold
     app.config["MAX_CONTENT_LENGTH"] = settings.upload_limit_mib * 2**20
-    app.config["THRESHOLD"] = settings.threshold
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = _YEAR_S  # static URLs carry the file's time, see pages/shared.py
     app.jinja_env.undefined = StrictUndefined
     app.jinja_env.trim_blocks = True

@@ -1,12 +1,47 @@
-"""The machines that record results: how old their newest data is, and whether they moved."""
+"""The machines that record results: whether their data comes, and how far it can be trusted."""
 
-from flask import Blueprint, render_template
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
+from flask import Blueprint, abort, current_app, render_template
+
+from warpwatch.dashboard.figures.machine import conditions_figure, detectable_figure
+from warpwatch.dashboard.pages.runners import runners, standings_of
 from warpwatch.dashboard.pages.shared import project_or_404, store
+from warpwatch.dashboard.statistics.arrival import Pause
+from warpwatch.dashboard.statistics.binomial import Share, counted_share
 from warpwatch.dashboard.statistics.equal_code import EqualCodeSpread, equal_code_spread
+from warpwatch.dashboard.statistics.noise import NoiseSource
 from warpwatch.dashboard.store import queries
+from warpwatch.dashboard.store.machine_history import MachineHistory, Outcome, RunConditions, Software
+from warpwatch.dashboard.store.standing import State
+from warpwatch.dashboard.trust import RUNS, Trust, trust
 
 bp = Blueprint("machines", __name__)
+
+_WORST = 30  # series in the table of smallest changes
+_STRETCHES = 30  # of software
+_QUARTERS = (0.5, 0.9)  # of the series, that the text names
+_SOURCE_WORDS = {
+    "runs": "by runs of a commit", "reruns": "by re-runs", "history": "by its history",
+    "machine": "by the machine’s others", "samples": "by a run’s samples", "assumed": "assumed", "none": "none",
+}  # fmt: skip
+_FACT_WORDS = {
+    "card": "Card", "driver": "Driver", "cuda": "CUDA", "torch": "PyTorch", "cudnn": "cuDNN", "triton": "Triton",
+    "nvbench": "NVBench", "python": "Python", "power limit": "Power limit",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is worked out of one machine's history, once for all readers between two commits to the store."""
+
+    history: MachineHistory
+    trust: Trust
+    conditions: tuple[RunConditions, ...]
+    software: tuple[Software, ...]
+    without_number: Share | None  # of what was measured
+    reasons: tuple[Outcome, ...]  # of those
 
 
 @bp.get("/<project:project>/machines")
@@ -18,7 +53,74 @@ def show(project: str) -> str:
         machines=queries.machines(store(), found.name),
         canaries=queries.canaries(store(), found.name),
         equal_code=_equal_code(found.name),
+        runners={each.name: each for each in runners(queries.arrivals(store(), found.name), (), datetime.now(UTC))},
     )
+
+
+@bp.get("/<project:project>/machines/<project:name>")
+def one(project: str, name: str) -> str:
+    """One machine: its data, its noise, its conditions and what it ran, over time."""
+    found = project_or_404(project)
+    machine = next((each for each in queries.machines(store(), found.name) if each.name == name), None)
+    threshold = current_app.config["THRESHOLD"]
+    told = store().remembered.get(("machine", found.name, name), lambda: _known(found.name, name, threshold))
+    if machine is None or told is None:
+        abort(404, f"{found.name} has no machine named “{name}”.")
+    here = [each for each in standings_of(found.name) if each.row.series.machine == name]
+    mine = {key: its for key, its in queries.arrivals(store(), found.name).items() if key == name}
+    controls = [each for each in told.history.series if each.series.is_control and each.series.metric.is_latency]
+    return render_template(
+        "machine.html",
+        machine=machine,
+        runner=next(iter(runners(mine, here, datetime.now(UTC))), None),
+        longest=_moments(mine[name].longest) if name in mine else None,
+        told=told,
+        smallest=_quantiles(told.trust),
+        run_counts=RUNS,
+        source_words=_SOURCE_WORDS,
+        fact_words=_FACT_WORDS,
+        assumed=sum(each.source is NoiseSource.ASSUMED for each in told.trust.detectable),
+        worst=told.trust.detectable[:_WORST],
+        stretches=told.software[:_STRETCHES],
+        stopped=[each for each in here if each.state is State.STOPPED],
+        held=[run for run in reversed(told.conditions) if run.throttled][:_STRETCHES],
+        canaries=queries.canaries(store(), found.name).get(name, ()),
+        over_time=conditions_figure(told.conditions, controls),
+        smallest_figure=detectable_figure(told.trust.detectable) if told.trust.detectable else None,
+    )
+
+
+def _known(project: str, machine: str, threshold: float) -> Known | None:
+    history = queries.machine_history(store(), project, machine)
+    if history is None:
+        return None
+    wrong = tuple(each for each in history.outcomes if each.status in {"invalid", "failed"})
+    numbers = sum(each.count for each in history.outcomes if each.status == "ok")
+    failed = sum(each.count for each in wrong)
+    return Known(
+        history=history,
+        trust=trust(history, threshold=threshold),
+        conditions=queries.conditions(store(), project, machine),
+        software=queries.software(store(), project, machine),
+        without_number=counted_share(failed, failed + numbers),
+        reasons=wrong,
+    )
+
+
+def _quantiles(told: Trust) -> tuple[tuple[float, tuple[float, ...]], ...]:
+    """Shares of the series, each with the smallest change that they show by the number of runs."""
+    if not told.detectable:
+        return ()
+    ordered = [sorted(each.changes[place] for each in told.detectable) for place in range(len(RUNS))]
+    return tuple(
+        (share, tuple(its[min(int(share * len(its)), len(its) - 1)] for its in ordered)) for share in _QUARTERS
+    )
+
+
+def _moments(pause: Pause | None) -> tuple[datetime, datetime] | None:
+    if pause is None:
+        return None
+    return datetime.fromtimestamp(pause.start_s, UTC), datetime.fromtimestamp(pause.end_s, UTC)
 
 
 def _equal_code(project: str) -> dict[str, EqualCodeSpread]:

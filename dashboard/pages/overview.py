@@ -10,7 +10,7 @@ from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from warpwatch.dashboard.kernels import KernelLine, Typical, kernel_lines
-from warpwatch.dashboard.pages.runners import runners
+from warpwatch.dashboard.pages.runners import runners, standings_of
 from warpwatch.dashboard.pages.shared import here, pages, project_or_404, store
 from warpwatch.dashboard.standing_words import state_detail, state_meaning, state_word
 from warpwatch.dashboard.statistics.arrival import Arrival
@@ -143,7 +143,7 @@ def show(project: str) -> str:
 
 
 def _everything(project: str) -> Everything:
-    standings = queries.standings(store(), project)
+    standings = standings_of(project)
     return Everything(
         lines=kernel_lines(standings),
         standings=standings,

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from warpwatch.dashboard.pages.shared import store
 from warpwatch.dashboard.statistics.arrival import Arrival
+from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.standing import Standing, State
 
 
@@ -43,3 +45,8 @@ def runners(arrivals: dict[str, Arrival], standings: Sequence[Standing], now: da
         for name, its in arrivals.items()
     ]
     return tuple(sorted(found, key=lambda one: (not one.wants_attention, one.newest, one.name)))
+
+
+def standings_of(project: str) -> tuple[Standing, ...]:
+    """How the kernels of a project stand, worked out once for all pages between two commits to the store."""
+    return store().remembered.get(("standings", project), lambda: queries.standings(store(), project))

@@ -22,7 +22,7 @@ from warpwatch.dashboard.verdict import Verdict
 UNKNOWN_BETWEEN_RUNS = 0.01  # relative; published scatter between processes is 0.4-1.5 % on quiet GPUs
 FAMILY_ERROR = 0.01  # chance that any of a family of unchanged series is called changed
 TAIL_FREEDOM = 4  # Student's t of one run beside its like, however well its noise is known (README.md)
-_SMALLEST_NOISE = 0.0005
+SMALLEST_NOISE = 0.0005
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +79,11 @@ def compare(
     else:
         told = {NoiseSource.SAMPLES: inside}
         if history_noise is not None:
-            told[history_noise.source] = max(history_noise.scale, _SMALLEST_NOISE)
+            told[history_noise.source] = max(history_noise.scale, SMALLEST_NOISE)
         if between is not None:
-            told[NoiseSource.RUNS] = max(between, _SMALLEST_NOISE)
+            told[NoiseSource.RUNS] = max(between, SMALLEST_NOISE)
     if rerun_noise is not None and not beside:
-        told[NoiseSource.RERUNS] = max(rerun_noise.scale, _SMALLEST_NOISE)
+        told[NoiseSource.RERUNS] = max(rerun_noise.scale, SMALLEST_NOISE)
     source = max(told, key=lambda name: told[name])
     noise = told[source]
     error = noise * math.sqrt(1 / len(base) + 1 / len(head))

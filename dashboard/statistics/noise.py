@@ -57,3 +57,11 @@ def _quantile(ordered: NDArray[np.float64], share: float) -> float:
     before, after = float(ordered[low]), float(ordered[min(low + 1, len(ordered) - 1)])
     part = place - low
     return before + (after - before) * part if part < 0.5 else after - (after - before) * (1 - part)
+
+
+def noise_scales(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`noise_scale` of each row of a table of at least 16 columns, all at once."""
+    scales = [
+        np.quantile(np.abs(values[:, lag:] - values[:, :-lag]), _ONE_SIGMA, axis=1) / math.sqrt(2) for lag in (1, 2, 3)
+    ]
+    return np.max(scales, axis=0)

@@ -54,20 +54,32 @@ def rerun_noise(level: float, own: RerunScatter | None, others: Sequence[RerunSc
 
     With fewer than five others the series speaks alone, from three degrees of freedom on; None if it cannot.
     """
-    prior = _prior(level, others)
-    if prior is None:
+    return moderated(own, lent(level, others))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lent:
+    """What a machine's other series tell of one: a variance, and the degrees of freedom that it counts for."""
+
+    variance: float
+    freedom: float
+
+
+def moderated(own: RerunScatter | None, machine: Lent | None) -> Noise | None:
+    """A series' own re-runs with what its machine lends."""
+    if machine is None:
         if own is None or own.freedom < _ENOUGH_ALONE:
             return None
         return Noise(scale=math.sqrt(own.variance), source=NoiseSource.RERUNS, freedom=own.freedom)
-    variance, freedom = prior
+    variance, freedom = machine.variance, machine.freedom
     if own is not None:
         variance = (freedom * variance + own.freedom * own.variance) / (freedom + own.freedom)
         freedom += own.freedom
     return Noise(scale=math.sqrt(variance), source=NoiseSource.RERUNS, freedom=max(int(freedom), 1))
 
 
-def _prior(level: float, others: Sequence[RerunScatter]) -> tuple[float, float] | None:
-    """Variance and degrees of freedom that the machine lends a series of that level; None where too few tell.
+def lent(level: float, others: Sequence[RerunScatter]) -> Lent | None:
+    """What the machine lends a series of that level; None where too few tell.
 
     Smyth's section 6.2, with a straight line in the logarithm of the level in the place of the mean. The line's own
     uncertainty at the level counts as spread of the variances, so that few peers lend few degrees of freedom.
@@ -90,7 +102,8 @@ def _prior(level: float, others: Sequence[RerunScatter]) -> tuple[float, float] 
         squares = (told - design @ line) ** 2 - sampling * (1 - design.shape[1] / len(others))
         spread = max(float((weights * squares).sum() / weights.sum()), 0.0)
     half_freedom = _inverse_trigamma(max(spread + float(inverse[0, 0]), _trigamma(_MOST_PRIOR_FREEDOM / 2)))
-    return math.exp(float(line[0]) + _digamma(half_freedom) - math.log(half_freedom)), 2 * half_freedom
+    variance = math.exp(float(line[0]) + _digamma(half_freedom) - math.log(half_freedom))
+    return Lent(variance=variance, freedom=2 * half_freedom)
 
 
 @lru_cache(maxsize=4096)

@@ -17,7 +17,9 @@ from warpwatch.dashboard.store.queries.comparing import (
     samples_at,
     series_points,
 )
+from warpwatch.dashboard.store.queries.conditions import conditions, software
 from warpwatch.dashboard.store.queries.kernels import kernel
+from warpwatch.dashboard.store.queries.machine_history import machine_history
 from warpwatch.dashboard.store.queries.measurements import measurements
 from warpwatch.dashboard.store.queries.origins import origin
 from warpwatch.dashboard.store.queries.overview import overview
@@ -45,12 +47,14 @@ __all__ = [
     "commit_page",
     "commits",
     "compiled_at",
+    "conditions",
     "elsewhere",
     "equal_code_pairs",
     "find_commit",
     "find_series",
     "history",
     "kernel",
+    "machine_history",
     "machines",
     "measured_on",
     "measurements",
@@ -72,5 +76,6 @@ __all__ = [
     "series_points",
     "shown_history",
     "siblings",
+    "software",
     "standings",
 ]

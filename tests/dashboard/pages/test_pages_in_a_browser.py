@@ -40,6 +40,8 @@ PAGES = (
     "/kernels/machines",
     "/kernels/tokens",
     "/account",
+    "/kernels/machines/nvidia-h200",
+    "/young/machines/runner-t4",
     "/young/regressions",
     "/young/series/{young}",
     "/kernels/series/0000000000000000",

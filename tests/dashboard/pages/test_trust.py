@@ -1,0 +1,100 @@
+"""One machine's page: what it says of data, false alarms, smallest changes, conditions and versions, and what not."""
+
+import itertools
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from tests.dashboard.pages.browsing import HOSTILE, Tab
+from warpwatch.dashboard.app import create_app
+from warpwatch.dashboard.figures.machine import conditions_figure, detectable_figure
+from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.trust import RUNS, trust
+
+
+@pytest.fixture(scope="module")
+def client(history_store: Settings) -> FlaskClient:
+    return create_app(history_store).test_client()
+
+
+def _plain(page: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
+
+
+def test_a_machine_tells_data_alarms_smallest_changes_conditions_and_versions(client: FlaskClient) -> None:
+    page = _plain(client.get("/kernels/machines/nvidia-h200").text)
+    assert "On time" in page
+    assert re.search(r"Usual pause 2 days", page)
+    assert re.search(r"Without a number [\d.]+ % [\d,]+ of [\d,]+ measurements", page)
+    assert "throttled: the SM clock fell to … GHz during … of … samples" in page
+    assert re.search(r"further apart as a history has them \d+ of \d+ comparisons 95 %: [\d.]+ % to [\d.]+ %", page)
+    assert re.search(r"in 90 % of the series \+[\d.]+ % \+[\d.]+ % \+[\d.]+ %", page)
+    assert "power cap" in page
+    assert re.search(r"GPU-c0ffee42 new 580.65.06 13.0 2.13.0 9.19 3.6.0 0.3.0 3.11.9 700 W", page)
+    assert re.search(r"19? visits|4 visits", page)
+
+
+def test_what_is_not_known_is_said_with_its_reason(client: FlaskClient) -> None:
+    listing = client.get("/").text
+    (hostile,) = {link for link in re.findall(r'href="(/[^"]+/)"', listing) if "img" in link}
+    machines = client.get(f"{hostile}machines").text
+    (link,) = set(re.findall(rf'href="({re.escape(hostile)}machines/[^"]+)"', machines))
+    page = client.get(link)
+    assert page.status_code == 200
+    assert HOSTILE not in page.text
+    said = _plain(page.text)
+    for sentence in ("Not known: nothing was measured twice here", "these results have no context file beside them",
+                     "No canaries", "Driver, CUDA, libraries and card are not known", "not known without a repository",
+                     "Data stopped"):  # fmt: skip
+        assert sentence in said, sentence
+
+
+def test_a_machine_that_is_not_there_is_a_404_with_a_sentence(client: FlaskClient) -> None:
+    answer = client.get("/kernels/machines/toaster")
+    assert answer.status_code == 404
+    assert "no machine named “toaster”" in answer.text
+
+
+def test_the_machines_are_listed_with_whether_their_data_comes(client: FlaskClient) -> None:
+    page = client.get("/kernels/machines").text
+    assert page.count("On time") == 2
+    assert 'href="/kernels/machines/runner-t4"' in page
+
+
+def test_the_figures_say_what_the_records_do(history_store: Settings) -> None:
+    store = Store(history_store.database)
+    history = queries.machine_history(store, "kernels", "nvidia-h200")
+    runs = queries.conditions(store, "kernels", "nvidia-h200")
+    store.close()
+    assert history is not None
+    canaries = [each for each in history.series if each.series.is_control]
+    figure = conditions_figure(runs, canaries)
+    assert figure is not None
+    names = {trace["name"] for trace in figure["data"]}
+    assert {"SM clock", "median", "highest", "held back", "canary triad", "canary matmul"} == names
+    clock = next(trace for trace in figure["data"] if trace["name"] == "SM clock")
+    assert clock["y"] == pytest.approx([run.clock_hz / 1e6 for run in runs if run.clock_hz])
+    axes: dict[str, Any] = {name: each for name, each in figure["layout"].items() if name.startswith("yaxis")}
+    domains = sorted(axis["domain"] for axis in axes.values())
+    assert all(below[1] < above[0] for below, above in itertools.pairwise(domains))
+    assert conditions_figure((), ()) is None
+    told = trust(history, threshold=0.02).detectable
+    for place, line in enumerate(detectable_figure(told)["data"]):
+        changes = [100 * each.changes[place] for each in told]
+        assert (line["y"][0], line["y"][-1]) == (pytest.approx(min(changes)), pytest.approx(max(changes)))
+        assert line["name"].startswith(f"{RUNS[place]} run")
+
+
+def test_the_worst_series_sort_by_any_column(address: str, new_tab: Callable[..., Tab]) -> None:
+    tab = new_tab()
+    tab.open(f"{address}/kernels/machines/nvidia-h200")
+    column = tab.page.locator(".ww-worst tbody tr td:nth-child(2)")
+    tab.page.get_by_role("button", name="Level").click()
+    levels = [float(value) for value in column.evaluate_all("cells => cells.map(cell => cell.dataset.value)")]
+    assert levels == sorted(levels)
+    assert len(levels) > 5
+    assert tab.complaints == []
