@@ -188,7 +188,7 @@ def _of_one(stale: Stale, task: _Task) -> SeriesAnalysis | float:
     """The findings, or the level of a series that waits for the noise of its machine."""
     points = points_of(stale)
     plain = plain_history(points, task.calendar) if points is not None else None
-    if plain is not None and len(plain.numbers) >= ENOUGH_ALONE:
+    if plain is not None and (len(plain.numbers) >= ENOUGH_ALONE or not len(plain.numbers)):
         return _analyse_plain(stale, plain)
     series = history_of(stale, points, task.calendar)
     level = None if stale.id in task.noise else _short_level(series)

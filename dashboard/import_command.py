@@ -2,8 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import BrokenExecutor, Executor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -63,7 +62,7 @@ def import_(
             analysed = analyse(store, workers=workers, progress=lambda done: _progress("analysing", "series")(done, 0))
     except OperationalError as error:
         raise gave_up(error, to_go_on="import again to add the rest") from error
-    except BrokenProcessPool as error:
+    except BrokenExecutor as error:
         said = "a process of the analysis was killed, perhaps for want of memory. The values are in"
         raise click.ClickException(f"{said}; import again to analyse the rest") from error
     _clear_progress()

@@ -6,14 +6,16 @@ records, and what comes back as well.
 
 import gc
 import itertools
-import multiprocessing
 import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 _Given = TypeVar("_Given")
 _Made = TypeVar("_Made")
@@ -58,7 +60,10 @@ def one_apart() -> Iterator[tuple[Executor, int]]:
 
 
 @contextmanager
-def _processes(count: int) -> Iterator[ProcessPoolExecutor]:
+def _processes(count: int) -> Iterator["ProcessPoolExecutor"]:
+    import multiprocessing  # takes longer than a small import has need of it
+    from concurrent.futures import ProcessPoolExecutor
+
     # A fork starts at once, but copies no threads: what one of them holds locked would stay so in the copy.
     is_alone = threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("fork" if is_alone else "spawn")
@@ -121,7 +126,9 @@ def _end_with_parent() -> None:
     """A process that is killed cannot end its workers: they would wait forever, and hold its memory and its database
     connections, which they have as copies, open.
     """
-    parent = multiprocessing.parent_process()
+    from multiprocessing import parent_process
+
+    parent = parent_process()
     if parent is not None:
         parent.join()
         os._exit(1)

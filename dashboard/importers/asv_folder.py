@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import json5
-
 from warpwatch.dashboard.store.incoming import Listed
 
 
@@ -111,6 +109,8 @@ def project_name(results: Path) -> str:
 
 
 def _read_conf(path: Path) -> Mapping[str, Any]:
+    import json5  # of use to who has a configuration alone
+
     try:
         conf = json5.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

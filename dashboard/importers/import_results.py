@@ -5,7 +5,7 @@ that were not yet committed, and the next import reads them again.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
 
 from sqlalchemy.exc import DataError
@@ -95,7 +95,7 @@ def _read(files: list[FileToRead], workers: int | None) -> Iterator[FileRead]:
                 for read in in_order(readers, read_file, files[done:], ahead=ahead):
                     done += 1
                     yield read
-        except BrokenProcessPool:
+        except BrokenExecutor:
             if apart:  # one file at a time: it was this one
                 yield FileRead(file=files[done], broken="the process that read it was killed, perhaps for its memory")
                 done += 1
