@@ -63,7 +63,7 @@ def one(project: str, name: str) -> str:
     found = project_or_404(project)
     machine = next((each for each in queries.machines(store(), found.name) if each.name == name), None)
     threshold = current_app.config["THRESHOLD"]
-    told = store().remembered.get(("machine", found.name, name), lambda: _known(found.name, name, threshold))
+    told = store().remember(("machine", found.name, name), lambda: _known(found.name, name, threshold))
     if machine is None or told is None:
         abort(404, f"{found.name} has no machine named “{name}”.")
     here = [each for each in standings_of(found.name) if each.row.series.machine == name]
