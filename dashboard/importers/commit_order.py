@@ -1,8 +1,10 @@
-"""The last step of an import: the project's commits in their order, whatever the results came from."""
+"""The last step of an import: the project's commits in their order, and its releases."""
 
 from pathlib import Path
 
 from warpwatch.dashboard.importers.git_history import GitError, git_history
+from warpwatch.dashboard.importers.releases import releases
+from warpwatch.dashboard.store.annotations import keep_releases
 from warpwatch.dashboard.store.ordering import commit_hashes, order_commits
 from warpwatch.dashboard.store.store import Store
 from warpwatch.dashboard.store.writing import ProjectWriter
@@ -20,4 +22,5 @@ def put_in_order(store: Store, writer: ProjectWriter) -> list[str]:
         order_commits(store, writer.project, writer.project_id, ())
         return [f"{writer.repository}: {error}; commits are ordered by date"]
     order_commits(store, writer.project, writer.project_id, history)
+    keep_releases(store, writer.project, releases(Path(writer.repository), history, hashes))
     return []

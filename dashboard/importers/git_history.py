@@ -29,6 +29,14 @@ def git_history(repository: Path, hashes: Iterable[str]) -> tuple[KnownCommit, .
     return tuple(_commit(record) for record in log.split("\x1e") if record.strip())
 
 
+def tags(repository: Path) -> tuple[tuple[str, str], ...]:
+    """The repository's tags, each with the commit that it names. Raises GitError."""
+    # An annotated tag is an object of its own; what it is put on stands behind it.
+    listed = _git(repository, "for-each-ref", "--format=%(refname:short)%09%(objectname)%09%(*objectname)", "refs/tags")
+    rows = [line.split("\t") for line in listed.splitlines()]
+    return tuple((name, behind or itself) for name, itself, behind in rows)
+
+
 def resolve(repository: Path, revision: str) -> str | None:
     """The full hash of a branch, tag or other name of a commit; None if the repository knows none."""
     if len(revision) > _LONGEST_NAME or not revision.isprintable():

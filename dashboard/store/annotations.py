@@ -1,5 +1,6 @@
 """Notes of people on a commit, or on one series at a commit: "new driver from here on"."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -50,6 +51,37 @@ def add_annotation(
                   "created_ms": now_ms}  # fmt: skip
         made = connection.execute(insert(_annotation).values(**values).returning(_annotation.c.id))
         return int(made.scalar_one())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A tag of the repository at a commit with results."""
+
+    commit: str  # full hash
+    name: str
+    date_ms: int
+
+
+def keep_releases(store: Store, project: str, releases: Sequence[Release]) -> None:
+    """Makes these the releases of the project; a tag that is gone goes. Commits without results are passed over."""
+    if not releases and not any(note.author == RELEASES for note in annotations(store, project)):
+        return
+    of_project = select(_commit.c.id, _commit.c.hash).join(_project).where(_project.c.name == project)
+    with store.write(project) as connection:
+        ids = {row.hash: row.id for row in connection.execute(of_project)}
+        wanted = [
+            {"commit_id": ids[release.commit], "series_id": None, "author": RELEASES, "text": release.name,
+             "created_ms": release.date_ms}
+            for release in releases
+            if release.commit in ids and storable(release.name)
+        ]  # fmt: skip
+        columns = (_annotation.c.commit_id, _annotation.c.text)
+        mine = (_annotation.c.author == RELEASES) & _annotation.c.commit_id.in_(select(of_project.subquery().c.id))
+        known = {tuple(row) for row in connection.execute(select(*columns).where(mine))}
+        if known != {(each["commit_id"], each["text"]) for each in wanted}:
+            connection.execute(delete(_annotation).where(mine))
+            if wanted:
+                connection.execute(insert(_annotation), wanted)
 
 
 def annotations(
