@@ -68,7 +68,7 @@ def commit_page(store: Store, project: str, prefix: str) -> CommitPage | None:
 
 
 def find_row(connection: Connection, project: str, prefix: str) -> Row[Any] | None:
-    """The commit's row. Raises AmbiguousCommitError."""
+    """The row of the commit whose hash starts with `prefix`. Raises AmbiguousCommitError if several do."""
     table = tables.commit
     rows = connection.execute(
         select(table)
