@@ -31,6 +31,13 @@ def regressions(
     Listed series of judged metrics, or of every metric; those of baselines and canaries are left out, for no commit of
     the project moves them.
     """
+    asked = (project, machine, all_metrics, kind)
+    return store.remember(("regressions", *asked), lambda: _regressions(store, *asked))[:limit]
+
+
+def _regressions(
+    store: Store, project: str, machine: str | None, all_metrics: bool, kind: ChangeKind
+) -> tuple[RegressionGroup, ...]:
     with store.read() as connection:
         owner = project_id(connection, project)
         if owner is None:
@@ -57,7 +64,7 @@ def regressions(
                 regressions=tuple(its),
             )
         )  # fmt: skip
-    return tuple(groups[:limit])
+    return tuple(groups)
 
 
 def _rows(connection: Connection, table: Any, owner: int, machine: str | None, kind: ChangeKind) -> Any:
