@@ -78,6 +78,7 @@ setup(
         "sqlalchemy>=2.0.40,<2.2",
         "alembic>=1.13",
         "waitress>=3.0",
+        "flask-compress>=1.17",
         "click>=8.1",
         "numpy>=1.26",
         "json5>=0.9",  # asv.conf.json has comments

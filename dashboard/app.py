@@ -5,7 +5,7 @@ from flask.typing import ResponseReturnValue
 from jinja2 import StrictUndefined
 from werkzeug.exceptions import HTTPException
 
-from warpwatch.dashboard import formatting, security
+from warpwatch.dashboard import delivery, formatting, security
 from warpwatch.dashboard.access import rate_limits
 from warpwatch.dashboard.access.protecting import protect
 from warpwatch.dashboard.api import resources
@@ -55,6 +55,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.jinja_env.policies["json.dumps_kwargs"] = {"sort_keys": False}
     app.url_map.converters["project"] = ProjectName
+    delivery.register(app)
     formatting.register(app)
     security.register(app)
     protect(app, settings, app.extensions["store"].sqlite_file)
