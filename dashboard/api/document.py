@@ -16,11 +16,11 @@ from warpwatch.dashboard.api.operation import Operation, operation_of
 from warpwatch.dashboard.api.problems import MEDIA_TYPE, Problem
 from warpwatch.dashboard.importers.formats import KNOWN
 
-_ALWAYS = (422, 429, 500, 503)  # problems that any operation may answer with
+_ALWAYS = (401, 403, 422, 429, 500, 503)  # problems that any operation may answer with
 _MEANINGS = {
     304: "The client has it: `If-None-Match` names the ETag.",
-    401: "No token, or one that is unknown or revoked.",
-    403: "The token is not for this.",
+    401: "Reading or uploading wants a login or a token here, and none came, or none that works.",
+    403: "Whoever asks may not do this.",
     404: "There is no such thing; the problem says what was looked for.",
     413: "The body is larger than what is taken here.",
     415: "The body is of no kind that is taken here.",

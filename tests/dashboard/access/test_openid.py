@@ -95,7 +95,7 @@ def test_nothing_is_read_before_the_login_but_what_the_login_page_needs(dashboar
         if status == 401:
             assert "no-store" in answer.headers["Cache-Control"]
     assert requests.get(f"{url}/healthz", timeout=60).json() == {"status": "ok"}
-    assert requests.get(f"{url}/api/nothing", timeout=60).json()["error"].startswith("Reading here wants a login")
+    assert requests.get(f"{url}/api/nothing", timeout=60).json()["detail"].startswith("Reading here wants a login")
 
 
 @pytest.mark.parametrize(

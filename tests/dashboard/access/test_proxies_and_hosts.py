@@ -120,7 +120,7 @@ def test_a_foreign_host_name_is_refused(dashboard: Callable[..., str]) -> None:
         if status == 400:
             assert "WARPWATCH_HOSTS" in answer.text
     refused = requests.get(f"{url}/api/nothing", headers={"Host": "evil.example"}, timeout=60)
-    assert "does not go by the name “evil.example”" in refused.json()["error"]
+    assert "does not go by the name “evil.example”" in refused.json()["detail"]
 
 
 def test_who_asks_for_this_machine_by_a_name_of_outside_is_not_at_it(dashboard: Callable[..., str]) -> None:
@@ -159,7 +159,7 @@ def test_uploads_have_a_limit_of_their_own_that_programs_can_read(dashboard: Cal
     answers = [requests.post(f"{url}/api/projects/demo/results", headers=headers, timeout=60) for _ in range(6)]
     assert [answer.status_code for answer in answers[:2]] == [401, 401]
     assert answers[-1].status_code == 429
-    assert "more than 2 per 1 minute" in answers[-1].json()["error"]
+    assert "more than 2 per 1 minute" in answers[-1].json()["detail"]
     assert int(answers[-1].headers["Retry-After"]) >= 1
 
 

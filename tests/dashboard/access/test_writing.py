@@ -82,7 +82,7 @@ def test_without_a_login_nobody_writes_on_another_address(public: str) -> None:
     assert (answer.status_code, "there is no login here" in answer.text) == (401, True)
     assert answer.headers["Content-Type"].startswith("text/html")
     answer = session.post(f"{public}/api/change", data={"csrf_token": token}, timeout=60)
-    assert (answer.status_code, "there is no login here" in answer.json()["error"]) == (401, True)
+    assert (answer.status_code, "there is no login here" in answer.json()["detail"]) == (401, True)
     assert "False" in session.get(f"{public}/form", timeout=60).text
 
 
