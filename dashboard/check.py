@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from statistics import median
 
+from warpwatch.dashboard.check_noise import HistoryNoises, rerun_noises
 from warpwatch.dashboard.drift import Drift, machine_drifts, raw_change, rivals_shift
 from warpwatch.dashboard.naming import card_name
 from warpwatch.dashboard.quantities import change as change_text
@@ -21,9 +22,7 @@ from warpwatch.dashboard.statistics.comparison import (
     compare_exact,
     judge,
 )
-from warpwatch.dashboard.statistics.machine_noise import ENOUGH_ALONE, Peer, history_noise, machine_scale, peer
 from warpwatch.dashboard.statistics.noise import Noise
-from warpwatch.dashboard.statistics.rerun_noise import RerunScatter, rerun_noise, rerun_scatter
 from warpwatch.dashboard.status_words import no_number
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.queries.pairs import Pair, Side
@@ -40,8 +39,6 @@ _ORDER = (
     Verdict.MISSING,
 )
 
-_Place = tuple[str, str, str, str | None]  # machine, environment, unit, noise family: what peers share
-_Peers = Mapping[_Place, Sequence[tuple[str, Peer]]]
 _Case = tuple[str, tuple[str, ...], str, str]  # benchmark, case, machine, environment: what rivals share
 _Reruns = Mapping[str, Noise]  # by the key of the series
 
@@ -107,13 +104,13 @@ def judged_pairs(
     found: Sequence[Pair], *, threshold: float, family_error: float = FAMILY_ERROR
 ) -> tuple[tuple[CheckRow, ...], tuple[Drift, ...]]:
     """The rows of a check, and how the machines moved between its ends."""
-    reruns = _rerun_noises(found)
+    reruns = rerun_noises(found)
     drifts = machine_drifts(found, _canary_moves(found, threshold, reruns))
     drift_of = {drift.machine: drift for drift in drifts}
     judged = [pair for pair in found if pair.series.is_watched and _has_something(pair)]
     shared = {name: drift.change for name, drift in drift_of.items()}
-    peers = _peers(found, shared, rivals_shift(found))
-    comparisons = [_compare(pair, threshold, shared.get(pair.series.machine, 0.0), peers, reruns) for pair in judged]
+    noises = HistoryNoises(found, shared, rivals_shift(found))
+    comparisons = [_compare(pair, threshold, shared.get(pair.series.machine, 0.0), noises, reruns) for pair in judged]
     better = [pair.series.metric.better for pair in judged]
     verdicts = judge(comparisons, better, threshold=threshold, family_error=family_error)
     rivals = _rivals(found)
@@ -125,12 +122,12 @@ def judged_pairs(
 
 
 def in_order(rows: Iterable[CheckRow]) -> tuple[CheckRow, ...]:
-    """Regressions first, then what could not be told, the largest first."""
-    return tuple(
-        sorted(
-            rows, key=lambda row: (_ORDER.index(row.verdict), -abs(row.comparison.change) if row.comparison else 0.0)
-        )
-    )
+    """As a check tells them: regressions first, then what could not be told, the largest first."""
+    return tuple(sorted(rows, key=_place))
+
+
+def _place(row: CheckRow) -> tuple[int, float]:
+    return _ORDER.index(row.verdict), -abs(row.comparison.change) if row.comparison else 0.0
 
 
 def _has_something(pair: Pair) -> bool:
@@ -144,58 +141,15 @@ def _canary_moves(found: Sequence[Pair], threshold: float, reruns: _Reruns) -> d
     What the other controls did between the two commits is not taken for noise here: it may be the machine's move.
     """
     canaries = [pair for pair in found if pair.series.is_control and pair.series.metric.is_latency]
-    peers = _peers(found, None, {}) if canaries else {}
-    compared = {pair.series.key: _compare(pair, threshold, 0.0, peers, reruns) for pair in canaries}
+    if not canaries:
+        return {}
+    noises = HistoryNoises(found)
+    compared = {pair.series.key: _compare(pair, threshold, 0.0, noises, reruns) for pair in canaries}
     return {key: comparison for key, comparison in compared.items() if comparison is not None}
 
 
-def _peers(
-    found: Sequence[Pair], drift_of: Mapping[str, float] | None, rivals_share: Mapping[str, float]
-) -> dict[_Place, list[tuple[str, Peer]]]:
-    """Keys and histories of the series in times that can tell of a machine's noise, by what they have to share.
-
-    With the machines' drifts, controls also tell by how they moved beside it, and baselines beside what they share.
-    """
-    peers: dict[_Place, list[tuple[str, Peer]]] = {}
-    asking = {_place(p.series) for p in found if len(p.levels) < ENOUGH_ALONE and p.base.runs and p.head.runs}
-    for pair in found:
-        series = pair.series
-        if not series.metric.is_time or not pair.levels or min(pair.levels) <= 0 or _place(series) not in asking:
-            continue
-        moved = math.nan
-        if drift_of is not None and not series.is_watched and (change := raw_change(pair)) is not None:
-            together = rivals_share if series.is_baseline else drift_of
-            drift = together.get(series.machine, 0.0) if series.metric.follows_machine else 0.0
-            moved = math.log1p(change) - math.log1p(drift)
-        told = peer(pair.levels, is_control=not series.is_watched, span=pair.span, change=moved)
-        peers.setdefault(_place(series), []).append((series.key, told))
-    return peers
-
-
-def _rerun_noises(found: Sequence[Pair]) -> dict[str, Noise]:
-    """What re-runs tell of each series in times, its own and those of its machine."""
-    told: dict[_Place, dict[str, RerunScatter]] = {}
-    for pair in found:
-        if pair.series.metric.is_time and (scatter := rerun_scatter(pair.reruns)) is not None:
-            told.setdefault(_place(pair.series), {})[pair.series.key] = scatter
-    noises = {}
-    for pair in found:
-        near = told.get(_place(pair.series), {})
-        if not near or not pair.levels or min(pair.levels) <= 0:
-            continue
-        others = [scatter for key, scatter in near.items() if key != pair.series.key]
-        noise = rerun_noise(median(pair.levels), near.get(pair.series.key), others)
-        if noise is not None:
-            noises[pair.series.key] = noise
-    return noises
-
-
-def _place(series: Series) -> _Place:
-    return series.machine, series.environment, series.metric.unit, series.metric.noise_family
-
-
 def _compare(
-    pair: Pair, threshold: float, drift: float, peers: _Peers, reruns: _Reruns
+    pair: Pair, threshold: float, drift: float, noises: HistoryNoises, reruns: _Reruns
 ) -> Comparison | None:  # fmt: skip
     if pair.other_cards:
         return None
@@ -204,14 +158,9 @@ def _compare(
         return compare_exact(same, same)
     if pair.series.metric.is_exact and (certain := compare_exact(pair.base.runs, pair.head.runs)) is not None:
         return certain
-    machine = None
-    if 0 < len(pair.levels) < ENOUGH_ALONE:
-        others = [other for key, other in peers.get(_place(pair.series), ()) if key != pair.series.key]
-        machine = machine_scale(median(pair.levels), others)
-    noise = history_noise(pair.levels, machine, pair.span)
     drift = drift if pair.series.metric.follows_machine else 0.0
     return compare(
-        pair.base.runs, pair.head.runs, history_noise=noise, threshold=threshold, drift=drift,
+        pair.base.runs, pair.head.runs, history_noise=noises.of(pair), threshold=threshold, drift=drift,
         rerun_noise=reruns.get(pair.series.key), beside=pair.beside,
     )  # fmt: skip
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from warpwatch.dashboard.check import Check, CheckRow, Outcome
+from warpwatch.dashboard.check_words import remark, runs_needed
 from warpwatch.dashboard.drift import Drift
 from warpwatch.dashboard.quantities import change, quantity
-from warpwatch.dashboard.statistics.noise import NoiseSource
 from warpwatch.dashboard.store.records import Commit
 from warpwatch.dashboard.verdict import Verdict
 
@@ -18,15 +18,6 @@ _HEADLINES = {
     Outcome.UNCHANGED_OR_BETTER: "no regression",
     Outcome.REGRESSED: "regressed",
     Outcome.COULD_NOT_TELL: "could not tell",
-}
-_NOISE_BY = {
-    NoiseSource.RUNS: "by these runs",
-    NoiseSource.RERUNS: "by re-runs",
-    NoiseSource.HISTORY: "by history",
-    NoiseSource.MACHINE: "by its machine",
-    NoiseSource.SAMPLES: "by its samples",
-    NoiseSource.ASSUMED: "assumed",
-    NoiseSource.NONE: "of what is exact",
 }
 _WIDTH = 100
 _INDENT = max(map(len, Verdict)) + 2
@@ -56,7 +47,7 @@ def as_markdown(check: Check) -> str:
         lines += ["| verdict | series | base | head | change | 95 % interval | |", "|---|---|--:|--:|--:|--:|---|"]
         for row in shown:
             word = f"**{row.verdict.value}**" if row.verdict is Verdict.REGRESSED else row.verdict.value
-            cells = (word, f"`{_name(row, check)}`", *_numbers(row), _remark(row))
+            cells = (word, f"`{_name(row, check)}`", *_numbers(row), remark(row))
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         lines.append("")
     lines += [_counts(check), *_drift_lines(check)]
@@ -100,10 +91,10 @@ def _shown(check: Check) -> list[CheckRow]:
 def _sentence(row: CheckRow) -> str:
     """What moved, and how surely: "61.5 µs → 70.1 µs, +14.0 % (+13.2 % … +14.8 %), control +0.1 %"."""
     base, head, moved, interval = _numbers(row)
-    remark = _remark(row)
+    said = remark(row)
     if row.comparison is None:
-        return f"{base} → {head}: {remark}"
-    return f"{base} → {head}, {moved}" + (f" ({interval})" if interval else "") + (f", {remark}" if remark else "")
+        return f"{base} → {head}: {said}"
+    return f"{base} → {head}, {moved}" + (f" ({interval})" if interval else "") + (f", {said}" if said else "")
 
 
 def _cut(line: str) -> str:
@@ -121,24 +112,6 @@ def _numbers(row: CheckRow) -> tuple[str, str, str, str]:
     interval = f"{change(moved.low)} … {change(moved.high)}" if moved and moved.low < moved.high else ""
     by = change(moved.change if moved else None, row.base)
     return quantity(row.base, unit), quantity(row.head, unit), by, interval
-
-
-def _remark(row: CheckRow) -> str:
-    if row.reason:
-        return row.reason
-    if row.comparison and (needed := _runs_needed(row)):
-        by = _NOISE_BY[row.comparison.noise_source]
-        return f"{needed} more run{'s' * (needed > 1)} of each (noise {by})"
-    if row.control_change is not None:
-        return f"control {change(row.control_change)}"
-    return ""
-
-
-def _runs_needed(row: CheckRow) -> int:
-    """More runs of each commit that an inconclusive series needs; one at least, as the family asks for more."""
-    if row.verdict is not Verdict.INCONCLUSIVE or row.comparison is None:
-        return 0
-    return max(row.comparison.runs_needed, 1)
 
 
 def _counts(check: Check) -> str:
@@ -187,6 +160,6 @@ def _row_json(row: CheckRow) -> dict[str, Any]:
         "noise": moved.noise if moved else None,
         "noise_source": moved.noise_source.value if moved else None,
         "runs": {"base": moved.base_runs, "head": moved.head_runs} if moved else None,
-        "runs_needed": _runs_needed(row),
+        "runs_needed": runs_needed(row),
         "control_change": row.control_change,
     }

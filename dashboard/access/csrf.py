@@ -34,6 +34,8 @@ def _check() -> None:
         request.max_content_length = _LARGEST_FORM
     if request.method in _SAFE or takes_tokens_alone() or has_bearer():
         return
+    if request.routing_exception is not None:
+        return  # nothing there takes this request: 404 or 405 says so
     if _is_of_another_site():
         abort(403, "This request comes from another site; open the page here and try again.")
     given = request.headers.get(HEADER) or request.form.get(FIELD) or ""

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Request, sync_playwright
 
 from tests.dashboard.pages.browsing import HOSTILE, Tab, serving
 from tests.dashboard.pages.recorded import write_recorded
@@ -97,12 +97,17 @@ def new_tab(browser: Browser) -> Iterator[Callable[..., Tab]]:
         tab = Tab(page=context.new_page(), complaints=[])
         tab.page.on("console", lambda m: tab.complaints.append(m.text) if m.type in {"error", "warning"} else None)
         tab.page.on("pageerror", lambda error: tab.complaints.append(str(error)))
-        tab.page.on("requestfailed", lambda request: tab.complaints.append(f"failed: {request.url}"))
+        tab.page.on("requestfailed", lambda request: _note_failure(tab, request))
         return tab
 
     yield open_tab
     for context in contexts:
         context.close()
+
+
+def _note_failure(tab: Tab, request: Request) -> None:
+    if request.failure != "net::ERR_ABORTED":  # the tab went on to another page before it had all of this one
+        tab.complaints.append(f"failed: {request.url}")
 
 
 @pytest.fixture(scope="session")

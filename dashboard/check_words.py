@@ -1,0 +1,35 @@
+"""What is said of a judged row beside its numbers: why it could not be told, and what would tell it."""
+
+from warpwatch.dashboard.check import CheckRow
+from warpwatch.dashboard.quantities import change
+from warpwatch.dashboard.statistics.noise import NoiseSource
+from warpwatch.dashboard.verdict import Verdict
+
+NOISE_BY = {
+    NoiseSource.RUNS: "by these runs",
+    NoiseSource.RERUNS: "by re-runs",
+    NoiseSource.HISTORY: "by history",
+    NoiseSource.MACHINE: "by its machine",
+    NoiseSource.SAMPLES: "by its samples",
+    NoiseSource.ASSUMED: "assumed",
+    NoiseSource.NONE: "of what is exact",
+}
+
+
+def remark(row: CheckRow) -> str:
+    """The reason, else what it needs to be told, else how the rivals of the same workload moved; empty without any."""
+    if row.reason:
+        return row.reason
+    if row.comparison and (needed := runs_needed(row)):
+        by = NOISE_BY[row.comparison.noise_source]
+        return f"{needed} more run{'s' * (needed > 1)} of each (noise {by})"
+    if row.control_change is not None:
+        return f"control {change(row.control_change)}"
+    return ""
+
+
+def runs_needed(row: CheckRow) -> int:
+    """More runs of each commit that an inconclusive series needs; one at least, as the family asks for more."""
+    if row.verdict is not Verdict.INCONCLUSIVE or row.comparison is None:
+        return 0
+    return max(row.comparison.runs_needed, 1)
