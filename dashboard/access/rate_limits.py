@@ -22,7 +22,10 @@ LOGINS = "20 per minute"
 _COSTLY_SHARE = 5  # of all requests that one may make, one in so many
 _LIMIT = "_warpwatch_limit"
 _COSTLY = "costly"
-_COSTLY_PAGES = ("overview.show", "roofline.show")
+_COSTLY_VIEWS = (  # that read a whole project, or compare two commits of it
+    "overview.show", "roofline.show", "compare.show", "commits.show", "images.roofline",
+    "api_overview.show", "api_roofline.show", "api_comparison.show", "api_commits.show",
+)  # fmt: skip
 _UNCOUNTED = frozenset({"static", "health.show"})
 
 
@@ -60,7 +63,7 @@ def register(app: Flask, settings: AccessSettings) -> None:
     except ConfigurationError as error:
         raise ValueError(f"WARPWATCH_RATE_STORAGE is {settings.rate_storage!r}: {error}; wanted such as memory:// or "
                          "redis://HOST:6379") from error  # fmt: skip
-    for endpoint in _COSTLY_PAGES:
+    for endpoint in _COSTLY_VIEWS:
         costly(app.view_functions[endpoint])
     for endpoint, view in app.view_functions.items():
         limit = getattr(view, _LIMIT, None)
