@@ -56,8 +56,8 @@ def main(folder: Path, commits: int, browser: bool) -> None:
     window = f"from={middle[0][:8]}&to={middle[1][:8]}"
     for path in (page, f"{page}/figure.json", f"{page}/figure.json?{window}", f"{page}/data.json?{window}",
                  f"{page}/data.json", f"{page}/point"):  # fmt: skip
-        median, p95, size = _server_ms(client, path)
-        click.echo(f"{median:6.1f} ms median, {p95:6.1f} ms p95, {size / 1e3:7.0f} kB  {path}")
+        median, p95, cpu, size = _server_ms(client, path)
+        click.echo(f"{median:6.1f} ms median, {p95:6.1f} ms p95, {cpu:6.1f} ms CPU, {size / 1e3:5.0f} kB  {path}")
     if browser:
         _draw(app, page)
 
@@ -121,16 +121,17 @@ def _hash(number: int) -> str:
     return hashlib.sha1(str(number).encode(), usedforsecurity=False).hexdigest()
 
 
-def _server_ms(client: FlaskClient, path: str) -> tuple[float, float, int]:
-    taken, size = [], 0
+def _server_ms(client: FlaskClient, path: str) -> tuple[float, float, float, int]:
+    taken, spent, size = [], [], 0
     for _ in range(_ASKED + 1):
-        start = time.perf_counter()
+        start, cpu_start = time.perf_counter(), time.process_time()
         answer = client.get(path)
         taken.append(1000 * (time.perf_counter() - start))
+        spent.append(1000 * (time.process_time() - cpu_start))
         assert answer.status_code == 200, path
         size = len(answer.data)
     warm = np.array(taken[1:])  # the first reads the order of the commits, and keeps it
-    return float(np.median(warm)), float(np.quantile(warm, 0.95)), size
+    return float(np.median(warm)), float(np.quantile(warm, 0.95)), float(np.median(spent[1:])), size
 
 
 def _draw(app: Any, page: str) -> None:

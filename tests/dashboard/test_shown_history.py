@@ -1,4 +1,4 @@
-"""What the store hands to a series' page: of a short history all, of a long one what shows, reckoned from everything."""
+"""What the store hands to a series' page: of a short history all, of a long one what shows."""
 
 import subprocess
 from collections.abc import Callable

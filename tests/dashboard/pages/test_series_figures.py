@@ -1,0 +1,209 @@
+"""What the series page draws beside a history: marks, other series, samples, code; and a kernel's heat map."""
+
+import itertools
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warpwatch.dashboard.figures.distribution import HEIGHT, WIDTH, distributions
+from warpwatch.dashboard.figures.heat_map import Reference, heat_map_figure, heat_rows
+from warpwatch.dashboard.figures.history import history_figure
+from warpwatch.dashboard.figures.history_view import HistoryView, Spacing
+from warpwatch.dashboard.figures.panes import panes
+from warpwatch.dashboard.figures.whole_history import whole_history
+from warpwatch.dashboard.metrics import metric
+from warpwatch.dashboard.pages.code_difference import code_difference
+from warpwatch.dashboard.statistics.change_kind import ChangeKind
+from warpwatch.dashboard.store.kernel_records import Cell, Kernel, ShapeRow
+from warpwatch.dashboard.store.records import Commit, CompiledCode, History, Point, Series, SeriesChange, Status
+from warpwatch.dashboard.store.shown_records import Beside, Extent, Mark, MarkKind
+from warpwatch.dashboard.verdict import Verdict
+
+HOSTILE = "<a href='javascript:alert(1)'>x</a>"
+
+
+def _commit(index: int, gap: int = 0) -> Commit:
+    return Commit(
+        hash=f"{index:08x}" + "0" * 32, date=datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=index), subject=HOSTILE,
+        author="Ada", position=index, unmeasured_before=gap,
+    )  # fmt: skip
+
+
+def _point(index: int, value: float | None = 1.0, gap: int = 0) -> Point:
+    return Point(
+        commit=_commit(index, gap), value=value, q25=None, q75=None, sample_count=3,
+        status=Status.INVALID if value is None else Status.OK, reason=HOSTILE, run=f"{index:032x}", run_time=None,
+    )  # fmt: skip
+
+
+def _series(name: str = "latency", unit: str = "seconds", **more: Any) -> Series:
+    common: dict[str, Any] = {
+        "key": "0" * 16, "project": "p", "benchmark": "b.S.track", "parameters": (), "metric": metric(name, unit),
+        "machine": HOSTILE, "environment": "e", "workload": "w", "implementation": "warpwatch", "is_baseline": False,
+        "listed": True,
+    }  # fmt: skip
+    return Series(**{**common, **more})
+
+
+def _change(index: int, magnitude: float) -> SeriesChange:
+    return SeriesChange(
+        index=index, commit=_commit(index), previous_commit=_commit(index - 1), range_start=_commit(index - 1),
+        range_end=_commit(index), before=1.0, after=1.0 + magnitude, magnitude=magnitude, low=magnitude, high=magnitude,
+        p_value=0.001, is_worse=magnitude > 0, kind=ChangeKind.STEP,
+    )  # fmt: skip
+
+
+def _history(*points: Point, **more: Any) -> History:
+    return History(series=_series(), points=points, **{"changes": (), "workload": None, "others": (), **more})
+
+
+def _named(figure: dict[str, Any], name: str) -> dict[str, Any]:
+    (trace,) = [trace for trace in figure["data"] if trace.get("name") == name]
+    return trace
+
+
+def test_by_commit_unmeasured_ones_are_gaps_and_evenly_they_are_not() -> None:
+    history = _history(_point(0), _point(1, gap=3), _point(2))
+    even = history_figure(history, HistoryView())
+    by_commit = history_figure(history, HistoryView(spacing=Spacing.COMMIT))
+    assert _named(even, "warpwatch")["x"] == [0, 1, 2]
+    assert _named(by_commit, "warpwatch")["x"] == [0, 4, 5]
+    assert by_commit["layout"]["meta"]["places"] == [0, 4, 5]
+
+
+def test_marks_have_a_strip_with_a_sign_each_and_their_words() -> None:
+    shown = whole_history(_history(*(_point(n) for n in range(4))), HistoryView())
+    marks = [
+        Mark(commit=_commit(1), kind=MarkKind.RELEASE, text="v1.2"),
+        Mark(commit=_commit(2), kind=MarkKind.MACHINE, text="driver 550 → 580"),
+        Mark(commit=_commit(3), kind=MarkKind.NOTE, text=HOSTILE + "\nsecond line " * 40, author="Bo"),
+    ]
+    figure = history_figure(replace(shown, marks=tuple(marks)), HistoryView())
+    assert [_named(figure, name)["x"] for name in ("release", "machine changed", "note")] == [[1], [2], [3]]
+    labels = [label["text"] for label in figure["layout"]["annotations"] if label["name"] == "mark"]
+    assert labels[0] == "v1.2"
+    assert "550 → 580" in _named(figure, "machine changed")["text"][0]
+    assert "<a" not in json.dumps(figure)
+    assert figure["layout"]["xaxis"]["anchor"] == "y4"
+    assert len(figure["layout"]["shapes"]) == 2  # a note has no line of its own
+
+
+def test_series_beside_have_a_small_plot_each_in_their_own_unit_on_the_same_axis() -> None:
+    shown = whole_history(_history(*(_point(n) for n in range(4))), HistoryView())
+    beside = tuple(
+        Beside(series=_series(name, unit), points=tuple(_point(n, 96.0) for n in range(4)), changes=(_change(2, 0.1),))
+        for name, unit in (("registers", "registers"), ("peak_memory", "bytes"))
+    )
+    figure = history_figure(replace(shown, beside=beside), HistoryView())
+    layout = figure["layout"]
+    first, second, main = (layout[name]["domain"] for name in ("yaxis5", "yaxis6", "yaxis"))
+    assert second[1] < first[0] < first[1] < main[0]
+    assert layout["xaxis"]["anchor"] == "y6"
+    mine = [trace for trace in figure["data"] if trace.get("yaxis") in {"y5", "y6"}]
+    assert all(trace["showlegend"] is False for trace in mine)
+    assert len([label for label in layout["annotations"] if label["name"] == "heading"]) == 2
+    assert "<a" not in json.dumps(figure)
+
+
+@given(st.booleans(), st.booleans(), st.booleans(), st.integers(0, 6), st.integers(0, 2))
+def test_parts_of_a_figure_share_its_height_without_touching(
+    no_numbers: bool, marks: bool, canaries: bool, beside: int, lanes: int
+) -> None:
+    parts = panes(no_numbers=no_numbers, marks=marks, canaries=canaries, beside=beside, lanes=lanes)
+    all_of_them = [parts.main, parts.no_numbers, parts.marks, parts.canaries, *parts.beside]
+    there = sorted(domain for domain in all_of_them if domain[1] > domain[0])
+    assert there[0][0] == 0.0
+    assert there[-1] == parts.main
+    assert all(lower[1] < upper[0] for lower, upper in itertools.pairwise(there))
+    assert parts.main[1] <= 1
+
+
+def test_labels_of_changes_are_many_largest_first_so_that_a_zoom_finds_more() -> None:
+    changes = tuple(_change(n, 0.01 * n) for n in range(1, 30))
+    figure = history_figure(_history(*(_point(n) for n in range(31)), changes=changes), HistoryView())
+    labels = [label for label in figure["layout"]["annotations"] if label["name"] == "change"]
+    assert labels[0]["text"] == "+29.0 %"
+    assert len(labels) == 29
+
+
+def test_a_long_history_leaves_words_to_the_panel_and_says_that_more_is_there() -> None:
+    shown = whole_history(_history(*(_point(n) for n in range(400))), HistoryView())
+    extent = Extent(points=9000, drawn=400, points_inside=9000, drawn_inside=400)
+    figure = history_figure(replace(shown, extent=extent), HistoryView())
+    assert "Ada" not in _named(figure, "warpwatch")["text"][0]
+    assert (figure["layout"]["meta"]["thinned"], figure["layout"]["meta"]["whole_inside"]) == (True, False)
+
+
+@given(st.lists(st.floats(1e-9, 1e3), max_size=60), st.lists(st.floats(1e-9, 1e3), max_size=60))
+def test_samples_are_bars_within_their_box(here: list[float], before: list[float]) -> None:
+    for samples, told in zip((here, before), distributions(here, before), strict=True):
+        if told is None:
+            assert not samples
+            continue
+        assert told.count == len(samples)
+        assert told.least <= told.q25 <= told.median <= told.q75 <= told.most
+        assert told.median == pytest.approx(np.median(samples))
+        assert max(bar.height for bar in told.bars) == HEIGHT
+        assert all(0 <= bar.x < WIDTH and 0 <= bar.y <= HEIGHT for bar in told.bars)
+        assert told.bars == tuple(sorted(told.bars, key=lambda bar: bar.x))
+
+
+def _code(kernel: str, sha256: str, registers: int = 96) -> CompiledCode:
+    return CompiledCode(
+        operator="rope", kernel=kernel, architecture="sm_90a", registers=registers, stack_bytes=0, shared_bytes=0,
+        local_memory_instructions=0, code_bytes=100, instructions={"total": 10}, sha256=sha256, implementation=None,
+        dynamic_shared_bytes=None, barriers=1, occupancy=0.5, occupancy_limit=None,
+    )  # fmt: skip
+
+
+def test_code_is_told_by_what_changed() -> None:
+    before = [_code("same", "a"), _code("other", "b"), _code("gone", "c")]
+    now = [_code("same", "a"), _code("other", "d", registers=128), _code("new", "e")]
+    found = {one.kernel: one for one in code_difference(now, before)}
+    assert [(name, one.state) for name, one in found.items()] == [
+        ("other", "other code"), ("new", "new"), ("gone", "gone"), ("same", "same code"),
+    ]  # fmt: skip
+    assert [(fact.name, fact.was, fact.now) for fact in found["other"].facts if fact.was] == [
+        ("Registers", "96", "128")
+    ]
+    assert {one.state for one in code_difference(now, ())} == {""}
+
+
+def _kernel(*rows: list[float | None], changes: tuple[SeriesChange, ...] = (), unit: str = "seconds") -> Kernel:
+    name = "latency" if unit == "seconds" else "bandwidth"
+    return Kernel(
+        name="rope", machines=("m",), metrics=(name,), implementations=(), machine="m", metric=name,
+        implementation=None, commits=tuple(_commit(n) for n in range(len(rows[0]))), older=False,
+        rows=tuple(
+            ShapeRow(
+                series=_series(name, unit, key=f"{n:016x}"), changes=changes, verdict=Verdict.UNCHANGED,
+                cells=tuple(
+                    Cell(value=v, status=Status.INVALID if v is None else Status.OK, reason=HOSTILE) for v in values
+                ),
+            )
+            for n, values in enumerate(rows)
+        ),
+    )  # fmt: skip
+
+
+def test_cells_tell_the_change_from_the_first_or_the_newest_level() -> None:
+    kernel = _kernel([1.0, 1.0, None, 2.0, 2.0], changes=(_change(3, 1.0),))
+    (first,), (newest,) = heat_rows(kernel, Reference.FIRST), heat_rows(kernel, Reference.NEWEST)
+    assert first.change == (0.0, 0.0, None, 1.0, 1.0)
+    assert newest.change == (-0.5, -0.5, None, 0.0, 0.0)
+    figure = heat_map_figure(kernel, (first,), [HOSTILE])
+    assert "<a" not in json.dumps(figure)
+    assert (_named(figure, "level rose")["y"], len(_named(figure, "no number")["x"])) == ([0], 1)
+    assert _named(figure, "numbers")["text"] == ["+0.0", "+0.0", "2×", "2×"]
+
+
+def test_worse_has_the_same_colour_whichever_way_a_metric_counts() -> None:
+    for kernel in (_kernel([1.0, 1.0, 1.0, 1.2]), _kernel([1.0, 1.0, 1.0, 0.8], unit="GB/s")):
+        figure = heat_map_figure(kernel, heat_rows(kernel, Reference.FIRST), ["w"])
+        assert _named(figure, "cells")["z"][0][-1] == pytest.approx(0.2)
