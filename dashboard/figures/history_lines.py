@@ -6,7 +6,7 @@ from typing import Any
 
 from warpwatch.dashboard import quantities
 from warpwatch.dashboard.figures.history_view import RUN_DIGITS, Frame, Scale, by_commit, runs_of
-from warpwatch.dashboard.figures.hover import point_text
+from warpwatch.dashboard.figures.hover import no_number_text, point_text
 from warpwatch.dashboard.figures.layout import axis, plain
 from warpwatch.dashboard.figures.palette import INK, MUTED, SURFACE, look
 from warpwatch.dashboard.figures.panes import Domain
@@ -111,6 +111,9 @@ def beside_lines(beside: Sequence[Beside], frame: Frame) -> list[dict[str, Any]]
         theirs = look(each.series.implementation)
         at = {commit.hash: value for commit, value in line}
         common = {"yaxis": f"y{_PANE_AXIS + number}", "showlegend": False}
+        if not line:
+            traces.append({**common, **_never_a_number(each, frame)})
+            continue
         traces.append(
             {
                 **common, "name": plain(name_beside(each.series)), "mode": "lines+markers",
@@ -137,16 +140,30 @@ def beside_lines(beside: Sequence[Beside], frame: Frame) -> list[dict[str, Any]]
     return traces
 
 
+def _never_a_number(each: Beside, frame: Frame) -> dict[str, Any]:
+    """Crosses with their reasons. Plotly knows no axis whose traces are all empty: one without points has a gap."""
+    return {
+        "name": plain(name_beside(each.series)), "mode": "markers",
+        "x": [frame.x(point.commit) for point in each.points] or [0],
+        "y": [0.5] * len(each.points) or [None],
+        "marker": {"color": MUTED, "size": 8, "symbol": "x-thin-open", "line": {"width": 2}},
+        "text": [no_number_text(point) for point in each.points], "hovertemplate": "%{text}<extra></extra>",
+    }  # fmt: skip
+
+
 def beside_axes(beside: Sequence[Beside], domains: Sequence[Domain], scale: Scale) -> dict[str, Any]:
     """By name in plotly's layout. Each spans at least 6 % of its typical value, as the main one does."""
     found = {}
     for number, (each, domain) in enumerate(zip(beside, domains, strict=True)):
         factor, unit = _scale(each)
         values = [value * factor for _, value in by_commit(each.points)]
-        middle = median(values) if values else 1.0
+        more: dict[str, Any] = {"type": "linear", "range": [0, 1], "showticklabels": False}
+        if values:
+            middle = median(values)
+            more = {"type": scale.value, "autorangeoptions": {"include": [middle * 0.97, middle * 1.03]}}
         found[f"yaxis{_PANE_AXIS + number}"] = axis(
-            plain("" if unit == "unit" else unit), domain=list(domain), type=scale.value, exponentformat="SI", nticks=4,
-            autorangeoptions={"include": [middle * 0.97, middle * 1.03]}, fixedrange=True,
+            plain("" if unit == "unit" else unit), domain=list(domain), exponentformat="SI", nticks=4, fixedrange=True,
+            **more,
         )  # fmt: skip
     return found
 
