@@ -17,6 +17,7 @@ _CLOCK, _HEAT, _HELD = "--ww-blue", "--ww-orange", "--ww-vermillion"
 _CANARIES = ((GREY, "square"), (SKY, "cross"), ("--ww-purple", "diamond"), ("--ww-green", "triangle-up"))
 _RUN_LOOKS = (("--ww-blue", "solid"), ("--ww-orange", "dash"), ("--ww-green", "dot"))
 _SHARES = np.linspace(0.0, 1.0, 51)
+MOST_TOLD = 9.0  # tenfold: what wants more is not told at all
 _LEAST_SPAN = 1.0  # per cent either way, so that noise does not fill the strip
 
 
@@ -144,7 +145,7 @@ def detectable_figure(told: Sequence[Detectable]) -> dict[str, Any]:
     """Share of the series across, smallest change up: one line for each number of runs a side."""
     traces: list[dict[str, Any]] = []
     for place, runs in enumerate(RUNS):
-        changes = np.quantile([one.changes[place] for one in told], _SHARES)
+        changes = np.quantile([min(one.changes[place], MOST_TOLD) for one in told], _SHARES)
         colour, dash = _RUN_LOOKS[place]
         side = f"{runs} run{'s' if runs > 1 else ''} of each commit"
         traces.append(

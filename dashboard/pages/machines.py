@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from flask import Blueprint, abort, current_app, render_template
 
-from warpwatch.dashboard.figures.machine import conditions_figure, detectable_figure
+from warpwatch.dashboard.figures.machine import MOST_TOLD, conditions_figure, detectable_figure
 from warpwatch.dashboard.pages.runners import runners, standings_of
 from warpwatch.dashboard.pages.shared import project_or_404, store
 from warpwatch.dashboard.statistics.arrival import Pause
@@ -77,6 +77,7 @@ def one(project: str, name: str) -> str:
         told=told,
         smallest=_quantiles(told.trust),
         run_counts=RUNS,
+        most_told=MOST_TOLD,
         source_words=_SOURCE_WORDS,
         fact_words=_FACT_WORDS,
         assumed=sum(each.source is NoiseSource.ASSUMED for each in told.trust.detectable),

@@ -11,6 +11,7 @@ from functools import lru_cache
 from statistics import NormalDist
 
 from warpwatch.dashboard.statistics.comparison import FAMILY_ERROR, SMALLEST_NOISE, TAIL_FREEDOM
+from warpwatch.dashboard.statistics.growth import growth
 from warpwatch.dashboard.statistics.noise import Noise, NoiseSource
 from warpwatch.dashboard.statistics.student import student_tail
 
@@ -28,7 +29,7 @@ def detectable_change(noise: Noise, *, inside: float, runs: int, family: int, th
     if freedom is not None and noise.source is NoiseSource.RERUNS:
         freedom = min(freedom, TAIL_FREEDOM * ((runs + 1) // 2))  # as in compare: a run may lie off all others
     bar = critical_value(FAMILY_ERROR / family, freedom) * error
-    return math.expm1(max(bar, math.log1p(threshold)) + _BEYOND * error)
+    return growth(max(bar, math.log1p(threshold)) + _BEYOND * error)
 
 
 @lru_cache(maxsize=4096)

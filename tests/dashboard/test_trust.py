@@ -91,6 +91,12 @@ def test_more_runs_and_smaller_families_tell_smaller_changes(noise: Noise, thres
     assert told(1, 1) <= told(1, 10) <= told(1, 1000)
 
 
+def test_noise_that_hardly_anything_is_known_of_tells_nothing_and_breaks_nothing() -> None:
+    noise = Noise(scale=0.1, source=NoiseSource.RERUNS, freedom=1)
+    told = detectable_change(noise, inside=0.0, runs=1, family=379, threshold=0.02)
+    assert 1e6 < told < math.inf
+
+
 def test_four_of_five_changes_of_that_size_are_told() -> None:
     random = np.random.default_rng(20)
     noise = Noise(scale=0.004)
@@ -143,6 +149,7 @@ def test_runs_of_two_cards_are_no_pair_and_runs_of_one_commit_are(store: Store, 
     assert found is not None
     told = trust(found, threshold=0.02).beside
     assert told is not None
+    assert told.families.of == 2  # the second run against the first, the third against the second
     assert told.told.of == 4 * 2  # ours, the rival and two canaries: three runs are two pairs
     assert queries.machine_history(store, "demo", "nobody") is None
     assert queries.machine_history(store, "nobody", "box") is None
