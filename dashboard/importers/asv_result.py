@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import orjson
@@ -67,7 +68,7 @@ def read_result(text: bytes, file_name: str) -> ResultFile:
         environment=environment,
         machine=machine,
         details={str(k): str(v) for k, v in params.items() if v is not None and storable(f"{k}{v}")},
-        entries=replace(packed, heads=tuple([_head(draft, packed) for draft in drafts])),
+        entries=replace(packed, heads=tuple(_heads(drafts, packed))),
         problems=tuple(problems),
     )
 
@@ -95,12 +96,13 @@ def _rows(data: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[Any]]]:
     """Each benchmark with the columns that `_COLUMNS` names, whichever format the file has."""
     names = data.get("result_columns")
     place = {name: n for n, name in enumerate(names) if isinstance(name, str)} if isinstance(names, list) else {}
-    places = [place.get(name, _NOWHERE) for name in _COLUMNS]
+    width = len(names) if isinstance(names, list) else 0
+    chosen = itemgetter(*(place.get(name, width) for name in _COLUMNS))
     started = data.get("started_at")
     started = started if isinstance(started, dict) else {}
     for benchmark, row in data["results"].items():
         if isinstance(row, list) and place:
-            yield benchmark, [row[n] if n < len(row) else None for n in places]
+            yield benchmark, chosen([*row[:width], *[None] * (width + 1 - min(len(row), width))])
         elif isinstance(row, dict):  # format 1: {"result": [...], "params": [...], "stats": [...]}
             stats = row.get("stats")
             stats = [each if isinstance(each, dict) else {} for each in (stats if isinstance(stats, list) else [stats])]
@@ -125,48 +127,43 @@ class _Draft(NamedTuple):
 
 def _draft(benchmark: str, columns: Sequence[Any], lists: ValueLists, known: "_KnownParameters") -> _Draft:
     result, params, started, duration, q25, q75, repeat, samples = columns
-    choices, parameters = known.of(benchmark, params or [])
-    count = math.prod(map(len, choices))
+    choices, parameters, count = known.of(benchmark, params or [])
     if result is not None and not isinstance(result, list):
         result = [result]
     if count > MOST_VALUES or (result is not None and len(result) != count):
         had = "no" if result is None else len(result)
         raise BrokenFileError(f"{had} values for {count} parameter combinations")
     result = [None] * count if result is None else result
-    started_ms = as_integer(started)
+    started_ms = started if type(started) is int else as_integer(started)
     if started_ms is not None and not 0 <= started_ms <= LATEST_MS:
         started_ms = None
-    start = lists.add(result, *(_of_length(column, count) for column in (q25, q75, repeat, samples)))
+    start = lists.add(
+        result, _of_length(q25, count), _of_length(q75, count), _of_length(repeat, count), _of_length(samples, count)
+    )
     return _Draft(benchmark, started_ms, _duration_s(duration), start, start + count, choices, parameters)
 
 
-def _head(draft: _Draft, values: PackedEntries) -> EntryHead:
-    """The entry with its mark: its start, and a digest of parameters and values."""
-    where = slice(draft.start, draft.end)
-    digest = hashlib.blake2b(draft.parameters, digest_size=6)
-    digest.update(values.value[where].tobytes() + values.status[where].tobytes())
-    return EntryHead(
-        benchmark=draft.benchmark,
-        started_ms=draft.started_ms,
-        duration_s=draft.duration_s,
-        mark=f"{draft.started_ms or 0}:{digest.hexdigest()}",
-        start=draft.start,
-        end=draft.end,
-        choices=draft.choices,
-    )
+def _heads(drafts: Sequence[_Draft], values: PackedEntries) -> Iterator[EntryHead]:
+    """The entries with their marks: an entry's start, and a digest of its parameters and values."""
+    value, status = values.value.tobytes(), values.status.tobytes()
+    for benchmark, started_ms, duration_s, start, end, choices, parameters in drafts:
+        mine = slice(8 * start, 8 * end)
+        digest = hashlib.blake2b(parameters + value[mine] + status[mine], digest_size=6).hexdigest()
+        yield EntryHead(benchmark, started_ms, duration_s, f"{started_ms or 0}:{digest}", start, end, choices)
 
 
 class _KnownParameters:
     """The parameters of each benchmark, checked and put into words once: the next file has the same."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[list[Any], tuple[tuple[str, ...], ...], bytes]] = {}
+        self._known: dict[str, tuple[list[Any], _Parameters]] = {}
+        self._alike: dict[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]] = {}  # one for all that are equal
 
-    def of(self, benchmark: str, params: Any) -> tuple[tuple[tuple[str, ...], ...], bytes]:
-        """The choices of each parameter as text, and all of them in one piece."""
+    def of(self, benchmark: str, params: Any) -> "_Parameters":
+        """The choices of each parameter as text, all of them in one piece, and how many combinations they have."""
         before = self._known.get(benchmark)
         if before is not None and before[0] == params:
-            return before[1:]
+            return before[1]
         if not isinstance(params, list) or not all(isinstance(choices, list) for choices in params):
             raise BrokenFileError("its params are not lists")
         choices = tuple([tuple(["nan" if choice == "NaN" else str(choice) for choice in each]) for each in params])
@@ -175,16 +172,22 @@ class _KnownParameters:
             raise BrokenFileError(
                 "a name or parameter that no database takes: too long, or with a character of no text"
             )
-        if not all(type(choice) is str for each in params for choice in each):
-            return choices, whole  # 1 and True and 1.0 are equal, and are not the same parameter
-        if len(self._known) > _MOST_KNOWN:
+        if max(len(self._known), len(self._alike)) > _MOST_KNOWN:
             self._known.clear()
-        self._known[benchmark] = (params, choices, whole)
-        return choices, whole
+            self._alike.clear()
+        # Shared by benchmarks, as many have the same: what is sent to another process holds it once then.
+        found = self._alike.setdefault(choices, choices), whole, math.prod(map(len, choices))
+        if not all(type(choice) is str for each in params for choice in each):
+            return found  # 1 and True and 1.0 are equal, and are not the same parameter
+        self._known[benchmark] = (params, found)
+        return found
+
+
+_Parameters = tuple[tuple[tuple[str, ...], ...], bytes, int]
 
 
 def _duration_s(raw: Any) -> float:
-    seconds = as_float(raw)
+    seconds = raw if type(raw) is float else as_float(raw)
     return seconds if seconds is not None and 0 <= seconds <= LATEST_MS / 1000 else 0.0
 
 
@@ -194,6 +197,5 @@ def _of_length(column: Any, count: int) -> Sequence[Any] | None:
 
 
 _COLUMNS = ("result", "params", "started_at", "duration", "stats_q_25", "stats_q_75", "stats_repeat", "samples")
-_NOWHERE = 1_000_000  # beyond any row
 _MOST_KNOWN = 50_000  # benchmarks
 _known = _KnownParameters()  # of this process: what stands in it changes no result

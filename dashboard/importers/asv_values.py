@@ -50,12 +50,13 @@ class ValueLists:
         """All of it in columns, without heads. What is no number has a status and a reason instead."""
         value = _floats(self._results)
         status = np.zeros(len(value), dtype=np.int64)
-        told: list[str | None] = [None] * len(value)
+        reason = np.zeros(len(value), dtype=np.int64)
+        reasons: tuple[str, ...] = ()
         bad = np.flatnonzero(~np.isfinite(value))
-        for number in bad.tolist():
-            its_status, told[number] = _absence(self._results[number])
-            status[number] = STATUS_CODES[its_status]
-        reason, reasons = number_reasons(told) if len(bad) else (np.zeros(len(value), dtype=np.int64), ())
+        if len(bad):
+            absent = [_absence(self._results[number]) for number in bad.tolist()]
+            status[bad] = [STATUS_CODES[its_status] for its_status, _ in absent]
+            reason[bad], reasons = number_reasons(said for _, said in absent)
         kept, samples = np.array(self._kept, dtype=np.int64), np.array(self._samples, dtype=np.float64)
         if kept[bad].any():
             samples = samples[np.repeat(status == 0, kept)]
