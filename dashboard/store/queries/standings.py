@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, func, select
-from sqlalchemy.orm import aliased
 
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import tables
@@ -69,7 +68,7 @@ def _places(connection: Connection, project: int) -> dict[str, _Place]:
 def _steps(connection: Connection, project: int, days: int) -> Mapping[int, float]:
     """The ratio of levels that the steps of so many days before a series' newest commit amount to, by series."""
     series, summary, change = tables.series, tables.summary, tables.changepoint
-    newest, at = aliased(tables.commit), aliased(tables.commit)
+    newest, at = tables.commit.alias(), tables.commit.alias()
     rows = connection.execute(
         select(change.c.series_id, change.c.magnitude)
         .join(series, series.c.id == change.c.series_id)
