@@ -29,12 +29,10 @@ from warpwatch.dashboard.pages import (
 )
 from warpwatch.dashboard.pages.addresses import ProjectName
 from warpwatch.dashboard.pages.shared import error_page, register_globals
-from warpwatch.dashboard.remembered import Remembered
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store
 
 _YEAR_S = 365 * 24 * 3600
-_REMEMBERED_ROWS = 60_000  # of comparisons and commits; about a kilobyte each
 
 
 def create_app(settings: Settings | None = None) -> Flask:
@@ -45,7 +43,6 @@ def create_app(settings: Settings | None = None) -> Flask:
     app = Flask(__name__)
     settings = settings or Settings.from_env()
     app.extensions["store"] = Store(settings.database)
-    app.extensions["remembered"] = Remembered(_REMEMBERED_ROWS)
     app.config["THRESHOLD"] = settings.threshold
     app.config["MAX_CONTENT_LENGTH"] = settings.upload_limit_mib * 2**20
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = _YEAR_S  # static URLs carry the file's time, see pages/shared.py

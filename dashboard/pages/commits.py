@@ -5,7 +5,6 @@ from flask.typing import ResponseReturnValue
 
 from warpwatch.dashboard.comparing import By
 from warpwatch.dashboard.pages.commit_facts import commit_verdicts, compiled_changes, failures, machine_states
-from warpwatch.dashboard.pages.compared import remembered
 from warpwatch.dashboard.pages.shared import pages, project_or_404, store
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.annotations import annotations
@@ -73,11 +72,13 @@ def _has_controls(project: str) -> bool:
 
 
 def _page(project: str, commit: str) -> CommitPage:
-    """Everything recorded there, remembered while nothing new is."""
+    """Everything recorded there, remembered until somebody writes."""
 
     def read() -> CommitPage:
         page = queries.commit_page(store(), project, commit)
         assert page is not None
         return page
 
-    return remembered(project, ("commit", commit), read, lambda page: len(page.points) + len(page.compiled))
+    return store().remember(
+        ("commit page", project, commit), read, weigh=lambda page: len(page.points) + len(page.compiled)
+    )

@@ -69,9 +69,14 @@ class Store:
                 connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
             yield connection
 
-    def remember(self, key: Hashable, make: Callable[[], Found]) -> Found:
-        """What `make` reads, worked out once for each state of the store. Nobody may change what is handed out."""
-        return self._remembered.get(self.state(), key, make)
+    def remember(
+        self, key: Hashable, make: Callable[[], Found], *, weigh: Callable[[Found], int] | None = None
+    ) -> Found:  # fmt: skip
+        """What `make` reads, worked out once for each state of the store. Nobody may change what is handed out.
+
+        `weigh` tells how many rows of thousands it holds, so that few of the large ones are kept.
+        """
+        return self._remembered.get(self.state(), key, make, weigh)
 
     def state(self) -> Hashable:
         """Something that is another after each write that any process committed: equal, and nothing has changed.

@@ -84,3 +84,22 @@ def test_a_failure_is_not_remembered() -> None:
             continue
         raise AssertionError
     assert remembered.get("state", "key", lambda: 1) == 1
+
+
+def test_heavy_values_leave_room_for_few_and_one_too_heavy_is_not_kept() -> None:
+    remembered = Remembered(room=5)
+    made: list[str] = []
+
+    def get(name: str) -> str:
+        def make() -> str:
+            made.append(name)
+            return name
+
+        return remembered.get("state", name, make, len)
+
+    for name in ("aa", "bb", "aa", "cc", "aa", "bb"):  # bb is the longest unasked when cc comes
+        assert get(name) == name
+    assert made == ["aa", "bb", "cc", "bb"]
+    assert [get("too heavy"), get("too heavy")] == ["too heavy"] * 2
+    assert get("bb") == "bb"
+    assert made[4:] == ["too heavy", "too heavy"]

@@ -35,7 +35,6 @@ from warpwatch.dashboard.store.queries.series import find_series, history, serie
 from warpwatch.dashboard.store.queries.shown_history import Wanted, shown_history
 from warpwatch.dashboard.store.queries.siblings import siblings
 from warpwatch.dashboard.store.queries.standings import standings
-from warpwatch.dashboard.store.queries.state import project_state
 
 __all__ = [
     "AmbiguousCommitError",
@@ -64,7 +63,6 @@ __all__ = [
     "pairs",
     "point_facts",
     "project",
-    "project_state",
     "project_workloads",
     "projects",
     "regressions",

@@ -122,12 +122,13 @@ def samples_at(store: Store, key: str, commit: str) -> tuple[tuple[float, ...], 
     return tuple(tuple(columns.samples[ends[n] - columns.count[n] : ends[n]].tolist()) for n in here)
 
 
-def compiled_at(store: Store, project: str, commit: str, *, operator: str | None = None) -> tuple[CompiledCode, ...]:
+def compiled_at(
+    store: Store, project: str, commit: str, *, operator: str | None = None
+) -> tuple[CompiledCode, ...]:  # fmt: skip
     """Each kernel and architecture at a commit (full hash); of one operator, or of all."""
     with store.read() as connection:
         row = commit_row(connection, project_id(connection, project), commit)
-        found = compiled_of(connection, row.id) if row is not None else ()
-    return tuple(code for code in found if operator is None or code.operator == operator)
+        return compiled_of(connection, row.id, operator) if row is not None else ()
 
 
 def _measured_on(connection: Connection, machine: str, environment: str, rows: list[Any]) -> MeasuredOn:

@@ -1,8 +1,6 @@
 """What the compare page is made of: reading, narrowing, difference of compiled code, figures, what is remembered."""
 
 import math
-import threading
-import time
 from collections.abc import Sequence
 from statistics import median
 
@@ -18,7 +16,6 @@ from warpwatch.dashboard.figures.distributions import HEIGHT, distributions
 from warpwatch.dashboard.figures.recent import COMMITS, recent
 from warpwatch.dashboard.figures.scale import scale_around
 from warpwatch.dashboard.narrowing import QUIET, Narrowing, narrow
-from warpwatch.dashboard.remembered import Remembered
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.statistics.noise import difference_scale
 from warpwatch.dashboard.store import Store, queries
@@ -147,33 +144,3 @@ def test_a_recent_history_keeps_the_compared_commits_however_old(history_store: 
     assert found.chosen[0][1] < found.chosen[1][1]
     assert len(found.lines[0].marks) <= COMMITS + 2
     assert recent([("rope", ())], [("base", commits[0])], "seconds") is None
-
-
-def test_what_was_asked_is_made_once_and_the_longest_unasked_goes_first() -> None:
-    made: list[str] = []
-
-    def make(name: str) -> str:
-        time.sleep(0.05)
-        made.append(name)
-        return name
-
-    known = Remembered(room=3)
-    threads = [threading.Thread(target=lambda: known.get("a", lambda: make("a"), len)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert made == ["a"]
-    for name in ("b", "c", "a", "d", "a", "b"):
-        known.get(name, lambda name=name: make(name), len)  # type: ignore[misc]
-    assert made == ["a", "b", "c", "d", "b"]
-    known.get("much", lambda: make("much"), len)
-    known.get("a", lambda: make("a"), len)
-    assert made == ["a", "b", "c", "d", "b", "much"]
-
-
-def test_an_answer_that_fails_is_asked_again() -> None:
-    known = Remembered(room=3)
-    with pytest.raises(ZeroDivisionError):
-        known.get("a", lambda: 1 // 0, lambda _: 1)
-    assert known.get("a", lambda: 1, lambda _: 1) == 1
