@@ -23,6 +23,7 @@
     const row = link.closest("tr");
     const opened = document.createElement("tr");
     opened.className = "ww-opened-row";
+    opened.dataset.keyList = "off"; // j and k walk from row to row
     const cell = opened.insertCell();
     cell.colSpan = row.cells.length;
     cell.setAttribute("role", "status");
