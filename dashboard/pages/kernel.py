@@ -14,7 +14,7 @@ COMMITS = (30, 60, 120)  # columns to choose from
 _HEIGHTS = (4, 8, 12, 16, 24, 32, 48, 64)  # rows that a height in series.css has room for
 
 
-@bp.get("/<path:name>")
+@bp.get("/<project:name>")  # any name is one part of the path
 def show(project: str, name: str) -> str:
     """The kernel of that name: an operator, or a benchmark of a project that knows no operators."""
     found = project_or_404(project)
