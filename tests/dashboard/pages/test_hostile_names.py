@@ -58,7 +58,7 @@ class Names:
     reason: str
 
 
-_WORST = '"\'><zqx zqa=1 onzq=1></script></title>{{7*7}}</style><!--'
+_WORST = "\"'><zqx zqa=1 onzq=1></script></title>{{7*7}}</style><!--"
 
 
 @settings(

@@ -1,0 +1,82 @@
+"""The colours are told apart by those who see red and green alike, and each is seen against its ground."""
+
+import re
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from warpwatch.dashboard import pages
+
+STYLE = Path(pages.__file__).parents[1] / "static" / "warpwatch.css"
+# Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency" (IEEE TVCG
+# 15:6, 2009), table 1, severity 1; on linear RGB.
+_VISIONS = {
+    "usual": np.eye(3),
+    "deuteranopia": np.array(
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+    ),
+    "protanopia": np.array(
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+    ),
+}
+_TO_XYZ = np.array(
+    [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+)
+_LINES = ("--ww-blue", "--ww-purple", "--ww-green", "--ww-orange", "--ww-grey")  # what stands beside each other most
+_WORDS = ("--ww-ink", "--ww-muted", "--ww-green", "--ww-vermillion")  # colours of words
+
+
+def _themes() -> dict[str, dict[str, str]]:
+    blocks = re.findall(r'\[data-bs-theme="(\w+)"\] \{(.*?)\}', STYLE.read_text(), re.DOTALL)
+    return {name: dict(re.findall(r"(--[\w-]+): (#[0-9a-f]{6});", body)) for name, body in blocks if "--ww-ink" in body}
+
+
+def _linear(colour: str) -> np.ndarray:
+    value = np.array([int(colour[place : place + 2], 16) for place in (1, 3, 5)]) / 255
+    return np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
+
+
+def _lab(linear: np.ndarray) -> np.ndarray:
+    """CIE L*a*b* under D65."""
+    x, y, z = (_TO_XYZ @ np.clip(linear, 0, 1)) / np.array([0.95047, 1.0, 1.08883])
+    f = [value ** (1 / 3) if value > 216 / 24389 else (24389 / 27 * value + 16) / 116 for value in (x, y, z)]
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+def _apart(one: str, other: str, vision: str) -> float:
+    """The distance that this eye sees: CIE 1976, where 2.3 is just noticeable side by side."""
+    seen = _VISIONS[vision]
+    return float(np.linalg.norm(_lab(seen @ _linear(one)) - _lab(seen @ _linear(other))))
+
+
+def _contrast(one: str, other: str) -> float:
+    """WCAG 2.2's ratio."""
+    light = sorted(float(np.array([0.2126, 0.7152, 0.0722]) @ _linear(colour)) for colour in (one, other))
+    return (light[1] + 0.05) / (light[0] + 0.05)
+
+
+@pytest.mark.parametrize("vision", _VISIONS)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_worse_and_better_are_told_apart(theme: str, vision: str) -> None:
+    colours = _themes()[theme]
+    assert _apart(colours["--ww-vermillion"], colours["--ww-green"], vision) > 25
+
+
+@pytest.mark.parametrize("vision", _VISIONS)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_implementations_in_one_figure_are_told_apart(theme: str, vision: str) -> None:
+    colours = _themes()[theme]
+    near = {pair: _apart(colours[pair[0]], colours[pair[1]], vision) for pair in combinations(_LINES, 2)}
+    assert min(near.values()) > 12, sorted(near.items(), key=lambda each: each[1])[:3]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_words_are_read_and_marks_are_seen_against_their_ground(theme: str) -> None:
+    colours = _themes()[theme]
+    for ground in ("--ww-surface", "--ww-page"):
+        for name in _WORDS:
+            assert _contrast(colours[name], colours[ground]) >= 4.5, (name, ground)
+        for name in _LINES:
+            assert _contrast(colours[name], colours[ground]) >= 3, (name, ground)
