@@ -13,7 +13,7 @@
 //   a script's  `data-keys='[{"key": "n", "says": "Next point"}]'` on any element: it gets the event "warpwatch:key",
 //               which bubbles, with detail {key, item}; item is the current one or null.
 //
-// Taken on every page: / ? j k o d, and c and t where the page has something for them ("compare", "to the regressions").
+// Taken on every page: / ? j k o d, and c and t by the tabs: to the comparison, or the row's own; triage, the regressions.
 // They rest while one types, in a dialog, with Ctrl, Alt or Meta, and for good when the reader switches them off in the
 // dialog (WCAG 2.1.4); a screen reader in browse mode keeps its own j, k, o and the rest, since it never passes them on.
 (() => {

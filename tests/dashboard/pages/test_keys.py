@@ -67,6 +67,21 @@ def test_t_goes_to_the_regressions_from_anywhere(address: str, new_tab: Callable
     tab.page.wait_for_url("**/kernels/regressions")
 
 
+def test_c_compares_the_rows_commit_with_the_one_before_or_goes_to_the_comparison(
+    address: str, new_tab: Callable[..., Tab]
+) -> None:
+    tab = new_tab()
+    tab.open(f"{address}/kernels/commits")
+    tab.page.keyboard.press("c")
+    tab.page.wait_for_url("**/kernels/compare*")
+    tab.open(f"{address}/kernels/commits")
+    rows = tab.page.locator("tbody tr .ww-hash")
+    head, base = (str(rows.nth(place).get_attribute("href")).rpartition("/")[2] for place in (1, 2))
+    for key in "jjc":
+        tab.page.keyboard.press(key)
+    tab.page.wait_for_url(f"**/compare?base={base}&head={head}**")
+
+
 def test_keys_rest_while_one_types(address: str, new_tab: Callable[..., Tab]) -> None:
     tab = new_tab()
     tab.open(f"{address}/kernels/series?q=rope")
