@@ -14,6 +14,7 @@ _COMMANDS = {
     "check": "dashboard.commands:check",
     "report": "dashboard.commands:report",
     "export": "dashboard.exports.command:export",
+    "export-site": "dashboard.site.command:export_site",
     "benchstat": "dashboard.benchstat.command:benchstat",
     "changepoints": "dashboard.changepoints_filter:changepoints_command",
     "compact": "dashboard.compact_command:compact_command",

@@ -85,7 +85,7 @@
     document.addEventListener("warpwatch:theme", () => redraw());
     plot.on("plotly_click", (event) => {
       const place = event.points[0].customdata;
-      if (place && chart.dataset.seriesUrl) location.assign(chart.dataset.seriesUrl.replace(/SERIES$/, place));
+      if (place && chart.dataset.seriesUrl) location.assign(chart.dataset.seriesUrl.replace(/SERIES(?=(\.html)?$)/, place));
     });
     if ("range" in chart.dataset) plot.on("plotly_relayout", () => keepRange(plot));
     chart.dispatchEvent(new CustomEvent("warpwatch:drawn", { detail: { Plotly, plot, redraw } }));

@@ -91,7 +91,7 @@
       const here = new URL(location.href).searchParams;
       const [from, to] = plot.layout.xaxis.range.map(place);
       const hasAll = complete !== null && from >= complete[0] && to <= complete[1];
-      if (!plot.layout.meta.thinned || hasAll || fetched === windowOf()) return;
+      if (!chart.dataset.figureUrl || !plot.layout.meta.thinned || hasAll || fetched === windowOf()) return;
       asked?.abort();
       asked = new AbortController();
       fetched = windowOf();
@@ -158,7 +158,7 @@
   });
 
   async function show(run, { focus = false } = {}) {
-    if (!panel) return;
+    if (!panel?.dataset.url) return; // among files there is nobody to ask
     const url = new URL(panel.dataset.url, location.href);
     url.searchParams.set("run", run);
     panel.setAttribute("aria-busy", "true");

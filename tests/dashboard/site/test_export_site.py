@@ -1,0 +1,150 @@
+"""The exported site as a file server gives it out under a sub-path, in Chromium: it is whole, and asks nobody else."""
+
+import functools
+import http.server
+import json
+import threading
+from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urljoin
+
+import pytest
+import requests
+from click.testing import CliRunner
+
+from tests.dashboard.pages.browsing import HOSTILE, Tab
+from tests.dashboard.pages.conftest import address, addresses, browser, history_store, new_tab
+from warpwatch.ci.main import main
+from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.site.rewriting import Rewriting
+
+__all__ = ["address", "addresses", "browser", "history_store", "new_tab"]  # fixtures
+
+
+@pytest.fixture(scope="session")
+def site(history_store: Settings, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of two of the store's projects, under the name that its address has."""
+    folder = tmp_path_factory.mktemp("www") / "warpwatch"
+    done = CliRunner().invoke(
+        main, ["export-site", str(folder), "--project", "kernels", "--project", HOSTILE, "--commits", "4", "--images",
+               "--database", history_store.database],
+    )  # fmt: skip
+    assert (done.exit_code, done.stderr) == (0, ""), done.output
+    return folder
+
+
+@pytest.fixture(scope="session")
+def site_url(site: Path) -> Iterator[str]:
+    """Where it is served; nothing but files."""
+    handler = functools.partial(_Quiet, directory=str(site.parent))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/warpwatch/"
+    server.shutdown()
+    server.server_close()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Nothing on the tests' own output."""
+
+
+class _Links(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.forms = 0
+        self.names: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        told = dict(attrs)
+        self.forms += tag == "form" and told.get("method") != "dialog"
+        self.names |= {told["id"]} if told.get("id") else set()  # type: ignore[arg-type]
+        self.found += [value for name, value in attrs if name in ("href", "src", "data-plotly") and value]
+
+
+def test_every_link_of_every_page_leads_to_a_file_of_the_site(site: Path, site_url: str) -> None:
+    waiting, pages, files = [site_url], {}, set()
+    while waiting:
+        url = waiting.pop()
+        if url in files:
+            continue
+        files.add(url)
+        answer = requests.get(url, timeout=60)
+        assert answer.status_code == 200, url
+        if not answer.headers["Content-Type"].startswith("text/html"):
+            continue
+        links = _Links()
+        links.feed(answer.text)
+        assert links.forms == 0, f"{url} asks a server"
+        pages[url] = links
+        for link in links.found:
+            whole, _ = urldefrag(urljoin(url, link))
+            if link.startswith(("http:", "https:", "data:")):
+                continue
+            assert whole.startswith(site_url), f"{url} leaves the site: {link}"
+            waiting.append(whole)
+    for url, links in pages.items():
+        for link in links.found:
+            whole, mark = urldefrag(urljoin(url, link))
+            assert not mark or whole not in pages or mark in pages[whole].names, f"{link} of {url}"
+    reached = {unquote(url.removeprefix(site_url)) for url in files}
+    written = {str(path.relative_to(site)) for path in site.rglob("*.html")} - {"index.html"}
+    assert written <= reached | {"api/index.html"}
+    commits = {path for path in reached if "/commit/" in path and "--page-" not in path}
+    assert len(commits) == 8  # the newest four of each project
+
+
+def test_its_pages_draw_in_a_browser_and_complain_of_nothing(
+    site: Path, site_url: str, addresses: dict[str, str], new_tab: Callable[..., Tab]
+) -> None:
+    hostile = next(path for path in site.iterdir() if path.is_dir() and path.name.startswith("img-src"))
+    for path in ("index.html", "kernels/index.html", f"kernels/series/{addresses['slowed']}.html",
+                 "kernels/roofline.html", "kernels/regressions.html", "kernels/machines.html", "api/index.html",
+                 f"{hostile.name}/index.html", f"{hostile.name}/series/{addresses['hostile']}.html"):  # fmt: skip
+        tab = new_tab()
+        assert tab.open(site_url + path) == 200
+        assert tab.page.locator("h1").count() == 1, path
+        assert tab.page.title() != "owned"
+        assert tab.complaints == [], path
+    assert tab.page.locator("html").get_attribute("data-bs-theme") == "light"
+
+
+def test_a_points_panel_and_a_figures_refinement_ask_nobody(
+    site_url: str, addresses: dict[str, str], new_tab: Callable[..., Tab]
+) -> None:
+    tab = new_tab()
+    tab.open(f"{site_url}kernels/series/{addresses['slowed']}.html")
+    asked: list[str] = []
+    tab.page.on("request", lambda request: asked.append(request.url))
+    box = tab.page.locator(".ww-plot .scatterlayer .point").last.bounding_box()
+    assert box is not None
+    tab.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    tab.page.wait_for_timeout(300)
+    assert (asked, tab.complaints) == ([], [])
+
+
+def test_the_data_lies_beside_the_pages(site: Path, addresses: dict[str, str], address: str) -> None:
+    for part in ("overview", "series", "commits", "regressions", "machines", "canaries"):
+        told = json.loads((site / "api/projects/kernels" / f"{part}.json").read_text())
+        asked = requests.get(f"{address}/api/projects/kernels/{part}?limit=1000", timeout=60).json()
+        assert told["items"] == asked["items"]
+        assert told["next"] is None
+        rows = (site / "api/projects/kernels" / f"{part}.csv").read_text().count("\n")
+        assert rows >= len(told["items"]) + 1
+    assert (site / f"kernels/series/{addresses['slowed']}/history--theme-dark.svg").read_text().startswith("<svg")
+
+
+def test_a_link_without_a_file_is_words_and_a_button_without_one_is_gone() -> None:
+    page = Rewriting(lambda link: "../there.html#x" if link == "/there?a=1&b" else None)
+    page.feed(
+        '<!doctype html><a class="ww" href="/there?a=1&amp;b">go</a> <a href="/away" title="&quot;">no &lt;</a>'
+        '<a class="btn" href="/away"><b>gone</b></a><form action="/x"><input name="q"><p>gone</p></form>'
+        '<div data-figure-url="/away">kept</div><script type="application/json">{"a": "<a href=\\"/away\\">"}</script>'
+    )
+    page.close()
+    assert page.text == (
+        '<!doctype html><a class="ww" href="../there.html#x">go</a> <span title="&quot;">no &lt;</span>'
+        '<div>kept</div><script type="application/json">{"a": "<a href=\\"/away\\">"}</script>'
+    )
