@@ -54,7 +54,9 @@ class Sections:
 
 
 def sections(document: Mapping[str, Any]) -> Sections:
-    """The parts of a document of ours."""
+    """The parts of a document of ours. One of a few words is told where it stands, an object in a section."""
+    words = {name: each for name, each in document["components"]["schemas"].items() if "properties" not in each}
+    document = _inlined(document, words)
     by_tag: dict[str, list[Told]] = {tag["name"]: [] for tag in document["tags"]}
     for path, methods in document["paths"].items():
         for method, told in methods.items():
@@ -68,6 +70,17 @@ def sections(document: Mapping[str, Any]) -> Sections:
             if "properties" in schema
         ),
     )
+
+
+def _inlined(node: Any, words: Mapping[str, Any]) -> Any:
+    """The document with these schemas in place of what refers to them."""
+    if isinstance(node, list):
+        return [_inlined(each, words) for each in node]
+    if not isinstance(node, Mapping):
+        return node
+    if "$ref" in node and _name(node["$ref"]) in words:
+        return words[_name(node["$ref"])]
+    return {key: _inlined(value, words) for key, value in node.items()}
 
 
 def coded(text: str) -> Markup:

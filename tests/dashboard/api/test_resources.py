@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import re
 from typing import Any
 
 import pytest
@@ -200,6 +201,7 @@ def test_the_page_tells_every_operation_and_field(api: Api) -> None:
     for path, methods in document["paths"].items():
         for method in methods:
             assert f"<code>{method.upper()} {path}</code>" in page
+    assert set(re.findall(r'href="#([^"]+)"', page)) <= set(re.findall(r' id="([^"]+)"', page)) | {"main"}
     for name in document["components"]["schemas"]["Standing"]["properties"]:
         assert f"<code>{name}</code>" in page
 
