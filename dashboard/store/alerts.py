@@ -1,17 +1,29 @@
-"""Alerts in the store: which regressions are new, which alerts are open, and how they moved on."""
+"""Alerts in the store: which regressions are new, which alerts are open, and how they moved on.
+
+What people do with them is triage.py's.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
+from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, Row, insert, select, update
 
 from warpwatch.dashboard.statistics.false_discovery import LIMIT
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.alert_records import (
+    Alert,
+    AlertedSeries,
+    AlertEvent,
+    AlertState,
+    EventKind,
+    StatedChange,
+)
+from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.outbox import queue_messages
 from warpwatch.dashboard.store.queries.commits import commits
 from warpwatch.dashboard.store.queries.reading import (
+    Workloads,
     commits_by_id,
     project_id,
     select_series,
@@ -19,56 +31,11 @@ from warpwatch.dashboard.store.queries.reading import (
     workloads,
 )
 from warpwatch.dashboard.store.queries.regressions import regressions
-from warpwatch.dashboard.store.records import Commit, RegressionGroup, Series
+from warpwatch.dashboard.store.records import Commit, RegressionGroup
 from warpwatch.dashboard.store.rows import insert_new
 from warpwatch.dashboard.store.store import Store
 
 SAME_PLACE = 5  # commits with a number that a changepoint may wander as data comes in, and still be the same
-
-
-class AlertState(StrEnum):
-    """Where an alert stands."""
-
-    OPEN = "open"
-    ACKNOWLEDGED = "acknowledged"
-    EXPECTED = "expected"
-    FALSE_ALARM = "false alarm"
-    RESOLVED = "resolved"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertedSeries:
-    """One series of an alert, as it was when the alert opened."""
-
-    series: Series
-    magnitude: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertEvent:
-    """A step in an alert's life."""
-
-    at: datetime
-    state: AlertState
-    author: str | None
-    note: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alert:
-    """Series that got worse at one commit on one machine, and what became of it."""
-
-    id: int
-    project: str
-    machine: str
-    commit: Commit
-    previous_commit: Commit
-    state: AlertState
-    opened: datetime
-    series: tuple[AlertedSeries, ...]
-    events: tuple[AlertEvent, ...]
 
 
 def new_regressions(
@@ -146,23 +113,42 @@ def open_alert(
         fresh = [row for row in rows if (row.id, commit_ids[series[row.key].commit.hash]) not in taken]
         if not fresh:
             return None
-        values = {"project_id": owner, "machine_id": machine, "commit_id": commit_ids[group.commit.hash],
-                  "previous_commit_id": commit_ids[group.previous_commit.hash],
-                  "state": AlertState.OPEN.value, "opened_ms": now_ms}  # fmt: skip
-        alert = connection.execute(insert(tables.alert).values(**values).returning(tables.alert.c.id)).scalar_one()
-        insert_new(
+        alert = insert_alert(
             connection,
-            tables.alert_series,
+            {"project_id": owner, "machine_id": machine, "commit_id": commit_ids[group.commit.hash],
+             "previous_commit_id": commit_ids[group.previous_commit.hash]},
             [
-                {"alert_id": alert, "series_id": row.id, "commit_id": commit_ids[change.commit.hash],
-                 "place": change.index, "magnitude": change.magnitude, "low": change.low, "high": change.high}
+                {"series_id": row.id, "commit_id": commit_ids[change.commit.hash], "place": change.index,
+                 "magnitude": change.magnitude, "low": change.low, "high": change.high}
                 for row in fresh
                 for change in [series[row.key]]
             ],
+            now_ms=now_ms,
         )  # fmt: skip
-        _add_event(connection, alert, AlertState.OPEN, now_ms, None, None)
         queue_messages(connection, alert, kind, messages)
-        return int(alert)
+        return alert
+
+
+def insert_alert(
+    connection: Connection, place: Mapping[str, int], series: Sequence[Mapping[str, Any]], *, now_ms: int,
+    author: str | None = None,
+) -> int:  # fmt: skip
+    """Adds an open alert of series that no other alert holds, with its first event; returns its id."""
+    values = {**place, "state": AlertState.OPEN.value, "opened_ms": now_ms}
+    alert = int(connection.execute(insert(tables.alert).values(**values).returning(tables.alert.c.id)).scalar_one())
+    insert_new(connection, tables.alert_series, [{**each, "alert_id": alert} for each in series])
+    add_event(connection, alert, AlertState.OPEN, now_ms=now_ms, author=author)
+    return alert
+
+
+def add_event(
+    connection: Connection, alert: int, state: AlertState, *, now_ms: int, author: str | None,
+    note: str | None = None, kind: EventKind = EventKind.STATE, detail: str | None = None,
+) -> None:  # fmt: skip
+    """Adds a step to an alert's history."""
+    values = {"alert_id": alert, "at_ms": now_ms, "state": state.value, "author": author, "note": note,
+              "kind": kind.value, "detail": detail}  # fmt: skip
+    connection.execute(insert(tables.alert_event).values(**values))
 
 
 def set_state(
@@ -173,11 +159,13 @@ def set_state(
     with store.write("alerts") as connection:
         table = tables.alert
         done = connection.execute(
-            update(table).where(table.c.id == alert_id, table.c.state != state.value).values(state=state.value)
+            update(table)
+            .where(table.c.id == alert_id, table.c.state != state.value)
+            .values(state=state.value, version=table.c.version + 1)
         )
         if not done.rowcount:
             return False
-        _add_event(connection, alert_id, state, now_ms, author, note)
+        add_event(connection, alert_id, state, now_ms=now_ms, author=author, note=note)
         queue_messages(connection, alert_id, state.value, messages or {})
         return True
 
@@ -191,7 +179,6 @@ def alerts(
         owner = project_id(connection, project)
         if owner is None:
             return ()
-        known = workloads(connection, owner)
         rows = connection.execute(
             select(table, tables.machine.c.name.label("machine_name"))
             .join(tables.machine, tables.machine.c.id == table.c.machine_id)
@@ -199,28 +186,61 @@ def alerts(
             .order_by(table.c.opened_ms.desc(), table.c.id.desc())
             .limit(limit)
         ).all()
-        ids = [row.id for row in rows]
-        its = commits_by_id(connection, (i for row in rows for i in (row.commit_id, row.previous_commit_id)))
-        part = tables.alert_series
-        parts: dict[int, list[AlertedSeries]] = {}
-        for row in connection.execute(
-            select_series(part.c.alert_id, part.c.magnitude, part.c.low, part.c.high)
-            .join(part, part.c.series_id == tables.series.c.id)
-            .where(part.c.alert_id.in_(ids))
-        ):
-            one = AlertedSeries(series=series_record(row, known), magnitude=row.magnitude, low=row.low, high=row.high)
-            parts.setdefault(row.alert_id, []).append(one)
-        events: dict[int, list[AlertEvent]] = {}
-        event = tables.alert_event
-        for row in connection.execute(select(event).where(event.c.alert_id.in_(ids)).order_by(event.c.id)):
-            one_event = AlertEvent(at=_time(row.at_ms), state=AlertState(row.state), author=row.author, note=row.note)
-            events.setdefault(row.alert_id, []).append(one_event)
+        return _records(connection, project, owner, rows)
+
+
+def alerts_by_id(connection: Connection, project: str, owner: int, ids: Iterable[int]) -> dict[int, Alert]:
+    """Those of the alerts that are the project's."""
+    table = tables.alert
+    rows = connection.execute(
+        select(table, tables.machine.c.name.label("machine_name"))
+        .join(tables.machine, tables.machine.c.id == table.c.machine_id)
+        .where(table.c.project_id == owner, is_among(connection, table.c.id, list(ids)))
+    ).all()
+    return {alert.id: alert for alert in _records(connection, project, owner, rows)}
+
+
+def _records(connection: Connection, project: str, owner: int, rows: Sequence[Row[Any]]) -> tuple[Alert, ...]:
+    """Rows of the alert table with `machine_name`, as records in the same order."""
+    known = workloads(connection, owner) if rows else Workloads()
+    ids = [row.id for row in rows]
+    said = tables.stated_change
+    stated_rows = {row.alert_id: row for row in connection.execute(select(said).where(said.c.alert_id.in_(ids)))}
+    its = commits_by_id(
+        connection, (i for row in (*rows, *stated_rows.values()) for i in (row.commit_id, row.previous_commit_id))
+    )
+    stated = {
+        number: StatedChange(
+            commit=its[row.commit_id], previous_commit=its[row.previous_commit_id], author=row.author,
+            at=_time(row.stated_ms),
+        )
+        for number, row in stated_rows.items()
+    }  # fmt: skip
+    part = tables.alert_series
+    parts: dict[int, list[AlertedSeries]] = {}
+    for row in connection.execute(
+        select_series(part.c.alert_id, part.c.magnitude, part.c.low, part.c.high)
+        .join(part, part.c.series_id == tables.series.c.id)
+        .where(part.c.alert_id.in_(ids))
+    ):
+        one = AlertedSeries(series=series_record(row, known), magnitude=row.magnitude, low=row.low, high=row.high)
+        parts.setdefault(row.alert_id, []).append(one)
+    events: dict[int, list[AlertEvent]] = {}
+    event = tables.alert_event
+    for row in connection.execute(select(event).where(event.c.alert_id.in_(ids)).order_by(event.c.id)):
+        events.setdefault(row.alert_id, []).append(
+            AlertEvent(
+                at=_time(row.at_ms), state=AlertState(row.state), author=row.author, note=row.note,
+                kind=EventKind(row.kind), detail=row.detail,
+            )
+        )  # fmt: skip
     return tuple(
         Alert(
             id=row.id, project=project, machine=row.machine_name, commit=its[row.commit_id],
             previous_commit=its[row.previous_commit_id], state=AlertState(row.state), opened=_time(row.opened_ms),
             series=tuple(sorted(parts.get(row.id, ()), key=lambda one: -abs(one.magnitude))),
-            events=tuple(events.get(row.id, ())),
+            events=tuple(events.get(row.id, ())), assignee=row.assignee, link=row.link, version=row.version,
+            stated=stated.get(row.id),
         )
         for row in rows
     )  # fmt: skip
@@ -238,10 +258,3 @@ def _commit_ids(connection: Connection, owner: int, commits: Iterable[Commit]) -
         )
     )
     return {row.hash: row.id for row in rows}
-
-
-def _add_event(
-    connection: Connection, alert: int, state: AlertState, now_ms: int, author: str | None, note: str | None
-) -> None:
-    values = {"alert_id": alert, "at_ms": now_ms, "state": state.value, "author": author, "note": note}
-    connection.execute(insert(tables.alert_event).values(**values))

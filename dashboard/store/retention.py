@@ -221,6 +221,13 @@ class _Batch:
             .where(is_among(self.connection, alerted.c.series_id, series))
         ):
             found[number].update(commits)
+        stated = tables.stated_change
+        for number, *commits in self.connection.execute(
+            select(alerted.c.series_id, stated.c.commit_id, stated.c.previous_commit_id)
+            .join(stated, stated.c.alert_id == alerted.c.alert_id)
+            .where(is_among(self.connection, alerted.c.series_id, series))
+        ):
+            found[number].update(commits)
         noted = set(self.connection.execute(select(note.c.commit_id)).scalars())
         return {number: frozenset(commits | noted) for number, commits in found.items()}
 

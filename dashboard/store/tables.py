@@ -280,6 +280,9 @@ alert = Table(
     "alert", metadata, _id(), _ref("project"), _ref("machine"), _ref("commit"), _ref("commit", "previous_commit_id"),
     Column("state", Text, nullable=False),
     Column("opened_ms", BigInteger, nullable=False),
+    Column("assignee", Text),
+    Column("link", Text),  # http or https: an issue, a pull request
+    Column("version", Integer, nullable=False, server_default="1"),  # counts what people did: who decides has seen it
     Index(None, "project_id", "state"),
 )  # fmt: skip
 
@@ -297,10 +300,20 @@ alert_series = Table(
 alert_event = Table(
     "alert_event", metadata, _id(), _ref("alert"),
     Column("at_ms", BigInteger, nullable=False),
-    Column("state", Text, nullable=False),
+    Column("state", Text, nullable=False),  # after it
     Column("author", Text),
     Column("note", Text),
+    Column("kind", Text, nullable=False, server_default="state"),  # alert_records.EventKind
+    Column("detail", Text),  # the new assignee or link, the hash of the commit it was moved to
     Index(None, "alert_id"),
+)  # fmt: skip
+
+# Where a person says that an alert's change came, beside the detector's word; analysing again leaves it alone.
+stated_change = Table(
+    "stated_change", metadata,
+    _ref("alert", key=True), _ref("commit"), _ref("commit", "previous_commit_id"),
+    Column("author", Text, nullable=False),
+    Column("stated_ms", BigInteger, nullable=False),
 )  # fmt: skip
 
 outbox = Table(

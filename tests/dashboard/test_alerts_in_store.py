@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alerts import AlertState, alerts, new_regressions, open_alert, set_state
+from warpwatch.dashboard.store.alert_records import AlertState
+from warpwatch.dashboard.store.alerts import alerts, new_regressions, open_alert, set_state
 from warpwatch.dashboard.store.outbox import claim_deliveries, mark_delivered, mark_failed
 
 STEADY = [1.0, 1.01, 0.99, 1.0, 1.01, 1.0, 0.99, 1.0, 1.01, 1.0]

@@ -1,7 +1,7 @@
 """Stores that the code of each earlier schema wrote, opened with today's: nothing lost, nothing doubled.
 
-Written by the last commit of each schema: 71549b2^, e3ab965^, 243d2a1^, 91f609e^ and 6c42a87^. All hold the same
-results; from the second on one alert, from the fourth on a token and a note.
+Written by the last commit of each schema: 71549b2^, e3ab965^, 243d2a1^, 91f609e^, 6c42a87^, bfaf809^ and a6fbe55.
+All hold the same results; from the second on one alert, from the fourth on a token and a note.
 """
 
 import gzip
@@ -16,6 +16,7 @@ from sqlalchemy import JSON, Boolean, MetaData, create_engine, insert, make_url,
 
 from tests.asv_results import AsvResults, hash_of
 from warpwatch.dashboard.store import Store
+from warpwatch.dashboard.store.alert_records import EventKind
 from warpwatch.dashboard.store.alerts import alerts, new_regressions
 from warpwatch.dashboard.store.annotations import annotations
 from warpwatch.dashboard.store.migrate import alembic_config
@@ -23,7 +24,7 @@ from warpwatch.dashboard.store.tokens import tokens
 from warpwatch.dashboard.trials.store_state import State, state_of
 
 RECORDED = Path(__file__).with_name("recorded")
-SCHEMAS = ("0001", "0002", "0003", "0004", "0005")
+SCHEMAS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
 COMMITS = 12
 
 
@@ -136,6 +137,11 @@ def test_what_people_were_told_and_said_stays(old: Store, schema: str, same: Asv
     told = alerts(old, "demo")
     assert len(told) == (schema > "0001")
     assert [alert.commit.hash for alert in told] == [hash_of(COMMITS // 2)] * len(told)
+    assert [(alert.version, alert.assignee, alert.link, alert.stated) for alert in told] == [
+        (1, None, None, None)
+    ] * len(told)
+    kinds = [[event.kind for event in alert.events] for alert in told]
+    assert kinds == [[EventKind.STATE]] * len(told)
     assert len(new_regressions(old, "demo")) == (schema == "0001")
     assert [token.name for token in tokens(old)] == ["runner"] * (schema > "0003")
     notes = [(note.commit, note.text) for note in annotations(old, "demo", commit=hash_of(3))]

@@ -5,6 +5,7 @@ Each function opens its own read transaction. An unknown name gives None, or an 
 
 from warpwatch.dashboard.store.queries.arrivals import arrivals
 from warpwatch.dashboard.store.queries.canaries import canaries
+from warpwatch.dashboard.store.queries.cards import card, cards
 from warpwatch.dashboard.store.queries.changes import changes
 from warpwatch.dashboard.store.queries.codes import equal_code_pairs
 from warpwatch.dashboard.store.queries.commits import AmbiguousCommitError, commit_page, commits, find_commit
@@ -35,6 +36,8 @@ from warpwatch.dashboard.store.queries.series import find_series, history, serie
 from warpwatch.dashboard.store.queries.shown_history import Wanted, shown_history
 from warpwatch.dashboard.store.queries.siblings import siblings
 from warpwatch.dashboard.store.queries.standings import standings
+from warpwatch.dashboard.store.queries.state import project_state
+from warpwatch.dashboard.store.queries.stated import stated_changes
 
 __all__ = [
     "AmbiguousCommitError",
@@ -42,6 +45,8 @@ __all__ = [
     "arrivals",
     "between",
     "canaries",
+    "card",
+    "cards",
     "changes",
     "commit_page",
     "commits",
@@ -76,4 +81,5 @@ __all__ = [
     "siblings",
     "software",
     "standings",
+    "stated_changes",
 ]

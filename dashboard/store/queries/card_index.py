@@ -1,0 +1,217 @@
+"""All cards of a project in outline: which series each holds, where it stands and how much it weighs.
+
+A change of an alert's series within SAME_PLACE commits with a number of the alerted one is the alert's, as for
+`new_regressions`. The others are cards by commit and machine, which nobody has triaged yet.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Connection, Text, cast, or_, select
+
+from warpwatch.dashboard.metrics import Metric, metric
+from warpwatch.dashboard.statistics.change_kind import ChangeKind
+from warpwatch.dashboard.statistics.machine_state import Control
+from warpwatch.dashboard.statistics.sure_loss import sure_loss
+from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.alerts import SAME_PLACE
+from warpwatch.dashboard.store.calendar import NOT_PLACED
+from warpwatch.dashboard.store.card_records import Seen, Standing
+from warpwatch.dashboard.store.choosing import is_among
+from warpwatch.dashboard.store.queries.reading import workloads
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One series of a card: what the detector tells of it, or what an alert remembers that it told."""
+
+    series_id: int
+    commit_id: int
+    previous_commit_id: int
+    place: int
+    magnitude: float
+    low: float
+    high: float
+    is_time: bool
+    machine_share: float  # of it, as canaries or baselines show
+    is_told: bool  # by the detector, now
+
+    def order(self) -> tuple[bool, float]:
+        """Times first, the largest first."""
+        return not self.is_time, -abs(self.magnitude)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """One card."""
+
+    seen: Seen
+    standing: Standing
+    alert: int | None
+    machine_id: int
+    machine: str
+    commit_id: int
+    previous_commit_id: int
+    position: int
+    date_ms: int
+    matching: tuple[Found, ...]  # those series that the words find; all of them without words
+    total: int
+    loss: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """Every card, the newest commit first, and the keys of all series on them by id."""
+
+    outlines: tuple[Outline, ...]
+    keys: Mapping[int, str]
+    any_at_all: bool
+
+
+def card_index(connection: Connection, owner: int, *, words: str = "") -> Index:
+    """The cards of a project; with `words` each tells which of its series have them all in their name."""
+    told, keys = _told(connection, owner)
+    held, more_keys = _held(connection, owner)
+    keys |= more_keys
+    alerts = {row.id: row for row in connection.execute(select(tables.alert).where(tables.alert.c.project_id == owner))}
+    of_alerts: dict[int, dict[int, Found]] = {number: {} for number in alerts}
+    places: dict[int, list[tuple[Found, int]]] = {}
+    for alert, remembered in held:
+        of_alerts[alert][remembered.series_id] = remembered
+        places.setdefault(remembered.series_id, []).append((remembered, alert))
+    fresh: dict[tuple[int, int], list[Found]] = {}
+    for machine, one in told:
+        near = [
+            (abs(one.place - remembered.place), alert)
+            for remembered, alert in places.get(one.series_id, ())
+            if abs(one.place - remembered.place) <= SAME_PLACE or one.commit_id == remembered.commit_id
+        ]
+        if near:
+            of_alerts[min(near)[1]][one.series_id] = one
+        else:
+            fresh.setdefault((one.commit_id, machine), []).append(one)
+    matching = _matching(connection, owner, words) if words.split() else None
+    ends = {each for one in (*(one for _, one in told), *(one for _, one in held)) for each in _ends(one)}
+    ends |= {each for row in alerts.values() for each in (row.commit_id, row.previous_commit_id)}
+    commits = _commits(connection, ends)
+    its_machines = select(tables.machine.c.id, tables.machine.c.name).where(tables.machine.c.project_id == owner)
+    machines = {row.id: row.name for row in connection.execute(its_machines)}
+
+    def outline(seen: Seen, standing: Standing, alert: int | None, machine: int, between: tuple[int, int],
+                its: Sequence[Found]) -> Outline:  # fmt: skip
+        commit = commits[between[0]]
+        return Outline(
+            seen=seen, standing=standing, alert=alert, machine_id=machine, machine=machines[machine],
+            commit_id=between[0], previous_commit_id=between[1],
+            position=commit.position if commit.position is not None else NOT_PLACED, date_ms=commit.date_ms,
+            matching=tuple(one for one in its if matching is None or one.series_id in matching), total=len(its),
+            loss=sum(sure_loss(one.low, one.high, machine_share=one.machine_share) for one in its),
+        )  # fmt: skip
+
+    found = [
+        outline(
+            Seen(key=f"alert-{number}", version=str(row.version)), Standing(row.state), number, row.machine_id,
+            (row.commit_id, row.previous_commit_id), list(of_alerts[number].values()),
+        )
+        for number, row in alerts.items()
+    ]  # fmt: skip
+    for (commit, machine), its in fresh.items():
+        newest_good = max((one.previous_commit_id for one in its), key=lambda number: commits[number].position or 0)
+        seen = Seen(key=f"new-{commits[commit].hash}-{machine}", version=_digest(its))
+        found.append(outline(seen, Standing.UNTRIAGED, None, machine, (commit, newest_good), its))
+    found.sort(key=lambda one: (-one.position, one.machine, one.seen.key))
+    return Index(outlines=tuple(found), keys=keys, any_at_all=bool(found))
+
+
+def _ends(one: Found) -> tuple[int, int]:
+    return one.commit_id, one.previous_commit_id
+
+
+def _commits(connection: Connection, ids: Collection[int]) -> Mapping[int, Any]:
+    table = tables.commit
+    wanted = select(table.c.id, table.c.hash, table.c.position, table.c.date_ms)
+    return {row.id: row for row in connection.execute(wanted.where(is_among(connection, table.c.id, ids)))}
+
+
+def _told(connection: Connection, owner: int) -> tuple[list[tuple[int, Found]], dict[int, str]]:
+    """Steps for the worse of listed, watched series of judged metrics, with their machine; and the series' keys."""
+    series, change = tables.series, tables.changepoint
+    known = workloads(connection, owner)
+    suites = {
+        number: name.rpartition(".")[0]
+        for number, name in connection.execute(
+            select(tables.benchmark.c.id, tables.benchmark.c.name).where(tables.benchmark.c.project_id == owner)
+        )
+    }
+
+    @cache
+    def kind(benchmark: int, implementation: str | None, name: str, unit: str) -> Metric | None:
+        suite, its = suites[benchmark], metric(name, unit)
+        is_ours = not known.is_rival(suite, implementation) and not known.is_control(suite, implementation)
+        return its if its.is_judged and is_ours else None
+
+    rows = connection.execute(
+        select(
+            series.c.id, series.c.key, series.c.machine_id, series.c.benchmark_id, series.c.implementation,
+            series.c.metric, series.c.unit, change.c.commit_id, change.c.previous_commit_id, change.c.place,
+            change.c.magnitude, change.c.low, change.c.high, change.c.control, change.c.control_share,
+            change.c.control_share_low,
+        )
+        .join(change, change.c.series_id == series.c.id)
+        .where(series.c.project_id == owner, series.c.listed, change.c.is_worse,
+               change.c.kind == ChangeKind.STEP.value)
+    )  # fmt: skip
+    told, keys = [], {}
+    for (number, key, machine, benchmark, implementation, name, unit, commit, previous, place, magnitude, low, high,
+         control, share, share_low) in rows:  # fmt: skip
+        its = kind(benchmark, implementation, name, unit)
+        if its is None:
+            continue
+        keys[number] = key
+        part = share if control not in (None, Control.OTHERS.value) and share_low > 0 else 0.0
+        told.append(
+            (machine, Found(number, commit, previous, place, magnitude, low, high, its.is_time, part, True))
+        )  # fmt: skip
+    return told, keys
+
+
+def _held(connection: Connection, owner: int) -> tuple[list[tuple[int, Found]], dict[int, str]]:
+    """What the project's alerts remember, with the alert's id; and the series' keys."""
+    series, part, alert = tables.series, tables.alert_series, tables.alert
+    rows = connection.execute(
+        select(
+            part.c.alert_id, series.c.id, series.c.key, series.c.metric, series.c.unit, part.c.commit_id,
+            alert.c.previous_commit_id, part.c.place, part.c.magnitude, part.c.low, part.c.high,
+        )
+        .join(alert, alert.c.id == part.c.alert_id)
+        .join(series, series.c.id == part.c.series_id)
+        .where(alert.c.project_id == owner)
+    )  # fmt: skip
+    held, keys = [], {}
+    for number, its_series, key, name, unit, commit, previous, place, magnitude, low, high in rows:
+        keys[its_series] = key
+        is_time = metric(name, unit).is_time
+        one = Found(its_series, commit, previous, place, magnitude, low, high, is_time, 0.0, False)
+        held.append((number, one))
+    return held, keys
+
+
+def _matching(connection: Connection, owner: int, words: str) -> set[int]:
+    series, benchmark = tables.series, tables.benchmark
+    where: list[Any] = [series.c.project_id == owner]
+    for word in words.split():
+        fields = (benchmark.c.name, cast(series.c.parameters, Text))
+        where.append(or_(*(field.icontains(word, autoescape=True) for field in fields)))
+    rows = connection.execute(
+        select(series.c.id).join(benchmark, benchmark.c.id == series.c.benchmark_id).where(*where)
+    )
+    return set(rows.scalars())
+
+
+def _digest(its: Iterable[Found]) -> str:
+    """Another one where a card without an alert has other series than when somebody saw it."""
+    named = ",".join(str(number) for number in sorted(one.series_id for one in its))
+    return hashlib.sha256(named.encode()).hexdigest()[:12]

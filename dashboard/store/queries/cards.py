@@ -1,0 +1,124 @@
+"""The cards of the regressions page: alerts, and steps for the worse that no alert holds yet.
+
+Chosen and counted by short rows of all of them (card_index.py); names, posteriors and histories are read of those that
+are shown.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection
+
+from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.alerts import alerts_by_id
+from warpwatch.dashboard.store.card_records import Card, CardFilter, CardList, CardOrder, Seen, Standing
+from warpwatch.dashboard.store.choosing import is_among
+from warpwatch.dashboard.store.queries.card_index import Found, Index, Outline, card_index
+from warpwatch.dashboard.store.queries.reading import (
+    change_record,
+    commits_by_id,
+    commits_of_changes,
+    project_id,
+    select_series,
+    series_record,
+    workloads,
+)
+from warpwatch.dashboard.store.records import Regression
+from warpwatch.dashboard.store.store import Store
+
+
+def cards(
+    store: Store, project: str, wanted: CardFilter, *, limit: int = 20, offset: int = 0, rows: int = 8
+) -> CardList:
+    """The cards that the filter wants, `limit` of them from `offset` on, each with `rows` of its series at most."""
+    with store.read() as connection:
+        owner = project_id(connection, project)
+        if owner is None:
+            return CardList(cards=(), total=0, counts={}, any_at_all=False)
+        index = card_index(connection, owner, words=wanted.words)
+        found = [one for one in index.outlines if _is_wanted(one, wanted)]
+        counts = Counter(one.standing for one in found)
+        found = [one for one in found if one.standing in wanted.standings]
+        if wanted.order is CardOrder.WORST:
+            found.sort(key=lambda one: -one.loss)
+        shown = found[offset : offset + limit]
+        return CardList(
+            cards=_cards(connection, project, owner, index, shown, rows),
+            total=len(found),
+            counts={standing: counts[standing] for standing in Standing},
+            any_at_all=index.any_at_all,
+        )
+
+
+def card(store: Store, project: str, key: str, *, rows: int = 200) -> Card | None:
+    """The card of that key; one without an alert only as long as it has none."""
+    with store.read() as connection:
+        owner = project_id(connection, project)
+        if owner is None:
+            return None
+        index = card_index(connection, owner)
+        found = [one for one in index.outlines if one.seen.key == key]
+        return next(iter(_cards(connection, project, owner, index, found, rows)), None)
+
+
+def _is_wanted(one: Outline, wanted: CardFilter) -> bool:
+    if wanted.words and not one.matching:
+        return False
+    if wanted.machine is not None and one.machine != wanted.machine:
+        return False
+    return wanted.since is None or one.date_ms >= wanted.since.timestamp() * 1000
+
+
+def _cards(
+    connection: Connection, project: str, owner: int, index: Index, outlines: Sequence[Outline], rows: int
+) -> tuple[Card, ...]:
+    alerts = alerts_by_id(connection, project, owner, [one.alert for one in outlines if one.alert is not None])
+    chosen = {
+        id(one): sorted((each for each in one.matching if each.is_told), key=Found.order)[:rows] for one in outlines
+    }
+    told = _regressions(connection, owner, [each for some in chosen.values() for each in some])
+    commits = commits_by_id(connection, (i for one in outlines for i in (one.commit_id, one.previous_commit_id)))
+    made = []
+    for one in outlines:
+        alert = alerts.get(one.alert) if one.alert is not None else None
+        missing = {index.keys[each.series_id] for each in one.matching if not each.is_told}
+        made.append(
+            Card(
+                seen=Seen(key=one.seen.key, version=one.seen.version),
+                machine=one.machine,
+                commit=commits[one.commit_id],
+                previous_commit=commits[one.previous_commit_id],
+                standing=one.standing,
+                regressions=tuple(told[each.series_id, each.commit_id] for each in chosen[id(one)]),
+                gone=tuple(each for each in alert.series if each.series.key in missing) if alert else (),
+                matching=len(one.matching),
+                total=one.total,
+                loss=one.loss,
+                alert=alert,
+            )
+        )
+    return tuple(made)
+
+
+def _regressions(connection: Connection, owner: int, found: Sequence[Found]) -> Mapping[tuple[int, int], Regression]:
+    """What the detector tells, by series' and commit's id."""
+    if not found:
+        return {}
+    table = tables.changepoint
+    wanted = {(one.series_id, one.commit_id) for one in found}
+    columns = [column for column in table.c if column.name != "series_id"]
+    rows = [
+        row
+        for row in connection.execute(
+            select_series(*columns)
+            .join(table, table.c.series_id == tables.series.c.id)
+            .where(is_among(connection, tables.series.c.id, {series for series, _ in wanted}))
+        )
+        if (row.id, row.commit_id) in wanted
+    ]
+    known = workloads(connection, owner)
+    commits = commits_by_id(connection, commits_of_changes(rows))
+    return {
+        (row.id, row.commit_id): Regression(series=series_record(row, known), change=change_record(row, commits))
+        for row in rows
+    }

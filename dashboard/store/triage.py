@@ -1,0 +1,197 @@
+"""What people do with regressions: states, notes, whose it is, a link, and where they say that it came.
+
+A decision is about cards as somebody saw them. If one of them has changed since, nothing is done, and the later of two
+people reads what the other did. A card without an alert gets one, and no message goes out: whoever triages it knows.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from sqlalchemy import Connection, Row, delete, func, select, update
+
+from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.alert_records import AlertState, EventKind
+from warpwatch.dashboard.store.alerts import add_event, insert_alert
+from warpwatch.dashboard.store.card_records import Seen
+from warpwatch.dashboard.store.choosing import is_among
+from warpwatch.dashboard.store.incoming import storable
+from warpwatch.dashboard.store.points import read_points
+from warpwatch.dashboard.store.queries.card_index import Found, Outline, card_index
+from warpwatch.dashboard.store.queries.reading import project_id
+from warpwatch.dashboard.store.rows import insert_or_replace
+from warpwatch.dashboard.store.store import Store
+
+MOST_TEXT, MOST_LINE = 10_000, 500  # characters of a note; of a name or an address
+_MOST_SERIES = 50  # of a card, whose commits a change may be moved to
+
+
+class ChangedMeanwhileError(Exception):
+    """A card is not as it was seen; the message says what happened to it."""
+
+
+class NoSuchPlaceError(Exception):
+    """There is no measured commit to move a change to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What to do; what is None stays as it is. Empty texts take off what is there."""
+
+    state: AlertState | None = None
+    note: str | None = None
+    assignee: str | None = None
+    link: str | None = None
+    move: int = 0  # -1: the change came one measured commit earlier; 1: one later
+
+    def __post_init__(self) -> None:
+        for name, most in (("note", MOST_TEXT), ("assignee", MOST_LINE), ("link", MOST_LINE)):
+            text = getattr(self, name)
+            if text is not None and (len(text) > most or not storable(text)):
+                raise ValueError(f"The {name} is longer than {most:,} characters, or holds a character of no text.")
+        if self.link and not is_web_address(self.link):
+            raise ValueError("A link begins with http:// or https:// and names a host.")
+        if self.move not in (-1, 0, 1):
+            raise ValueError("A change is moved by one commit at a time.")
+
+
+def is_web_address(text: str) -> bool:
+    """Whether it may stand in a link: of the web, and not of a script."""
+    try:
+        parts = urlsplit(text.strip())
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and not any(c.isspace() for c in text.strip())
+    except ValueError:
+        return False
+
+
+def triage(
+    store: Store, project: str, seen: Sequence[Seen], decision: Decision, *, author: str, now_ms: int
+) -> tuple[int, ...]:
+    """Does what was decided with all of these cards, or with none; returns their alerts' ids.
+
+    Raises ChangedMeanwhileError, and NoSuchPlaceError for a move beyond what was measured.
+    """
+    with store.write(project) as connection:
+        owner = project_id(connection, project)
+        if owner is None:
+            raise ChangedMeanwhileError(f"There is no project named “{project}” any more.")
+        outlines = {one.seen.key: one for one in card_index(connection, owner).outlines}
+        found = [_unchanged(connection, outlines.get(each.key), each) for each in seen]
+        alerts = []
+        for one in found:
+            alert = one.alert if one.alert is not None else _open(connection, owner, one, author, now_ms)
+            _decide(connection, alert, one, decision, author, now_ms)
+            alerts.append(alert)
+        return tuple(alerts)
+
+
+def _unchanged(connection: Connection, now: Outline | None, seen: Seen) -> Outline:
+    if now is not None and now.seen == seen:
+        return now
+    if now is None or now.alert is None:
+        raise ChangedMeanwhileError(
+            "The regression is not as you saw it any more: somebody has triaged it, or it was analysed again."
+        )
+    table = tables.alert_event
+    last = connection.execute(
+        select(table).where(table.c.alert_id == now.alert).order_by(table.c.id.desc()).limit(1)
+    ).one()
+    raise ChangedMeanwhileError(
+        f"{last.author or 'A program'} {_did(last)} since you saw it; it is “{now.standing.value}” now."
+    )
+
+
+def _did(event: Row[Any]) -> str:
+    return {
+        EventKind.STATE: f"set it to “{event.state}”",
+        EventKind.ASSIGNED: f"gave it to {event.detail}" if event.detail else "took it off its assignee",
+        EventKind.LINKED: "changed its link",
+        EventKind.NOTED: "added a note",
+        EventKind.MOVED: "moved its commit",
+    }[EventKind(event.kind)]
+
+
+def _open(connection: Connection, owner: int, card: Outline, author: str, now_ms: int) -> int:
+    return insert_alert(
+        connection,
+        {"project_id": owner, "machine_id": card.machine_id, "commit_id": card.commit_id,
+         "previous_commit_id": card.previous_commit_id},
+        [
+            {"series_id": one.series_id, "commit_id": one.commit_id, "place": one.place, "magnitude": one.magnitude,
+             "low": one.low, "high": one.high}
+            for one in card.matching
+        ],
+        now_ms=now_ms,
+        author=author,
+    )  # fmt: skip
+
+
+def _decide(
+    connection: Connection, alert: int, card: Outline, decision: Decision, author: str, now_ms: int
+) -> None:  # fmt: skip
+    table = tables.alert
+    before = connection.execute(select(table).where(table.c.id == alert)).one()
+    note = (decision.note or "").strip() or None
+    after = AlertState(before.state) if decision.state is None else decision.state
+    values: dict[str, Any] = {}
+
+    def happened(kind: EventKind, detail: str | None = None) -> None:
+        """The note stands at the first of what is decided at once."""
+        nonlocal note
+        values["version"] = table.c.version + 1
+        add_event(connection, alert, after, now_ms=now_ms, author=author, note=note, kind=kind, detail=detail)
+        note = None
+
+    if after != before.state:
+        values["state"] = after.value
+        happened(EventKind.STATE)
+    for name, kind in (("assignee", EventKind.ASSIGNED), ("link", EventKind.LINKED)):
+        said = getattr(decision, name)
+        if said is not None and (said.strip() or None) != getattr(before, name):
+            values[name] = said.strip() or None
+            happened(kind, values[name])
+    if decision.move:
+        happened(EventKind.MOVED, _move(connection, alert, card, decision.move, author, now_ms))
+    if note:
+        happened(EventKind.NOTED)
+    if values:
+        connection.execute(update(table).where(table.c.id == alert).values(**values))
+
+
+def _move(connection: Connection, alert: int, card: Outline, by: int, author: str, now_ms: int) -> str:
+    """Notes the measured commit beside the one that the change is said to have come with; returns its hash.
+
+    Moved back to where the alert has it, there is nothing to be said beside the detector any more.
+    """
+    table = tables.stated_change
+    stated = connection.execute(select(table).where(table.c.alert_id == alert)).one_or_none()
+    measured = _measured(connection, card)
+    now = stated.commit_id if stated is not None else card.commit_id
+    place = next((n for n, row in enumerate(measured) if row.id == now), None)
+    if place is None or not 1 <= place + by < len(measured):
+        raise NoSuchPlaceError(
+            "The commit cannot be moved " + ("earlier" if by < 0 else "later") + ": nothing is measured there."
+        )
+    there = measured[place + by]
+    if there.id == card.commit_id:
+        connection.execute(delete(table).where(table.c.alert_id == alert))
+    else:
+        row = {"alert_id": alert, "commit_id": there.id, "previous_commit_id": measured[place + by - 1].id,
+               "author": author, "stated_ms": now_ms}  # fmt: skip
+        insert_or_replace(connection, table, [row])
+    return str(there.hash)
+
+
+def _measured(connection: Connection, card: Outline) -> Sequence[Any]:
+    """The commits with a number of the card's series, in order; the card's own is among them."""
+    largest = sorted(card.matching, key=Found.order)[:_MOST_SERIES]
+    points = read_points(connection, [one.series_id for one in largest])
+    ids = {card.commit_id} | {
+        int(commit) for each in points.values() for commit in each.commit[each.value == each.value]
+    }  # fmt: skip
+    table = tables.commit
+    in_order = (func.coalesce(table.c.position, 2**31 - 1), table.c.date_ms, table.c.id)
+    return connection.execute(
+        select(table.c.id, table.c.hash).where(is_among(connection, table.c.id, ids)).order_by(*in_order)
+    ).all()

@@ -1,0 +1,288 @@
+"""People triage regressions: cards, states, notes, moved commits, and two who decide at once. Both databases."""
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.asv_results import START_MS, AsvResults, hash_of
+from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store.alert_records import AlertState, EventKind
+from warpwatch.dashboard.store.alerts import alerts, new_regressions, open_alert, set_state
+from warpwatch.dashboard.store.card_records import WAITING, Card, CardFilter, CardOrder, Seen, Standing
+from warpwatch.dashboard.store.outbox import claim_deliveries
+from warpwatch.dashboard.store.retention import Policy, compact, drop_project
+from warpwatch.dashboard.store.triage import ChangedMeanwhileError, Decision, NoSuchPlaceError, is_web_address, triage
+
+STEADY = [1.0, 1.01, 0.99, 1.0, 1.01, 1.0, 0.99, 1.0, 1.01, 1.0]
+SLOW = [2.0, 2.01, 1.99, 2.0, 2.01, 2.0, 2.01, 1.99, 2.0, 2.01]
+SLOWER = [3.0, 3.01, 2.99, 3.0, 3.02, 3.0, 3.01, 2.99, 3.0, 3.01]
+WHO: dict[str, Any] = {"author": "Ada", "now_ms": 1_000}
+ACKNOWLEDGE = Decision(state=AlertState.ACKNOWLEDGED)
+
+
+@pytest.fixture
+def regressed(store: Store, timed_history: Callable[..., Any]) -> AsvResults:
+    """A store with a history that doubles at its eleventh commit, and the folder it came from."""
+    results: AsvResults = timed_history([*STEADY, *SLOW])
+    results.load(store)
+    return results
+
+
+def the_card(store: Store) -> Card:
+    (found,) = queries.cards(store, "demo", CardFilter()).cards
+    return found
+
+
+def test_a_regression_that_no_alert_holds_is_an_untriaged_card(store: Store, regressed: AsvResults) -> None:
+    card = the_card(store)
+    assert (card.standing, card.alert, card.machine, card.total) == (Standing.UNTRIAGED, None, "box", 1)
+    assert (card.commit.hash, card.previous_commit.hash) == (hash_of(10), hash_of(9))
+    assert card.regressions[0].change.magnitude == pytest.approx(1.0, abs=0.02)
+    assert card == queries.card(store, "demo", card.seen.key)
+    assert queries.cards(store, "none", CardFilter()).any_at_all is False
+
+
+def test_triaging_opens_an_alert_that_is_never_sent(store: Store, regressed: AsvResults) -> None:
+    seen = the_card(store).seen
+    (alert,) = triage(store, "demo", [seen], Decision(state=AlertState.EXPECTED, note=" on purpose "), **WHO)
+    card = the_card(store)
+    assert (card.seen.key, card.standing) == (f"alert-{alert}", Standing.EXPECTED)
+    assert card.alert is not None
+    assert [(e.kind, e.state, e.author, e.note) for e in card.alert.events] == [
+        (EventKind.STATE, AlertState.OPEN, "Ada", None),
+        (EventKind.STATE, AlertState.EXPECTED, "Ada", "on purpose"),
+    ]
+    assert new_regressions(store, "demo") == ()
+    assert claim_deliveries(store, destinations=["http://hook"], worker="w", now_ms=2) == ()
+    assert queries.card(store, "demo", seen.key) is None
+
+
+def test_an_alert_that_was_sent_is_the_same_card(store: Store, regressed: AsvResults) -> None:
+    number = open_alert(store, new_regressions(store, "demo")[0], messages={"http://hook": "{}"}, now_ms=5)
+    card = the_card(store)
+    assert (card.seen, card.standing, card.total) == (Seen(key=f"alert-{number}", version="1"), Standing.OPEN, 1)
+    assert card.regressions[0].change.commit.hash == hash_of(10)
+    triage(store, "demo", [card.seen], ACKNOWLEDGE, **WHO)
+    assert len(claim_deliveries(store, destinations=["http://hook"], worker="w", now_ms=6)) == 1
+
+
+def test_whose_it_is_its_link_and_its_notes_are_kept_and_taken_off(store: Store, regressed: AsvResults) -> None:
+    first = Decision(assignee="Bo", link="https://example.org/issues/7", note="mine")
+    triage(store, "demo", [the_card(store).seen], first, **WHO)
+    alert = the_card(store).alert
+    assert alert is not None
+    assert (alert.assignee, alert.link, alert.state, alert.version) == (
+        "Bo", "https://example.org/issues/7", AlertState.OPEN, 2,
+    )  # fmt: skip
+    triage(store, "demo", [the_card(store).seen], Decision(assignee=" ", link="", note="again"), **WHO)
+    alert = the_card(store).alert
+    assert alert is not None
+    assert (alert.assignee, alert.link) == (None, None)
+    assert [(e.kind, e.detail, e.note) for e in alert.events[1:]] == [
+        (EventKind.ASSIGNED, "Bo", "mine"), (EventKind.LINKED, "https://example.org/issues/7", None),
+        (EventKind.ASSIGNED, None, "again"), (EventKind.LINKED, None, None),
+    ]  # fmt: skip
+    triage(store, "demo", [the_card(store).seen], Decision(note="only a note"), **WHO)
+    again = the_card(store).alert
+    assert again is not None
+    assert (again.events[-1].kind, again.events[-1].note) == (EventKind.NOTED, "only a note")
+
+
+def test_the_later_of_two_reads_what_the_other_did(store: Store, regressed: AsvResults) -> None:
+    as_new = the_card(store).seen
+    triage(store, "demo", [as_new], ACKNOWLEDGE, **WHO)
+    with pytest.raises(ChangedMeanwhileError, match="somebody has triaged it"):
+        triage(store, "demo", [as_new], Decision(state=AlertState.EXPECTED), author="Bo", now_ms=2)
+    as_seen = the_card(store).seen
+    triage(store, "demo", [as_seen], Decision(state=AlertState.FALSE_ALARM), **WHO)
+    with pytest.raises(ChangedMeanwhileError, match=r"Ada set it to “false alarm”"):
+        triage(store, "demo", [as_seen], Decision(note="late"), author="Bo", now_ms=3)
+    card = the_card(store)
+    assert card.alert is not None
+    assert all(event.author == "Ada" for event in card.alert.events)
+
+
+def test_of_many_who_decide_at_once_one_does(store: Store, regressed: AsvResults) -> None:
+    seen = the_card(store).seen
+    done: list[str] = []
+
+    def decide(name: str) -> None:
+        try:
+            triage(store, "demo", [seen], Decision(state=AlertState.EXPECTED, note=name), author=name, now_ms=1)
+            done.append(name)
+        except ChangedMeanwhileError:
+            done.append("")
+
+    threads = [threading.Thread(target=decide, args=(name,)) for name in ("a", "b", "c", "d")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(bool(name) for name in done) == [False, False, False, True]
+    (alert,) = alerts(store, "demo")
+    assert [alert.events[-1].author, *{"", *done} - {""}] == [max(done)] * 2
+
+
+@pytest.fixture
+def several(store: Store, timed_history: Callable[..., Any]) -> AsvResults:
+    """Three cards: two benchmarks double at commit 10, one of them grows at 20, and at 15 on another machine."""
+    timed_history([*STEADY, *SLOW, *SLOWER])
+    results: AsvResults = timed_history([*STEADY, *SLOW, *SLOW], name="suite.Other.track_latency")
+    for number, value in enumerate([*STEADY, *STEADY[:5], *[1.2 * v for v in STEADY], *[1.2] * 5]):
+        rows = {"suite.Bench.track_latency": results.row([value], started_at=number + 1, spread=0.002)}
+        results.commit(number, rows, machine="shed")
+    for number in range(30):
+        rows = {
+            name: results.row([values[number]], started_at=number + 1, spread=0.002)
+            for name, values in (
+                ("suite.Bench.track_latency", [*STEADY, *SLOW, *SLOWER]),
+                ("suite.Other.track_latency", [*STEADY, *SLOW, *SLOW]),
+            )
+        }
+        results.commit(number, rows)
+    results.load(store)
+    return results
+
+
+def places(store: Store, **wanted: Any) -> list[tuple[int, str]]:
+    found = queries.cards(store, "demo", CardFilter(**wanted)).cards
+    return [(card.commit.position, card.machine) for card in found]
+
+
+def test_cards_are_by_commit_and_machine_newest_or_worst_first(store: Store, several: AsvResults) -> None:
+    assert places(store) == [(20, "box"), (15, "shed"), (10, "box")]
+    assert places(store, order=CardOrder.WORST) == [(10, "box"), (20, "box"), (15, "shed")]
+    worst = queries.cards(store, "demo", CardFilter(order=CardOrder.WORST)).cards[0]
+    assert (worst.total, len(worst.regressions)) == (2, 2)
+    assert worst.loss == pytest.approx(2 * 0.69, abs=0.1)  # two that at least nearly doubled
+
+
+def test_filters_narrow_and_every_standing_is_counted(store: Store, several: AsvResults) -> None:
+    assert places(store, machine="shed") == [(15, "shed")]
+    assert places(store, words="other LATENCY") == [(10, "box")]
+    since = datetime.fromtimestamp(START_MS / 1000, UTC) + timedelta(hours=12)
+    assert places(store, since=since) == [(20, "box"), (15, "shed")]
+    (narrow,) = queries.cards(store, "demo", CardFilter(words="other")).cards
+    assert (narrow.matching, narrow.total, len(narrow.regressions)) == (1, 2, 1)
+    triage(store, "demo", [narrow.seen], Decision(state=AlertState.RESOLVED), **WHO)
+    listed = queries.cards(store, "demo", CardFilter(standings=WAITING))
+    assert {standing: n for standing, n in listed.counts.items() if n} == {Standing.UNTRIAGED: 2, Standing.RESOLVED: 1}
+    assert listed.total == 2
+    (kept,) = queries.cards(store, "demo", CardFilter(standings=(Standing.RESOLVED,))).cards
+    assert kept.total == 2  # the decision was about the whole card
+    assert places(store)[1:] == [
+        (card.commit.position, card.machine) for card in queries.cards(store, "demo", CardFilter(), offset=1).cards
+    ]
+
+
+def test_many_cards_are_decided_together_or_not_at_all(store: Store, several: AsvResults) -> None:
+    seen = [card.seen for card in queries.cards(store, "demo", CardFilter()).cards]
+    triage(store, "demo", [seen[1]], ACKNOWLEDGE, **WHO)
+    with pytest.raises(ChangedMeanwhileError):
+        triage(store, "demo", seen, Decision(state=AlertState.EXPECTED), **WHO)
+    assert len(alerts(store, "demo")) == 1
+    now = [card.seen for card in queries.cards(store, "demo", CardFilter()).cards]
+    triage(store, "demo", now, Decision(state=AlertState.EXPECTED), **WHO)
+    assert {alert.state for alert in alerts(store, "demo")} == {AlertState.EXPECTED}
+    assert len(alerts(store, "demo")) == 3
+
+
+def test_a_moved_commit_stands_beside_the_detectors_and_outlives_an_analysis(
+    store: Store, regressed: AsvResults, timed_history: Callable[..., Any]
+) -> None:
+    triage(store, "demo", [the_card(store).seen], Decision(move=-1, note="the revert shows it"), **WHO)
+    stated = the_card(store).alert.stated  # type: ignore[union-attr]
+    assert (stated.commit.hash, stated.previous_commit.hash, stated.author) == (hash_of(9), hash_of(8), "Ada")
+    timed_history([2.0, 2.01, 1.99] * 4, first=20).load(store)
+    card = the_card(store)
+    assert card.alert is not None
+    assert card.alert.stated == stated
+    assert card.commit.hash == card.regressions[0].change.commit.hash == hash_of(10)
+    (of_series,) = queries.stated_changes(store, card.regressions[0].series.key)
+    assert (of_series.detected.hash, of_series.stated, of_series.alert) == (hash_of(10), stated, card.alert.id)
+    triage(store, "demo", [card.seen], Decision(move=1), **WHO)
+    back = the_card(store)
+    assert back.alert is not None
+    assert back.alert.stated is None
+    moves = [(e.note, e.detail) for e in back.alert.events if e.kind is EventKind.MOVED]
+    assert moves == [("the revert shows it", hash_of(9)), (None, hash_of(10))]
+
+
+def test_a_commit_is_moved_to_measured_ones_alone(store: Store, asv: AsvResults) -> None:
+    asv.benchmark("suite.Bench.track_latency")
+    values = [*STEADY[:8], None, *SLOW[:4]]
+    for number, value in enumerate(values):
+        asv.commit(number, {"suite.Bench.track_latency": asv.row([value], started_at=number + 1, spread=0.002)})
+    asv.load(store)
+    card = the_card(store)
+    assert (card.previous_commit.hash, card.commit.hash) == (hash_of(7), hash_of(9))
+    triage(store, "demo", [card.seen], Decision(move=-1), **WHO)
+    assert the_card(store).alert.stated.commit.hash == hash_of(7)  # type: ignore[union-attr]
+    for _ in range(4):
+        triage(store, "demo", [the_card(store).seen], Decision(move=1), **WHO)
+    assert the_card(store).alert.stated.commit.hash == hash_of(12)  # type: ignore[union-attr]
+    with pytest.raises(NoSuchPlaceError, match="cannot be moved later"):
+        triage(store, "demo", [the_card(store).seen], Decision(move=1, note="nor this"), **WHO)
+    assert the_card(store).alert.events[-1].note is None  # type: ignore[union-attr]
+
+
+def test_what_the_detector_tells_no_more_stays_on_the_card_of_its_alert(
+    store: Store, regressed: AsvResults, timed_history: Callable[..., Any]
+) -> None:
+    triage(store, "demo", [the_card(store).seen], ACKNOWLEDGE, **WHO)
+    for started in (100, 101, 102, 103):  # later runs say that it was never slow
+        for number in range(10, 20):
+            values = [STEADY[number - 10] + started / 100_000]
+            row = regressed.row(values, started_at=started * 100 + number, spread=0.002)
+            regressed.commit(number, {"suite.Bench.track_latency": row})
+        regressed.load(store)
+    card = the_card(store)
+    assert card.regressions == ()
+    assert [one.series.benchmark for one in card.gone] == ["suite.Bench.track_latency"]
+
+
+def test_states_set_elsewhere_count_as_changes(store: Store, regressed: AsvResults) -> None:
+    number = open_alert(store, new_regressions(store, "demo")[0], messages={}, now_ms=5)
+    assert number is not None
+    seen = the_card(store).seen
+    assert set_state(store, number, AlertState.RESOLVED, now_ms=6)
+    with pytest.raises(ChangedMeanwhileError, match=r"A program set it to “resolved”"):
+        triage(store, "demo", [seen], ACKNOWLEDGE, **WHO)
+
+
+def test_retention_keeps_what_people_said(store: Store, several: AsvResults) -> None:
+    seen = [card.seen for card in queries.cards(store, "demo", CardFilter()).cards]
+    triage(store, "demo", seen, Decision(move=-1), **WHO)
+    said = {alert.stated.commit.hash for alert in alerts(store, "demo") if alert.stated}
+    compact(store, "demo", Policy(thin_after_days=0, thin_every=1000))
+    kept = {
+        point.commit.hash
+        for each in queries.find_series(store, "demo").series
+        for point in queries.history(store, each.key).points  # type: ignore[union-attr]
+    }
+    assert said <= kept
+    assert len(kept) < 30
+    drop_project(store, "demo")
+    assert queries.cards(store, "demo", CardFilter()).cards == ()
+
+
+@pytest.mark.parametrize(
+    "link",
+    ["javascript:alert(1)", "https://", "//host/x", "data:text/html,x", "http://a b", "ftp://h", "http://["],
+)
+def test_only_addresses_of_the_web_are_links(link: str) -> None:
+    assert not is_web_address(link)
+    with pytest.raises(ValueError, match="http://"):
+        Decision(link=link)
+    assert is_web_address("https://example.org/a?b=c#d")
+
+
+def test_text_that_no_database_takes_or_nobody_reads_is_refused() -> None:
+    for wrong in ({"note": "a\0b"}, {"note": "x" * 10_001}, {"assignee": "half \ud800"}, {"assignee": "x" * 501}):
+        with pytest.raises(ValueError, match="longer than"):
+            Decision(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="one commit at a time"):
+        Decision(move=2)
