@@ -19,6 +19,7 @@ from warpwatch.dashboard.pages import (
     kernel,
     login,
     machines,
+    notes,
     overview,
     point,
     regressions,
@@ -26,6 +27,7 @@ from warpwatch.dashboard.pages import (
     search,
     series,
     tokens,
+    triage,
 )
 from warpwatch.dashboard.pages.addresses import ProjectName
 from warpwatch.dashboard.pages.shared import error_page, register_globals
@@ -64,6 +66,8 @@ def create_app(settings: Settings | None = None) -> Flask:
         series,
         roofline,
         regressions,
+        triage,
+        notes,
         commits,
         machines,
         login,

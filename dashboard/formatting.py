@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
 
 from flask import Flask
 from markupsafe import Markup
@@ -13,6 +14,7 @@ from warpwatch.dashboard.figures.sparkline import sparkline
 from warpwatch.dashboard.metrics import Metric, Role
 from warpwatch.dashboard.naming import card_name, name_in_module
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
+from warpwatch.dashboard.statistics.growth import growth
 from warpwatch.dashboard.statistics.machine_state import Control
 from warpwatch.dashboard.statistics.noise import NoiseSource
 from warpwatch.dashboard.status_words import no_number
@@ -74,6 +76,9 @@ def register(app: Flask) -> None:
         kind_word=kind_word,
         kind_meaning=kind_meaning,
         share_words=share_words,
+        control_words=control_words,
+        growth=growth,
+        web_name=web_name,
         q_words=q_words,
         role_word=role_word,
         percent=percent,
@@ -134,6 +139,18 @@ def share_words(share: ControlShare) -> str:
         against = [quantities.share(-part) for part in (share.value, share.high, share.low)]
         return f"{who} went {against[0]} of it the other way ({against[1]} to {against[2]})"
     return f"{who} stood still" if share.high < _STOOD_STILL else f"{who} leave it open: up to {high} of it"
+
+
+def control_words(control: Control) -> str:
+    """Who speaks for the machine."""
+    return _CONTROL_WORDS[control]
+
+
+def web_name(address: str) -> str:
+    """What a link to this address says: the host, and the last part of the path where it is short."""
+    parts = urlsplit(address)
+    last = parts.path.rstrip("/").rpartition("/")[2]
+    return f"{parts.hostname} {last}" if 0 < len(last) <= 12 else str(parts.hostname)
 
 
 def q_words(q: float) -> str:

@@ -1,54 +1,160 @@
-"""What got worse, newest first, together where one commit moved several series on a machine."""
+"""What got worse: cards by commit range and machine, newest or worst first, for people to say what each is."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from flask import Blueprint, render_template, request
+from flask import Blueprint, abort, render_template, request
 
-from warpwatch.dashboard.measure_again import measure_again
-from warpwatch.dashboard.pages.shared import pages, project_or_404, store
+from warpwatch.dashboard.card_story import CardStory, card_story
+from warpwatch.dashboard.pages.shared import page_number, pages, project_or_404, store
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import queries
-from warpwatch.dashboard.store.records import RegressionGroup
+from warpwatch.dashboard.store.annotations import Annotation, annotations
+from warpwatch.dashboard.store.card_records import WAITING, Card, CardFilter, CardOrder, Standing
+from warpwatch.dashboard.store.records import Project, RegressionGroup
 
 bp = Blueprint("regressions", __name__)
 
-_GROUPS_OF_A_PAGE = 20
+_CARDS_OF_A_PAGE = 15
+_ROWS_OF_A_CARD = 5
 _MOST_GROUPS = 1000
-PERIODS = {"30": "last 30 days", "90": "last 90 days", "365": "last year"}
+PERIODS = {"7": "last 7 days", "30": "last 30 days", "90": "last 90 days", "365": "last 365 days"}
+# What an address may ask for: one standing, all that wait for somebody (the first), or all.
+STATES: dict[str, tuple[Standing, ...]] = {
+    "": WAITING,
+    **{standing.value.replace(" ", "-"): (standing,) for standing in Standing},
+    "all": tuple(Standing),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateChoice:
+    """A link to the cards of a state."""
+
+    name: str  # in the address
+    label: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownCard:
+    """A card with what it explains, and the notes on its commit."""
+
+    card: Card
+    story: CardStory
+    notes: tuple[Annotation, ...]
 
 
 @bp.get("/<project:project>/regressions")
 def show(project: str) -> str:
-    """The list, narrowed by machine, words, period and kind; only steps unless another kind is asked for."""
+    """The cards, narrowed by state, machine, words and period; another kind than steps is listed, not triaged."""
     found = project_or_404(project)
-    machine = request.args.get("machine", "")
-    words = request.args.get("q", "").strip()
-    period = request.args.get("period", "")
     asked = request.args.get("kind", "")
     kind = ChangeKind(asked) if asked in set(ChangeKind) else ChangeKind.STEP
-    groups = queries.regressions(store(), found.name, machine=machine or None, limit=_MOST_GROUPS, kind=kind)
-    any_at_all = bool(groups)
-    groups = _of_series(groups, words)
-    if period in PERIODS:
-        groups = _since(groups, datetime.now(UTC) - timedelta(days=int(period)))
-    place = pages(_GROUPS_OF_A_PAGE, len(groups))
+    if kind is not ChangeKind.STEP:
+        return _other_kind(found, kind)
+    wanted = _filter()
+    listed = queries.cards(
+        store(),
+        found.name,
+        wanted,
+        limit=_CARDS_OF_A_PAGE,
+        offset=(page_number() - 1) * _CARDS_OF_A_PAGE,
+        rows=_ROWS_OF_A_CARD,
+    )
     return render_template(
         "regressions.html",
-        groups=place.of(groups),
-        total=len(groups),
-        any_at_all=any_at_all,
-        machine=machine,
-        words=words,
-        period=period if period in PERIODS else "",
-        periods=PERIODS,
-        kind=kind,
-        kinds=tuple(ChangeKind),
-        measure_again=measure_again,
-        machines=queries.machines(store(), found.name),
-        place=place,
+        shown=_shown(found, listed.cards),
+        listed=listed,
+        choices=[
+            StateChoice(
+                name=name,
+                label=(name or "to do").replace("-", " ").capitalize(),
+                count=sum(listed.counts.get(standing, 0) for standing in standings),
+            )
+            for name, standings in STATES.items()
+        ],
+        state=_state(),
+        order=wanted.order,
+        place=pages(_CARDS_OF_A_PAGE, listed.total),
+        **_frame(found, kind),
     )
+
+
+@bp.get("/<project:project>/regressions/<key>")
+def one(project: str, key: str) -> str:
+    """One card with all its series: what to link from an issue."""
+    found = project_or_404(project)
+    card = queries.card(store(), found.name, key)
+    if card is None:
+        abort(404, "There is no such regression any more: it was triaged meanwhile, or analysed again. "
+                   "The list of regressions has what became of it.")  # fmt: skip
+    return render_template("regression.html", one=_shown(found, [card])[0])
+
+
+def _shown(project: Project, cards: Sequence[Card]) -> tuple[ShownCard, ...]:
+    between = queries.code_between(store(), project.name, cards)
+    notes: dict[str, list[Annotation]] = {}
+    for note in annotations(store(), project.name, commits=[card.commit.hash for card in cards]):
+        notes.setdefault(note.commit, []).append(note)
+    return tuple(
+        ShownCard(
+            card=card, story=card_story(card, between.get(card.seen.key)), notes=tuple(notes.get(card.commit.hash, ()))
+        )
+        for card in cards
+    )
+
+
+def _filter() -> CardFilter:
+    asked = request.args.get("order", "")
+    return CardFilter(
+        standings=STATES[_state()],
+        machine=request.args.get("machine") or None,
+        words=request.args.get("q", "").strip(),
+        since=datetime.now(UTC) - timedelta(days=int(_period())) if _period() else None,
+        order=CardOrder(asked) if asked in set(CardOrder) else CardOrder.NEWEST,
+    )
+
+
+def _state() -> str:
+    asked = request.args.get("state", "")
+    return asked if asked in STATES else ""
+
+
+def _period() -> str:
+    asked = request.args.get("period", "")
+    return asked if asked in PERIODS else ""
+
+
+def _frame(project: Project, kind: ChangeKind) -> dict[str, object]:
+    """What the form of both lists shows."""
+    return {
+        "machine": request.args.get("machine", ""),
+        "words": request.args.get("q", "").strip(),
+        "period": _period(),
+        "periods": PERIODS,
+        "kind": kind,
+        "kinds": tuple(ChangeKind),
+        "machines": queries.machines(store(), project.name),
+    }
+
+
+def _other_kind(project: Project, kind: ChangeKind) -> str:
+    """Changes that no commit is accused of: nobody has to do anything about them."""
+    frame = _frame(project, kind)
+    machine = request.args.get("machine") or None
+    groups = queries.regressions(store(), project.name, machine=machine, limit=_MOST_GROUPS, kind=kind)
+    any_at_all = bool(groups)
+    groups = _of_series(groups, request.args.get("q", ""))
+    if _period():
+        since = datetime.now(UTC) - timedelta(days=int(_period()))
+        groups = tuple(group for group in groups if group.commit.date >= since)
+    place = pages(_CARDS_OF_A_PAGE, len(groups))
+    return render_template(
+        "regressions_of_a_kind.html",
+        groups=place.of(groups), total=len(groups), any_at_all=any_at_all, place=place, state="", order=None, **frame,
+    )  # fmt: skip
 
 
 def _of_series(groups: Sequence[RegressionGroup], words: str) -> tuple[RegressionGroup, ...]:
@@ -60,7 +166,3 @@ def _of_series(groups: Sequence[RegressionGroup], words: str) -> tuple[Regressio
         if kept:
             narrowed.append(replace(group, regressions=kept))
     return tuple(narrowed)
-
-
-def _since(groups: Sequence[RegressionGroup], start: datetime) -> tuple[RegressionGroup, ...]:
-    return tuple(group for group in groups if group.commit.date >= start)

@@ -1,10 +1,11 @@
 """Notes of people on a commit, or on one series at a commit: "new driver from here on"."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, Row, delete, insert, select
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.incoming import storable
@@ -85,11 +86,12 @@ def keep_releases(store: Store, project: str, releases: Sequence[Release]) -> No
 
 
 def annotations(
-    store: Store, project: str, *, commit: str | None = None, series: str | None = None
-) -> tuple[Annotation, ...]:
+    store: Store, project: str, *, commit: str | None = None, series: str | None = None,
+    commits: Collection[str] | None = None,
+) -> tuple[Annotation, ...]:  # fmt: skip
     """A project's notes in the order of commits, then of time.
 
-    Of one commit: those on it and on its series. Of one series: those on it and those on whole commits.
+    Of one commit, or of some: those on it and on its series. Of one series: those on it and those on whole commits.
     """
     wanted = (
         select(_annotation, _commit.c.hash, _series.c.key)
@@ -101,16 +103,33 @@ def annotations(
     )
     if commit is not None:
         wanted = wanted.where(_commit.c.hash == commit)
+    if commits is not None:
+        wanted = wanted.where(_commit.c.hash.in_(commits))
     if series is not None:
         wanted = wanted.where((_series.c.key == series) | _annotation.c.series_id.is_(None))
     with store.read() as connection:
-        return tuple(
-            Annotation(
-                id=row.id, commit=row.hash, series=row.key, author=row.author, text=row.text,
-                created=datetime.fromtimestamp(row.created_ms / 1000, UTC),
-            )
-            for row in connection.execute(wanted)
-        )  # fmt: skip
+        return tuple(_record(row) for row in connection.execute(wanted))
+
+
+def annotation(store: Store, project: str, annotation_id: int) -> Annotation | None:
+    """The note of that id, if it is the project's."""
+    wanted = (
+        select(_annotation, _commit.c.hash, _series.c.key)
+        .join(_commit, _commit.c.id == _annotation.c.commit_id)
+        .join(_project, _project.c.id == _commit.c.project_id)
+        .outerjoin(_series, _series.c.id == _annotation.c.series_id)
+        .where(_project.c.name == project, _annotation.c.id == annotation_id)
+    )
+    with store.read() as connection:
+        row = connection.execute(wanted).one_or_none()
+    return _record(row) if row is not None else None
+
+
+def _record(row: Row[Any]) -> Annotation:
+    return Annotation(
+        id=row.id, commit=row.hash, series=row.key, author=row.author, text=row.text,
+        created=datetime.fromtimestamp(row.created_ms / 1000, UTC),
+    )  # fmt: skip
 
 
 def delete_annotation(store: Store, project: str, annotation_id: int) -> bool:

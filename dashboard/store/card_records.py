@@ -54,6 +54,11 @@ class Card:
     loss: float  # statistics.sure_loss over the card's series, in nats
     alert: Alert | None
 
+    @property
+    def typical_loss(self) -> float:
+        """What a series of it lost on average, in nats."""
+        return self.loss / max(self.total, 1)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardFilter:

@@ -70,7 +70,8 @@ def triage(
 ) -> tuple[int, ...]:
     """Does what was decided with all of these cards, or with none; returns their alerts' ids.
 
-    Raises ChangedMeanwhileError, and NoSuchPlaceError for a move beyond what was measured.
+    Raises ChangedMeanwhileError, NoSuchPlaceError for a move beyond what was measured, and ValueError where nothing is
+    said of a regression that nobody has triaged yet.
     """
     with store.write(project) as connection:
         owner = project_id(connection, project)
@@ -78,6 +79,9 @@ def triage(
             raise ChangedMeanwhileError(f"There is no project named “{project}” any more.")
         outlines = {one.seen.key: one for one in card_index(connection, owner).outlines}
         found = [_unchanged(connection, outlines.get(each.key), each) for each in seen]
+        says = decision.state or decision.note or decision.assignee or decision.link or decision.move
+        if not says and any(one.alert is None for one in found):
+            raise ValueError("Nothing was said: choose a state, or write a note, an assignee or a link.")
         alerts = []
         for one in found:
             alert = one.alert if one.alert is not None else _open(connection, owner, one, author, now_ms)

@@ -7,6 +7,7 @@ from warpwatch.dashboard.store.queries.arrivals import arrivals
 from warpwatch.dashboard.store.queries.canaries import canaries
 from warpwatch.dashboard.store.queries.cards import card, cards
 from warpwatch.dashboard.store.queries.changes import changes
+from warpwatch.dashboard.store.queries.code_between import code_between
 from warpwatch.dashboard.store.queries.codes import equal_code_pairs
 from warpwatch.dashboard.store.queries.commits import AmbiguousCommitError, commit_page, commits, find_commit
 from warpwatch.dashboard.store.queries.comparing import (
@@ -48,6 +49,7 @@ __all__ = [
     "card",
     "cards",
     "changes",
+    "code_between",
     "commit_page",
     "commits",
     "compiled_at",

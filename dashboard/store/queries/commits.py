@@ -202,13 +202,15 @@ def compiled_of(connection: Connection, commit_id: int, operator: str | None = N
         select(table).join(run, run.c.id == table.c.run_id).where(*where).order_by(run.c.started_ms)
     )
     newest = {(row.operator, row.kernel, row.architecture): row for row in rows}
-    return tuple(
-        CompiledCode(
-            operator=row.operator, kernel=row.kernel, architecture=row.architecture, registers=row.registers,
-            stack_bytes=row.stack_bytes, shared_bytes=row.shared_bytes,
-            local_memory_instructions=row.local_memory_instructions, code_bytes=row.code_bytes,
-            instructions=row.instructions, sha256=row.sha256,
-            **{name: (row.more or {}).get(name) for name in tables.MORE_OF_CODE},
-        )
-        for _, row in sorted(newest.items())
+    return tuple(compiled_record(row) for _, row in sorted(newest.items()))
+
+
+def compiled_record(row: Row[Any]) -> CompiledCode:
+    """A row of the table of compiled code."""
+    return CompiledCode(
+        operator=row.operator, kernel=row.kernel, architecture=row.architecture, registers=row.registers,
+        stack_bytes=row.stack_bytes, shared_bytes=row.shared_bytes,
+        local_memory_instructions=row.local_memory_instructions, code_bytes=row.code_bytes,
+        instructions=row.instructions, sha256=row.sha256,
+        **{name: (row.more or {}).get(name) for name in tables.MORE_OF_CODE},
     )  # fmt: skip

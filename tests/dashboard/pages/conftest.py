@@ -15,6 +15,7 @@ from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_results import import_results
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store.card_records import CardFilter
 
 CHROMIUM = Path("/usr/bin/chromium")
 CHROMIUM_ARGUMENTS = (
@@ -129,5 +130,6 @@ def addresses(history_store: Settings) -> dict[str, str]:
         )
     }
     (slower,) = queries.history(store, found["slowed"]).changes  # type: ignore[union-attr]
+    (card,) = queries.cards(store, "kernels", CardFilter(machine="runner-t4")).cards
     store.close()
-    return {**found, "slow_commit": slower.commit.hash}
+    return {**found, "slow_commit": slower.commit.hash, "card": card.seen.key}

@@ -1,0 +1,134 @@
+"""The compiled code at both ends of regressions, for the architecture of the machine that shows them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from warpwatch.dashboard.code_difference import CodeDifference, code_differences
+from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.card_records import Card
+from warpwatch.dashboard.store.choosing import is_among
+from warpwatch.dashboard.store.queries.codes import codes
+from warpwatch.dashboard.store.queries.commits import compiled_record
+from warpwatch.dashboard.store.queries.reading import project_id, workload_of, workloads
+from warpwatch.dashboard.store.records import CompiledCode, Regression
+from warpwatch.dashboard.store.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeBetween:
+    """What is known of the compiled code between a card's two commits."""
+
+    differences: tuple[CodeDifference, ...]
+    compared: int  # kernels recorded at both commits
+    ran_the_same: int  # of the card's series: the machine code that ran has one hash at both
+    ran_another: int
+
+
+def code_between(store: Store, project: str, cards: Sequence[Card]) -> dict[str, CodeBetween]:
+    """By the card's key. Compared are the kernels of the operators and implementations that its series show."""
+    commit = tables.commit
+    with store.read() as connection:
+        owner = project_id(connection, project)
+        if owner is None:
+            return {}
+        hashes = {end.hash for card in cards for end in (card.commit, card.previous_commit)}
+        ids = {
+            row.hash: row.id
+            for row in connection.execute(
+                select(commit.c.hash, commit.c.id).where(commit.c.project_id == owner, commit.c.hash.in_(hashes))
+            )
+        }
+        known = workloads(connection, owner)
+        compiled = _compiled(connection, list(ids.values()))
+        machines = {
+            row.name: row
+            for row in connection.execute(select(tables.machine).where(tables.machine.c.project_id == owner))
+        }
+        ran = {
+            (place.machine_id, place.suite, place.workload, place.implementation): its
+            for place, its in codes(connection, owner, list(ids.values())).items()
+        }
+    found = {}
+    for card in cards:
+        base, head = ids[card.previous_commit.hash], ids[card.commit.hash]
+        machine = machines[card.machine]
+        operators = {
+            workload.operator for one in card.regressions if (workload := workload_of(one.series, known)) is not None
+        }
+        implementations = {one.series.implementation for one in card.regressions}
+        before, after = (
+            _for_machine(
+                [
+                    code
+                    for code in compiled.get(end, ())
+                    if code.operator in operators and code.implementation in {None, *implementations}
+                ],
+                machine.context,
+            )
+            for end in (base, head)
+        )
+        both = [_both(ran, machine.id, one, base, head) for one in card.regressions]
+        keys = {(code.kernel, code.architecture) for code in before} & {(c.kernel, c.architecture) for c in after}
+        found[card.seen.key] = CodeBetween(
+            differences=code_differences(before, after), compared=len(keys),
+            ran_the_same=sum(same is True for same in both), ran_another=sum(same is False for same in both),
+        )  # fmt: skip
+    return found
+
+
+def _both(
+    ran: Mapping[tuple[Any, ...], Mapping[int, str]], machine: int, one: Regression, base: int, head: int
+) -> bool | None:
+    """Whether one machine code ran at both commits; None where one of them is not known."""
+    its = ran.get((machine, one.series.suite, one.series.workload, one.series.implementation), {})
+    return its[base] == its[head] if base in its and head in its else None
+
+
+def _compiled(connection: Connection, commits: Sequence[int]) -> dict[int, list[CompiledCode]]:
+    """Each kernel and architecture of each commit, from the newest run that compiled it."""
+    table, run = tables.compiled_code, tables.run
+    rows = connection.execute(
+        select(table)
+        .join(run, run.c.id == table.c.run_id)
+        .where(is_among(connection, table.c.commit_id, commits))
+        .order_by(run.c.started_ms)
+    )
+    newest = {(row.commit_id, row.operator, row.kernel, row.architecture): row for row in rows}
+    found: dict[int, list[CompiledCode]] = {}
+    for row in newest.values():
+        found.setdefault(row.commit_id, []).append(compiled_record(row))
+    return found
+
+
+def _for_machine(compiled: Sequence[CompiledCode], context: Mapping[str, Any] | None) -> list[CompiledCode]:
+    """The code that the machine's GPU takes, of each kernel: the newest architecture that it can run.
+
+    All of it where the GPU's compute capability is not known, or too old for any.
+    """
+    capability = str(((context or {}).get("gpu") or {}).get("compute_capability") or "").replace(".", "")
+    if not capability.isdecimal():
+        return list(compiled)
+    best: dict[tuple[str, str], CompiledCode] = {}
+    for code in compiled:
+        key = (code.operator, code.kernel)
+        if _runs_on(code.architecture, int(capability)) and (
+            key not in best or _number(code.architecture) > _number(best[key].architecture)
+        ):
+            best[key] = code
+    return list(best.values()) or list(compiled)
+
+
+def _number(architecture: str) -> int:
+    digits = "".join(sign for sign in architecture if sign.isdecimal())
+    return int(digits or 0)
+
+
+def _runs_on(architecture: str, capability: int) -> bool:
+    """Binary code runs on its own major version, from its minor one on; an `a` target on its own alone."""
+    number = _number(architecture)
+    if architecture.endswith("a"):
+        return number == capability
+    return number // 10 == capability // 10 and number <= capability

@@ -1,0 +1,89 @@
+"""What a card says of a change: machine and kernel apart, what is sure of it, and what the compiler did otherwise."""
+
+import math
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis.strategies import floats
+
+from warpwatch.dashboard.code_difference import code_differences
+from warpwatch.dashboard.parts_of_change import parts_of_change
+from warpwatch.dashboard.statistics.machine_state import Control
+from warpwatch.dashboard.statistics.sure_loss import sure_loss
+from warpwatch.dashboard.store.records import Commit, CompiledCode, ControlShare, SeriesChange
+
+COMMIT = Commit(
+    hash="a" * 40, date=datetime(2026, 1, 1, tzinfo=UTC), subject=None, author=None, position=1, unmeasured_before=None
+)
+CHANGE = SeriesChange(
+    index=1, commit=COMMIT, previous_commit=COMMIT, range_start=COMMIT, range_end=COMMIT, before=1.0, after=1.1,
+    magnitude=0.1, low=0.08, high=0.12, p_value=0.0, is_worse=True,
+)  # fmt: skip
+CODE = CompiledCode(
+    operator="rope", kernel="k", architecture="sm_90a", registers=96, stack_bytes=0, shared_bytes=0,
+    local_memory_instructions=0, code_bytes=1024, instructions={"total": 100, "HMMA": 10, "MOV": 40}, sha256="a",
+    implementation="warpwatch", dynamic_shared_bytes=None, barriers=1, occupancy=0.5, occupancy_limit="registers",
+)  # fmt: skip
+
+
+@given(floats(-0.9, 5), floats(-2, 2))
+def test_the_machines_part_and_the_kernels_make_the_whole(magnitude: float, share: float) -> None:
+    whole = replace(
+        CHANGE, magnitude=magnitude,
+        share=ControlShare(control=Control.CANARIES, value=share, low=share - 0.1, high=share + 0.1),
+    )  # fmt: skip
+    parts = parts_of_change(whole)
+    assert parts is not None
+    assert (1 + parts.machine.value) * (1 + parts.kernel.value) == pytest.approx(1 + magnitude)
+    for part in (parts.machine, parts.kernel):
+        assert part.low <= part.value <= part.high
+
+
+def test_without_a_control_or_with_one_that_may_share_the_commits_doing_nothing_is_taken_apart() -> None:
+    assert parts_of_change(CHANGE) is None
+    others = ControlShare(control=Control.OTHERS, value=0.5, low=0.4, high=0.6)
+    assert parts_of_change(replace(CHANGE, share=others)) is None
+
+
+@given(floats(0.001, 3), floats(0, 3))
+def test_a_doubling_weighs_as_a_half_and_the_nearer_end_counts(low: float, more: float) -> None:
+    slower, faster = sure_loss(low, low + more), sure_loss(1 / (1 + low + more) - 1, 1 / (1 + low) - 1)
+    assert slower == pytest.approx(faster) == pytest.approx(math.log1p(low))
+    assert sure_loss(low, low + more, machine_share=1.0) == 0
+    assert sure_loss(low, low + more, machine_share=0.25) == pytest.approx(0.75 * slower)
+    assert sure_loss(-low, more) == 0
+
+
+def told(before: list[CompiledCode], after: list[CompiledCode]) -> list[tuple[str, bool, bool, dict[str, Any]]]:
+    return [
+        (one.kernel, one.is_new, one.is_gone, {fact.name: (fact.before, fact.after) for fact in one.facts})
+        for one in code_differences(before, after)
+    ]
+
+
+def test_what_the_compiler_did_otherwise_is_told_by_kernel() -> None:
+    spilled = replace(
+        CODE, sha256="b", registers=128, local_memory_instructions=12, occupancy=0.375,
+        instructions={"total": 130, "HMMA": 10, "MOV": 41, "LDL": 12},
+    )  # fmt: skip
+    same, new, gone = (replace(CODE, kernel=name) for name in ("same", "new", "gone"))
+    assert told([CODE, same, gone], [spilled, same, new]) == [
+        ("k", False, False, {
+            "registers": (96, 128), "occupancy": (0.5, 0.375), "spills and other local memory": (0, 12),
+            "instructions": (100, 130), "LDL": (0, 12),
+        }),
+        ("gone", False, True, {}),
+        ("new", True, False, {}),
+    ]  # fmt: skip
+    assert told([CODE], [replace(CODE, sha256="b")]) == [("k", False, False, {})]
+
+
+def test_an_operator_that_nobody_compiled_at_one_end_is_not_called_new() -> None:
+    assert told([], [CODE]) == []
+    assert told([replace(CODE, architecture="sm_75")], [CODE]) == []
+    unhashed = replace(CODE, sha256=None)
+    assert told([unhashed], [unhashed]) == []
+    assert told([unhashed], [replace(unhashed, registers=97)]) == [("k", False, False, {"registers": (96, 97)})]
