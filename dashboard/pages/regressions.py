@@ -1,7 +1,7 @@
 """What got worse: cards by commit range and machine, newest or worst first, for people to say what each is."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from flask import Blueprint, abort, render_template, request
@@ -12,13 +12,13 @@ from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.annotations import Annotation, annotations
 from warpwatch.dashboard.store.card_records import WAITING, Card, CardFilter, CardOrder, Standing
-from warpwatch.dashboard.store.records import Project, RegressionGroup
+from warpwatch.dashboard.store.records import Project
 
 bp = Blueprint("regressions", __name__)
 
 _CARDS_OF_A_PAGE = 15
 _ROWS_OF_A_CARD = 5
-_MOST_GROUPS = 1000
+_ROWS_OF_A_GROUP = 10
 PERIODS = {"7": "last 7 days", "30": "last 30 days", "90": "last 90 days", "365": "last 365 days"}
 # What an address may ask for: one standing, all that wait for somebody (the first), or all.
 STATES: dict[str, tuple[Standing, ...]] = {
@@ -112,7 +112,7 @@ def _filter() -> CardFilter:
         standings=STATES[_state()],
         machine=request.args.get("machine") or None,
         words=request.args.get("q", "").strip(),
-        since=datetime.now(UTC) - timedelta(days=int(_period())) if _period() else None,
+        since=_since(),
         order=CardOrder(asked) if asked in set(CardOrder) else CardOrder.NEWEST,
     )
 
@@ -125,6 +125,10 @@ def _state() -> str:
 def _period() -> str:
     asked = request.args.get("period", "")
     return asked if asked in PERIODS else ""
+
+
+def _since() -> datetime | None:
+    return datetime.now(UTC) - timedelta(days=int(_period())) if _period() else None
 
 
 def _frame(project: Project, kind: ChangeKind) -> dict[str, object]:
@@ -144,25 +148,17 @@ def _other_kind(project: Project, kind: ChangeKind) -> str:
     """Changes that no commit is accused of: nobody has to do anything about them."""
     frame = _frame(project, kind)
     machine = request.args.get("machine") or None
-    groups = queries.regressions(store(), project.name, machine=machine, limit=_MOST_GROUPS, kind=kind)
-    any_at_all = bool(groups)
-    groups = _of_series(groups, request.args.get("q", ""))
-    if _period():
-        since = datetime.now(UTC) - timedelta(days=int(_period()))
-        groups = tuple(group for group in groups if group.commit.date >= since)
-    place = pages(_CARDS_OF_A_PAGE, len(groups))
+    listed = queries.unaccused(
+        store(),
+        project.name,
+        kind,
+        machine=machine,
+        words=request.args.get("q", ""),
+        since=_since(),
+        limit=_CARDS_OF_A_PAGE,
+        offset=(page_number() - 1) * _CARDS_OF_A_PAGE,
+    )
+    place = pages(_CARDS_OF_A_PAGE, listed.total)
     return render_template(
-        "regressions_of_a_kind.html",
-        groups=place.of(groups), total=len(groups), any_at_all=any_at_all, place=place, state="", order=None, **frame,
+        "regressions_of_a_kind.html", listed=listed, place=place, rows=_ROWS_OF_A_GROUP, state="", order=None, **frame
     )  # fmt: skip
-
-
-def _of_series(groups: Sequence[RegressionGroup], words: str) -> tuple[RegressionGroup, ...]:
-    """The groups with only those series whose title has every word."""
-    wanted = words.lower().split()
-    narrowed = []
-    for group in groups:
-        kept = tuple(each for each in group.regressions if all(w in each.series.title.lower() for w in wanted))
-        if kept:
-            narrowed.append(replace(group, regressions=kept))
-    return tuple(narrowed)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.asv_results import START_MS, AsvResults, hash_of
+from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alert_records import AlertState, EventKind
 from warpwatch.dashboard.store.alerts import alerts, new_regressions, open_alert, set_state
@@ -286,3 +287,20 @@ def test_text_that_no_database_takes_or_nobody_reads_is_refused() -> None:
             Decision(**wrong)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="one commit at a time"):
         Decision(move=2)
+
+
+def test_what_no_commit_is_accused_of_is_listed_by_commit_and_machine_and_never_a_card(
+    store: Store, timed_history: Callable[..., Any]
+) -> None:
+    spiky = [*STEADY, 1.6, 1.61, *STEADY]
+    timed_history(spiky).load(store)
+    found = queries.unaccused(store, "demo", ChangeKind.TRANSIENT)
+    assert queries.regressions(store, "demo", kind=ChangeKind.TRANSIENT) == found.groups
+    assert (found.total, found.any_at_all) == (1, True)
+    assert queries.cards(store, "demo", CardFilter()).any_at_all is False
+    for wanted in ({"words": "other"}, {"machine": "shed"}, {"since": datetime.now(UTC)}, {"offset": 1}):
+        narrowed = queries.unaccused(store, "demo", ChangeKind.TRANSIENT, **wanted)  # type: ignore[arg-type]
+        assert (narrowed.groups, narrowed.any_at_all) == ((), True), wanted
+    assert queries.unaccused(store, "demo", ChangeKind.TRANSIENT, words="LATENCY bench").total == 1
+    assert queries.unaccused(store, "demo", ChangeKind.MACHINE_STATE).any_at_all is False
+    assert queries.unaccused(store, "none", ChangeKind.DRIFT).groups == ()

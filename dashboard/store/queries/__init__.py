@@ -39,6 +39,7 @@ from warpwatch.dashboard.store.queries.siblings import siblings
 from warpwatch.dashboard.store.queries.standings import standings
 from warpwatch.dashboard.store.queries.state import project_state
 from warpwatch.dashboard.store.queries.stated import stated_changes
+from warpwatch.dashboard.store.queries.unaccused import unaccused
 
 __all__ = [
     "AmbiguousCommitError",
@@ -84,4 +85,5 @@ __all__ = [
     "software",
     "standings",
     "stated_changes",
+    "unaccused",
 ]

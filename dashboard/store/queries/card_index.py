@@ -7,12 +7,11 @@ A change of an alert's series within SAME_PLACE commits with a number of the ale
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Text, cast, or_, select
+from sqlalchemy import Connection, select
 
-from warpwatch.dashboard.metrics import Metric, metric
+from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.statistics.machine_state import Control
 from warpwatch.dashboard.statistics.sure_loss import sure_loss
@@ -21,7 +20,7 @@ from warpwatch.dashboard.store.alerts import SAME_PLACE
 from warpwatch.dashboard.store.calendar import NOT_PLACED
 from warpwatch.dashboard.store.card_records import Seen, Standing
 from warpwatch.dashboard.store.choosing import is_among
-from warpwatch.dashboard.store.queries.reading import workloads
+from warpwatch.dashboard.store.queries.watched import named_series, watched_metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ def card_index(connection: Connection, owner: int, *, words: str = "") -> Index:
             of_alerts[min(near)[1]][one.series_id] = one
         else:
             fresh.setdefault((one.commit_id, machine), []).append(one)
-    matching = _matching(connection, owner, words) if words.split() else None
+    matching = named_series(connection, owner, words) if words.split() else None
     ends = {each for one in (*(one for _, one in told), *(one for _, one in held)) for each in _ends(one)}
     ends |= {each for row in alerts.values() for each in (row.commit_id, row.previous_commit_id)}
     commits = _commits(connection, ends)
@@ -139,20 +138,7 @@ def _commits(connection: Connection, ids: Collection[int]) -> Mapping[int, Any]:
 def _told(connection: Connection, owner: int) -> tuple[list[tuple[int, Found]], dict[int, str]]:
     """Steps for the worse of listed, watched series of judged metrics, with their machine; and the series' keys."""
     series, change = tables.series, tables.changepoint
-    known = workloads(connection, owner)
-    suites = {
-        number: name.rpartition(".")[0]
-        for number, name in connection.execute(
-            select(tables.benchmark.c.id, tables.benchmark.c.name).where(tables.benchmark.c.project_id == owner)
-        )
-    }
-
-    @cache
-    def kind(benchmark: int, implementation: str | None, name: str, unit: str) -> Metric | None:
-        suite, its = suites[benchmark], metric(name, unit)
-        is_ours = not known.is_rival(suite, implementation) and not known.is_control(suite, implementation)
-        return its if its.is_judged and is_ours else None
-
+    kind = watched_metrics(connection, owner)
     rows = connection.execute(
         select(
             series.c.id, series.c.key, series.c.machine_id, series.c.benchmark_id, series.c.implementation,
@@ -197,18 +183,6 @@ def _held(connection: Connection, owner: int) -> tuple[list[tuple[int, Found]], 
         one = Found(its_series, commit, previous, place, magnitude, low, high, is_time, 0.0, False)
         held.append((number, one))
     return held, keys
-
-
-def _matching(connection: Connection, owner: int, words: str) -> set[int]:
-    series, benchmark = tables.series, tables.benchmark
-    where: list[Any] = [series.c.project_id == owner]
-    for word in words.split():
-        fields = (benchmark.c.name, cast(series.c.parameters, Text))
-        where.append(or_(*(field.icontains(word, autoescape=True) for field in fields)))
-    rows = connection.execute(
-        select(series.c.id).join(benchmark, benchmark.c.id == series.c.benchmark_id).where(*where)
-    )
-    return set(rows.scalars())
 
 
 def _digest(its: Iterable[Found]) -> str:
