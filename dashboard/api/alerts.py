@@ -10,7 +10,8 @@ from warpwatch.dashboard.api.operation import operation
 from warpwatch.dashboard.api.questions import Paged
 from warpwatch.dashboard.api.shapes import CommitShape, Listing, SeriesShape, Shape, commit_shape, finite, series_shape
 from warpwatch.dashboard.pages.shared import project_or_404, store
-from warpwatch.dashboard.store.alerts import Alert, AlertState, alerts
+from warpwatch.dashboard.store.alert_records import Alert, AlertState, EventKind, StatedChange
+from warpwatch.dashboard.store.alerts import alerts
 
 bp = Blueprint("api_alerts", __name__, url_prefix="/api/projects/<project:project>")
 _MOST_ALERTS = 10_000
@@ -36,9 +37,23 @@ class AlertEventShape(Shape):
     """A step in an alert's life."""
 
     at: datetime
+    kind: EventKind
     state: AlertState
+    """After it."""
     author: str | None
+    """Null: a program."""
     note: str | None
+    detail: str | None
+    """The new assignee or link, or the hash of the commit that a person moved it to."""
+
+
+class StatedShape(Shape):
+    """Where a person says that it came; the alert's own commits are the detector's."""
+
+    commit: CommitShape
+    previous_commit: CommitShape
+    author: str
+    at: datetime
 
 
 class AlertShape(Shape):
@@ -50,6 +65,9 @@ class AlertShape(Shape):
     opened: datetime
     commit: CommitShape
     previous_commit: CommitShape
+    assignee: str | None
+    link: str | None
+    stated: StatedShape | None
     series: list[AlertedShape]
     events: list[AlertEventShape]
 
@@ -72,14 +90,23 @@ def index(project: str, asked: AlertsQuestion) -> AlertList:
 def _shape(alert: Alert) -> AlertShape:
     return AlertShape(
         id=alert.id, machine=alert.machine, state=alert.state, opened=alert.opened, commit=commit_shape(alert.commit),
-        previous_commit=commit_shape(alert.previous_commit),
+        previous_commit=commit_shape(alert.previous_commit), assignee=alert.assignee, link=alert.link,
+        stated=_stated(alert.stated) if alert.stated else None,
         series=[
             AlertedShape(series=series_shape(each.series), magnitude=finite(each.magnitude), low=finite(each.low),
                          high=finite(each.high))
             for each in alert.series
         ],
         events=[
-            AlertEventShape(at=event.at, state=event.state, author=event.author, note=event.note)
+            AlertEventShape(at=event.at, kind=event.kind, state=event.state, author=event.author, note=event.note,
+                            detail=event.detail)
             for event in alert.events
         ],
+    )  # fmt: skip
+
+
+def _stated(stated: StatedChange) -> StatedShape:
+    return StatedShape(
+        commit=commit_shape(stated.commit), previous_commit=commit_shape(stated.previous_commit),
+        author=stated.author, at=stated.at,
     )  # fmt: skip

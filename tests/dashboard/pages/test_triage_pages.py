@@ -216,7 +216,7 @@ def test_keys_triage_one_card_after_another(url: str, store: Store, new_tab: Cal
     assert tab.page.locator("article").count() == 1
     key(tab.page, "a")  # stays
     assert focused(tab.page) == "alert-2"
-    tab.page.get_by_role("status").wait_for()
+    tab.page.locator(".ww-flash").wait_for()
     assert [card.standing.value for card in the_cards(store)] == ["expected", "acknowledged"]
     tab.page.keyboard.press("n")
     tab.page.keyboard.type("aexx: a note, no keys")
@@ -257,7 +257,7 @@ def test_many_are_decided_at_once_by_keys_or_by_hand(
         bar.get_by_placeholder("Note on all").fill("both")
         with tab.page.expect_navigation():
             bar.get_by_role("button", name="False alarm").click()
-    assert "2 regressions set to “false alarm”." in tab.page.get_by_role("status").inner_text()
+    assert "2 regressions set to “false alarm”." in tab.page.locator(".ww-flash").inner_text()
     assert "order=worst" in tab.page.url
     cards = the_cards(store)
     assert [(card.standing.value, card.alert.events[-1].note) for card in cards if card.alert] == [
