@@ -1,19 +1,17 @@
-"""What a card says of a change: machine and kernel apart, what is sure of it, and what the compiler did otherwise."""
+"""What a card says of a change: machine and kernel apart, and what is sure of it."""
 
 import math
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis.strategies import floats
 
-from warpwatch.dashboard.code_difference import code_differences
 from warpwatch.dashboard.parts_of_change import parts_of_change
 from warpwatch.dashboard.statistics.machine_state import Control
 from warpwatch.dashboard.statistics.sure_loss import sure_loss
-from warpwatch.dashboard.store.records import Commit, CompiledCode, ControlShare, SeriesChange
+from warpwatch.dashboard.store.records import Commit, ControlShare, SeriesChange
 
 COMMIT = Commit(
     hash="a" * 40, date=datetime(2026, 1, 1, tzinfo=UTC), subject=None, author=None, position=1, unmeasured_before=None
@@ -21,11 +19,6 @@ COMMIT = Commit(
 CHANGE = SeriesChange(
     index=1, commit=COMMIT, previous_commit=COMMIT, range_start=COMMIT, range_end=COMMIT, before=1.0, after=1.1,
     magnitude=0.1, low=0.08, high=0.12, p_value=0.0, is_worse=True,
-)  # fmt: skip
-CODE = CompiledCode(
-    operator="rope", kernel="k", architecture="sm_90a", registers=96, stack_bytes=0, shared_bytes=0,
-    local_memory_instructions=0, code_bytes=1024, instructions={"total": 100, "HMMA": 10, "MOV": 40}, sha256="a",
-    implementation="warpwatch", dynamic_shared_bytes=None, barriers=1, occupancy=0.5, occupancy_limit="registers",
 )  # fmt: skip
 
 
@@ -55,35 +48,3 @@ def test_a_doubling_weighs_as_a_half_and_the_nearer_end_counts(low: float, more:
     assert sure_loss(low, low + more, machine_share=1.0) == 0
     assert sure_loss(low, low + more, machine_share=0.25) == pytest.approx(0.75 * slower)
     assert sure_loss(-low, more) == 0
-
-
-def told(before: list[CompiledCode], after: list[CompiledCode]) -> list[tuple[str, bool, bool, dict[str, Any]]]:
-    return [
-        (one.kernel, one.is_new, one.is_gone, {fact.name: (fact.before, fact.after) for fact in one.facts})
-        for one in code_differences(before, after)
-    ]
-
-
-def test_what_the_compiler_did_otherwise_is_told_by_kernel() -> None:
-    spilled = replace(
-        CODE, sha256="b", registers=128, local_memory_instructions=12, occupancy=0.375,
-        instructions={"total": 130, "HMMA": 10, "MOV": 41, "LDL": 12},
-    )  # fmt: skip
-    same, new, gone = (replace(CODE, kernel=name) for name in ("same", "new", "gone"))
-    assert told([CODE, same, gone], [spilled, same, new]) == [
-        ("k", False, False, {
-            "registers": (96, 128), "occupancy": (0.5, 0.375), "spills and other local memory": (0, 12),
-            "instructions": (100, 130), "LDL": (0, 12),
-        }),
-        ("gone", False, True, {}),
-        ("new", True, False, {}),
-    ]  # fmt: skip
-    assert told([CODE], [replace(CODE, sha256="b")]) == [("k", False, False, {})]
-
-
-def test_an_operator_that_nobody_compiled_at_one_end_is_not_called_new() -> None:
-    assert told([], [CODE]) == []
-    assert told([replace(CODE, architecture="sm_75")], [CODE]) == []
-    unhashed = replace(CODE, sha256=None)
-    assert told([unhashed], [unhashed]) == []
-    assert told([unhashed], [replace(unhashed, registers=97)]) == [("k", False, False, {"registers": (96, 97)})]

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from warpwatch.dashboard.code_difference import CodeDifference, code_differences
+from warpwatch.dashboard.compiled_difference import CodeChange, compiled_difference
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.card_records import Card
 from warpwatch.dashboard.store.choosing import is_among
@@ -21,7 +21,7 @@ from warpwatch.dashboard.store.store import Store
 class CodeBetween:
     """What is known of the compiled code between a card's two commits."""
 
-    differences: tuple[CodeDifference, ...]
+    differences: tuple[CodeChange, ...]  # the most to tell first
     compared: int  # kernels recorded at both commits
     ran_the_same: int  # of the card's series: the machine code that ran has one hash at both
     ran_another: int
@@ -71,12 +71,20 @@ def code_between(store: Store, project: str, cards: Sequence[Card]) -> dict[str,
             for end in (base, head)
         )
         both = [_both(ran, machine.id, one, base, head) for one in card.regressions]
-        keys = {(code.kernel, code.architecture) for code in before} & {(c.kernel, c.architecture) for c in after}
+        shared = {_family(code) for code in before} & {_family(code) for code in after}  # compiled at both ends
+        before, after = ([code for code in end if _family(code) in shared] for end in (before, after))
+        difference = compiled_difference(before, after)
         found[card.seen.key] = CodeBetween(
-            differences=code_differences(before, after), compared=len(keys),
+            differences=tuple(sorted(difference.changes, key=lambda one: -len(one.facts))),
+            compared=difference.unchanged + len(difference.changes),
             ran_the_same=sum(same is True for same in both), ran_another=sum(same is False for same in both),
         )  # fmt: skip
     return found
+
+
+def _family(code: CompiledCode) -> tuple[str, str]:
+    """What nobody compiled at one end is not new at the other."""
+    return code.operator, code.architecture
 
 
 def _both(

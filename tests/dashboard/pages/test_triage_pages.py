@@ -185,6 +185,9 @@ def test_notes_are_written_from_anywhere_and_deleted_by_their_author(client: Fla
     ]  # fmt: skip
     page = client.get(LIST).text
     assert page.count("since then") == 2
+    for path in (f"/kernels/commit/{card.commit.hash}", f"/kernels/series/{key}"):
+        assert 'action="/kernels/notes"' in client.get(path).text
+    assert "since then" in client.get(f"/kernels/commit/{card.commit.hash}").text
     gone = client.post("/kernels/notes/1/delete", data={**said, "back": LIST})
     assert (gone.status_code, gone.headers["Location"]) == (303, LIST)
     assert len(annotations(store, "kernels")) == 1
