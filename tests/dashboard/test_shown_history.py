@@ -1,4 +1,4 @@
-"""What the store hands to a series' page: of a short history all, of a long one what shows."""
+"""What the store hands to a series' page: of a short history all, of a long one what shows, from everything."""
 
 import subprocess
 from collections.abc import Callable
