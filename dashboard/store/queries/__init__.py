@@ -37,7 +37,6 @@ from warpwatch.dashboard.store.queries.series import find_series, history, serie
 from warpwatch.dashboard.store.queries.shown_history import Wanted, shown_history
 from warpwatch.dashboard.store.queries.siblings import siblings
 from warpwatch.dashboard.store.queries.standings import standings
-from warpwatch.dashboard.store.queries.state import project_state
 from warpwatch.dashboard.store.queries.stated import stated_changes
 from warpwatch.dashboard.store.queries.unaccused import unaccused
 
