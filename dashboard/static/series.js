@@ -34,11 +34,13 @@
   function makeRoom(layout, width) {
     if (!layout.xaxis.range) return;
     const [from, to] = layout.xaxis.range.map(place);
-    const taken = { change: Array.from({ length: LANES }, () => []), mark: [[]] };
+    const at = (label) => ((place(label.x) - from) / (to - from)) * width;
+    const signs = (layout.annotations ?? []).filter((label) => label.name === "mark").map((label) => [at(label) - 6, at(label) + 6]);
+    const taken = { change: Array.from({ length: LANES }, () => []), mark: [signs] };
     pen.font = `11px ${layout.font.family}`;
     for (const label of layout.annotations ?? []) {
       if (!(label.name in taken)) continue;
-      const x = ((place(label.x) - from) / (to - from)) * width;
+      const x = at(label);
       const size = pen.measureText(label.text.replace(/&(amp|lt|gt);/g, "x")).width + 8;
       const room = Math.abs(label.xshift ?? 0);
       const onLeft = x + room + size > width;
