@@ -76,7 +76,7 @@
     else go(all[Math.min(all.length - 1, Math.max(0, place + by))]);
   }
 
-  const opener = (item) => item?.querySelector("[data-key-open], a[href]");
+  const opener = (item) => item?.querySelector("[data-key-open]") ?? item?.querySelector("a[href]");
   const open = () => opener(here())?.click();
 
   function focusField(field) {

@@ -15,6 +15,7 @@ from tests.dashboard.pages.recorded import write_recorded
 from warpwatch.dashboard import check_text
 from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.check import Check, check
+from warpwatch.dashboard.comparing import compare_implementations
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_results import import_results
 from warpwatch.dashboard.settings import Settings
@@ -221,6 +222,15 @@ def test_our_kernel_stands_beside_its_rivals_of_the_same_runs(client: FlaskClien
     assert "rope" not in page.split("<tbody>")[1]
     everything = client.get("/kernels/compare?by=implementation&base=&head=", follow_redirects=True).text
     assert {"cuBLAS", "SDPA", "PyTorch eager"} <= set(re.findall(r"ww-below\">([^<]+)</span>", everything))
+
+
+def test_latency_comes_first_where_rivals_are_compared(store: Store) -> None:
+    newest = queries.commits(store, "kernels", limit=1)[0]
+    rows = compare_implementations(store, "kernels", newest, "", "", threshold=0.02).rows
+    first = [row.series.metric.is_latency for row in rows]
+    assert True in first
+    assert False in first
+    assert first == sorted(first, reverse=True)
 
 
 def test_two_machines_are_compared_at_the_newest_commit_of_both(client: FlaskClient, store: Store) -> None:
