@@ -91,7 +91,7 @@ def test_a_token_is_printed_once_listed_without_itself_and_revoked(warpwatch: Ca
     assert warpwatch("token", "revoke", "1").stdout == "token 1 is revoked\n"
     listed = warpwatch("token", "list").stdout
     assert "t4 runner" in listed
-    assert "revoked 20" in listed
+    assert "ended 20" in listed
     assert secret not in listed
     again = warpwatch("token", "revoke", "1")
     assert again.returncode == 1

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.check import Check, _compare, _peers, check
+from warpwatch.dashboard.check import Check, _compare, check
+from warpwatch.dashboard.check_noise import HistoryNoises
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_results import import_results
 from warpwatch.dashboard.metrics import Better, metric
@@ -199,9 +200,9 @@ def test_no_baseline_is_called_changed_between_any_two_commits_on_an_h200(h200: 
     for base, head in itertools.combinations([commit.hash for commit in commits if commit], 2):
         found = queries.pairs(h200, "warpwatch", base, head, machine="nvidia-h200")
         rivals = [pair for pair in found if pair.series.is_baseline]
-        peers = _peers(found, {}, {})
+        noises = HistoryNoises(found, {}, {})
         verdicts = judge(
-            [_compare(pair, 0.02, 0.0, peers, {}) for pair in rivals], [Better.LOWER] * len(rivals), threshold=0.02
+            [_compare(pair, 0.02, 0.0, noises, {}) for pair in rivals], [Better.LOWER] * len(rivals), threshold=0.02
         )
         assert len(verdicts) > 40
         assert not {Verdict.REGRESSED, Verdict.IMPROVED} & set(verdicts)

@@ -100,7 +100,7 @@ def test_a_kernel_opens_in_its_place_and_the_address_restores_it(address: str, n
     again.open(tab.page.url)
     assert again.page.locator("tr.ww-workload").count() == opened > 0
     again.page.locator("[data-opens][aria-expanded=true]").click()
-    again.page.wait_for_function("!document.querySelector('tr.ww-workload')")
+    again.page.locator("tr.ww-workload").first.wait_for(state="detached")
     assert "open=" not in again.page.url
     assert tab.complaints == again.complaints == []
 

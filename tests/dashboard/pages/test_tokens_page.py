@@ -145,6 +145,7 @@ def test_a_person_logs_in_and_out_in_a_browser(
         page.wait_for_url(f"{url}/demo/tokens")
         assert page.get_by_role("heading", name="Tokens").count() == 1
         page.locator("[data-access-menu]").click()
+        page.get_by_role("button", name="Log out").wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         page.get_by_role("button", name="Log out").click()
         page.wait_for_url(f"{url}/login")

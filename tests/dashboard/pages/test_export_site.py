@@ -14,12 +14,9 @@ import requests
 from click.testing import CliRunner
 
 from tests.dashboard.pages.browsing import HOSTILE, Tab
-from tests.dashboard.pages.conftest import address, addresses, browser, history_store, new_tab
 from warpwatch.ci.main import main
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.site.rewriting import Rewriting
-
-__all__ = ["address", "addresses", "browser", "history_store", "new_tab"]  # fixtures
 
 
 @pytest.fixture(scope="session")
