@@ -32,6 +32,7 @@ from warpwatch.dashboard.store.analysed import (
     StaleProject,
     StaleSeries,
     count_stale,
+    follow_rules,
     history_of,
     newest_of,
     points_of,
@@ -78,11 +79,13 @@ def analyse(
 ) -> int:  # fmt: skip
     """Analyses every stale series of the store; returns how many. A kill leaves the rest stale for the next time.
 
-    What is found is then judged together, machine by machine.
+    Stale are also all series that were analysed by other rules than this code's (`ANALYSIS_VERSION`). What is found is
+    then judged together, machine by machine.
 
     `only` names a project, if not all are meant. `workers` are an executor and how many tasks it does at once
     (parallel.py); by default this machine's cores.
     """
+    follow_rules(store, only)
     done = 0
     for project in stale_projects(store):
         if only is not None and project.name != only:

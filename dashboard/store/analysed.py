@@ -11,6 +11,7 @@ from warpwatch.dashboard.metrics import Better, Metric, metric
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.statistics.changepoint import Changepoint
 from warpwatch.dashboard.statistics.comparison import RunValue
+from warpwatch.dashboard.statistics.detection import ANALYSIS_VERSION
 from warpwatch.dashboard.statistics.episodes import Episode
 from warpwatch.dashboard.statistics.summary import CommitValues, Summary
 from warpwatch.dashboard.store import tables
@@ -18,6 +19,7 @@ from warpwatch.dashboard.store.calendar import Calendar, PointRow
 from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.columns import Columns, decode, join
 from warpwatch.dashboard.store.packed import number_or_none
+from warpwatch.dashboard.store.point_buffer import mark_stale
 from warpwatch.dashboard.store.points import read_stretches
 from warpwatch.dashboard.store.records import Status
 from warpwatch.dashboard.store.rows import STATUS_CODES, insert_new
@@ -110,6 +112,28 @@ class SeriesAnalysis:
     tail: tuple[int, Tail] | None = None  # with the last run that is in it
 
 
+def follow_rules(store: Store, only: str | None) -> None:
+    """Makes stale what was analysed by other rules than this code's: all series of a project, in one transaction.
+
+    From then on findings by other rules count no more, also those of a process that is at them now. `only` names a
+    project, if not all are meant.
+    """
+    table, series = tables.project, tables.series
+    others = select(table.c.id, table.c.name).where(table.c.analysis_version != ANALYSIS_VERSION)
+    with store.read() as connection:
+        found = connection.execute(others if only is None else others.where(table.c.name == only)).all()
+    for row in found:
+        with store.write(row.name) as connection:
+            done = connection.execute(
+                update(table)
+                .where(table.c.id == row.id, table.c.analysis_version != ANALYSIS_VERSION)
+                .values(analysis_version=ANALYSIS_VERSION)
+            )
+            if done.rowcount:
+                every = select(series.c.id).where(series.c.project_id == row.id)
+                mark_stale(connection, connection.execute(every).scalars().all())
+
+
 def stale_projects(store: Store) -> tuple[StaleProject, ...]:
     """The projects that have stale series."""
     stale = select(tables.series.c.project_id).where(tables.series.c.stale)
@@ -195,10 +219,13 @@ def replace_analyses(connection: Connection, analyses: Sequence[SeriesAnalysis])
 
 
 def still_current(connection: Connection, revisions: Mapping[int, int]) -> dict[int, int]:
-    """Of these series those that still have the given revision, with their machines."""
-    table = tables.series
+    """Of these series those that still have the given revision, with their machines; none of a project that another
+    version of this code analyses by now."""
+    table, project = tables.series, tables.project
     rows = connection.execute(
-        select(table.c.id, table.c.revision, table.c.machine_id).where(is_among(connection, table.c.id, revisions))
+        select(table.c.id, table.c.revision, table.c.machine_id)
+        .join(project, project.c.id == table.c.project_id)
+        .where(is_among(connection, table.c.id, revisions), project.c.analysis_version == ANALYSIS_VERSION)
     )
     return {row.id: row.machine_id for row in rows if row.revision == revisions[row.id]}
 

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, bindparam, select, update
 from warpwatch.dashboard.metrics import Better, Metric, Role, metric
 from warpwatch.dashboard.roofline import bound_by_memory
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
+from warpwatch.dashboard.statistics.detection import ANALYSIS_VERSION
 from warpwatch.dashboard.statistics.machine_state import Control, Floats, Ints, Shift
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.calendar import Calendar, calendar
@@ -111,12 +112,12 @@ _SAID = ("kind", "control", "control_share", "control_share_low", "control_share
 
 
 def unjudged_machines(store: Store, only: str | None) -> tuple[UnjudgedMachine, ...]:
-    """Those of one project, or of all."""
+    """Those of one project, or of all, but of none that another version of this code analyses by now."""
     machine, project = tables.machine, tables.project
     query = (
         select(machine.c.id, machine.c.project_id, project.c.name)
         .join(project, project.c.id == machine.c.project_id)
-        .where(machine.c.findings != machine.c.judged)
+        .where(machine.c.findings != machine.c.judged, project.c.analysis_version == ANALYSIS_VERSION)
         .order_by(machine.c.id)
     )
     with store.read() as connection:

@@ -35,6 +35,8 @@ class Project:
     commits: int
     newest_commit: datetime | None
     newest_run: datetime | None
+    unanalysed: int = 0  # series with values that the analysis has not seen, or that other rules than today's told of
+    unjudged: int = 0  # machines with findings that have not been judged together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

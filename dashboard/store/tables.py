@@ -52,6 +52,7 @@ project = Table(
     "project", metadata, _id(),
     Column("name", Text, nullable=False, unique=True),
     Column("repository", Text),
+    Column("analysis_version", Integer, nullable=False, server_default="0"),  # by whose rules its series were analysed
 )  # fmt: skip
 
 machine = Table(

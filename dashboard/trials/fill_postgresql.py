@@ -16,6 +16,7 @@ import numpy as np
 import psycopg
 from sqlalchemy import func, insert, select, text
 
+from warpwatch.dashboard.statistics.detection import ANALYSIS_VERSION
 from warpwatch.dashboard.store import Store, queries, tables
 from warpwatch.dashboard.store.columns import Columns, encode
 from warpwatch.dashboard.store.points import batches
@@ -47,7 +48,7 @@ def main(url: str, points: int, asked: int, seed: int) -> None:
 def _fill(store: Store, count: int, rng: np.random.Generator) -> None:
     with store.write("big") as connection:
         project = connection.execute(
-            insert(tables.project).values(name="big").returning(tables.project.c.id)
+            insert(tables.project).values(name="big", analysis_version=ANALYSIS_VERSION).returning(tables.project.c.id)
         ).scalar_one()
         owned = {"project_id": project}
         connection.execute(

@@ -1,6 +1,7 @@
 """Stores that the code of each earlier schema wrote, opened with today's: nothing lost, nothing doubled.
 
-Written by the last commit of each schema: 71549b2^, e3ab965^, 243d2a1^, 91f609e^, 6c42a87^, bfaf809^ and a6fbe55.
+Written by the last commit of each schema: 71549b2^, e3ab965^, 243d2a1^, 91f609e^, 6c42a87^, bfaf809^, a6fbe55 and
+7c5f7e7.
 All hold the same results; from the second on one alert, from the fourth on a token and a note.
 """
 
@@ -24,7 +25,7 @@ from warpwatch.dashboard.store.tokens import tokens
 from warpwatch.dashboard.trials.store_state import State, state_of
 
 RECORDED = Path(__file__).with_name("recorded")
-SCHEMAS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
+SCHEMAS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
 COMMITS = 12
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
+from warpwatch.dashboard.statistics.detection import ANALYSIS_VERSION
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.machine_records import Card, Machine
 from warpwatch.dashboard.store.queries.reading import commits_by_id, limits_of, moment, project_id
@@ -18,6 +19,9 @@ def projects(store: Store) -> tuple[Project, ...]:
     def count(of: Any) -> Any:
         return select(func.count()).where(of.c.project_id == table.c.id).scalar_subquery()
 
+    machine, series = tables.machine, tables.series
+    stale = select(func.count()).where(series.c.project_id == table.c.id, series.c.stale)
+    unjudged = select(func.count()).where(machine.c.project_id == table.c.id, machine.c.findings != machine.c.judged)
     newest_run = select(func.max(tables.run.c.started_ms)).where(tables.run.c.project_id == table.c.id)
     newest_commit = select(func.max(tables.commit.c.date_ms)).where(tables.commit.c.project_id == table.c.id)
     with store.read() as connection:
@@ -28,6 +32,9 @@ def projects(store: Store) -> tuple[Project, ...]:
                 count(tables.machine).label("machines"),
                 count(tables.series).label("series"),
                 count(tables.commit).label("commits"),
+                table.c.analysis_version,
+                stale.scalar_subquery().label("stale"),
+                unjudged.scalar_subquery().label("unjudged"),
                 newest_run.scalar_subquery().label("newest_run"),
                 newest_commit.scalar_subquery().label("newest_commit"),
             )
@@ -36,6 +43,7 @@ def projects(store: Store) -> tuple[Project, ...]:
         Project(
             name=row.name, repository=row.repository, machines=row.machines, series=row.series, commits=row.commits,
             newest_commit=moment(row.newest_commit), newest_run=moment(row.newest_run),
+            unanalysed=row.stale if row.analysis_version == ANALYSIS_VERSION else row.series, unjudged=row.unjudged,
         )
         for row in rows
     ]  # fmt: skip
