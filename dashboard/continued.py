@@ -41,7 +41,7 @@ _OF_THE_LEVEL = 6  # and at most a sixth of the last level
 _OK, _UNAVAILABLE, _UNCHANGED = (
     STATUS_CODES[status] for status in (Status.OK, Status.UNAVAILABLE, Status.UNCHANGED)
 )  # fmt: skip
-_OF_A_STEP = {Verdict.REGRESSED, Verdict.IMPROVED, Verdict.UNCHANGED}
+_OF_A_STEP = {Verdict.REGRESSED, Verdict.IMPROVED, Verdict.UNCHANGED, Verdict.INCONCLUSIVE}  # the last: not yet judged
 
 
 def bring_up_to_date(store: Store, project: StaleProject) -> int:

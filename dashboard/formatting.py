@@ -33,7 +33,7 @@ _VERDICT_MEANINGS = {
     Verdict.REGRESSED: "Its level moved for the worse within the last 30 days",
     Verdict.IMPROVED: "Its level moved for the better within the last 30 days",
     Verdict.UNCHANGED: "No change of level within the last 30 days",
-    Verdict.INCONCLUSIVE: "Too few commits on this card, or too much noise, to tell",
+    Verdict.INCONCLUSIVE: "Too few commits on this card, too much noise, or a change that is not yet judged",
     Verdict.INVALID: "Recorded, but throttled, wrong or failed: no number",
     Verdict.MISSING: "Nothing recorded, or not available on this machine",
 }
@@ -50,6 +50,7 @@ _KIND_MEANINGS = {
     ChangeKind.MACHINE_STATE: "The machine moved, or sat in another of its states: no commit's doing",
     ChangeKind.TRANSIENT: "Values that strayed from their level and returned: no commit's doing",
     ChangeKind.DRIFT: "The level moved slowly, over many commits: no one commit's doing",
+    ChangeKind.UNJUDGED: "The level moved; whether a commit or the machine did it, is being judged",
 }
 _CONTROL_WORDS = {
     Control.CANARIES: "the canaries",

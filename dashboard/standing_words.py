@@ -8,6 +8,7 @@ _WORDS = {
     State.REGRESSED: "Regressed",
     State.STOPPED: "Stopped",
     State.INVALID: "Invalid",
+    State.UNJUDGED: "Not yet judged",
     State.IMPROVED: "Improved",
     State.UNCHANGED: "Unchanged",
     State.NEW_CARD: "New card",
@@ -18,6 +19,7 @@ _MEANINGS = {
     State.REGRESSED: "Its level moved for the worse within the last 30 days, and stayed",
     State.STOPPED: "Its machine goes on measuring and leaves it out, for longer than three times its usual distance",
     State.INVALID: "Recorded at the newest commit, but throttled, wrong or failed: no number",
+    State.UNJUDGED: "Its level moved within the last 30 days; whether a commit or the machine did it, is being judged",
     State.IMPROVED: "Its level moved for the better within the last 30 days, and stayed",
     State.UNCHANGED: "No change of level within the last 30 days",
     State.NEW_CARD: "Another physical card measures it now. Cards are not compared: its history starts anew, and from"

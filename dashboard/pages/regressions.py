@@ -16,6 +16,7 @@ from warpwatch.dashboard.store.records import Project
 
 bp = Blueprint("regressions", __name__)
 
+_KINDS = tuple(kind for kind in ChangeKind if kind is not ChangeKind.UNJUDGED)
 _CARDS_OF_A_PAGE = 15
 _ROWS_OF_A_CARD = 5
 _ROWS_OF_A_GROUP = 10
@@ -51,7 +52,7 @@ def show(project: str) -> str:
     """The cards, narrowed by state, machine, words and period; another kind than steps is listed, not triaged."""
     found = project_or_404(project)
     asked = request.args.get("kind", "")
-    kind = ChangeKind(asked) if asked in set(ChangeKind) else ChangeKind.STEP
+    kind = ChangeKind(asked) if asked in set(_KINDS) else ChangeKind.STEP
     if kind is not ChangeKind.STEP:
         return _other_kind(found, kind)
     wanted = _filter()
@@ -139,7 +140,7 @@ def _frame(project: Project, kind: ChangeKind) -> dict[str, object]:
         "period": _period(),
         "periods": PERIODS,
         "kind": kind,
-        "kinds": tuple(ChangeKind),
+        "kinds": _KINDS,
         "machines": queries.machines(store(), project.name),
     }
 

@@ -10,3 +10,4 @@ class ChangeKind(StrEnum):
     MACHINE_STATE = "machine state"  # the machine moved, or sat in another of its states for a while
     TRANSIENT = "transient"  # values that strayed from their level and returned
     DRIFT = "drift"  # the level moved slowly
+    UNJUDGED = "not yet judged"  # the level moved; whether a commit or the machine did it, is being judged

@@ -2,13 +2,12 @@
 
 import itertools
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, delete, func, select, update
 
 from warpwatch.dashboard.metrics import Better, Metric, metric
-from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.statistics.changepoint import Changepoint
 from warpwatch.dashboard.statistics.comparison import RunValue
 from warpwatch.dashboard.statistics.detection import ANALYSIS_VERSION
@@ -23,8 +22,10 @@ from warpwatch.dashboard.store.point_buffer import mark_stale
 from warpwatch.dashboard.store.points import read_stretches
 from warpwatch.dashboard.store.records import Status
 from warpwatch.dashboard.store.rows import STATUS_CODES, insert_new
+from warpwatch.dashboard.store.said import NOTHING_SAID, Judgements, judgements, verdict_of
 from warpwatch.dashboard.store.store import Store
 from warpwatch.dashboard.store.tails import Tail, write_tails
+from warpwatch.dashboard.verdict import Verdict
 
 _OK = STATUS_CODES[Status.OK]
 
@@ -196,7 +197,7 @@ def newest_of(points: Columns) -> Newest:
 
 def replace_analyses(connection: Connection, analyses: Sequence[SeriesAnalysis]) -> int:
     """Writes the findings in place of the earlier ones; returns of how many series. These are stale no more, and the
-    findings of their machines want to be judged together.
+    findings of their machines want to be judged together. Until that is done, what was said of changes stays (said.py).
 
     Series that have changed since the findings' revision are passed over, and stay stale.
     """
@@ -207,11 +208,13 @@ def replace_analyses(connection: Connection, analyses: Sequence[SeriesAnalysis])
     analyses = [analysis for analysis in analyses if analysis.series_id in ids]
     if not ids:
         return 0
+    said = judgements(connection, ids)
     for each in (tables.changepoint, tables.episode, tables.summary, tables.tail):
         connection.execute(delete(each).where(is_among(connection, each.c.series_id, ids)))
-    insert_new(connection, tables.changepoint, [row for analysis in analyses for row in _changepoint_rows(analysis)])
+    changes = [row for analysis in analyses for row in _changepoint_rows(analysis, said)]
+    insert_new(connection, tables.changepoint, changes)
     insert_new(connection, tables.episode, [row for analysis in analyses for row in _episode_rows(analysis)])
-    insert_new(connection, tables.summary, [row for analysis in analyses for row in _summary_rows(analysis)])
+    insert_new(connection, tables.summary, [row for analysis in analyses for row in _summary_rows(analysis, said)])
     write_tails(connection, [(analysis.series_id, *analysis.tail) for analysis in analyses if analysis.tail])
     connection.execute(update(table).where(is_among(connection, table.c.id, ids)).values(stale=False))
     want_judgement(connection, set(machine_of.values()))
@@ -280,7 +283,7 @@ def _newest(rows: Sequence[PointRow]) -> Newest:
     )  # fmt: skip
 
 
-def _changepoint_rows(analysis: SeriesAnalysis) -> list[dict[str, Any]]:
+def _changepoint_rows(analysis: SeriesAnalysis, said: Judgements) -> list[dict[str, Any]]:
     return [
         {
             "series_id": analysis.series_id, "commit_id": placed.commit_id,
@@ -290,7 +293,7 @@ def _changepoint_rows(analysis: SeriesAnalysis) -> list[dict[str, Any]]:
             "p_value": change.p_value, "chance": change.chance,
             "posterior": [[commit, round(held, 4)] for commit, held in placed.posterior],
             "is_worse": (change.after > change.before) == (analysis.better is Better.LOWER),
-            "kind": ChangeKind.STEP.value,
+            **said.get((analysis.series_id, placed.commit_id), NOTHING_SAID),
         }
         for placed in analysis.changes
         for change in (placed.change,)
@@ -311,10 +314,14 @@ def _episode_rows(analysis: SeriesAnalysis) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _summary_rows(analysis: SeriesAnalysis) -> list[dict[str, Any]]:
-    if analysis.newest is None or analysis.summary is None:
+def _summary_rows(analysis: SeriesAnalysis, said: Judgements) -> list[dict[str, Any]]:
+    summary = analysis.summary
+    if analysis.newest is None or summary is None:
         return []
-    return [summary_row(analysis.series_id, analysis.newest, analysis.summary)]
+    if summary.change_commit_id is not None and summary.change_is_step and summary.value is not None:
+        its = said.get((analysis.series_id, summary.change_commit_id), NOTHING_SAID)
+        summary = replace(summary, verdict=verdict_of(its["kind"], summary.verdict is Verdict.REGRESSED))
+    return [summary_row(analysis.series_id, analysis.newest, summary)]
 
 
 def summary_row(series: int, newest: Newest, summary: Summary) -> dict[str, Any]:

@@ -23,8 +23,8 @@ from warpwatch.dashboard.store.calendar import Calendar, calendar
 from warpwatch.dashboard.store.machine_records import Limits
 from warpwatch.dashboard.store.points import read_points
 from warpwatch.dashboard.store.queries.reading import Workloads, limits_of, workloads
+from warpwatch.dashboard.store.said import SAID, verdict_of
 from warpwatch.dashboard.store.store import Store
-from warpwatch.dashboard.verdict import Verdict
 
 _MOST_CONTROLS = 60  # of baselines, or of other series, that are read
 
@@ -108,9 +108,6 @@ class Judgement:
         return (self.kind.value, self.control.value if self.control else None, *share, self.q_value)
 
 
-_SAID = ("kind", "control", "control_share", "control_share_low", "control_share_high", "q_value")
-
-
 def unjudged_machines(store: Store, only: str | None) -> tuple[UnjudgedMachine, ...]:
     """Those of one project, or of all, but of none that another version of this code analyses by now."""
     machine, project = tables.machine, tables.project
@@ -178,7 +175,7 @@ def write_judgement(store: Store, findings: MachineFindings, judgements: Sequenc
                 summary.c.value.is_not(None),
             )
         )
-        verdicts = [(row.series_id, _verdict(row.kind, row.is_worse), row.verdict) for row in rows]
+        verdicts = [(row.series_id, verdict_of(row.kind, row.is_worse), row.verdict) for row in rows]
         moved = [
             {"its_series": number, "verdict": now.value} for number, now, before in verdicts if now.value != before
         ]
@@ -189,14 +186,7 @@ def write_judgement(store: Store, findings: MachineFindings, judgements: Sequenc
 
 def _said_row(judgement: Judgement) -> dict[str, Any]:
     its = {"its_series": judgement.change.series.id, "its_commit": judgement.change.commit_id}
-    return {**its, **dict(zip(_SAID, judgement.said, strict=True))}
-
-
-def _verdict(kind: str, is_worse: bool) -> Verdict:
-    """A level that the machine moved has not changed."""
-    if kind == ChangeKind.MACHINE_STATE.value:
-        return Verdict.UNCHANGED
-    return Verdict.REGRESSED if is_worse else Verdict.IMPROVED
+    return {**its, **dict(zip(SAID, judgement.said, strict=True))}
 
 
 def _series(connection: Connection, machine: int, known: Workloads, limits: Limits) -> dict[int, FoundSeries]:
@@ -256,7 +246,7 @@ def _changes(
     rows = connection.execute(
         select(
             table.c.series_id, table.c.commit_id, table.c.range_start_commit_id, table.c.range_end_commit_id,
-            table.c.magnitude, table.c.low, table.c.high, table.c.chance, *(table.c[name] for name in _SAID),
+            table.c.magnitude, table.c.low, table.c.high, table.c.chance, *(table.c[name] for name in SAID),
         )
         .join(tables.series, tables.series.c.id == table.c.series_id)
         .where(tables.series.c.machine_id == machine)

@@ -14,6 +14,7 @@ class State(StrEnum):
     REGRESSED = "regressed"
     STOPPED = "stopped"  # its machine goes on without it
     INVALID = "invalid"
+    UNJUDGED = "unjudged"  # its level moved; whether the machine did it is being judged
     IMPROVED = "improved"
     UNCHANGED = "unchanged"
     NEW_CARD = "new-card"  # too few commits on this physical card, and cards are not compared
@@ -53,6 +54,8 @@ class Standing:
             return State.STOPPED
         if self.row.verdict is not Verdict.INCONCLUSIVE:
             return _OF_VERDICT[self.row.verdict]
+        if self.row.change_is_step:
+            return State.UNJUDGED
         return State.NEW_CARD if self.card is not None and self.numbers > self.card_commits else State.NEW
 
     @property

@@ -211,7 +211,7 @@ changepoint = Table(
     Column("posterior", JSON, nullable=False),  # [[id of a commit, what it holds], ...] of the range
     Column("is_worse", Boolean, nullable=False),
     # What the machine's findings together say of it, once they are judged:
-    Column("kind", Text, nullable=False),  # ChangeKind: a step, until it is found to be the machine's
+    Column("kind", Text, nullable=False),  # ChangeKind: until then, not yet judged
     Column("control", Text),  # machine_state.Control: who spoke for the machine
     Column("control_share", Float),
     Column("control_share_low", Float),

@@ -44,7 +44,7 @@ def _regressions(
             return ()
         known = workloads(connection, owner)
         found = []
-        if kind in {ChangeKind.STEP, ChangeKind.MACHINE_STATE}:
+        if kind in {ChangeKind.STEP, ChangeKind.MACHINE_STATE, ChangeKind.UNJUDGED}:
             rows = _rows(connection, tables.changepoint, owner, machine, kind)
             commits = commits_by_id(connection, commits_of_changes(rows))
             found += [Regression(series=series_record(row, known), change=change_record(row, commits)) for row in rows]
