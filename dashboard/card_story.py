@@ -7,7 +7,9 @@ from warpwatch.dashboard.parts_of_change import PartsOfChange, parts_of_change
 from warpwatch.dashboard.reproduce import asv_comparison
 from warpwatch.dashboard.store.card_records import Card
 from warpwatch.dashboard.store.queries.code_between import CodeBetween
-from warpwatch.dashboard.store.records import Commit, Regression
+from warpwatch.dashboard.store.records import Commit, Regression, SeriesChange
+
+_ALL_BUT_RULED_OUT = 0.0005  # a chance that rounds to less than 0.1 %
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +17,7 @@ class Suspect:
     """A commit with which the change may have come."""
 
     commit: Commit
-    chance: float  # by the values; those of all suspects add up to 95 % and more
+    chance: float  # by the values; with those left out they add up to 95 % and more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +28,9 @@ class CardStory:
     parts: PartsOfChange | None
     code: CodeBetween | None
     suspects: tuple[Suspect, ...]  # in order
+    unlikely: int  # further commits among or beside them, which the values all but rule out
     unmeasured: int  # commits between the last good one and the first bad one, without results
-    log: str  # the command that lists the commits
+    log: str  # the command that lists the commits, the suspects among them
     reproduce: str | None
     wanted: MeasureAgain | None
 
@@ -41,21 +44,36 @@ def card_story(card: Card, code: CodeBetween | None) -> CardStory:
     """The story of a card, told by its worst series."""
     stated = card.alert.stated if card.alert else None
     ends = (stated.previous_commit, stated.commit) if stated else (card.previous_commit, card.commit)
-    log = f"git log --oneline {ends[0].hash}..{ends[1].hash}"
     unmeasured = ends[1].unmeasured_before or 0
     if not card.regressions:
         return CardStory(
-            worst=None, parts=None, code=code, suspects=(), unmeasured=unmeasured, log=log, reproduce=None, wanted=None
-        )
+            worst=None, parts=None, code=code, suspects=(), unlikely=0, unmeasured=unmeasured, log=_log(*ends),
+            reproduce=None, wanted=None,
+        )  # fmt: skip
     worst = card.regressions[0]
     change = worst.change
+    suspects = _suspects(change)
+    if not stated and suspects and all(each.commit.hash != ends[1].hash for each in suspects):
+        ends = (change.range_start, change.range_end)  # else the commands would look where it hardly is
     return CardStory(
         worst=worst,
         parts=parts_of_change(change),
         code=code,
-        suspects=tuple(Suspect(commit=commit, chance=held) for commit, held in change.posterior),
+        suspects=suspects,
+        unlikely=len(change.posterior) - len(suspects),
         unmeasured=unmeasured,
-        log=log,
+        log=_log(*ends),
         reproduce=asv_comparison(worst.series, *ends),
         wanted=measure_again(worst.series, change),
     )
+
+
+def _suspects(change: SeriesChange) -> tuple[Suspect, ...]:
+    """The commits of its range that may have brought it. Where many are alike, all are, however little each holds."""
+    most = max((held for _, held in change.posterior), default=0.0)
+    least = min(_ALL_BUT_RULED_OUT, most)
+    return tuple(Suspect(commit=commit, chance=held) for commit, held in change.posterior if held >= least)
+
+
+def _log(base: Commit, head: Commit) -> str:
+    return f"git log --oneline {base.hash}..{head.hash}"

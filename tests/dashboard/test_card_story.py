@@ -8,10 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import floats
 
+from warpwatch.dashboard.card_story import card_story
+from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.parts_of_change import parts_of_change
 from warpwatch.dashboard.statistics.machine_state import Control
 from warpwatch.dashboard.statistics.sure_loss import sure_loss
-from warpwatch.dashboard.store.records import Commit, ControlShare, SeriesChange
+from warpwatch.dashboard.store.card_records import Card, Seen, Standing
+from warpwatch.dashboard.store.records import Commit, ControlShare, Regression, Series, SeriesChange
 
 COMMIT = Commit(
     hash="a" * 40, date=datetime(2026, 1, 1, tzinfo=UTC), subject=None, author=None, position=1, unmeasured_before=None
@@ -48,3 +51,43 @@ def test_a_doubling_weighs_as_a_half_and_the_nearer_end_counts(low: float, more:
     assert sure_loss(low, low + more, machine_share=1.0) == 0
     assert sure_loss(low, low + more, machine_share=0.25) == pytest.approx(0.75 * slower)
     assert sure_loss(-low, more) == 0
+
+
+SERIES = Series(
+    key="0" * 16, project="demo", benchmark="suite.time_it", parameters=(), machine="box", environment="env",
+    metric=metric("time", "seconds"),
+    workload=None, implementation=None, is_baseline=False, listed=True,
+)  # fmt: skip
+COMMITS = tuple(replace(COMMIT, hash=f"{position:040x}", position=position) for position in range(12))
+
+
+def _card(found: int, chances: tuple[float, ...]) -> Card:
+    """A card at COMMITS[found]; the chances are those of COMMITS[1] and the following."""
+    change = replace(
+        CHANGE, commit=COMMITS[found], previous_commit=COMMITS[found - 1], range_start=COMMITS[0],
+        range_end=COMMITS[len(chances)], posterior=tuple(zip(COMMITS[1:], chances, strict=False)),
+    )  # fmt: skip
+    return Card(
+        seen=Seen(key="new", version="1"), machine="box", commit=change.commit, standing=Standing.UNTRIAGED,
+        previous_commit=change.previous_commit, regressions=(Regression(series=SERIES, change=change),), gone=(),
+        matching=1, total=1, loss=0.1, alert=None,
+    )  # fmt: skip
+
+
+def test_commits_that_the_values_all_but_rule_out_are_counted_and_not_listed() -> None:
+    story = card_story(_card(1, (0.85, 0.1, 0.0004, 0.0, 0.0)), None)
+    assert [each.commit.position for each in story.suspects] == [1, 2]
+    assert story.unlikely == 3
+    assert story.log.endswith(f" {COMMITS[0].hash}..{COMMITS[1].hash}")
+
+
+def test_commits_that_are_all_as_unlikely_are_all_suspects() -> None:
+    story = card_story(_card(1, (0.0003,) * 11), None)
+    assert (len(story.suspects), story.unlikely) == (11, 0)
+
+
+def test_commands_reach_the_suspects_where_the_level_begins_at_a_commit_that_is_none() -> None:
+    story = card_story(_card(6, (0.85, 0.1, 0.01, 0.0, 0.0, 0.0, 0.0)), None)
+    assert story.log.endswith(f" {COMMITS[0].hash}..{COMMITS[7].hash}")
+    assert story.reproduce is not None
+    assert story.reproduce.endswith(f" {COMMITS[0].hash} {COMMITS[7].hash}")
