@@ -72,6 +72,7 @@ def one(project: str, name: str) -> str:
     return render_template(
         "machine.html",
         machine=machine,
+        has_kernels=any(each.row.operator for each in here),
         runner=next(iter(runners(mine, here, datetime.now(UTC))), None),
         longest=_moments(mine[name].longest) if name in mine else None,
         told=told,

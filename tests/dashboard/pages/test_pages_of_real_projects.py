@@ -44,6 +44,28 @@ def test_every_page_opens(project: str, real: Settings) -> None:
 
 
 @pytest.mark.parametrize("project", PROJECTS)
+def test_a_project_without_kernels_is_told_of_its_benchmarks(project: str, real: Settings) -> None:
+    client = create_app(real).test_client()
+    overview = client.get(f"/{project}/").text
+    machine = re.findall(rf'"(/{project}/machines/[^"]+)"', overview)[0]
+    for page in (overview, client.get(machine).text):
+        text = re.sub(r"<header.*?</header>|<[^>]*>", "", page, flags=re.DOTALL)
+        assert not re.search(r"\bkernels?\b|\d workloads?\b", text)
+        assert re.search(r"\bits benchmarks\b", text)
+
+
+@pytest.mark.parametrize("project", PROJECTS)
+def test_no_suspect_of_a_card_has_a_chance_of_nothing(project: str, real: Settings) -> None:
+    client = create_app(real).test_client()
+    cards = set(re.findall(rf'"(/{project}/regressions/new-[^"?#]+)"', client.get(f"/{project}/regressions").text))
+    assert cards
+    for path in cards:
+        suspects = re.search(r'<ol class="ww-suspects">(.*?)</ol>', client.get(path).text, re.DOTALL)
+        assert suspects is not None
+        assert not re.search(r">0(?:\.0)? %<", suspects[1]), path
+
+
+@pytest.mark.parametrize("project", PROJECTS)
 def test_every_series_has_a_page(project: str, real: Settings) -> None:
     store = Store(real.database)
     found = queries.find_series(store, project, limit=1000).series
