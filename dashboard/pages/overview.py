@@ -11,7 +11,7 @@ from flask.typing import ResponseReturnValue
 
 from warpwatch.dashboard.kernels import KernelLine, Typical, kernel_lines
 from warpwatch.dashboard.pages.runners import runners, standings_of
-from warpwatch.dashboard.pages.shared import here, pages, project_or_404, store
+from warpwatch.dashboard.pages.shared import here, listed_projects, pages, project_or_404, store
 from warpwatch.dashboard.standing_words import state_detail, state_meaning, state_word
 from warpwatch.dashboard.statistics.arrival import Arrival
 from warpwatch.dashboard.store import queries
@@ -89,7 +89,7 @@ class Columns:
 @bp.get("/")
 def index() -> ResponseReturnValue:
     """The project's overview if there is one project, else their list."""
-    projects = queries.projects(store())
+    projects = listed_projects()
     if len(projects) == 1:
         return redirect(url_for(".show", project=projects[0].name))
     return render_template("projects.html", projects=projects)

@@ -101,6 +101,12 @@ def register_globals(app: Flask) -> None:
     app.context_processor(_frame)
 
 
+def listed_projects() -> tuple[Project, ...]:
+    """The projects that pages name: all of the store's, or those that an exported site is of."""
+    only = current_app.config.get("ONLY_PROJECTS")
+    return tuple(each for each in queries.projects(store()) if only is None or each.name in only)
+
+
 def static_file(name: str) -> str:
     """The URL of a file of ours; its time of change is in it, so that browsers may keep it for a year."""
     return url_for("static", filename=name, v=_changed(name))
@@ -113,7 +119,7 @@ def _changed(name: str) -> str:
 
 def _frame() -> dict[str, object]:
     def other_projects() -> tuple[Project, ...]:
-        return tuple(each for each in queries.projects(store()) if each != g.get("project"))
+        return tuple(each for each in listed_projects() if each != g.get("project"))
 
     newest: datetime | None = g.project.newest_run or g.project.newest_commit if "project" in g else None
     return {"current_project": g.get("project"), "other_projects": other_projects, "newest_data": newest}

@@ -38,6 +38,7 @@ class Written:
 def write_site(app: Flask, folder: Path, choice: Choice, *, images: bool) -> Written:
     """Writes every chosen page and its data under the folder, which need not exist. What is there is overwritten."""
     began = time.monotonic()
+    app.config["ONLY_PROJECTS"] = choice.projects  # who publishes one need not name the others
     client, routes = app.test_client(), app.url_map.bind("localhost")
     shutil.copytree(_STATIC, folder / "static", dirs_exist_ok=True)
     (folder / ".nojekyll").touch()  # GitHub Pages leaves files out else
@@ -67,7 +68,8 @@ def write_site(app: Flask, folder: Path, choice: Choice, *, images: bool) -> Wri
         file = file_of(address, choice, routes)
         if file is None:
             continue
-        if file == "index.html" and len(choice.projects) == 1:
+        leads_on = file == "index.html" and len(choice.projects) == 1
+        if leads_on:
             (overview,) = choice.projects
             content: bytes | None = _leads_on(str(file_of(f"/{project_in_path(overview)}/", choice, routes)))
         elif address.startswith("/api/projects/") and address.partition("?")[0].endswith(_LISTS):
@@ -76,7 +78,7 @@ def write_site(app: Flask, folder: Path, choice: Choice, *, images: bool) -> Wri
             content = _answer(client, address, faults)
         if content is None:
             continue
-        if file.endswith(".html"):
+        if file.endswith(".html") and not leads_on:  # whose link is one among files already
             page = Rewriting(partial(target, page=address, own=file))
             page.feed(content.decode())
             page.close()

@@ -3,6 +3,7 @@
 import functools
 import http.server
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
@@ -120,6 +121,22 @@ def test_a_points_panel_and_a_figures_refinement_ask_nobody(
     tab.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     tab.page.wait_for_timeout(300)
     assert (asked, tab.complaints) == ([], [])
+
+
+def test_no_page_names_a_project_that_was_not_chosen(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        assert not re.search(r"\byoung\b", page.read_text()), page
+
+
+def test_the_first_page_of_a_site_of_one_project_has_a_link_to_it(history_store: Settings, tmp_path: Path) -> None:
+    done = CliRunner().invoke(
+        main, ["export-site", str(tmp_path), "--project", "young", "--commits", "1", "--database",
+               history_store.database],
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    (link,) = re.findall(r'<a href="([^"]+)">The overview</a>', (tmp_path / "index.html").read_text())
+    assert (tmp_path / link).is_file()
+    assert 'class="ww-projects"' not in (tmp_path / link).read_text()
 
 
 def test_the_data_lies_beside_the_pages(site: Path, addresses: dict[str, str], address: str) -> None:
