@@ -5,7 +5,7 @@ from flask.typing import ResponseReturnValue
 
 from warpwatch.dashboard.comparing import By
 from warpwatch.dashboard.pages.commit_facts import commit_verdicts, compiled_changes, failures, machine_states
-from warpwatch.dashboard.pages.shared import pages, project_or_404, store
+from warpwatch.dashboard.pages.shared import pages, project_or_404, store, words_asked
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.annotations import annotations
 from warpwatch.dashboard.store.records import CommitPage, Status
@@ -36,7 +36,7 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
     if commit.hash != prefix:
         return redirect(url_for(".show", project=project, prefix=commit.hash))
     page = _page(found.name, commit.hash)
-    words = request.args.get("q", "").strip()
+    words = words_asked()
     wanted = words.lower().split()
     there = [point for point in page.points if point.status is not Status.UNAVAILABLE]
     points = [

@@ -11,7 +11,7 @@ from warpwatch.dashboard.compiled_difference import compiled_difference
 from warpwatch.dashboard.figures.distributions import HEIGHT, distributions
 from warpwatch.dashboard.figures.recent import recent
 from warpwatch.dashboard.narrowing import QUIET, Narrowing, narrow
-from warpwatch.dashboard.pages.shared import pages, project_or_404, store
+from warpwatch.dashboard.pages.shared import pages, project_or_404, store, words_asked
 from warpwatch.dashboard.pages.sides import NoSideError, Sides, asked_by, asked_sides
 from warpwatch.dashboard.reproduce import asv_command, asv_comparison
 from warpwatch.dashboard.store import queries
@@ -136,7 +136,7 @@ def _narrowing() -> Narrowing:
         dtype=asked.get("dtype", ""),
         metric=asked.get("metric", ""),
         least=least / 100 if 0 < least < 1e6 else 0.0,
-        words=asked.get("q", "").strip(),
+        words=words_asked(),
         verdict=asked.get("verdict", ""),
         is_whole=asked.get("show") == "all",
     )

@@ -11,7 +11,7 @@ from flask.typing import ResponseReturnValue
 
 from warpwatch.dashboard.kernels import KernelLine, Typical, kernel_lines
 from warpwatch.dashboard.pages.runners import runners, standings_of
-from warpwatch.dashboard.pages.shared import here, listed_projects, pages, project_or_404, store
+from warpwatch.dashboard.pages.shared import here, listed_projects, pages, project_or_404, store, words_asked
 from warpwatch.dashboard.standing_words import state_detail, state_meaning, state_word
 from warpwatch.dashboard.statistics.arrival import Arrival
 from warpwatch.dashboard.store import queries
@@ -104,7 +104,7 @@ def show(project: str) -> str:
         machine=request.args.get("machine", ""),
         kernel=request.args.get("kernel", ""),
         verdict=request.args.get("verdict", ""),
-        text=request.args.get("q", "").strip(),
+        text=words_asked(),
     )
     order = request.args.get("sort", "")
     on_machine = [line for line in told.lines if narrowed.machine in {"", line.machine}]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from flask import Blueprint, abort, render_template, request
 
 from warpwatch.dashboard.card_story import CardStory, card_story
-from warpwatch.dashboard.pages.shared import page_number, pages, project_or_404, store
+from warpwatch.dashboard.pages.shared import page_number, pages, project_or_404, store, words_asked
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.annotations import Annotation, annotations
@@ -112,7 +112,7 @@ def _filter() -> CardFilter:
     return CardFilter(
         standings=STATES[_state()],
         machine=request.args.get("machine") or None,
-        words=request.args.get("q", "").strip(),
+        words=words_asked(),
         since=_since(),
         order=CardOrder(asked) if asked in set(CardOrder) else CardOrder.NEWEST,
     )
@@ -136,7 +136,7 @@ def _frame(project: Project, kind: ChangeKind) -> dict[str, object]:
     """What the form of both lists shows."""
     return {
         "machine": request.args.get("machine", ""),
-        "words": request.args.get("q", "").strip(),
+        "words": words_asked(),
         "period": _period(),
         "periods": PERIODS,
         "kind": kind,
@@ -154,7 +154,7 @@ def _other_kind(project: Project, kind: ChangeKind) -> str:
         project.name,
         kind,
         machine=machine,
-        words=request.args.get("q", ""),
+        words=words_asked(),
         since=_since(),
         limit=_CARDS_OF_A_PAGE,
         offset=(page_number() - 1) * _CARDS_OF_A_PAGE,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from flask import Blueprint, abort, render_template, request
 
 from warpwatch.dashboard.figures.roofline import roofline_figure
-from warpwatch.dashboard.pages.shared import project_or_404, store
+from warpwatch.dashboard.pages.shared import project_or_404, store, words_asked
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.machine_records import RooflinePoint
 
@@ -79,7 +79,7 @@ def _choice(points: Sequence[RooflinePoint]) -> Choice:
         dtype = asked if asked in dtypes else ""
     shapes = args.get("shapes")
     one_shape = shapes == "one" if shapes in {"one", "all"} else not few and not kernels
-    return Choice(kernels=kernels, dtype=dtype, one_shape=one_shape, words=args.get("q", "").strip())
+    return Choice(kernels=kernels, dtype=dtype, one_shape=one_shape, words=words_asked())
 
 
 def _kernels_of(points: Sequence[RooflinePoint], dtype: str) -> int:

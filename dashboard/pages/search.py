@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from flask import Blueprint, render_template, request, url_for
 
-from warpwatch.dashboard.pages.shared import project_or_404, store
+from warpwatch.dashboard.pages.shared import project_or_404, store, words_asked
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.search_records import Hit, HitKind, SearchResult
 
@@ -12,7 +12,6 @@ bp = Blueprint("search", __name__)
 
 _OF_A_KIND = 50
 _OF_A_KIND_LIVE = 5
-_LONGEST = 200  # letters of a search
 HEADINGS = {
     HitKind.PROJECT: "Projects",
     HitKind.KERNEL: "Kernels",
@@ -55,7 +54,7 @@ def everywhere() -> str:
 
 
 def _page(project: str | None) -> str:
-    words = request.args.get("q", "").strip()[:_LONGEST]
+    words = words_asked()
     is_live = "live" in request.args
     result = queries.search(store(), words, project=project, limit=_OF_A_KIND_LIVE if is_live else _OF_A_KIND)
     return render_template(

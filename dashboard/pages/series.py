@@ -15,7 +15,7 @@ from warpwatch.dashboard.naming import kernel_name
 from warpwatch.dashboard.pages.change_json import change_json, episode_json
 from warpwatch.dashboard.pages.point import panel
 from warpwatch.dashboard.pages.series_beside import FOUND, MOST_BESIDE, beside_rows, choices
-from warpwatch.dashboard.pages.shared import Pages, page_number, pages, project_or_404, store
+from warpwatch.dashboard.pages.shared import Pages, page_number, pages, project_or_404, store, words_asked
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.status_words import points_said
 from warpwatch.dashboard.store import queries
@@ -36,7 +36,7 @@ Choice = TypeVar("Choice", bound=StrEnum)
 def search(project: str) -> str:
     """The series whose name has every word of `q`, a page at a time."""
     found = project_or_404(project)
-    words = request.args.get("q", "").strip()
+    words = words_asked()
     machine = request.args.get("machine", "")
     number = page_number()
     page = queries.find_series(
@@ -90,7 +90,7 @@ def show(project: str, key: str) -> str:
         place=Pages(number=number, size=LISTED, total=shown.extent.points),
         beside=beside_rows(shown.beside),
         choices=choices(shown, siblings, queries.elsewhere(store(), key), _found(own)),
-        words=request.args.get("find", "").strip(),
+        words=words_asked("find"),
         point=panel(facts) if facts else None,
         kernel=kernel_name(own, shown.history.workload),
     )
@@ -161,7 +161,7 @@ def _figure(shown: ShownHistory, view: HistoryView) -> dict[str, Any]:
 
 def _found(own: Series) -> Sequence[Series]:
     """What the reader's words find to put beside."""
-    words = request.args.get("find", "").strip()
+    words = words_asked("find")
     return queries.find_series(store(), own.project, search=words, limit=FOUND).series if words else ()
 
 

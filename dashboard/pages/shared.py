@@ -14,6 +14,7 @@ from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.records import Project
 
 Entry = TypeVar("Entry")
+_LONGEST_WORDS = 200  # letters of what a reader looks for; each word costs a look at every name
 _STATIC = Path(__file__).resolve().parents[1] / "static"
 _SENTENCES = {
     400: "The address has a part that this page does not understand.",
@@ -75,6 +76,11 @@ def pages(size: int, total: int) -> Pages:
 def page_number() -> int:
     """The number in the URL, 1 if there is none or nonsense. At most a million: databases count no further."""
     return min(max(1, request.args.get("page", 1, type=int)), 1_000_000)
+
+
+def words_asked(argument: str = "q") -> str:
+    """What the reader looks for, cut to what a search can mean."""
+    return request.args.get(argument, "").strip()[:_LONGEST_WORDS].strip()
 
 
 def here(**changed: object) -> str:

@@ -1,0 +1,33 @@
+"""What a stranger may write into an address: it costs no more than a page."""
+
+import pytest
+from flask.testing import FlaskClient
+
+from warpwatch.dashboard.app import create_app
+from warpwatch.dashboard.settings import Settings
+
+MANY_WORDS = " ".join(["e"] * 3000)  # more than SQLite takes in one condition
+
+
+@pytest.fixture(scope="module")
+def client(history_store: Settings) -> FlaskClient:
+    return create_app(history_store).test_client()
+
+
+@pytest.mark.parametrize(
+    ("page", "query"),
+    [("", {}), ("series", {}), ("regressions", {}), ("regressions", {"kind": "drift"}), ("roofline", {}),
+     ("commit/{slow_commit}", {}), ("search", {}), ("compare", {"head": "{slow_commit}"})],
+)  # fmt: skip
+def test_thousands_of_words_are_cut_to_what_a_search_can_mean(
+    client: FlaskClient, addresses: dict[str, str], page: str, query: dict[str, str]
+) -> None:
+    asked = {name: value.format(**addresses) for name, value in query.items()}
+    path = f"/kernels/{page.format(**addresses)}"
+    answer = client.get(path, query_string={**asked, "q": MANY_WORDS}, follow_redirects=True)
+    assert answer.status_code == 200
+    assert MANY_WORDS not in answer.text
+
+
+def test_so_are_the_words_for_a_series_to_put_beside(client: FlaskClient, addresses: dict[str, str]) -> None:
+    assert client.get(f"/kernels/series/{addresses['slowed']}", query_string={"find": MANY_WORDS}).status_code == 200
