@@ -23,7 +23,7 @@ _COSTLY_SHARE = 5  # of all requests that one may make, one in so many
 _LIMIT = "_warpwatch_limit"
 _COSTLY = "costly"
 _COSTLY_VIEWS = (  # that read a whole project, or compare two commits of it
-    "overview.show", "roofline.show", "compare.show", "commits.show", "images.roofline",
+    "overview.show", "roofline.show", "compare.show", "compare.row", "commits.show", "images.roofline",
     "api_overview.show", "api_roofline.show", "api_comparison.show", "api_commits.show",
 )  # fmt: skip
 _UNCOUNTED = frozenset({"static", "health.show"})

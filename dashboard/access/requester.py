@@ -106,6 +106,7 @@ def is_local() -> bool:
         and settings.served_on is not None
         and is_loopback(settings.served_on)
         and is_loopback(proxies.host_name(request.host))
+        and request.environ.get("SERVER_PROTOCOL") != "HTTP/1.0"  # no browser's: nginx asks so unless told otherwise
         and not any(header in request.headers for header in _FORWARDED)
     )
 

@@ -1,6 +1,7 @@
 """Who may change something, asked of a real server: roles, and requests that other sites forge."""
 
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,6 +75,15 @@ def test_whoever_comes_through_a_proxy_is_not_at_the_machine(local: str) -> None
     for header in ("X-Forwarded-For", "Forwarded", "Via", "X-Real-IP"):
         answer = session.post(f"{local}/change", data={"csrf_token": token}, headers={header: "x"}, timeout=60)
         assert answer.status_code == 401
+
+
+def test_nor_is_a_proxy_that_says_nothing_of_itself_but_asks_as_no_browser_does(local: str) -> None:
+    address = local.removeprefix("http://")
+    for version, is_admin in (("1.0", False), ("1.1", True)):  # nginx's own with a bare proxy_pass is 1.0
+        with socket.create_connection((address.split(":")[0], int(address.split(":")[1])), timeout=60) as asked:
+            asked.sendall(f"GET /form HTTP/{version}\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode())
+            answer = b"".join(iter(lambda: asked.recv(65536), b""))
+        assert (b"True" in answer) is is_admin
 
 
 def test_without_a_login_nobody_writes_on_another_address(public: str) -> None:
