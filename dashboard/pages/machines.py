@@ -62,9 +62,11 @@ def one(project: str, name: str) -> str:
     """One machine: its data, its noise, its conditions and what it ran, over time."""
     found = project_or_404(project)
     machine = next((each for each in queries.machines(store(), found.name) if each.name == name), None)
+    if machine is None:  # before anything is remembered of a name that anybody may invent
+        abort(404, f"{found.name} has no machine named “{name}”.")
     threshold = current_app.config["THRESHOLD"]
     told = store().remember(("machine", found.name, name), lambda: _known(found.name, name, threshold))
-    if machine is None or told is None:
+    if told is None:
         abort(404, f"{found.name} has no machine named “{name}”.")
     here = [each for each in standings_of(found.name) if each.row.series.machine == name]
     mine = {key: its for key, its in queries.arrivals(store(), found.name).items() if key == name}

@@ -71,6 +71,10 @@ def asked_sides(project: Project) -> Sides | None:
         together = ()
         if not any(name in request.args for name in ("base", "head", "commit")):
             return None
+        known = queries.implementations(store(), project.name)
+        for side in ("base", "head"):
+            if names[side] and names[side] not in known:
+                raise NoSideError(f"No implementation of {project.name} is called “{names[side]}”.")
     commit = (
         find(project, names["commit"]) if names["commit"] else queries.newest_measured(store(), project.name, together)
     )

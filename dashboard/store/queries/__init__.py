@@ -13,6 +13,7 @@ from warpwatch.dashboard.store.queries.commits import AmbiguousCommitError, comm
 from warpwatch.dashboard.store.queries.comparing import (
     between,
     compiled_at,
+    implementations,
     measured_on,
     newest_measured,
     project_workloads,
@@ -59,6 +60,7 @@ __all__ = [
     "find_commit",
     "find_series",
     "history",
+    "implementations",
     "kernel",
     "machine_history",
     "machines",

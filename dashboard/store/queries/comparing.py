@@ -49,6 +49,18 @@ def project_workloads(store: Store, project: str) -> Mapping[tuple[str, str], Wo
         return workloads(connection, owner) if owner is not None else {}
 
 
+def implementations(store: Store, project: str) -> frozenset[str]:
+    """The names of all, ours and rivals."""
+    name = tables.series.c.implementation
+    with store.read() as connection:
+        owner = project_id(connection, project)
+        return frozenset(
+            connection.execute(
+                select(name).where(tables.series.c.project_id == owner, name.is_not(None)).distinct()
+            ).scalars()
+        )
+
+
 def between(store: Store, project: str, base: Commit, head: Commit) -> Between:
     """The neighbours of both, and how many commits lie between them."""
     table = tables.commit

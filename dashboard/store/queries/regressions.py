@@ -31,13 +31,12 @@ def regressions(
     Listed series of judged metrics, or of every metric; those of baselines and canaries are left out, for no commit of
     the project moves them.
     """
-    asked = (project, machine, all_metrics, kind)
-    return store.remember(("regressions", *asked), lambda: _regressions(store, *asked))[:limit]
+    asked = (project, all_metrics, kind)  # of all machines: a machine's name may be anybody's invention
+    groups = store.remember(("regressions", *asked), lambda: _regressions(store, *asked))
+    return tuple(group for group in groups if machine in {None, group.machine})[:limit]
 
 
-def _regressions(
-    store: Store, project: str, machine: str | None, all_metrics: bool, kind: ChangeKind
-) -> tuple[RegressionGroup, ...]:
+def _regressions(store: Store, project: str, all_metrics: bool, kind: ChangeKind) -> tuple[RegressionGroup, ...]:
     with store.read() as connection:
         owner = project_id(connection, project)
         if owner is None:
@@ -45,11 +44,11 @@ def _regressions(
         known = workloads(connection, owner)
         found = []
         if kind in {ChangeKind.STEP, ChangeKind.MACHINE_STATE, ChangeKind.UNJUDGED}:
-            rows = _rows(connection, tables.changepoint, owner, machine, kind)
+            rows = _rows(connection, tables.changepoint, owner, kind)
             commits = commits_by_id(connection, commits_of_changes(rows))
             found += [Regression(series=series_record(row, known), change=change_record(row, commits)) for row in rows]
         if kind is not ChangeKind.STEP:
-            rows = _rows(connection, tables.episode, owner, machine, kind)
+            rows = _rows(connection, tables.episode, owner, kind)
             commits = commits_by_id(connection, commits_of_episodes(rows))
             found += [Regression(series=series_record(row, known), change=episode_record(row, commits)) for row in rows]
     found = [one for one in found if one.series.is_watched and (all_metrics or one.series.metric.is_judged)]
@@ -67,11 +66,9 @@ def _regressions(
     return tuple(groups)
 
 
-def _rows(connection: Connection, table: Any, owner: int, machine: str | None, kind: ChangeKind) -> Any:
+def _rows(connection: Connection, table: Any, owner: int, kind: ChangeKind) -> Any:
     series = tables.series
     where = [series.c.project_id == owner, series.c.listed, table.c.is_worse, table.c.kind == kind.value]
-    if machine is not None:
-        where.append(tables.machine.c.name == machine)
     columns = [column for column in table.c if column.name != "series_id"]
     return connection.execute(
         select_series(*columns).join(table, table.c.series_id == series.c.id).where(*where).order_by(series.c.id)

@@ -1,5 +1,8 @@
 """What a stranger may write into an address: it costs no more than a page."""
 
+from collections.abc import Hashable
+from typing import Any
+
 import pytest
 from flask.testing import FlaskClient
 
@@ -31,3 +34,32 @@ def test_thousands_of_words_are_cut_to_what_a_search_can_mean(
 
 def test_so_are_the_words_for_a_series_to_put_beside(client: FlaskClient, addresses: dict[str, str]) -> None:
     assert client.get(f"/kernels/series/{addresses['slowed']}", query_string={"find": MANY_WORDS}).status_code == 200
+
+
+def test_invented_names_do_not_push_out_what_is_remembered(
+    history_store: Settings, addresses: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = create_app(history_store)
+    remembered = set()
+    keep = app.extensions["store"].remember
+
+    def remember(key: Hashable, *arguments: Any, **more: Any) -> Any:
+        remembered.add(key)
+        return keep(key, *arguments, **more)
+
+    monkeypatch.setattr(app.extensions["store"], "remember", remember)
+    client = app.test_client()
+    invented = {
+        "/kernels/machines/{}": 404,
+        "/kernels/compare?by=implementation&base={}&head=warpwatch": 404,
+        "/kernels/compare?by=implementation&head={}&commit=" + addresses["slow_commit"]: 404,
+        "/kernels/compare?by=machine&base={}&head={}": 404,
+        "/api/projects/kernels/regressions?machine={}": 200,
+        "/kernels/regressions?machine={}": 200,
+        "/kernels/?machine={}": 200,
+        "/kernels/series?machine={}": 200,
+    }
+    for address, status in invented.items():
+        assert client.get(address.format("toaster", "toaster")).status_code == status, address
+    assert remembered
+    assert not [key for key in remembered if "toaster" in repr(key)]
