@@ -1,4 +1,8 @@
-"""An answer's list as CSV (RFC 4180): a row for each item, the same columns whatever is null in them."""
+"""An answer's list as CSV (RFC 4180): a row for each item, the same columns whatever is null in them.
+
+Spreadsheets run a cell that begins like a formula, and anybody's commit subject may: such a text gets an apostrophe in
+front.
+"""
 
 import csv
 import io
@@ -14,6 +18,7 @@ from typing import Any
 from pydantic import BaseModel
 
 _Path = tuple[str, ...]
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how one begins
 
 
 def as_csv(answer: BaseModel) -> str:
@@ -61,8 +66,12 @@ def _at(item: Any, path: _Path) -> Any:
 def _cell(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if value is None or isinstance(value, str | int | float):
-        return value.value if isinstance(value, Enum) else value
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(_FORMULA) else value
+    if value is None or isinstance(value, int | float):
+        return value
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")  # as in JSON
     return json.dumps(value, ensure_ascii=False, default=_plain)

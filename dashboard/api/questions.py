@@ -24,7 +24,8 @@ class Table(Question):
     """The parameters of what may also be had as CSV."""
 
     format: Literal["json", "csv"] | None = None
-    """Goes before the header `Accept: text/csv`. CSV has a row for each item, nested names joined by dots."""
+    """Goes before the header `Accept: text/csv`. CSV has a row for each item, nested names joined by dots, and an
+    apostrophe before a text that a spreadsheet would take for a formula."""
 
 
 class Paged(Table):
