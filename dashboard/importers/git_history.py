@@ -38,9 +38,12 @@ def tags(repository: Path) -> tuple[tuple[str, str], ...]:
 
 
 def resolve(repository: Path, revision: str) -> str | None:
-    """The full hash of a branch, tag or other name of a commit; None if the repository knows none."""
-    if len(revision) > _LONGEST_NAME or not revision.isprintable():
-        return None  # no command takes such an argument
+    """The full hash of a branch, tag or other name of a commit; None if the repository knows none.
+
+    A search through messages (`:/words`, `HEAD^{/words}`) is no name: a stranger may ask, and it costs a whole history.
+    """
+    if len(revision) > _LONGEST_NAME or not revision.isprintable() or ":/" in revision or "{/" in revision:
+        return None  # a command takes no argument that is not printable
     try:
         wanted = f"{revision}^{{commit}}"
         return _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", wanted).strip()

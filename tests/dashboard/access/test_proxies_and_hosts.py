@@ -163,10 +163,11 @@ def test_uploads_have_a_limit_of_their_own_that_programs_can_read(dashboard: Cal
     assert int(answers[-1].headers["Retry-After"]) >= 1
 
 
-def test_a_page_that_reads_much_has_a_lower_limit(dashboard: Callable[..., str]) -> None:
+@pytest.mark.parametrize("page", ["roofline", "compare/row"])
+def test_a_page_that_reads_much_has_a_lower_limit(dashboard: Callable[..., str], page: str) -> None:
     url = dashboard(proxies=LOCAL, requests_per_minute=10)
     headers = {"X-Forwarded-For": "203.0.113.1"}
-    answers = [requests.get(f"{url}/nobody/roofline", headers=headers, timeout=60).status_code for _ in range(6)]
+    answers = [requests.get(f"{url}/nobody/{page}", headers=headers, timeout=60).status_code for _ in range(6)]
     assert answers[:2] == [404, 404]
     assert answers[-1] == 429
     assert requests.get(f"{url}/nobody/machines", headers=headers, timeout=60).status_code == 404
