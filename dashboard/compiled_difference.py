@@ -20,12 +20,12 @@ _TOTAL = "total"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """One quantity before and after; None where it was not told."""
+    """One quantity before and after."""
 
     name: str
     unit: str
-    before: float | None
-    after: float | None
+    before: float
+    after: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +67,13 @@ def compiled_difference(before: Sequence[CompiledCode], after: Sequence[Compiled
     return CompiledDifference(changes=told, unchanged=len(changes) - len(told), has_both=True)
 
 
+def is_same_code(before: CompiledCode, after: CompiledCode) -> bool:
+    """By the hashes of the machine code, else by what was counted; what one side does not tell is no difference."""
+    if before.sha256 and after.sha256:
+        return before.sha256 == after.sha256
+    return not _facts(before, after) and not _instructions(before, after)
+
+
 _Place = tuple[str, str, str]
 
 
@@ -79,13 +86,8 @@ def _change(place: _Place, before: CompiledCode | None, after: CompiledCode | No
     facts: tuple[Fact, ...] = ()
     instructions: tuple[Fact, ...] = ()
     if before is not None and after is not None:
-        facts = tuple(
-            Fact(name=name, unit=unit, before=getattr(before, field), after=getattr(after, field))
-            for name, field, unit in _FACTS
-            if getattr(before, field) != getattr(after, field)
-        )
-        instructions = _instructions(before, after)
-        if not facts and not instructions and before.sha256 == after.sha256:
+        facts, instructions = _facts(before, after), _instructions(before, after)
+        if not facts and not instructions and is_same_code(before, after):
             return None
     return CodeChange(
         operator=operator, kernel=kernel, architecture=architecture, before=before, after=after, facts=facts,
@@ -93,7 +95,18 @@ def _change(place: _Place, before: CompiledCode | None, after: CompiledCode | No
     )  # fmt: skip
 
 
+def _facts(before: CompiledCode, after: CompiledCode) -> tuple[Fact, ...]:
+    told = [(name, unit, getattr(before, field), getattr(after, field)) for name, field, unit in _FACTS]
+    return tuple(
+        Fact(name=name, unit=unit, before=old, after=new)
+        for name, unit, old, new in told
+        if None not in (old, new) and old != new
+    )
+
+
 def _instructions(before: CompiledCode, after: CompiledCode) -> tuple[Fact, ...]:
+    if not before.instructions or not after.instructions:
+        return ()
     names = before.instructions.keys() | after.instructions.keys()
     counts = {name: (before.instructions.get(name, 0), after.instructions.get(name, 0)) for name in names}
     changed = [(name, old, new) for name, (old, new) in counts.items() if old != new]

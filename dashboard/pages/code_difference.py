@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from warpwatch.dashboard import quantities
+from warpwatch.dashboard.compiled_difference import is_same_code
 from warpwatch.dashboard.store.records import CompiledCode
 
 
@@ -64,8 +65,7 @@ def _kernel(now: CompiledCode | None, before: CompiledCode | None, is_known: boo
     elif before is None:
         state = "new" if is_known else ""
     else:
-        is_same = now.sha256 == before.sha256 if now.sha256 and before.sha256 else now == before
-        state = "same code" if is_same else "other code"
+        state = "same code" if is_same_code(before, now) else "other code"
     facts = []
     for name, value, told in _FACTS:
         here = value(shown)

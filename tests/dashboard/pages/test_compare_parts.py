@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 
 import numpy as np
@@ -16,6 +17,7 @@ from warpwatch.dashboard.figures.distributions import HEIGHT, distributions
 from warpwatch.dashboard.figures.recent import COMMITS, recent
 from warpwatch.dashboard.figures.scale import scale_around
 from warpwatch.dashboard.narrowing import QUIET, Narrowing, narrow
+from warpwatch.dashboard.pages.code_difference import code_difference
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.statistics.noise import difference_scale
 from warpwatch.dashboard.store import Store, queries
@@ -109,6 +111,19 @@ def test_compiled_code_differs_by_what_was_counted_new_gone_or_hash_alone() -> N
     assert [(fact.name, fact.before, fact.after) for fact in by_kernel["more"].facts] == [("registers", 96, 128)]
     assert [fact.name for fact in by_kernel["more"].instructions] == ["total", "LDL"]
     assert not compiled_difference([], after).has_both
+
+
+def test_what_only_one_side_tells_of_compiled_code_is_no_difference() -> None:
+    told = [_code("rope", registers=96, HMMA=4, total=4)]
+    older = [replace(told[0], sha256=None, registers=None, instructions={})]
+    for before, after in ((older, told), (told, older)):
+        found = compiled_difference(before, after)
+        assert (found.changes, found.unchanged) == ((), 1)
+        assert [one.state for one in code_difference(after, before)] == ["same code"]
+    other = [replace(older[0], code_bytes=2)]
+    (change,) = compiled_difference(told, other).changes
+    assert [(fact.name, fact.before, fact.after) for fact in change.facts] == [("code", 1, 2)]
+    assert [one.state for one in code_difference(other, told)] == ["other code"]
 
 
 @given(lists(floats(1e-7, 1e3), min_size=1, max_size=30), integers(2, 8))
