@@ -1,11 +1,13 @@
 """The levels of a history: what its values had in common between two changes."""
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
 
+import numpy as np
+
+from warpwatch.dashboard.statistics.levels import stretches
 from warpwatch.dashboard.store.records import Commit, Point, SeriesChange, Status
 
 
@@ -22,15 +24,18 @@ class Level:
 
 def levels(points: Sequence[Point], changes: Sequence[SeriesChange], *, is_exact: bool) -> tuple[Level, ...]:
     """In order of commits. Points are in the same order. An exact quantity is the same on every card."""
-    edges = sorted(change.index for change in changes)
     numbers = [point for point in points if point.status is Status.OK and point.value is not None]
-    segments: dict[tuple[int, str | None], list[tuple[Commit, float]]] = {}
-    for place, (_, runs) in enumerate(groupby(numbers, key=lambda point: point.commit.hash)):
-        own = list(runs)
-        card = None if is_exact else own[-1].card
-        value = median(point.value for point in own if point.value is not None)
-        segments.setdefault((bisect_right(edges, place), card), []).append((own[0].commit, value))
-    return tuple(
-        Level(first=its[0][0], last=its[-1][0], value=median(value for _, value in its), commits=len(its), card=card)
-        for (_, card), its in segments.items()
+    runs = [list(its) for _, its in groupby(numbers, key=lambda point: point.commit.hash)]
+    commits = [its[0].commit for its in runs]
+    cards = [None if is_exact else its[-1].card for its in runs]
+    number = {card: place for place, card in enumerate(dict.fromkeys(cards))}
+    found = stretches(
+        np.array([median(point.value for point in its if point.value is not None) for its in runs]),
+        np.array([number[card] for card in cards], dtype=np.int64),
+        np.array(sorted(change.index for change in changes), dtype=np.int64),
     )
+    return tuple(
+        Level(first=commits[each.first], last=commits[each.last], value=each.level, commits=each.commits,
+              card=cards[each.first])
+        for each in found
+    )  # fmt: skip

@@ -1,9 +1,7 @@
 """A history that is drawn with all of its points, as the store hands it out."""
 
-import numpy as np
-
-from warpwatch.dashboard.figures.history_view import HistoryView, by_commit
-from warpwatch.dashboard.statistics.levels import stretches
+from warpwatch.dashboard.figures.history_view import HistoryView
+from warpwatch.dashboard.levels import levels
 from warpwatch.dashboard.store.machine_marks import Taken, machine_marks
 from warpwatch.dashboard.store.records import Commit, History, Point, Status
 from warpwatch.dashboard.store.shown_records import Extent, Level, Mark, MarkKind, Place, ShownHistory, Spread
@@ -41,17 +39,10 @@ def _commits(history: History) -> tuple[Commit, ...]:
 
 
 def _levels(history: History) -> tuple[Level, ...]:
-    line = by_commit(history.points)
-    if not history.changes or not line:
+    if not history.changes:
         return ()
-    last_card = {point.commit.hash: point.card for point in history.points}
-    cards = [None if history.series.metric.is_exact else last_card[commit.hash] for commit, _ in line]
-    number = {card: place for place, card in enumerate(dict.fromkeys(cards))}
-    found = stretches(
-        np.array([value for _, value in line]), np.array([number[card] for card in cards]),
-        np.array(sorted(change.index for change in history.changes)),
-    )  # fmt: skip
-    return tuple(Level(first=line[each.first][0], last=line[each.last][0], value=each.level) for each in found)
+    found = levels(history.points, history.changes, is_exact=history.series.metric.is_exact)
+    return tuple(Level(first=each.first, last=each.last, value=each.value) for each in found)
 
 
 def _cards(points: tuple[Point, ...]) -> tuple[Mark, ...]:

@@ -15,6 +15,7 @@ class Stretch(NamedTuple):
     first: int
     last: int
     level: float
+    commits: int
 
 
 def medians_of_groups(groups: Ints, values: Floats) -> Floats:
@@ -41,4 +42,5 @@ def stretches(values: Floats, cards: Ints, edges: Ints) -> list[Stretch]:
     level = medians_of_groups(group, values)
     last = np.zeros(len(first), dtype=np.int64)
     np.maximum.at(last, group, np.arange(len(values)))
-    return [Stretch(int(first[n]), int(last[n]), float(level[n])) for n in np.argsort(first)]
+    count = np.bincount(group)
+    return [Stretch(int(first[n]), int(last[n]), float(level[n]), int(count[n])) for n in np.argsort(first)]

@@ -95,5 +95,5 @@ def test_medians_of_groups_are_those_of_each_group_alone(pairs: list[tuple[int, 
 def test_levels_go_from_edge_to_edge_card_by_card() -> None:
     values = np.array([1.0, 1.1, 1.0, 3.0, 2.0, 2.0])
     found = stretches(values, np.array([1, 1, 1, 2, 1, 1]), np.array([4]))
-    assert found == [(0, 2, 1.0), (3, 3, 3.0), (4, 5, 2.0)]
+    assert found == [(0, 2, 1.0, 3), (3, 3, 3.0, 1), (4, 5, 2.0, 2)]
     assert stretches(np.empty(0), np.empty(0, dtype=np.int64), np.array([2])) == []

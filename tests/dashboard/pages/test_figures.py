@@ -354,6 +354,13 @@ def test_the_levels_of_a_card_go_on_where_another_measured_between() -> None:
     assert levels["y"] == [1.0, 1.0, None, 1.3, 1.3, None, 1.2, 1.2, None]
 
 
+def test_a_run_without_a_number_on_another_card_leaves_the_level_as_it_is() -> None:
+    points = [_point(index, 1.0 if index < 3 else 1.2, card="GPU-a") for index in range(6)]
+    points.insert(2, _point(1, None, card="GPU-b", run="failed later"))
+    levels = _named(history_figure(_history(*points, changes=(_change(3, 1.0, 1.2),)), HistoryView()), "level")
+    assert (levels["x"], levels["y"]) == ([0, 2, None, 3, 5, None], [1.0, 1.0, None, 1.2, 1.2, None])
+
+
 def test_a_commit_whose_code_stood_still_is_told_apart_from_one_that_failed() -> None:
     skipped = _point(1, None, status=Status.UNCHANGED, reason="code unchanged since abc12345")
     figure = history_figure(_history(_point(0, 1.0), skipped, _point(2, None)), HistoryView())
