@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from urllib.parse import parse_qs, quote, urlsplit
 
+import pytest
 from playwright.sync_api import Locator, TimeoutError
 
 from tests.dashboard.pages.browsing import HOSTILE, Tab
@@ -204,3 +205,16 @@ def _middle(element: Locator) -> Place:
     box = element.bounding_box()
     assert box is not None
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+@pytest.mark.parametrize("width", [390, 800, 1280, 1440])
+def test_every_line_of_the_overview_tells_its_machine_at_any_width(
+    new_tab: Callable[..., Tab], address: str, width: int
+) -> None:
+    tab = new_tab(width)
+    tab.open(f"{address}/kernels/?q=rope")
+    rows = tab.page.locator(".ww-kernels tbody tr").all()
+    assert len(rows) > 2
+    for row in rows:
+        told = row.inner_text()
+        assert ("runner-t4" in told) + ("nvidia-h200" in told) == 1, told
