@@ -125,6 +125,8 @@ def _changed(name: str) -> str:
 
 def _frame() -> dict[str, object]:
     def other_projects() -> tuple[Project, ...]:
+        if request.authorization is not None:
+            return ()  # a token reads one project, and is not told of the others
         return tuple(each for each in listed_projects() if each != g.get("project"))
 
     newest: datetime | None = g.project.newest_run or g.project.newest_commit if "project" in g else None

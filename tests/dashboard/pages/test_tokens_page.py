@@ -130,6 +130,7 @@ def test_where_reading_wants_a_login_a_token_reads_its_project(provider: Provide
         ):  # fmt: skip
             answer = requests.get(url + path, headers={"Authorization": f"Bearer {given}"}, timeout=60)
             assert answer.status_code == status, path
+            assert 'href="/other/' not in answer.text, path
     store.close()
 
 
