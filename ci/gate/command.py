@@ -13,7 +13,7 @@ from warpwatch.dashboard.check import Check, check
 from warpwatch.dashboard.importers.asv_folder import NoResultsError, asv_project, project_name
 from warpwatch.dashboard.importers.git_history import resolve
 from warpwatch.dashboard.opening import CannotTellError, open_store, read_settings
-from warpwatch.dashboard.store import queries
+from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.records import Commit
 
 _WRITERS = {"table": check_text.as_table, "json": check_text.as_json, "markdown": check_text.as_markdown}
@@ -64,7 +64,8 @@ def gate(
     def look(family_error: float) -> Check:
         sides = [_recorded(runs, commit) for commit in ends]
         wanted = threshold or settings.threshold
-        return check(store, name, *sides, threshold=wanted, family_error=family_error)
+        here = machine_of(store, name, sides[1])
+        return check(store, name, *sides, threshold=wanted, family_error=family_error, machine=here)
 
     try:
         done = run_gate(
@@ -95,6 +96,16 @@ def _recorded(runs: AsvRuns, commit: str) -> Commit:
     if found is None:
         raise GateError(f"asv recorded nothing at {commit[:8]}: does --bench name any benchmark, and does it build?")
     return found
+
+
+def machine_of(store: Store, project: str, commit: Commit) -> str | None:
+    """The machine with the newest run of the commit: this one, where the gate has just measured it.
+
+    What others recorded of the same commits no run here can settle. None where no run says when it was.
+    """
+    runs = queries.measured_on(store, project, commit.hash)
+    told = [(each.newest_run, each.machine) for each in runs if each.newest_run is not None]
+    return max(told)[1] if told else None
 
 
 def _cost(done: Gate) -> str:
