@@ -27,7 +27,13 @@ _PORTS_TO_TRY = 20
     help="0 takes any free one. If the default is taken, the next free one is.",
 )  # fmt: skip
 @click.option("--database", help="SQLAlchemy URL or path; else WARPWATCH_DATABASE, else .warpwatch/warpwatch.db.")
-@click.option("--threads", default=4, show_default=True, type=click.IntRange(1, 64), help="Requests served at once.")
+@click.option(
+    "--threads",
+    default=2,
+    show_default=True,
+    type=click.IntRange(1, 64),
+    help="Requests served at once; Python runs one at a time, so that more of them slow each other down.",
+)
 @click.option("--open", "opens", is_flag=True, help="Open the page in a browser.")
 def serve(host: str, port: int, database: str | None, threads: int, opens: bool) -> None:
     """Serve the dashboard until Ctrl+C."""
