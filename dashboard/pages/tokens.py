@@ -3,7 +3,7 @@
 import time
 from datetime import UTC, datetime
 
-from flask import Blueprint, abort, redirect, render_template, request, url_for
+from flask import Blueprint, abort, make_response, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from warpwatch.dashboard.access import Role, needs
@@ -40,7 +40,9 @@ def create(project: str) -> ResponseReturnValue:
         made = create_token(store(), found.name, name=name, scope=Scope(scope), now_ms=now_ms, ends_ms=ends_ms)
     except ValueError as error:
         abort(400, f"The token has no good name: {error}.")
-    return _page(project, made=made)
+    answer = make_response(_page(project, made=made))
+    answer.cache_control.no_store = True  # whatever else pages may be kept: this one holds a secret
+    return answer
 
 
 @bp.post("/<project:project>/tokens/<int:token_id>/revoke")

@@ -18,7 +18,7 @@ from warpwatch.dashboard.store.store import Store
 
 _PREFIX = "warpwatch_"  # so that scanners of leaked secrets can tell what it is
 _BYTES = 32
-_MINUTE_MS = 60_000
+_NOTED_EVERY_MS = 3_600_000  # a write makes pages work out anew what they remember, see remembered.py
 _token, _project = tables.token, tables.project
 
 
@@ -67,13 +67,13 @@ def create_token(
 
 
 def use_token(store: Store, secret: str, *, now_ms: int) -> Token | None:
-    """The token as it was before this use, which is noted to the minute; None for one unknown, revoked or expired."""
+    """The token as it was before this use, which is noted to the hour; None for one unknown, revoked or expired."""
     wanted = (_token.c.digest == _digest(secret)) & _works(now_ms)
     with store.read() as connection:
         row = connection.execute(_select().where(wanted)).one_or_none()
     if row is None:
         return None
-    if row.last_used_ms is None or now_ms - row.last_used_ms >= _MINUTE_MS:
+    if row.last_used_ms is None or now_ms - row.last_used_ms >= _NOTED_EVERY_MS:
         with store.write("tokens") as connection:
             connection.execute(update(_token).where(_token.c.id == row.id).values(last_used_ms=now_ms))
     return _record(row)

@@ -44,7 +44,9 @@ def test_a_token_is_made_shown_once_used_and_revoked(
     page.locator("[data-access-menu]").click()
     page.get_by_role("link", name="demo").click()
     page.get_by_label("Name of the new token").fill("t4 runner")
-    page.get_by_role("button", name="Make a token").click()
+    with page.expect_response(lambda response: response.request.method == "POST") as answered:
+        page.get_by_role("button", name="Make a token").click()
+    assert "no-store" in answered.value.headers["cache-control"]
     secret = page.locator("#token").text_content()
     assert secret is not None
     assert secret.startswith("warpwatch_")
