@@ -27,14 +27,12 @@ from warpwatch.dashboard.figures.hover import no_number_text
 from warpwatch.dashboard.figures.layout import axis, layout, plain
 from warpwatch.dashboard.figures.palette import INK, MUTED
 from warpwatch.dashboard.figures.panes import Domain, Panes, panes
-from warpwatch.dashboard.figures.whole_history import whole_history
 from warpwatch.dashboard.store.records import Commit, History, Point, Status
 from warpwatch.dashboard.store.shown_records import ShownHistory
 
 
-def history_figure(told: History | ShownHistory, view: HistoryView) -> dict[str, Any]:
+def history_figure(shown: ShownHistory, view: HistoryView) -> dict[str, Any]:
     """Plotly's JSON for a series' page. `layout.meta` says what the page's scripts need of it."""
-    shown = whole_history(told, view) if isinstance(told, History) else told
     history, unit = shown.history, shown.history.series.metric.unit
     lines = (history.points, *(other.points for other in history.others))
     values = next(filter(None, ([p.value for p in points if p.value is not None] for points in lines)), [])

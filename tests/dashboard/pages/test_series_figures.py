@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.dashboard.pages.whole_history import history_figure, whole_history
 from warpwatch.dashboard.figures.distribution import HEIGHT, WIDTH, distributions
 from warpwatch.dashboard.figures.heat_map import Reference, heat_map_figure, heat_rows
-from warpwatch.dashboard.figures.history import history_figure
 from warpwatch.dashboard.figures.history_view import HistoryView, Spacing
 from warpwatch.dashboard.figures.panes import panes
-from warpwatch.dashboard.figures.whole_history import whole_history
 from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.pages.code_difference import code_difference
 from warpwatch.dashboard.statistics.change_kind import ChangeKind

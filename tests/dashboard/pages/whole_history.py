@@ -1,5 +1,8 @@
-"""A history that is drawn with all of its points, as the store hands it out."""
+"""The figure of a history that a test made, with all of its points."""
 
+from typing import Any
+
+from warpwatch.dashboard.figures import history as figure
 from warpwatch.dashboard.figures.history_view import HistoryView
 from warpwatch.dashboard.levels import levels
 from warpwatch.dashboard.store.machine_marks import Taken, machine_marks
@@ -7,8 +10,13 @@ from warpwatch.dashboard.store.records import Commit, History, Point, Status
 from warpwatch.dashboard.store.shown_records import Extent, Level, Mark, MarkKind, Place, ShownHistory, Spread
 
 
+def history_figure(told: History | ShownHistory, view: HistoryView) -> dict[str, Any]:
+    """As the series page draws it."""
+    return figure.history_figure(whole_history(told, view) if isinstance(told, History) else told, view)
+
+
 def whole_history(history: History, view: HistoryView) -> ShownHistory:
-    """Everything of a history, for its figure."""
+    """What the store would hand out of such a history, nothing left out."""
     commits = _commits(history)
     places = {}
     among_all = -1
