@@ -31,17 +31,17 @@ def cards(
     store: Store, project: str, wanted: CardFilter, *, limit: int = 20, offset: int = 0, rows: int = 8
 ) -> CardList:
     """The cards that the filter wants, `limit` of them from `offset` on, each with `rows` of its series at most."""
+    owner = _owner(store, project)
+    if owner is None:
+        return CardList(cards=(), total=0, counts={}, any_at_all=False)
+    index = _index(store, owner, wanted.words)
+    found = [one for one in index.outlines if _is_wanted(one, wanted)]
+    counts = Counter(one.standing for one in found)
+    found = [one for one in found if one.standing in wanted.standings]
+    if wanted.order is CardOrder.WORST:
+        found.sort(key=lambda one: -one.loss)
+    shown = found[offset : offset + limit]
     with store.read() as connection:
-        owner = project_id(connection, project)
-        if owner is None:
-            return CardList(cards=(), total=0, counts={}, any_at_all=False)
-        index = card_index(connection, owner, words=wanted.words)
-        found = [one for one in index.outlines if _is_wanted(one, wanted)]
-        counts = Counter(one.standing for one in found)
-        found = [one for one in found if one.standing in wanted.standings]
-        if wanted.order is CardOrder.WORST:
-            found.sort(key=lambda one: -one.loss)
-        shown = found[offset : offset + limit]
         return CardList(
             cards=_cards(connection, project, owner, index, shown, rows),
             total=len(found),
@@ -52,13 +52,28 @@ def cards(
 
 def card(store: Store, project: str, key: str, *, rows: int = 200) -> Card | None:
     """The card of that key; one without an alert only as long as it has none."""
+    owner = _owner(store, project)
+    if owner is None:
+        return None
+    index = _index(store, owner)
+    found = [one for one in index.outlines if one.seen.key == key]
     with store.read() as connection:
-        owner = project_id(connection, project)
-        if owner is None:
-            return None
-        index = card_index(connection, owner)
-        found = [one for one in index.outlines if one.seen.key == key]
         return next(iter(_cards(connection, project, owner, index, found, rows)), None)
+
+
+def _owner(store: Store, project: str) -> int | None:
+    with store.read() as connection:
+        return project_id(connection, project)
+
+
+def _index(store: Store, owner: int, words: str = "") -> Index:
+    """All cards, remembered unless words narrow them. Read before what is shown of them, so that this is no older."""
+
+    def read() -> Index:
+        with store.read() as connection:
+            return card_index(connection, owner, words=words)
+
+    return read() if words.split() else store.remember(("cards", owner), read)
 
 
 def _is_wanted(one: Outline, wanted: CardFilter) -> bool:
