@@ -13,7 +13,7 @@ from warpwatch.dashboard.api.shapes import Listing, SeriesShape, Shape, finite, 
 from warpwatch.dashboard.pages.shared import project_or_404, store
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.queries.compiled_code import AmbiguousCommitError, compiled_code
-from warpwatch.dashboard.store.queries.series_list import series_list
+from warpwatch.dashboard.store.queries.series_list import find_series
 from warpwatch.dashboard.store.records import CompiledCode, Series
 
 bp = Blueprint("api_series", __name__, url_prefix="/api/projects/<project:project>/series")
@@ -87,7 +87,7 @@ class CompiledAnswer(Shape):
 @operation(bp, "", question=SeriesQuestion, answer=SeriesList, tag="Series")
 def index(project: str, asked: SeriesQuestion) -> SeriesList:
     """Series by name, machine and metric, a part of the list at a time."""
-    found = series_list(
+    found = find_series(
         store(), project_or_404(project).name, search=asked.q, machine=asked.machine or None,
         metric=asked.metric or None, implementation=asked.implementation or None,
         listed=None if not asked.listed else asked.listed == "yes", limit=asked.limit, offset=asked.offset,

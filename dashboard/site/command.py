@@ -12,7 +12,7 @@ from warpwatch.dashboard.opening import read_settings
 from warpwatch.dashboard.site.choice import Choice
 from warpwatch.dashboard.site.writing import write_site
 from warpwatch.dashboard.store import Store, StoreError, queries
-from warpwatch.dashboard.store.queries.series_list import series_list
+from warpwatch.dashboard.store.queries.series_list import find_series
 
 _ALL = 10_000_000
 
@@ -62,7 +62,7 @@ def export_site(
 def _series(store: Store, project: str, which: str) -> list[str]:
     if which == "overview":
         return [row.series.key for row in queries.overview(store, project) if not row.was_never_there]
-    found = series_list(store, project, limit=_ALL)
+    found = find_series(store, project, limit=_ALL)
     return [
         series.key
         for series in found.series

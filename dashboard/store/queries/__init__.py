@@ -34,7 +34,8 @@ from warpwatch.dashboard.store.queries.relatives import elsewhere
 from warpwatch.dashboard.store.queries.report import report
 from warpwatch.dashboard.store.queries.rooflines import rooflines
 from warpwatch.dashboard.store.queries.search import search
-from warpwatch.dashboard.store.queries.series import find_series, history, series
+from warpwatch.dashboard.store.queries.series import history, series
+from warpwatch.dashboard.store.queries.series_list import find_series
 from warpwatch.dashboard.store.queries.shown_history import Wanted, shown_history
 from warpwatch.dashboard.store.queries.siblings import siblings
 from warpwatch.dashboard.store.queries.standings import standings

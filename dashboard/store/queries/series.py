@@ -1,10 +1,10 @@
-"""Finding a series, and its whole history."""
+"""A series, and its whole history."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Column, Connection, Text, cast, func, or_, select
+from sqlalchemy import Column, Connection, select
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.calendar import calendar_of
@@ -13,56 +13,19 @@ from warpwatch.dashboard.store.columns import Columns
 from warpwatch.dashboard.store.points import read_points
 from warpwatch.dashboard.store.queries.reading import (
     COMMIT_COLUMNS,
-    Workloads,
     changes_of,
     commit_of,
     episodes_of,
     moment,
-    project_id,
     select_series,
     series_record,
     workload_of,
     workloads,
 )
 from warpwatch.dashboard.store.queries.relatives import canaries_of, others_of, profile_of
-from warpwatch.dashboard.store.records import History, OtherHistory, Point, Series, SeriesPage
+from warpwatch.dashboard.store.records import History, OtherHistory, Point, Series
 from warpwatch.dashboard.store.rows import STATUS_OF_CODE
 from warpwatch.dashboard.store.store import Store
-
-
-def find_series(
-    store: Store, project: str, *, search: str = "", machine: str | None = None, limit: int = 50, offset: int = 0
-) -> SeriesPage:
-    """Series whose benchmark, parameters, machine or environment hold every word of `search`; listed ones first.
-
-    Letter case does not matter.
-    """
-    series = tables.series
-    with store.read() as connection:
-        owner = project_id(connection, project)
-        where: list[Any] = [series.c.project_id == owner]
-        if machine is not None:
-            where.append(tables.machine.c.name == machine)
-        for word in search.split():
-            fields = (tables.benchmark.c.name, cast(series.c.parameters, Text), tables.machine.c.name,
-                      tables.environment.c.name)  # fmt: skip
-            where.append(or_(*(field.icontains(word, autoescape=True) for field in fields)))
-        matching = select_series().where(*where)
-        total = connection.execute(select(func.count()).select_from(matching.subquery())).scalar_one()
-        rows = connection.execute(
-            select_series(tables.summary.c.value)
-            .outerjoin(tables.summary, tables.summary.c.series_id == series.c.id)
-            .where(*where)
-            .order_by(series.c.listed.desc(), tables.benchmark.c.name, series.c.id)
-            .limit(limit)
-            .offset(offset)
-        ).all()
-        known = workloads(connection, owner) if owner is not None else Workloads()
-    return SeriesPage(
-        total=total,
-        series=tuple(series_record(row, known) for row in rows),
-        latest={row.key: row.value for row in rows},
-    )
 
 
 def series(store: Store, key: str) -> Series | None:

@@ -10,9 +10,9 @@ from warpwatch.dashboard.store.records import SeriesPage
 from warpwatch.dashboard.store.store import Store
 
 
-def series_list(
+def find_series(
     store: Store, project: str, *, search: str = "", machine: str | None = None, metric: str | None = None,
-    implementation: str | None = None, listed: bool | None = None, limit: int, offset: int = 0,
+    implementation: str | None = None, listed: bool | None = None, limit: int = 50, offset: int = 0,
 ) -> SeriesPage:  # fmt: skip
     """Series whose benchmark, parameters, machine or environment hold every word of `search`, letter case aside.
 
