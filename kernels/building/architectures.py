@@ -1,7 +1,9 @@
 """Which machine code each CUDA source is compiled to: its file's suffix against the architectures asked for.
 
 A file `<name>_sm75.cu` is for that GPU alone, `<name>_sm80.cu` for everything from Ampere on, `<name>_sm90a.cu` for
-Hopper's own instructions, and a file without suffix for all. A source no chosen architecture wants is left out.
+Hopper's own instructions, and a file without suffix for all. `<name>_hbm.cu` is for the chips with HBM (A100,
+H100, B200), which have shared memory and TF32 rates that RTX cards have not: these would get kernels that spill and
+that nobody takes. A source no chosen architecture wants is left out.
 """
 
 from __future__ import annotations
@@ -11,12 +13,13 @@ from pathlib import PurePath
 
 DEFAULT = "75;86;89;90a;120"
 NONE = "none"
-FAMILIES = ("sm75", "sm80", "sm90a")
+FAMILIES = ("sm75", "sm80", "hbm", "sm90a")
 
 # SASS for these is made from one intermediate form each, so that a source passes the front end four times, not five.
 # sm_86 and sm_89 add no instruction to sm_80 that our sources use. sm_120 has a form of its own: the front end makes
 # other code of the same source there (packed fp32 arithmetic, loads of 32 bytes).
 _VIRTUAL = {"75": "75", "80": "80", "86": "80", "89": "80"}
+_WITH_HBM = (80, 90, 100, 103)
 
 
 def parse(text: str | None) -> tuple[str, ...]:
@@ -45,7 +48,7 @@ def family(source: PurePath) -> str | None:
 
 def has_family(name: str, architectures: tuple[str, ...]) -> bool:
     """Whether sources of this family are part of a build for these architectures."""
-    return bool(_members(name, architectures))
+    return bool(_codes(name, architectures))
 
 
 def gencode(source: PurePath, architectures: tuple[str, ...]) -> tuple[str, ...]:
@@ -54,15 +57,23 @@ def gencode(source: PurePath, architectures: tuple[str, ...]) -> tuple[str, ...]
     SASS for every architecture of the source's family, and the oldest portable intermediate form beside it as PTX,
     which GPUs not listed here compile when they load it. The "a" forms are not portable and bring no PTX.
     """
+    codes = _codes(family(source), architectures)
+    return tuple(f"-gencode=arch=compute_{virtual},code={code}" for virtual, group in codes.items() for code in group)
+
+
+def _codes(family_name: str | None, architectures: tuple[str, ...]) -> dict[str, list[str]]:
+    """Intermediate form -> what is made from it."""
     codes: dict[str, list[str]] = {}
-    for name in _members(family(source), architectures):
+    for name in _members(family_name, architectures):
         virtual = _VIRTUAL.get(name, name)
         codes.setdefault(virtual, []).append(f"sm_{name}")
     portable = [virtual for virtual in codes if virtual.isdigit()]
+    if family_name == "hbm" and any(name.isdigit() and _number(name) >= 80 for name in architectures):
+        portable = ["80"]  # a build for RTX cards alone links these too, and runs on the others through PTX
     if portable:
         oldest = min(portable, key=_number)
-        codes[oldest].append(f"compute_{oldest}")
-    return tuple(f"-gencode=arch=compute_{virtual},code={code}" for virtual, group in codes.items() for code in group)
+        codes.setdefault(oldest, []).append(f"compute_{oldest}")
+    return codes
 
 
 def _members(family_name: str | None, architectures: tuple[str, ...]) -> tuple[str, ...]:
@@ -70,6 +81,8 @@ def _members(family_name: str | None, architectures: tuple[str, ...]) -> tuple[s
         return tuple(name for name in architectures if name == "75")
     if family_name == "sm80":
         return tuple(name for name in architectures if _number(name) >= 80)
+    if family_name == "hbm":
+        return tuple(name for name in architectures if _number(name) in _WITH_HBM)
     if family_name == "sm90a":
         return tuple(name for name in architectures if name == "90a")
     return architectures

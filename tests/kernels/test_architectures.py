@@ -18,26 +18,28 @@ def test_everything_is_built_unless_something_is_asked_for() -> None:
     assert codes("rope.cu", None) == {"sm_75", "sm_86", "sm_89", "sm_90a", "sm_120", "compute_75"}
     assert codes("flash_attention_sm75.cu", None) == {"sm_75", "compute_75"}
     assert codes("flash_attention_sm80.cu", None) == {"sm_86", "sm_89", "sm_90a", "sm_120", "compute_80"}
+    assert codes("flash_attention_hbm.cu", None) == {"sm_90a", "compute_80"}
     assert codes("flash_attention_sm90a.cu", None) == {"sm_90a"}
 
 
 @pytest.mark.parametrize(
-    ("wanted", "sm75", "sm80", "sm90a", "all_of_them"),
+    ("wanted", "sm75", "sm80", "hbm", "sm90a", "all_of_them"),
     [
-        ("75", {"sm_75", "compute_75"}, set(), set(), {"sm_75", "compute_75"}),
-        ("80", set(), {"sm_80", "compute_80"}, set(), {"sm_80", "compute_80"}),
-        ("89 86", set(), {"sm_86", "sm_89", "compute_80"}, set(), {"sm_86", "sm_89", "compute_80"}),
-        ("90a", set(), {"sm_90a"}, {"sm_90a"}, {"sm_90a"}),
-        ("120", set(), {"sm_120", "compute_120"}, set(), {"sm_120", "compute_120"}),
-        ("86;120", set(), {"sm_86", "sm_120", "compute_80"}, set(), {"sm_86", "sm_120", "compute_80"}),
-        ("none", set(), set(), set(), set()),
+        ("75", {"sm_75", "compute_75"}, set(), set(), set(), {"sm_75", "compute_75"}),
+        ("80", set(), {"sm_80", "compute_80"}, {"sm_80", "compute_80"}, set(), {"sm_80", "compute_80"}),
+        ("89 86", set(), {"sm_86", "sm_89", "compute_80"}, {"compute_80"}, set(), {"sm_86", "sm_89", "compute_80"}),
+        ("90a", set(), {"sm_90a"}, {"sm_90a"}, {"sm_90a"}, {"sm_90a"}),
+        ("120", set(), {"sm_120", "compute_120"}, {"compute_80"}, set(), {"sm_120", "compute_120"}),
+        ("86;120", set(), {"sm_86", "sm_120", "compute_80"}, {"compute_80"}, set(), {"sm_86", "sm_120", "compute_80"}),
+        ("none", set(), set(), set(), set(), set()),
     ],
 )
 def test_a_subset_builds_what_it_needs_and_no_more(
-    wanted: str, sm75: set[str], sm80: set[str], sm90a: set[str], all_of_them: set[str]
+    wanted: str, sm75: set[str], sm80: set[str], hbm: set[str], sm90a: set[str], all_of_them: set[str]
 ) -> None:
     assert codes("op_sm75.cu", wanted) == sm75
     assert codes("op_sm80.cu", wanted) == sm80
+    assert codes("op_hbm.cu", wanted) == hbm
     assert codes("op_sm90a.cu", wanted) == sm90a
     assert codes("op.cu", wanted) == all_of_them
 

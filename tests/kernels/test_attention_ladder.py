@@ -82,6 +82,12 @@ def test_says_what_came_and_what_is_wanted(attention: Attention, device: str) ->
         assert str(refused.value).splitlines()[0] == f"{name}: {sentence}"
 
 
+def test_a_scale_is_one_that_float32_holds(attention: Attention, device: str) -> None:
+    q, k, v = inputs(device, torch.float16, (5, 7))
+    with pytest.raises(RuntimeError, match=r"scale must lie between 1\.17549e-38 and 1\.70141e\+38, got 1e\+39"):
+        attention(q, k, v, scale=1e39)
+
+
 def test_are_well_behaved_operators(attention: Attention, device: str) -> None:
     q, k, v = inputs(device, torch.float16, (9, 17), heads=(4, 2))
     operator = getattr(torch.ops.warpwatch, attention.__name__).default

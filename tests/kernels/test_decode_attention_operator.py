@@ -68,6 +68,13 @@ def test_says_which_scales_it_takes(scale: float, device: str) -> None:
     assert refusal(q, k, v, scale=scale) == f"decode_attention: scale must be positive and finite, got {scale:g}"
 
 
+@pytest.mark.parametrize("scale", [1e-46, 1e39])
+def test_a_scale_is_one_that_float32_holds(scale: float, device: str) -> None:
+    q, k, v = cache(device, torch.float16, 9)
+    sentence = f"decode_attention: scale must lie between 1.17549e-38 and 1.70141e+38, got {scale:g}"
+    assert refusal(q, k, v, scale=scale) == sentence
+
+
 def test_says_which_head_dims_the_cpu_takes() -> None:
     for head_dim in (4, 264):
         q, k, v = cache("cpu", torch.float32, 9, head_dim=head_dim)

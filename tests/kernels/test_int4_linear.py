@@ -154,6 +154,20 @@ def test_many_rows(
     assert_multiplied(out, x, packed, scales, group_size, zero_points, goes_to_cublas(rows, device))
 
 
+# Hopper's widest tiles, which small layers never come to: 128 outputs of 128 rows, with k in one part or in two.
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("zeros", [False, True], ids=["symmetric", "zero points"])
+@pytest.mark.parametrize(("depth", "group_size"), [(128, 128), (1152, 128), (192, 64), (1088, 64)])
+@pytest.mark.parametrize(("rows", "outputs"), [(65, 6657), (128, 8192), (129, 3400), (200, 14344), (256, 8191)])
+def test_wide_layers(
+    rows: int, outputs: int, depth: int, group_size: int, zeros: bool, dtype: torch.dtype, cuda: str
+) -> None:
+    x, packed, scales = inputs(cuda, dtype, rows, outputs, depth, group_size)
+    zero_points = some_zero_points(scales) if zeros else None
+    out = int4_linear(x, packed, scales, zero_points, group_size=group_size)
+    assert_multiplied(out, x, packed, scales, group_size, zero_points, goes_to_cublas(rows, cuda))
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("byte", [0x00, 0xFF, 0x0F, 0xF0, 0x80, 0x08])
 @pytest.mark.parametrize("rows", [1, 20])
@@ -229,7 +243,8 @@ def test_the_same_input_gives_the_same_bits(rows: int, device: str) -> None:
 # memory: a stage that is given back too early, and read while it is filled again, shows in some of many calls.
 @pytest.mark.parametrize("group_size", [64, 128])
 @pytest.mark.parametrize(
-    ("outputs", "depth"), [(14336, 4096), (11008, 1024), (6144, 4096), (4096, 4096), (4096, 14336)]
+    ("outputs", "depth"),
+    [(28672, 1024), (14336, 4096), (11008, 1024), (6144, 4096), (4096, 4096), (4096, 14336)],
 )
 @pytest.mark.parametrize("rows", [1, 8, 16, 32, 64, 128, 256])
 def test_many_calls_give_the_same_bits(rows: int, outputs: int, depth: int, group_size: int, cuda: str) -> None:

@@ -229,6 +229,19 @@ def test_the_gpu_says_what_it_does_not_take(cuda: str) -> None:
     )
 
 
+def test_the_gpu_says_how_many_rows_it_appends_at_once(cuda: str) -> None:
+    new = torch.zeros(1, 1, 1, 8, dtype=torch.float16, device=cuda).expand(1, 4096, 2**18, 8)
+    codes = torch.zeros(1, 4096, 1, 8, dtype=torch.int8, device=cuda)
+    scales = torch.zeros(1, 4096, 1, device=cuda)
+    said = refusal(
+        lambda: kernels.int8_kv_append(new, new, codes, codes.clone(), scales, scales.clone(), lengths_on(cuda, 1))
+    )
+    assert said == (
+        "int8_kv_append: k and v have up to 1073741823 rows (batch * heads_kv * seq) on a GPU, got 1073741824; "
+        "append fewer tokens at a time"
+    )
+
+
 def test_are_well_behaved_operators(device: str) -> None:
     q, k, v = inputs(device, torch.float16, (1, 40))
     cache = tuple(part.nan_to_num() for part in quantized(k, v))

@@ -113,7 +113,8 @@ everywhere = [
 ]
 on_a_gpu = [
     pytest.param(OTHER_STREAM, "finite|relative error", id="work left on another stream"),
-    pytest.param(FAST_OTHER_STREAM, "finite|relative error", id="quick work left on another stream"),
+    # A race: where the copy is done before anyone looks, capture in a graph is what finds it out.
+    pytest.param(FAST_OTHER_STREAM, "finite|relative error|graph cannot", id="quick work left on another stream"),
     pytest.param(LEGACY_STREAM_SENSE, "finite|relative error", id="work on the default stream only"),
 ]
 

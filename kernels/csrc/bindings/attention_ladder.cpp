@@ -1,9 +1,9 @@
 // torch.ops.warpwatch.naive_attention and tiled_attention: the steps before flash_attention, with its signature.
 #include "attention_ladder/attention_ladder.h"
 
-#include <cmath>
 #include <optional>
 
+#include "bindings/attention_scale.h"
 #include "framework/checks.h"
 #include "framework/cuda.h"
 
@@ -42,8 +42,7 @@ void check(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, st
                   "heads_q must be a positive multiple of heads_kv, got ", q.size(1), " and ", k.size(1));
   WARPWATCH_CHECK(q.size(3) > 0 && q.size(3) % 8 == 0 && q.size(3) <= 256, op,
                   "head_dim must be a multiple of 8 up to 256, got ", q.size(3));
-  WARPWATCH_CHECK(!scale || (std::isfinite(*scale) && *scale > 0), op, "scale must be positive and finite, got ",
-                  *scale);
+  check_attention_scale(op, scale);
 }
 
 FlashAttentionParams parameters(const Tensor& q, const Tensor& k, const Tensor& v, Tensor& out, bool causal,
@@ -63,7 +62,7 @@ FlashAttentionParams parameters(const Tensor& q, const Tensor& k, const Tensor& 
   p.seq_q = static_cast<int>(q.size(2));
   p.seq_kv = static_cast<int>(k.size(2));
   p.head_dim = static_cast<int>(q.size(3));
-  p.scale = static_cast<float>(scale ? *scale : 1.0 / std::sqrt(static_cast<double>(q.size(3))));
+  p.scale = attention_scale(scale, q.size(3));
   p.dtype = kernel_dtype(q);
   p.causal = causal;
   return p;

@@ -1,8 +1,8 @@
 #include "bindings/decode_attention_operands.h"
 
-#include <cmath>
 #include <cstdint>
 
+#include "bindings/attention_scale.h"
 #include "decode_attention/decode_attention_tiles.h"
 
 namespace warpwatch {
@@ -17,8 +17,7 @@ void DecodeAttentionOperands::check_queries(const Tensor& q, std::optional<doubl
                   "; flash_attention takes more");
   WARPWATCH_CHECK(q.size(0) <= kLongest && q.size(1) <= kLongest, op, "q has shape ", shape_text(q),
                   "; batch and heads go up to ", kLongest);
-  WARPWATCH_CHECK(!scale || (std::isfinite(*scale) && *scale > 0), op, "scale must be positive and finite, got ",
-                  *scale);
+  check_attention_scale(op, scale);
 }
 
 void DecodeAttentionOperands::check_cache(const Tensor& q, const Argument& cache, int64_t heads_kv) const {
@@ -69,8 +68,9 @@ DecodeAttentionParams DecodeAttentionOperands::parameters(const Tensor& q, Tenso
       .seq_q = static_cast<int>(q.size(2)),
       .capacity = static_cast<int>(capacity),
       .head_dim = static_cast<int>(q.size(3)),
+      .group = static_cast<int>(q.size(1) / heads_kv),
       .splits = 1,
-      .scale = static_cast<float>(scale ? *scale : 1.0 / std::sqrt(static_cast<double>(q.size(3)))),
+      .scale = attention_scale(scale, q.size(3)),
       .dtype = kernel_dtype(q),
   };
 }
@@ -116,14 +116,14 @@ Tensor DecodeAttentionOperands::aligned(const Tensor& q) const {
 
 std::optional<Tensor> DecodeAttentionOperands::divide(DecodeAttentionParams& p, const Tensor& q,
                                                       const OnDeviceOf& gpu) const {
-  const int rows = p.heads_q / p.heads_kv * p.seq_q;  // packed, of a key head
+  const int rows = p.group * p.seq_q;  // packed, of a key head
   return divide(p, q, gpu, decode_attention_block_rows(p.dtype, rows, p.head_dim),
                 decode_attention_blocks_per_sm(p.dtype, gpu.compute_capability()));
 }
 
 std::optional<Tensor> DecodeAttentionOperands::divide(DecodeAttentionParams& p, const Tensor& q, const OnDeviceOf& gpu,
                                                       int block_rows, int blocks_per_sm) const {
-  const int rows = p.heads_q / p.heads_kv * p.seq_q;
+  const int rows = p.group * p.seq_q;
   const int64_t blocks = int64_t{p.batch} * p.heads_kv * ((rows + block_rows - 1) / block_rows);
   const int slots = gpu.multiprocessors() * blocks_per_sm;
   p.splits = decode_attention_splits(blocks, p.capacity, slots);

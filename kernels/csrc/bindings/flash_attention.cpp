@@ -88,12 +88,12 @@ Tensor run_on_cpu(const Tensor& q, const Tensor& k, const Tensor& v, Tensor* lse
 
 cudaError_t launch_backward(const FlashAttentionBackwardParams& p, int compute_capability, cudaStream_t stream) {
   const bool fp32 = p.forward.dtype == Dtype::kFloat32;
-#if WARPWATCH_HAS_SM80
+#if WARPWATCH_HAS_HBM
   // As launch_attention; of head_dim 256, gradients do not fit in the registers of a warp.
   const bool in_registers = p.forward.head_dim <= 128;
   bool tf32 = false;
   if (cudaError_t status = takes_tf32(compute_capability, tf32); status != cudaSuccess) return status;
-  if (fp32 && in_registers && tf32) return flash_attention_backward_tf32_sm80(p, stream);
+  if (fp32 && in_registers && tf32) return flash_attention_backward_tf32_hbm(p, stream);
 #endif
 #if WARPWATCH_HAS_SM90A
   if (compute_capability == 90 && fp32) return flash_attention_backward_fp32_sm90a(p, stream);

@@ -1,17 +1,13 @@
 #include "bindings/flash_attention_operands.h"
 
-#include <cfloat>
-#include <cmath>
 #include <cstdint>
+
+#include "bindings/attention_scale.h"
 
 namespace warpwatch {
 
 void check_attention_options(const char* op, bool causal, std::optional<double> scale, std::optional<int64_t> window) {
-  WARPWATCH_CHECK(!scale || (std::isfinite(*scale) && *scale > 0), op, "scale must be positive and finite, got ",
-                  *scale);
-  // Kernels hold it in float32, times log2(e).
-  WARPWATCH_CHECK(!scale || (*scale >= FLT_MIN && *scale <= FLT_MAX / 2), op, "scale must lie between ", FLT_MIN, " and ",
-                  FLT_MAX / 2, ", got ", *scale);
+  check_attention_scale(op, scale);
   WARPWATCH_CHECK(!window || *window > 0, op, "window must be positive, got ", *window);
   WARPWATCH_CHECK(!window || causal, op, "a window counts keys back from the query's own place, so it needs ",
                   "causal=True; got window ", *window, " with causal=False");
@@ -56,10 +52,6 @@ void check_head_dim_on_cpu(const char* op, int64_t head_dim) {
 FlashAttentionStrides attention_strides(const Tensor& tensor) {
   // Of a single row the stride may be anything, and kernels work out where rows behind it would be.
   return {.batch = tensor.stride(0), .head = tensor.stride(1), .row = tensor.size(2) > 1 ? tensor.stride(2) : 0};
-}
-
-float attention_scale(std::optional<double> scale, int64_t head_dim) {
-  return static_cast<float>(scale ? *scale : 1.0 / std::sqrt(static_cast<double>(head_dim)));
 }
 
 FlashAttentionParams attention_parameters(const Tensor& q, const Tensor& k, const Tensor& v, Tensor& out, Tensor* lse,

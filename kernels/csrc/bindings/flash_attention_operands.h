@@ -23,7 +23,6 @@ void check_head_dim_on_cpu(const char* op, int64_t head_dim);
 FlashAttentionStrides attention_strides(const Tensor& tensor);
 FlashAttentionParams attention_parameters(const Tensor& q, const Tensor& k, const Tensor& v, Tensor& out, Tensor* lse,
                                           bool causal, std::optional<double> scale, std::optional<int64_t> window);
-float attention_scale(std::optional<double> scale, int64_t head_dim);
 
 #if WARPWATCH_WITH_CUDA
 
@@ -46,10 +45,17 @@ cudaError_t launch_attention(const char* op, const Params& p, int compute_capabi
     if (compute_capability == 90 && !fp32 && flash_attention_sm90a_takes(p)) return flash_attention_sm90a(p, stream);
   }
 #endif
-#if WARPWATCH_HAS_SM80
+#if WARPWATCH_HAS_HBM
   bool tf32 = false;
   if (cudaError_t status = takes_tf32(compute_capability, tf32); status != cudaSuccess) return status;
-  if (fp32 && tf32) return flash_attention_tf32_sm80(p, stream);
+  if (fp32 && tf32) return flash_attention_tf32_hbm(p, stream);
+  if constexpr (!std::is_same_v<Params, FlashAttentionBiasedParams>) {
+    bool hbm = false;
+    if (cudaError_t status = flash_attention_hbm_takes(p.head_dim, hbm); status != cudaSuccess) return status;
+    if (compute_capability >= 80 && !fp32 && hbm) return flash_attention_hbm(p, stream);
+  }
+#endif
+#if WARPWATCH_HAS_SM80
   if (compute_capability >= 80) return fp32 ? flash_attention_fp32_sm80(p, stream) : flash_attention_sm80(p, stream);
 #endif
 #if WARPWATCH_HAS_SM75

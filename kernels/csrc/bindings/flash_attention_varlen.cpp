@@ -5,6 +5,7 @@
 #include <optional>
 #include <tuple>
 
+#include "bindings/attention_scale.h"
 #include "bindings/flash_attention_operands.h"
 #include "flash_attention/flash_attention.h"
 #include "framework/checks.h"

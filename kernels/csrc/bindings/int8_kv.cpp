@@ -67,6 +67,9 @@ void append_on_cuda(const Tensor& k, const Tensor& v, Tensor k_codes, Tensor v_c
   check(k, v, k_codes, v_codes, k_scales, v_scales, lengths);
   if (k.numel() == 0) return;
   kOperands.check_new_on_gpu(k, v);
+  const int64_t rows = k.numel() / k.size(3);
+  WARPWATCH_CHECK(rows <= kInt8KvMostRows, kChecks.op, "k and v have up to ", kInt8KvMostRows,
+                  " rows (batch * heads_kv * seq) on a GPU, got ", rows, "; append fewer tokens at a time");
   kOperands.check_boundaries({"k_codes", k_codes}, 4);
   kOperands.check_boundaries({"v_codes", v_codes}, 4);
   const OnDeviceOf gpu(k);

@@ -29,6 +29,7 @@ struct DecodeAttentionParams {
   float* partial_lse;      // (splits, batch * heads_q * seq_q): log2 of the part's sum of 2^(scaled score); likewise
   int64_t q_batch_stride, q_head_stride, q_row_stride;  // in elements, as all strides
   int batch, heads_q, heads_kv, seq_q, capacity, head_dim;
+  int group;  // heads_q / heads_kv, that no block has to divide
   int splits;
   float scale;  // positive and finite
   Dtype dtype;  // of q, keys, values and out

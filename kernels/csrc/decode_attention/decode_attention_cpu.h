@@ -74,15 +74,14 @@ struct DecodeCpuBlock {
 // All new tokens of one key head of one sequence, from loading to storing.
 template <class Element, class Cache>
 void decode_on_cpu(const DecodeAttentionParams& p, const Cache& cache, DecodeCpuBlock& block, int batch, int head_kv) {
-  const int group = p.heads_q / p.heads_kv;
-  const int rows = group * p.seq_q;
+  const int rows = p.group * p.seq_q;
   const int head_dim = p.head_dim;
   const int length = p.lengths == nullptr ? p.capacity : std::clamp(p.lengths[batch], 0, p.capacity);
   const typename HeadOf<Cache, Element>::Type head(cache, batch, head_kv);
 
   for (int r = 0; r < rows; ++r) {
     const Element* from = static_cast<const Element*>(p.q) + batch * p.q_batch_stride +
-                          (head_kv * group + r / p.seq_q) * p.q_head_stride + r % p.seq_q * p.q_row_stride;
+                          (head_kv * p.group + r / p.seq_q) * p.q_head_stride + r % p.seq_q * p.q_row_stride;
     std::copy_n(from, head_dim, &block.q[size_t(r) * head_dim]);
   }
   std::fill(block.out.begin(), block.out.end(), 0.0f);
@@ -119,7 +118,7 @@ void decode_on_cpu(const DecodeAttentionParams& p, const Cache& cache, DecodeCpu
 template <class Element, class Cache>
 void decode_all_on_cpu(const DecodeAttentionParams& p, const Cache& cache) {
   torch::stable::parallel_for(0, int64_t{p.batch} * p.heads_kv, 1, [&](int64_t begin, int64_t end) {
-    DecodeCpuBlock block(p.heads_q / p.heads_kv * p.seq_q, p.head_dim);
+    DecodeCpuBlock block(p.group * p.seq_q, p.head_dim);
     for (int64_t i = begin; i < end; ++i) {
       decode_on_cpu<Element>(p, cache, block, static_cast<int>(i / p.heads_kv), static_cast<int>(i % p.heads_kv));
     }

@@ -91,7 +91,8 @@ struct DecodeAttentionSm75 {
     const int warp = threadIdx.x / 32;
     unsigned char* const tile = shared + warp * kTileBytes;
     const DecodeAttentionWork work = decode_attention_work_of_block<kRows>(p, blockIdx.x);
-    const Head head(cache, work.batch, work.head_kv);
+    int batch = work.batch, head_kv = work.head_kv;
+    Head head(cache, batch, head_kv);
     const float scale_log2 = p.scale * kLog2E;
 
     constexpr int kStride = kWarps * kDecodeKeys;  // from one of the warp's tiles to its next
@@ -103,6 +104,10 @@ struct DecodeAttentionSm75 {
     uint32_t lane_keys = shared_address(tile) + lane_in_key_tile<HeadDim>();
     uint32_t lane_values = shared_address(tile) + lane_in_value_tile<HeadDim>();
     for (; key < work.end_key; key += kStride) {
+      if constexpr (HeadDim == 256) {  // which leaves no registers for where the head begins
+        asm volatile("" : "+r"(batch), "+r"(head_kv));
+        head = Head(cache, batch, head_kv);
+      }
       __syncwarp();  // all lanes have left the values of the tile before
       const int page = head.page_of(key);
       in_flight.store(tile, head.key_row(page, key), head.key_stride, work.end_key - key);

@@ -21,7 +21,7 @@ struct DecodeAttentionWork {
 };
 
 __host__ __device__ constexpr int decode_attention_rows(const DecodeAttentionParams& p) {
-  return p.heads_q / p.heads_kv * p.seq_q;
+  return p.group * p.seq_q;
 }
 
 // PartKeys, a multiple of 16: what parts begin at multiples of.
@@ -51,7 +51,7 @@ template <typename Element>
 __device__ __forceinline__ const Element* query_row(const DecodeAttentionParams& p, const DecodeAttentionWork& work,
                                                     int row) {
   const int packed = work.first_row + row;
-  const int head = work.head_kv * (p.heads_q / p.heads_kv) + packed / p.seq_q;
+  const int head = work.head_kv * p.group + packed / p.seq_q;
   return static_cast<const Element*>(p.q) + work.batch * p.q_batch_stride + head * p.q_head_stride +
          packed % p.seq_q * p.q_row_stride;
 }

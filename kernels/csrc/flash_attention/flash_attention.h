@@ -74,26 +74,31 @@ namespace warpwatch {
 // starts on a 16-byte boundary. What a launcher was not built for returns cudaErrorInvalidValue.
 cudaError_t flash_attention_sm75(const FlashAttentionParams& p, cudaStream_t stream);  // fp16
 cudaError_t flash_attention_sm80(const FlashAttentionParams& p, cudaStream_t stream);  // fp16, bf16
+cudaError_t flash_attention_hbm(const FlashAttentionParams& p, cudaStream_t stream);  // fp16, bf16: what it takes
 cudaError_t flash_attention_sm90a(const FlashAttentionParams& p, cudaStream_t stream);  // fp16, bf16: what it takes
 cudaError_t flash_attention_fp32_sm75(const FlashAttentionParams& p, cudaStream_t stream);
 cudaError_t flash_attention_fp32_sm80(const FlashAttentionParams& p, cudaStream_t stream);
-cudaError_t flash_attention_tf32_sm80(const FlashAttentionParams& p, cudaStream_t stream);  // fp32, on tensor cores
+cudaError_t flash_attention_tf32_hbm(const FlashAttentionParams& p, cudaStream_t stream);  // fp32, on tensor cores
 
 cudaError_t flash_attention_sm75(const FlashAttentionPackedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_sm80(const FlashAttentionPackedParams& p, cudaStream_t stream);
+cudaError_t flash_attention_hbm(const FlashAttentionPackedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_fp32_sm75(const FlashAttentionPackedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_fp32_sm80(const FlashAttentionPackedParams& p, cudaStream_t stream);
-cudaError_t flash_attention_tf32_sm80(const FlashAttentionPackedParams& p, cudaStream_t stream);
+cudaError_t flash_attention_tf32_hbm(const FlashAttentionPackedParams& p, cudaStream_t stream);
 
 cudaError_t flash_attention_sm75(const FlashAttentionBiasedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_sm80(const FlashAttentionBiasedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_fp32_sm75(const FlashAttentionBiasedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_fp32_sm80(const FlashAttentionBiasedParams& p, cudaStream_t stream);
-cudaError_t flash_attention_tf32_sm80(const FlashAttentionBiasedParams& p, cudaStream_t stream);
+cudaError_t flash_attention_tf32_hbm(const FlashAttentionBiasedParams& p, cudaStream_t stream);
 
 // Whether flash_attention_sm90a does: 16-bit elements of head_dim 64 or 128, at least one query and one key, and no stride of 0, which
 // TMA has not. The rest is flash_attention_sm80's.
 bool flash_attention_sm90a_takes(const FlashAttentionParams& p);
+
+// Whether flash_attention_hbm does, on the current device.
+cudaError_t flash_attention_hbm_takes(int head_dim, bool& takes);
 
 }  // namespace warpwatch
 #endif

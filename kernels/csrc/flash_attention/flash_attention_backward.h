@@ -41,7 +41,7 @@ cudaError_t flash_attention_backward_fp32_sm75(const FlashAttentionBackwardParam
 cudaError_t flash_attention_backward_fp32_sm80(const FlashAttentionBackwardParams& p, cudaStream_t stream);
 cudaError_t flash_attention_backward_fp32_sm90a(const FlashAttentionBackwardParams& p, cudaStream_t stream);
 // fp32, on tensor cores; head_dim 64, 96 or 128.
-cudaError_t flash_attention_backward_tf32_sm80(const FlashAttentionBackwardParams& p, cudaStream_t stream);
+cudaError_t flash_attention_backward_tf32_hbm(const FlashAttentionBackwardParams& p, cudaStream_t stream);
 
 }  // namespace warpwatch
 #endif

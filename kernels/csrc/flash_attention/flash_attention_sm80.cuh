@@ -141,49 +141,38 @@ __global__ void __launch_bounds__(Shape::kThreads, 8 / Warps)
   Kernel<Element, HeadDim, Warps, RowsPerWarp, Keys, QInRegisters, Stages, Windowed, Params>::run(p, schedule);
 }
 
-template <typename Element, int HeadDim, bool LargeShared, bool Windowed, typename Params>
+template <FlashAttentionTile kTile, typename Element, int HeadDim, bool Windowed, typename Params>
 cudaError_t launch_tile(const Params& p, cudaStream_t stream) {
-  constexpr FlashAttentionTile tile = kBiased<Params> ? flash_attention_biased_sm80_tile(HeadDim)
-                                                      : flash_attention_sm80_tile(HeadDim, LargeShared);
-  using K = Kernel<Element, HeadDim, tile.warps, tile.rows_per_warp, tile.keys, tile.q_in_registers, tile.stages, Windowed,
-                   Params>;
+  using K = Kernel<Element, HeadDim, kTile.warps, kTile.rows_per_warp, kTile.keys, kTile.q_in_registers, kTile.stages,
+                   Windowed, Params>;
   using Shape = typename K::Shape;
   return launch_flash_attention<Shape>(
-      flash_attention_sm80_kernel<Element, HeadDim, tile.warps, tile.rows_per_warp, tile.keys, tile.q_in_registers,
-                                  tile.stages, Windowed, Shape, Params>,
+      flash_attention_sm80_kernel<Element, HeadDim, kTile.warps, kTile.rows_per_warp, kTile.keys, kTile.q_in_registers,
+                                  kTile.stages, Windowed, Shape, Params>,
       p, K::kQueries, sizeof(Element), stream);
 }
 
-template <typename Element, bool Windowed, bool LargeShared, typename Params>
-cudaError_t launch_head_dim(const Params& p, cudaStream_t stream) {
-  switch (p.head_dim) {
-    case 64: return launch_tile<Element, 64, LargeShared, Windowed>(p, stream);
-    case 96: return launch_tile<Element, 96, LargeShared, Windowed>(p, stream);
-    case 128: return launch_tile<Element, 128, LargeShared, Windowed>(p, stream);
-    case 256: return launch_tile<Element, 256, LargeShared, Windowed>(p, stream);
-    default: return cudaErrorInvalidValue;
-  }
+template <typename Params>
+constexpr FlashAttentionTile tile_of(int head_dim) {
+  return kBiased<Params> ? flash_attention_biased_sm80_tile(head_dim) : flash_attention_sm80_tile(head_dim);
 }
 
 template <typename Element, bool Windowed, typename Params>
-cudaError_t launch_element(const Params& p, cudaStream_t stream) {
-  int device = 0;
-  int shared_bytes = 0;
-  if (cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
-  if (cudaError_t error =
-          cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
-      error != cudaSuccess) {
-    return error;
+cudaError_t launch_head_dim(const Params& p, cudaStream_t stream) {
+  switch (p.head_dim) {
+    case 64: return launch_tile<tile_of<Params>(64), Element, 64, Windowed>(p, stream);
+    case 96: return launch_tile<tile_of<Params>(96), Element, 96, Windowed>(p, stream);
+    case 128: return launch_tile<tile_of<Params>(128), Element, 128, Windowed>(p, stream);
+    case 256: return launch_tile<tile_of<Params>(256), Element, 256, Windowed>(p, stream);
+    default: return cudaErrorInvalidValue;
   }
-  return shared_bytes >= kLargeSharedBytes ? launch_head_dim<Element, Windowed, true>(p, stream)
-                                           : launch_head_dim<Element, Windowed, false>(p, stream);
 }
 
 template <bool Windowed, typename Params>
 cudaError_t launch(const Params& p, cudaStream_t stream) {
   switch (p.dtype) {
-    case Dtype::kFloat16: return launch_element<__half, Windowed>(p, stream);
-    case Dtype::kBFloat16: return launch_element<__nv_bfloat16, Windowed>(p, stream);
+    case Dtype::kFloat16: return launch_head_dim<__half, Windowed>(p, stream);
+    case Dtype::kBFloat16: return launch_head_dim<__nv_bfloat16, Windowed>(p, stream);
     default: return cudaErrorInvalidValue;
   }
 }

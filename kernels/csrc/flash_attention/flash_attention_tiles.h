@@ -33,15 +33,17 @@ constexpr FlashAttentionTile flash_attention_sm75_tile(int head_dim) {
 // sm_80 and newer. Two row tiles a warp halve the key and value traffic from shared memory, which bounds one row tile:
 // an ldmatrix.x4 takes 4 cycles of the SM and feeds 2 mma per row tile, which take 2 to 4 together.
 // Queries of 128 do not fit in registers beside 32 x 128 outputs and 32 x 64 scores.
-// Two blocks are wanted on an SM, of 227 KB (sm_90), 164 KB (sm_80) or 100 KB (sm_86, sm_89 and sm_120): 96 KB a block of
-// head_dim 128 suits the first alone. Elsewhere 32 keys take 48 KB; of head_dim 256, 96 KB let one block in.
-constexpr int kLargeSharedBytes = 2 * (96 + 1) * 1024;  // two blocks of 96 KB, 1 KB of each the system's
-constexpr FlashAttentionTile flash_attention_sm80_tile(int head_dim, bool large_shared) {
-  if (head_dim == 64) return {4, 32, 64, true, 2};                       // 48 KB: two blocks on any of them
-  if (head_dim == 96) return {4, 32, 64, false, large_shared ? 2 : 1};   // 72 KB, 48 KB
-  if (head_dim == 256) return {4, 16, 64, false};                        // 96 KB
-  return large_shared ? FlashAttentionTile{4, 32, 64, false, 2} : FlashAttentionTile{4, 32, 32, false};
+// Two blocks are wanted on an SM, which has 100 KB on sm_86, sm_89 and sm_120; of head_dim 256, 96 KB let one block in.
+constexpr FlashAttentionTile flash_attention_sm80_tile(int head_dim) {
+  if (head_dim == 64) return {4, 32, 64, true, 2};   // 48 KB: two blocks on any of them
+  if (head_dim == 96) return {4, 32, 64, false};     // 48 KB
+  if (head_dim == 256) return {4, 16, 64, false};    // 96 KB
+  return {4, 32, 32, false};                         // 48 KB
 }
+
+// Where two blocks of 96 KB fit an SM, 1 KB of each the system's: the 227 KB of sm_90 and sm_100, not the 164 KB of sm_80.
+constexpr int kFlashAttentionHbmSharedBytes = 2 * (96 + 1) * 1024;
+constexpr FlashAttentionTile kFlashAttentionHbmTile = {4, 32, 64, false, 2};  // 72 KB of head_dim 96, 96 KB of 128
 
 // With a bias, which wants some 20 registers more: tiles of 32 keys have them to spare, and fit two to an SM on any of them.
 constexpr FlashAttentionTile flash_attention_biased_sm80_tile(int head_dim) {

@@ -35,13 +35,17 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks) int4_linear_decode(const
   constexpr int kBuffers = 2;
 #endif
   constexpr int kSlots = 4 * kTiles * kXTiles;  // sums of a thread
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int warp = threadIdx.x / 32;
+  int lane = threadIdx.x % 32;
   const int first_row = blockIdx.x * 16 * kTiles;
   const int groups = p.k / kGroup;
   const Int4WeightRows<Element, kGroup, kTiles, kZeroPoints> rows(p, first_row, lane);
 
   float sums[kTiles][kXTiles][4] = {};
   for (int first = warp; first < groups; first += kWarps * kDepth) {
+#if __CUDA_ARCH__ >= 1200
+    if constexpr (kZeroPoints) asm volatile("" : "+r"(lane));  // nor are there registers for where its x begins
+#endif
     // Conditions on `group` are the same for all threads of a warp, as mma needs.
     Int4Weights<Element, kGroup, kTiles, kZeroPoints> weights[kDepth];
 #pragma unroll

@@ -94,14 +94,16 @@ struct Int4FewTile {
   constexpr int outputs() const { return 16 * strips; }
 };
 
-// Two runs, of up to 8 and up to 16 rows of x; in each the same kinds of tile. On an H200, fp16, group 128, cold L2, the
-// decode kernel and, for 16 rows, the one by wgmma beside these: 4096 -> 14336, 1 row 17.6 and 16.4 us, 8 rows 17.8 and
-// 16.5 us, 16 rows 20.0 and 17.8 us; 14336 -> 4096, 1 row 20.2 and 16.5 us, 16 rows 24.4 and 18.9 us. A plain read of the 30 MB
-// takes 15.1 us there.
+// Two runs, of up to 8 and up to 16 rows of x. On an H200, fp16, group 128, cold L2, the decode kernel and, for 16 rows,
+// the one by wgmma beside these: 4096 -> 14336, 1 row 17.6 and 16.4 us, 8 rows 17.8 and 16.5 us, 16 rows 20.0 and 17.8 us;
+// 14336 -> 4096, 1 row 20.2 and 16.5 us, 16 rows 24.4 and 18.9 us. A plain read of the 30 MB takes 15.1 us there. Why there are
+// blocks of 6 and of 14 strips: in a kernel for one row that was much like this one, 4096 -> 11008 took 14.3 us with 7
+// strips and 13.7 with 6, 8192 -> 28672 took 45.5 us with 7, in two rounds, and 39.8 with 14.
 constexpr Int4FewTile kInt4FewTiles[] = {
-    {7, 8, 1, 4, 20, 1, 1},  {3, 8, 2, 4, 20, 1, 1},  {2, 8, 2, 4, 20, 1, 1},  {4, 8, 2, 2, 8, 2, 2},
-    {7, 16, 1, 3, 18, 1, 1}, {6, 16, 1, 3, 18, 1, 1}, {3, 16, 2, 4, 12, 1, 1}, {4, 16, 2, 2, 6, 2, 2}};
-constexpr int kInt4FewTilesEach = 4;
+    {14, 8, 1, 2, 12, 1, 1}, {7, 8, 1, 4, 20, 1, 1},  {6, 8, 1, 4, 24, 1, 1},  {3, 8, 2, 4, 20, 1, 1},
+    {2, 8, 2, 4, 20, 1, 1},  {4, 8, 2, 2, 8, 2, 2},   {7, 16, 1, 3, 18, 1, 1}, {6, 16, 1, 3, 18, 1, 1},
+    {3, 16, 2, 4, 12, 1, 1}, {4, 16, 2, 2, 6, 2, 2}};
+constexpr int kInt4FewTileCount = sizeof(kInt4FewTiles) / sizeof(kInt4FewTiles[0]);
 
 // Most rows of x that these take.
 constexpr int kInt4FewRows = 16;
@@ -110,17 +112,17 @@ constexpr int kInt4FewRows = 16;
 // widest blocks among equals. Blocks that cannot run at once begin anew with nothing under way, which costs about as much as
 // one and a half strips. Dividing k pays where it is long.
 constexpr int int4_few_tile(int m, int n, int k, int multiprocessors) {
-  const int first = m <= 8 ? 0 : kInt4FewTilesEach;
+  const int rows = m <= 8 ? 8 : 16;
   const long long strips = (n - 1LL) / 16 + 1;
-  int best = first;
-  long long least = -1;
-  for (int tile = first; tile < first + kInt4FewTilesEach; ++tile) {
+  int best = -1;
+  long long least = 0;
+  for (int tile = 0; tile < kInt4FewTileCount; ++tile) {
     const Int4FewTile& t = kInt4FewTiles[tile];
-    if (t.splits > 1 && k < 8192 && m <= 8) continue;
+    if (t.rows != rows || (t.splits > 1 && k < 8192 && m <= 8)) continue;
     const long long blocks = ((strips - 1) / t.strips + 1) * t.splits;
     const long long each = (blocks - 1) / multiprocessors + 1, rounds = (each - 1) / t.blocks_per_sm + 1;
     const long long cost = each * t.strips * 2 / t.splits + 3 * (rounds - 1);  // in halves of a strip
-    if (least < 0 || cost < least || (t.splits > 1 && cost == least)) best = tile, least = cost;
+    if (best < 0 || cost < least || (t.splits > 1 && cost == least)) best = tile, least = cost;
   }
   return best;
 }

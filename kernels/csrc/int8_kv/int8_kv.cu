@@ -4,8 +4,6 @@
 // Rows are numbered (of keys or values, sequence, head, new token).
 #include <cuda_runtime.h>
 
-#include <climits>
-
 #include "int8_kv/int8_kv.h"
 #include "primitives/divisor.cuh"
 #include "primitives/piece.cuh"
@@ -108,8 +106,8 @@ cudaError_t launch_for_head_dim(const Int8KvParams& p, cudaStream_t stream) {
 }  // namespace
 
 cudaError_t int8_kv_append_cuda(const Int8KvParams& p, cudaStream_t stream) {
-  const int64_t rows = 2 * p.batch * p.heads * p.seq;
-  if (p.head_dim % kEach != 0 || p.head_dim > kMostHeadDim || rows > INT_MAX) return cudaErrorInvalidValue;
+  const int64_t rows = p.batch * p.heads * p.seq;
+  if (p.head_dim % kEach != 0 || p.head_dim > kMostHeadDim || rows > kInt8KvMostRows) return cudaErrorInvalidValue;
   if (rows == 0) return cudaSuccess;
   switch (p.dtype) {
     case Dtype::kFloat16: return launch_for_head_dim<__half>(p, stream);

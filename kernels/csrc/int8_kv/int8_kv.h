@@ -41,6 +41,7 @@ namespace warpwatch {
 
 // Enqueues on `stream`; allocates nothing, waits for nothing. Any GPU; head_dim is a multiple of 8, rows of k and v and of
 // codes start on 16-byte and on 4-byte boundaries.
+constexpr int64_t kInt8KvMostRows = (int64_t{1} << 30) - 1;  // of k, and as many of v: a row's number is 32 bits
 cudaError_t int8_kv_append_cuda(const Int8KvParams& p, cudaStream_t stream);
 
 }  // namespace warpwatch

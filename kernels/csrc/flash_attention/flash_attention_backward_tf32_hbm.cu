@@ -19,7 +19,7 @@ cudaError_t launch(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
 
 }  // namespace
 
-cudaError_t flash_attention_backward_tf32_sm80(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
+cudaError_t flash_attention_backward_tf32_hbm(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
   if (p.forward.dtype != Dtype::kFloat32) return cudaErrorInvalidValue;
   switch (p.forward.head_dim) {
     case 64: return launch<64>(p, stream);

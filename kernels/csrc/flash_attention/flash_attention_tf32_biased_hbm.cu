@@ -3,7 +3,7 @@
 
 namespace warpwatch {
 
-cudaError_t flash_attention_tf32_sm80(const FlashAttentionBiasedParams& p, cudaStream_t stream) {
+cudaError_t flash_attention_tf32_hbm(const FlashAttentionBiasedParams& p, cudaStream_t stream) {
   return launch_tf32<true>(with_window(p), stream);
 }
 

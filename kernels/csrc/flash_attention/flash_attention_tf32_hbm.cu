@@ -3,7 +3,7 @@
 
 namespace warpwatch {
 
-cudaError_t flash_attention_tf32_sm80(const FlashAttentionParams& p, cudaStream_t stream) {
+cudaError_t flash_attention_tf32_hbm(const FlashAttentionParams& p, cudaStream_t stream) {
   return p.window > 0 ? launch_tf32<true>(p, stream) : launch_tf32<false>(p, stream);
 }
 

@@ -1,0 +1,21 @@
+#include "bindings/attention_scale.h"
+
+#include <cfloat>
+#include <cmath>
+
+#include "framework/checks.h"
+
+namespace warpwatch {
+
+void check_attention_scale(const char* op, std::optional<double> scale) {
+  WARPWATCH_CHECK(!scale || (std::isfinite(*scale) && *scale > 0), op, "scale must be positive and finite, got ",
+                  *scale);
+  WARPWATCH_CHECK(!scale || (*scale >= FLT_MIN && *scale <= FLT_MAX / 2), op, "scale must lie between ", FLT_MIN, " and ",
+                  FLT_MAX / 2, ", got ", *scale);
+}
+
+float attention_scale(std::optional<double> scale, int64_t head_dim) {
+  return static_cast<float>(scale ? *scale : 1.0 / std::sqrt(static_cast<double>(head_dim)));
+}
+
+}  // namespace warpwatch
