@@ -49,6 +49,7 @@ class Comparison:
     base_runs: int
     head_runs: int
     runs_needed: int  # more runs of each commit until a change that matters could be told; 0 if it can be now
+    freedom: int | None = None  # degrees of freedom that the noise rests on; None: as good as known
 
 
 def compare(
@@ -87,7 +88,7 @@ def compare(
     source = max(told, key=lambda name: told[name])
     noise = told[source]
     error = noise * math.sqrt(1 / len(base) + 1 / len(head))
-    few = history_noise.freedom if history_noise is not None else freedom if between is not None else None
+    few = known_by = history_noise.freedom if history_noise is not None else freedom if between is not None else None
     if few is not None and rerun_noise is not None and history_noise is rerun_noise:
         # Now and then a run lies off all others. It takes (n + 1) / 2 of those to move a median of n.
         few = min(few, TAIL_FREEDOM * ((min(len(base), len(head)) + 1) // 2))
@@ -106,6 +107,7 @@ def compare(
         base_runs=len(base),
         head_runs=len(head),
         runs_needed=max(wanted - min(len(base), len(head)), 0),
+        freedom=known_by,
     )
 
 
@@ -130,13 +132,14 @@ def compare_exact(base: Sequence[RunValue], head: Sequence[RunValue]) -> Compari
 
 
 def judge(
-    comparisons: Sequence[Comparison | None], better: Sequence[Better], *, threshold: float,
+    comparisons: Sequence[Comparison | None], better: Sequence[Better], *, threshold: float | Sequence[float],
     family_error: float = FAMILY_ERROR,
 ) -> tuple[Verdict, ...]:  # fmt: skip
     """The verdicts of a family, so that unchanged series give any false alarm with at most `family_error` (Holm).
 
-    REGRESSED and IMPROVED: changed by the family's test, and by at least `threshold`. UNCHANGED: changed by less, and
-    the interval reaches no further than `threshold` either side of the estimate. Else INCONCLUSIVE. None is MISSING.
+    `threshold` is one for all, or each comparison's own, as it was compared with. REGRESSED and IMPROVED: changed by
+    the family's test, and by at least `threshold`. UNCHANGED: changed by less, and the interval reaches no further than
+    `threshold` either side of the estimate. Else INCONCLUSIVE. None is MISSING.
     What is exact is certain, so it neither belongs to the family nor makes it larger.
     """
     exact = {i for i, c in enumerate(comparisons) if c is not None and c.noise_source is NoiseSource.NONE}
@@ -146,14 +149,15 @@ def judge(
         if p > family_error / (len(ordered) - rank):
             break
         changed.add(i)
+    matters = threshold if isinstance(threshold, Sequence) else [threshold] * len(comparisons)
     verdicts = []
-    for i, (comparison, direction) in enumerate(zip(comparisons, better, strict=True)):
+    for i, (comparison, direction, least) in enumerate(zip(comparisons, better, matters, strict=True)):
         if comparison is None:
             verdicts.append(Verdict.MISSING)
-        elif i in changed and abs(comparison.change) >= threshold:
+        elif i in changed and abs(comparison.change) >= least:
             worse = (comparison.change > 0) == (direction is Better.LOWER)
             verdicts.append(Verdict.REGRESSED if worse else Verdict.IMPROVED)
-        elif abs(comparison.change) < threshold and (comparison.high - comparison.low) / 2 <= threshold:
+        elif abs(comparison.change) < least and (comparison.high - comparison.low) / 2 <= least:
             verdicts.append(Verdict.UNCHANGED)
         else:
             verdicts.append(Verdict.INCONCLUSIVE)

@@ -1,0 +1,91 @@
+"""Would more runs tell what a comparison could not? The chance of it, and how many runs it takes.
+
+Stochastic curtailment (Lan, Simon and Halperin, Sequential Analysis 1:207, 1982): the estimate after more runs is
+normal around today's. It is told then if it is changed by the family's test and by what matters, or if it matters less
+and its interval is narrow enough (`comparison.judge`). Where the interval will be narrow enough, the estimate may go
+wherever the runs so far leave room: it scatters by their error too. Where it will not, only a large change can be told,
+and one that does not show by now is not waited for: the estimate scatters by what the further runs add. A noise that
+rests on few degrees of freedom may be smaller than it looks, so the smallest plausible one is tried too: only what has
+no chance either way is given up.
+"""
+
+import math
+from collections.abc import Iterable
+from statistics import NormalDist
+
+from warpwatch.dashboard.statistics.comparison import SMALLEST_NOISE, TAIL_FREEDOM, Comparison
+from warpwatch.dashboard.statistics.detectable import critical_value
+from warpwatch.dashboard.statistics.noise import NoiseSource
+from warpwatch.dashboard.verdict import Verdict
+
+_TWO_SIDED = 0.05  # outside a comparison's interval
+_PLAUSIBLE = 0.95  # that the noise is no smaller than taken
+_MOST_RUNS = 1_000_000  # what is said of more is "never"
+
+
+def chance_to_tell(seen: Comparison, *, runs: int, threshold: float, level: float) -> float:
+    """That a comparison that is inconclusive now will not be so with `runs` of each commit.
+
+    `level`: of the family's test for this series then; `threshold`: what matters, relative.
+    """
+    if runs <= _runs(seen) or not math.isfinite(threshold):
+        return float(not math.isfinite(threshold))
+    return max(_chance(seen, noise, runs, threshold, level) for noise in (seen.noise, _smallest_noise(seen)))
+
+
+def _chance(seen: Comparison, noise: float, runs: int, threshold: float, level: float) -> float:
+    now, error, freedom = _runs(seen), noise * math.sqrt(2 / runs), _freedom(seen, runs)
+    matters = math.log1p(threshold)
+    bar = max(matters, critical_value(level, freedom) * error)
+    is_narrow = critical_value(_TWO_SIDED, freedom) * error <= matters
+    variance = 2 / now - 2 / runs if is_narrow else 2 * (runs - now) / runs**2
+    estimate = NormalDist(math.log1p(seen.change), noise * math.sqrt(variance))
+    chance = 1 - estimate.cdf(bar) + estimate.cdf(-bar)
+    if is_narrow:
+        chance += estimate.cdf(matters) - estimate.cdf(-matters)
+    return chance
+
+
+def runs_to_tell(seen: Comparison, *, threshold: float, level: float) -> int:
+    """Runs of each commit, those made among them, at which today's estimate and noise would be told."""
+    moved, matters = abs(math.log1p(seen.change)), math.log1p(threshold)
+    tail, distance = (_TWO_SIDED, matters) if moved < matters else (level, moved)
+    runs = _runs(seen) + 1
+    for _ in range(20):  # more runs bring more degrees of freedom; it settles in a few steps
+        wanted = math.ceil(2 * (critical_value(tail, _freedom(seen, runs)) * seen.noise / distance) ** 2)
+        if wanted in (runs, runs - 1):
+            break
+        runs = min(max(wanted, _runs(seen) + 1), _MOST_RUNS)
+    return runs
+
+
+def family_level(judged: Iterable[tuple[Comparison | None, Verdict]], family_error: float) -> float:
+    """The level of the next test in a family of which so many are told to have changed (Holm)."""
+    noisy = [
+        verdict
+        for comparison, verdict in judged
+        if comparison is not None and comparison.noise_source is not NoiseSource.NONE
+    ]
+    changed = sum(verdict in {Verdict.REGRESSED, Verdict.IMPROVED} for verdict in noisy)
+    return family_error / max(len(noisy) - changed, 1)
+
+
+def _runs(seen: Comparison) -> int:
+    return min(seen.base_runs, seen.head_runs)
+
+
+def _freedom(seen: Comparison, runs: int) -> int | None:
+    """Of the test with so many runs of each: runs bring their own, unless a history or the machine tells the noise."""
+    if seen.freedom is None or seen.noise_source in {NoiseSource.HISTORY, NoiseSource.MACHINE}:
+        return seen.freedom
+    more = seen.freedom + 2 * max(runs - _runs(seen), 0)
+    return min(more, TAIL_FREEDOM * ((runs + 1) // 2))  # of runs alone, 2 * runs - 2, this is no limit
+
+
+def _smallest_noise(seen: Comparison) -> float:
+    """By the quantile of chi squared, as Wilson and Hilferty approximate it (PNAS 17:684, 1931)."""
+    if seen.freedom is None:
+        return seen.noise
+    part = 2 / (9 * seen.freedom)
+    quantile = (1 - part + NormalDist().inv_cdf(_PLAUSIBLE) * math.sqrt(part)) ** 3  # over its degrees of freedom
+    return max(seen.noise / math.sqrt(quantile), min(seen.noise, SMALLEST_NOISE))
