@@ -48,7 +48,7 @@ from warpwatch.dashboard.store.store import Store
 from warpwatch.dashboard.store.tails import tail_of
 
 _log = logging.getLogger(__name__)
-_AT_ONCE, _FEWEST = 200, 25  # series in one task: enough to be worth sending and a transaction,
+_AT_ONCE, _FEWEST = 200, 50  # series in one task: enough to be worth sending, and in a transaction,
 _TASKS = 20  # of each worker: few enough in one to share them out
 _MOST_IN_VAIN = 3  # rounds after which nothing was written
 _WORTH_PROCESSES = 300  # series, from which other processes are done sooner than they start
@@ -116,15 +116,13 @@ def _analyse_project(
         at_once = min(max(stale // (workers[1] * _TASKS), _FEWEST), _AT_ONCE)
         machines = MachinePeers(project_id=project.id)
         short: list[_Findings] = []
-        for findings in in_order(workers, _work, _but_for(set(failed), _tasks(store, project, at_once))):
-            written += _write(store, project, findings.found)
-            failed |= findings.failed
-            if findings.waiting:
-                short.append(findings)
+        answers = in_order(workers, _work, _but_for(set(failed), _tasks(store, project, at_once)))
+        for found in _gathered(answers, failed, short):
+            written += _write(store, project, found)
             progress(done + written)
-        for findings in in_order(workers, _work, _tasks_with_noise(store, project, machines, short)):
-            written += _write(store, project, findings.found)
-            failed |= findings.failed
+        answers = in_order(workers, _work, _tasks_with_noise(store, project, machines, short))
+        for found in _gathered(answers, failed, []):
+            written += _write(store, project, found)
             progress(done + written)
         done += written
         in_vain = 0 if written else in_vain + 1
@@ -132,6 +130,24 @@ def _analyse_project(
         _log.error("%s: the analysis failed (%s); it keeps its earlier findings, and is tried again with the next"
                    " import. Please report this", name, failed[series])  # fmt: skip
     return done
+
+
+def _gathered(
+    answers: Iterable[_Findings], failed: dict[int, str], short: list[_Findings]
+) -> Iterator[list[SeriesAnalysis]]:
+    """What is found, of as many series at a time as a transaction is worth; what else became of them goes into the
+    other two."""
+    together: list[SeriesAnalysis] = []
+    for findings in answers:
+        failed |= findings.failed
+        if findings.waiting:
+            short.append(findings)
+        together += findings.found
+        if len(together) >= _AT_ONCE:
+            yield together
+            together = []
+    if together:
+        yield together
 
 
 def _but_for(failed: Collection[int], tasks: Iterable[_Task]) -> Iterator[_Task]:
@@ -164,9 +180,7 @@ def _tasks_with_noise(
 
 
 def _write(store: Store, project: StaleProject, found: Sequence[SeriesAnalysis]) -> int:
-    if not found:
-        return 0
-    with store.write(project.name) as connection:
+    with store.write(project.name, of_project=True) as connection:
         return replace_analyses(connection, found)
 
 

@@ -61,7 +61,7 @@ def bring_up_to_date(store: Store, project: StaleProject) -> int:
                        len(taken), project.name, located(error))  # fmt: skip
             continue
         if found:
-            with store.write(project.name) as connection:
+            with store.write(project.name, of_project=True) as connection:
                 done += write_continued(connection, found)
 
 

@@ -1,6 +1,7 @@
 """`warpwatch import`. It imports little, as it runs after each measured commit."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from warpwatch.dashboard.importers.given import Given, milliseconds
 from warpwatch.dashboard.importers.import_files import import_path
 from warpwatch.dashboard.opening import gave_up, open_store
 from warpwatch.dashboard.parallel import NoClusterError, cluster
+from warpwatch.dashboard.store.set_aside import note_set_aside
 
 SET_ASIDE = 3  # exit status of an import that left files out
 
@@ -58,6 +60,9 @@ def import_(
     except OperationalError as error:
         raise gave_up(error, to_go_on="import again to add the rest") from error
     try:
+        note_set_aside(
+            store, summary.project, str(results.resolve()), summary.set_aside, now_ms=time.time_ns() // 1_000_000
+        )
         with _workers(executor) as workers:
             analysed = analyse(store, workers=workers, progress=lambda done: _progress("analysing", "series")(done, 0))
     except OperationalError as error:

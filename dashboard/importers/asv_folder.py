@@ -50,6 +50,7 @@ class AsvProject:
     results: Path
     name: str | None
     repository: Path | None  # None if it is not on this machine
+    benchmarks: Path  # the folder of their modules
 
 
 def asv_project(conf_path: Path) -> AsvProject:
@@ -60,6 +61,7 @@ def asv_project(conf_path: Path) -> AsvProject:
         results=conf_path.parent / conf.get("results_dir", "results"),
         name=conf.get("project"),
         repository=repository.resolve() if (repository / ".git").exists() else None,
+        benchmarks=conf_path.parent / str(conf.get("benchmark_dir", "benchmarks")),
     )
 
 

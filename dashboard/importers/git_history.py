@@ -1,7 +1,9 @@
-"""The order, parents, dates, authors and subjects of commits, read from a git repository by `git log`."""
+"""The order, parents, dates, authors and messages of commits, and their files, read from a git repository."""
 
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from warpwatch.dashboard.store.ordering import KnownCommit
@@ -18,21 +20,27 @@ def git_history(repository: Path, hashes: Iterable[str]) -> tuple[KnownCommit, .
 
     Hashes that the repository does not know are passed over. Raises GitError.
     """
-    known = _git(repository, "cat-file", "--batch-check=%(objectname) %(objecttype)", given="\n".join(hashes) + "\n")
+    known = git(repository, "cat-file", "--batch-check=%(objectname) %(objecttype)", given="\n".join(hashes) + "\n")
     tips = [line.split()[0] for line in known.splitlines() if line.endswith(" commit")]
     if not tips:
         return ()
-    fields = "%H%x1f%P%x1f%ct%x1f%an%x1f%s%x1e"
-    log = _git(
-        repository, "log", "--date-order", "--reverse", f"--format={fields}", "--stdin", given="\n".join(tips) + "\n"
-    )
-    return tuple(_commit(record) for record in log.split("\x1e") if record.strip())
+    log = git(
+        repository, "log", "--date-order", "--reverse", "--format=%H%x00%P%x00%ct%x00%an%x00%s%x00", "--stdin",
+        given="\n".join(tips) + "\n",
+    )  # fmt: skip
+    return tuple(
+        KnownCommit(
+            hash=commit.strip(), date_ms=int(date) * 1000, author=author, subject=subject,
+            parents=tuple(parents.split()),
+        )
+        for commit, parents, date, author, subject in _records(log, 5)
+    )  # fmt: skip
 
 
 def tags(repository: Path) -> tuple[tuple[str, str], ...]:
     """The repository's tags, each with the commit that it names. Raises GitError."""
     # An annotated tag is an object of its own; what it is put on stands behind it.
-    listed = _git(repository, "for-each-ref", "--format=%(refname:short)%09%(objectname)%09%(*objectname)", "refs/tags")
+    listed = git(repository, "for-each-ref", "--format=%(refname:short)%09%(objectname)%09%(*objectname)", "refs/tags")
     rows = [line.split("\t") for line in listed.splitlines()]
     return tuple((name, behind or itself) for name, itself, behind in rows)
 
@@ -46,7 +54,7 @@ def resolve(repository: Path, revision: str) -> str | None:
         return None  # a command takes no argument that is not printable
     try:
         wanted = f"{revision}^{{commit}}"
-        return _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", wanted).strip()
+        return git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", wanted).strip()
     except GitError:
         return None
 
@@ -54,20 +62,57 @@ def resolve(repository: Path, revision: str) -> str | None:
 def commit_date_ms(repository: Path, commit: str) -> int | None:
     """When a commit was made, by its committer's clock; None if the repository does not know it."""
     try:
-        shown = _git(repository, "show", "--no-patch", "--format=%ct", "--end-of-options", f"{commit}^{{commit}}")
+        shown = git(repository, "show", "--no-patch", "--format=%ct", "--end-of-options", f"{commit}^{{commit}}")
     except GitError:
         return None
     return int(shown.strip()) * 1000
 
 
-def _commit(record: str) -> KnownCommit:
-    commit, parents, date, author, subject = record.strip("\n").split("\x1f", 4)
-    return KnownCommit(
-        hash=commit, date_ms=int(date) * 1000, author=author, subject=subject, parents=tuple(parents.split())
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitMessage:
+    """What a commit says."""
+
+    commit: str  # full hash
+    author: str
+    date: datetime  # the author's
+    text: str
+
+
+def messages(repository: Path, base: str, head: str) -> tuple[CommitMessage, ...]:
+    """The messages of the commits that head has and base (both full hashes) has not, oldest first. Raises GitError."""
+    log = git(repository, "log", "--reverse", "--format=%H%x00%an%x00%aI%x00%B%x00", f"{base}..{head}")
+    return tuple(
+        CommitMessage(commit=commit.strip(), author=author, date=datetime.fromisoformat(date), text=text)
+        for commit, author, date, text in _records(log, 4)
     )
 
 
-def _git(repository: Path, *arguments: str, given: str | None = None) -> str:
+def file_at(repository: Path, commit: str, path: str) -> str | None:
+    """The text of a file at a commit (full hash), named from the repository's root; None if it is not there."""
+    try:
+        return git(repository, "show", f"{commit}:{path}")
+    except GitError:
+        return None
+
+
+def root_of(folder: Path) -> Path | None:
+    """The folder that a checkout begins with; of a bare repository itself, and None where there is no git."""
+    try:
+        if git(folder, "rev-parse", "--is-bare-repository").strip() == "true":
+            return folder
+        return Path(git(folder, "rev-parse", "--show-toplevel").strip())
+    except GitError:
+        return None
+
+
+def _records(log: str, fields: int) -> Iterator[tuple[str, ...]]:
+    """So many fields a commit, each ended by NUL: the one sign that nobody can write into a commit."""
+    values = iter(log.split("\0")[:-1])
+    return zip(*[values] * fields, strict=True)
+
+
+def git(repository: Path, *arguments: str, given: str | None = None) -> str:
+    """What git prints. Raises GitError."""
     try:
         done = subprocess.run(
             ["git", "-C", str(repository), *arguments],

@@ -4,23 +4,25 @@ What people do with them is triage.py's.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, insert, select
 
 from warpwatch.dashboard.statistics.false_discovery import LIMIT
-from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store import outbox, tables
 from warpwatch.dashboard.store.alert_records import (
+    SAME_PLACE,
     Alert,
     AlertedSeries,
     AlertEvent,
     AlertState,
     EventKind,
     StatedChange,
+    Told,
 )
 from warpwatch.dashboard.store.choosing import is_among
-from warpwatch.dashboard.store.outbox import queue_messages
 from warpwatch.dashboard.store.queries.commits import commits
 from warpwatch.dashboard.store.queries.reading import (
     Workloads,
@@ -31,15 +33,23 @@ from warpwatch.dashboard.store.queries.reading import (
     workloads,
 )
 from warpwatch.dashboard.store.queries.regressions import regressions
-from warpwatch.dashboard.store.records import Commit, RegressionGroup
+from warpwatch.dashboard.store.records import Commit, Regression, RegressionGroup, SeriesChange
 from warpwatch.dashboard.store.rows import insert_new
 from warpwatch.dashboard.store.store import Store
 
-SAME_PLACE = 5  # commits with a number that a changepoint may wander as data comes in, and still be the same
+_ALL = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldRegressions:
+    """A project's steps for the worse: those that an alert holds, by its id, and the others."""
+
+    held: Mapping[int, tuple[Regression, ...]]
+    fresh: tuple[RegressionGroup, ...]
 
 
 def new_regressions(
-    store: Store, project: str, *, recent_days: float = 30, limit: int = 1000, most_false: float = LIMIT
+    store: Store, project: str, *, recent_days: float = 30, most_false: float = LIMIT
 ) -> tuple[RegressionGroup, ...]:
     """Regression groups without the regressions that some alert already holds; empty groups are left out.
 
@@ -47,53 +57,79 @@ def new_regressions(
     the changes told at one commit and machine may be chance. What exceeds it is told once more runs bear it out.
 
     Only commits at most `recent_days` older than the project's newest: a first import of years of history is no news.
-    A changepoint of an alerted series within SAME_PLACE commits of the alerted one is the same regression.
     """
     newest = next(iter(commits(store, project, limit=1)), None)
     if newest is None:
         return ()
     since = newest.date - timedelta(days=recent_days)
-    groups = [group for group in regressions(store, project, limit=limit) if group.commit.date >= since]
-    table = tables.alert_series
-    with store.read() as connection:
-        rows = connection.execute(
-            select(tables.series.c.key, table.c.place, tables.commit.c.hash)
-            .join(tables.series, tables.series.c.id == table.c.series_id)
-            .join(tables.commit, tables.commit.c.id == table.c.commit_id)
-        ).all()
-    alerted: dict[str, list[tuple[int, str]]] = {}
-    for row in rows:
-        alerted.setdefault(row.key, []).append((row.place, row.hash))
     found = []
-    for group in groups:
-        fresh = tuple(
-            one
-            for one in group.regressions
-            if one.change.q_value is not None
-            and one.change.q_value <= most_false
-            and not any(
-                abs(one.change.index - place) <= SAME_PLACE or one.change.commit.hash == commit
-                for place, commit in alerted.get(one.series.key, ())
-            )
+    for group in held_regressions(store, project).fresh:
+        sure = tuple(
+            one for one in group.regressions if one.change.q_value is not None and one.change.q_value <= most_false
         )
-        if fresh:
-            found.append(
-                RegressionGroup(
-                    project=group.project, machine=group.machine, commit=group.commit,
-                    previous_commit=group.previous_commit, regressions=fresh,
-                )
-            )  # fmt: skip
+        if sure and group.commit.date >= since:
+            found.append(replace(group, regressions=sure))
     return tuple(found)
 
 
+def held_regressions(store: Store, project: str) -> HeldRegressions:
+    """Which regression belongs to which alert.
+
+    A changepoint of an alerted series is the same regression where it lies within SAME_PLACE of the alerted one,
+    counted in commits with a number, and where the commits between which it lies are among those that the alert
+    suspects: measured in between, it is told more closely.
+    """
+    table, alert, first, good = tables.alert_series, tables.alert, tables.commit.alias(), tables.commit.alias()
+    own = tables.commit
+    with store.read() as connection:
+        rows = connection.execute(
+            select(
+                tables.series.c.key, table.c.alert_id, table.c.place, own.c.hash, own.c.position,
+                first.c.position.label("first_bad"), good.c.position.label("last_good"),
+            )
+            .join(tables.series, tables.series.c.id == table.c.series_id)
+            .join(own, own.c.id == table.c.commit_id)
+            .join(alert, alert.c.id == table.c.alert_id)
+            .join(first, first.c.id == alert.c.commit_id)
+            .join(good, good.c.id == alert.c.previous_commit_id)
+            .where(alert.c.project_id == project_id(connection, project))
+        ).all()  # fmt: skip
+    alerted: dict[str, list[Any]] = {}
+    for row in rows:
+        alerted.setdefault(row.key, []).append(row)
+    held: dict[int, list[Regression]] = {}
+    fresh = []
+    for group in regressions(store, project, limit=_ALL):
+        left = []
+        for one in group.regressions:
+            same = [row for row in alerted.get(one.series.key, ()) if _is_same(one.change, row)]
+            if same:
+                _, nearest = min((abs(one.change.index - row.place), row.alert_id) for row in same)
+                held.setdefault(nearest, []).append(one)
+            else:
+                left.append(one)
+        if left:
+            fresh.append(replace(group, regressions=tuple(left)))
+    return HeldRegressions(held={number: tuple(its) for number, its in held.items()}, fresh=tuple(fresh))
+
+
+def _is_same(change: SeriesChange, row: Any) -> bool:
+    if abs(change.index - row.place) <= SAME_PLACE or change.commit.hash == row.hash:
+        return True
+    if None in (row.position, row.first_bad, row.last_good):
+        return False
+    return bool(row.last_good < change.commit.position <= max(row.first_bad, row.position))
+
+
 def open_alert(
-    store: Store, group: RegressionGroup, *, messages: Mapping[str, str], now_ms: int, kind: str = "opened"
+    store: Store, group: RegressionGroup, *, messages: Mapping[str, str], now_ms: int, told: Told | None = None
 ) -> int | None:
-    """Records an alert with its message to each destination (destination -> payload), in one transaction.
+    """Records an alert, what is told of it, and its message to each destination (destination -> payload), in one
+    transaction.
 
     Returns its id, or None if another process has alerted all its regressions meanwhile: then nothing is sent.
     """
-    with store.write(group.project) as connection:
+    with store.write(group.project, of_project=True) as connection:
         series = {one.series.key: one.change for one in group.regressions}
         rows = connection.execute(
             select(tables.series.c.id, tables.series.c.key, tables.series.c.project_id, tables.series.c.machine_id)
@@ -102,7 +138,9 @@ def open_alert(
         if not rows:
             return None
         owner, machine = rows[0].project_id, rows[0].machine_id
-        commit_ids = _commit_ids(connection, owner, [c for x in series.values() for c in (x.commit, x.previous_commit)])
+        commit_ids = commit_ids_of(
+            connection, owner, [c for x in series.values() for c in (x.commit, x.previous_commit)]
+        )
         taken = {
             tuple(row)
             for row in connection.execute(
@@ -116,7 +154,7 @@ def open_alert(
         alert = insert_alert(
             connection,
             {"project_id": owner, "machine_id": machine, "commit_id": commit_ids[group.commit.hash],
-             "previous_commit_id": commit_ids[group.previous_commit.hash]},
+             "previous_commit_id": commit_ids[group.previous_commit.hash], "told": told and told.as_json()},
             [
                 {"series_id": row.id, "commit_id": commit_ids[change.commit.hash], "place": change.index,
                  "magnitude": change.magnitude, "low": change.low, "high": change.high}
@@ -125,12 +163,13 @@ def open_alert(
             ],
             now_ms=now_ms,
         )  # fmt: skip
-        queue_messages(connection, alert, kind, messages)
+        thread, number = (told.thread, told.messages) if told else (f"alert-{alert}", 1)
+        outbox.queue_messages(connection, owner, thread, number, messages, now_ms=now_ms)
         return alert
 
 
 def insert_alert(
-    connection: Connection, place: Mapping[str, int], series: Sequence[Mapping[str, Any]], *, now_ms: int,
+    connection: Connection, place: Mapping[str, Any], series: Sequence[Mapping[str, Any]], *, now_ms: int,
     author: str | None = None,
 ) -> int:  # fmt: skip
     """Adds an open alert of series that no other alert holds, with its first event; returns its id."""
@@ -151,25 +190,6 @@ def add_event(
     connection.execute(insert(tables.alert_event).values(**values))
 
 
-def set_state(
-    store: Store, alert_id: int, state: AlertState, *, now_ms: int, author: str | None = None,
-    note: str | None = None, messages: Mapping[str, str] | None = None,
-) -> bool:  # fmt: skip
-    """Moves an alert to another state, with messages of that state's kind; False if it is there already or unknown."""
-    with store.write("alerts") as connection:
-        table = tables.alert
-        done = connection.execute(
-            update(table)
-            .where(table.c.id == alert_id, table.c.state != state.value)
-            .values(state=state.value, version=table.c.version + 1)
-        )
-        if not done.rowcount:
-            return False
-        add_event(connection, alert_id, state, now_ms=now_ms, author=author, note=note)
-        queue_messages(connection, alert_id, state.value, messages or {})
-        return True
-
-
 def alerts(
     store: Store, project: str, *, states: Sequence[AlertState] = tuple(AlertState), limit: int = 200
 ) -> tuple[Alert, ...]:
@@ -180,7 +200,7 @@ def alerts(
         if owner is None:
             return ()
         rows = connection.execute(
-            select(table, tables.machine.c.name.label("machine_name"))
+            select(table, tables.machine.c.name.label("machine_name"), tables.machine.c.findings)
             .join(tables.machine, tables.machine.c.id == table.c.machine_id)
             .where(table.c.project_id == owner, table.c.state.in_([state.value for state in states]))
             .order_by(table.c.opened_ms.desc(), table.c.id.desc())
@@ -193,7 +213,7 @@ def alerts_by_id(connection: Connection, project: str, owner: int, ids: Iterable
     """Those of the alerts that are the project's."""
     table = tables.alert
     rows = connection.execute(
-        select(table, tables.machine.c.name.label("machine_name"))
+        select(table, tables.machine.c.name.label("machine_name"), tables.machine.c.findings)
         .join(tables.machine, tables.machine.c.id == table.c.machine_id)
         .where(table.c.project_id == owner, is_among(connection, table.c.id, list(ids)))
     ).all()
@@ -219,11 +239,30 @@ def _records(connection: Connection, project: str, owner: int, rows: Sequence[Ro
     part = tables.alert_series
     parts: dict[int, list[AlertedSeries]] = {}
     for row in connection.execute(
-        select_series(part.c.alert_id, part.c.magnitude, part.c.low, part.c.high)
+        select_series(
+            part.c.alert_id,
+            part.c.magnitude,
+            part.c.low,
+            part.c.high,
+            part.c.place,
+            part.c.resolved,
+            tables.commit.c.hash,
+            (tables.machine.c.findings == tables.machine.c.judged).label("is_judged"),
+        )
         .join(part, part.c.series_id == tables.series.c.id)
+        .join(tables.commit, tables.commit.c.id == part.c.commit_id)
         .where(part.c.alert_id.in_(ids))
     ):
-        one = AlertedSeries(series=series_record(row, known), magnitude=row.magnitude, low=row.low, high=row.high)
+        one = AlertedSeries(
+            series=series_record(row, known),
+            magnitude=row.magnitude,
+            low=row.low,
+            high=row.high,
+            commit=row.hash,
+            place=row.place,
+            is_resolved=row.resolved,
+            is_settled=row.is_judged and not row.stale,
+        )
         parts.setdefault(row.alert_id, []).append(one)
     events: dict[int, list[AlertEvent]] = {}
     event = tables.alert_event
@@ -240,7 +279,7 @@ def _records(connection: Connection, project: str, owner: int, rows: Sequence[Ro
             previous_commit=its[row.previous_commit_id], state=AlertState(row.state), opened=_time(row.opened_ms),
             series=tuple(sorted(parts.get(row.id, ()), key=lambda one: -abs(one.magnitude))),
             events=tuple(events.get(row.id, ())), assignee=row.assignee, link=row.link, version=row.version,
-            stated=stated.get(row.id),
+            stated=stated.get(row.id), told=Told.from_json(row.told) if row.told else None, findings=row.findings,
         )
         for row in rows
     )  # fmt: skip
@@ -250,7 +289,8 @@ def _time(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
-def _commit_ids(connection: Connection, owner: int, commits: Iterable[Commit]) -> dict[str, int]:
+def commit_ids_of(connection: Connection, owner: int, commits: Iterable[Commit]) -> dict[str, int]:
+    """The ids of commits by their hashes."""
     table = tables.commit
     rows = connection.execute(
         select(table.c.hash, table.c.id).where(

@@ -124,7 +124,7 @@ def follow_rules(store: Store, only: str | None) -> None:
     with store.read() as connection:
         found = connection.execute(others if only is None else others.where(table.c.name == only)).all()
     for row in found:
-        with store.write(row.name) as connection:
+        with store.write(row.name, of_project=True) as connection:
             done = connection.execute(
                 update(table)
                 .where(table.c.id == row.id, table.c.analysis_version != ANALYSIS_VERSION)

@@ -41,7 +41,7 @@ def add_annotation(
     """
     if not (text.strip() and author.strip() and storable(text) and storable(author)):
         raise ValueError("a note has a text and an author; one of them is empty, or holds a character of no text")
-    with store.write(project) as connection:
+    with store.write(project, of_project=True) as connection:
         commit_id = connection.execute(
             select(_commit.c.id).join(_project).where(_project.c.name == project, _commit.c.hash == commit)
         ).scalar_one_or_none()
@@ -68,7 +68,7 @@ def keep_releases(store: Store, project: str, releases: Sequence[Release]) -> No
     if not releases and not any(note.author == RELEASES for note in annotations(store, project)):
         return
     of_project = select(_commit.c.id, _commit.c.hash).join(_project).where(_project.c.name == project)
-    with store.write(project) as connection:
+    with store.write(project, of_project=True) as connection:
         ids = {row.hash: row.id for row in connection.execute(of_project)}
         wanted = [
             {"commit_id": ids[release.commit], "series_id": None, "author": RELEASES, "text": release.name,
@@ -135,7 +135,7 @@ def _record(row: Row[Any]) -> Annotation:
 def delete_annotation(store: Store, project: str, annotation_id: int) -> bool:
     """Removes a note; False if the project has no such note."""
     of_project = select(_commit.c.id).join(_project).where(_project.c.name == project)
-    with store.write(project) as connection:
+    with store.write(project, of_project=True) as connection:
         wanted = (_annotation.c.id == annotation_id) & _annotation.c.commit_id.in_(of_project)
         return connection.execute(delete(_annotation).where(wanted)).rowcount == 1
 

@@ -152,7 +152,7 @@ def read_findings(store: Store, machine: UnjudgedMachine) -> MachineFindings | N
 def write_judgement(store: Store, findings: MachineFindings, judgements: Sequence[Judgement]) -> bool:
     """Writes what is new of it, and what follows for the series in short. False if the findings have changed since."""
     table, change, summary = tables.machine, tables.changepoint, tables.summary
-    with store.write(findings.machine.project) as connection:
+    with store.write(findings.machine.project, of_project=True) as connection:
         done = connection.execute(
             update(table)
             .where(table.c.id == findings.machine.id, table.c.findings == findings.findings)

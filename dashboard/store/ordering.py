@@ -42,7 +42,7 @@ def order_commits(store: Store, project: str, project_id: int, history: Sequence
     commits change places, every series of the project becomes stale.
     """
     table = tables.commit
-    with store.write(project) as connection:
+    with store.write(project, of_project=True) as connection:
         rows = connection.execute(select(table).where(table.c.project_id == project_id)).all()
         place = {known.hash: index for index, known in enumerate(history)}
         # Clocks run backwards in real histories: a commit counts as no older than its ancestors.
@@ -110,7 +110,7 @@ def mark_listed(store: Store, project: str, project_id: int, listings: Sequence[
     Those of benchmarks that no such file lists, as other formats have none, stay as they are.
     """
     series, benchmark = tables.series, tables.benchmark
-    with store.write(project) as connection:
+    with store.write(project, of_project=True) as connection:
         rows = connection.execute(
             select(series.c.id, benchmark.c.name, series.c.parameters, series.c.listed)
             .join(benchmark)

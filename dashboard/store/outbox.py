@@ -1,89 +1,208 @@
-"""Messages that alerts want delivered: written with the alert, claimed by a sender, marked when they arrived.
+"""Messages that wait for their delivery: written with what they tell of, claimed by a sender, marked when they arrived.
 
-Exactly once, as far as a network allows: a regression belongs to one alert (unique key), an alert sends one message of
-a kind to a destination (unique key), the message is written in the alert's own transaction, and a sender claims it
-before it sends. A sender that dies between sending and `mark_delivered` leaves a claim that runs out; then the message
-goes out again. Its `id` never changes, so a receiver can tell.
+Exactly once, as far as a network allows. A message has a number in its thread (one alert's, or a digest's), and thread,
+destination and number are a unique key; it is written in the transaction that changes the alert; a sender claims it
+before it sends, one at a time. A sender that dies between sending and `mark_delivered` leaves a claim that runs out, at
+once where it is known to be gone; then the message goes out again, with the same thread and number, so that a receiver
+can tell. To one destination the messages of a thread go out in the order of their numbers: none overtakes an earlier
+one that still waits.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Connection, or_, select, update
+from sqlalchemy import Connection, Row, or_, select, update
 
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.queries.reading import moment, project_id
 from warpwatch.dashboard.store.rows import insert_new
 from warpwatch.dashboard.store.store import Store
+
+LEASE_MS = 120_000  # that a claim lasts: longer than any delivery
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """A message to one destination. `attempts` counts this claim."""
+    """A claimed message to one destination. `attempts` counts this claim."""
 
     id: int
-    alert_id: int
+    thread: str
+    number: int
     destination: str
-    kind: str
     payload: str
     attempts: int
+    queued_ms: int
 
 
-def queue_messages(connection: Connection, alert_id: int, kind: str, messages: Mapping[str, str]) -> None:
-    """Puts messages (destination -> payload) into the outbox, those of this kind that are not there yet."""
-    rows = [{"alert_id": alert_id, "destination": destination, "kind": kind, "payload": payload}
-            for destination, payload in messages.items()]  # fmt: skip
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undelivered:
+    """A message that has not arrived."""
+
+    destination: str
+    payload: str
+    queued: datetime
+    attempts: int
+    next_attempt: datetime | None  # None: at once
+    given_up: datetime | None
+    error: str | None
+
+
+def queue_messages(
+    connection: Connection, project: int, thread: str, number: int, messages: Mapping[str, str], *, now_ms: int
+) -> None:  # fmt: skip
+    """Puts messages (destination -> payload) into the outbox, those of this number that are not there yet."""
+    rows = [
+        {"project_id": project, "thread": thread, "number": number, "destination": destination, "payload": payload,
+         "queued_ms": now_ms}
+        for destination, payload in messages.items()
+    ]  # fmt: skip
     insert_new(connection, tables.outbox, rows)
 
 
-def claim_deliveries(
-    store: Store, *, destinations: Collection[str], worker: str, now_ms: int, lease_ms: int = 120_000, limit: int = 100
-) -> tuple[Delivery, ...]:
-    """Claims messages to these destinations that are not delivered yet nor claimed by another within the lease, oldest
-    first. A destination that nobody names any more (a retired webhook) keeps its messages and is no failure.
-    """
-    table = tables.outbox
+def queue_in_project(
+    store: Store, project: str, thread: str, number: int, messages: Mapping[str, str], *, now_ms: int
+) -> None:  # fmt: skip
+    """Puts messages that belong to no alert into the outbox, in a transaction of their own."""
     with store.write("outbox") as connection:
-        rows = connection.execute(
-            select(table)
-            .where(
-                table.c.delivered_ms.is_(None),
-                table.c.destination.in_(destinations),
-                or_(table.c.claimed_ms.is_(None), table.c.claimed_ms <= now_ms - lease_ms),
-            )
-            .order_by(table.c.id)
-            .limit(limit)
-        ).all()
-        ids = [row.id for row in rows]
+        owner = project_id(connection, project)
+        if owner is not None:
+            queue_messages(connection, owner, thread, number, messages, now_ms=now_ms)
+
+
+def told_destinations(store: Store, threads: Collection[str]) -> dict[str, frozenset[str]]:
+    """Who got messages of each thread, or waits for one: they are told how it goes on."""
+    table = tables.outbox
+    found: dict[str, set[str]] = {}
+    with store.read() as connection:
+        for row in connection.execute(
+            select(table.c.thread, table.c.destination).where(table.c.thread.in_(threads)).distinct()
+        ):
+            found.setdefault(row.thread, set()).add(row.destination)
+    return {thread: frozenset(its) for thread, its in found.items()}
+
+
+def claim_next(
+    store: Store, *, destinations: Collection[str], worker: str, now_ms: int, only_due: bool = True,
+    but: Collection[int] = (), is_gone: Callable[[str], bool] = lambda worker: False, lease_ms: int = LEASE_MS,
+) -> Delivery | None:  # fmt: skip
+    """Claims the oldest message to one of these destinations that nobody else is about to deliver; None without any.
+
+    `only_due`: of messages that failed before, those whose next attempt has come. `but` are ids to pass over. A claim
+    of a sender that `is_gone` does not count. A destination that nobody names any more keeps its messages, and is no
+    failure.
+    """
+    table, earlier = tables.outbox, tables.outbox.alias()
+    overtaken = (
+        select(earlier.c.id)
+        .where(
+            earlier.c.thread == table.c.thread, earlier.c.destination == table.c.destination,
+            earlier.c.number < table.c.number, earlier.c.delivered_ms.is_(None), earlier.c.given_up_ms.is_(None),
+        )
+        .exists()
+    )  # fmt: skip
+    where = [
+        table.c.delivered_ms.is_(None), table.c.given_up_ms.is_(None), table.c.destination.in_(destinations),
+        ~overtaken,
+    ]  # fmt: skip
+    if only_due:
+        where.append(or_(table.c.attempts == 0, table.c.next_attempt_ms <= now_ms, table.c.claimed_by.is_not(None)))
+    with store.write("outbox") as connection:
+        rows = connection.execute(select(table).where(*where).order_by(table.c.id)).all()
+        free = (row for row in rows if row.id not in but and _is_free(row, now_ms, lease_ms, is_gone))
+        row = next(free, None)
+        if row is None:
+            return None
         connection.execute(
             update(table)
-            .where(table.c.id.in_(ids))
+            .where(table.c.id == row.id)
             .values(claimed_ms=now_ms, claimed_by=worker, attempts=table.c.attempts + 1)
         )
-    return tuple(
-        Delivery(id=row.id, alert_id=row.alert_id, destination=row.destination, kind=row.kind, payload=row.payload,
-                 attempts=row.attempts + 1)
-        for row in rows
+    return Delivery(
+        id=row.id, thread=row.thread, number=row.number, destination=row.destination, payload=row.payload,
+        attempts=row.attempts + 1, queued_ms=row.queued_ms,
     )  # fmt: skip
 
 
-def mark_delivered(store: Store, delivery_id: int, *, worker: str, now_ms: int) -> bool:
-    """Records that a message arrived; False if the claim was no longer this worker's."""
+def _is_free(row: Row[Any], now_ms: int, lease_ms: int, is_gone: Callable[[str], bool]) -> bool:
+    return row.claimed_by is None or row.claimed_ms <= now_ms - lease_ms or is_gone(row.claimed_by)
+
+
+def mark_delivered(
+    store: Store, delivery_id: int, *, worker: str, now_ms: int, receipt: str | None = None, remark: str | None = None
+) -> bool:  # fmt: skip
+    """Records that a message arrived, what the receiver calls it, and what there is to say of it; False if the claim
+    was no longer this worker's."""
+    return _settle(
+        store, delivery_id, worker, delivered_ms=now_ms, receipt=receipt, error=remark and remark[:2000]
+    )  # fmt: skip
+
+
+def mark_failed(
+    store: Store, delivery_id: int, *, worker: str, error: str, next_attempt_ms: int, given_up_ms: int | None = None
+) -> bool:  # fmt: skip
+    """Records why a message did not arrive, when it is tried again, or that it is not; False as above."""
+    return _settle(
+        store, delivery_id, worker, claimed_ms=None, claimed_by=None, error=error[:2000],
+        next_attempt_ms=next_attempt_ms, given_up_ms=given_up_ms,
+    )  # fmt: skip
+
+
+def _settle(store: Store, delivery_id: int, worker: str, **values: Any) -> bool:
     table = tables.outbox
     with store.write("outbox") as connection:
         done = connection.execute(
             update(table)
             .where(table.c.id == delivery_id, table.c.claimed_by == worker, table.c.delivered_ms.is_(None))
-            .values(delivered_ms=now_ms, error=None)
+            .values(**values)
         )
         return bool(done.rowcount)
 
 
-def mark_failed(store: Store, delivery_id: int, *, worker: str, error: str) -> None:
-    """Records why a message did not arrive, and lets it be claimed again at once."""
+def newest_receipt(store: Store, thread: str, destination: str) -> str | None:
+    """What the destination called the newest message of the thread that it took, if it said."""
+    table = tables.outbox
+    with store.read() as connection:
+        return connection.execute(
+            select(table.c.receipt)
+            .where(table.c.thread == thread, table.c.destination == destination, table.c.receipt.is_not(None))
+            .order_by(table.c.number.desc())
+            .limit(1)
+        ).scalar()
+
+
+def undelivered(store: Store, project: str) -> tuple[Undelivered, ...]:
+    """Every message of a project that waits or was given up, the oldest first."""
+    table = tables.outbox
+    with store.read() as connection:
+        rows: Sequence[Row[Any]] = connection.execute(
+            select(table)
+            .where(table.c.project_id == project_id(connection, project), table.c.delivered_ms.is_(None))
+            .order_by(table.c.id)
+        ).all()
+    return tuple(
+        Undelivered(
+            destination=row.destination, payload=row.payload, queued=_moment(row.queued_ms), attempts=row.attempts,
+            next_attempt=moment(row.next_attempt_ms or None), given_up=moment(row.given_up_ms), error=row.error,
+        )
+        for row in rows
+    )  # fmt: skip
+
+
+def _moment(milliseconds: int) -> datetime:
+    found = moment(milliseconds)
+    assert found is not None
+    return found
+
+
+def revive(store: Store, project: str, *, now_ms: int) -> int:
+    """Lets messages that were given up be tried again, for as long as new ones are; returns how many."""
     table = tables.outbox
     with store.write("outbox") as connection:
-        connection.execute(
+        done = connection.execute(
             update(table)
-            .where(table.c.id == delivery_id, table.c.claimed_by == worker, table.c.delivered_ms.is_(None))
-            .values(claimed_ms=None, claimed_by=None, error=error[:2000])
+            .where(table.c.project_id == project_id(connection, project), table.c.given_up_ms.is_not(None))
+            .values(given_up_ms=None, queued_ms=now_ms, next_attempt_ms=now_ms, attempts=0)
         )
+        return int(done.rowcount)

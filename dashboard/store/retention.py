@@ -88,7 +88,7 @@ def compact(
     for number, some in enumerate(batches(ids, _AT_ONCE)):
         progress(number * _AT_ONCE, len(ids))
         try:
-            with store.write(project) as connection:
+            with store.write(project, of_project=True) as connection:
                 _Batch(connection, calendars.read(connection), policy, done).compact(some)
                 if dry_run:
                     raise _NotForRealError
@@ -100,7 +100,7 @@ def compact(
 
 def drop_project(store: Store, project: str) -> None:
     """Removes a project and all that is recorded of it."""
-    with store.write(project) as connection:
+    with store.write(project, of_project=True) as connection:
         owner = connection.execute(select(tables.project.c.id).where(tables.project.c.name == project)).scalar()
         owned = {
             table.name: select(table.c.id).where(table.c.project_id == owner)

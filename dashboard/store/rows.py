@@ -41,6 +41,14 @@ def insert_or_replace(connection: Connection, table: Table, rows: Sequence[Mappi
     _insert_many(connection, new.on_conflict_do_update(index_elements=keys, set_=rest), table, rows)
 
 
+def insert_or_add(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
+    """Inserts a row of counts, or adds them to those of the one that has its key."""
+    new = _new(connection, table).values(**row)
+    keys = [column.name for column in table.primary_key]
+    sums = {column.name: column + new.excluded[column.name] for column in table.c if column.name not in keys}
+    connection.execute(new.on_conflict_do_update(index_elements=keys, set_=sums))
+
+
 def _new(connection: Connection, table: Table) -> Any:
     if connection.dialect.name != "postgresql":
         return sqlite.insert(table)

@@ -5,18 +5,22 @@ import json
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
 import orjson
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, select, text
 from sqlalchemy.exc import ArgumentError, OperationalError
 
+from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.migrate import is_newest, migrate
+from warpwatch.dashboard.store.preparing import Preparing
 from warpwatch.dashboard.store.remembered import Remembered
+from warpwatch.dashboard.store.written import READ, Counts, as_counts, count, counting, listen, of_projects
 
 Found = TypeVar("Found")
 _PATIENCE_S = 60  # for another process to finish writing
@@ -39,6 +43,9 @@ class Store:
         self._remembered = Remembered()
         self._watcher: Any = None  # a SQLite connection that only looks whether others have written
         self._watching = Lock()
+        self._commits: int | None = None  # by others, at which the watcher read
+        self._counts: Mapping[str, Counts] = {}
+        self.preparing: Preparing | None = None
         try:
             with self.read() as connection:
                 is_ready = is_newest(connection)
@@ -58,43 +65,68 @@ class Store:
             yield connection
 
     @contextmanager
-    def write(self, lock: str) -> Iterator[Connection]:
+    def write(self, lock: str, *, of_project: bool = False) -> Iterator[Connection]:
         """A transaction that commits at the end or leaves no trace; those with the same lock name wait in line.
 
-        SQLite has one writer anyway; on PostgreSQL it is an advisory lock that ends with the transaction.
+        SQLite has one writer anyway; on PostgreSQL it is an advisory lock that ends with the transaction. `of_project`
+        says that the lock is a project's name and that nothing of another's is written: what pages remember of those
+        holds (written.py).
         """
-        with self.engine.connect().execution_options(warpwatch_writes=True) as connection, connection.begin():
+        options: dict[str, Any] = {"warpwatch_writes": True, **counting()}
+        with self.engine.connect().execution_options(**options) as connection, connection.begin():
             if connection.dialect.name == "postgresql":
                 number = int.from_bytes(hashlib.blake2b(lock.encode(), digest_size=8).digest(), signed=True)
                 connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
             yield connection
+            count(connection, lock if of_project else None)
 
     def remember(
-        self, key: Hashable, make: Callable[[], Found], *, weigh: Callable[[Found], int] | None = None
+        self, project: str | None, key: Hashable, make: Callable[[], Found], *, said: bool = False,
+        may_be_former: bool = False, weigh: Callable[[Found], int] | None = None,
     ) -> Found:  # fmt: skip
-        """What `make` reads, worked out once for each state of the store. Nobody may change what is handed out.
+        """What `make` reads of a project (None: of all), worked out once until any process writes of it what was
+        measured or found; with `said` also what people or alerts said. Nobody may change what is handed out.
 
-        `weigh` tells how many rows of thousands it holds, so that few of the large ones are kept.
+        With `may_be_former` it may be what held before the last writes, for as long as it is `preparing` what holds
+        now. `weigh` tells how many rows of thousands a value holds, so that few of the large ones are kept.
         """
-        return self._remembered.get(self.state(), key, make, weigh)
+        written = self.written(project)
+        preparing = self.preparing if may_be_former else None
+        will_do = (
+            partial(preparing.is_at, project, written.found)
+            if preparing is not None and project is not None
+            else _never
+        )
+        state = written if said else written.found
+        return self._remembered.get(state, (project, key), make, weigh, may_be_former=will_do)
 
-    def state(self) -> Hashable:
-        """Something that is another after each write that any process committed: equal, and nothing has changed.
+    def written(self, project: str | None = None) -> Counts:
+        """How often a project was written into, or any: equal, and nothing has changed. Read it before what is read."""
+        return of_projects(self._all_counts(), None if project is None else (project,))
 
-        Of SQLite its own count, which one and the same connection has to be asked for; of PostgreSQL which
-        transactions one sees.
-        """
+    def found_by_project(self) -> dict[str, int]:
+        """How often what was measured and found was written, of each project."""
+        counts = self._all_counts()
+        with self.read() as connection:
+            names = connection.execute(select(tables.project.c.name)).scalars().all()
+        return {name: of_projects(counts, (name,)).found for name in names}
+
+    def _all_counts(self) -> Mapping[str, Counts]:
         if self.engine.dialect.name == "postgresql":
             with self.engine.connect() as connection:
-                return str(connection.execute(text("SELECT pg_current_snapshot()")).scalar_one())
+                return as_counts(connection.execute(READ))
         with self._watching:
             if self._watcher is None:
                 self._watcher = self.engine.raw_connection()
                 self._watcher.detach()  # the pool counts it no more
             cursor = self._watcher.cursor()
-            count = int(cursor.execute("PRAGMA data_version").fetchone()[0])
+            # SQLite's own count of other connections' commits, which one and the same connection has to be asked for.
+            commits = int(cursor.execute("PRAGMA data_version").fetchone()[0])
+            if commits != self._commits:
+                self._counts = as_counts(cursor.execute(str(READ)).fetchall())
+                self._commits = commits
             cursor.close()
-            return count
+            return self._counts
 
     @property
     def sqlite_file(self) -> Path | None:
@@ -108,6 +140,10 @@ class Store:
                 self._watcher.close()
                 self._watcher = None
         self.engine.dispose()
+
+
+def _never() -> bool:
+    return False
 
 
 def _parse(database: str) -> URL:
@@ -131,7 +167,9 @@ def _engine(url: URL) -> Engine:
     if url.get_backend_name() == "postgresql":
         # What it warns of is raised as well; unheard, it would stand on a command's standard error.
         logging.getLogger("psycopg").addHandler(logging.NullHandler())
-        return create_engine(url, pool_pre_ping=True, json_serializer=_to_json, json_deserializer=_from_json)
+        engine = create_engine(url, pool_pre_ping=True, json_serializer=_to_json, json_deserializer=_from_json)
+        listen(engine)
+        return engine
     path = Path(str(url.database))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -140,6 +178,7 @@ def _engine(url: URL) -> Engine:
     engine = create_engine(
         url, connect_args={"timeout": _PATIENCE_S}, json_serializer=_to_json, json_deserializer=_from_json
     )
+    listen(engine)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine

@@ -270,6 +270,24 @@ source_file = Table(
     UniqueConstraint("project_id", "path"),
 )  # fmt: skip
 
+# Files that the last import from a place could not take.
+set_aside = Table(
+    "set_aside", metadata, _ref("project", key=True),
+    Column("source", Text, primary_key=True),  # the path that was imported, or who uploaded
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("told", Text, nullable=False),  # "path: reason"
+    Column("at_ms", BigInteger, nullable=False),
+)  # fmt: skip
+
+# How often a project was written into, by kind of what was written (written.py): what pages remember holds until then.
+# By name, so that a project that was dropped and made again counts on; the empty name stands for all projects.
+written = Table(
+    "written", metadata,
+    Column("project", Text, primary_key=True),
+    Column("found", BigInteger, nullable=False, server_default="0"),
+    Column("said", BigInteger, nullable=False, server_default="0"),
+)  # fmt: skip
+
 # Which of asv's benchmark entries are in, as marks.encode keeps them; tells a re-run from a re-save.
 recorded = Table(
     "recorded", metadata,
@@ -283,7 +301,8 @@ alert = Table(
     Column("opened_ms", BigInteger, nullable=False),
     Column("assignee", Text),
     Column("link", Text),  # http or https: an issue, a pull request
-    Column("version", Integer, nullable=False, server_default="1"),  # counts what people did: who decides has seen it
+    Column("version", Integer, nullable=False, server_default="1"),  # counts what was done: who decides has seen it
+    Column("told", JSON(none_as_null=True)),  # what its messages said last (alert_records.Told); null: none went out
     Index(None, "project_id", "state"),
 )  # fmt: skip
 
@@ -309,7 +328,7 @@ alert_event = Table(
     Index(None, "alert_id"),
 )  # fmt: skip
 
-# Where a person says that an alert's change came, beside the detector's word; analysing again leaves it alone.
+# Where a person or a bisect says that an alert's change came, beside the detector's word, which leaves it alone.
 stated_change = Table(
     "stated_change", metadata,
     _ref("alert", key=True), _ref("commit"), _ref("commit", "previous_commit_id"),
@@ -317,17 +336,36 @@ stated_change = Table(
     Column("stated_ms", BigInteger, nullable=False),
 )  # fmt: skip
 
+# What is wrong with the data itself, and not with a commit: it does not come, or cannot be trusted.
+health_alert = Table(
+    "health_alert", metadata, _id(), _ref("project"),
+    Column("kind", Text, nullable=False),  # health_alerts.HealthKind
+    Column("subject", Text, nullable=False),  # of a kind, at most one is open
+    Column("finding", JSON, nullable=False),  # health_alerts.HealthFinding as it was last told
+    Column("thread", Text, nullable=False),  # what all its messages have in common
+    Column("messages", Integer, nullable=False),  # sent so far
+    Column("opened_ms", BigInteger, nullable=False),
+    Column("resolved_ms", BigInteger),
+    Index(None, "project_id", "kind", "subject"),
+)  # fmt: skip
+
+# Messages to be delivered. Those of a thread to a destination go out in the order of their numbers.
 outbox = Table(
-    "outbox", metadata, _id(), _ref("alert"),
+    "outbox", metadata, _id(), _ref("project"),
+    Column("thread", Text, nullable=False),  # one alert's, or one digest's
+    Column("number", Integer, nullable=False),  # within the thread
     Column("destination", Text, nullable=False),
-    Column("kind", Text, nullable=False),  # "opened", "resolved", ...
     Column("payload", Text, nullable=False),
+    Column("queued_ms", BigInteger, nullable=False),
     Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("next_attempt_ms", BigInteger, nullable=False, server_default="0"),
     Column("claimed_ms", BigInteger),
     Column("claimed_by", Text),
     Column("delivered_ms", BigInteger),
+    Column("given_up_ms", BigInteger),
+    Column("receipt", Text),  # what the receiver calls it, such as an issue's number
     Column("error", Text),
-    UniqueConstraint("alert_id", "destination", "kind"),  # one message of a kind to each destination, ever
+    UniqueConstraint("thread", "destination", "number"),
 )  # fmt: skip
 
 # What lets a runner add results over HTTP: of a project, for one purpose. Only a hash of it is kept.
@@ -350,4 +388,20 @@ annotation = Table(
     Column("created_ms", BigInteger, nullable=False),
     Index(None, "commit_id"),
     Index(None, "series_id"),
+)  # fmt: skip
+
+# A regression that a person accepted: counts for this range of commits and for no other. Hashes, as a gate may be asked
+# of commits that are not recorded yet.
+acceptance = Table(
+    "acceptance", metadata, _id(), _ref("project"),
+    Column("base", String(64), nullable=False),
+    Column("head", String(64), nullable=False),
+    Column("pattern", Text, nullable=False),  # a glob
+    Column("reason", Text, nullable=False),
+    Column("author", Text, nullable=False),
+    Column("source", Text, nullable=False),  # where it was said
+    Column("at_most", Float),  # the largest relative change accepted; null: any
+    Column("said_ms", BigInteger, nullable=False),
+    Column("recorded_ms", BigInteger, nullable=False),
+    UniqueConstraint("project_id", "base", "head", "source", "pattern"),
 )  # fmt: skip

@@ -58,7 +58,7 @@ def create_token(
         if not storable_name(given):
             raise ValueError(f"{given[:80]!r} is no name; wanted some text of at most {LONGEST_NAME} bytes")
     secret = _PREFIX + secrets.token_urlsafe(_BYTES)
-    with store.write(project) as connection:
+    with store.write(project, of_project=True) as connection:
         project_id, _ = project_row(connection, project, None)
         values = {"project_id": project_id, "name": name, "scope": scope.value, "digest": _digest(secret),
                   "created_ms": now_ms, "revoked_ms": ends_ms}  # fmt: skip

@@ -73,7 +73,7 @@ def triage(
     Raises ChangedMeanwhileError, NoSuchPlaceError for a move beyond what was measured, and ValueError where nothing is
     said of a regression that nobody has triaged yet.
     """
-    with store.write(project) as connection:
+    with store.write(project, of_project=True) as connection:
         owner = project_id(connection, project)
         if owner is None:
             raise ChangedMeanwhileError(f"There is no project named “{project}” any more.")
@@ -113,6 +113,7 @@ def _did(event: Row[Any]) -> str:
         EventKind.LINKED: "changed its link",
         EventKind.NOTED: "added a note",
         EventKind.MOVED: "moved its commit",
+        EventKind.UPDATED: "told more of it",
     }[EventKind(event.kind)]
 
 

@@ -46,7 +46,7 @@ class ProjectWriter:
         self._store = store
         self._listed = listed or {}
         self._removals = -1  # as long as no ids are remembered that could be removed
-        with store.write(project) as connection:
+        with store.write(project, of_project=True) as connection:
             self._read(connection)
 
     def has(self, path: str, digest: str) -> bool:
@@ -76,7 +76,7 @@ class ProjectWriter:
 
     def _write_all(self, files: Sequence[NewFile]) -> int:
         try:
-            with self._store.write(self.project) as connection:
+            with self._store.write(self.project, of_project=True) as connection:
                 if self._removals != removals(connection):
                     self._read(connection)
                 described = {name for file in files for name in file.result.listed}
@@ -98,7 +98,7 @@ class ProjectWriter:
         if not stamps:
             return
         table = tables.source_file
-        with self._store.write(self.project) as connection:
+        with self._store.write(self.project, of_project=True) as connection:
             connection.execute(
                 update(table)
                 .where(table.c.project_id == self.project_id, table.c.path == bindparam("its_path"))

@@ -6,10 +6,22 @@ from typing import Any
 
 import pytest
 
+from tests.asv_results import hash_of
+from warpwatch.dashboard.analysis import analyse
+from warpwatch.dashboard.importers.asv_folder import open_folder
+from warpwatch.dashboard.importers.import_results import import_results
 from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store.alert_progress import Progress, go_on
 from warpwatch.dashboard.store.alert_records import AlertState
-from warpwatch.dashboard.store.alerts import alerts, new_regressions, open_alert, set_state
-from warpwatch.dashboard.store.outbox import claim_deliveries, mark_delivered, mark_failed
+from warpwatch.dashboard.store.alerts import alerts, held_regressions, new_regressions, open_alert
+from warpwatch.dashboard.store.outbox import (
+    claim_next,
+    mark_delivered,
+    mark_failed,
+    queue_in_project,
+    revive,
+    undelivered,
+)
 
 STEADY = [1.0, 1.01, 0.99, 1.0, 1.01, 1.0, 0.99, 1.0, 1.01, 1.0]
 SLOW = [2.0, 2.01, 1.99, 2.0, 2.01, 2.0, 2.01, 1.99, 2.0, 2.01]
@@ -97,41 +109,110 @@ def test_processes_that_open_the_same_alert_at_once_open_one(store: Store, regre
     for thread in threads:
         thread.join()
     assert sorted(alert is None for alert in opened) == [False, True, True, True]
-    assert len(claim_deliveries(store, destinations=HOOK, worker="w", now_ms=2)) == 1
+    assert claim_next(store, destinations=HOOK, worker="w", now_ms=2) is not None
+    assert claim_next(store, destinations=HOOK, worker="v", now_ms=2) is None
 
 
 def test_a_message_is_claimed_by_one_and_delivered_once(store: Store, regressed: Any) -> None:
     open_alert(store, new_regressions(store, "demo")[0], messages=HOOK, now_ms=1000)
-    (message,) = claim_deliveries(store, destinations=HOOK, worker="a", now_ms=2000)
+    message = claim_next(store, destinations=HOOK, worker="a", now_ms=2000)
+    assert message is not None
     assert (message.destination, message.payload, message.attempts) == ("http://hook", HOOK["http://hook"], 1)
-    assert claim_deliveries(store, destinations=HOOK, worker="b", now_ms=2001) == ()
+    assert claim_next(store, destinations=HOOK, worker="b", now_ms=2001) is None
     assert mark_delivered(store, message.id, worker="a", now_ms=2002)
-    assert claim_deliveries(store, destinations=HOOK, worker="b", now_ms=10_000_000) == ()
+    assert claim_next(store, destinations=HOOK, worker="b", now_ms=10_000_000) is None
     assert not mark_delivered(store, message.id, worker="b", now_ms=2003)
 
 
-def test_a_failed_message_is_tried_again_and_a_dead_senders_claim_runs_out(store: Store, regressed: Any) -> None:
+def test_a_failed_message_waits_for_its_next_attempt_and_a_dead_senders_claim_runs_out(
+    store: Store, regressed: Any
+) -> None:
     open_alert(store, new_regressions(store, "demo")[0], messages=HOOK, now_ms=1000)
-    (first,) = claim_deliveries(store, destinations=HOOK, worker="a", now_ms=2000)
-    mark_failed(store, first.id, worker="a", error="connection refused")
-    (second,) = claim_deliveries(store, destinations=HOOK, worker="b", now_ms=2001)
+    first = claim_next(store, destinations=HOOK, worker="a", now_ms=2000)
+    assert first is not None
+    mark_failed(store, first.id, worker="a", error="connection refused", next_attempt_ms=5000)
+    assert claim_next(store, destinations=HOOK, worker="b", now_ms=4999) is None
+    second = claim_next(store, destinations=HOOK, worker="b", now_ms=5000)
+    assert second is not None
     assert (second.id, second.attempts) == (first.id, 2)
-    (third,) = claim_deliveries(store, destinations=HOOK, worker="c", now_ms=2001 + 120_000)
-    assert third.id == first.id
-    assert not mark_delivered(store, third.id, worker="b", now_ms=200_000)
-    assert mark_delivered(store, third.id, worker="c", now_ms=200_000)
+    assert claim_next(store, destinations=HOOK, worker="c", now_ms=5001) is None
+    third = claim_next(store, destinations=HOOK, worker="c", now_ms=5001, is_gone=lambda worker: worker == "b")
+    assert third is not None
+    last = claim_next(store, destinations=HOOK, worker="d", now_ms=5001 + 120_000)
+    assert last is not None
+    assert third.id == last.id == first.id
+    assert not mark_delivered(store, last.id, worker="c", now_ms=200_000)
+    assert mark_delivered(store, last.id, worker="d", now_ms=200_000)
 
 
-def test_an_alert_moves_through_its_states_and_remembers_them(store: Store, regressed: Any) -> None:
-    alert = open_alert(store, new_regressions(store, "demo")[0], messages={}, now_ms=1000)
-    assert alert is not None
-    assert set_state(store, alert, AlertState.ACKNOWLEDGED, now_ms=2000, author="ada", note="mine")
-    assert not set_state(store, alert, AlertState.ACKNOWLEDGED, now_ms=2001)
-    assert set_state(store, alert, AlertState.RESOLVED, now_ms=3000, messages=HOOK)
-    (kept,) = alerts(store, "demo", states=[AlertState.RESOLVED])
-    assert [(event.state, event.author) for event in kept.events] == [
-        (AlertState.OPEN, None), (AlertState.ACKNOWLEDGED, "ada"), (AlertState.RESOLVED, None),
+def test_no_message_of_a_thread_overtakes_another_until_that_is_given_up(store: Store, regressed: Any) -> None:
+    for number in (2, 1):
+        queue_in_project(store, "demo", "thread", number, {"a": f"{number}", "b": f"{number}"}, now_ms=1)
+    queue_in_project(store, "demo", "thread", 1, {"a": "again"}, now_ms=1)  # it is there
+    claimed = [claim_next(store, destinations=["a"], worker="w", now_ms=2) for _ in range(2)]
+    assert [each and each.payload for each in claimed] == ["1", None]
+    first = claimed[0]
+    assert first is not None
+    mark_failed(store, first.id, worker="w", error="refused", next_attempt_ms=100)
+    assert claim_next(store, destinations=["a"], worker="w", now_ms=50) is None
+    other = claim_next(store, destinations=["b"], worker="w", now_ms=50)
+    assert other is not None
+    assert other.payload == "1"  # another destination's order is its own
+    again = claim_next(store, destinations=["a"], worker="w", now_ms=50, only_due=False)
+    assert again is not None
+    mark_failed(store, again.id, worker="w", error="refused", next_attempt_ms=100, given_up_ms=60)
+    second = claim_next(store, destinations=["a"], worker="w", now_ms=70)
+    assert second is not None
+    assert second.payload == "2"
+    assert [(each.destination, each.given_up is not None) for each in undelivered(store, "demo")] == [
+        ("a", False), ("b", False), ("a", True), ("b", False),
     ]  # fmt: skip
-    (message,) = claim_deliveries(store, destinations=HOOK, worker="a", now_ms=4000)
-    assert message.kind == "resolved"
+    assert revive(store, "demo", now_ms=80) == 1
+    revived = claim_next(store, destinations=["a"], worker="w", now_ms=80)
+    assert revived is not None
+    assert revived.id == first.id
+
+
+def test_what_was_decided_meanwhile_is_not_overwritten(store: Store, regressed: Any) -> None:
+    open_alert(store, new_regressions(store, "demo")[0], messages={}, now_ms=1000)
+    (alert,) = alerts(store, "demo")
+    over = Progress(held=(), resolved=frozenset({alert.series[0].series.key}), state=AlertState.RESOLVED, note="back")
+    assert go_on(store, alert, over, messages={}, now_ms=2000)
+    assert not go_on(store, alert, over, messages={}, now_ms=3000)
+    (kept,) = alerts(store, "demo", states=[AlertState.RESOLVED])
+    assert [(event.state, event.author, event.note) for event in kept.events] == [
+        (AlertState.OPEN, None, None), (AlertState.RESOLVED, None, "back"),
+    ]  # fmt: skip
+    assert kept.series[0].is_resolved
     assert alerts(store, "demo", states=[AlertState.OPEN]) == ()
+
+
+def test_a_range_that_is_measured_in_between_is_the_same_regression(
+    store: Store, timed_history: Callable[..., Any], asv: Any
+) -> None:
+    timed_history(STEADY).load(store)
+    timed_history(SLOW, first=100).load(store)
+    (first,) = new_regressions(store, "demo")
+    assert (first.previous_commit.hash, first.commit.hash) == (hash_of(9), hash_of(100))
+    open_alert(store, first, messages={}, now_ms=1000)
+    for number in range(10, 100, 6):  # as a bisection does: fifteen commits with a number before the change, and after
+        timed_history([1.0 if number < 60 else 2.0], first=number).load(store)
+    assert new_regressions(store, "demo") == ()
+    (alert,) = alerts(store, "demo")
+    (one,) = held_regressions(store, "demo").held[alert.id]
+    assert one.change.commit.hash == hash_of(64)
+
+
+def test_an_alert_does_not_end_by_findings_that_are_being_made(
+    store: Store, regressed: Any, timed_history: Callable[..., Any]
+) -> None:
+    open_alert(store, new_regressions(store, "demo")[0], messages={}, now_ms=1000)
+    (alert,) = alerts(store, "demo")
+    over = Progress(held=(), resolved=frozenset({alert.series[0].series.key}), state=AlertState.RESOLVED)
+    results = timed_history([2.0], first=20)
+    import_results(store, open_folder(results.folder, project="demo"))
+    assert not go_on(store, alert, over, messages={}, now_ms=2000)  # imported, and not analysed
+    analyse(store)
+    assert not go_on(store, alert, over, messages={}, now_ms=3000)  # analysed since it was read
+    (alert,) = alerts(store, "demo")
+    assert go_on(store, alert, over, messages={}, now_ms=4000)

@@ -1,7 +1,7 @@
 """Stores that the code of each earlier schema wrote, opened with today's: nothing lost, nothing doubled.
 
-Written by the last commit of each schema: 71549b2^, e3ab965^, 243d2a1^, 91f609e^, 6c42a87^, bfaf809^, a6fbe55 and
-7c5f7e7.
+Written by the last commit of each schema: 71549b2^, e3ab965^, 243d2a1^, 91f609e^, 6c42a87^, bfaf809^, a6fbe55,
+7c5f7e7 and 26fd1e9.
 All hold the same results; from the second on one alert, from the fourth on a token and a note.
 """
 
@@ -21,11 +21,12 @@ from warpwatch.dashboard.store.alert_records import EventKind
 from warpwatch.dashboard.store.alerts import alerts, new_regressions
 from warpwatch.dashboard.store.annotations import annotations
 from warpwatch.dashboard.store.migrate import alembic_config
+from warpwatch.dashboard.store.outbox import undelivered
 from warpwatch.dashboard.store.tokens import tokens
 from warpwatch.dashboard.trials.store_state import State, state_of
 
 RECORDED = Path(__file__).with_name("recorded")
-SCHEMAS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
+SCHEMAS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
 COMMITS = 12
 
 
@@ -144,6 +145,10 @@ def test_what_people_were_told_and_said_stays(old: Store, schema: str, same: Asv
     kinds = [[event.kind for event in alert.events] for alert in told]
     assert kinds == [[EventKind.STATE]] * len(told)
     assert len(new_regressions(old, "demo")) == (schema == "0001")
+    waiting = undelivered(old, "demo")
+    assert [(each.destination, each.payload, each.attempts) for each in waiting] == [("http://hook", "{}", 0)] * len(
+        told
+    )
     assert [token.name for token in tokens(old)] == ["runner"] * (schema > "0003")
     notes = [(note.commit, note.text) for note in annotations(old, "demo", commit=hash_of(3))]
     assert notes == [(hash_of(3), "new driver")] * (schema > "0003")

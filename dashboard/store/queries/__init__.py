@@ -8,6 +8,7 @@ from warpwatch.dashboard.store.queries.canaries import canaries
 from warpwatch.dashboard.store.queries.cards import card, cards
 from warpwatch.dashboard.store.queries.changes import changes
 from warpwatch.dashboard.store.queries.code_between import code_between
+from warpwatch.dashboard.store.queries.code_of_machine import compiled_for
 from warpwatch.dashboard.store.queries.codes import equal_code_pairs
 from warpwatch.dashboard.store.queries.commits import AmbiguousCommitError, commit_page, commits, find_commit
 from warpwatch.dashboard.store.queries.comparing import (
@@ -29,12 +30,14 @@ from warpwatch.dashboard.store.queries.overview import overview
 from warpwatch.dashboard.store.queries.pairs import pairs
 from warpwatch.dashboard.store.queries.point_facts import point_facts
 from warpwatch.dashboard.store.queries.projects import machines, project, projects
+from warpwatch.dashboard.store.queries.ran_codes import ran_codes
 from warpwatch.dashboard.store.queries.regressions import regressions
 from warpwatch.dashboard.store.queries.relatives import elsewhere
 from warpwatch.dashboard.store.queries.report import report
 from warpwatch.dashboard.store.queries.rooflines import rooflines
 from warpwatch.dashboard.store.queries.search import search
 from warpwatch.dashboard.store.queries.series import history, series
+from warpwatch.dashboard.store.queries.series_changes import series_changes
 from warpwatch.dashboard.store.queries.series_list import find_series
 from warpwatch.dashboard.store.queries.shown_history import Wanted, shown_history
 from warpwatch.dashboard.store.queries.siblings import siblings
@@ -55,6 +58,7 @@ __all__ = [
     "commit_page",
     "commits",
     "compiled_at",
+    "compiled_for",
     "conditions",
     "elsewhere",
     "equal_code_pairs",
@@ -75,12 +79,14 @@ __all__ = [
     "project",
     "project_workloads",
     "projects",
+    "ran_codes",
     "regressions",
     "report",
     "rooflines",
     "samples_at",
     "search",
     "series",
+    "series_changes",
     "series_points",
     "shown_history",
     "siblings",

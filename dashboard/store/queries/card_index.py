@@ -6,7 +6,7 @@ A change of an alert's series within SAME_PLACE commits with a number of the ale
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -16,7 +16,7 @@ from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.statistics.machine_state import Control
 from warpwatch.dashboard.statistics.sure_loss import sure_loss
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.alerts import SAME_PLACE
+from warpwatch.dashboard.store.alert_records import SAME_PLACE
 from warpwatch.dashboard.store.calendar import NOT_PLACED
 from warpwatch.dashboard.store.card_records import Seen, Standing
 from warpwatch.dashboard.store.choosing import is_among
@@ -70,8 +70,8 @@ class Index:
     any_at_all: bool
 
 
-def card_index(connection: Connection, owner: int, *, words: str = "") -> Index:
-    """The cards of a project; with `words` each tells which of its series have them all in their name."""
+def card_index(connection: Connection, owner: int) -> Index:
+    """The cards of a project."""
     told, keys = _told(connection, owner)
     held, more_keys = _held(connection, owner)
     keys |= more_keys
@@ -92,7 +92,6 @@ def card_index(connection: Connection, owner: int, *, words: str = "") -> Index:
             of_alerts[min(near)[1]][one.series_id] = one
         else:
             fresh.setdefault((one.commit_id, machine), []).append(one)
-    matching = named_series(connection, owner, words) if words.split() else None
     ends = {each for one in (*(one for _, one in told), *(one for _, one in held)) for each in _ends(one)}
     ends |= {each for row in alerts.values() for each in (row.commit_id, row.previous_commit_id)}
     commits = _commits(connection, ends)
@@ -106,7 +105,7 @@ def card_index(connection: Connection, owner: int, *, words: str = "") -> Index:
             seen=seen, standing=standing, alert=alert, machine_id=machine, machine=machines[machine],
             commit_id=between[0], previous_commit_id=between[1],
             position=commit.position if commit.position is not None else NOT_PLACED, date_ms=commit.date_ms,
-            matching=tuple(one for one in its if matching is None or one.series_id in matching), total=len(its),
+            matching=tuple(its), total=len(its),
             loss=sum(sure_loss(one.low, one.high, machine_share=one.machine_share) for one in its),
         )  # fmt: skip
 
@@ -123,6 +122,15 @@ def card_index(connection: Connection, owner: int, *, words: str = "") -> Index:
         found.append(outline(seen, Standing.UNTRIAGED, None, machine, (commit, newest_good), its))
     found.sort(key=lambda one: (-one.position, one.machine, one.seen.key))
     return Index(outlines=tuple(found), keys=keys, any_at_all=bool(found))
+
+
+def narrowed(connection: Connection, owner: int, index: Index, words: str) -> Index:
+    """The same cards, each with those of its series alone that have all words in their name."""
+    found = named_series(connection, owner, words)
+    outlines = (
+        replace(one, matching=tuple(each for each in one.matching if each.series_id in found)) for one in index.outlines
+    )
+    return replace(index, outlines=tuple(outlines))
 
 
 def _ends(one: Found) -> tuple[int, int]:

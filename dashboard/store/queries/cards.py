@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection
 
+from warpwatch.dashboard.store import alerts as kept_alerts  # the module: it asks for regressions in turn
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.alerts import alerts_by_id
 from warpwatch.dashboard.store.card_records import Card, CardFilter, CardList, CardOrder, Seen, Standing
 from warpwatch.dashboard.store.choosing import is_among
-from warpwatch.dashboard.store.queries.card_index import Found, Index, Outline, card_index
+from warpwatch.dashboard.store.queries.card_index import Found, Index, Outline, card_index, narrowed
 from warpwatch.dashboard.store.queries.reading import (
     change_record,
     commits_by_id,
@@ -34,7 +34,7 @@ def cards(
     owner = _owner(store, project)
     if owner is None:
         return CardList(cards=(), total=0, counts={}, any_at_all=False)
-    index = _index(store, owner, wanted.words)
+    index = _index(store, project, owner, wanted.words)
     found = [one for one in index.outlines if _is_wanted(one, wanted)]
     counts = Counter(one.standing for one in found)
     found = [one for one in found if one.standing in wanted.standings]
@@ -55,7 +55,7 @@ def card(store: Store, project: str, key: str, *, rows: int = 200) -> Card | Non
     owner = _owner(store, project)
     if owner is None:
         return None
-    index = _index(store, owner)
+    index = _index(store, project, owner)
     found = [one for one in index.outlines if one.seen.key == key]
     with store.read() as connection:
         return next(iter(_cards(connection, project, owner, index, found, rows)), None)
@@ -66,14 +66,18 @@ def _owner(store: Store, project: str) -> int | None:
         return project_id(connection, project)
 
 
-def _index(store: Store, owner: int, words: str = "") -> Index:
-    """All cards, remembered unless words narrow them. Read before what is shown of them, so that this is no older."""
+def _index(store: Store, project: str, owner: int, words: str = "") -> Index:
+    """All cards, remembered. Read before what is shown of them, so that this is no older."""
 
     def read() -> Index:
         with store.read() as connection:
-            return card_index(connection, owner, words=words)
+            return card_index(connection, owner)
 
-    return read() if words.split() else store.remember(("cards", owner), read)
+    index = store.remember(project, "cards", read, said=True)
+    if not words.split():
+        return index
+    with store.read() as connection:
+        return narrowed(connection, owner, index, words)
 
 
 def _is_wanted(one: Outline, wanted: CardFilter) -> bool:
@@ -87,7 +91,9 @@ def _is_wanted(one: Outline, wanted: CardFilter) -> bool:
 def _cards(
     connection: Connection, project: str, owner: int, index: Index, outlines: Sequence[Outline], rows: int
 ) -> tuple[Card, ...]:
-    alerts = alerts_by_id(connection, project, owner, [one.alert for one in outlines if one.alert is not None])
+    alerts = kept_alerts.alerts_by_id(
+        connection, project, owner, [one.alert for one in outlines if one.alert is not None]
+    )
     chosen = {
         id(one): sorted((each for each in one.matching if each.is_told), key=Found.order)[:rows] for one in outlines
     }

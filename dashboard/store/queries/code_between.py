@@ -10,6 +10,7 @@ from warpwatch.dashboard.compiled_difference import CodeChange, compiled_differe
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.card_records import Card
 from warpwatch.dashboard.store.choosing import is_among
+from warpwatch.dashboard.store.queries.code_of_machine import code_of_machine
 from warpwatch.dashboard.store.queries.codes import codes
 from warpwatch.dashboard.store.queries.commits import compiled_record
 from warpwatch.dashboard.store.queries.reading import project_id, workload_of, workloads
@@ -60,7 +61,7 @@ def code_between(store: Store, project: str, cards: Sequence[Card]) -> dict[str,
         }
         implementations = {one.series.implementation for one in card.regressions}
         before, after = (
-            _for_machine(
+            code_of_machine(
                 [
                     code
                     for code in compiled.get(end, ())
@@ -109,34 +110,3 @@ def _compiled(connection: Connection, commits: Sequence[int]) -> dict[int, list[
     for row in newest.values():
         found.setdefault(row.commit_id, []).append(compiled_record(row))
     return found
-
-
-def _for_machine(compiled: Sequence[CompiledCode], context: Mapping[str, Any] | None) -> list[CompiledCode]:
-    """The code that the machine's GPU takes, of each kernel: the newest architecture that it can run.
-
-    All of it where the GPU's compute capability is not known, or too old for any.
-    """
-    capability = str(((context or {}).get("gpu") or {}).get("compute_capability") or "").replace(".", "")
-    if not capability.isdecimal():
-        return list(compiled)
-    best: dict[tuple[str, str], CompiledCode] = {}
-    for code in compiled:
-        key = (code.operator, code.kernel)
-        if _runs_on(code.architecture, int(capability)) and (
-            key not in best or _number(code.architecture) > _number(best[key].architecture)
-        ):
-            best[key] = code
-    return list(best.values()) or list(compiled)
-
-
-def _number(architecture: str) -> int:
-    digits = "".join(sign for sign in architecture if sign.isdecimal())
-    return int(digits or 0)
-
-
-def _runs_on(architecture: str, capability: int) -> bool:
-    """Binary code runs on its own major version, from its minor one on; an `a` target on its own alone."""
-    number = _number(architecture)
-    if architecture.endswith("a"):
-        return number == capability
-    return number // 10 == capability // 10 and number <= capability

@@ -31,8 +31,9 @@ def regressions(
     Listed series of judged metrics, or of every metric; those of baselines and canaries are left out, for no commit of
     the project moves them.
     """
-    asked = (project, all_metrics, kind)  # of all machines: a machine's name may be anybody's invention
-    groups = store.remember(("regressions", *asked), lambda: _regressions(store, *asked))
+    # Of all machines: a machine's name may be anybody's invention.
+    asked = ("regressions", all_metrics, kind)
+    groups = store.remember(project, asked, lambda: _regressions(store, project, all_metrics, kind))
     return tuple(group for group in groups if machine in {None, group.machine})[:limit]
 
 

@@ -100,7 +100,7 @@ def _suggestion(store: Store, indexes: Sequence[_Index], project: str | None, wo
         texts = (entry.text for index in indexes for entries in index.values() for entry in entries)
         return sorted({part for text in texts for part in text.split() if part.isalnum() and not part.isdecimal()})
 
-    known = store.remember(("search: parts", project), parts)
+    known = store.remember(project, "search: parts", parts, may_be_former=True)
     mended = []
     for word in words:
         if any(word in part for part in known) or _found(indexes, [word], 1).kinds:
@@ -119,7 +119,7 @@ def _projects(store: Store) -> Sequence[str]:
         with store.read() as connection:
             return connection.execute(select(tables.project.c.name).order_by(tables.project.c.name)).scalars().all()
 
-    return store.remember("search: projects", read)
+    return store.remember(None, "search: projects", read)
 
 
 def _index(store: Store, project: str) -> _Index:
@@ -131,7 +131,7 @@ def _index(store: Store, project: str) -> _Index:
                 index.setdefault(entry.hit.kind, []).append(entry)
         return index
 
-    return store.remember(("search", project), read)
+    return store.remember(project, "search", read, may_be_former=True)
 
 
 def _entries(connection: Connection, project: str, owner: int) -> Iterable[_Entry]:

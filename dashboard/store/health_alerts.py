@@ -1,0 +1,134 @@
+"""Alerts of the data itself: it does not come, a runner cannot be trusted, a kernel gives no number.
+
+Each is opened once for its kind and subject, updated when more of it is found, and resolved when it is found no more.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, insert, select, update
+
+from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.outbox import queue_messages
+from warpwatch.dashboard.store.queries.reading import moment, project_id
+from warpwatch.dashboard.store.store import Store
+
+
+class HealthKind(StrEnum):
+    """What is wrong."""
+
+    MISSING = "missing data"
+    RUNNER = "unhealthy runner"
+    FAILED = "failed check"  # wrong results, exceptions, crashes: no number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthFinding:
+    """What is found wrong now. `members` tell one state of it from another: with further ones it is told again."""
+
+    kind: HealthKind
+    subject: str  # names it among those of its kind: a machine, a kernel on a machine
+    machine: str
+    kernel: str | None  # None: of all
+    says: str  # in one line
+    members: tuple[str, ...]
+    lines: tuple[str, ...]  # the whole, one fact each
+
+    def as_json(self) -> dict[str, Any]:
+        """For the store."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthAlert:
+    """One of them, as it was told last."""
+
+    id: int
+    project: str
+    finding: HealthFinding
+    thread: str
+    messages: int
+    opened: datetime
+    resolved: datetime | None
+
+
+def health_alerts(store: Store, project: str, *, since_ms: int | None = None) -> tuple[HealthAlert, ...]:
+    """The open ones, and those that were resolved at `since_ms` or later; the newest first."""
+    table = tables.health_alert
+    wanted: ColumnElement[bool] = table.c.resolved_ms.is_(None)
+    if since_ms is not None:
+        wanted = wanted | (table.c.resolved_ms >= since_ms)
+    with store.read() as connection:
+        rows = connection.execute(
+            select(table)
+            .where(table.c.project_id == project_id(connection, project), wanted)
+            .order_by(table.c.opened_ms.desc(), table.c.id.desc())
+        ).all()
+    return tuple(_record(project, row) for row in rows)
+
+
+def _record(project: str, row: Row[Any]) -> HealthAlert:
+    opened = moment(row.opened_ms)
+    assert opened is not None
+    told = row.finding
+    finding = HealthFinding(
+        kind=HealthKind(told["kind"]), subject=told["subject"], machine=told["machine"], kernel=told["kernel"],
+        says=told["says"], members=tuple(told["members"]), lines=tuple(told["lines"]),
+    )  # fmt: skip
+    return HealthAlert(
+        id=row.id, project=project, finding=finding, thread=row.thread, messages=row.messages, opened=opened,
+        resolved=moment(row.resolved_ms),
+    )  # fmt: skip
+
+
+def open_health_alert(
+    store: Store, project: str, finding: HealthFinding, *, thread: str, messages: Mapping[str, str], now_ms: int
+) -> bool:  # fmt: skip
+    """Opens one with its messages (destination -> payload); False if one of its kind and subject is open."""
+    table = tables.health_alert
+    with store.write(project) as connection:
+        owner = project_id(connection, project)
+        is_open = connection.execute(
+            select(table.c.id).where(
+                table.c.project_id == owner, table.c.kind == finding.kind.value, table.c.subject == finding.subject,
+                table.c.resolved_ms.is_(None),
+            )
+        ).first()  # fmt: skip
+        if owner is None or is_open is not None:
+            return False
+        connection.execute(
+            insert(table).values(
+                project_id=owner, kind=finding.kind.value, subject=finding.subject, finding=finding.as_json(),
+                thread=thread, messages=1, opened_ms=now_ms,
+            )
+        )  # fmt: skip
+        queue_messages(connection, owner, thread, 1, messages, now_ms=now_ms)
+        return True
+
+
+def go_on_with_health(
+    store: Store, alert: HealthAlert, finding: HealthFinding | None, *, messages: Mapping[str, str], now_ms: int
+) -> bool:  # fmt: skip
+    """Tells what is found now, or with None that nothing is any more. False if it is not as it was read."""
+    table = tables.health_alert
+    values: dict[str, Any] = {"messages": alert.messages + 1}
+    values |= {"resolved_ms": now_ms} if finding is None else {"finding": finding.as_json()}
+    with store.write(alert.project) as connection:
+        owner = project_id(connection, alert.project)
+        done = connection.execute(
+            update(table)
+            .where(table.c.id == alert.id, table.c.messages == alert.messages, table.c.resolved_ms.is_(None))
+            .values(**values)
+        )
+        if owner is None or not done.rowcount:
+            return False
+        queue_messages(connection, owner, alert.thread, alert.messages + 1, messages, now_ms=now_ms)
+        return True
+
+
+def open_subjects(alerts: Sequence[HealthAlert]) -> dict[tuple[HealthKind, str], HealthAlert]:
+    """The open ones by kind and subject."""
+    return {(each.finding.kind, each.finding.subject): each for each in alerts if each.resolved is None}
