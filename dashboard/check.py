@@ -6,12 +6,13 @@ they share on a machine is the machine's, and is taken off every other series th
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from statistics import median
 
 from warpwatch.dashboard.check_noise import HistoryNoises, rerun_noises
 from warpwatch.dashboard.drift import Drift, machine_drifts, raw_change, rivals_shift
+from warpwatch.dashboard.limits import Limits, LimitsOf
 from warpwatch.dashboard.naming import card_name
 from warpwatch.dashboard.quantities import change as change_text
 from warpwatch.dashboard.statistics.comparison import (
@@ -23,8 +24,10 @@ from warpwatch.dashboard.statistics.comparison import (
     judge,
 )
 from warpwatch.dashboard.statistics.noise import Noise
+from warpwatch.dashboard.statistics.prospect import family_level, runs_to_tell
 from warpwatch.dashboard.status_words import no_number
 from warpwatch.dashboard.store import queries
+from warpwatch.dashboard.store.acceptances import Acceptance
 from warpwatch.dashboard.store.queries.pairs import Pair, Side
 from warpwatch.dashboard.store.records import Commit, Series, Status
 from warpwatch.dashboard.store.store import Store
@@ -62,6 +65,18 @@ class CheckRow:
     head: float | None
     comparison: Comparison | None
     control_change: float | None  # median change of the rivals of the same workload
+    limits: Limits
+    accepted: Acceptance | None = None  # a person's word that it may be slower
+
+    @property
+    def decides(self) -> bool:
+        """Whether the outcome of the check hangs on it."""
+        return self.limits.blocks and self.accepted is None
+
+    @property
+    def counts_from(self) -> float:
+        """The smallest relative change that counts, the floor made a share of what base has."""
+        return self.limits.counts_from(self.base, self.head)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,17 +86,19 @@ class Check:
     project: str
     base: Commit
     head: Commit
-    threshold: float
+    threshold: float  # where a row's own limits do not say otherwise
     rows: tuple[CheckRow, ...]
     drifts: tuple[Drift, ...]
+    notes: tuple[str, ...] = ()  # what its reader has to know beside the rows
 
     @property
     def outcome(self) -> Outcome:
-        """REGRESSED if anything did; else whether every series could be told."""
-        verdicts = {row.verdict for row in self.rows}
-        if Verdict.REGRESSED in verdicts:
+        """REGRESSED if anything that decides did; else whether every such series could be told, and there was one."""
+        deciding = {row.verdict for row in self.rows if row.decides}
+        if Verdict.REGRESSED in deciding:
             return Outcome.REGRESSED
-        if verdicts & {Verdict.INCONCLUSIVE, Verdict.INVALID} or not verdicts - {Verdict.MISSING}:
+        compared = deciding or {row.verdict for row in self.rows}
+        if deciding & {Verdict.INCONCLUSIVE, Verdict.INVALID} or not compared - {Verdict.MISSING}:
             return Outcome.COULD_NOT_TELL
         return Outcome.UNCHANGED_OR_BETTER
 
@@ -91,34 +108,60 @@ class Check:
 
 
 def check(
-    store: Store, project: str, base: Commit, head: Commit, *, threshold: float, machine: str | None = None,
-    all_metrics: bool = False, family_error: float = FAMILY_ERROR,
+    store: Store, project: str, base: Commit, head: Commit, *, threshold: float, limits: LimitsOf | None = None,
+    machine: str | None = None, all_metrics: bool = False, family_error: float = FAMILY_ERROR,
 ) -> Check:  # fmt: skip
-    """Compares every judged series of the two commits; all are one family, so that false alarms stay rare."""
+    """Compares every judged series of the two commits; all are one family, so that false alarms stay rare.
+
+    `limits` tells what each series has to do to count; without it `threshold` is that of all.
+    """
     found = queries.pairs(store, project, base.hash, head.hash, machine=machine, all_metrics=all_metrics)
-    rows, drifts = judged_pairs(found, threshold=threshold, family_error=family_error)
+    rows, drifts = judged_pairs(found, threshold=threshold, limits=limits, family_error=family_error)
     return Check(project=project, base=base, head=head, threshold=threshold, rows=rows, drifts=drifts)
 
 
 def judged_pairs(
-    found: Sequence[Pair], *, threshold: float, family_error: float = FAMILY_ERROR
+    found: Sequence[Pair], *, threshold: float, limits: LimitsOf | None = None, family_error: float = FAMILY_ERROR
 ) -> tuple[tuple[CheckRow, ...], tuple[Drift, ...]]:
     """The rows of a check, and how the machines moved between its ends."""
+    alike = Limits(threshold=threshold)
     reruns = rerun_noises(found)
     drifts = machine_drifts(found, _canary_moves(found, threshold, reruns))
     drift_of = {drift.machine: drift for drift in drifts}
     judged = [pair for pair in found if pair.series.is_watched and _has_something(pair)]
     shared = {name: drift.change for name, drift in drift_of.items()}
     noises = HistoryNoises(found, shared, rivals_shift(found))
-    comparisons = [_compare(pair, threshold, shared.get(pair.series.machine, 0.0), noises, reruns) for pair in judged]
+    limited = [limits(pair.series) if limits is not None else alike for pair in judged]
+    matters = [
+        limit.counts_from(_level(pair.base.runs), _level(pair.head.runs))
+        for pair, limit in zip(judged, limited, strict=True)
+    ]
+    comparisons = [
+        _compare(pair, least, shared.get(pair.series.machine, 0.0), noises, reruns)
+        for pair, least in zip(judged, matters, strict=True)
+    ]
     better = [pair.series.metric.better for pair in judged]
-    verdicts = judge(comparisons, better, threshold=threshold, family_error=family_error)
+    verdicts = judge(comparisons, better, threshold=matters, family_error=family_error)
+    level = family_level(zip(comparisons, verdicts, strict=True), family_error)
     rivals = _rivals(found)
     rows = [
-        _row(pair, comparison, verdict, drift_of.get(pair.series.machine), rivals)
-        for pair, comparison, verdict in zip(judged, comparisons, verdicts, strict=True)
-    ]
+        _row(pair, _with_runs_needed(comparison, verdict, least, level), verdict, limit,
+             drift_of.get(pair.series.machine), rivals)
+        for pair, comparison, verdict, limit, least in zip(
+            judged, comparisons, verdicts, limited, matters, strict=True
+        )
+    ]  # fmt: skip
     return in_order(rows), drifts
+
+
+def _with_runs_needed(
+    comparison: Comparison | None, verdict: Verdict, least: float, level: float
+) -> Comparison | None:  # fmt: skip
+    """Of what is inconclusive, how many more runs its family's test would take."""
+    if verdict is not Verdict.INCONCLUSIVE or comparison is None:
+        return comparison
+    wanted = runs_to_tell(comparison, threshold=least, level=level)
+    return replace(comparison, runs_needed=wanted - min(comparison.base_runs, comparison.head_runs))
 
 
 def in_order(rows: Iterable[CheckRow]) -> tuple[CheckRow, ...]:
@@ -179,7 +222,7 @@ def _case(series: Series) -> _Case:
 
 
 def _row(
-    pair: Pair, comparison: Comparison | None, verdict: Verdict, drift: Drift | None,
+    pair: Pair, comparison: Comparison | None, verdict: Verdict, limits: Limits, drift: Drift | None,
     rivals: Mapping[_Case, Sequence[float]],
 ) -> CheckRow:  # fmt: skip
     verdict, reason = _judged(pair, comparison, verdict, drift)
@@ -193,6 +236,7 @@ def _row(
         head=_level(pair.head.runs),
         comparison=comparison,
         control_change=math.expm1(median(math.log1p(change) for change in beside)) if beside else None,
+        limits=limits,
     )
 
 

@@ -10,6 +10,7 @@ from statistics import median
 
 from warpwatch.dashboard.check import CheckRow
 from warpwatch.dashboard.check_noise import HistoryNoises, rerun_noises
+from warpwatch.dashboard.limits import Limits
 from warpwatch.dashboard.statistics.comparison import Comparison, compare, compare_exact, judge
 from warpwatch.dashboard.statistics.noise import Noise
 from warpwatch.dashboard.statistics.student import student_quantile
@@ -86,7 +87,7 @@ def _judged(
         comparisons.append(_compared(base, head, noise, rerun, threshold, beside))
     verdicts = judge(comparisons, [head.series.metric.better for _, head in known], threshold=threshold)
     return tuple(
-        Couple(against=base.series, row=_row(base, head, comparison, verdict))
+        Couple(against=base.series, row=_row(base, head, comparison, verdict, threshold))
         for (base, head), comparison, verdict in zip(known, comparisons, verdicts, strict=True)
     )
 
@@ -107,7 +108,9 @@ def _noisier(*noises: Noise | None) -> Noise | None:
     return max(told, key=lambda noise: reach[id(noise)], default=None)
 
 
-def _row(base: Pair, head: Pair, comparison: Comparison | None, verdict: Verdict) -> CheckRow:
+def _row(
+    base: Pair, head: Pair, comparison: Comparison | None, verdict: Verdict, threshold: float
+) -> CheckRow:  # fmt: skip
     reason = None
     for side, pair in (("base", base), ("head", head)):
         if not pair.head.runs:
@@ -116,7 +119,7 @@ def _row(base: Pair, head: Pair, comparison: Comparison | None, verdict: Verdict
         verdict, reason = Verdict.INCONCLUSIVE, "no ratio to a value at or below zero"
     return CheckRow(
         series=head.series, verdict=verdict, reason=reason, base=_level(base.base), head=_level(head.head),
-        comparison=comparison, control_change=None,
+        comparison=comparison, control_change=None, limits=Limits(threshold=threshold),
     )  # fmt: skip
 
 

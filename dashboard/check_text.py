@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from warpwatch.dashboard.check import Check, CheckRow, Outcome
-from warpwatch.dashboard.check_words import remark, runs_needed
+from warpwatch.dashboard.check_words import evidence, remark, runs_needed, why_not_deciding
+from warpwatch.dashboard.code_span import code_span
 from warpwatch.dashboard.drift import Drift
 from warpwatch.dashboard.quantities import change, quantity
+from warpwatch.dashboard.store.acceptances import Acceptance
 from warpwatch.dashboard.store.records import Commit
 from warpwatch.dashboard.verdict import Verdict
 
@@ -25,32 +27,40 @@ _ROWS_EACH = 20
 
 
 def as_table(check: Check) -> str:
-    """Plain text, two lines a series, cut at 100 columns. Regressions are all told, of the rest the largest."""
-    lines = [_headline(check), ""]
+    """Plain text, two lines a series, cut at 100 columns, and a third where it does not decide.
+
+    Regressions are all told, of the rest the largest.
+    """
+    subject = f" “{check.head.subject}”" if check.head.subject else ""
+    lines = [f"{_headline(check)}{subject}", ""]
     for verdict, group in itertools.groupby(_shown(check), key=lambda row: row.verdict):
         rows = list(group)
         told = rows if verdict is Verdict.REGRESSED else rows[:_ROWS_EACH]
         for row in told:
             lines.append(_cut(f"{verdict.value:<{_INDENT}}{_name(row, check)}"))
             lines.append(_cut(" " * _INDENT + _sentence(row)))
+            if aside := why_not_deciding(row):
+                lines.append(" " * _INDENT + aside)  # a person's words, whole
         if len(told) < len(rows):
             lines.append(f"{verdict.value:<{_INDENT}}… and {len(rows) - len(told)} more")
         lines.append("")
-    return "\n".join([*lines, _counts(check), *_drift_lines(check)])
+    return "\n".join([*lines, _counts(check), *_drift_lines(check), *check.notes])
 
 
 def as_markdown(check: Check) -> str:
     """For a pull request's comment: verdict first, then what moved."""
-    lines = [f"### warpwatch: {_headline(check)}", ""]
+    subject = f" {code_span(check.head.subject)}" if check.head.subject else ""
+    lines = [f"### warpwatch: {_headline(check)}{subject}", ""]
     shown = _shown(check)
     if shown:
         lines += ["| verdict | series | base | head | change | 95 % interval | |", "|---|---|--:|--:|--:|--:|---|"]
         for row in shown:
             word = f"**{row.verdict.value}**" if row.verdict is Verdict.REGRESSED else row.verdict.value
-            cells = (word, f"`{_name(row, check)}`", *_numbers(row), remark(row))
+            said = remark(row)
+            cells = (word, code_span(_name(row, check)), *_numbers(row), code_span(said) if said else "")
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         lines.append("")
-    lines += [_counts(check), *_drift_lines(check)]
+    lines += [_counts(check), *_drift_lines(check), *(f"- {code_span(note)}" for note in check.notes)]
     return "\n".join(lines)
 
 
@@ -73,6 +83,7 @@ def as_json(check: Check) -> str:
             }
             for d in check.drifts
         ],
+        "notes": list(check.notes),
         "series": [_row_json(row) for row in check.rows],
     }
     return json.dumps(data, indent=2, ensure_ascii=False)
@@ -80,8 +91,10 @@ def as_json(check: Check) -> str:
 
 def _headline(check: Check) -> str:
     base, head = check.base, check.head
-    subject = f" “{head.subject}”" if head.subject else ""
-    return f"{_HEADLINES[check.outcome]}: {check.project} {base.hash[:8]} → {head.hash[:8]}{subject}"
+    words = _HEADLINES[check.outcome]
+    if check.outcome is Outcome.UNCHANGED_OR_BETTER and check.count(Verdict.REGRESSED):
+        words = "no regression that blocks"
+    return f"{words}: {check.project} {base.hash[:8]} → {head.hash[:8]}"
 
 
 def _shown(check: Check) -> list[CheckRow]:
@@ -91,7 +104,7 @@ def _shown(check: Check) -> list[CheckRow]:
 def _sentence(row: CheckRow) -> str:
     """What moved, and how surely: "61.5 µs → 70.1 µs, +14.0 % (+13.2 % … +14.8 %), control +0.1 %"."""
     base, head, moved, interval = _numbers(row)
-    said = remark(row)
+    said = evidence(row)
     if row.comparison is None:
         return f"{base} → {head}: {said}"
     return f"{base} → {head}, {moved}" + (f" ({interval})" if interval else "") + (f", {said}" if said else "")
@@ -115,9 +128,21 @@ def _numbers(row: CheckRow) -> tuple[str, str, str, str]:
 
 
 def _counts(check: Check) -> str:
-    words = [f"{check.count(verdict)} {verdict.value}" for verdict in Verdict if check.count(verdict)]
+    words = [_count(check, verdict) for verdict in Verdict if check.count(verdict)]
     told = ", ".join(words) if words else "no series has results at either commit"
-    return f"{told}; changes from {check.threshold * 100:g} % on matter."
+    own = any(row.limits.floor or row.limits.threshold != check.threshold for row in check.rows)
+    return f"{told}; changes from {check.threshold * 100:g} % on matter{', where the policy says no other' * own}."
+
+
+def _count(check: Check, verdict: Verdict) -> str:
+    """How many, and how many of these do not decide where they else would."""
+    rows = [row for row in check.rows if row.verdict is verdict]
+    accepted = sum(row.accepted is not None for row in rows)
+    aside = sum(not row.decides for row in rows) - accepted
+    parts = [f"{accepted} accepted"] * bool(accepted)
+    if aside and verdict in {Verdict.REGRESSED, Verdict.INCONCLUSIVE, Verdict.INVALID}:
+        parts.append(f"{aside} not blocking")
+    return f"{len(rows)} {verdict.value}" + (f" ({', '.join(parts)})" if parts else "")
 
 
 def _drift_lines(check: Check) -> Sequence[str]:
@@ -162,4 +187,14 @@ def _row_json(row: CheckRow) -> dict[str, Any]:
         "runs": {"base": moved.base_runs, "head": moved.head_runs} if moved else None,
         "runs_needed": runs_needed(row),
         "control_change": row.control_change,
+        "threshold": row.limits.threshold,
+        "floor": row.limits.floor,
+        "blocks": row.limits.blocks,
+        "owners": list(row.limits.owners),
+        "accepted": _accepted_json(row.accepted) if row.accepted else None,
     }
+
+
+def _accepted_json(said: Acceptance) -> dict[str, Any]:
+    return {"by": said.by, "reason": said.reason, "at": said.at.isoformat(), "source": said.source,
+            "pattern": said.pattern, "at_most": said.at_most}  # fmt: skip

@@ -17,7 +17,12 @@ NOISE_BY = {
 
 
 def remark(row: CheckRow) -> str:
-    """The reason, else what it needs to be told, else how the rivals of the same workload moved; empty without any."""
+    """The evidence, then why it does not decide. Empty without either."""
+    return "; ".join(part for part in (evidence(row), why_not_deciding(row)) if part)
+
+
+def evidence(row: CheckRow) -> str:
+    """The reason, else what it needs to be told, else how the rivals of the same workload moved."""
     if row.reason:
         return row.reason
     if row.comparison and (needed := runs_needed(row)):
@@ -26,6 +31,14 @@ def remark(row: CheckRow) -> str:
     if row.control_change is not None:
         return f"control {change(row.control_change)}"
     return ""
+
+
+def why_not_deciding(row: CheckRow) -> str:
+    """Who accepted it and why, or that it does not block; empty of what decides, or has nothing to decide."""
+    if row.accepted is not None:
+        return f"accepted by {row.accepted.by} ({row.accepted.source}): {row.accepted.reason}"
+    matters = row.verdict in {Verdict.REGRESSED, Verdict.INCONCLUSIVE, Verdict.INVALID}
+    return "does not block" if matters and not row.limits.blocks else ""
 
 
 def runs_needed(row: CheckRow) -> int:

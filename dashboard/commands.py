@@ -1,14 +1,11 @@
-"""`warpwatch check` and `report`, and which project a command means. The group that lists them is ci/main.py."""
+"""`warpwatch report`, and which project and commit a command means. The group that lists the commands is ci/main.py."""
 
-import sys
 from pathlib import Path
 
 import click
 
-from warpwatch.dashboard import check_text
-from warpwatch.dashboard.check import check as run_check
 from warpwatch.dashboard.importers.git_history import resolve
-from warpwatch.dashboard.opening import CannotTellError, open_store, read_settings
+from warpwatch.dashboard.opening import CannotTellError, open_store
 from warpwatch.dashboard.report_text import report_json, report_table
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.records import Commit, Project
@@ -16,38 +13,6 @@ from warpwatch.dashboard.store.records import Commit, Project
 _database = click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; WARPWATCH_DATABASE.")
 _project = click.option("--project", metavar="NAME", help="Needed where the store holds several.")
 _machine = click.option("--machine", metavar="NAME", help="Only this machine.")
-
-
-@click.command()
-@click.argument("base")
-@click.argument("head")
-@_project
-@_machine
-@click.option("--all-metrics", is_flag=True, help="Judge every metric, not times alone.")
-@click.option("--threshold", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="SHARE",
-              help="Smallest relative change that matters; default 0.02, or WARPWATCH_THRESHOLD.")  # fmt: skip
-@click.option("--format", "layout", type=click.Choice(["table", "json", "markdown"]), default="table")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead of printing.")
-@_database
-def check(
-    base: str, head: str, project: str | None, machine: str | None, all_metrics: bool, threshold: float | None,
-    layout: str, output: Path | None, database: str | None,
-) -> None:  # fmt: skip
-    """Compare two recorded commits and say what moved.
-
-    BASE and HEAD are hashes, or branches and tags where the project's repository is known. Exit status: 0 unchanged or
-    better, 1 regressed, 2 could not tell (also: an unknown commit, or nothing to compare).
-    """
-    settings = read_settings()
-    store = open_store(database)
-    chosen = choose_project(store, project)
-    result = run_check(
-        store, chosen.name, _commit(store, chosen, base), _commit(store, chosen, head),
-        threshold=threshold or settings.threshold, machine=machine, all_metrics=all_metrics,
-    )  # fmt: skip
-    writers = {"table": check_text.as_table, "json": check_text.as_json, "markdown": check_text.as_markdown}
-    _write(writers[layout](result), output)
-    sys.exit(int(result.outcome))
 
 
 @click.command()
@@ -65,9 +30,9 @@ def report(project: str | None, machine: str | None, as_json: bool, database: st
         choose_project(store, project)
     rows = queries.report(store, project=project, machine=machine)
     if as_json:
-        _write(report_json(rows), None)
+        write(report_json(rows), None)
     elif rows:
-        _write(report_table(rows), None)
+        write(report_table(rows), None)
     else:
         click.echo("nothing is recorded" + (f" on {machine}" if machine else "") + "; try: warpwatch import RESULTS")
 
@@ -86,8 +51,8 @@ def choose_project(store: Store, name: str | None) -> Project:
     return found
 
 
-def _commit(store: Store, project: Project, name: str) -> Commit:
-    """The recorded commit of a hash, a branch or a tag."""
+def recorded_commit(store: Store, project: Project, name: str) -> Commit:
+    """The recorded commit of a hash, a branch or a tag. Raises a click error that says what there is."""
     try:
         found = queries.find_commit(store, project.name, name)
     except queries.AmbiguousCommitError as error:
@@ -105,7 +70,8 @@ def _commit(store: Store, project: Project, name: str) -> Commit:
     raise CannotTellError(f"no commit {name!r} in {project.name}; the newest that have results: {newest}")
 
 
-def _write(text: str, output: Path | None) -> None:
+def write(text: str, output: Path | None) -> None:
+    """To the file, or else to standard output."""
     if output is None:
         click.echo(text)
     else:

@@ -91,7 +91,8 @@ def latency(seconds: float | None) -> str:
 
 
 def change(relative: float | None, before: float | None = None) -> str:
-    """A signed relative change as "+4.1 %"; "–" for None. From a factor of two on it is told as "2.4×".
+    """A signed relative change as "+4.1 %", "0.0 %" without a sign; "–" for None. From a factor of two on it is told as
+    "2.4×".
 
     A change from a value of zero has no ratio and is told as "from 0".
     """
@@ -101,7 +102,8 @@ def change(relative: float | None, before: float | None = None) -> str:
         return "from 0"
     if relative >= 1.0:
         return f"{relative + 1:,.0f}×" if relative >= 999 else f"{relative + 1:.3g}×"
-    return f"{relative * 100:+.1f} %".replace("-", "−")
+    # From too little to be seen in one digit no direction is to be read.
+    return f"{relative * 100:+z.1f} %".replace("-", "−").replace("+0.0", "0.0")
 
 
 def share(fraction: float | None) -> str:
@@ -126,10 +128,8 @@ def _counted(value: float, unit: str) -> str:
     """A number of things: 96 registers, not 96.0; from a million on "1.23 M cycles"."""
     if abs(value) >= 999_500 and unit in _SINGULAR:
         return f"{_three_digits(value / 1e6)} M {unit}"
-    if abs(value) >= 1000 and unit in _SINGULAR:
-        text = f"{value:,.0f}"
-    else:
-        text = f"{value:.0f}" if float(value).is_integer() else _three_digits(value)
+    is_whole = float(value).is_integer() or (abs(value) >= 1000 and unit in _SINGULAR)
+    text = f"{value:,.0f}" if is_whole else _three_digits(value)
     return f"{text} {_SINGULAR.get(unit, unit) if text == '1' else unit}".rstrip()
 
 
@@ -137,4 +137,4 @@ def _three_digits(value: float) -> str:
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     decimals = max(0, 2 - math.floor(math.log10(abs(float(f"{value:.3g}")))))
-    return f"{value:.{min(decimals, 6)}f}" if abs(value) < 1e6 else f"{value:.3g}"
+    return f"{value:,.{min(decimals, 6)}f}" if abs(value) < 1e6 else f"{value:.3g}"

@@ -1,12 +1,14 @@
 """Who makes this request: a program with a token, one whom a proxy names or who logged in, who is at the machine."""
 
 import getpass
+import os
 import time
 from dataclasses import dataclass
 
 from flask import Flask, current_app, g, request, session
 
 from warpwatch.dashboard.access import proxies
+from warpwatch.dashboard.access.peer_user import Asker, asker
 from warpwatch.dashboard.access.roles import Person, Role, role_of
 from warpwatch.dashboard.access_settings import AccessSettings, OpenIdLogin, ProxyLogin, is_loopback
 from warpwatch.dashboard.pages.shared import store
@@ -98,8 +100,16 @@ def token() -> Token | None:
 
 
 def is_local() -> bool:
-    """Whether a server without a login, which listens to this machine alone, is asked by this machine itself."""
-    settings = access_settings()
+    """Whether a server without a login, which listens to this machine alone, is asked on this machine by its own user:
+    a proxy for others beside it runs as another, or says whom it asks for.
+    """
+    if "is_local" not in g:
+        g.is_local = _is_local(access_settings())
+    found: bool = g.is_local
+    return found
+
+
+def _is_local(settings: AccessSettings) -> bool:
     return (
         settings.login is None
         and not settings.proxies
@@ -108,6 +118,7 @@ def is_local() -> bool:
         and is_loopback(proxies.host_name(request.host))
         and request.environ.get("SERVER_PROTOCOL") != "HTTP/1.0"  # no browser's: nginx asks so unless told otherwise
         and not any(header in request.headers for header in _FORWARDED)
+        and asker(request.environ, os.getuid()) is not Asker.ANOTHER
     )
 
 

@@ -8,7 +8,8 @@ from pydantic import Field
 from warpwatch.dashboard.api.operation import operation
 from warpwatch.dashboard.api.questions import CommitPrefix, Table, Text
 from warpwatch.dashboard.api.shapes import CommitShape, SeriesShape, Shape, commit_shape, finite, series_shape
-from warpwatch.dashboard.check import CheckRow, Outcome, check
+from warpwatch.dashboard.check import Check, CheckRow, Outcome, check
+from warpwatch.dashboard.pages.compared import compared_commits
 from warpwatch.dashboard.pages.shared import project_or_404, store
 from warpwatch.dashboard.statistics.noise import NoiseSource
 from warpwatch.dashboard.store import queries
@@ -88,16 +89,12 @@ def show(project: str, asked: ComparisonQuestion) -> Comparison:
     """
     found = project_or_404(project)
     base, head = (_commit_or_404(found, prefix) for prefix in (asked.base, asked.head))
-    threshold = asked.threshold or current_app.config["THRESHOLD"]
-    result = check(
-        store(), found.name, base, head, threshold=threshold, machine=asked.machine or None,
-        all_metrics=asked.metrics == "all",
-    )  # fmt: skip
+    result = _check(found.name, base, head, asked)
     return Comparison(
         outcome=_OUTCOMES[result.outcome],
         base=commit_shape(base),
         head=commit_shape(head),
-        threshold=threshold,
+        threshold=result.threshold,
         counts={verdict: result.count(verdict) for verdict in Verdict},
         drifts=[
             MachineDrift(machine=each.machine, change=finite(each.change), controls=each.controls)
@@ -105,6 +102,21 @@ def show(project: str, asked: ComparisonQuestion) -> Comparison:
         ],
         rows=[_row(row) for row in result.rows],
     )
+
+
+def _check(project: str, base: Commit, head: Commit, asked: ComparisonQuestion) -> Check:
+    """What the compare page remembers, where that is asked: any threshold, or the names of machines, could be a
+    stranger's invention, and each would be remembered.
+    """
+    threshold, is_whole = current_app.config["THRESHOLD"], asked.metrics == "all"
+    if asked.machine or asked.threshold not in {None, threshold}:
+        return check(
+            store(), project, base, head, threshold=asked.threshold or threshold, machine=asked.machine or None,
+            all_metrics=is_whole,
+        )  # fmt: skip
+    told = compared_commits(project, base, head, all_metrics=is_whole, may_be_former=False)
+    rows = tuple(row.judged for row in told.rows)
+    return Check(project=project, base=base, head=head, threshold=told.threshold, rows=rows, drifts=told.drifts)
 
 
 _OUTCOMES: dict[Outcome, Literal["unchanged_or_better", "regressed", "could_not_tell"]] = {

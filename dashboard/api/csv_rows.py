@@ -1,8 +1,4 @@
-"""An answer's list as CSV (RFC 4180): a row for each item, the same columns whatever is null in them.
-
-Spreadsheets run a cell that begins like a formula, and anybody's commit subject may: such a text gets an apostrophe in
-front.
-"""
+"""An answer's list as CSV (RFC 4180): a row for each item, the same columns whatever is null in them."""
 
 import csv
 import io
@@ -17,8 +13,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from warpwatch.dashboard.csv_text import csv_text
+
 _Path = tuple[str, ...]
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how one begins
 
 
 def as_csv(answer: BaseModel) -> str:
@@ -69,7 +66,7 @@ def _cell(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, str):
-        return f"'{value}" if value.startswith(_FORMULA) else value
+        return csv_text(value)
     if value is None or isinstance(value, int | float):
         return value
     if isinstance(value, datetime):

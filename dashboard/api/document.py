@@ -19,6 +19,7 @@ from warpwatch.dashboard.importers.formats import KNOWN
 _ALWAYS = (401, 403, 422, 429, 500, 503)  # problems that any operation may answer with
 _MEANINGS = {
     304: "The client has it: `If-None-Match` names the ETag.",
+    400: "The body is not the one that its Content-Digest speaks of.",
     401: "Reading or uploading wants a login or a token here, and none came, or none that works.",
     403: "Whoever asks may not do this.",
     404: "There is no such thing; the problem says what was looked for.",

@@ -25,6 +25,10 @@ class ProjectShape(Shape):
     commits: int = Field(ge=0)
     newest_commit: datetime | None
     newest_run: datetime | None
+    unanalysed: int = Field(ge=0)
+    """Series with values that the analysis has not seen yet, or that older rules than today's told of."""
+    unjudged: int = Field(ge=0)
+    """Machines with findings that have not been judged together yet."""
 
 
 class ProjectList(Listing):
@@ -49,5 +53,6 @@ def show(project: str, asked: Question) -> ProjectShape:
 def _shape(project: Project) -> ProjectShape:
     return ProjectShape(
         name=project.name, machines=project.machines, series=project.series, commits=project.commits,
-        newest_commit=project.newest_commit, newest_run=project.newest_run,
+        newest_commit=project.newest_commit, newest_run=project.newest_run, unanalysed=project.unanalysed,
+        unjudged=project.unjudged,
     )  # fmt: skip

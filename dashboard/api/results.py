@@ -4,8 +4,11 @@ Each file is in whole or not at all, and the same body again changes nothing, so
 failed. The body goes to a temporary file in pieces.
 """
 
-import shutil
+import base64
+import hashlib
+import re
 import tempfile
+import time
 from pathlib import Path
 
 from flask import Blueprint, Response, abort, current_app, request
@@ -29,12 +32,14 @@ from warpwatch.dashboard.importers.import_files import import_path
 from warpwatch.dashboard.importers.import_results import ImportSummary
 from warpwatch.dashboard.pages.shared import store
 from warpwatch.dashboard.parallel import local_workers
+from warpwatch.dashboard.store.set_aside import note_set_aside
 from warpwatch.dashboard.store.tokens import Scope
 
 bp = Blueprint("api_results", __name__)
 _UNPACKED_FACTOR = 8  # an archive may unpack to so many times the limit of a body; JSON of results packs about as well
 _CHUNK = 1024 * 1024
 _NAME = "upload"
+_SHA256 = re.compile(r"sha-256=:([A-Za-z0-9+/]{43}=):")  # in RFC 9530's Content-Digest, among others perhaps
 
 
 class UploadQuestion(Question):
@@ -69,9 +74,10 @@ def add(project: str) -> ResponseReturnValue:
     """Adds a result file or an archive of them to a project's history.
 
     The body is the file as it is (`curl --data-binary @FILE`). Each file is in whole or not at all, and the same again
-    changes nothing. 422 if nothing of it could be read.
+    changes nothing. 422 if nothing of it could be read. A header `Content-Digest: sha-256=:…:` (RFC 9530) has a body
+    refused that changed on its way.
     """
-    _authorise(project)
+    name = _authorise(project)
     given = _given(asked(UploadQuestion))
     with tempfile.TemporaryDirectory(prefix="warpwatch-") as folder:
         path = Path(folder) / _NAME
@@ -79,6 +85,8 @@ def add(project: str) -> ResponseReturnValue:
         limits = Limits(total_bytes=_limit_bytes() * _UNPACKED_FACTOR, file_bytes=_limit_bytes())
         try:
             summary = import_path(store(), path, project=project, given=given, limits=limits, workers=1)
+            told = _plain(summary.set_aside, folder)
+            note_set_aside(store(), project, f"uploads of {name}", told, now_ms=time.time_ns() // 1_000_000)
             with local_workers(1) as here:  # a request keeps to its thread; the server has others to answer
                 analysed = analyse(store(), only=project, workers=here)
         except TooLargeError as error:
@@ -87,13 +95,13 @@ def add(project: str) -> ResponseReturnValue:
             abort(503, "The body cannot be unpacked here now: the server has no room.")
         except (ArchiveError, NoResultsError) as error:
             abort(422, str(error).replace(str(path), _NAME))
-    told = _told(summary, analysed, folder)
+    answer = _told(summary, analysed, folder)
     if not summary.files:
-        return problem_response(422, "Nothing of it could be read; set_aside says why.", **told.model_dump())
-    return Response(told.model_dump_json() + "\n", content_type="application/json")
+        return problem_response(422, "Nothing of it could be read; set_aside says why.", **answer.model_dump())
+    return Response(answer.model_dump_json() + "\n", content_type="application/json")
 
 
-describe(add, add.__doc__, question=UploadQuestion, answer=Uploaded, tag="Upload", statuses=(401, 403, 413, 415))
+describe(add, add.__doc__, question=UploadQuestion, answer=Uploaded, tag="Upload", statuses=(400, 401, 403, 413, 415))
 
 
 @bp.errorhandler(OperationalError)
@@ -101,11 +109,12 @@ def _no_answer(_error: OperationalError) -> ResponseReturnValue:
     return problem_response(503, "The store did not answer; the request may be repeated as it is.")
 
 
-def _authorise(project: str) -> None:
-    """Ends the request unless it has a token for uploads to the project."""
+def _authorise(project: str) -> str:
+    """The name of the token for uploads to the project; ends the request without one."""
     token = working_token()
     if token.project != project or token.scope is not Scope.UPLOAD:
         abort(403, f"This token is not for uploads to {project}.")
+    return token.name
 
 
 def _given(told: UploadQuestion) -> Given:
@@ -119,15 +128,21 @@ def _given(told: UploadQuestion) -> Given:
 
 def _receive(path: Path) -> None:
     """Writes the body to the file, and ends the request if that cannot hold results."""
+    digest = hashlib.sha256()
     try:
         with path.open("wb") as file:
-            shutil.copyfileobj(request.stream, file, _CHUNK)
+            while chunk := request.stream.read(_CHUNK):
+                file.write(chunk)
+                digest.update(chunk)
     except RequestEntityTooLarge:
         abort(
             413, f"The body has more than {_limit_bytes() // 2**20} MiB, the limit here (WARPWATCH_UPLOAD_LIMIT_MIB)."
         )
     except OSError as error:
         abort(503, f"The body cannot be kept here: {error.strerror}.")
+    stated = _SHA256.search(request.headers.get("Content-Digest", ""))
+    if stated is not None and base64.b64decode(stated[1]) != digest.digest():
+        abort(400, "The body is not the one that Content-Digest speaks of: it was changed on its way. Send it again.")
     if path.stat().st_size == 0:
         abort(422, "The body is empty; send a result file or an archive (curl --data-binary @FILE).")
     with path.open("rb") as file:
@@ -144,10 +159,13 @@ def _limit_bytes() -> int:
 
 
 def _told(summary: ImportSummary, analysed: int, folder: str) -> Uploaded:
-    def plain(lines: tuple[str, ...]) -> list[str]:
-        return [line.replace(f"{folder}/", "") for line in lines]
-
     return Uploaded(
         project=summary.project, files=summary.files, unchanged=summary.unchanged, points=summary.points,
-        series_analysed=analysed, set_aside=plain(summary.set_aside), warnings=plain(summary.warnings),
+        series_analysed=analysed, set_aside=_plain(summary.set_aside, folder),
+        warnings=_plain(summary.warnings, folder),
     )  # fmt: skip
+
+
+def _plain(lines: tuple[str, ...], folder: str) -> list[str]:
+    """Lines without the temporary folder's name."""
+    return [line.replace(f"{folder}/", "") for line in lines]

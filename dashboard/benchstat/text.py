@@ -8,6 +8,7 @@ from typing import Any
 
 from warpwatch.dashboard.benchstat.compare_sets import ComparedSets, MetricTable, Row, Side
 from warpwatch.dashboard.benchstat.result_set import UNKNOWN_COMMIT, ResultSet
+from warpwatch.dashboard.csv_text import csv_text
 from warpwatch.dashboard.metrics import Better
 from warpwatch.dashboard.quantities import change, quantity
 from warpwatch.dashboard.statistics.comparison import FAMILY_ERROR, UNKNOWN_BETWEEN_RUNS
@@ -158,7 +159,8 @@ def as_csv(compared: ComparedSets) -> str:
         for row in table.rows:
             record = _record(row)
             sides = {f"{name}_{key}": value for name in "ab" for key, value in record[name].items()}
-            writer.writerow(record | sides | {"parameters": json.dumps(record["parameters"], ensure_ascii=False)})
+            cells = record | sides | {"parameters": json.dumps(record["parameters"], ensure_ascii=False)}
+            writer.writerow({name: csv_text(cell) for name, cell in cells.items()})
         if (mean := table.geometric_mean) is not None:
             metric = table.metric
             writer.writerow(

@@ -7,6 +7,7 @@ from typing import Any, BinaryIO, TextIO
 
 import orjson
 
+from warpwatch.dashboard.csv_text import csv_text
 from warpwatch.dashboard.exports.rows import SERIES_COLUMNS, series_cells
 from warpwatch.dashboard.store.records import Regression
 
@@ -44,7 +45,7 @@ def write_changes_csv(changes: Iterable[Regression], out: TextIO) -> int:
     count = 0
     for row in _rows(changes):
         row["parameters"] = json.dumps(row["parameters"], ensure_ascii=False)
-        writer.writerow(row.values())
+        writer.writerow(map(csv_text, row.values()))
         count += 1
     return count
 

@@ -8,6 +8,7 @@ from typing import Any, TextIO
 
 import orjson
 
+from warpwatch.dashboard.csv_text import csv_text
 from warpwatch.dashboard.exports.rows import COLUMNS, SERIES_COLUMNS, point_cells, series_cells
 from warpwatch.dashboard.store.measured import Measured
 
@@ -22,7 +23,8 @@ def write_csv(measurements: Iterable[Measured], out: TextIO) -> int:
     for measured in measurements:
         shared = list(series_cells(measured.series))
         shared[_PARAMETERS] = json.dumps(shared[_PARAMETERS], ensure_ascii=False)
-        csv.writer(_After(out, shared), lineterminator="\n").writerows(point_cells(measured))
+        rows = (map(csv_text, row) for row in point_cells(measured))
+        csv.writer(_After(out, list(map(csv_text, shared))), lineterminator="\n").writerows(rows)
         count += len(measured)
     return count
 

@@ -35,7 +35,7 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
         abort(404, f"No commit of {found.name} that starts with “{prefix}” has results.")
     if commit.hash != prefix:
         return redirect(url_for(".show", project=project, prefix=commit.hash))
-    page = _page(found.name, commit.hash)
+    page = page_of(found.name, commit.hash)
     words = words_asked()
     wanted = words.lower().split()
     there = [point for point in page.points if point.status is not Status.UNAVAILABLE]
@@ -71,8 +71,8 @@ def _has_controls(project: str) -> bool:
     return any(one.controls or one.baselines for one in queries.project_workloads(store(), project).values())
 
 
-def _page(project: str, commit: str) -> CommitPage:
-    """Everything recorded there, remembered until somebody writes."""
+def page_of(project: str, commit: str) -> CommitPage:
+    """Everything recorded there."""
 
     def read() -> CommitPage:
         page = queries.commit_page(store(), project, commit)
@@ -80,5 +80,9 @@ def _page(project: str, commit: str) -> CommitPage:
         return page
 
     return store().remember(
-        ("commit page", project, commit), read, weigh=lambda page: len(page.points) + len(page.compiled)
+        project,
+        ("commit page", commit),
+        read,
+        may_be_former=True,
+        weigh=lambda page: len(page.points) + len(page.compiled),
     )

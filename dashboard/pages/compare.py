@@ -119,6 +119,7 @@ def _page(project: Project, **shown: Any) -> str:
         machines=[machine.name for machine in queries.machines(store(), project.name)],
         ours=sorted({name for workload in known for name in workload.kernels}),
         rivals=sorted({name for workload in known for name in workload.baselines}),
+        has_kernels=bool(known),
         least=LEAST,
     )
 

@@ -7,11 +7,15 @@ from warpwatch.dashboard.pages.shared import store
 from warpwatch.dashboard.store.records import Commit
 
 
-def compared_commits(project: str, base: Commit, head: Commit, *, all_metrics: bool = False) -> Compared:
-    """What `warpwatch check` says of two commits."""
+def compared_commits(
+    project: str, base: Commit, head: Commit, *, all_metrics: bool = False, may_be_former: bool = True
+) -> Compared:
+    """What `warpwatch check` says of two commits. Programs do not want what it said before the last import."""
     return store().remember(
-        ("commits compared", project, base.hash, head.hash, all_metrics),
+        project,
+        ("commits compared", base.hash, head.hash, all_metrics),
         lambda: compare_commits(store(), project, base, head, threshold=_threshold(), all_metrics=all_metrics),
+        may_be_former=may_be_former,
         weigh=_rows,
     )
 
@@ -19,8 +23,10 @@ def compared_commits(project: str, base: Commit, head: Commit, *, all_metrics: b
 def compared_machines(project: str, commit: Commit, base: str, head: str) -> Compared:
     """Two machines at a commit."""
     return store().remember(
-        ("machines compared", project, commit.hash, base, head),
+        project,
+        ("machines compared", commit.hash, base, head),
         lambda: compare_machines(store(), project, commit, base, head, threshold=_threshold()),
+        may_be_former=True,
         weigh=_rows,
     )
 
@@ -28,8 +34,10 @@ def compared_machines(project: str, commit: Commit, base: str, head: str) -> Com
 def compared_implementations(project: str, commit: Commit, base: str, head: str) -> Compared:
     """Two implementations at a commit; empty names mean every baseline, and every one of ours."""
     return store().remember(
-        ("implementations compared", project, commit.hash, base, head),
+        project,
+        ("implementations compared", commit.hash, base, head),
         lambda: compare_implementations(store(), project, commit, base, head, threshold=_threshold()),
+        may_be_former=True,
         weigh=_rows,
     )
 

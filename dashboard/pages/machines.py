@@ -14,6 +14,7 @@ from warpwatch.dashboard.statistics.equal_code import EqualCodeSpread, equal_cod
 from warpwatch.dashboard.statistics.noise import NoiseSource
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.machine_history import MachineHistory, Outcome, RunConditions, Software
+from warpwatch.dashboard.store.set_aside import set_aside
 from warpwatch.dashboard.store.standing import State
 from warpwatch.dashboard.trust import RUNS, Trust, trust
 
@@ -53,6 +54,7 @@ def show(project: str) -> str:
         machines=queries.machines(store(), found.name),
         canaries=queries.canaries(store(), found.name),
         equal_code=_equal_code(found.name),
+        left_out=set_aside(store(), found.name),
         runners={each.name: each for each in runners(queries.arrivals(store(), found.name), (), datetime.now(UTC))},
     )
 
@@ -64,8 +66,7 @@ def one(project: str, name: str) -> str:
     machine = next((each for each in queries.machines(store(), found.name) if each.name == name), None)
     if machine is None:  # before anything is remembered of a name that anybody may invent
         abort(404, f"{found.name} has no machine named “{name}”.")
-    threshold = current_app.config["THRESHOLD"]
-    told = store().remember(("machine", found.name, name), lambda: _known(found.name, name, threshold))
+    told = known(found.name, name)
     if told is None:
         abort(404, f"{found.name} has no machine named “{name}”.")
     here = [each for each in standings_of(found.name) if each.row.series.machine == name]
@@ -92,6 +93,14 @@ def one(project: str, name: str) -> str:
         over_time=conditions_figure(told.conditions, controls),
         smallest_figure=detectable_figure(told.trust.detectable) if told.trust.detectable else None,
     )
+
+
+def known(project: str, name: str) -> Known | None:
+    """What the page of one machine tells of its history; None without any."""
+    threshold = current_app.config["THRESHOLD"]
+    return store().remember(
+        project, ("machine", name), lambda: _known(project, name, threshold), may_be_former=True
+    )  # fmt: skip
 
 
 def _known(project: str, machine: str, threshold: float) -> Known | None:

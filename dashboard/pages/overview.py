@@ -99,7 +99,7 @@ def index() -> ResponseReturnValue:
 def show(project: str) -> str:
     """One project's overview, narrowed by the filters in the URL."""
     found = project_or_404(project)
-    told = store().remember(("overview", found.name), lambda: _everything(found.name))
+    told = everything(found.name)
     narrowed = Filter(
         machine=request.args.get("machine", ""),
         kernel=request.args.get("kernel", ""),
@@ -140,6 +140,11 @@ def show(project: str) -> str:
         state_meaning=state_meaning,
         state_detail=state_detail,
     )
+
+
+def everything(project: str) -> Everything:
+    """What the page tells of a project."""
+    return store().remember(project, "overview", lambda: _everything(project), may_be_former=True)
 
 
 def _everything(project: str) -> Everything:

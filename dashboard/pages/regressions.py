@@ -12,6 +12,7 @@ from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.annotations import Annotation, annotations
 from warpwatch.dashboard.store.card_records import WAITING, Card, CardFilter, CardOrder, Standing
+from warpwatch.dashboard.store.health_alerts import health_alerts
 from warpwatch.dashboard.store.records import Project
 
 bp = Blueprint("regressions", __name__)
@@ -79,6 +80,7 @@ def show(project: str) -> str:
         state=_state(),
         order=wanted.order,
         place=pages(_CARDS_OF_A_PAGE, listed.total),
+        health=[each for each in health_alerts(store(), found.name) if wanted.machine in {None, each.finding.machine}],
         **_frame(found, kind),
     )
 

@@ -81,6 +81,7 @@ def show(project: str, key: str) -> str:
         figure=_figure(shown, view),
         said=points_said(shown.extent),
         changes=changes,
+        stated=queries.stated_changes(store(), key),
         episodes=shown.history.episodes[::-1],
         wanted_change=last_step,
         wanted=measure_again(own, last_step) if last_step is not None and is_watched else None,

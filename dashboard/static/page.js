@@ -11,14 +11,25 @@ for (const form of document.querySelectorAll("[data-filters]")) {
     for (const [name, value] of [...event.formData.entries()]) {
       if (!value && !kept.has(name)) event.formData.delete(name);
     }
+    const order = new URLSearchParams(location.search).get("sort");
+    if (order && !event.formData.has("sort")) event.formData.set("sort", order);
   });
   for (const select of form.querySelectorAll("select")) {
     select.addEventListener("change", () => form.requestSubmit());
   }
 }
 
+// `sort` in the URL names a column by its words, with a minus before them where the largest stands first.
 for (const table of document.querySelectorAll("table[data-sortable]")) {
   const headers = [...table.tHead.rows[0].cells];
+  const names = headers.map((header) => header.textContent.trim().toLowerCase().replaceAll(" ", "-"));
+  const sort = (column, descending) => {
+    for (const other of headers) other.removeAttribute("aria-sort");
+    headers[column].setAttribute("aria-sort", descending ? "descending" : "ascending");
+    const rows = [...table.tBodies[0].rows];
+    rows.sort((a, b) => compare(a.cells[column], b.cells[column]) * (descending ? -1 : 1));
+    table.tBodies[0].append(...rows);
+  };
   headers.forEach((header, column) => {
     const button = document.createElement("button");
     button.type = "button";
@@ -27,13 +38,15 @@ for (const table of document.querySelectorAll("table[data-sortable]")) {
     header.append(button);
     button.addEventListener("click", () => {
       const descending = header.getAttribute("aria-sort") === "ascending";
-      for (const other of headers) other.removeAttribute("aria-sort");
-      header.setAttribute("aria-sort", descending ? "descending" : "ascending");
-      const rows = [...table.tBodies[0].rows];
-      rows.sort((a, b) => compare(a.cells[column], b.cells[column]) * (descending ? -1 : 1));
-      table.tBodies[0].append(...rows);
+      sort(column, descending);
+      const here = new URL(location.href);
+      here.searchParams.set("sort", `${descending ? "-" : ""}${names[column]}`);
+      history.replaceState(null, "", here);
     });
   });
+  const asked = new URLSearchParams(location.search).get("sort") ?? "";
+  const column = names.indexOf(asked.replace(/^-/, ""));
+  if (column >= 0) sort(column, asked.startsWith("-"));
 }
 
 function compare(a, b) {

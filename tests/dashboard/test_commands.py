@@ -12,7 +12,8 @@ import pytest
 
 _GROUP = """
 import click
-from warpwatch.dashboard.commands import check, report
+from warpwatch.ci.check_command import check
+from warpwatch.dashboard.commands import report
 from warpwatch.dashboard.import_command import import_
 from warpwatch.dashboard.token_commands import token
 group = click.Group()

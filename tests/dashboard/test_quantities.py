@@ -18,7 +18,7 @@ from warpwatch.dashboard.quantities import change, quantity, ratio, share
         (654.2, "TFLOP/s", "654 TFLOP/s"),
         (96, "", "96"),
         (0.317, "", "0.317"),
-        (12345, "rows", "12345 rows"),
+        (12345, "rows", "12,345 rows"),
         (0.01234, "joules", "12.3 mJ"),
         (61400.4, "cycles", "61,400 cycles"),
         (7994400, "cycles", "7.99 M cycles"),
@@ -42,6 +42,13 @@ def test_what_is_shown_is_the_value_to_three_digits(value: float) -> None:
 
 def test_changes_carry_their_sign_and_large_ones_their_factor() -> None:
     assert [change(x) for x in (0.041, -0.5, 3.1, None)] == ["+4.1 %", "−50.0 %", "4.1×", "–"]
-    assert [change(1.0, 0.0), change(1.0, 2.0), change(0.0, 0.0)] == ["from 0", "2×", "+0.0 %"]
+    assert [change(1.0, 0.0), change(1.0, 2.0), change(0.0, 0.0)] == ["from 0", "2×", "0.0 %"]
+    assert [change(x) for x in (-0.0004, 0.0004, -0.0005001, 0.0, -0.0)] == [
+        "0.0 %",
+        "0.0 %",
+        "−0.1 %",
+        "0.0 %",
+        "0.0 %",
+    ]
     assert (share(0.634), ratio(1.3056)) == ("63 %", "1.31×")
     assert (share(0.0042), share(0.00999), share(0.0), share(1.2)) == ("0.4 %", "1 %", "0 %", "120 %")

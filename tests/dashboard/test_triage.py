@@ -10,10 +10,11 @@ import pytest
 from tests.asv_results import START_MS, AsvResults, hash_of
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store.alert_progress import Progress, go_on
 from warpwatch.dashboard.store.alert_records import AlertState, EventKind
-from warpwatch.dashboard.store.alerts import alerts, new_regressions, open_alert, set_state
+from warpwatch.dashboard.store.alerts import alerts, new_regressions, open_alert
 from warpwatch.dashboard.store.card_records import WAITING, Card, CardFilter, CardOrder, Seen, Standing
-from warpwatch.dashboard.store.outbox import claim_deliveries
+from warpwatch.dashboard.store.outbox import claim_next
 from warpwatch.dashboard.store.retention import Policy, compact, drop_project
 from warpwatch.dashboard.store.triage import ChangedMeanwhileError, Decision, NoSuchPlaceError, is_web_address, triage
 
@@ -57,7 +58,7 @@ def test_triaging_opens_an_alert_that_is_never_sent(store: Store, regressed: Asv
         (EventKind.STATE, AlertState.EXPECTED, "Ada", "on purpose"),
     ]
     assert new_regressions(store, "demo") == ()
-    assert claim_deliveries(store, destinations=["http://hook"], worker="w", now_ms=2) == ()
+    assert claim_next(store, destinations=["http://hook"], worker="w", now_ms=2) is None
     assert queries.card(store, "demo", seen.key) is None
 
 
@@ -67,7 +68,7 @@ def test_an_alert_that_was_sent_is_the_same_card(store: Store, regressed: AsvRes
     assert (card.seen, card.standing, card.total) == (Seen(key=f"alert-{number}", version="1"), Standing.OPEN, 1)
     assert card.regressions[0].change.commit.hash == hash_of(10)
     triage(store, "demo", [card.seen], ACKNOWLEDGE, **WHO)
-    assert len(claim_deliveries(store, destinations=["http://hook"], worker="w", now_ms=6)) == 1
+    assert claim_next(store, destinations=["http://hook"], worker="w", now_ms=6) is not None
 
 
 def test_whose_it_is_its_link_and_its_notes_are_kept_and_taken_off(store: Store, regressed: AsvResults) -> None:
@@ -249,7 +250,9 @@ def test_states_set_elsewhere_count_as_changes(store: Store, regressed: AsvResul
     number = open_alert(store, new_regressions(store, "demo")[0], messages={}, now_ms=5)
     assert number is not None
     seen = the_card(store).seen
-    assert set_state(store, number, AlertState.RESOLVED, now_ms=6)
+    (alert,) = alerts(store, "demo")
+    over = Progress(held=(), resolved=frozenset(), state=AlertState.RESOLVED)
+    assert go_on(store, alert, over, messages={}, now_ms=6)
     with pytest.raises(ChangedMeanwhileError, match=r"A program set it to “resolved”"):
         triage(store, "demo", [seen], ACKNOWLEDGE, **WHO)
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.asv_results import AsvResults
 from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
-from warpwatch.ci.message import compose
+from warpwatch.ci.alerting.composing import compose
 from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
@@ -68,10 +68,10 @@ def test_an_alert_says_what_the_machine_did_meanwhile(told: tuple[Store, Get]) -
     store, _ = told
     groups = new_regressions(store, "demo", recent_days=1000)
     assert [group.commit.position for group in groups] == [70, 50]
-    message = compose(groups[0], "key", None)
+    message = compose(groups[0], thread="key", number=1)
     assert "the canaries did" in message.text
     assert "; without that +" in message.text
     one = message.payload["regressions"][0]
     assert (one["kind"], one["control_share"]["by"]) == ("step", "canaries")
     assert one["without_machine"]["magnitude"] == pytest.approx(0.1, abs=0.01)
-    assert "the canaries stood still" in compose(groups[1], "key", None).text
+    assert "the canaries stood still" in compose(groups[1], thread="key", number=1).text

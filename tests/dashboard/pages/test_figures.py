@@ -327,7 +327,7 @@ def test_the_machines_canaries_stand_in_a_strip_of_their_own_relative_to_themsel
     layout = figure["layout"]
     assert layout["yaxis3"]["domain"][1] < layout["yaxis"]["domain"][0]
     assert layout["xaxis"]["anchor"] == "y3"
-    assert canary_summary(canaries) == "canary triad from +0.0 % to +2.0 %; canary matmul from +0.0 % to +0.0 %"
+    assert canary_summary(canaries) == "canary triad from 0.0 % to +2.0 %; canary matmul from 0.0 % to 0.0 %"
     assert "yaxis3" not in history_figure(_history(*points), HistoryView())["layout"]
 
 

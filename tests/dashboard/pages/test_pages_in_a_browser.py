@@ -8,6 +8,7 @@ import pytest
 from tests.dashboard.pages.browsing import Tab
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+_DESK = 768  # pixels from which on pages are laid out for one
 PAGES = (
     "/",
     "/kernels/",
@@ -72,6 +73,9 @@ def test_a_page_draws_fits_and_is_accessible(
     is_not_there = path.endswith("0000000000000000") or "feedfeed" in path
     expected = [c for c in tab.complaints if not (is_not_there and "404" in c)]
     assert expected == []
+    if width < _DESK:  # WCAG 2.2, 1.4.10: no scrolling in two directions at 320 pixels
+        page.set_viewport_size({"width": 320, "height": 900})
+        page.wait_for_function("() => document.documentElement.scrollWidth <= 320", timeout=20_000)
 
 
 def _faults(tab: Tab) -> list[str]:

@@ -100,3 +100,27 @@ def test_the_choice_of_kernels_goes_into_the_url(address: str, new_tab: Callable
     tab.page.wait_for_url("**kernel=int4_linear&kernel=rope**")
     assert "2 kernels" in tab.page.locator(".ww-choose summary").inner_text()
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_the_strip_stands_as_it_was_sorted_when_its_address_is_opened_again(
+    new_tab: Callable[..., Tab], address: str
+) -> None:
+    tab = new_tab()
+    tab.open(f"{address}/kernels/roofline?machine=nvidia-h200")
+    latencies = tab.page.locator("table[data-sortable] tbody tr td:last-child")
+    as_it_came = latencies.all_inner_texts()
+    tab.page.get_by_role("button", name="Latency").click()
+    ascending = latencies.all_inner_texts()
+    tab.page.get_by_role("button", name="Latency").click()
+    descending = latencies.all_inner_texts()
+    assert sorted(as_it_came) == sorted(ascending) == sorted(descending)
+    assert len({*map(tuple, (as_it_came, ascending, descending))}) > 1
+    assert "sort=-latency" in tab.page.url
+    tab.page.reload()
+    assert latencies.all_inner_texts() == descending
+    tab.page.locator("#shapes").select_option("one")
+    tab.page.wait_for_url(lambda url: "shapes=one" in url)
+    assert "sort=-latency" in tab.page.url  # a filter keeps it
+    kept = latencies.all_inner_texts()
+    assert kept == [text for text in descending if text in kept]
+    assert tab.complaints == []

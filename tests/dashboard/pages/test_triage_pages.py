@@ -88,7 +88,7 @@ def test_a_form_without_a_script_sets_a_state_with_its_note_and_shows_the_list_a
 def test_a_card_explains_itself(client: FlaskClient, addresses: dict[str, str]) -> None:
     page = html.unescape(re.sub(r"<[^>]+>|\s+", " ", client.get(f"{LIST}/{addresses['card']}").text))
     page = re.sub(r"\s+", " ", page)
-    assert re.search(r"\+[34]\.\d % = machine .0\.\d % \(.* to .*\) and kernel \+[34]\.\d % ", page)
+    assert re.search(r"\+[34]\.\d % = machine (?:0\.0|[+−]0\.[1-9]) % \(.* to .*\) and kernel \+[34]\.\d % ", page)
     assert "by the canaries" in page
     assert "registers 96 → to 128 , occupancy 50.0 % → to 37.5 %" in page
     assert re.search(r"Culprit [0-9a-f]{8} ci: the runner checks its clocks before a run · \d\d % by the values", page)
@@ -345,3 +345,16 @@ def test_a_note_is_deleted_by_who_wrote_it_and_a_reader_writes_none(own: Setting
     assert ["ww-actions" in pages[who] for who in ("ada", "bo", "cy")] == [True, True, False]
     assert send("ada", f"/kernels/notes/{note.id}/delete") == 303
     app.extensions["store"].close()
+
+
+def test_where_a_person_says_that_a_change_came_stands_on_its_series_page_too(
+    client: FlaskClient, store: Store
+) -> None:
+    card = the_cards(store)[0]
+    page = f"/kernels/series/{card.regressions[0].series.key}"
+    assert " says</strong>" not in client.get(page).text
+    assert client.post(LIST, data=fields(client, card, move="earlier")).status_code == 303
+    (said,) = re.findall(r"<li><strong>[^<]+ says</strong>(.*?)</li>", client.get(page).text, re.DOTALL)
+    assert card.commit.hash in said  # where the detector told it
+    assert card.previous_commit.hash in said
+    assert f"{LIST}/alert-" in said
