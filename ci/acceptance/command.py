@@ -1,0 +1,49 @@
+"""`warpwatch accept`: a regression that may be, said by a person who ran the command."""
+
+import getpass
+import time
+from datetime import UTC, datetime
+
+import click
+
+from warpwatch.ci.acceptance.wording import WANTED, parse_wording
+from warpwatch.dashboard.commands import choose_project, recorded_commit
+from warpwatch.dashboard.opening import CannotTellError, open_store
+from warpwatch.dashboard.quantities import share
+from warpwatch.dashboard.store.acceptances import Acceptance, record_acceptances
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("base")
+@click.argument("head")
+@click.argument("words", nargs=-1, required=True, metavar="GLOB [<= 5 %] REASON")
+@click.option("--by", metavar="NAME", help="Who says so; default: who runs this.")
+@click.option("--source", metavar="WHERE", help="Where it was said, an address say; default: this command.")
+@click.option("--project", metavar="NAME", help="Needed where the store holds several.")
+@click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
+def accept(
+    base: str, head: str, words: tuple[str, ...], by: str | None, source: str | None, project: str | None,
+    database: str | None,
+) -> None:  # fmt: skip
+    """Accept what regressed from BASE to HEAD, of the series that GLOB names, and say why.
+
+    GLOB is of kernels, benchmarks or whole titles of series. `warpwatch check` and `gate` of the same two commits then
+    show it as accepted and do not fail for it; a further commit is another range, for which nobody has said anything.
+    """
+    pattern, *rest = words
+    quoted = f'"{pattern}"' if " " in pattern else pattern
+    try:
+        told = parse_wording(" ".join([quoted, *rest]))
+        store = open_store(database)
+        chosen = choose_project(store, project)
+        ends = [recorded_commit(store, chosen, name) for name in (base, head)]
+        said = Acceptance(
+            pattern=told.pattern, reason=told.reason, at_most=told.at_most, by=by or getpass.getuser(),
+            at=datetime.now(UTC), source=source or "warpwatch accept",
+        )  # fmt: skip
+    except ValueError as error:
+        raise CannotTellError(f"{error}" if WANTED in str(error) else f"{error}; wanted {WANTED}") from error
+    record_acceptances(store, chosen.name, ends[0].hash, ends[1].hash, [said], now_ms=time.time_ns() // 1_000_000)
+    at_most = f" up to {share(said.at_most)}" if said.at_most is not None else ""
+    click.echo(f"“{said.pattern}” is accepted{at_most} from {ends[0].hash[:8]} to {ends[1].hash[:8]}, by {said.by}")
+    store.close()

@@ -1,0 +1,76 @@
+"""Regressions accepted in replies: `/warpwatch accept <glob> [<= 5 %] <why>`, from whoever may write to the repository.
+
+A reply counts for the head whose report stood there when it was written: what is pushed afterwards nobody has accepted.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from warpwatch.ci.acceptance.wording import WANTED, parse_wording
+from warpwatch.ci.forges.sticky import Comment, Thread, own_comments
+from warpwatch.ci.gate.artefact import plain
+from warpwatch.dashboard.store.acceptances import Acceptance
+
+_COMMAND = re.compile(r"^/warpwatch[ \t]+accept\b(?P<said>.*)$", re.MULTILINE)
+_CODE = re.compile(r"^(`{3,}|~{3,}).*?(?:^\1|\Z)", re.MULTILINE | re.DOTALL)  # what someone only shows
+
+
+class AskedThread(Thread, Protocol):
+    """A conversation of which one can ask who may write."""
+
+    def may_write(self, user: str) -> bool:
+        """Whether that user may push."""
+
+
+def accepted_replies(thread: AskedThread, key: str, head: str) -> tuple[list[Acceptance], list[str]]:
+    """The acceptances of this head, and for each that does not count a sentence why."""
+    replies, refused = [], []
+    comments = list(thread.comments())
+    reports = [marker for _, marker in own_comments(thread, key) if marker.head == head]
+    allowed: dict[str, bool] = {}
+    for comment in comments:
+        for line in _commands(comment):
+            who = f"{comment.author} (comment {comment.id})"
+            if not reports or comment.created < reports[0].since:
+                refused.append(f"{who} spoke before {head[:8]} was reported")
+                continue
+            if comment.author not in allowed:
+                allowed[comment.author] = thread.may_write(comment.author)
+            if not allowed[comment.author]:
+                refused.append(f"{who} may not write to the repository")
+                continue
+            try:
+                replies.append(_acceptance(comment, line))
+            except ValueError:
+                refused.append(f"{who}: wanted /warpwatch accept {WANTED}")
+    return replies, refused
+
+
+def accept_file(base: str, head: str, replies: Iterable[Acceptance]) -> str:
+    """What `warpwatch gate --accept` reads: it counts for these two commits alone."""
+    accepted = [
+        {
+            "pattern": each.pattern, "reason": each.reason, "by": each.by, "at": each.at.isoformat(),
+            "source": each.source, "at_most": each.at_most,
+        }
+        for each in replies
+    ]  # fmt: skip
+    return json.dumps({"base": base, "head": head, "accepted": accepted}, ensure_ascii=False, indent=1)
+
+
+def _acceptance(comment: Comment, line: str) -> Acceptance:
+    """Raises ValueError for what says too little."""
+    said = parse_wording(line)
+    if said.at_most == 0 or len(said.pattern) > 200:
+        raise ValueError("accepts nothing")
+    return Acceptance(
+        pattern=plain(said.pattern, 200), reason=plain(said.reason, 1000), by=plain(comment.author, 200),
+        at=comment.created, source=f"comment {comment.id}", at_most=said.at_most,
+    )  # fmt: skip
+
+
+def _commands(comment: Comment) -> Iterator[str]:
+    for found in _COMMAND.finditer(_CODE.sub("", comment.body.replace("\r\n", "\n"))):
+        yield found["said"]

@@ -1,0 +1,178 @@
+"""What a gate found, put into the file that may leave its machine."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from warpwatch.ci.gate.artefact import (
+    CUT,
+    LARGEST_FILE,
+    MOST_ROWS,
+    Acceptance,
+    ArtefactCommit,
+    ArtefactRow,
+    Canary,
+    Change,
+    CodeDifference,
+    CodeFact,
+    Cost,
+    GateArtefact,
+    MachineDrift,
+    Parameter,
+    Source,
+    plain,
+    verdict_of,
+)
+from warpwatch.ci.gate.sequence import Gate
+from warpwatch.dashboard.check import Check, CheckRow
+from warpwatch.dashboard.check_words import runs_needed
+from warpwatch.dashboard.compiled_difference import CodeChange, Fact, compiled_difference
+from warpwatch.dashboard.drift import Drift
+from warpwatch.dashboard.statistics.comparison import Comparison
+from warpwatch.dashboard.store import Store, acceptances, queries
+from warpwatch.dashboard.store.records import Commit, CompiledCode, Workload
+
+_NAME, _WORDS, _UNIT = 200, 1000, 40  # as in artefact.py
+_FACTS, _KERNELS, _NOTES = 32, 500, 50
+_LARGEST = 1e30
+
+
+def gate_artefact(
+    store: Store, done: Gate, *, machine: str | None, family_error: float,
+    source_of: Callable[[str], Source | None] = lambda benchmark: None,
+) -> GateArtefact:  # fmt: skip
+    """The artefact of a gate; `source_of` tells where a benchmark is written."""
+    check = done.check
+    known = queries.project_workloads(store, check.project)
+    told = [
+        _row(row, known.get((row.series.suite, row.series.workload or "")), check, source_of(row.series.benchmark))
+        for row in check.rows
+    ]
+    rows = tuple(told[:MOST_ROWS])
+    gpu = next((each.gpu for each in queries.machines(store, check.project) if each.name == machine), None)
+    drift = next((drift for drift in check.drifts if drift.machine == machine), None)
+    return GateArtefact(
+        project=plain(check.project, _NAME),
+        base=_commit(check.base),
+        head=_commit(check.head),
+        machine=_optional(machine),
+        gpu=_optional(gpu),
+        verdict=verdict_of(rows),
+        threshold=check.threshold,
+        family_error=family_error,
+        rows=rows,
+        rows_left_out=len(told) - len(rows),
+        drift=_drift(drift) if drift is not None else None,
+        code=_code(store, check.project, check.base, check.head, machine, rows) if machine is not None else (),
+        notes=tuple(plain(note, _WORDS) for note in check.notes[:_NOTES]),
+        cost=Cost(runs=done.runs, minutes=done.seconds / 60, ended=done.end.value),
+    )
+
+
+def write_artefact(artefact: GateArtefact, path: Path) -> None:
+    """Writes it, without the last of its unchanged rows where it would be larger than readers take."""
+    text = artefact.model_dump_json(exclude_defaults=True)
+    rows = artefact.rows
+    while len(text.encode()) > LARGEST_FILE:
+        rows = rows[: len(rows) * 3 // 4]
+        left = len(artefact.rows) - len(rows) + artefact.rows_left_out
+        artefact = artefact.model_copy(update={"rows": rows, "rows_left_out": left, "verdict": verdict_of(rows)})
+        text = artefact.model_dump_json(exclude_defaults=True)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _row(row: CheckRow, workload: Workload | None, check: Check, source: Source | None) -> ArtefactRow:
+    series = row.series
+    return ArtefactRow(
+        key=series.key,
+        benchmark=plain(series.benchmark, _NAME),
+        parameters=tuple(
+            Parameter(name=plain(name, _NAME) or CUT, value=plain(value, _WORDS)) for name, value in series.parameters
+        )[:32],
+        metric=plain(series.metric.name, _NAME),
+        unit=plain(series.metric.unit, _UNIT),
+        better=series.metric.better,
+        environment=plain(series.environment, _WORDS),
+        operator=_optional(workload.operator if workload is not None else None),
+        implementation=_optional(series.implementation),
+        measured_by_asv=series.is_asvs,
+        source=source,
+        verdict=row.verdict,
+        reason=plain(row.reason, _WORDS) if row.reason else None,
+        base=None if row.base is None else _bounded(row.base),
+        head=None if row.head is None else _bounded(row.head),
+        change=_change(row.comparison) if row.comparison is not None else None,
+        control_change=row.control_change,
+        runs_needed=runs_needed(row),
+        counts_from=None if row.counts_from == check.threshold else _bounded(row.counts_from),
+        blocks=row.limits.blocks,
+        accepted=_acceptance(row.accepted) if row.accepted is not None else None,
+    )
+
+
+def _acceptance(said: acceptances.Acceptance) -> Acceptance:
+    return Acceptance(
+        by=plain(said.by, _NAME), reason=plain(said.reason, _WORDS), source=plain(said.source, _NAME)
+    )  # fmt: skip
+
+
+def _change(moved: Comparison) -> Change:
+    return Change(
+        value=_bounded(moved.change), low=_bounded(moved.low), high=_bounded(moved.high), p_value=moved.p_value,
+        noise=_bounded(moved.noise), noise_source=moved.noise_source,
+        base_runs=moved.base_runs, head_runs=moved.head_runs,
+    )  # fmt: skip
+
+
+def _bounded(value: float) -> float:
+    return max(-_LARGEST, min(value, _LARGEST))
+
+
+def _drift(drift: Drift) -> MachineDrift:
+    canaries = tuple(Canary(workload=plain(each.workload, _NAME), change=each.change) for each in drift.canaries)
+    return MachineDrift(change=drift.change, controls=drift.controls, canaries=canaries[:32])
+
+
+def _code(
+    store: Store, project: str, base: Commit, head: Commit, machine: str, rows: Iterable[ArtefactRow]
+) -> tuple[CodeDifference, ...]:  # fmt: skip
+    operators = {row.operator for row in rows}
+    sides = [queries.compiled_for(store, project, commit.hash, machine) for commit in (base, head)]
+    # What nobody compiled at one end is not new at the other.
+    compiled = {(code.operator, code.architecture) for code in sides[0]} & {
+        (code.operator, code.architecture) for code in sides[1]
+    }
+    changes = compiled_difference(
+        *([code for code in side if code.operator in operators and (code.operator, code.architecture) in compiled]
+          for side in sides)
+    ).changes  # fmt: skip
+    return tuple(_difference(change) for change in changes[:_KERNELS])
+
+
+def _difference(change: CodeChange) -> CodeDifference:
+    code: CompiledCode | None = change.after or change.before
+    return CodeDifference(
+        operator=plain(change.operator, _NAME),
+        implementation=_optional(code.implementation if code is not None else None),
+        kernel=plain(change.kernel, _WORDS),
+        architecture=plain(change.architecture, _NAME),
+        state="new" if change.before is None else "gone" if change.after is None else "changed",
+        facts=_facts(change.facts),
+        instructions=_facts(change.instructions),
+    )
+
+
+def _facts(facts: Sequence[Fact]) -> tuple[CodeFact, ...]:
+    return tuple(
+        CodeFact.model_validate(
+            {"name": plain(fact.name, _NAME), "unit": fact.unit, "before": fact.before, "after": fact.after}
+        )
+        for fact in facts[:_FACTS]
+    )
+
+
+def _commit(commit: Commit) -> ArtefactCommit:
+    return ArtefactCommit(hash=commit.hash, subject=_optional(commit.subject))
+
+
+def _optional(text: str | None) -> str | None:
+    return plain(text, _NAME) if text else None

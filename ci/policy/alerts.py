@@ -1,0 +1,115 @@
+"""`[alerts]`: what is told of main, to whom, and through what. Secrets stay in the environment; the file names them."""
+
+import re
+from datetime import time
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from warpwatch.ci.policy.table import Table
+from warpwatch.ci.policy.words import Listed, Words
+from warpwatch.dashboard.statistics.false_discovery import LIMIT
+
+_GLOBS = 'a glob or several, such as "rope*" or ["rope", "*attention*"]'
+KINDS = ("regression", "missing data", "unhealthy runner", "failed check", "digest")
+_VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+
+
+def _kinds(words: tuple[str, ...]) -> tuple[str, ...]:
+    for word in words:
+        if word not in KINDS:
+            raise ValueError(f"{word!r} is none of {', '.join(KINDS)}")
+    return words
+
+
+def _is_repository(name: str) -> str:
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+        raise ValueError("not OWNER/NAME")
+    return name
+
+
+class Destination(Table):
+    """One place that messages go to: an address in an environment variable, or issues of a GitHub repository."""
+
+    name: str = Field(pattern=r"^[\w-]+$", description='a name of its own for it, such as "kernels-chat"')
+    url_env: str | None = Field(
+        default=None, pattern=_VARIABLE,
+        description="the name of the environment variable that holds the address (https://…, slack://…, mailtos://…)",
+    )  # fmt: skip
+    github: Annotated[str, AfterValidator(_is_repository)] | None = Field(
+        default=None, description='a repository such as "org/kernels", in which each alert is an issue'
+    )
+    token_env: str = Field(
+        default="GITHUB_TOKEN", pattern=_VARIABLE, description="the name of the environment variable with the token"
+    )
+    labels: Words = Field(default=("warpwatch",), min_length=1, description='labels such as ["warpwatch", "perf"]')
+    api: str = Field(
+        default="https://api.github.com", pattern=r"^https?://", description="the API's address (GitHub Enterprise)"
+    )
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if (self.url_env is None) == (self.github is None):
+            raise ValueError("wanted either url_env or github")
+        return self
+
+
+class Route(Table):
+    """Alerts that match every key given here go to these destinations; of several globs one is enough."""
+
+    kernel: Words = Field(default=(), description=f"{_GLOBS}: the operator, or the benchmark where none is known")
+    machine: Words = Field(default=(), description=_GLOBS)
+    owner: Words = Field(default=(), description='globs of CODEOWNERS\' names, such as "@org/attention"')
+    kind: Annotated[Words, AfterValidator(_kinds)] = Field(default=(), description=f"some of {', '.join(KINDS)}")
+    to: Words = Field(min_length=1, description="names of destinations")
+
+
+class AlertsTable(Table):
+    """What counts, who is told, and what is done where nothing comes."""
+
+    threshold: float = Field(
+        default=0.0, ge=0, lt=1, description="the smallest change that is told, without the machine's part, as a share"
+    )
+    most_false: float = Field(default=LIMIT, gt=0, le=1, description="a false discovery rate such as 0.05")
+    recent_days: float = Field(default=30.0, ge=0, description="days; older commits are no news")
+    recovered_within: float = Field(
+        default=0.02, gt=0, lt=1, description="a share: as near to the level before a regression is over"
+    )
+    dashboard: str | None = Field(default=None, pattern=r"^https?://", description="the dashboard's address, for links")
+    missing_days: float | None = Field(
+        default=None, gt=0,
+        description="days without results; default: three of the machine's usual pauses, and two days",
+    )  # fmt: skip
+    missing_commits: int = Field(default=20, ge=1, description="commits on main without results")
+    retired: Words = Field(default=(), description=f"{_GLOBS}: machines that nobody waits for")
+    invalid_share: float = Field(default=0.05, gt=0, le=1, description="the share of invalid numbers that is too much")
+    throttled_share: float = Field(
+        default=0.2, gt=0, le=1, description="the share of measurements throttled in a run that is too much"
+    )
+    false_alarms: float = Field(
+        default=0.01, gt=0, le=1, description="the share of false alarms of equal code that is too much"
+    )
+    codeowners: str | None = Field(
+        default=None, description="the path of CODEOWNERS; default: where GitHub and GitLab look for it"
+    )
+    sources: dict[str, Words] = Field(
+        default_factory=dict,
+        description='kernel globs with the paths of their sources, such as "rope*" = ["kernels/csrc/rope/"]',
+    )
+    digest: Literal["none", "daily", "weekly"] = Field(default="none", description='"daily", "weekly" or "none"')
+    digest_at: time = Field(default=time(7), strict=False, description='a time of day (UTC) such as "07:00"')
+    give_up_days: float = Field(default=7.0, gt=0, description="days after which a message is no longer tried")
+    to: Words = Field(default=(), description="names of destinations for what no route matches")
+    destination: Listed[Destination] = Field(default=(), description="[[alerts.destination]] tables")
+    route: Listed[Route] = Field(default=(), description="[[alerts.route]] tables")
+
+    @model_validator(mode="after")
+    def _all_are_known(self) -> Self:
+        names = [each.name for each in self.destination]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"several [[alerts.destination]] are called {min(twice)!r}")
+        for name in (*self.to, *(name for route in self.route for name in route.to)):
+            if name not in names:
+                known = ", ".join(names) or "none"
+                raise ValueError(f"no [[alerts.destination]] is called {name!r}; there are: {known}")
+        return self

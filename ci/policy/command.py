@@ -1,0 +1,102 @@
+"""`warpwatch policy check`: whether warpwatch.toml can be read, and of which recorded series its rules speak."""
+
+from pathlib import Path
+
+import click
+
+from warpwatch.ci.policy.matching import RuleMatches, faults, rule_matches
+from warpwatch.ci.policy.policy import Policy
+from warpwatch.ci.policy.reading import FILE_NAME, PolicyError, find_policy, read_policy
+from warpwatch.ci.policy.rule import Rule
+from warpwatch.dashboard.commands import choose_project
+from warpwatch.dashboard.opening import CannotTellError, open_store, read_settings
+from warpwatch.dashboard.store import Store, queries
+
+_SHOWN = 3  # kernels of a rule, by name
+
+
+@click.group()
+def policy() -> None:
+    """The repository's policy: warpwatch.toml."""
+
+
+@policy.command()
+@click.argument("path", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--project", metavar="NAME", help="Needed where the store holds several.")
+@click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
+def check(path: Path | None, project: str | None, database: str | None) -> None:
+    """Validate warpwatch.toml (default: here or above) and say what each rule matches in the store.
+
+    Exit status: 0 it can be used, 1 a rule or a key of it does nothing among the recorded series, 2 it cannot be read.
+    """
+    path = path or find_policy(Path.cwd())
+    if path is None:
+        raise CannotTellError(f"no {FILE_NAME} here or above, so the defaults hold; give its path")
+    try:
+        told = read_policy(path)
+    except PolicyError as error:
+        raise CannotTellError(str(error)) from error
+    click.echo(f"{path} can be used: {_gate_words(told)}")
+    store = _store(database)
+    if store is None:
+        click.echo("There is no store here, so nothing says what the rules match (--database, WARPWATCH_DATABASE).")
+        return
+    wrong = _tell(store, told, choose_project(store, project).name)
+    store.close()
+    raise SystemExit(int(wrong))
+
+
+def _store(database: str | None) -> Store | None:
+    """None where opening it would only make an empty one."""
+    url = database or read_settings().database
+    file = url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else None
+    return None if file is not None and not Path(file).exists() else open_store(database)
+
+
+def _tell(store: Store, told: Policy, project: str) -> bool:
+    """Prints it; whether anything does nothing."""
+    series = queries.find_series(store, project, listed=True, limit=10**9).series
+    workloads = queries.project_workloads(store, project)
+    judged = [one for one in series if one.metric.is_judged and one.is_watched]
+    click.echo(f"Of {len(judged)} series that are judged in {project}:")
+    matches = rule_matches(told, judged, workloads)
+    for each in matches:
+        click.echo(_rule_line(each))
+    rest = len(judged) - len({one.key for each in matches for one in each.series})
+    click.echo(f"  {rest} are matched by no rule")
+    wrong = faults(matches)
+    for fault in wrong:
+        click.echo(f"Warning: {fault}", err=True)
+    return bool(wrong)
+
+
+def _gate_words(told: Policy) -> str:
+    gate = told.gate
+    threshold = f"changes from {gate.threshold:.4g} on matter" if gate.threshold else "the default threshold"
+    floor = f", {gate.floor} at least" if gate.floor else ""
+    blocks = "" if gate.blocks else ", nothing blocks unless a rule says so"
+    return f"{threshold}{floor}{blocks}; {gate.runs} runs, {gate.budget_minutes:g} min; {len(told.rule)} rules"
+
+
+def _rule_line(each: RuleMatches) -> str:
+    kernels = ", ".join(each.kernels[:_SHOWN]) + (", …" if len(each.kernels) > _SHOWN else "")
+    many = f"{len(each.series)} series" + (f" ({kernels})" if kernels else "")
+    return f"  [[rule]] number {each.number} ({_matching(each.rule)}): {many}: {_stating(each.rule)}"
+
+
+def _matching(rule: Rule) -> str:
+    told = [(key, getattr(rule, key)) for key in ("kernel", "benchmark", "metric", "machine")]
+    told += sorted(rule.parameters.items())
+    return "; ".join(f"{key} {' or '.join(globs)}" for key, globs in told if globs)
+
+
+def _stating(rule: Rule) -> str:
+    said = []
+    for key, value in rule.stated.items():
+        if key == "blocks":
+            said.append("blocks" if value else "does not block")
+        elif key == "owners":
+            said.append(f"owned by {', '.join(value) or 'nobody'}")
+        else:
+            said.append(f"{key} {value:g}" if key == "threshold" else f"{key} {value}")
+    return ", ".join(said)

@@ -1,0 +1,22 @@
+"""Lists as values in warpwatch.toml: TOML has arrays, a frozen table has tuples."""
+
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BeforeValidator, Field
+
+Each = TypeVar("Each")
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _tuple_of_words(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else _tuple(value)
+
+
+Listed = Annotated[tuple[Each, ...], BeforeValidator(_tuple)]
+"""An array, or [[tables]] of one name."""
+
+Words = Annotated[tuple[Annotated[str, Field(pattern=r"^\S(.*\S)?$")], ...], BeforeValidator(_tuple_of_words)]
+"""`"rope"` or `["rope", "rms_norm"]`: one word needs no brackets."""

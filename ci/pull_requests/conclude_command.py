@@ -1,0 +1,79 @@
+"""`warpwatch conclude-gate`: the last word of a gate's workflow, a check run of a name that stays."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from warpwatch.ci.forges.address import Address
+from warpwatch.ci.forges.github import GitHubThread
+from warpwatch.ci.forges.replies import accepted_replies
+from warpwatch.ci.forges.retrying import ForgeError, again
+from warpwatch.ci.gate.artefact import ArtefactError, GateArtefact, read_artefact
+from warpwatch.ci.pull_requests.conclusion import measured, not_measured
+from warpwatch.ci.pull_requests.plan import State
+from warpwatch.ci.reports.accepted import with_replies
+
+_PREFIX = "gate-"  # of an artefact's folder, as download-artifact makes it
+_KEY = "gate"  # report-gate's own, of the comment that replies answer
+
+
+@click.command("conclude-gate")
+@click.argument("found", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--gpus", required=True, metavar="JSON", help="Labels of the runners that were to measure.")
+@click.option("--pull-request", type=click.IntRange(1), required=True, metavar="N",
+              help="Whose replies `/warpwatch accept …` count.")  # fmt: skip
+@click.option("--head", required=True, metavar="HASH", help="The pull request's commit.")
+@click.option("--state", type=click.Choice([*map(str, State)]), required=True, help="As `plan-gate` said.")
+@click.option("--reason", default="", help="Likewise.")
+def conclude_gate(found: Path, gpus: str, pull_request: int, head: str, state: str, reason: str) -> None:
+    """Set the check `warpwatch gate` of a commit, whatever became of it.
+
+    FOUND has a folder gate-LABEL with a gate.json of each machine that measured. Takes GITHUB_TOKEN and
+    GITHUB_REPOSITORY.
+    Exit status: 0 told, or told before; 1 GitHub refused.
+    """
+    labels = _labels(gpus)
+    try:
+        thread = Address(repository=None, pull_request=pull_request).github()
+        if State(state) is State.MEASURE:
+            artefacts = {name: each for name in labels if (each := _artefact(found, name))}
+            told = measured(head, labels, _with_replies(thread, head, artefacts))
+        else:
+            told = not_measured(head, State(state), reason)
+        thread.put_check_run(told)
+    except ForgeError as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(f"{told.conclusion}: {told.title}")
+
+
+def _labels(text: str) -> list[str]:
+    try:
+        labels = json.loads(text)
+    except ValueError:
+        labels = None
+    if not isinstance(labels, list) or not all(isinstance(each, str) for each in labels):
+        raise click.UsageError(f"--gpus {text!r}: wanted a JSON list of labels")
+    return labels
+
+
+def _with_replies(
+    thread: GitHubThread, head: str, artefacts: Mapping[str, GateArtefact]
+) -> Mapping[str, GateArtefact]:  # fmt: skip
+    replies, refused = again(lambda: accepted_replies(thread, _KEY, head))
+    for sentence in refused:
+        click.echo(f"does not count: {sentence}", err=True)
+    return {name: with_replies(each, replies) for name, each in artefacts.items()}
+
+
+def _artefact(found: Path, label: str) -> GateArtefact | None:
+    """None where the machine left nothing, or nothing that is one."""
+    path = found / f"{_PREFIX}{label}" / "gate.json"
+    if not path.exists():
+        return None
+    try:
+        return read_artefact(path)
+    except ArtefactError as error:
+        click.echo(str(error), err=True)
+        return None

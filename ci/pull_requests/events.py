@@ -1,0 +1,82 @@
+"""The pull request that a workflow's event is about, whichever event that is."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from warpwatch.ci.pull_requests.repository import PullRequest, Repository, RepositoryError
+
+APPROVED_BRANCH = "pull-request/{number}"  # holds the commit that a maintainer said may be tested
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What GitHub tells a workflow of why it runs."""
+
+    name: str
+    payload: Mapping[str, Any]
+
+    @classmethod
+    def of_workflow(cls) -> "Event":
+        """Raises RepositoryError outside of a workflow."""
+        name, path = os.environ.get("GITHUB_EVENT_NAME"), os.environ.get("GITHUB_EVENT_PATH")
+        if not name or not path:
+            raise RepositoryError("GITHUB_EVENT_NAME and GITHUB_EVENT_PATH not set: this runs in a workflow")
+        return cls(name=name, payload=json.loads(Path(path).read_text(encoding="utf-8")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One commit of a pull request that an event is about."""
+
+    pull_request: PullRequest
+    is_fork: bool
+    is_approved: bool  # a maintainer said that this very commit may be tested
+    build_failed: bool = False
+
+
+def asked(event: Event, repository: Repository) -> Asked | None:
+    """None where the event is about no open pull request, or no longer about its newest commit.
+
+    Raises RepositoryError for an event that nobody planned for.
+    """
+    if event.name == "workflow_run":
+        return _after_build(event.payload["workflow_run"], repository)
+    if event.name == "workflow_dispatch":
+        return _approved(event.payload["inputs"], repository)
+    if event.name == "pull_request":
+        return _of(repository.pull_request(event.payload["pull_request"]["number"]), repository)
+    raise RepositoryError(
+        f"no pull request in a {event.name} event; wanted workflow_run, workflow_dispatch, pull_request"
+    )
+
+
+def _after_build(run: Mapping[str, Any], repository: Repository) -> Asked | None:
+    source = run["head_repository"]
+    if run["event"] != "pull_request" or source is None:
+        return None
+    owner = source["owner"]["login"]
+    found = repository.pull_request_at(run["head_sha"], owner=owner, branch=run["head_branch"])
+    return _of(found, repository, build_failed=run["conclusion"] != "success")
+
+
+def _approved(inputs: Mapping[str, str], repository: Repository) -> Asked | None:
+    if not inputs["pull"].isdecimal():
+        raise RepositoryError(f"no number of a pull request: {inputs['pull']!r}")
+    number, commit = int(inputs["pull"]), inputs["sha"]
+    if repository.branch(APPROVED_BRANCH.format(number=number)) != commit:
+        raise RepositoryError(f"nobody said that {commit} of #{number} may be tested: `/ok to test {commit}`")
+    found = repository.pull_request(number)
+    return _of(found, repository, is_approved=True) if found.head == commit else None
+
+
+def _of(
+    found: PullRequest | None, repository: Repository, *, is_approved: bool = False, build_failed: bool = False
+) -> Asked | None:
+    if found is None or not found.is_open:
+        return None
+    is_fork = found.head_repository != repository.name
+    return Asked(pull_request=found, is_fork=is_fork, is_approved=is_approved, build_failed=build_failed)

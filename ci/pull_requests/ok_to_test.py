@@ -1,0 +1,94 @@
+"""`warpwatch ok-to-test`: a maintainer's word for one commit of a fork, which is copied to a branch and measured."""
+
+import re
+from dataclasses import dataclass
+
+import click
+
+from warpwatch.ci.pull_requests.events import APPROVED_BRANCH, Event
+from warpwatch.ci.pull_requests.repository import Repository, RepositoryError
+
+_SAID = re.compile(r"\s*/ok to test\b(?P<commit>[^\n]*)")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+class NotGrantedError(Exception):
+    """The word does not count; the message says why, to whoever gave it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """A comment on a pull request."""
+
+    comment: int
+    author: str
+    pull: int
+    commit: str  # as it was said, perhaps no commit at all
+
+
+def word_of(event: Event) -> Word | None:
+    """The word in a new comment, None where it is about something else or on no pull request."""
+    if event.name != "issue_comment" or event.payload["action"] != "created":
+        return None  # an edited comment might be somebody else's words
+    comment, issue = event.payload["comment"], event.payload["issue"]
+    said = _SAID.match(comment["body"])
+    if said is None or "pull_request" not in issue:
+        return None
+    return Word(
+        comment=comment["id"], author=comment["user"]["login"], pull=issue["number"], commit=said["commit"].strip()
+    )
+
+
+def grant(word: Word, repository: Repository) -> str:
+    """Copies the commit to its branch and returns it. Raises NotGrantedError, RepositoryError.
+
+    Only the commit that was looked at counts: by its full hash, and only while it is the newest.
+    """
+    if not repository.may_write(word.author):
+        raise NotGrantedError("only who may push to this repository can say that")
+    pull = repository.pull_request(word.pull)
+    if not pull.is_open:
+        raise NotGrantedError("this pull request is not open")
+    if not _COMMIT.fullmatch(word.commit):
+        raise NotGrantedError(
+            f"say which commit, by its full hash. If you have looked at it: `/ok to test {pull.head}`"
+        )
+    if pull.head != word.commit:
+        raise NotGrantedError(
+            f"{word.commit} is not the newest commit of this pull request. If you have looked at that one: "
+            f"`/ok to test {pull.head}`"
+        )
+    repository.set_branch(APPROVED_BRANCH.format(number=word.pull), word.commit)
+    return word.commit
+
+
+@click.command("ok-to-test")
+@click.option("--start", "workflow", metavar="FILE", required=True,
+              help="The workflow that measures, started on the default branch with inputs pull and sha.")  # fmt: skip
+def ok_to_test(workflow: str) -> None:
+    """Take a maintainer's `/ok to test HASH` on a fork's pull request.
+
+    Verifies that who said it may push and that HASH is the newest commit in full, copies the commit to the branch
+    pull-request/NUMBER without looking into it, and starts the workflow that measures. Nothing of the fork is checked
+    out or run here.
+    """
+    try:
+        word = word_of(Event.of_workflow())
+        if word is None:
+            click.echo("no `/ok to test` on a pull request")
+            return
+        repository = Repository.of_workflow()
+        try:
+            commit = grant(word, repository)
+        except NotGrantedError as refused:
+            repository.react(word.comment, "-1")
+            repository.reply(word.pull, f"@{word.author}: not tested; {refused}.")
+            click.echo(f"not granted to {word.author}: {refused}")
+            return
+        # A branch made with GITHUB_TOKEN starts nothing by itself, so the default branch's own workflow is what runs.
+        inputs = {"pull": str(word.pull), "sha": commit}
+        repository.start(workflow, ref=repository.default_branch(), inputs=inputs)
+        repository.react(word.comment, "+1")
+        click.echo(f"{commit} of #{word.pull} is measured, on the word of {word.author}")
+    except RepositoryError as error:
+        raise click.ClickException(str(error)) from error

@@ -1,0 +1,1 @@
+"""`warpwatch push`: asv results to a dashboard, kept on disk until it has them."""

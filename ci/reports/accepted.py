@@ -1,0 +1,35 @@
+"""Replies laid upon an artefact: the rows that someone took for granted, and the verdict without them."""
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from warpwatch.ci.gate.artefact import Acceptance, ArtefactRow, GateArtefact, verdict_of
+from warpwatch.dashboard.metrics import Better
+from warpwatch.dashboard.naming import module_of
+from warpwatch.dashboard.store import acceptances
+from warpwatch.dashboard.verdict import Verdict
+
+
+def with_replies(artefact: GateArtefact, replies: Sequence[acceptances.Acceptance]) -> GateArtefact:
+    """The artefact with its rows accepted, each by the first reply that covers it; what was accepted before stays."""
+    rows = tuple(_accepted(row, replies) for row in artefact.rows)
+    return artefact.model_copy(update={"rows": rows, "verdict": verdict_of(rows)})
+
+
+def _accepted(row: ArtefactRow, replies: Sequence[acceptances.Acceptance]) -> ArtefactRow:
+    said = next((each for each in replies if row.accepted is None and _covers(each, row)), None)
+    if said is None:
+        return row
+    return row.model_copy(update={"accepted": Acceptance(by=said.by, reason=said.reason, source=said.source)})
+
+
+def _covers(said: acceptances.Acceptance, row: ArtefactRow) -> bool:
+    """What regressed, and what looks worse and could not be told: who takes the loss takes that too."""
+    change = row.change.value if row.change is not None else None
+    looks_worse = change is not None and (change > 0) == (row.better is Better.LOWER) and change != 0
+    if row.verdict is not Verdict.REGRESSED and not (row.verdict is Verdict.INCONCLUSIVE and looks_worse):
+        return False
+    if said.at_most is not None and (change is None or abs(change) > said.at_most):
+        return False
+    names = (row.operator or module_of(row.benchmark), row.benchmark, row.title, row.key)
+    return any(fnmatchcase(name, said.pattern) for name in names)

@@ -1,0 +1,160 @@
+"""`warpwatch report-gate`: a gate's artefact told where people look."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from warpwatch.ci.forges.address import Address
+from warpwatch.ci.forges.replies import accept_file, accepted_replies
+from warpwatch.ci.forges.retrying import ForgeError
+from warpwatch.ci.forges.sticky import Outcome, Thread, put_comment
+from warpwatch.ci.gate.artefact import ArtefactError, GateArtefact, read_artefact
+from warpwatch.ci.reports.accepted import with_replies
+from warpwatch.ci.reports.check_run import check_run
+from warpwatch.ci.reports.comment import GITHUB_MOST, GITLAB_MOST, SUMMARY_MOST, markdown
+from warpwatch.ci.reports.junit import junit
+from warpwatch.ci.reports.links import Links
+from warpwatch.ci.reports.sarif import sarif
+from warpwatch.dashboard.opening import CannotTellError
+
+_TEXTS = {
+    "comment": lambda told, links: markdown(told, links, GITHUB_MOST),
+    "summary": lambda told, links: markdown(told, links, SUMMARY_MOST),
+    "junit": lambda told, links: junit(told),
+    "sarif": sarif,
+}
+_FORGES = ("github", "github-comment", "github-check", "gitlab")
+_MOST_MACHINES = 16
+_STALE = 3
+
+
+class _RefusedError(click.ClickException):
+    """The forge did not take it."""
+
+    exit_code = 1
+
+
+@click.command()
+@click.argument("artefacts", nargs=-1, type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--to", "targets", multiple=True, type=click.Choice([*_FORGES, *_TEXTS]),
+              help="May be given several times. github: comment and check run.")  # fmt: skip
+@click.option("--repository", metavar="OWNER/NAME", help="Else GITHUB_REPOSITORY, or CI_PROJECT_PATH.")
+@click.option("--pull-request", type=click.IntRange(1), metavar="N", help="Else CI_MERGE_REQUEST_IID, on GitLab.")
+@click.option("--head", metavar="HASH", help="The commit that was to be measured; another's artefact is refused.")
+@click.option("--key", default="gate", show_default=True, metavar="WORD",
+              help="Tells several comments on one pull request apart: a job a machine has one each.")  # fmt: skip
+@click.option("--author", metavar="LOGIN", help="Who the token is, where it may not ask; of a workflow: its bot.")
+@click.option("--replies", is_flag=True, help="Counts `/warpwatch accept <glob> <why>` of who may write.")
+@click.option("--accept-file", type=click.Path(dir_okay=False, path_type=Path),
+              help="With --replies: what `warpwatch gate --accept` reads goes there.")  # fmt: skip
+@click.option("--dashboard", metavar="URL", help="Links to its pages.")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Of a text; default: standard output.")
+@click.option("--schema", is_flag=True, help="Prints the JSON Schema of an artefact and ends.")
+def report_gate(
+    artefacts: tuple[Path, ...], targets: tuple[str, ...], repository: str | None, pull_request: int | None,
+    head: str | None, key: str, author: str | None, replies: bool, accept_file: Path | None, dashboard: str | None,
+    output: Path | None, schema: bool,
+) -> None:  # fmt: skip
+    """Tell people and programs what `warpwatch gate --artefact` found; several artefacts are several machines.
+
+    Takes tokens from GITHUB_TOKEN and GITLAB_TOKEN. Comments and check runs are made once and changed in place, however
+    often this runs. Exit status: 0 told, or it was told before; 1 the forge refused, or was away for long; 2 an
+    artefact that no gate writes, of another commit, or wrong options; 3 the pull request has another head by now.
+    """
+    if schema:
+        click.echo(json.dumps(GateArtefact.model_json_schema(), indent=1))
+        return
+    told = _read(artefacts, head)
+    texts = [target for target in targets if target in _TEXTS]
+    forges = [target for target in targets if target in _FORGES]
+    if not targets:
+        raise click.UsageError(f"give --to {', --to '.join([*_FORGES, *_TEXTS])}")
+    if len(texts) > 1 and output is not None:
+        raise click.UsageError(f"--output takes one text; asked for are {', '.join(texts)}")
+    if not key or not all(sign.isascii() and (sign.isalnum() or sign in "_.-") for sign in key) or len(key) > 64:
+        raise click.UsageError(f"--key {key!r}: letters, digits, _ . and - only, 64 at most")
+    address, links = (
+        Address(repository=repository, pull_request=pull_request, author=author),
+        Links(dashboard=dashboard),
+    )
+    try:
+        if replies:
+            told = _answered(address, told, forges, key, accept_file)
+        stale = [_tell(forge, address, told, links, key, head) for forge in forges]
+    except ForgeError as error:
+        raise _RefusedError(str(error)) from error
+    for name in texts:
+        _write(name, _TEXTS[name](told, links), output)
+    if any(stale):
+        raise SystemExit(_STALE)
+
+
+def _read(paths: Sequence[Path], head: str | None) -> list[GateArtefact]:
+    if not 1 <= len(paths) <= _MOST_MACHINES:
+        raise click.UsageError(f"give the files of `warpwatch gate --artefact`, {_MOST_MACHINES} at most")
+    try:
+        told = [read_artefact(path) for path in paths]
+    except ArtefactError as error:
+        raise CannotTellError(str(error)) from error
+    ends = {(each.base.hash, each.head.hash) for each in told}
+    if len(ends) > 1:
+        raise CannotTellError("the artefacts tell of several pairs of commits; report each pair alone")
+    if head is not None and told[0].head.hash != head:
+        raise CannotTellError(f"the artefact tells of {told[0].head.hash}, and {head} was to be measured")
+    return told
+
+
+def _answered(
+    address: Address, told: list[GateArtefact], forges: Sequence[str], key: str, file: Path | None
+) -> list[GateArtefact]:  # fmt: skip
+    if not forges:
+        raise click.UsageError("--replies: of which forge? Give --to github or --to gitlab too")
+    thread = address.gitlab() if forges[0] == "gitlab" else address.github()
+    base, head = told[0].base.hash, told[0].head.hash
+    found, refused = accepted_replies(thread, key, head)
+    for sentence in refused:
+        click.echo(f"does not count: {sentence}", err=True)
+    if file is not None:
+        file.write_text(accept_file(base, head, found) + "\n", encoding="utf-8")
+    return [with_replies(each, found) for each in told]
+
+
+def _tell(
+    forge: str, address: Address, told: list[GateArtefact], links: Links, key: str, head: str | None
+) -> bool:  # fmt: skip
+    """Whether the pull request has another head by now."""
+    if forge == "gitlab":
+        return _comment(address.gitlab(), told, markdown(told, links, GITLAB_MOST), key)
+    if address.pull_request is None and (forge != "github-check" or head is None):
+        raise click.UsageError(f"--to {forge} needs --pull-request N (github-check: or --head HASH)")
+    thread = address.github()
+    newest = head or thread.head()
+    if newest != told[0].head.hash:
+        # A commit that nobody asked to measure gets no check run on a stranger's word.
+        click.echo(f"stale: the pull request is at {newest[:8]}, this tells of {told[0].head.hash[:8]}", err=True)
+        return True
+    if forge != "github-comment":
+        for each in told:
+            is_new = thread.put_check_run(check_run(each, links))
+            click.echo(f"check run {'created' if is_new else 'was there'}", err=True)
+    return forge != "github-check" and _comment(thread, told, markdown(told, links, GITHUB_MOST), key)
+
+
+def _comment(thread: Thread, told: list[GateArtefact], text: str, key: str) -> bool:
+    outcome = put_comment(thread, key, told[0].head.hash, text)
+    click.echo(f"comment {outcome.value}", err=True)
+    return outcome is Outcome.STALE
+
+
+def _write(name: str, text: str, output: Path | None) -> None:
+    summary = os.environ.get("GITHUB_STEP_SUMMARY") if name == "summary" else None
+    if output is not None:
+        output.write_text(text + "\n", encoding="utf-8")
+    elif summary:
+        with Path(summary).open("a", encoding="utf-8") as file:
+            file.write(text + "\n")
+    else:
+        click.echo(text)

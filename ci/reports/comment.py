@@ -1,0 +1,86 @@
+"""A gate as Markdown: the comment on a pull request, the note on a merge request, the summary of a job."""
+
+from collections.abc import Sequence
+
+from warpwatch.ci.gate.artefact import GateArtefact, GateVerdict
+from warpwatch.ci.reports import words
+from warpwatch.ci.reports.links import Links, reproduce
+from warpwatch.ci.reports.markdown import block, details, size
+from warpwatch.ci.reports.tables import MOVED, compiled_code, folded_rows, moved_rows, widths
+from warpwatch.dashboard.code_span import code_span
+from warpwatch.dashboard.verdict import Verdict
+
+GITHUB_MOST = 65_000  # of the 65,536 characters that GitHub's comment may have; the rest is for the hidden marker
+GITLAB_MOST = 900_000  # GitLab takes 1,000,000
+SUMMARY_MOST = 250_000  # a job summary may have 1 MiB, and a character four bytes
+_LONGEST_COMMAND = 4_000
+_ACCEPT = "Meant? One who may write here replies `/warpwatch accept <glob> <why>`."
+HEADS = {
+    GateVerdict.REGRESSED: "regressed",
+    GateVerdict.INCONCLUSIVE: "could not tell",
+    GateVerdict.ACCEPTED: "regressed, and accepted",
+    GateVerdict.IMPROVED: "improved",
+    GateVerdict.UNCHANGED: "no change",
+}
+
+
+def markdown(artefacts: Sequence[GateArtefact], links: Links, most: int = GITHUB_MOST) -> str:
+    """All machines' verdicts of one pair of commits; no longer than `most` characters, and it says what was cut."""
+    head = [f"### warpwatch: {HEADS[words.worst(artefacts)]}", _sentence(artefacts)]
+    closing = _closing(artefacts, links)
+    room = (most - widths([*head, *closing])) // len(artefacts)
+    body = [part for artefact in artefacts for part in _machine(artefact, links, room, len(artefacts) > 1)]
+    text = "\n\n".join([*head, *body, *closing])
+    if size(text) <= most:
+        return text
+    # Of so many machines that there is no room for their tables.
+    return "\n\n".join([head[0], "The rows have no room here.", *closing])
+
+
+def _sentence(artefacts: Sequence[GateArtefact]) -> str:
+    """The verdict, before anything else."""
+    told = "; ".join(_verdict(artefact) for artefact in artefacts)
+    told = told[:1].upper() + told[1:]
+    blocks = " **This blocks merging.**" if any(artefact.is_blocking for artefact in artefacts) else ""
+    return f"{told}.{blocks}"
+
+
+def _verdict(artefact: GateArtefact) -> str:
+    """Of the worst row where one regressed, else the counts."""
+    bad = [row for row in artefact.rows if row.verdict is Verdict.REGRESSED and row.accepted is None]
+    if not bad:
+        return words.title(artefact, code_span)
+    row = bad[0]
+    on = f" on {code_span(words.place(artefact))}" if words.place(artefact) else ""
+    compiled = "".join(f"; {words.code_facts(each, code_span)}" for each in artefact.code_of(row)[:1])
+    more = f" ({len(bad) - 1} more series regressed)" if len(bad) > 1 else ""
+    is_what = words.direction(row) or "worse"
+    levels = words.levels(row, code_span)
+    return f"{code_span(words.name(row))}{on} is {is_what}: **{words.moved(row)}**, {levels}{compiled}{more}"
+
+
+def _machine(artefact: GateArtefact, links: Links, most: int, with_heading: bool) -> list[str]:
+    """What one machine told, in at most so many characters: most of them for what moved."""
+    parts = [f"#### {code_span(words.place(artefact))}: {HEADS[artefact.verdict]}"] if with_heading else []
+    moved = [row for row in artefact.rows if row.verdict in MOVED]
+    command = reproduce(artefact, [row for row in moved if row.verdict is Verdict.REGRESSED] or moved)
+    again = []
+    if command is not None and size(command) <= _LONGEST_COMMAND:
+        again.append(details("Measure it again", block(command)))
+    notes = "\n".join(f"- {code_span(note)}" for note in artefact.notes)
+    ending = [part for part in (words.machine_part(artefact, code_span), notes, words.cost(artefact)) if part]
+    most -= widths([*parts, *again, *ending])
+    parts += moved_rows(artefact, links, int(0.6 * most))
+    parts += compiled_code(artefact, int(0.2 * most))
+    room = most - widths(parts)
+    return [*parts, *folded_rows(artefact, links, room), *again, *ending]
+
+
+def _closing(artefacts: Sequence[GateArtefact], links: Links) -> list[str]:
+    """Hashes stand bare, so that a forge links them."""
+    first = artefacts[0]
+    address = links.comparison(first)
+    compared = f" · [compare on the dashboard]({address})" if address else ""
+    subject = f" {code_span(first.head.subject)}" if first.head.subject else ""
+    closing = [f"{first.base.hash} → {first.head.hash}{subject}{compared}"]
+    return [*closing, _ACCEPT] if any(artefact.is_blocking for artefact in artefacts) else closing

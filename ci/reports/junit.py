@@ -1,0 +1,65 @@
+"""A gate as JUnit's XML, which every CI server shows: a suite a machine, a case a series.
+
+Failures are what blocks, errors what gave no valid number, skipped what could not be told or compared. A regression
+that was accepted or does not block passes, and says so in its output. By the schema of Jenkins' xUnit plugin
+(junit-10.xsd), which GitLab reads too.
+"""
+
+from collections.abc import Sequence
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
+
+from warpwatch.ci.gate.artefact import ArtefactRow, GateArtefact
+from warpwatch.ci.reports import words
+from warpwatch.dashboard.verdict import Verdict
+
+_RESULTS = ("failure", "error", "skipped")
+
+
+def junit(artefacts: Sequence[GateArtefact]) -> str:
+    """The XML."""
+    report = Element("testsuites", name="warpwatch gate")
+    for artefact in artefacts:
+        report.append(_suite(artefact))
+    for count in ("tests", "failures", "errors"):
+        report.set(count, str(sum(int(suite.get(count, "0")) for suite in report)))
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(report, encoding="unicode") + "\n"
+
+
+def _suite(artefact: GateArtefact) -> Element:
+    where = words.place(artefact) or "no machine"
+    suite = Element("testsuite", name=f"warpwatch gate of {artefact.project} on {where}")
+    properties = SubElement(suite, "properties")
+    for name, value in (
+        ("base", artefact.base.hash), ("head", artefact.head.hash), ("verdict", artefact.verdict.value),
+        ("threshold", f"{artefact.threshold:g}"),
+    ):  # fmt: skip
+        SubElement(properties, "property", name=name, value=value)
+    suite.extend(_case(row) for row in artefact.rows)
+    failures, errors, skipped = (len(suite.findall(f"testcase/{name}")) for name in _RESULTS)
+    suite.attrib |= {
+        "tests": str(len(artefact.rows)), "failures": str(failures), "errors": str(errors), "skipped": str(skipped),
+        "time": f"{60 * artefact.cost.minutes:.3f}",  # of all cases together: one alone took none of its own
+    }  # fmt: skip
+    return suite
+
+
+def _case(row: ArtefactRow) -> Element:
+    values = ", ".join(each.value for each in row.parameters)
+    case = Element("testcase", classname=row.benchmark, name=f"{row.metric}({values})" if values else row.metric)
+    parts = (words.levels(row), words.moved(row) if row.change is not None else "", words.remark(row))
+    said = ", ".join(part for part in parts if part)
+    result = _result(row)
+    if result is not None:
+        SubElement(case, result, type=row.verdict.value, message=said)
+    else:
+        SubElement(case, "system-out").text = f"{row.verdict.value}: {said}"
+    return case
+
+
+def _result(row: ArtefactRow) -> str | None:
+    if row.verdict is Verdict.INVALID:
+        return "error"
+    if row.is_blocking:
+        return "failure"
+    return "skipped" if row.verdict in {Verdict.INCONCLUSIVE, Verdict.MISSING} else None

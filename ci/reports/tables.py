@@ -1,0 +1,92 @@
+"""The tables of a report in Markdown: rows that moved, compiled code, and what is folded away."""
+
+from collections.abc import Sequence
+
+from warpwatch.ci.gate.artefact import ArtefactRow, GateArtefact
+from warpwatch.ci.reports import words
+from warpwatch.ci.reports.links import Links
+from warpwatch.ci.reports.markdown import details, size, table
+from warpwatch.dashboard.code_span import code_span
+from warpwatch.dashboard.verdict import Verdict
+
+MOVED = (Verdict.REGRESSED, Verdict.INVALID, Verdict.IMPROVED)
+_COLUMNS = ("", "series", ">base → head", ">Δ (95 %)", ">times its noise", ">controls")
+_EMPTY = {"", "–"}
+_FOLDED = (
+    (Verdict.INCONCLUSIVE, "could not be told"),
+    (Verdict.UNCHANGED, "unchanged"),
+    (Verdict.MISSING, "with nothing to compare"),
+)
+_AROUND = 200  # characters of the words around a folded table
+
+
+def moved_rows(artefact: GateArtefact, links: Links, most: int) -> list[str]:
+    """The rows that moved, in about `most` characters."""
+    rows = [row for row in artefact.rows if row.verdict in MOVED]
+    cells = [_cells(artefact, row, links) for row in rows]
+    for row, each in zip(rows, cells, strict=True):
+        each[0] = f"**{row.verdict.value}**" if row.is_blocking else row.verdict.value
+    text, left = _narrow_table(cells, most)
+    return [part for part in (text, _no_room(left, "that moved")) if part]
+
+
+def compiled_code(artefact: GateArtefact, most: int) -> list[str]:
+    """The kernels that were compiled to something else."""
+    cells = [
+        [code_span(each.kernel), code_span(each.architecture), words.code_facts(each, code_span)]
+        for each in artefact.code
+    ]
+    text, left = table(("compiled otherwise", "for", "what changed"), cells, most)
+    return [part for part in (text, _no_room(left, "compiled otherwise")) if part]
+
+
+def folded_rows(artefact: GateArtefact, links: Links, most: int) -> list[str]:
+    """What says nothing new, hidden until asked for; what could not be told first, as someone may want to know why."""
+    parts = []
+    for verdict, what in _FOLDED:
+        rows = [row for row in artefact.rows if row.verdict is verdict]
+        beyond = artefact.rows_left_out if verdict is Verdict.UNCHANGED else 0
+        if not rows and not beyond:
+            continue
+        text, left = _narrow_table([_cells(artefact, row, links) for row in rows], most - _AROUND)
+        inside = [part for part in (text, _no_room(left + beyond, "")) if part]
+        parts.append(details(f"{len(rows) + beyond} {what}", "\n\n".join(inside)))
+        most -= size(parts[-1]) + 2
+    return parts
+
+
+def _cells(artefact: GateArtefact, row: ArtefactRow, links: Links) -> list[str]:
+    address = links.series(artefact, row)
+    name = code_span(words.name(row)) + (f" [history]({address})" if address else "")
+    remark = words.remark(row, code_span)
+    return [
+        "", f"{name}<br>{remark}" if remark else name, _unbroken(words.levels(row, code_span)),
+        _unbroken(words.moved(row)), words.against_noise(row), words.controls(row),
+    ]  # fmt: skip
+
+
+def _narrow_table(cells: Sequence[Sequence[str]], most: int) -> tuple[str, int]:
+    """Without the columns in which no row has anything."""
+    shown = [at for at in range(len(_COLUMNS)) if any(each[at] not in _EMPTY for each in cells)]
+    return table([_COLUMNS[at] for at in shown], [[each[at] for at in shown] for each in cells], most)
+
+
+def _unbroken(told: str) -> str:
+    """A line ends between quantities, not between a number and its unit."""
+    if not told.strip("– →"):
+        return "–"
+    if "`" in told:
+        return told  # of a unit that nobody knows
+    kept = told.replace(" ", "\N{NO-BREAK SPACE}")
+    for before in ("→", "(", "…"):
+        kept = kept.replace(f"\N{NO-BREAK SPACE}{before}", f" {before}")
+    return kept
+
+
+def _no_room(left: int, which: str) -> str:
+    return f"{left} more {which}".strip() + ": no room here." if left else ""
+
+
+def widths(parts: Sequence[str]) -> int:
+    """Characters of paragraphs with the blank lines between them."""
+    return sum(size(part) + 2 for part in parts)

@@ -1,0 +1,161 @@
+"""What is said of a gate's artefact in words: titles, cells, sentences.
+
+`quote` gets each of the artefact's own words, which are a stranger's, and makes them fit where the sentence will stand.
+"""
+
+from collections.abc import Callable, Sequence
+
+from warpwatch.ci.gate.artefact import CUT, ArtefactRow, CodeDifference, CodeFact, GateArtefact, GateVerdict
+from warpwatch.dashboard.check_words import NOISE_BY
+from warpwatch.dashboard.formatting import change_word, count
+from warpwatch.dashboard.metrics import metric
+from warpwatch.dashboard.quantities import change, number, quantity, share
+from warpwatch.dashboard.verdict import Verdict
+
+_IN_TITLES = (Verdict.REGRESSED, Verdict.INVALID, Verdict.INCONCLUSIVE, Verdict.IMPROVED)
+_VERBS = {
+    Verdict.REGRESSED: "regressed",
+    Verdict.INVALID: "without a valid number",
+    Verdict.INCONCLUSIVE: "could not be told",
+    Verdict.IMPROVED: "improved",
+}
+_ENDS = {
+    "told": "all is told",
+    "budget": "the budget was spent",
+    "runs": "it may take no more",
+    "hopeless": "the runs that it may take would not tell the rest",
+}
+_MAY_BLOCK = {Verdict.REGRESSED, Verdict.INCONCLUSIVE, Verdict.INVALID}
+_MOST_FACTS = 4
+_LONGEST_NAME = 300
+_KNOWN_UNITS = {"seconds", "bytes", "launches", "registers", "instructions", ""}
+Quote = Callable[[str], str]
+
+
+def title(artefact: GateArtefact, quote: Quote = str) -> str:
+    """The verdict in a few words: "1 series regressed, 2 improved on Tesla T4"."""
+    accepted = sum(row.accepted is not None for row in artefact.rows)
+    still = [row.verdict for row in artefact.rows if row.accepted is None]
+    counts = {verdict: still.count(verdict) for verdict in _IN_TITLES}
+    told = [f"{counts[verdict]} {_VERBS[verdict]}" for verdict in _IN_TITLES if counts[verdict]]
+    if accepted:
+        told.insert(0, f"{accepted} accepted as slower")
+    on = f" on {quote(place(artefact))}" if place(artefact) else ""
+    if told:
+        first, _, rest = told[0].partition(" ")
+        return ", ".join([f"{first} series {rest}", *told[1:]]) + on
+    if not any(row.verdict is Verdict.UNCHANGED for row in artefact.rows):
+        return "nothing to compare" + on
+    return f"no change in {count(artefact.count(Verdict.UNCHANGED) + artefact.rows_left_out, 'series', 'series')}{on}"
+
+
+def place(artefact: GateArtefact) -> str:
+    """Where it was measured: the GPU's name, else the machine's."""
+    return artefact.gpu or artefact.machine or ""
+
+
+def worst(artefacts: Sequence[GateArtefact]) -> GateVerdict:
+    """Of all machines."""
+    order = list(GateVerdict)
+    return min((artefact.verdict for artefact in artefacts), key=order.index)
+
+
+def name(row: ArtefactRow) -> str:
+    """What a row is called where there is a line for it; the metric where its benchmark's name does not say it."""
+    shown = row.title if len(row.title) <= _LONGEST_NAME else row.title[: _LONGEST_NAME - 1] + CUT
+    return shown if row.metric in row.benchmark else f"{shown} {row.metric}"
+
+
+def moved(row: ArtefactRow) -> str:
+    """The change with its interval: "+4.1 % (+3.8 % … +4.4 %)"."""
+    told = row.change
+    if told is None:
+        return "–"
+    by = change(told.value, row.base)
+    return f"{by} ({change(told.low)} … {change(told.high)})" if told.low < told.high else by
+
+
+def levels(row: ArtefactRow, quote: Quote = str) -> str:
+    """Before and after: "70.8 µs → 73.7 µs"."""
+    told = f"{quantity(row.base, row.unit)} → {quantity(row.head, row.unit)}"
+    return told if row.unit in _KNOWN_UNITS else quote(told)
+
+
+def direction(row: ArtefactRow) -> str:
+    """What the change means: "slower", "fewer"."""
+    return change_word(row.change.value, metric(row.metric, row.unit)) if row.change is not None else ""
+
+
+def against_noise(row: ArtefactRow) -> str:
+    """How many standard errors: "29×"."""
+    times = row.times_noise
+    if times is None:
+        return "exact" if row.change is not None and not row.change.noise else "–"
+    return f"{times:.3g}×"
+
+
+def controls(row: ArtefactRow) -> str:
+    """What the rivals of the same workload did meanwhile."""
+    return change(row.control_change)
+
+
+def remark(row: ArtefactRow, quote: Quote = str) -> str:
+    """Why it could not be told, or what would tell it; then why it does not decide."""
+    return "; ".join(part for part in (_told(row, quote), _why_not_deciding(row, quote)) if part)
+
+
+def _told(row: ArtefactRow, quote: Quote) -> str:
+    if row.reason:
+        return quote(row.reason)
+    if row.runs_needed and row.change is not None:
+        noise = f"noise {number(100 * row.change.noise)} % {NOISE_BY[row.change.noise_source]}"
+        return f"{count(row.runs_needed, 'more run')} of each would tell ({noise})"
+    return f"counts from {share(row.counts_from)}" if row.counts_from is not None else ""
+
+
+def _why_not_deciding(row: ArtefactRow, quote: Quote) -> str:
+    if row.accepted is not None:
+        said = row.accepted
+        return f"accepted by {quote(said.by)} ({quote(said.source)}): {quote(said.reason)}"
+    return "does not block" if row.verdict in _MAY_BLOCK and not row.blocks else ""
+
+
+def code_facts(code: CodeDifference, quote: Quote = str) -> str:
+    """What the compiler made of it: "registers 96 → 128, instructions 400 → 512"."""
+    if code.state != "changed":
+        return code.state
+    told = [_fact(fact, quote(fact.name)) for fact in code.facts]
+    told += [_fact(each, "instructions" if each.name == "total" else quote(each.name)) for each in code.instructions]
+    if not told:
+        return "other machine code, the same counts"
+    more = f", {len(told) - _MOST_FACTS} more" if len(told) > _MOST_FACTS else ""
+    return ", ".join(told[:_MOST_FACTS]) + more
+
+
+def machine_part(artefact: GateArtefact, quote: Quote = str) -> str:
+    """What the machine did by itself, by its controls; empty where it stood still."""
+    drift = artefact.drift
+    if drift is None:
+        return ""
+    canaries = ", ".join(f"{quote(each.workload)} {change(each.change)}" for each in drift.canaries)
+    if drift.change:
+        by = f"; canaries: {canaries}" if canaries else ""
+        return (
+            f"The machine moved by {change(drift.change)} itself ({count(drift.controls, 'control')}{by}): taken off."
+        )
+    return f"The machine moved, and not all of it alike (canaries: {canaries}): nothing is taken off."
+
+
+def cost(artefact: GateArtefact) -> str:
+    """What it took and how sure it is."""
+    spent = artefact.cost
+    own = ", where the policy says no other" if any(row.counts_from is not None for row in artefact.rows) else ""
+    return (
+        f"Up to {count(spent.runs, 'run')} of each commit in {spent.minutes:.1f} min; {_ENDS[spent.ended]}. "
+        f"Changes from {artefact.threshold * 100:g} % on matter{own}; "
+        f"the chance of any false alarm is {artefact.family_error * 100:g} %."
+    )
+
+
+def _fact(fact: CodeFact, name: str) -> str:
+    return f"{name} {quantity(fact.before, fact.unit)} → {quantity(fact.after, fact.unit)}"

@@ -1,0 +1,21 @@
+"""The doctor's checks: a function each, `check(host) -> findings`; a new one is listed here."""
+
+from collections.abc import Callable, Iterable
+
+from warpwatch.ci.runner.checks import asv, card, clocks, computer, disk, driver, queue, service, software
+from warpwatch.ci.runner.finding import Finding
+from warpwatch.ci.runner.host import Host
+
+Check = Callable[[Host], Iterable[Finding]]
+CHECKS: tuple[Check, ...] = (
+    driver.driver, driver.xid, card.persistence, card.compute_mode, card.mig, card.ecc, card.power_limit,
+    card.temperature, card.processes, card.display, clocks.held_down, clocks.application_clocks, clocks.lockable,
+    clocks.left_locked, computer.governor, computer.load, computer.time_sync, disk.room, software.python,
+    software.torch, software.compiler, software.cuda_compiler, software.git, software.ccache, asv.project,
+    asv.machine, asv.calibration, service.units, service.credentials, queue.waiting, queue.dashboard,
+)  # fmt: skip
+
+
+def examine(host: Host) -> tuple[Finding, ...]:
+    """All findings, in the order of the list."""
+    return tuple(finding for check in CHECKS for finding in check(host))

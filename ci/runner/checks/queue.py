@@ -1,0 +1,64 @@
+"""Results on their way to the dashboard: what waits, what was set aside, and whether it answers."""
+
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from warpwatch.ci.push.spool import default_spool
+from warpwatch.ci.runner.finding import Finding, good, note, wrong
+from warpwatch.ci.runner.host import Host
+
+_LATE_S = 86_400
+
+
+def waiting(host: Host) -> Iterator[Finding]:
+    """The user's queues; the service's lie in /var/lib/warpwatch-push."""
+    for root in (Path(host.environ.get("WARPWATCH_SPOOL") or default_spool()), host.root / "var/lib/warpwatch-push"):
+        try:
+            queues = [path.parent for path in root.glob("*/destination.json")]
+        except OSError:
+            continue
+        for queue in queues:
+            parcels = list((queue / "waiting").glob("*.tar.zst"))
+            refused = list((queue / "refused").glob("*.tar.zst"))
+            oldest = max((time.time() - path.stat().st_mtime for path in parcels), default=0.0)
+            if oldest > _LATE_S:
+                yield wrong(
+                    "queue",
+                    str(queue),
+                    f"{len(parcels)} parcels wait, the first for {oldest / _LATE_S:.0f} days",
+                    why="The dashboard shows nothing newer than that.",
+                    fix="warpwatch push, which says what is in its way",
+                )
+            else:
+                yield good("queue", str(queue), f"{len(parcels)} parcels wait")
+            if refused:
+                yield note(
+                    "queue",
+                    str(queue / "refused"),
+                    f"the dashboard set {len(refused)} parcels aside",
+                    why="What is in them is in no history.",
+                    fix=f"read {refused[0]}.txt; then warpwatch push --again",
+                )
+
+
+def dashboard(host: Host) -> Iterator[Finding]:
+    """The one that WARPWATCH_URL names."""
+    server = host.environ.get("WARPWATCH_URL")
+    if not server:
+        return
+    looked_at = f"{server.rstrip('/')}/healthz"
+    try:
+        with urllib.request.urlopen(looked_at, timeout=10):
+            pass
+    except (OSError, ValueError) as error:  # an HTTP status is one of the former, a wrong address of the latter
+        yield note(
+            "dashboard",
+            looked_at,
+            f"{type(error).__name__}: {error}"[:200],
+            why="Results wait on this machine until it answers.",
+            fix="is WARPWATCH_URL its address, does it run, does a proxy or firewall stand between?",
+        )
+    else:
+        yield good("dashboard", looked_at, "answers")

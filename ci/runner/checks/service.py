@@ -1,0 +1,69 @@
+"""The services that `warpwatch runner setup` installs: there, enabled, not failed; and their secrets."""
+
+from collections.abc import Iterator
+
+from warpwatch.ci.runner.finding import Finding, good, note, unknown, wrong
+from warpwatch.ci.runner.host import Host
+from warpwatch.ci.runner.unit_names import SECRETS, UNIT_FOLDER, WATCHED_UNITS
+
+_SETUP = "sudo warpwatch runner setup"
+
+
+def units(host: Host) -> Iterator[Finding]:
+    """Those that are installed, by systemd's word."""
+    folder = host.root / UNIT_FOLDER
+    installed = [name for name in WATCHED_UNITS if (folder / name).is_file()]
+    if not installed:
+        yield note(
+            "services", str(folder), "none is installed", why="Nothing measures or sends results by itself.", fix=_SETUP
+        )
+    for name in installed:
+        said = host.run("systemctl", "show", name, "--property=ActiveState,UnitFileState,Result")
+        if said.status:
+            yield unknown("services", f"systemctl show {name}", said.first_line or "systemd does not run here")
+            continue
+        told = dict(line.partition("=")[::2] for line in said.out.splitlines())
+        state, enabled, result = (told.get(key, "") for key in ("ActiveState", "UnitFileState", "Result"))
+        if state == "failed" or result not in {"success", ""}:
+            yield wrong(
+                "services",
+                f"systemctl show {name}",
+                f"{state}, its last end was {result}",
+                why="It waits for somebody: measurements or results stay away.",
+                fix=f"journalctl -u {name} -n 50; then sudo systemctl restart {name}",
+            )
+        elif enabled != "enabled":
+            yield note(
+                "services",
+                f"systemctl show {name}",
+                f"{state}, but {enabled or 'not enabled'}",
+                why="It does not begin when the machine starts.",
+                fix=f"sudo systemctl enable --now {name}",
+            )
+        else:
+            yield good("services", f"systemctl show {name}", f"{state}, {enabled}")
+
+
+def credentials(host: Host) -> Iterator[Finding]:
+    """Who can read a token can upload, or register runners, in this machine's name."""
+    for path in SECRETS:
+        there = host.root / path
+        if not there.parent.is_dir():
+            continue
+        try:
+            told = there.stat()
+        except PermissionError:
+            yield good("secrets", str(there), "this user cannot look: neither can what is measured")
+            continue
+        except FileNotFoundError:
+            continue
+        if told.st_mode & 0o077:
+            yield wrong(
+                "secrets",
+                str(there),
+                f"mode {told.st_mode & 0o777:o}",
+                why="What is measured here is anybody's code, and could read it.",
+                fix=f"sudo chmod 600 {there}",
+            )
+        else:
+            yield good("secrets", str(there), "readable by its owner alone")

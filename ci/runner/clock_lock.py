@@ -1,0 +1,167 @@
+"""Clocks locked for as long as something is measured, and put back however that ends.
+
+`locked_clocks` notes the lock before it takes it. A kill that nothing can catch leaves the note, and the next lock, the
+doctor and `warpwatch runner reset-clocks` find it. Services need none of this: systemd itself puts clocks back
+(ExecStopPost). /run is empty after a start, and so are locks.
+"""
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from warpwatch.ci.runner.host import Host
+from warpwatch.ci.runner.nvidia_smi import Gpu, supported_clocks
+
+_FOLDER = "run/lock"  # every user may write there
+_OF_WHAT_IT_KEEPS = 0.97  # of the lowest clock under load: so little that power and heat never reach the lock
+_OF_THE_HIGHEST = 0.75  # where nothing was calibrated
+
+
+class ClockError(Exception):
+    """The clocks cannot be locked; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The clock of one card, and by which rule."""
+
+    card: Gpu
+    sm_mhz: int
+    memory_mhz: int | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lock:
+    """A note of a lock."""
+
+    path: Path
+    uuid: str
+    sm_mhz: int
+    pid: int
+    started: str  # of the process, in the kernel's ticks: a number that came again is another process
+
+
+def choose(host: Host, card: Gpu, *, wanted_mhz: int | None, under_load_mhz: float | None) -> Choice | None:
+    """The SM clock that the card keeps whatever it does: what it is told, what it kept under load, or three quarters.
+
+    None where the card tells no clock at all.
+    """
+    supported = supported_clocks(lambda *words: host.run("nvidia-smi", *words), card.uuid)
+    highest = card.number("clocks.max.sm") or (float(supported[-1]) if supported else None)
+    memory = card.number("clocks.max.mem")
+    memory_mhz = None if memory is None else int(memory)
+    if wanted_mhz is not None:
+        return Choice(card=card, sm_mhz=wanted_mhz, memory_mhz=memory_mhz, why="as --sm-clock says")
+    if under_load_mhz is not None:
+        bound = _OF_WHAT_IT_KEEPS * under_load_mhz
+        why = f"the highest up to {_OF_WHAT_IT_KEEPS:.0%} of the {under_load_mhz:.0f} MHz kept under its heaviest load"
+    elif highest is not None:
+        bound = _OF_THE_HIGHEST * highest
+        why = (
+            f"the highest up to {_OF_THE_HIGHEST:.0%} of its {highest:.0f} MHz; a calibration would tell what it keeps"
+        )
+    else:
+        return None
+    below = [clock for clock in supported if clock <= bound]
+    return Choice(card=card, sm_mhz=below[-1] if below else int(bound), memory_mhz=memory_mhz, why=why)
+
+
+def lock_commands(choice: Choice) -> tuple[tuple[str, ...], ...]:
+    """What locks a card's clocks; a card that cannot lock its memory's refuses the second."""
+    on = ("nvidia-smi", "-i", choice.card.uuid)
+    sm = (*on, f"--lock-gpu-clocks={choice.sm_mhz},{choice.sm_mhz}")
+    if choice.memory_mhz is None:
+        return (sm,)
+    return sm, (*on, f"--lock-memory-clocks={choice.memory_mhz},{choice.memory_mhz}")
+
+
+def reset_commands(uuid: str) -> tuple[tuple[str, ...], ...]:
+    """What gives a card its clocks back."""
+    return ("nvidia-smi", "-i", uuid, "--reset-gpu-clocks"), ("nvidia-smi", "-i", uuid, "--reset-memory-clocks")
+
+
+@contextmanager
+def locked_clocks(host: Host, choices: Sequence[Choice], say: Callable[[str], None]) -> Iterator[None]:
+    """Locks, and puts back at the end, at an error, at Ctrl+C and at SIGTERM. Raises ClockError where it may not."""
+    if host.privilege is None:
+        raise ClockError("locking clocks wants root, or sudo without a password")
+    before = signal.getsignal(signal.SIGTERM)
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, stop)
+    notes: list[Path] = []
+    try:
+        for choice in choices:
+            notes.append(_note(host, choice))
+            sm, *others = lock_commands(choice)
+            said = host.run(*host.privilege, *sm)
+            if said.status:
+                raise ClockError(f"{choice.card.uuid} does not lock its SM clock: {said.first_line}")
+            for each in others:
+                if (refused := host.run(*host.privilege, *each)).status:
+                    say(f"its memory clock stays free: {refused.first_line}")
+            say(f"{choice.card.name}: SM clock {choice.sm_mhz} MHz, {choice.why}")
+        yield
+    finally:
+        for choice in choices[: len(notes)]:
+            _reset(host, choice.card.uuid, say)
+        for path in notes:
+            path.unlink(missing_ok=True)
+        signal.signal(signal.SIGTERM, before)
+
+
+def forgotten_locks(host: Host) -> Iterator[Lock]:
+    """Notes of processes that are gone."""
+    for path in sorted((host.root / _FOLDER).glob("warpwatch-clocks-*.json")):
+        try:
+            told = json.loads(path.read_text())
+            lock = Lock(path=path, uuid=str(told["uuid"]), sm_mhz=int(told["sm_mhz"]), pid=int(told["pid"]),
+                        started=str(told["started"]))  # fmt: skip
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        if _started(lock.pid) != lock.started:
+            yield lock
+
+
+def reset_clocks(host: Host, say: Callable[[str], None]) -> None:
+    """Gives every card its clocks back, and removes notes that nobody needs. Raises ClockError."""
+    if host.privilege is None:
+        raise ClockError("resetting clocks wants root: sudo warpwatch runner reset-clocks")
+    for card in host.gpus.cards:
+        _reset(host, card.uuid, say)
+    for lock in forgotten_locks(host):
+        lock.path.unlink(missing_ok=True)
+
+
+def _reset(host: Host, uuid: str, say: Callable[[str], None]) -> None:
+    sm, memory = (host.run(*(host.privilege or ()), *each) for each in reset_commands(uuid))
+    if sm.status:
+        say(f"{uuid}: its SM clock could not be put back: {sm.first_line}; run nvidia-smi -i {uuid} --reset-gpu-clocks")
+    else:
+        say(f"{uuid}: clocks are free again" + ("" if memory.status == 0 else " (the memory's cannot be locked)"))
+
+
+def _note(host: Host, choice: Choice) -> Path:
+    path = host.root / _FOLDER / f"warpwatch-clocks-{choice.card.uuid}.json"
+    told = {"uuid": choice.card.uuid, "sm_mhz": choice.sm_mhz, "pid": os.getpid(), "started": _started(os.getpid())}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(told))
+    except OSError as error:
+        raise ClockError(f"cannot note the lock in {path}: {error.strerror}") from error
+    return path
+
+
+def _started(pid: int) -> str | None:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[19]
+    except OSError:
+        return None

@@ -1,0 +1,103 @@
+"""The machine that is looked at: its files below a root, its commands, and the checkout that is measured there."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from warpwatch.ci.runner.nvidia_smi import Gpus, query_gpus
+from warpwatch.ci.runner.said import Said
+
+_TIMEOUT_S = 60
+_VERSIONS = """
+import json, sys
+from importlib.metadata import distributions
+found = {each.metadata["Name"].lower(): each.version for each in distributions() if each.metadata["Name"]}
+print(json.dumps({**found, "python": sys.version.split()[0]}))
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host:
+    """This machine; tests make others by another root, environment and PATH."""
+
+    folder: Path  # the checkout, with asv.conf.json
+    root: Path = Path("/")  # of /proc, /sys and /etc
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    is_root: bool = field(default_factory=lambda: os.geteuid() == 0)
+    as_user: tuple[str, ...] = ()  # stands before what the user who measures is to run: runuser, where this is root
+
+    def run(
+        self, *command: str, cwd: Path | None = None, timeout_s: float = _TIMEOUT_S, talks: bool = False
+    ) -> Said:  # fmt: skip
+        """A command's end and words; it asks nobody anything. One that `talks` says what it waits for to the user."""
+        try:
+            done = subprocess.run(
+                command, env=dict(self.environ), cwd=cwd, text=True, errors="replace", timeout=timeout_s,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=None if talks else subprocess.PIPE,
+            )  # fmt: skip
+        except FileNotFoundError:
+            return Said(127, "", f"{command[0]} is not installed")
+        except subprocess.TimeoutExpired:
+            return Said(127, "", f"{command[0]} did not end within {timeout_s:.0f} s")
+        except OSError as error:
+            return Said(127, "", f"{command[0]}: {error.strerror}")
+        return Said(done.returncode, done.stdout, done.stderr or "")
+
+    def which(self, name: str) -> str | None:
+        """Where a command is."""
+        return shutil.which(name, path=self.environ.get("PATH"))
+
+    def read(self, path: str) -> str | None:
+        """A small file below the root, or None."""
+        try:
+            return (self.root / path.lstrip("/")).read_text(errors="replace").strip()
+        except OSError:
+            return None
+
+    @property
+    def home(self) -> Path:
+        """The home of who asks."""
+        return Path(self.environ.get("HOME") or Path.home())
+
+    @property
+    def python(self) -> str:
+        """The interpreter that measures: of the checkout's own environment, or this one."""
+        own = self.folder / ".venv" / "bin" / "python"
+        return str(own if own.exists() else sys.executable)
+
+    @cached_property
+    def packages(self) -> Mapping[str, str]:
+        """Versions of what is installed for that interpreter, its own under `python`; empty if it does not run."""
+        said = self.run(*self.as_user, self.python, "-c", _VERSIONS, timeout_s=300)
+        try:
+            told: dict[str, str] = json.loads(said.out)
+        except ValueError:
+            return {}
+        return told
+
+    @cached_property
+    def gpus(self) -> Gpus:
+        """What nvidia-smi tells, asked once."""
+        return query_gpus(lambda *words: self.run("nvidia-smi", *words))
+
+    @cached_property
+    def has_card(self) -> bool:
+        """Whether an NVIDIA card sits on the PCI bus, with a driver or without."""
+        for device in (self.root / "sys/bus/pci/devices").glob("*"):
+            told = [self.read(f"{device.relative_to(self.root)}/{name}") for name in ("vendor", "class")]
+            if told[0] == "0x10de" and (told[1] or "").startswith("0x03"):
+                return True
+        return False
+
+    @cached_property
+    def privilege(self) -> tuple[str, ...] | None:
+        """What stands before a command that wants root: nothing, `sudo -n`, or None where it cannot be had."""
+        if self.is_root:
+            return ()
+        return ("sudo", "-n") if self.run("sudo", "-n", "true").status == 0 else None

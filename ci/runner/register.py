@@ -1,0 +1,78 @@
+"""`warpwatch runner register`: this machine is a GitHub Actions runner for one job, by a just-in-time configuration.
+
+GitHub's REST API, "Create configuration for a just-in-time runner for a repository". The token wants the repository's
+permission "Administration: write", so that jobs must never see it; what it makes is good for one job alone.
+"""
+
+import os
+import re
+import secrets
+import socket
+from pathlib import Path
+from typing import Any
+
+import click
+import requests
+
+_API = "https://api.github.com"
+_VERSION = "2022-11-28"
+_TIMEOUT_S = 30
+_DEFAULT_GROUP = 1
+# What the runner's program reads for --jitconfig, and clears before a job (actions/runner, CommandSettings).
+_VARIABLE = "ACTIONS_RUNNER_INPUT_JITCONFIG"
+
+
+class RegistrationError(Exception):
+    """GitHub gave no configuration; the message says why."""
+
+
+@click.command()
+@click.option("--repository", required=True, metavar="OWNER/NAME")
+@click.option("--label", "labels", multiple=True, required=True, help="Such as gpu-t4; may be given several times.")
+@click.option("--token-file", required=True, type=click.Path(dir_okay=False, path_type=Path),
+              help="A GitHub token that may administer the repository (Administration: write).")  # fmt: skip
+@click.option("--output", required=True, type=click.Path(dir_okay=False, path_type=Path),
+              help="Environment file for the runner's service, mode 0600.")  # fmt: skip
+@click.option("--api", default=_API, show_default=True, metavar="URL", help="GitHub Enterprise: https://HOST/api/v3.")
+@click.option("--name", metavar="NAME", help="Of the runner; default: the host's and a random end.")
+def register(
+    repository: str, labels: tuple[str, ...], token_file: Path, output: Path, api: str, name: str | None
+) -> None:
+    """Have GitHub make a runner of this machine for one job, and write what the runner's program needs."""
+    try:
+        token = token_file.read_text().strip()
+        wanted = name or f"{socket.gethostname()}-{secrets.token_hex(4)}"
+        configuration = just_in_time(api, repository, token, name=wanted, labels=labels)
+    except (OSError, RegistrationError) as error:
+        raise click.ClickException(str(error)) from error
+    descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(f"{_VARIABLE}={configuration}\n")
+    click.echo(f"registered {wanted} at {repository} for one job, with the labels {', '.join(labels)}")
+
+
+def just_in_time(api: str, repository: str, token: str, *, name: str, labels: tuple[str, ...]) -> str:
+    """The encoded configuration. Raises RegistrationError."""
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
+        raise RegistrationError(f"the repository is {repository!r}; wanted OWNER/NAME")
+    url = f"{api.rstrip('/')}/repos/{repository}/actions/runners/generate-jitconfig"
+    body: dict[str, Any] = {
+        "name": name,
+        "runner_group_id": _DEFAULT_GROUP,
+        "labels": ["self-hosted", *labels],
+        "work_folder": "_work",
+    }
+    headers = {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json",
+               "X-GitHub-Api-Version": _VERSION}  # fmt: skip
+    try:
+        answer = requests.post(url, json=body, headers=headers, timeout=_TIMEOUT_S)
+        told = answer.json() if answer.content else {}
+    except (requests.RequestException, ValueError) as error:
+        raise RegistrationError(f"{url} does not answer as GitHub does: {error}") from error
+    if answer.status_code in {401, 403, 404}:
+        raise RegistrationError(f"GitHub answers {answer.status_code} ({told.get('message', '')}): the token wants the "
+                                f"permission Administration: write for {repository}")  # fmt: skip
+    configuration = told.get("encoded_jit_config")
+    if answer.status_code != 201 or not isinstance(configuration, str) or not re.fullmatch(r"[\w+/=-]+", configuration):
+        raise RegistrationError(f"GitHub answers {answer.status_code}: {told.get('message', 'no configuration in it')}")
+    return configuration

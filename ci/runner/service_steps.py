@@ -1,0 +1,83 @@
+"""Set-up's steps that install services: secrets, units, and systemd's being told."""
+
+import grp
+import pwd
+import sys
+from pathlib import Path
+
+import click
+
+from warpwatch.ci.push.upload import check_server
+from warpwatch.ci.runner.clock_lock import Choice
+from warpwatch.ci.runner.host import Host
+from warpwatch.ci.runner.labels import gpu_label
+from warpwatch.ci.runner.steps import SetupError, Step, command_step, file_step
+from warpwatch.ci.runner.unit_files import Service, unit_files
+from warpwatch.ci.runner.unit_names import ACTIONS, GITHUB_TOKEN, PUSH, PUSH_TOKEN, TIMER, UNIT_FOLDER
+
+
+def service_of(
+    host: Host, owner: pwd.struct_passwd, choices: list[Choice], *, server: str | None, project: str | None,
+    repository: str | None, actions_runner: Path, calendar: str,
+) -> Service:  # fmt: skip
+    """What the services are to do. Raises SettingsError for an address that is none."""
+    labels = tuple(sorted({gpu_label(card.name) for card in host.gpus.cards})) or ("cpu",)
+    click.echo(f"  labels         {', '.join(labels)}")
+    serving = Path(sys.executable).parent
+    if owner.pw_uid != 0 and (serving.stat().st_uid == owner.pw_uid or serving.stat().st_mode & 0o002):
+        click.echo(
+            f"  note           {owner.pw_name} can write to {serving}, whose program gets the tokens: code that is "
+            "measured could read them. Install warpwatch as root elsewhere (README), and run setup from there"
+        )
+    return Service(
+        folder=host.folder, user=owner.pw_name, group=grp.getgrgid(owner.pw_gid).gr_name,
+        measuring=Path(host.python).parent, serving=serving, calendar=calendar, labels=labels, clocks=tuple(choices),
+        nvidia_smi=host.which("nvidia-smi") or "/usr/bin/nvidia-smi", server=check_server(server) if server else None,
+        project=project, repository=repository, actions_runner=actions_runner.resolve() if repository else None,
+    )  # fmt: skip
+
+
+def secret_steps(where: Host, service: Service, token_file: Path | None, github_token_file: Path | None) -> list[Step]:
+    """The tokens, where root and the services' own users alone read them. Raises SetupError where one is missing."""
+    steps = []
+    for is_wanted, given, path, option in (
+        (service.server, token_file, PUSH_TOKEN, "--token-file"),
+        (service.repository, github_token_file, GITHUB_TOKEN, "--github-token-file"),
+    ):
+        if is_wanted and given is not None:
+            steps.append(file_step(where, f"the token in /{path}", path, given.read_text().strip() + "\n", mode=0o600))
+        elif is_wanted and where.is_root and not (where.root / path).is_file():
+            raise SetupError(f"{is_wanted} wants a token: give {option}")
+    if service.repository and service.actions_runner and not (service.actions_runner / "run.sh").is_file():
+        raise SetupError(
+            f"{service.actions_runner} has no run.sh: unpack GitHub's runner there (its page of releases: "
+            "https://github.com/actions/runner/releases), or name its folder with --actions-runner"
+        )
+    return steps
+
+
+def unit_steps(where: Host, service: Service) -> list[Step]:
+    """The units' files, and systemd told of them where it runs and they lie in its folder."""
+    files = [
+        file_step(where, f"unit {name}", f"{UNIT_FOLDER}/{name}", text) for name, text in unit_files(service).items()
+    ]
+    enabled = [TIMER, *([PUSH] if service.server else []), *([ACTIONS] if service.repository else [])]
+    if where.root != Path("/"):
+        return files
+    if not Path("/run/systemd/system").is_dir():
+        click.echo("  note           systemd does not run here: units are written, and nothing is started")
+        return files
+    changed = not all(step.is_done for step in files)
+    reload_ = command_step(
+        where, "systemd reads them", ["systemctl", "daemon-reload"], wants_root=True, is_done=not changed
+    )
+    active = where.run("systemctl", "is-active", "--quiet", *enabled).status == 0
+    begin = command_step(
+        where, f"{', '.join(enabled)} begin, now and at each start", ["systemctl", "enable", "--now", *enabled],
+        wants_root=True, is_done=active and not changed,
+    )  # fmt: skip
+    anew = command_step(  # a job that runs is not disturbed: its service begins anew by itself after it
+        where, "what ran already runs as it is written now", ["systemctl", "try-restart", TIMER, PUSH],
+        wants_root=True, is_done=not changed or not active,
+    )  # fmt: skip
+    return [*files, reload_, begin, anew]

@@ -1,0 +1,77 @@
+"""The systemd units of a runner, rendered from `templates/`: what measures, what sends, what takes jobs of a forge."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from warpwatch.ci.runner.clock_lock import Choice, lock_commands, reset_commands
+from warpwatch.ci.runner.unit_names import ACTIONS, CLOCKS, GITHUB_TOKEN, MEASURE, PUSH, PUSH_TOKEN, REGISTRATION, TIMER
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What a runner's services are to do."""
+
+    folder: Path  # the checkout
+    user: str  # who measures
+    group: str  # whose members may read the results
+    measuring: Path  # the bin folder with asv and PyTorch
+    serving: Path  # the bin folder that holds secrets' programs: nobody else's code may write there
+    calendar: str  # systemd.time(7)
+    labels: tuple[str, ...]
+    clocks: tuple[Choice, ...] = ()
+    nvidia_smi: str = "/usr/bin/nvidia-smi"
+    server: str | None = None  # a dashboard
+    project: str | None = None
+    repository: str | None = None  # OWNER/NAME on GitHub
+    actions_runner: Path | None = None  # unpacked
+    lock_commands: tuple[str, ...] = field(init=False)
+    memory_lock_commands: tuple[str, ...] = field(init=False)
+    reset_commands: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        locks = [lock_commands(choice) for choice in self.clocks]
+        object.__setattr__(self, "lock_commands", tuple(self._line(each[0]) for each in locks))
+        object.__setattr__(self, "memory_lock_commands", tuple(self._line(e) for each in locks for e in each[1:]))
+        resets = [each for choice in self.clocks for each in reset_commands(choice.card.uuid)]
+        object.__setattr__(self, "reset_commands", tuple(map(self._line, resets)))
+
+    def _line(self, command: tuple[str, ...]) -> str:
+        return " ".join((self.nvidia_smi, *command[1:]))
+
+
+def unit_files(service: Service) -> dict[str, str]:
+    """The units by name. Those that the service does not need are not there."""
+    templates = Environment(
+        loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True, autoescape=False,
+    )  # fmt: skip
+    templates.filters.update(quoted=_quoted, path=_path)
+    wanted = [MEASURE, TIMER]
+    if service.clocks:
+        wanted.append(CLOCKS)
+    if service.server:
+        wanted.append(PUSH)
+    if service.repository:
+        wanted += [REGISTRATION, ACTIONS]
+    return {
+        name: templates.get_template(f"{name}.j2").render(service=service, push_token=f"/{PUSH_TOKEN}",
+                                                          github_token=f"/{GITHUB_TOKEN}")
+        for name in sorted(wanted)
+    }  # fmt: skip
+
+
+def _path(value: object) -> str:
+    """As systemd reads a setting that is one path, to its line's end."""
+    return str(value).replace("%", "%%")
+
+
+def _quoted(value: object) -> str:
+    """As systemd reads a word of a command line: percent and dollar signs doubled, quotes where they are needed."""
+    said = str(value).replace("%", "%%").replace("$", "$$")
+    if said and not any(sign in said for sign in " \t\"'\\;"):
+        return said
+    return '"' + said.replace("\\", "\\\\").replace('"', '\\"') + '"'

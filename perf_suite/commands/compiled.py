@@ -1,0 +1,68 @@
+"""`python -m perf_suite compiled`: one commit's compiled code as a file, for `warpwatch compare-code`."""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NoReturn
+
+from ..compiled.commit_code import as_json, read_commit_code
+from ..compiled.cuda_binaries import NoToolsError
+from ..compiled.installed_kernels import NoKernelsError, kernels_folder
+
+_PACKAGE = "kernels"
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    """Offer the sub-command."""
+    parser = commands.add_parser(
+        "compiled",
+        help="write registers, memory and instructions of every kernel of a built checkout to a file",
+        description="Read the library built in a checkout and write, of each kernel for each architecture, what the "
+        "compiler made of it. No GPU and no torch are needed.",
+    )
+    parser.add_argument("output", type=Path, metavar="FILE", help="JSON")
+    parser.add_argument(
+        "--checkout",
+        type=Path,
+        default=Path(),
+        metavar="FOLDER",
+        help="of the commit, built with `python setup.py build_ext --inplace`; default: here",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Read and write. Exit status 2: there is nothing to read, and the sentence says why."""
+    checkout = arguments.checkout.resolve()
+    if not (checkout / _PACKAGE).is_dir():
+        _refuse(f"{checkout} has no {_PACKAGE}/: --checkout wants a checkout of the project")
+    if not (checkout / _PACKAGE / "__init__.py").is_file():
+        _refuse(f"{checkout / _PACKAGE} is no package: it has no __init__.py")
+    with tempfile.TemporaryDirectory() as importable:
+        namespace = Path(importable) / "warpwatch"
+        namespace.mkdir()
+        (namespace / _PACKAGE).symlink_to(checkout / _PACKAGE)
+        sys.path.insert(0, importable)
+        try:
+            if kernels_folder() != checkout / _PACKAGE:
+                _refuse(f"Python imports {kernels_folder()} instead of {checkout / _PACKAGE}")
+            text = as_json(read_commit_code(_commit(checkout)))
+        except (NoKernelsError, NoToolsError) as error:
+            _refuse(str(error))
+        finally:
+            sys.path.remove(importable)
+    arguments.output.write_text(text)
+
+
+def _commit(checkout: Path) -> str:
+    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=checkout, capture_output=True, text=True)
+    if done.returncode:
+        _refuse(f"{checkout} is no git checkout: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+def _refuse(sentence: str) -> NoReturn:
+    print(f"compiled: {sentence}", file=sys.stderr)
+    sys.exit(2)

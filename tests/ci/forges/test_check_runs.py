@@ -1,0 +1,74 @@
+"""A check run of GitHub's: made once a report, all its annotations in it, none of them twice."""
+
+import pytest
+
+from tests.ci.forges.conftest import Forge
+from tests.ci.forges.forge_server import Failure
+from tests.ci.forges.servers import GitHubServer
+from tests.ci.reports.examples import FULL, artefact, row
+from warpwatch.ci.forges.github import GitHubThread
+from warpwatch.ci.forges.retrying import ForgeError
+from warpwatch.ci.gate.artefact import Source
+from warpwatch.ci.reports.check_run import CheckRun, check_run
+from warpwatch.ci.reports.links import Links
+from warpwatch.dashboard.verdict import Verdict
+
+CREATE, UPDATE = "post /repos/{owner}/{repo}/check-runs", "patch /repos/{owner}/{repo}/check-runs"
+
+
+def _many() -> CheckRun:
+    """120 benchmarks regressed."""
+    rows = [row(n, Verdict.REGRESSED, source=Source(path=f"suite/b{n}.py", line=1)) for n in range(120)]
+    return check_run(artefact(*rows), Links())
+
+
+def _put(github: Forge, report: CheckRun) -> bool:
+    thread = github.thread()
+    assert isinstance(thread, GitHubThread)
+    return thread.put_check_run(report, sleep=github.waits.append)
+
+
+def _lines(github: Forge) -> list[list[str]]:
+    assert isinstance(github.server, GitHubServer)
+    return [[remark["path"] for remark in run["sent"]] for run in github.server.runs.values()]
+
+
+def test_it_concludes_and_is_made_once(github: Forge) -> None:
+    report = check_run(FULL, Links())
+    assert _put(github, report)
+    assert not _put(github, report)
+    assert isinstance(github.server, GitHubServer)
+    (run,) = github.server.runs.values()
+    assert (run["conclusion"], run["name"], run["status"]) == ("failure", "warpwatch gate (Tesla T4)", "completed")
+    assert run["output"]["summary"].startswith("### warpwatch: regressed")
+
+
+def test_annotations_go_fifty_at_a_time(github: Forge) -> None:
+    assert _put(github, _many())
+    (lines,) = _lines(github)
+    assert len(lines) == len(set(lines)) == 120
+    assert [github.server.count(each) for each in (CREATE, UPDATE)] == [1, 2]
+
+
+@pytest.mark.parametrize("done", [True, False])
+@pytest.mark.parametrize("operation", [CREATE, UPDATE])
+def test_one_that_was_cut_short_is_gone_on_with(github: Forge, operation: str, done: bool) -> None:
+    report = _many()
+    github.server.failures += [Failure(operation=operation, status=None, done=done)]
+    _put(github, report)
+    (lines,) = _lines(github)
+    assert len(lines) == len(set(lines)) == 120
+    assert github.waits == [1.0]
+
+
+def test_another_report_of_the_commit_is_another_run(github: Forge) -> None:
+    assert _put(github, check_run(FULL, Links()))
+    assert _put(github, check_run(FULL.model_copy(update={"rows_left_out": 3}), Links()))
+    assert len(_lines(github)) == 2
+
+
+def test_a_token_that_may_not_is_told_what_it_needs(github: Forge) -> None:
+    body = {"message": "Resource not accessible by integration"}
+    github.server.failures.append(Failure(operation=CREATE, status=403, body=body))
+    with pytest.raises(ForgeError, match="needs checks: write"):
+        _put(github, check_run(FULL, Links()))

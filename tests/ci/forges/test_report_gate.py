@@ -1,0 +1,158 @@
+"""`warpwatch report-gate` as a job runs it: exit statuses, several targets, and a sender that is killed."""
+
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.ci.forges.conftest import Forge
+from tests.ci.forges.forge_server import Asked, Failure
+from tests.ci.forges.servers import GitHubServer
+from tests.ci.reports.examples import BASE, FULL, HEAD, QUIET
+from warpwatch.ci.gate.artefact_writer import write_artefact
+from warpwatch.ci.reports.command import report_gate
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """An artefact of two regressions."""
+    write_artefact(FULL, tmp_path / "gate.json")
+    return tmp_path / "gate.json"
+
+
+def _run(forge: Forge, *words: object, environment: dict[str, str] | None = None) -> Result:
+    return CliRunner().invoke(report_gate, [str(word) for word in words], env=environment or forge.environment)
+
+
+def _target(forge: Forge) -> str:
+    return "github" if isinstance(forge.server, GitHubServer) else "gitlab"
+
+
+def test_a_report_is_told_once_and_an_old_one_not_at_all(forge: Forge, file: Path) -> None:
+    words = (file, "--to", _target(forge), "--pull-request", 7, "--dashboard", "https://perf.example.org")
+    first, second = _run(forge, *words), _run(forge, *words)
+    assert (first.exit_code, second.exit_code) == (0, 0), first.output + second.output
+    assert "comment created" in first.output
+    assert "comment unchanged" in second.output
+    (told,) = forge.talk.mine()
+    assert "### warpwatch: regressed" in told
+    if isinstance(forge.server, GitHubServer):
+        assert len(forge.server.runs) == 1
+    forge.talk.head = "c" * 40
+    assert _run(forge, *words).exit_code == 3
+    assert forge.talk.mine() == [told]
+
+
+def test_a_killed_sender_leaves_nothing_that_is_told_twice(forge: Forge, file: Path) -> None:
+    words = [sys.executable, "-m", "warpwatch.ci.main", "report-gate", str(file), "--to", _target(forge),
+             "--pull-request", "7"]  # fmt: skip
+    sender = subprocess.Popen(words, env=os.environ | forge.environment, stderr=subprocess.PIPE)
+
+    def kill(asked: Asked) -> None:
+        if asked.operation.startswith(forge.post):
+            sender.kill()
+            sender.wait()
+
+    forge.server.before = kill
+    forge.server.failures.append(Failure(operation=forge.post, status=None, done=True))
+    sender.communicate(timeout=60)
+    assert sender.returncode == -9
+    assert len(forge.talk.mine()) == 1
+    forge.server.before = lambda asked: None
+    again = _run(forge, file, "--to", _target(forge), "--pull-request", 7)
+    assert again.exit_code == 0, again.output
+    assert len(forge.talk.mine()) == 1
+    if isinstance(forge.server, GitHubServer):
+        assert len(forge.server.runs) == 1
+
+
+def test_replies_change_the_verdict_that_is_told(forge: Forge, file: Path, tmp_path: Path) -> None:
+    accepts = tmp_path / "accept.json"
+    words = (file, "--to", _target(forge), "--pull-request", 7, "--replies", "--accept-file", accepts)
+    forge.talk.writers = frozenset({"ann"})
+    assert _run(forge, *words).exit_code == 0
+    assert json.loads(accepts.read_text())["accepted"] == []
+    later = datetime.now(UTC) + timedelta(hours=1)
+    forge.talk.say("ann", "/warpwatch accept rope twice as exact", later)
+    forge.talk.say("bob", "/warpwatch accept * please", later)
+    done = _run(forge, *words)
+    assert done.exit_code == 0, done.output
+    assert "does not count: bob" in done.output
+    assert [each["by"] for each in json.loads(accepts.read_text())["accepted"]] == ["ann"]
+    (told,) = forge.talk.mine()
+    assert "accepted by `ann`" in told
+    assert "blocks merging" not in told
+
+
+def test_a_check_run_needs_no_pull_request_but_the_commit_that_was_to_be_measured(github: Forge, file: Path) -> None:
+    assert isinstance(github.server, GitHubServer)
+    assert _run(github, file, "--to", "github-check").exit_code == 2
+    assert _run(github, file, "--to", "github-check", "--head", HEAD).exit_code == 0
+    assert [run["head_sha"] for run in github.server.runs.values()] == [HEAD]
+
+
+def test_an_artefact_cannot_name_the_commit_that_it_is_told_of(github: Forge, file: Path) -> None:
+    """A fork's job may write any hash into its file, of a commit that is to look good, say."""
+    refused = _run(github, file, "--to", "github", "--pull-request", 7, "--head", "c" * 40)
+    assert refused.exit_code == 2
+    assert f"{'c' * 40} was to be measured" in refused.output
+    github.talk.head = "c" * 40
+    assert _run(github, file, "--to", "github-check", "--pull-request", 7).exit_code == 3
+    assert isinstance(github.server, GitHubServer)
+    assert github.server.runs == {}
+
+
+def test_texts_need_no_forge(tmp_path: Path, file: Path) -> None:
+    write_artefact(QUIET, tmp_path / "quiet.json")
+    summary = tmp_path / "summary.md"
+    environment = {"GITHUB_STEP_SUMMARY": str(summary)}
+    runner = CliRunner()
+    done = runner.invoke(report_gate, [str(file), str(tmp_path / "quiet.json"), "--to", "summary"], env=environment)
+    assert (done.exit_code, done.output) == (0, "")
+    assert summary.read_text().startswith("### warpwatch: regressed")
+    for name, begins in (("junit", "<?xml"), ("sarif", "{"), ("comment", "### warpwatch")):
+        out = tmp_path / name
+        assert runner.invoke(report_gate, [str(file), "--to", name, "--output", str(out)]).exit_code == 0
+        assert out.read_text().startswith(begins)
+
+
+def test_the_schema_is_printed() -> None:
+    done = CliRunner().invoke(report_gate, ["--schema"])
+    assert json.loads(done.output)["additionalProperties"] is False
+
+
+@pytest.mark.parametrize(
+    ("words", "unset", "code", "said"),
+    [
+        (["--to", "github", "--pull-request", "7"], "GITHUB_TOKEN", 1, "GITHUB_TOKEN is not set"),
+        (["--to", "gitlab", "--pull-request", "7"], "GITLAB_TOKEN", 1, "GITLAB_TOKEN is not set"),
+        (["--to", "gitlab"], "", 1, "Give --pull-request N"),
+        (["--to", "github"], "", 2, "--to github needs --pull-request N"),
+        (["--to", "github", "--pull-request", "7", "--repository", "../x"], "", 1, "is no repository"),
+        (["--to", "github", "--pull-request", "7"], "GITHUB_REPOSITORY", 1, "set GITHUB_REPOSITORY"),
+        (["--to", "junit", "--to", "sarif", "--output", "x"], "", 2, "--output takes one text"),
+        (["--to", "junit", "--replies"], "", 2, "Of which forge?".lower()),
+        (["--to", "junit", "--key", "a b"], "", 2, "--key"),
+        ([], "", 2, "give --to"),
+    ],
+)
+def test_what_is_wrong_is_said(github: Forge, file: Path, words: list[str], unset: str, code: int, said: str) -> None:
+    environment = {name: value for name, value in github.environment.items() if name != unset}
+    for name in ("GITHUB_TOKEN", "GITLAB_TOKEN", "GITHUB_REPOSITORY"):
+        environment.setdefault(name, "")
+    done = _run(github, file, *words, environment=environment)
+    assert done.exit_code == code, done.output
+    assert said in done.output
+
+
+def test_a_file_that_is_no_artefact_is_refused(github: Forge, tmp_path: Path) -> None:
+    (tmp_path / "evil.json").write_text(json.dumps({"base": BASE}))
+    done = _run(github, tmp_path / "evil.json", "--to", "github", "--pull-request", 7)
+    assert done.exit_code == 2
+    assert "no artefact of `warpwatch gate --artefact`" in done.output
+    assert github.server.asked == []

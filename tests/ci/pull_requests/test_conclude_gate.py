@@ -1,0 +1,97 @@
+"""The check that a branch can require: it reports whatever became of a commit."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from tests.ci.reports.examples import HEAD, row
+from tests.ci.reports.examples import artefact as gate_artefact
+from warpwatch.ci.gate.artefact import ArtefactCommit
+from warpwatch.ci.main import main
+from warpwatch.dashboard.verdict import Verdict
+
+REASON = "what is measured changed"
+
+
+def artefact(verdict, head=HEAD):
+    return gate_artefact(row(1, Verdict(verdict)), head=ArtefactCommit(hash=head)).model_dump_json()
+
+
+def leave(hub, label, text):
+    folder = hub.folder / f"found/gate-{label}"
+    folder.mkdir(parents=True)
+    (folder / "gate.json").write_text(text)
+
+
+def conclude(hub, state="measure", gpus=("gpu-t4", "gpu-l4"), reason=REASON):
+    hub.run_for("workflow_run", {})
+    arguments = ["--gpus", json.dumps(gpus), "--pull-request", "7", "--head", HEAD, "--state", state]
+    arguments += ["--reason", reason]
+    done = CliRunner().invoke(main, ["conclude-gate", str(hub.folder / "found"), *arguments])
+    assert done.exit_code == 0, done.output
+    newest = hub.server.check_runs[max(hub.server.check_runs)]
+    assert (newest["name"], newest["head_sha"], newest["status"]) == ("warpwatch gate", HEAD, "completed")
+    return newest["conclusion"], newest["output"]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "conclusion", "title"),
+    [
+        (("unchanged", "unchanged"), "success", "gpu-t4 unchanged; gpu-l4 unchanged"),
+        (("unchanged", "inconclusive"), "neutral", "gpu-l4 inconclusive"),
+        (("regressed", "inconclusive"), "failure", "gpu-t4 regressed, which blocks merging"),
+        (("unchanged", None), "failure", "gpu-l4 measured nothing; the job's log says why"),
+    ],
+)
+def test_the_worst_machine_counts(verdicts, conclusion, title, hub):
+    for label, verdict in zip(("gpu-t4", "gpu-l4"), verdicts, strict=True):
+        if verdict:
+            leave(hub, label, artefact(verdict))
+    told, output = conclude(hub)
+    assert (told, output["title"]) == (conclusion, title)
+    assert "- gpu-t4: " in output["summary"]
+    assert "- gpu-l4: " in output["summary"]
+
+
+@pytest.mark.parametrize("text", ['{"verdict": "unchanged"}', "\n::error::", artefact("unchanged", head="c" * 40)])
+def test_what_is_no_artefact_of_this_commit_is_no_success(text, hub):
+    leave(hub, "gpu-t4", text)
+    assert conclude(hub, gpus=["gpu-t4"])[0] == "failure"
+
+
+def test_an_artefact_of_a_machine_that_nobody_asked_does_not_count(hub):
+    leave(hub, "gpu-t4", artefact("unchanged"))
+    leave(hub, "gpu-h100", artefact("regressed"))
+    assert conclude(hub, gpus=["gpu-t4"])[0] == "success"
+
+
+@pytest.mark.parametrize(
+    ("state", "conclusion"), [("skip", "success"), ("wait", "action_required"), ("failed", "failure")]
+)
+def test_what_is_not_measured_is_reported_with_its_reason(state, conclusion, hub):
+    told, output = conclude(hub, state, reason="it comes from a fork")
+    assert told == conclusion
+    assert output["summary"] == "It comes from a fork."
+
+
+@pytest.mark.parametrize(("author", "conclusion"), [("ada", "success"), ("eve", "failure")])
+def test_a_regression_that_someone_who_may_push_accepted_is_none(author, conclusion, hub):
+    leave(hub, "gpu-t4", artefact("regressed"))
+    marker = f"<!-- warpwatch:gate gate head={HEAD} since=2026-11-01T12:00:00+00:00 -->"
+    said = (("github-actions[bot]", f"{marker}\nregressed"), (author, "/warpwatch accept rope* it is right now"))
+    for number, (login, body) in enumerate(said, start=1):
+        created = f"2026-11-01T12:0{number}:00Z"
+        hub.server.comments[number] = {"id": number, "user": {"login": login}, "body": body, "created_at": created}
+    assert conclude(hub, gpus=["gpu-t4"])[0] == conclusion
+
+
+def test_without_gpus_nothing_is_called_good(hub):
+    assert conclude(hub, gpus=[])[0] == "neutral"
+
+
+def test_told_twice_it_is_one_check(hub):
+    leave(hub, "gpu-t4", artefact("unchanged"))
+    conclude(hub, gpus=["gpu-t4"])
+    conclude(hub, gpus=["gpu-t4"])
+    assert len(hub.server.check_runs) == 1

@@ -1,0 +1,155 @@
+"""Which commits are measured on GPUs: real requests to a GitHub before a real repository."""
+
+import pytest
+from click.testing import CliRunner
+
+from warpwatch.ci.code.comparison import CodeComparison
+from warpwatch.ci.main import main
+
+IGNORE = "*.md docs/*"
+
+
+@pytest.fixture
+def pull(hub):
+    """Makes pull request 7 out of files that it changes, and returns (base, head)."""
+
+    def make(files, source="ada/kernels"):
+        base = hub.commit({"kernel.cu": "// one\n", "README.md": "one\n"})
+        head = hub.commit(files, base, branch="topic" if source == "ada/kernels" else None)
+        tip = hub.commit({"merged.cu": "// meanwhile\n"}, base)
+        hub.server.add_pull(7, head=head, base=tip, source=source)
+        return base, head
+
+    return make
+
+
+def after_build(hub, head, *, source="ada/kernels", conclusion="success", event="pull_request", code=None):
+    run = {
+        "id": 1, "event": event, "conclusion": conclusion, "head_sha": head, "head_branch": "topic",
+        "head_repository": {"full_name": source, "owner": {"login": source.split("/")[0]}}, "pull_requests": [],
+    }  # fmt: skip
+    return planned(hub, "workflow_run", {"workflow_run": run}, code)
+
+
+def planned(hub, event, payload, code=None):
+    hub.run_for(event, payload)
+    file = hub.folder / "code.json"
+    if code is not None:
+        file.write_text(code if isinstance(code, str) else code.model_dump_json(by_alias=True))
+    done = CliRunner().invoke(main, ["plan-gate", "--ignore", IGNORE, "--code", str(file)])
+    assert done.exit_code == 0, done.output
+    return hub.output()
+
+
+def compiled(base, head, **same):
+    return CodeComparison(schema=1, base=base, head=head, changes=(), unchanged=3, runs_same_code=same)
+
+
+def test_a_changed_kernel_is_measured_against_the_commit_it_left_main_at(hub, pull):
+    base, head = pull({"kernel.cu": "// two\n"})
+    told = after_build(hub, head)
+    assert (told["state"], told["pull"], told["base"], told["head"]) == ("measure", "7", base, head)
+    assert "**measure**" in (hub.folder / "summary.md").read_text()
+
+
+def test_documentation_alone_is_not_measured(hub, pull):
+    _, head = pull({"README.md": "two\n", "docs/how.rst": "new\n"})
+    assert after_build(hub, head)["state"] == "skip"
+
+
+def test_a_kernel_moved_to_the_documents_is_a_change(hub, pull):
+    _, head = pull({"README.md": "two\n"})
+    moved = hub.commit({"docs/kernel.cu": "// one\n", "kernel.cu": "// gone\n"}, head, branch="topic")
+    hub.server.pulls[7]["head"]["sha"] = moved
+    assert after_build(hub, moved)["state"] == "measure"
+
+
+def test_more_files_than_github_lists_are_measured(hub, pull):
+    _, head = pull({f"docs/{number}.md": "new\n" for number in range(301)})
+    assert after_build(hub, head)["state"] == "measure"
+
+
+def test_what_compiles_to_the_same_code_is_not_measured(hub, pull):
+    base, head = pull({"kernel.cu": "// another word\n"})
+    assert after_build(hub, head, code=compiled(base, head, sm_75=True, sm_89=True))["state"] == "skip"
+
+
+@pytest.mark.parametrize(
+    "damage", ["one architecture", "another commit", "another base", "no architectures", "no file"]
+)
+def test_anything_less_than_the_same_code_of_these_commits_is_measured(damage, hub, pull):
+    base, head = pull({"kernel.cu": "// another word\n"})
+    codes = {
+        "one architecture": compiled(base, head, sm_75=True, sm_89=False),
+        "another commit": compiled(base, "c" * 40, sm_75=True),
+        "another base": compiled("c" * 40, head, sm_75=True),
+        "no architectures": compiled(base, head),
+        "no file": '{"schema": 1, "::error::": "\\n::error::"}',
+    }
+    assert after_build(hub, head, code=codes[damage])["state"] == "measure"
+
+
+def test_a_fork_waits_for_a_word_and_is_measured_with_it(hub, pull):
+    base, head = pull({"kernel.cu": "// two\n"}, source="eve/kernels")
+    told = after_build(hub, head, source="eve/kernels")
+    assert told["state"] == "wait"
+    assert f"`/ok to test {head}`" in told["reason"]
+    hub.server.git("update-ref", "refs/heads/pull-request/7", head)
+    approved = planned(hub, "workflow_dispatch", {"inputs": {"pull": "7", "sha": head}})
+    assert (approved["state"], approved["base"], approved["head"]) == ("measure", base, head)
+
+
+def test_a_fork_that_changes_documents_alone_waits_for_nobody(hub, pull):
+    _, head = pull({"README.md": "two\n"}, source="eve/kernels")
+    assert after_build(hub, head, source="eve/kernels")["state"] == "skip"
+
+
+def test_a_fork_whose_branch_is_called_like_ours_is_a_fork(hub, pull):
+    _, head = pull({"kernel.cu": "// two\n"}, source="eve/kernels")
+    hub.server.add_pull(8, head="d" * 40, base="d" * 40, branch="topic")
+    assert after_build(hub, head, source="eve/kernels")["state"] == "wait"
+
+
+def test_a_dispatch_without_a_word_is_refused(hub, pull):
+    _, head = pull({"kernel.cu": "// two\n"}, source="eve/kernels")
+    hub.run_for("workflow_dispatch", {"inputs": {"pull": "7", "sha": head}})
+    done = CliRunner().invoke(main, ["plan-gate"])
+    assert done.exit_code == 1
+    assert f"nobody said that {head} of #7 may be tested" in done.output
+    assert not (hub.folder / "output").exists()
+
+
+def test_a_word_for_a_commit_that_is_no_longer_the_newest_measures_nothing(hub, pull):
+    _, head = pull({"kernel.cu": "// two\n"}, source="eve/kernels")
+    hub.server.git("update-ref", "refs/heads/pull-request/7", head)
+    hub.server.pulls[7]["head"]["sha"] = hub.commit({"kernel.cu": "// three\n"}, head, branch=None)
+    assert planned(hub, "workflow_dispatch", {"inputs": {"pull": "7", "sha": head}})["state"] == ""
+
+
+def test_what_does_not_build_is_not_measured(hub, pull):
+    _, head = pull({"kernel.cu": "// two\n"})
+    assert after_build(hub, head, conclusion="failure")["state"] == "failed"
+
+
+@pytest.mark.parametrize("case", ["push", "closed", "moved on"])
+def test_a_build_of_no_open_pull_requests_newest_commit_is_nothing_to_do(case, hub, pull):
+    _, head = pull({"kernel.cu": "// two\n"})
+    if case == "closed":
+        hub.server.pulls[7]["state"] = "closed"
+    if case == "moved on":
+        hub.server.pulls[7]["head"]["sha"] = "c" * 40
+    told = after_build(hub, head, event="push" if case == "push" else "pull_request")
+    assert (told["state"], told["pull"]) == ("", "")
+
+
+def test_a_caller_started_by_the_pull_request_itself_is_planned_too(hub, pull):
+    base, head = pull({"kernel.cu": "// two\n"})
+    told = planned(hub, "pull_request", {"pull_request": {"number": 7}})
+    assert (told["state"], told["base"], told["head"]) == ("measure", base, head)
+
+
+def test_an_event_that_nobody_planned_for_is_named(hub):
+    hub.run_for("push", {})
+    done = CliRunner().invoke(main, ["plan-gate"])
+    assert done.exit_code == 1
+    assert "no pull request in a push event" in done.output

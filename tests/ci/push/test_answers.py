@@ -1,0 +1,207 @@
+"""Answers that the dashboard itself seldom gives, from a real HTTP server that gives them."""
+
+import errno
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.asv_results import AsvResults
+from warpwatch.ci.push.parcel import halves, pack, results_in, unpack
+from warpwatch.ci.push.sending import BackOff, Sent, push
+from warpwatch.ci.push.spool import Spool
+from warpwatch.ci.push.upload import AwayError, SettingsError, Upload
+
+BENCH = "suite.Bench.track_latency"
+_ROOM = 400_000
+TAKEN = {
+    "project": "demo",
+    "files": 1,
+    "unchanged": 0,
+    "points": 1,
+    "series_analysed": 1,
+    "set_aside": [],
+    "warnings": [],
+}
+
+
+class _Told(ThreadingHTTPServer):
+    """Answers as it is told, the last answer for ever."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.answers: list[tuple[int, bytes, Mapping[str, str]]] = []
+        self.digests: list[str] = []
+
+    def tell(self, status: int, body: object = b"", **headers: str) -> None:
+        text = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.answers.append((status, text, headers))
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Told
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.digests.append(self.headers["Content-Digest"])
+        status, body, headers = self.server.answers[0]
+        if len(self.server.answers) > 1:
+            del self.server.answers[0]
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[_Told]:
+    told = _Told()
+    thread = threading.Thread(target=told.serve_forever, daemon=True)
+    thread.start()
+    yield told
+    told.shutdown()
+    told.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def measured(asv: AsvResults) -> AsvResults:
+    asv.benchmark(BENCH)
+    asv.commit(0, {BENCH: asv.row([1.0])})
+    return asv
+
+
+@pytest.fixture
+def asv(tmp_path: Path) -> AsvResults:
+    return AsvResults(tmp_path / "results")
+
+
+def _push(
+    server: _Told, asv: AsvResults, spool: Spool, *, patience_s: float = 1000
+) -> tuple[Sent, list[str], list[float]]:
+    """What came of it, what was said, and how long it waited each time; the clock stands but for that."""
+    said: list[str] = []
+    slept: list[float] = []
+    sent = Sent()
+    upload = Upload(server=f"http://127.0.0.1:{server.server_port}", project="demo", token="t")
+    push(asv.folder, spool, upload, sent, patience_s=patience_s, say=said.append, sleep=slept.append,
+         clock=lambda: sum(slept))  # fmt: skip
+    return sent, said, slept
+
+
+def test_a_server_that_is_busy_or_broken_is_asked_again_with_the_same_body(
+    server: _Told, measured: AsvResults, tmp_path: Path
+) -> None:
+    server.tell(503, {"detail": "The store did not answer."})
+    server.tell(502, b"<html>bad gateway</html>")
+    server.tell(429, {"detail": "Too many."}, Retry_After="77")
+    server.tell(400, {"detail": "Changed on its way."})
+    server.tell(200, TAKEN)
+    sent, said, slept = _push(server, measured, Spool(tmp_path / "spool"))
+    assert (sent.files, sent.points, sent.waiting) == (1, 1, 0)
+    assert len(slept) == 4
+    assert slept[2] >= 77
+    assert len(set(server.digests)) == 1
+    assert any("(503): The store did not answer" in line for line in said)
+    assert any("(502): <html>bad gateway" in line for line in said)
+
+
+def test_patience_ends_and_the_parcel_waits(server: _Told, measured: AsvResults, tmp_path: Path) -> None:
+    server.tell(500)
+    spool = Spool(tmp_path / "spool")
+    sent, said, slept = _push(server, measured, spool, patience_s=60)
+    assert sum(slept) <= 60
+    assert len(slept) >= 3
+    assert (sent.files, sent.waiting, len(spool.waiting())) == (0, 1, 1)
+    assert said[-1].endswith("giving up for now")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (200, b"<html>Please log in</html>", "not as a dashboard does (<html>Please log in</html>)"),
+        (200, {**TAKEN, "project": "other"}, "not as a dashboard does"),
+        (302, b"", "sends on to https://login.example"),
+        (404, b"not found", "answers 404: not found Is --to the dashboard's address?"),
+    ],
+)
+def test_whoever_is_no_dashboard_took_nothing(
+    status: int, body: object, said: str, server: _Told, measured: AsvResults, tmp_path: Path
+) -> None:
+    server.tell(status, body, Location="https://login.example")
+    spool = Spool(tmp_path / "spool")
+    with pytest.raises(SettingsError) as error:
+        _push(server, measured, spool)
+    assert said in str(error.value)
+    assert len(spool.waiting()) == 1
+
+
+def test_a_full_disk_is_told_and_what_waits_is_sent_and_makes_room(
+    server: _Told, asv: AsvResults, tmp_path: Path
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={_ROOM}", "tmpfs", str(disk)]
+    if os.geteuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a small disk wants a right to mount")
+    try:
+        spool = Spool(disk / "spool")
+        asv.benchmark(BENCH)
+        server.tell(500)
+        waiting, refused = 0, []
+        for number in range(4):  # noise, that no compression makes smaller
+            noise = Random(number).randbytes(100_000).hex()
+            asv.commit(number, {BENCH: asv.row([1.0], [[noise]])})
+            try:
+                waiting = _push(server, asv, spool, patience_s=0)[0].waiting
+            except OSError as error:
+                refused.append(error.errno)
+        assert 1 <= waiting < 4
+        assert set(refused) == {errno.ENOSPC}
+        server.answers.clear()
+        server.tell(200, TAKEN)
+        sent, _, _ = _push(server, asv, spool)
+        assert (len(server.answers), sent.waiting) == (1, 0)
+        assert set(spool.known()) == {path.relative_to(asv.folder).as_posix() for path in asv.folder.glob("*/0*.json")}
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_pauses_double_up_to_five_minutes_and_never_agree() -> None:
+    away = AwayError("away")
+    first, second = BackOff(Random(1)), BackOff(Random(2))
+    pauses = [(first.after(away), second.after(away)) for _ in range(50)]
+    assert all(a != b for a, b in pauses)
+    assert all(max(pair) <= 2**number for number, pair in enumerate(pauses[:8]))
+    assert 200 < max(max(pair) for pair in pauses) <= 300
+
+
+def test_equal_content_makes_equal_parcels_and_halves_hold_everything_once() -> None:
+    members = [("benchmarks.json", b"{}"), ("box/machine.json", b"{}"), ("other/machine.json", b"{}")]
+    files = [(f"{box}/{n}-env.json", b"x" * n) for box in ("box", "other") for n in range(3)]
+    contexts = [(name.replace(".json", ".context.jsonl"), b"c") for name, _ in files[:4]]
+    body = pack([*members, *files, *contexts])
+    assert body == pack(reversed([*members, *files, *contexts]))
+    assert results_in(body) == 6
+    parts = halves(body)
+    assert parts is not None
+    together = [member for part in parts for member in unpack(part)]
+    assert sorted(set(together)) == sorted(unpack(body))
+    assert len([name for name, _ in together if name not in dict(members)]) == 10
+    assert halves(pack([*members, files[0]])) is None
+
+
+def test_a_token_that_others_could_read_on_its_way_is_told() -> None:
+    for server, told in (("http://perf.example.org", True), ("https://perf.example.org", False),
+                         ("http://127.0.0.1:8321", False), ("http://localhost", False)):  # fmt: skip
+        assert Upload(server=server, project="demo", token="t").is_in_the_clear is told

@@ -1,0 +1,201 @@
+"""`warpwatch push` against the server that `warpwatch serve` runs."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import requests
+
+from tests.ci.push.conftest import BENCH, Runner
+from warpwatch.ci.trials.push_faults import trial
+from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store.tokens import Scope, create_token
+
+
+def test_what_is_new_or_changed_goes_in_once(any_runner: Runner) -> None:
+    for number in range(3):
+        any_runner.measure(number, float(number))
+    done = any_runner.push()
+    assert done.exit_code == 0, done.output
+    assert "took 3 files, 0 of them unchanged, with 3 new points; 0 set aside" in done.output
+    assert "took 0 files" in any_runner.push().output
+    any_runner.measure(1, 1.5, run=2)  # asv's run of a commit that it measured before
+    any_runner.measure(3, 3.0)
+    assert "took 2 files, 0 of them unchanged, with 2 new points" in any_runner.push().output
+    assert any_runner.arrived() == [0.0, 1.0, 1.5, 2.0, 3.0]
+    told = json.loads(any_runner.push("--again", "--json").stdout)
+    assert (told["files"], told["unchanged"], told["points"], told["waiting"]) == (4, 4, 0, 0)
+    assert any_runner.arrived() == [0.0, 1.0, 1.5, 2.0, 3.0]
+
+
+def test_while_the_server_is_away_every_version_of_a_file_waits_on_disk(runner: Runner) -> None:
+    nowhere = "http://127.0.0.1:9"
+    path = runner.measure(0, 0.0)
+    done = runner.push(to=nowhere)
+    assert done.exit_code == 1
+    assert f"{nowhere} does not answer" in done.output
+    assert "1 parcel not sent; kept in" in done.output
+    runner.measure(0, 0.5, run=2)
+    assert "2 parcels not sent" in runner.push(to=nowhere).output
+    path.unlink()  # a checkout that is thrown away
+    runner.measure(1, 1.0)
+    assert "3 parcels not sent" in runner.push(to=nowhere).output
+    (queue,) = runner.spool.iterdir()
+    waited = [json.loads(each.read_text()) for each in queue.glob("destination.json")]
+    assert waited == [{"server": nowhere, "project": "demo"}]
+    # The same server at its true address: its queue is another, so the parcels are put there.
+    runner.push()
+    for parcel in sorted((queue / "waiting").iterdir()):
+        (there,) = (each for each in runner.spool.iterdir() if each != queue)
+        parcel.rename(there / "waiting" / parcel.name)
+    assert "took 3 files, 1 of them unchanged, with 2 new points" in runner.push().output
+    assert runner.arrived() == [0.0, 0.5, 1.0]
+
+
+def test_a_token_that_does_not_work_is_told_and_nothing_lost(runner: Runner) -> None:
+    runner.measure(0, 0.0)
+    reading = create_token(runner.store, "demo", name="reader", scope=Scope.READ, now_ms=1)
+    for token, said in (("wrong", "the token does not work (401)"), (reading, "the token may not do that (403)"),
+                        ("", "WARPWATCH_TOKEN is empty"), ("two words", "is no token")):  # fmt: skip
+        done = runner.push(token=token)
+        assert done.exit_code == 1
+        assert said in done.output
+    assert len(runner.kept("waiting")) == 1
+    assert runner.push().exit_code == 0
+    assert runner.arrived() == [0.0]
+
+
+def test_a_token_may_stand_in_a_file(runner: Runner, tmp_path: Path) -> None:
+    runner.measure(0, 0.0)
+    (tmp_path / "token").write_text(f"{runner.token}\n")
+    assert runner.push("--token-file", str(tmp_path / "token"), token="wrong").exit_code == 0
+    done = runner.push("--token-file", str(tmp_path / "none"))
+    assert done.exit_code == 1
+    assert "cannot read the token" in done.output
+
+
+def test_what_the_server_sets_aside_is_told_and_kept_and_not_sent_again(runner: Runner) -> None:
+    runner.measure(0, 0.0)
+    broken = runner.asv.folder / "box" / "broken.json"
+    broken.write_text('{"commit_hash": 7}')
+    done = runner.push()
+    assert done.exit_code == 3
+    assert "set aside: upload: box/broken.json:" in done.output
+    assert runner.arrived() == [0.0]
+    (kept,) = runner.kept("refused")
+    assert "box/broken.json" in kept.with_name(f"{kept.name}.txt").read_text()
+    assert "took 0 files" in runner.push().output
+    assert runner.push("--again").exit_code == 3
+    broken.unlink()
+    again = runner.push("--again")  # what was kept is sent too, and the same content is kept once
+    assert again.exit_code == 3
+    assert len(runner.kept("refused")) == 1
+
+
+def test_a_file_that_asv_still_writes_is_left_until_it_is_whole(runner: Runner) -> None:
+    path = runner.measure(0, 0.0)
+    whole = path.read_text()
+    path.write_text(whole[:-20])
+    assert "took 0 files" in runner.push().output
+    path.write_text(whole)
+    assert "took 1 files" in runner.push().output
+    old = time.time() - 3600
+    path.write_text(whole[:-20])
+    os.utime(path, (old, old))
+    assert runner.push().exit_code == 3  # nobody writes it any more: the server says what is wrong
+
+
+def test_what_is_too_large_at_once_goes_in_halves(runner: Runner) -> None:
+    """The server takes a mebibyte: of eight files of noise six at most at once, and nothing of one larger file."""
+    rng = np.random.default_rng(1)
+    sizes = [str(number) for number in range(100)]
+    runner.asv.benchmark(BENCH, size=sizes)
+
+    def measure(number: int, samples: int) -> None:
+        noise = rng.random((100, samples)).tolist()
+        row = runner.asv.row([each[0] for each in noise], [sizes], samples=noise, started_at=number + 1)
+        runner.asv.commit(number, {BENCH: row})
+
+    for number in range(8):
+        measure(number, 200)
+    done = runner.push()
+    assert done.exit_code == 0, done.output
+    assert "in two halves" in done.output
+    assert "took 8 files, 0 of them unchanged, with 800 new points" in done.output
+    measure(8, 2000)
+    measure(9, 2)
+    done = runner.push()
+    assert done.exit_code == 3
+    assert "set aside: too large for the server: The body has more than 1 MiB" in done.output
+    assert "took 1 files" in done.output
+
+
+def test_pushers_of_one_queue_take_turns_and_of_two_do_no_harm(any_runner: Runner) -> None:
+    for number in range(6):
+        any_runner.measure(number, float(number))
+    with ThreadPoolExecutor(4) as pool:
+        spools = [any_runner.spool, any_runner.spool, any_runner.spool.with_name("other"), any_runner.spool]
+        done = list(pool.map(lambda spool: any_runner.push("--patience", "60", spool=spool), spools))
+    assert [each.exit_code for each in done] == [0] * 4, [each.output for each in done]
+    assert any_runner.arrived() == [float(number) for number in range(6)]
+
+
+def test_a_body_that_changed_on_its_way_is_refused(runner: Runner) -> None:
+    url = f"{runner.url}/api/projects/demo/results"
+    headers = {"Authorization": f"Bearer {runner.token}", "Content-Digest": f"sha-256=:{'A' * 43}=:"}
+    answer = requests.post(url, data=b"{}", headers=headers, timeout=60)
+    assert (answer.status_code, answer.json()["status"]) == (400, 400)
+    assert "was changed on its way" in answer.json()["detail"]
+    headers["Content-Digest"] = "md5=:AAAA:"  # RFC 9530: what is not known is passed over
+    assert requests.post(url, data=b"{}", headers=headers, timeout=60).status_code == 422
+
+
+def test_watching_sends_what_comes_also_when_the_server_comes_later(runner: Runner) -> None:
+    environment = {**os.environ, "WARPWATCH_TOKEN": runner.token, "WARPWATCH_SPOOL": str(runner.spool)}
+    words = [str(runner.asv.folder), "--to", runner.url, "--project", "demo", "--watch", "--every", "0.1"]
+    process = subprocess.Popen([sys.executable, "-m", "warpwatch.ci.main", "push", *words], env=environment,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)  # fmt: skip
+    try:
+        assert process.stdout is not None
+        for number in range(3):
+            runner.measure(number, float(number))
+            assert "took 1 files, 0 of them unchanged, with 1 new points" in process.stdout.readline()
+        assert runner.arrived() == [0.0, 1.0, 2.0]
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def test_a_folder_or_an_address_that_cannot_be_meant_is_named(runner: Runner) -> None:
+    done = runner.push()
+    assert done.exit_code == 1
+    assert "does not exist: has asv run yet?" in done.output
+    runner.measure(0, 0.0)
+    for address, said in (
+        ("perf.example.org", "wanted such as https://"),
+        ("http://a:b@host", "more than host and path"),
+    ):
+        done = runner.push(to=address)
+        assert done.exit_code == 1
+        assert said in done.output
+
+
+def test_kills_of_pushers_and_servers_lose_nothing_and_repeat_nothing(database: str, tmp_path: Path) -> None:
+    counts = trial(tmp_path, database, rounds=3, seed=3)
+    assert counts.differs == ()
+    assert counts.pushers_killed + counts.servers_killed > 0
+    store = Store(database)
+    assert len(queries.commits(store, "trial")) == 12
+    store.close()
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_the_developers_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("WARPWATCH_URL", "WARPWATCH_TOKEN", "WARPWATCH_SPOOL"):
+        monkeypatch.delenv(name, raising=False)

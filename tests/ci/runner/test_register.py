@@ -1,0 +1,82 @@
+"""A runner's registration for one job, against a local server that answers as GitHub's documentation says."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from warpwatch.ci.runner.register import register
+
+
+class _GitHub(ThreadingHTTPServer):
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.answer: tuple[int, object] = (201, {"runner": {"id": 23}, "encoded_jit_config": "abc123=="})
+        self.asked: list[tuple[str, dict[str, str], dict[str, object]]] = []
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _GitHub
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked.append((self.path, dict(self.headers), body))
+        status, told = self.server.answer
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(json.dumps(told).encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def github() -> Iterator[_GitHub]:
+    server = _GitHub()
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def _words(github: _GitHub, tmp_path: Path) -> list[str]:
+    (tmp_path / "token").write_text("github_secret\n")
+    return ["--repository", "o/r", "--label", "gpu-t4", "--token-file", str(tmp_path / "token"), "--output",
+            str(tmp_path / "job.env"), "--api", f"http://127.0.0.1:{github.server_port}", "--name", "box"]  # fmt: skip
+
+
+def test_the_configuration_is_written_for_its_owner_alone(github: _GitHub, tmp_path: Path) -> None:
+    done = CliRunner().invoke(register, _words(github, tmp_path))
+    assert done.exit_code == 0, done.output
+    written = tmp_path / "job.env"
+    assert written.read_text() == "ACTIONS_RUNNER_INPUT_JITCONFIG=abc123==\n"
+    assert written.stat().st_mode & 0o777 == 0o600
+    ((path, headers, body),) = github.asked
+    assert path == "/repos/o/r/actions/runners/generate-jitconfig"
+    assert headers["Authorization"] == "Bearer github_secret"
+    assert body == {"name": "box", "runner_group_id": 1, "labels": ["self-hosted", "gpu-t4"], "work_folder": "_work"}
+
+
+@pytest.mark.parametrize(
+    ("status", "told", "said"),
+    [
+        (404, {"message": "Not Found"}, "wants the permission Administration: write for o/r"),
+        (409, {"message": "Already exists"}, "GitHub answers 409: Already exists"),
+        (201, {"encoded_jit_config": "two\nlines"}, "no configuration in it"),
+    ],
+)
+def test_what_github_refuses_is_told_and_nothing_is_written(
+    status: int, told: object, said: str, github: _GitHub, tmp_path: Path
+) -> None:
+    github.answer = (status, told)
+    done = CliRunner().invoke(register, _words(github, tmp_path))
+    assert done.exit_code == 1
+    assert said in done.output
+    assert "github_secret" not in done.output
+    assert not (tmp_path / "job.env").exists()

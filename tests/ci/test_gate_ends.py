@@ -1,0 +1,102 @@
+"""Why a gate ends: all is told, the budget or the runs are spent, or no runs that it may take would tell the rest."""
+
+import math
+from collections.abc import Collection
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from warpwatch.ci.gate.looks import looks
+from warpwatch.ci.gate.sequence import End, Gate, run_gate
+from warpwatch.ci.trials.gate_trial import PullRequest, Recorded, recorded
+from warpwatch.dashboard.check_words import remark
+from warpwatch.dashboard.store.records import Series
+from warpwatch.dashboard.verdict import Verdict
+
+RECORDED = sorted((Path(__file__).parents[2] / "perf_suite/trials/repeatability-h200").glob("run-*.json.gz"))
+CALM, LOUD = (
+    tuple(
+        Recorded(level=level * (1 + n), off=(-off, 0.0, off / 2, off), spread=((0.999, 1.001, 50),) * 4)
+        for n in range(30)
+    )
+    for level, off in ((1e-5, 0.001), (1e-2, 0.3))
+)
+
+
+class _Counted:
+    """A pull request that counts how often each series was measured."""
+
+    def __init__(self, request: PullRequest) -> None:
+        self.request = request
+        self.runs: dict[str, int] = {one.key: 0 for one in request.series}
+
+    def measure(self, is_head: bool, wanted: Collection[Series] | None) -> None:
+        self.request.measure(is_head, wanted)
+        for one in wanted or self.request.series:
+            self.runs[one.key] += 1
+
+
+def _gate(request: PullRequest, counted: _Counted, *, threshold: float = 0.02, budget_s: float = math.inf) -> Gate:
+    clock = iter(range(0, 100_000, 10))
+    return run_gate(
+        looks(12), counted.measure, partial(request.check, threshold), budget_s=budget_s,
+        clock=lambda: float(next(clock)),
+    )  # fmt: skip
+
+
+def test_what_no_runs_would_tell_is_given_up_and_says_how_many_it_would_need() -> None:
+    request = PullRequest(LOUD, 3, {}, 0.0, np.random.default_rng(0))
+    done = _gate(request, _Counted(request))
+    assert done.end is End.HOPELESS
+    assert done.runs < 12
+    open_rows = [row for row in done.check.rows if row.verdict is Verdict.INCONCLUSIVE]
+    assert open_rows
+    for row in open_rows:
+        assert row.comparison is not None
+        assert row.comparison.runs_needed > 12
+        assert f"{row.comparison.runs_needed} more runs of each" in remark(row)
+
+
+def test_each_series_is_measured_as_long_as_it_may_be_told_and_no_longer() -> None:
+    request = PullRequest(LOUD, 20, {}, 0.0, np.random.default_rng(1))
+    counted = _Counted(request)
+    done = _gate(request, counted)
+    assert done.check.count(Verdict.INCONCLUSIVE) == 20
+    runs = [count / 2 for count in counted.runs.values()]
+    assert min(runs) == 2
+    assert sum(runs) < 0.6 * 12 * 20
+
+
+def test_a_large_change_of_a_loud_series_is_still_found() -> None:
+    request = PullRequest(LOUD, 20, {3}, 4.0, np.random.default_rng(3))
+    done = _gate(request, _Counted(request))
+    verdicts = {row.series.key: row.verdict for row in done.check.rows}
+    assert verdicts[request.series[3].key] is Verdict.REGRESSED
+    assert list(verdicts.values()).count(Verdict.REGRESSED) == 1
+
+
+def test_loud_neighbours_do_not_make_a_gate_give_up_what_it_can_tell() -> None:
+    """They say little of the others' noise, which its own runs then have to tell."""
+    pool = recorded(RECORDED)
+    request = PullRequest(pool, 40, range(0, 40, 10), 0.03, np.random.default_rng(1), loud=0.1)
+    done = _gate(request, _Counted(request))
+    verdicts = {row.series.key: row.verdict for row in done.check.rows}
+    assert [verdicts[request.series[place].key] for place in range(0, 40, 10)] == [Verdict.REGRESSED] * 4
+
+
+@pytest.mark.parametrize(("budget_s", "end"), [(math.inf, End.TOLD), (1.0, End.BUDGET)])
+def test_the_budget_ends_what_certainty_did_not(budget_s: float, end: End) -> None:
+    request = PullRequest(CALM, 30, {0}, 0.0205, np.random.default_rng(4))
+    done = _gate(request, _Counted(request), threshold=0.002, budget_s=budget_s)
+    assert done.end is end
+    assert done.spent is (end is not End.TOLD)
+
+
+def test_the_last_look_is_told_from_hopelessness() -> None:
+    request = PullRequest(CALM, 30, {}, 0.0, np.random.default_rng(5))
+    done = run_gate(
+        looks(2), request.measure, partial(request.check, 0.0003), budget_s=math.inf, clock=lambda: 0.0
+    )  # fmt: skip
+    assert (done.end, done.runs) == (End.RUNS, 2)

@@ -1,0 +1,78 @@
+"""What a runner's timer does, with a real remote repository and real asv: new commits are fetched and measured."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.end_to_end
+_CONF = {
+    "version": 1, "project": "tiny", "repo": ".", "branches": ["HEAD"], "environment_type": "virtualenv",
+    "results_dir": ".asv/results", "env_dir": ".asv/env", "install_command": [], "uninstall_command": [],
+    "build_command": [],
+}  # fmt: skip
+_BENCHMARK = "def track_one():\n    return {value}\ntrack_one.unit, track_one.version = 'seconds', '1'\n"
+
+
+def _git(folder: Path, *words: str) -> str:
+    who = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
+    done = subprocess.run(["git", *who, "-C", str(folder), *words], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def _commit(folder: Path, value: int) -> str:
+    (folder / "benchmarks").mkdir(exist_ok=True)
+    (folder / "benchmarks/__init__.py").touch()
+    (folder / "benchmarks/tiny.py").write_text(_BENCHMARK.format(value=value))
+    (folder / "asv.conf.json").write_text(json.dumps(_CONF))
+    (folder / ".gitignore").write_text(".asv\n__pycache__\n")
+    _git(folder, "add", "--all")
+    _git(folder, "commit", "--quiet", "--message", f"the value is {value}")
+    return _git(folder, "rev-parse", "HEAD")
+
+
+def test_a_timer_measures_what_came_and_the_newest_again(tmp_path: Path) -> None:
+    origin, checkout, home = tmp_path / "origin", tmp_path / "checkout", tmp_path / "home"
+    home.mkdir()
+    subprocess.run(["git", "init", "--quiet", "--initial-branch=main", str(origin)], check=True)
+    first = _commit(origin, 1)
+    subprocess.run(["git", "clone", "--quiet", str(origin), str(checkout)], check=True)
+    environ = {**os.environ, "HOME": str(home)}
+    subprocess.run([sys.executable, "-m", "asv", "machine", "--yes", "--machine", "box"], cwd=checkout, env=environ,
+                   check=True, capture_output=True)  # fmt: skip
+
+    def measure(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "warpwatch.ci.main", "runner", "measure", *words]
+        return subprocess.run(command, cwd=checkout, env=environ, capture_output=True, text=True, check=False)
+
+    def measured() -> dict[str, int]:
+        """When each commit's value was measured, in milliseconds."""
+        found = {}
+        for path in (checkout / ".asv/results/box").glob("*-*.json"):
+            told = json.loads(path.read_text())
+            row = dict(zip(told["result_columns"], told["results"]["tiny.track_one"], strict=False))
+            found[told["commit_hash"]] = row["started_at"]
+        return found
+
+    done = measure()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(measured()) == {first}
+    second = _commit(origin, 2)
+    before = measured()[first]
+    done = measure("--rerun-newest")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(measured()) == {first, second}
+    assert measured()[first] == before  # it was passed over
+    again = measured()[second]
+    assert measure("--rerun-newest", "--no-fetch").returncode == 0
+    assert measured()[second] > again
+    assert measured()[first] == before
+
+    _git(checkout, "commit", "--quiet", "--allow-empty", "--message", "of this machine alone")
+    _commit(origin, 3)
+    refused = measure()
+    assert refused.returncode == 1
+    assert "git merge" in refused.stderr
