@@ -1,0 +1,31 @@
+"""The scripts of workflows' steps, run as GitHub runs them."""
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from .workflow_files import step
+
+
+def run_step(
+    name: str, job: str, title: str, *, folder: Path, temporary: Path, values: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:  # fmt: skip
+    """A step's `run` in `folder`; `values` are what its expressions come to, and every one of them has to be there."""
+    told = step(name, job, title)
+    given = {"runner.temp": str(temporary), **(values or {})}
+
+    def value(found: re.Match[str]) -> str:
+        assert found[1] in given, f"no value for {found[0]}"
+        return given[found[1]]
+
+    resolved = {key: re.sub(r"\$\{\{ (.+?) \}\}", value, text) for key, text in told.get("env", {}).items()}
+    where = folder / re.sub(r"\$\{\{ (.+?) \}\}", value, told.get("working-directory", "."))
+    script = temporary / "step.sh"
+    script.write_text(told["run"])
+    return subprocess.run(
+        ["bash", "-e", str(script)], cwd=where, capture_output=True, text=True,
+        env={**os.environ, "RUNNER_TEMP": str(temporary), **(environment or {}), **resolved},
+    )  # fmt: skip

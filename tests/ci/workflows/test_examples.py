@@ -1,0 +1,73 @@
+"""The lines that ci/README.md shows another repository fit the workflows that they call."""
+
+import re
+import subprocess
+
+import pytest
+
+from .test_linters import actionlint, schema
+from .workflow_files import FOLDER, ROOT, parse, read, triggers
+
+_BLOCKS = re.findall(r"```yaml\n# (\.github/workflows/(\S+))\n(.*?)```", (ROOT / "ci/README.md").read_text(), re.DOTALL)
+EXAMPLES = {name: text for _, name, text in _BLOCKS}
+_RIGHTS = {"": 0, "read": 1, "write": 2}
+
+
+def called(text):
+    """The one job, and the workflow of ours that it calls."""
+    [job] = parse(text)["jobs"].values()
+    found = re.fullmatch(r"YOUR-HOST/warpwatch/\.github/workflows/([\w-]+\.yml)@COMMIT", job["uses"])
+    return job, read(FOLDER / found[1])
+
+
+def test_there_is_an_example_of_each():
+    assert EXAMPLES.keys() == {"perf.yml", "perf-pr.yml", "ok-to-test.yml"}
+    assert all(len(text.splitlines()) <= 10 for text in EXAMPLES.values())
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_it_gives_what_is_wanted_and_nothing_unknown(name):
+    job, workflow = called(EXAMPLES[name])
+    assert "workflow_call" in triggers(workflow)
+    wanted = workflow["on"]["workflow_call"]
+    for kind, given in (("inputs", job.get("with", {})), ("secrets", job.get("secrets", {}))):
+        declared = wanted.get(kind, {})
+        assert given.keys() <= declared.keys()
+        assert {key for key, each in declared.items() if each.get("required") == "true"} <= given.keys()
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_it_grants_what_the_called_jobs_ask_for_and_no_more(name):
+    _, workflow = called(EXAMPLES[name])
+    granted = parse(EXAMPLES[name])["permissions"]
+    asked = {}
+    for job in workflow["jobs"].values():
+        for what, right in job["permissions"].items():
+            asked[what] = max(asked.get(what, ""), right, key=_RIGHTS.__getitem__)
+    assert granted == asked
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_workflow_that_strangers_start_hands_on_no_cache(name):
+    told = parse(EXAMPLES[name])
+    assert told.get("cache-mode") == "none" or not triggers(told) & {"workflow_run", "issue_comment"}
+
+
+def test_the_linters_find_nothing_in_them(tmp_path):
+    folder = tmp_path / ".github/workflows"
+    folder.mkdir(parents=True)
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    for name, text in EXAMPLES.items():
+        (folder / name).write_text(text.replace("YOUR-HOST", "ada").replace("COMMIT", "0" * 40))
+    actions = tmp_path / ".github/actions/none"
+    actions.mkdir(parents=True)
+    (actions / "action.yml").write_text("name: none\ndescription: none\nruns: {using: composite, steps: []}\n")
+    for linter in (actionlint, schema):
+        status, said = linter(tmp_path)
+        assert status == 0, said
+
+
+def test_what_starts_the_gate_by_hand_is_what_a_word_sends():
+    ours = read(FOLDER / "perf-pr.yml")["on"]["workflow_dispatch"]["inputs"].keys()
+    theirs = parse(EXAMPLES["perf-pr.yml"])["on"]["workflow_dispatch"]["inputs"].keys()
+    assert ours == theirs == {"pull", "sha"}

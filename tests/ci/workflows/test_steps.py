@@ -1,0 +1,169 @@
+"""The steps that a hosted machine runs, on this one: real scripts, a real GitHub's answers, real files."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.ci.reports.examples import artefact, row
+from warpwatch.ci.gate.artefact import ArtefactCommit
+from warpwatch.dashboard.verdict import Verdict
+
+from .running import run_step
+from .workflow_files import ROOT
+
+RESULTS = ROOT / "perf_suite/results"
+BIN = Path(sys.executable).parent
+WITH_COMMANDS = {"PATH": f"{BIN}:{os.environ['PATH']}"}
+
+
+@pytest.fixture
+def results(tmp_path):
+    """One machine's recorded results, as download-artifact leaves them."""
+    machine = min((path for path in RESULTS.iterdir() if (path / "machine.json").exists()), key=_size)
+    folder = tmp_path / "found" / machine.name
+    folder.mkdir(parents=True)
+    shutil.copy2(machine / "machine.json", folder)
+    smallest = min(machine.glob("*-*.json"), key=lambda path: path.stat().st_size)
+    for path in machine.glob(f"{smallest.stem}*"):
+        shutil.copy2(path, folder)
+    shutil.copy2(RESULTS / "benchmarks.json", tmp_path / "found")
+    return folder
+
+
+def _size(folder):
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
+def read(tmp_path):
+    return run_step(
+        "measure.yml", "push", "Read every file as the dashboard will", folder=tmp_path, temporary=tmp_path,
+        values={"inputs.project": "warpwatch"}, environment=WITH_COMMANDS,
+    )  # fmt: skip
+
+
+def test_what_a_gpu_machine_left_is_read_before_it_is_pushed(results, tmp_path):
+    done = read(tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "read.db").exists()
+
+
+def test_a_file_that_the_dashboard_would_not_read_stops_the_push(results, tmp_path):
+    (results / "0123abcd-environment.json").write_text('{"version": 2, "results": [')
+    done = read(tmp_path)
+    assert done.returncode != 0
+    assert "0123abcd-environment.json" in done.stdout + done.stderr
+
+
+def test_the_gates_plan_is_what_the_other_jobs_read(hub, tmp_path):
+    base = hub.commit({"kernel.cu": "// one\n"})
+    head = hub.commit({"docs/index.md": "new\n"}, base, branch="topic")
+    hub.server.add_pull(7, head=head, base=base)
+    run = {"event": "pull_request", "conclusion": "success", "head_sha": head, "head_branch": "topic",
+           "head_repository": {"full_name": "ada/kernels", "owner": {"login": "ada"}}}  # fmt: skip
+    hub.run_for("workflow_run", {"workflow_run": run})
+    done = run_step(
+        "gate.yml", "plan", "Decide", folder=tmp_path, temporary=tmp_path, environment=WITH_COMMANDS,
+        values={"github.token": hub.server.token, "inputs.ignore": "*.md *.rst docs/* LICENSE*"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert hub.output() == {
+        "state": "skip", "reason": "only files changed that no measurement depends on", "pull": "7", "base": base,
+        "head": head,
+    }  # fmt: skip
+
+
+def test_a_maintainers_word_starts_the_workflow_that_the_caller_names(hub, tmp_path):
+    base = hub.commit({"kernel.cu": "// one\n"})
+    head = hub.commit({"kernel.cu": "// two\n"}, base, branch=None)
+    hub.server.add_pull(7, head=head, base=base, source="eve/kernels")
+    comment = {"id": 1, "body": f"/ok to test {head}", "user": {"login": "ada"}}
+    hub.run_for("issue_comment", {"action": "created", "issue": {"number": 7, "pull_request": {}}, "comment": comment})
+    done = run_step(
+        "ok-to-test.yml", "copy", "Verify who said it and which commit, copy it, start the measurement",
+        folder=tmp_path, temporary=tmp_path, environment=WITH_COMMANDS,
+        values={"github.token": hub.server.token, "inputs.workflow || 'perf-pr.yml'": "gpu.yml"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert hub.server.branch("pull-request/7") == head
+    assert len(hub.server.bodies("POST", "/actions/workflows/gpu.yml/dispatches")) == 1
+
+
+def test_what_one_machine_left_is_a_comment_a_check_of_its_own_and_the_required_one(hub, tmp_path):
+    base = hub.commit({"kernel.cu": "// one\n"})
+    head = hub.commit({"kernel.cu": "// two\n"}, base, branch="topic")
+    hub.server.add_pull(7, head=head, base=base)
+    told = artefact(row(1, Verdict.UNCHANGED), base=ArtefactCommit(hash=base), head=ArtefactCommit(hash=head))
+    (tmp_path / "found/gate-gpu-t4").mkdir(parents=True)
+    (tmp_path / "found/gate-gpu-t4/gate.json").write_text(told.model_dump_json())
+    hub.run_for("workflow_run", {})
+    values = {
+        "github.token": hub.server.token, "inputs.dashboard": "https://perf.example.org", "inputs.gpus": '["gpu-t4"]',
+        "needs.plan.outputs.pull": "7", "needs.plan.outputs.head": head, "needs.plan.outputs.state": "measure",
+        "needs.plan.outputs.reason": "what is measured changed",
+    }  # fmt: skip
+    for title in ("Tell the pull request", "Set the check that merging may require"):
+        done = run_step("gate.yml", "report", title, folder=tmp_path, temporary=tmp_path, values=values,
+                        environment=WITH_COMMANDS)  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+    checks = {each["name"]: each["conclusion"] for each in hub.server.check_runs.values()}
+    assert checks.pop("warpwatch gate") == "success"
+    assert [(name.startswith("warpwatch gate ("), conclusion) for name, conclusion in checks.items()] == [
+        (True, "success")
+    ]
+    [comment] = hub.server.comments.values()
+    assert "### warpwatch: no change" in comment["body"]
+    assert "### warpwatch: no change" in (tmp_path / "summary.md").read_text()
+
+
+def test_a_commit_that_waits_gets_the_required_check_alone(hub, tmp_path):
+    hub.run_for("workflow_run", {})
+    values = {
+        "github.token": hub.server.token, "inputs.dashboard": "", "inputs.gpus": '["gpu-t4"]',
+        "needs.plan.outputs.pull": "7", "needs.plan.outputs.head": "b" * 40, "needs.plan.outputs.state": "wait",
+        "needs.plan.outputs.reason": "it comes from a fork",
+    }  # fmt: skip
+    for title in ("Tell the pull request", "Set the check that merging may require"):
+        done = run_step("gate.yml", "report", title, folder=tmp_path, temporary=tmp_path, values=values,
+                        environment=WITH_COMMANDS)  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert [each["conclusion"] for each in hub.server.check_runs.values()] == ["action_required"]
+    assert hub.server.comments == {}
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no CUDA compiler here")
+def test_the_build_compares_with_the_commit_it_left_main_at(hub, tmp_path):
+    """A repository with one kernel, as GitHub checks it out: the base is built beside it, and nothing stays behind."""
+    files = {"setup.py": "import sys\nfrom pathlib import Path\nsys.path.insert(0, 'kernels')\n"
+                         "from building import build_extension\n"
+                         "build_extension(Path.cwd(), Path('kernels/_C.abi3.so').resolve())\n",
+             ".gitignore": "*.so\n*.json\nbuild\n__pycache__\n.venv\nperf_suite\n"}  # fmt: skip
+    kernels = ROOT / "kernels"
+    chosen = ["__init__.py", "extension.py", "building", "csrc/framework", "csrc/primitives", "csrc/vector_add",
+              "csrc/bindings/vector_add.cpp"]  # fmt: skip
+    for name in chosen:
+        paths = [kernels / name] if (kernels / name).is_file() else sorted((kernels / name).rglob("*.*"))
+        sources = (path for path in paths if path.suffix in {".py", ".cu", ".cuh", ".cpp", ".h"})
+        files |= {str(Path("kernels") / path.relative_to(kernels)): path.read_text() for path in sources}
+    base = hub.commit(files)
+    kernel = files["kernels/csrc/vector_add/vector_add.cu"]
+    head = hub.commit({"kernels/csrc/vector_add/vector_add.cu": kernel.replace("(a + b,", "(a + b * a,")}, base)
+    (hub.work / "perf_suite").symlink_to(ROOT / "perf_suite")
+    (hub.work / ".venv").symlink_to(sys.prefix)
+    environment = {**WITH_COMMANDS, "WARPWATCH_CUDA_ARCHS": "75", "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}
+    subprocess.run(
+        [sys.executable, "setup.py"], cwd=hub.work, env={**os.environ, **environment}, check=True, capture_output=True
+    )
+    given = "github.event.pull_request.base.sha || github.event.before || 'HEAD~1'"
+    done = run_step("build.yml", "code", "Compile the base, and compare", folder=hub.work, temporary=tmp_path,
+                    values={given: base}, environment=environment)  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads((hub.work / "code.json").read_text())
+    assert (told["base"], told["head"], told["runs_same_code"]) == (base, head, {"sm_75": False})
+    assert [change["kernel"] for change in told["changes"]] == ["vector_add_elements", "vector_add_pieces"]
+    assert "### Compiled code: 2 changed" in (tmp_path / "summary.md").read_text()
+    assert hub.git("worktree", "list").count("\n") == 0

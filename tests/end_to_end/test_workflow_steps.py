@@ -1,0 +1,115 @@
+"""What the workflows do on a GPU's machine, step by step on this one: a small asv project is measured for real."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.ci.workflows.running import run_step
+from warpwatch.ci.gate.artefact import GateVerdict, read_artefact
+
+pytestmark = pytest.mark.end_to_end
+BIN = Path(sys.executable).parent
+CONF = {
+    "version": 1, "project": "kernels", "repo": ".", "branches": ["HEAD"], "environment_type": "virtualenv",
+    "benchmark_dir": "benchmarks", "results_dir": ".asv/results", "env_dir": ".asv/env", "html_dir": ".asv/html",
+    "build_command": [], "uninstall_command": [],
+    "install_command": ["python -c \"import shutil; shutil.copy('{build_dir}/microseconds', '{env_dir}')\""],
+}  # fmt: skip
+BENCHMARK = """
+import os
+from pathlib import Path
+
+class Rope:
+    params, param_names, unit, version = ([1, 2],), ("rows",), "seconds", "1"
+
+    def track_latency(self, rows):
+        return rows * float(Path(os.environ["ASV_ENV_DIR"], "microseconds").read_text()) / 1e6
+"""
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A repository of two commits: the second has each benchmark take 7 microseconds for 5."""
+    folder = tmp_path / "kernels"
+    (folder / "benchmarks").mkdir(parents=True)
+    (folder / "asv.conf.json").write_text(json.dumps(CONF))
+    (folder / "benchmarks/__init__.py").touch()
+    (folder / "benchmarks/rope.py").write_text(BENCHMARK)
+    (folder / ".gitignore").write_text(".asv\n")
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    for microseconds in ("5", "7"):
+        (folder / "microseconds").write_text(microseconds)
+        git(folder, "add", "--all")
+        git(folder, "commit", "--quiet", "--message", f"{microseconds} microseconds")
+    monkeypatch.setenv("HOME", str(tmp_path))  # asv keeps the machine there
+    monkeypatch.setenv("PATH", f"{BIN}:{os.environ['PATH']}")
+    monkeypatch.setenv("WARPWATCH_LOCK_FOLDER", str(tmp_path))
+    return folder
+
+
+def git(folder, *words):
+    identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+    done = subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def gate(project, tmp_path, bench):
+    base, head = git(project, "rev-parse", "HEAD~1", "HEAD").split()
+    values = {
+        "needs.plan.outputs.base": base, "needs.plan.outputs.head": head, "inputs.folder": ".", "inputs.bench": bench,
+        "inputs.budget": "30",
+    }  # fmt: skip
+    return run_step("gate.yml", "measure", "Measure base and head in turns", folder=project, temporary=tmp_path,
+                    values=values)  # fmt: skip
+
+
+def test_a_regression_leaves_the_machine_as_one_file(project, tmp_path):
+    done = gate(project, tmp_path, bench="")
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = read_artefact(tmp_path / "gate.json")
+    assert told.verdict is GateVerdict.REGRESSED
+    assert [told.base.hash, told.head.hash] == git(project, "rev-parse", "HEAD~1", "HEAD").split()
+    assert [row.change.value for row in told.rows] == [pytest.approx(0.4)] * 2
+
+
+def test_a_commit_that_cannot_be_measured_fails_the_job_by_leaving_nothing(project, tmp_path):
+    done = gate(project, tmp_path, bench="no_such_benchmark")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not (tmp_path / "gate.json").exists()  # upload-artifact ends with an error then
+
+
+def test_what_was_measured_is_read_and_pushed_by_the_second_job(project, tmp_path):
+    values = {"inputs.folder": ".", "inputs.bench": "Rope"}
+    done = run_step("measure.yml", "measure", "Measure", folder=project, temporary=tmp_path, values=values)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (tmp_path / "found").symlink_to(project / ".asv/results")
+    read = run_step("measure.yml", "push", "Read every file as the dashboard will", folder=tmp_path, temporary=tmp_path,
+                    values={"inputs.project": "kernels"})  # fmt: skip
+    assert read.returncode == 0, read.stdout + read.stderr
+    pushed = push(tmp_path)
+    assert pushed.returncode == 0, pushed.stdout + pushed.stderr
+    report = warpwatch("report", "--database", f"sqlite:///{tmp_path}/dashboard.db")
+    assert "7.00 µs" in report
+
+
+def push(tmp_path):
+    """The step, to a dashboard that serves."""
+    database = f"sqlite:///{tmp_path}/dashboard.db"
+    token = warpwatch("token", "create", "--project", "kernels", "--name", "gpu", "--database", database).split()[-1]
+    serve = ["warpwatch", "serve", "--port", "0", "--database", database]
+    with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            url = re.search(r"http://[\d.:]+", server.stdout.readline())[0]
+            values = {"inputs.project": "kernels", "inputs.dashboard": url, "secrets.WARPWATCH_TOKEN": token}
+            return run_step("measure.yml", "push", "Push", folder=tmp_path, temporary=tmp_path, values=values)
+        finally:
+            server.terminate()
+
+
+def warpwatch(*words):
+    return subprocess.run(["warpwatch", *words], check=True, capture_output=True, text=True).stdout
