@@ -1,0 +1,48 @@
+"""What a bisect knows: runs of a series at the commits of a range, and how noisy one run is expected to be."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run at one commit. Values are natural logarithms, so that differences are relative changes."""
+
+    place: int  # of the commit in the range: 0 is the good end
+    value: float
+    error: float = 0.0  # standard error of the value, as the samples inside the run and the drift taken off tell it
+    at_s: float = 0.0  # when it was, on any clock
+    controls: tuple[float, ...] = ()  # of work that no commit changes, in the same run and in one order; NaN: none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedNoise:
+    """The scatter between runs that re-runs of this series and its machine show, before the bisect's own tell."""
+
+    scale: float = 0.005  # relative, of one run
+    freedom: float = 1.0  # degrees of freedom that it counts for: one, where nobody knows
+
+
+def guessed_scale(values: Floats, places: NDArray[np.intp], noise: ExpectedNoise) -> float:
+    """Scale of one run: what was expected, with the scatter within commits that were measured again."""
+    squares, freedom = noise.freedom * noise.scale**2, noise.freedom
+    for place in np.unique(places):
+        its = values[places == place]
+        if len(its) > 1:
+            squares += float(((its - its.mean()) ** 2).sum())
+            freedom += len(its) - 1
+    return max(float(np.sqrt(squares / freedom)), 1e-5)
+
+
+def columns(runs: Sequence[Run]) -> tuple[Floats, NDArray[np.intp], Floats]:
+    """Values, places and errors of the runs."""
+    return (
+        np.array([run.value for run in runs]),
+        np.array([run.place for run in runs], dtype=np.intp),
+        np.array([run.error for run in runs]),
+    )
