@@ -75,10 +75,13 @@ def _send_twice(measured: PlantedClone, inbox: Inbox) -> None:
     words = ("alert", "--to", inbox.url, "--project", "demo", "--threshold", THRESHOLD)
     first = measured.warpwatch(*words)
     assert first.returncode == 0, first.stdout + first.stderr
-    assert [message["first_bad_commit"]["hash"] for message in inbox.received] == [measured.planted]
-    named = {(row["benchmark"], row["parameters"]["implementation"]) for row in inbox.received[0]["regressions"]}
+    # A shared machine may also be told that it cannot be trusted.
+    told = [message for message in inbox.received if message["event"] == "regression"]
+    assert [message["first_bad_commit"]["hash"] for message in told] == [measured.planted]
+    named = {(row["benchmark"], row["parameters"]["implementation"]) for row in told[0]["regressions"]}
     assert named == {("benchmarks.rope.Rope.track_latency", "warpwatch")}
 
+    first_received = len(inbox.received)
     second = measured.warpwatch(*words)
     assert second.returncode == 0, second.stdout + second.stderr
-    assert len(inbox.received) == 1
+    assert len(inbox.received) == first_received

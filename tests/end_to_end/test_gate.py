@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.end_to_end.planted_clone import ROPE, PlantedClone, planted_clone
+from warpwatch.ci.gate.artefact import GateVerdict, read_artefact
 
 # CPU latencies on a shared machine, as in test_commit_to_alert.py.
 THRESHOLD = "0.5"
@@ -20,8 +21,9 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> PlantedClone:
 
 def _gate(clone: PlantedClone, base: str, head: str) -> tuple[int, dict, str]:
     done = clone.warpwatch(
-        "gate", base, head, "--bench", ROPE, "--threshold", THRESHOLD, "--budget", "10", "--format", "json"
-    )
+        "gate", base, head, "--bench", ROPE, "--threshold", THRESHOLD, "--budget", "10", "--format", "json",
+        "--artefact", "gate.json",
+    )  # fmt: skip
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout), done.stderr
 
@@ -37,6 +39,16 @@ def test_a_slowdown_is_told_in_the_kernel_that_has_it(clone: PlantedClone) -> No
         assert row["change"] > 1.0
         assert row["runs"]["base"] == row["runs"]["head"] >= 2
     assert "2 runs of each" in said
+    accepted = clone.warpwatch("accept", clone.commits[1], clone.planted, "rope", "eight times over, as planted")
+    assert accepted.returncode == 0, accepted.stderr
+    done = clone.warpwatch("check", clone.commits[1], clone.planted, "--threshold", THRESHOLD)
+    assert done.returncode in (0, 2), done.stdout  # a machine with other work may not be able to tell the rest
+    assert "eight times over, as planted" in done.stdout
+    artefact = read_artefact(clone.folder / "gate.json")
+    assert (artefact.verdict, artefact.head.hash) == (GateVerdict.REGRESSED, clone.planted)
+    assert {row.source.path for row in artefact.rows if row.source} == {"perf_suite/benchmarks/rope.py"}
+    told = clone.warpwatch("report-gate", "gate.json", "--to", "comment")
+    assert told.stdout.startswith("### warpwatch: regressed\n\n`benchmarks.rope.Rope.track_latency(")
 
 
 def test_equal_code_is_not_accused(clone: PlantedClone) -> None:

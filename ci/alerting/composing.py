@@ -1,33 +1,44 @@
 """What an alert says: which commit, what got slower and by how much, and how to see it again."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from warpwatch.ci.delivery import Message
+from warpwatch.ci.alerting.following import Action
+from warpwatch.ci.alerting.grouping import common_range
+from warpwatch.ci.alerting.message import Message, key_of
 from warpwatch.dashboard.formatting import share_words
 from warpwatch.dashboard.measure_again import measure_again
 from warpwatch.dashboard.pages.addresses import commit_address
 from warpwatch.dashboard.pages.change_json import judgement_json
 from warpwatch.dashboard.quantities import change, quantity
 from warpwatch.dashboard.reproduce import asv_comparison
+from warpwatch.dashboard.store.alert_records import Alert
 from warpwatch.dashboard.store.records import Commit, Regression, RegressionGroup
 
 _ROWS_SHOWN = 10
 
 
-def compose(group: RegressionGroup, key: str, dashboard_url: str | None) -> Message:
-    """The message about one group of regressions: series of one machine that got worse at the same commit."""
+def compose(
+    group: RegressionGroup, *, thread: str, number: int, action: Action = Action.OPENED, news: Sequence[str] = (),
+    owners: Sequence[str] = (), code: Sequence[str] = (), dashboard_url: str | None = None,
+) -> Message:  # fmt: skip
+    """The message about one group of regressions: series of one machine that got worse with the same commits."""
     worst = group.regressions[0]
     count = len(group.regressions)
     what = worst.series.title if count == 1 else f"{count} series, {worst.series.title} the most"
     moved = change(worst.change.magnitude, worst.change.before)
-    title = f"{group.project}: {moved} on {group.machine} at {group.commit.hash[:8]} ({what})"
+    title = f"{group.project}: {_PREFIX[action]}{moved} on {group.machine} at {group.commit.hash[:8]} ({what})"
     lines = [
+        *([*news, ""] if news else []),
         f"First bad commit {_commit(group.commit)}; the last measured good one is {_commit(group.previous_commit)}.",
+        *_range(group),
         "",
         *[f"- {_row(regression)}" for regression in group.regressions[:_ROWS_SHOWN]],
     ]
     if count > _ROWS_SHOWN:
         lines.append(f"- and {count - _ROWS_SHOWN} more")
+    if code:
+        lines += ["", "Compiled code:", "", *[f"- {line}" for line in code]]
     if wanted := measure_again(worst.series, worst.change):
         lines += (
             ["", f"{wanted.reason} On {wanted.machine}:", "", f"`{wanted.command}`"]
@@ -36,9 +47,67 @@ def compose(group: RegressionGroup, key: str, dashboard_url: str | None) -> Mess
         )
     if command := _reproduce(group):
         lines += ["", f"Reproduce: `{command}`"]
+    if owners:
+        lines += ["", f"Owners: {', '.join(owners)}"]
     if dashboard_url:
         lines += ["", commit_address(dashboard_url, group.project, group.commit.hash)]
-    return Message(key=key, title=title, text="\n".join(lines), payload=_payload(group, key, title, dashboard_url))
+    key = key_of(thread, number)
+    payload = {
+        **_head(key, thread, action, title), **_payload(group, dashboard_url), "news": [*news], "owners": [*owners],
+        "compiled_code": [*code],
+    }  # fmt: skip
+    return Message(
+        key=key, thread=thread, action=action.value, title=title, text="\n".join(lines), payload=payload,
+        labels=("regression",),
+    )  # fmt: skip
+
+
+def compose_end(alert: Alert, *, number: int, why: str, dashboard_url: str | None) -> Message:
+    """The message that an alert is over by itself, and why."""
+    names = ", ".join(one.series.title for one in alert.series[:3]) + (", …" if len(alert.series) > 3 else "")
+    title = f"{alert.project}: resolved on {alert.machine}: {names} (since {alert.commit.hash[:8]})"
+    lines = [
+        f"The alert of {alert.opened:%Y-%m-%d} about {len(alert.series)} series at {_commit(alert.commit)} is over: "
+        f"{why}."
+    ]  # fmt: skip
+    if dashboard_url:
+        lines += ["", commit_address(dashboard_url, alert.project, alert.commit.hash)]
+    key = key_of(alert.thread, number)
+    payload = {
+        **_head(key, alert.thread, Action.RESOLVED, title),
+        "project": alert.project,
+        "machine": alert.machine,
+        "first_bad_commit": _commit_json(alert.commit),
+        "last_good_commit": _commit_json(alert.previous_commit),
+        "series": [one.series.key for one in alert.series],
+        "why": why,
+    }
+    return Message(
+        key=key, thread=alert.thread, action=Action.RESOLVED.value, title=title, text="\n".join(lines),
+        payload=payload, labels=("regression",),
+    )  # fmt: skip
+
+
+_PREFIX = {
+    Action.OPENED: "",
+    Action.UPDATED: "update: ",
+    Action.REOPENED: "again: ",
+    Action.RESOLVED: "resolved: ",
+}
+
+
+def _head(key: str, thread: str, action: Action, title: str) -> dict[str, Any]:
+    return {
+        "schema": 2, "event": "regression", "action": action.value, "key": key, "thread": thread, "title": title
+    }  # fmt: skip
+
+
+def _range(group: RegressionGroup) -> list[str]:
+    """Where the change lies, if that is more than one commit."""
+    its = common_range(group.regressions)
+    if (its.start.hash, its.end.hash) == (group.previous_commit.hash, group.commit.hash):
+        return []
+    return [f"With 95 % it came after {its.start.hash[:8]} and by {its.end.hash[:8]}."]
 
 
 def _reproduce(group: RegressionGroup) -> str | None:
@@ -70,24 +139,18 @@ def _commit(commit: Commit) -> str:
     return f"{commit.hash[:8]}" + (f" “{commit.subject}”" if commit.subject else "")
 
 
-def _payload(group: RegressionGroup, key: str, title: str, dashboard_url: str | None) -> dict[str, Any]:
-    def commit(value: Commit) -> dict[str, Any]:
-        return {
-            "hash": value.hash,
-            "date": value.date.isoformat(),
-            "subject": value.subject,
-            "author": value.author,
-        }
+def _commit_json(value: Commit) -> dict[str, Any]:
+    return {"hash": value.hash, "date": value.date.isoformat(), "subject": value.subject, "author": value.author}
 
+
+def _payload(group: RegressionGroup, dashboard_url: str | None) -> dict[str, Any]:
+    its = common_range(group.regressions)
     return {
-        "schema": 1,
-        "event": "regression",
-        "key": key,
-        "title": title,
         "project": group.project,
         "machine": group.machine,
-        "first_bad_commit": commit(group.commit),
-        "last_good_commit": commit(group.previous_commit),
+        "first_bad_commit": _commit_json(group.commit),
+        "last_good_commit": _commit_json(group.previous_commit),
+        "range": [its.start.hash, its.end.hash],
         "regressions": [
             {
                 "series": regression.series.key,

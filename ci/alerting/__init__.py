@@ -1,0 +1,1 @@
+"""What happens on main, told to whom it concerns: found, grouped, routed, composed, delivered."""

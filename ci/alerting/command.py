@@ -1,0 +1,141 @@
+"""`warpwatch alert`: what is new on main is told, each thing once to each destination, and goes on until it is over."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+from sqlalchemy.exc import OperationalError
+
+from warpwatch.ci.alerting.daemon import run_daemon
+from warpwatch.ci.alerting.failing import DeliveryError
+from warpwatch.ci.alerting.message import Message
+from warpwatch.ci.alerting.places import Places
+from warpwatch.ci.alerting.rounds import Round, now_ms, round_words, unrouted_words
+from warpwatch.ci.alerting.trusting import TrustMemory
+from warpwatch.ci.policy.alerts import AlertsTable
+from warpwatch.ci.policy.reading import PolicyError, find_policy, read_policy
+from warpwatch.dashboard.commands import choose_project
+from warpwatch.dashboard.opening import gave_up, open_store
+from warpwatch.dashboard.store import Store
+from warpwatch.dashboard.store.outbox import revive, undelivered
+
+destination_option = click.option(
+    "--to", "given", multiple=True, metavar="URL", envvar="WARPWATCH_ALERT_TO",
+    help="A webhook (https://…) or an apprise address (slack://…, mailto://…); may be given several times.",
+)  # fmt: skip
+project_option = click.option("--project", metavar="NAME", help="Needed where the store holds several.")
+config_option = click.option(
+    "--config", type=click.Path(dir_okay=False, exists=True, path_type=Path), metavar="FILE",
+    help="warpwatch.toml with [alerts]; default: that of this folder, or of one above it in its repository.",
+)  # fmt: skip
+dashboard_option = click.option(
+    "--dashboard", metavar="URL", envvar="WARPWATCH_URL", help="For links in the message."
+)  # fmt: skip
+database_option = click.option(
+    "--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE."
+)
+
+
+@click.command()
+@destination_option
+@project_option
+@config_option
+@click.option(
+    "--threshold", type=click.FloatRange(0, 1), metavar="SHARE",
+    help="Only changes of at least this size without the machine's part, 0.05 for 5 %.",
+)  # fmt: skip
+@click.option(
+    "--most-false", type=click.FloatRange(0, 1, min_open=True), metavar="SHARE",
+    help="Only changes up to this false discovery rate among all series of their run.  [default: 0.05]",
+)  # fmt: skip
+@click.option(
+    "--recent-days", type=click.FloatRange(0),
+    help="Only commits this much older than the newest: a first import of years is no news.  [default: 30]",
+)  # fmt: skip
+@dashboard_option
+@click.option("--dry-run", is_flag=True, help="Print what would be sent; send and record nothing.")
+@click.option(
+    "--watch", type=click.FloatRange(1), metavar="SECONDS",
+    help="Analyse, look and deliver every so many seconds until SIGTERM; what failed waits for its next attempt.",
+)  # fmt: skip
+@click.option("--outbox", is_flag=True, help="List the messages that have not arrived, and do nothing else.")
+@click.option("--revive", "revives", is_flag=True, help="Try messages again that were given up.")
+@database_option
+def alert(
+    given: tuple[str, ...], project: str | None, config: Path | None, dry_run: bool, watch: float | None,
+    outbox: bool, revives: bool, database: str | None, **said: Any,
+) -> None:  # fmt: skip
+    """Tell what is new on main, each thing once to each destination, and what became of what was told.
+
+    Regressions, data that does not come, runners that cannot be trusted, kernels that fail their check. Where it goes
+    say --to and warpwatch.toml. A message is kept until it has arrived: what a destination did not take is sent at the
+    next call that names it. Exit status: 0 all sent or nothing new, 1 something did not arrive.
+    """
+    policy = read_alerts(config, said)
+    store = open_store(database)
+    name = choose_project(store, project).name
+    if outbox:
+        click.echo("\n".join(outbox_lines(store, name)) or "every message has arrived")
+        return
+    if not given and not policy.destination and not dry_run:
+        raise click.UsageError(
+            "nowhere to send to: give --to URL, set WARPWATCH_ALERT_TO, name an [[alerts.destination]] in "
+            "warpwatch.toml, or try --dry-run"
+        )
+    its = Round(
+        store=store, project=name, policy=policy, places=open_places(policy, given, dry_run=dry_run),
+        memory=TrustMemory(),
+    )  # fmt: skip
+    if dry_run:
+        look = its.look(dry_run=True)
+        for message in look.messages:
+            click.echo(f"{message.title}\n\n{message.text}\n")
+        click.echo(f"{len(look.messages)} new")
+        return
+    if watch is not None:
+        run_daemon(its, seconds=watch)
+        return
+    try:
+        if revives:
+            click.echo(f"{revive(store, name, now_ms=now_ms())} tried again")
+        look = its.look()
+        sent = its.send(only_due=False)
+    except OperationalError as error:
+        raise gave_up(error, to_go_on="call it again: what was not sent is sent then") from error
+    for line in (*sent.said, *unrouted_words(look.unrouted)):
+        click.echo(line, err=True)
+    click.echo(round_words(look, sent))
+    if sent.failed or look.unrouted:
+        raise SystemExit(1)
+
+
+def read_alerts(config: Path | None, said: dict[str, Any]) -> AlertsTable:
+    """`[alerts]`, with what the command line says instead. Raises a click error for a file that cannot be used."""
+    try:
+        policy = read_policy(config or find_policy(Path.cwd())).alerts
+    except PolicyError as error:
+        raise click.UsageError(str(error)) from error
+    return policy.model_copy(update={key: value for key, value in said.items() if value is not None})
+
+
+def open_places(policy: AlertsTable, given: tuple[str, ...], *, dry_run: bool = False) -> Places:
+    """Where messages may go. Raises a click error for a place that nothing can be sent to."""
+    try:
+        return Places(AlertsTable() if dry_run else policy, given, os.environ)
+    except DeliveryError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def outbox_lines(store: Store, project: str) -> list[str]:
+    """A line for each message that has not arrived."""
+    lines = []
+    for each in undelivered(store, project):
+        scheme, _, rest = each.destination.partition("://")
+        place = f"{scheme}://…" if rest else scheme  # an address on the command line may hold its secret
+        state = f"given up on {each.given_up:%Y-%m-%d %H:%M}" if each.given_up else "waits"
+        if each.next_attempt and not each.given_up:
+            state += f" for {each.next_attempt:%Y-%m-%d %H:%M:%S} UTC"
+        title = Message.from_json(each.payload).title
+        lines.append(f"{place}: {title}: {state}, {each.attempts} attempts" + (f": {each.error}" if each.error else ""))
+    return lines

@@ -1,0 +1,141 @@
+"""A digest as text and as HTML for mail: the same words in the same order."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from jinja2 import Environment
+
+from warpwatch.ci.alerting.digest import Digest
+from warpwatch.dashboard.pages.addresses import commit_address, project_in_path
+from warpwatch.dashboard.quantities import change
+from warpwatch.dashboard.store.alert_records import Alert
+
+_MOST_ROWS = 20  # of a part
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A line of a digest, and where it leads."""
+
+    text: str
+    address: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A heading and what stands under it."""
+
+    title: str
+    rows: tuple[Row, ...]
+
+
+def digest_title(told: Digest) -> str:
+    """Its subject."""
+    if told.is_quiet:
+        return f"{told.project}, {told.period.value}: all is quiet"
+    counted = f"{len(told.new)} new, {len(told.open)} still open, {len(told.resolved)} resolved"
+    return f"{told.project}, {told.period.value}: {counted}, {len(told.health)} troubles of data"
+
+
+def digest_parts(told: Digest, dashboard_url: str | None) -> tuple[Part, ...]:
+    """All that it says; parts without rows are left out."""
+
+    def rows(alerts: Sequence[Alert]) -> tuple[Row, ...]:
+        return tuple(
+            Row(text=_words(each), address=_address(dashboard_url, told.project, each.commit.hash)) for each in alerts
+        )
+
+    worst = (
+        Row(
+            text=f"{change(one.magnitude)} {one.series.title} on {alert.machine} at {alert.commit.hash[:8]}",
+            address=_address(dashboard_url, told.project, alert.commit.hash),
+        )
+        for alert, one in told.worst
+    )
+    health = (Row(text=f"{each.finding.machine}: {each.finding.says}, since {each.opened:%Y-%m-%d}")
+              for each in told.health)  # fmt: skip
+    again = (Row(text=f"{each.finding.machine}: {each.finding.says}") for each in told.well_again)
+    parts = (
+        Part(title="Worst of the new", rows=tuple(worst)),
+        Part(title="New", rows=rows(told.new)),
+        Part(title="Still open", rows=rows(told.open)),
+        Part(title="Resolved", rows=rows(told.resolved)),
+        Part(title="Troubles of the data", rows=tuple(health)),
+        Part(title="Well again", rows=tuple(again)),
+        Part(title="Runners", rows=tuple(_runner_rows(told, dashboard_url))),
+        Part(title="Messages", rows=tuple(_outbox_rows(told))),
+    )
+    return tuple(Part(title=part.title, rows=_shown(part.rows)) for part in parts if part.rows)
+
+
+def _shown(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    """The first of them, and how many more there are."""
+    if len(rows) <= _MOST_ROWS:
+        return rows
+    return (*rows[:_MOST_ROWS], Row(text=f"and {len(rows) - _MOST_ROWS} more"))
+
+
+def as_text(told: Digest, parts: Sequence[Part]) -> str:
+    """As Markdown."""
+    lines = [f"From {told.since:%Y-%m-%d %H:%M} to {told.until:%Y-%m-%d %H:%M} UTC."]
+    for part in parts:
+        lines += ["", f"**{part.title}**", ""]
+        lines += [f"- {row.text}" + (f" {row.address}" if row.address else "") for row in part.rows]
+    return "\n".join(lines)
+
+
+def as_html(told: Digest, parts: Sequence[Part]) -> str:
+    """As mail programs show it: no style sheets, no pictures, nothing from elsewhere."""
+    return _TEMPLATE.render(title=digest_title(told), told=told, parts=parts)
+
+
+_TEMPLATE = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
+    """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{{ title }}</title></head>
+<body style="font-family: sans-serif; max-width: 46em">
+<h1 style="font-size: 1.3em">{{ title }}</h1>
+<p>From {{ told.since.strftime("%Y-%m-%d %H:%M") }} to {{ told.until.strftime("%Y-%m-%d %H:%M") }} UTC.</p>
+{% for part in parts %}
+<h2 style="font-size: 1.1em">{{ part.title }}</h2>
+<ul>
+{% for row in part.rows %}
+<li>{% if row.address %}<a href="{{ row.address }}">{{ row.text }}</a>{% else %}{{ row.text }}{% endif %}</li>
+{% endfor %}
+</ul>
+{% endfor %}
+</body></html>
+"""
+)
+
+
+def _words(alert: Alert) -> str:
+    largest = max(alert.series, key=lambda one: abs(one.magnitude), default=None)
+    moved = f"{change(largest.magnitude)} {largest.series.title}" if largest else "no series left"
+    more = f" and {len(alert.series) - 1} more" if len(alert.series) > 1 else ""
+    subject = f" “{alert.commit.subject}”" if alert.commit.subject else ""
+    whose = f", {alert.assignee}" if alert.assignee else ""
+    return (
+        f"{moved}{more} on {alert.machine} at {alert.commit.hash[:8]}{subject} "
+        f"({alert.state.value} since {alert.opened:%Y-%m-%d}{whose})"
+    )
+
+
+def _runner_rows(told: Digest, dashboard_url: str | None) -> Iterator[Row]:
+    for runner in told.runners:
+        state = "; ".join(runner.troubles) or ("overdue" if runner.is_overdue else "well")
+        address = None
+        if dashboard_url:
+            place = f"{project_in_path(told.project)}/machines/{project_in_path(runner.name)}"
+            address = f"{dashboard_url.rstrip('/')}/{place}"
+        yield Row(text=f"{runner.name}: {state}; newest results {runner.newest:%Y-%m-%d %H:%M} UTC", address=address)
+
+
+def _outbox_rows(told: Digest) -> Iterator[Row]:
+    if told.waiting:
+        yield Row(text=f"{told.waiting} wait for a destination that did not take them")
+    if told.given_up:
+        yield Row(text=f"{told.given_up} were given up; warpwatch alert --outbox lists them, --revive tries them again")
+
+
+def _address(dashboard_url: str | None, project: str, commit: str) -> str | None:
+    return commit_address(dashboard_url, project, commit) if dashboard_url else None

@@ -1,0 +1,42 @@
+"""Who owns a kernel: the owners that CODEOWNERS names for its sources."""
+
+from collections import Counter
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import PurePosixPath
+
+from codeowners import CodeOwners
+
+from warpwatch.ci.alerting.repository import MainBranch
+from warpwatch.ci.policy.alerts import AlertsTable
+from warpwatch.dashboard.naming import module_of
+
+
+class Owners:
+    """Owners by kernel. A kernel's sources are those that `[alerts.sources]` names, else all files and folders that
+    are called like it: `kernels/csrc/rope/…` and `kernels/operators/rope.py` of `rope`."""
+
+    def __init__(self, policy: AlertsTable, main: MainBranch) -> None:
+        self._sources = policy.sources
+        self._main = main
+        self._codeowners = CodeOwners(main.codeowners(policy.codeowners))
+        self.of = cache(self._of)
+
+    def _of(self, kernel: str) -> tuple[str, ...]:
+        """Of an operator or a benchmark: those of most files first."""
+        counted = Counter(name for path in self._paths(kernel) for _, name in self._codeowners.of(path))
+        return tuple(name for name, _ in counted.most_common())
+
+    def _paths(self, kernel: str) -> Iterable[str]:
+        named = [path for glob, paths in self._sources.items() if fnmatchcase(kernel, glob) for path in paths]
+        if named:
+            return [each.lstrip("/") + ("_" if each.endswith("/") else "") for each in named]
+        name = module_of(kernel).rpartition(".")[2]
+        return [path for path in self._main.files if name in _names(path)]
+
+
+def _names(path: str) -> set[str]:
+    """What the file and its folders are called, without a suffix."""
+    its = PurePosixPath(path)
+    return {its.name.partition(".")[0], *its.parts[:-1]}

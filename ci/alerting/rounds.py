@@ -1,0 +1,61 @@
+"""One round: look at the project, then deliver what waits."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from warpwatch.ci.alerting.looking import Look, look_at_regressions, watch
+from warpwatch.ci.alerting.looking_at_health import look_at_health
+from warpwatch.ci.alerting.places import Places
+from warpwatch.ci.alerting.sending import Sent, empty_outbox
+from warpwatch.ci.alerting.trusting import TrustMemory
+from warpwatch.ci.policy.alerts import AlertsTable
+from warpwatch.dashboard.store import Store, queries
+
+_COUNTED = ("updated", "reopened", "resolved")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What a round looks at, and where it tells."""
+
+    store: Store
+    project: str
+    policy: AlertsTable
+    places: Places
+    memory: TrustMemory
+
+    def look(self, *, dry_run: bool = False) -> Look:
+        """Finds what there is to tell and puts it into the outbox."""
+        found = Look()
+        project = queries.project(self.store, self.project)
+        if project is not None:
+            its = watch(project, self.policy, self.places.given, dry_run=dry_run)
+            look_at_regressions(self.store, its, found)
+            look_at_health(self.store, its, found, self.memory)
+        return found
+
+    def send(self, *, only_due: bool, is_stopped: Callable[[], bool] = lambda: False) -> Sent:
+        """Delivers what waits."""
+        return empty_outbox(
+            self.store, self.places, give_up_days=self.policy.give_up_days, only_due=only_due, now_ms=now_ms,
+            is_stopped=is_stopped,
+        )  # fmt: skip
+
+
+def round_words(look: Look, sent: Sent) -> str:
+    """A round on one line."""
+    parts = [f"{look.counted['opened']} new"]
+    parts += [f"{look.counted[name]} {name}" for name in _COUNTED if look.counted[name]]
+    parts += [f"{sent.sent} sent", f"{sent.failed} not delivered"]
+    return ", ".join(parts + ([f"{sent.given_up} given up"] if sent.given_up else []))
+
+
+def unrouted_words(titles: Sequence[str]) -> list[str]:
+    """What is said of alerts that nobody is told of."""
+    return [f'nobody is told of "{title}": no route matches, and [alerts] has no "to"' for title in titles]
+
+
+def now_ms() -> int:
+    """As the store keeps times."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,23 @@
+"""How far each machine can be trusted, worked out anew only when it has new results: it reads all of its histories."""
+
+from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store.machine_records import Machine
+from warpwatch.dashboard.trust import Trust, trust
+
+
+class TrustMemory:
+    """What was worked out before in this process, by project and machine."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], tuple[object, Trust | None]] = {}
+
+    def of(self, store: Store, project: str, machine: Machine) -> Trust | None:
+        """Of a machine as it stands; None of one without judged times."""
+        place, state = (project, machine.name), (machine.runs, machine.newest_run)
+        if self._known.get(place, (None, None))[0] != state:
+            history = queries.machine_history(store, project, machine.name)
+            threshold = Settings.from_env().threshold
+            told = trust(history, threshold=threshold) if history is not None and history.series else None
+            self._known[place] = (state, told)
+        return self._known[place][1]

@@ -1,0 +1,41 @@
+"""What an alert says of a recorded history: who is to blame, what the compiler made of it, whose it is."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.dashboard.pages.recorded import write_recorded
+from warpwatch.ci.alerting.looking import Look, look_at_regressions, watch
+from warpwatch.ci.alerting.message import Message
+from warpwatch.ci.policy.alerts import AlertsTable
+from warpwatch.dashboard.analysis import analyse
+from warpwatch.dashboard.importers.asv_folder import open_folder
+from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.store import Store, queries
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> list[Message]:
+    """Of attention that got slower on one machine with more registers."""
+    folder = tmp_path_factory.mktemp("recorded")
+    repository, results = write_recorded(folder)
+    store = Store(str(folder / "history.db"))
+    import_results(store, open_folder(results, project="demo", repository=repository))
+    analyse(store)
+    project = queries.project(store, "demo")
+    assert project is not None
+    look = Look()
+    policy = AlertsTable(dashboard="https://perf.example.org", recent_days=1000)
+    look_at_regressions(store, watch(project, policy, (), now=datetime.now(UTC), dry_run=True), look)
+    store.close()
+    return look.messages
+
+
+def test_an_alert_carries_the_compiled_code_s_difference(told: list[Message]) -> None:
+    (message,) = [each for each in told if each.payload["machine"] == "runner-t4"]
+    assert "flash_attention_kernel" in message.text
+    assert "registers 96 → 128" in message.text
+    assert any("registers 96 → 128" in line for line in message.payload["compiled_code"])
+    assert "First bad commit" in message.text
+    assert "Reproduce: `asv continuous" in message.text
+    assert message.text.rstrip().endswith(message.payload["first_bad_commit"]["hash"])

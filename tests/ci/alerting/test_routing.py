@@ -1,0 +1,129 @@
+"""Whose a kernel is, by a real repository's CODEOWNERS, and where its alerts go."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.ci.alerting.conftest import Scene
+from tests.ci.alerting.test_lifecycle import SLOW, STEADY
+from tests.http_inbox import listening
+from warpwatch.ci.alerting.owners import Owners
+from warpwatch.ci.alerting.repository import MainBranch
+from warpwatch.ci.alerting.routing import Matter, destinations
+from warpwatch.ci.policy.alerts import AlertsTable, Destination, Route
+from warpwatch.ci.policy.reading import PolicyError, parse_policy
+
+CODEOWNERS = """
+*                        @org/all
+/kernels/csrc/rope/      @ann @org/rope
+attention*.cu            bo@kernels.org
+/docs/
+"""
+FILES = ("kernels/csrc/rope/rope.cu", "kernels/operators/rope.py", "src/attention/attention_sm80.cu", "docs/gelu.md")
+
+
+@pytest.fixture(params=["", "--bare"])
+def main(request: pytest.FixtureRequest, tmp_path: Path) -> MainBranch:
+    """A repository with a few kernels, and a bare clone of it."""
+    folder = tmp_path / "work"
+    for name, text in {**dict.fromkeys(FILES, ""), ".github/CODEOWNERS": CODEOWNERS}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (
+        ["init", "-q"],
+        ["add", "."],
+        ["commit", "-qm", "first"],
+        ["commit", "-qm", "second", "--allow-empty"],
+    ):
+        subprocess.run([*git, *words], check=True)
+    if not request.param:
+        return MainBranch(str(folder))
+    subprocess.run(["git", "clone", "-q", "--bare", str(folder), str(tmp_path / "bare")], check=True)
+    return MainBranch(str(tmp_path / "bare"))
+
+
+def test_the_owners_of_a_kernel_are_those_of_its_sources(main: MainBranch) -> None:
+    owners = Owners(AlertsTable(), main)
+    assert set(owners.of("rope")) == {"@ann", "@org/rope", "@org/all"}
+    assert set(owners.of("benchmarks.rope.Rope.track_latency")) == set(owners.of("rope"))
+    assert owners.of("attention") == ("bo@kernels.org",)
+    assert owners.of("gelu") == ()  # whose last line names nobody
+    assert owners.of("unheard_of") == ()
+    named = Owners(AlertsTable(sources={"flash_*": ("kernels/csrc/rope/",)}), main)
+    assert named.of("flash_attention") == ("@ann", "@org/rope")
+
+
+def test_commits_of_main_are_counted_and_nothing_is_known_without_a_repository(main: MainBranch) -> None:
+    assert main.commits_since("HEAD~1") == 1
+    assert main.commits_since("f" * 40) is None
+    nowhere = MainBranch(None)
+    assert (nowhere.commits_since("HEAD"), nowhere.files, nowhere.codeowners(None)) == (None, (), "")
+
+
+PLACES = tuple(Destination(name=name, url_env=name.upper()) for name in ("chat", "mail", "rest"))
+POLICY = AlertsTable(
+    destination=PLACES,
+    to=("rest",),
+    route=(
+        Route(kernel=("rope*", "gelu"), machine=("h200*",), to=("chat",)),
+        Route(owner=("@org/*",), kind=("regression",), to=("mail", "chat")),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "machine", "kernels", "owners", "expected"),
+    [
+        ("regression", "h200-a", ["rope"], [], ("chat",)),
+        ("regression", "t4", ["rope"], [], ("rest",)),
+        ("regression", "h200-a", ["norm", "gelu"], ["@org/x"], ("chat", "mail")),
+        ("failed check", "t4", ["rope"], ["@org/x"], ("rest",)),
+        ("missing data", "h200-a", [], [], ("rest",)),
+    ],
+)
+def test_every_matching_route_counts_and_the_rest_has_its_place(
+    kind: str, machine: str, kernels: list[str], owners: list[str], expected: tuple[str, ...]
+) -> None:
+    matter = Matter(kind=kind, machine=machine, kernels=kernels, owners=owners)
+    assert destinations(matter, POLICY, ()) == expected
+    assert destinations(matter, POLICY, ("http://hook",)) == ("http://hook", *expected)
+
+
+def test_an_alert_goes_where_its_kernel_s_route_leads_and_its_address_stays_out_of_the_store(scene: Scene) -> None:
+    with listening() as rope, listening() as rest:
+        scene.to = ()
+        scene.policy = AlertsTable(
+            destination=(Destination(name="rope", url_env="ROPE"), Destination(name="rest", url_env="REST")),
+            to=("rest",), route=(Route(kernel=("*rope*",), to=("rope",)),),
+        )  # fmt: skip
+        scene.environment = {"ROPE": f"{rope.url}/?key=s3cr3t", "REST": rest.url}
+        scene.measure([*STEADY, *SLOW], name="rope.Rope.track_latency", machine="a")
+        scene.measure([*STEADY, *SLOW], name="gelu.Gelu.track_latency", machine="b")
+        scene.look()
+        scene.measure(STEADY, first=20, name="rope.Rope.track_latency", machine="a")
+        scene.look()
+        assert [(message["action"], message["machine"]) for message in rope.received] == [
+            ("opened", "a"), ("resolved", "a"),
+        ]  # fmt: skip
+        assert [(message["action"], message["machine"]) for message in rest.received] == [("opened", "b")]
+    path = scene.store.sqlite_file
+    assert path is None or b"s3cr3t" not in path.read_bytes() + path.with_name(path.name + "-wal").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[alerts]\nto = ["chat"]', r"no \[\[alerts.destination\]\] is called 'chat'; there are: none"),
+        ('[[alerts.destination]]\nname = "a"', "number 1 wanted either url_env or github"),
+        ('[[alerts.destination]]\nname = "a"\ngithub = "kernels"', 'a repository such as "org/kernels"'),
+        ('[[alerts.destination]]\nname = "a"\nurl_env = "https://x"', "the name of the environment variable"),
+        ('[[alerts.route]]\nkind = "slow"\nto = "a"', "'slow' is none of regression, missing data"),
+        ('[alerts]\ndigest = "hourly"', '"daily", "weekly" or "none"'),
+    ],
+)
+def test_a_fault_of_the_file_is_told_by_table_and_key(text: str, said: str) -> None:
+    with pytest.raises(PolicyError, match=said):
+        parse_policy(text, "warpwatch.toml")
