@@ -15,7 +15,6 @@ from warpwatch.ci.pull_requests.conclusion import measured, not_measured
 from warpwatch.ci.pull_requests.plan import State
 from warpwatch.ci.reports.accepted import with_replies
 
-_PREFIX = "gate-"  # of an artefact's folder, as download-artifact makes it
 _KEY = "gate"  # report-gate's own, of the comment that replies answer
 
 
@@ -30,8 +29,7 @@ _KEY = "gate"  # report-gate's own, of the comment that replies answer
 def conclude_gate(found: Path, gpus: str, pull_request: int, head: str, state: str, reason: str) -> None:
     """Set the check `warpwatch gate` of a commit, whatever became of it.
 
-    FOUND has a folder gate-LABEL with a gate.json of each machine that measured. Takes GITHUB_TOKEN and
-    GITHUB_REPOSITORY.
+    FOUND has a file gate-LABEL.json of each machine that measured. Takes GITHUB_TOKEN and GITHUB_REPOSITORY.
     Exit status: 0 told, or told before; 1 GitHub refused.
     """
     labels = _labels(gpus)
@@ -69,7 +67,7 @@ def _with_replies(
 
 def _artefact(found: Path, label: str) -> GateArtefact | None:
     """None where the machine left nothing, or nothing that is one."""
-    path = found / f"{_PREFIX}{label}" / "gate.json"
+    path = found / f"gate-{label}.json"
     if not path.exists():
         return None
     try:

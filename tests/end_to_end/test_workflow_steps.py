@@ -62,7 +62,7 @@ def gate(project, tmp_path, bench):
     base, head = git(project, "rev-parse", "HEAD~1", "HEAD").split()
     values = {
         "needs.plan.outputs.base": base, "needs.plan.outputs.head": head, "inputs.folder": ".", "inputs.bench": bench,
-        "inputs.budget": "30",
+        "inputs.budget": "30", "matrix.gpu": "gpu-t4",
     }  # fmt: skip
     return run_step("gate.yml", "measure", "Measure base and head in turns", folder=project, temporary=tmp_path,
                     values=values)  # fmt: skip
@@ -71,7 +71,7 @@ def gate(project, tmp_path, bench):
 def test_a_regression_leaves_the_machine_as_one_file(project, tmp_path):
     done = gate(project, tmp_path, bench="")
     assert done.returncode == 0, done.stdout + done.stderr
-    told = read_artefact(tmp_path / "gate.json")
+    told = read_artefact(tmp_path / "gate-gpu-t4.json")
     assert told.verdict is GateVerdict.REGRESSED
     assert [told.base.hash, told.head.hash] == git(project, "rev-parse", "HEAD~1", "HEAD").split()
     assert [row.change.value for row in told.rows] == [pytest.approx(0.4)] * 2
@@ -80,7 +80,7 @@ def test_a_regression_leaves_the_machine_as_one_file(project, tmp_path):
 def test_a_commit_that_cannot_be_measured_fails_the_job_by_leaving_nothing(project, tmp_path):
     done = gate(project, tmp_path, bench="no_such_benchmark")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert not (tmp_path / "gate.json").exists()  # upload-artifact ends with an error then
+    assert not (tmp_path / "gate-gpu-t4.json").exists()  # upload-artifact ends with an error then
 
 
 def test_what_was_measured_is_read_and_pushed_by_the_second_job(project, tmp_path):

@@ -19,9 +19,9 @@ def artefact(verdict, head=HEAD):
 
 
 def leave(hub, label, text):
-    folder = hub.folder / f"found/gate-{label}"
-    folder.mkdir(parents=True)
-    (folder / "gate.json").write_text(text)
+    folder = hub.folder / "found"
+    folder.mkdir(exist_ok=True)
+    (folder / f"gate-{label}.json").write_text(text)
 
 
 def conclude(hub, state="measure", gpus=("gpu-t4", "gpu-l4"), reason=REASON):

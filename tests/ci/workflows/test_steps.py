@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,8 @@ from warpwatch.ci.gate.artefact import ArtefactCommit
 from warpwatch.dashboard.verdict import Verdict
 
 from .running import run_step
-from .workflow_files import ROOT
+from .workflow_files import FOLDER, ROOT, steps
+from .workflow_files import read as read_workflow
 
 RESULTS = ROOT / "perf_suite/results"
 BIN = Path(sys.executable).parent
@@ -93,16 +95,49 @@ def test_a_maintainers_word_starts_the_workflow_that_the_caller_names(hub, tmp_p
     assert len(hub.server.bodies("POST", "/actions/workflows/gpu.yml/dispatches")) == 1
 
 
-def test_what_one_machine_left_is_a_comment_a_check_of_its_own_and_the_required_one(hub, tmp_path):
+def uploaded(tmp_path, label):
+    """The one file that a machine's job uploads."""
+    values = {"runner.temp": str(tmp_path), "matrix.gpu": label}
+    return Path(re.sub(r"\$\{\{ (.+?) \}\}", lambda found: values[found[1]], used("measure", "upload")["path"]))
+
+
+def download(folder, artefacts):
+    """As download-artifact does it with a pattern: each artefact in a folder of its name, but one alone in none."""
+    flat = used("report", "download").get("merge-multiple") == "true" or len(artefacts) == 1
+    for name, path in artefacts.items():
+        target = folder if flat else folder / name
+        target.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, target)
+
+
+def used(job, action):
+    """What the gate's job gives to the action upload-artifact or download-artifact."""
+    its = steps(read_workflow(FOLDER / "gate.yml")["jobs"][job])
+    return next(each["with"] for each in its if f"{action}-artifact" in each.get("uses", ""))
+
+
+def test_what_several_machines_left_is_one_comment_and_the_required_check(hub, tmp_path):
     base = hub.commit({"kernel.cu": "// one\n"})
     head = hub.commit({"kernel.cu": "// two\n"}, base, branch="topic")
     hub.server.add_pull(7, head=head, base=base)
-    told = artefact(row(1, Verdict.UNCHANGED), base=ArtefactCommit(hash=base), head=ArtefactCommit(hash=head))
-    (tmp_path / "found/gate-gpu-t4").mkdir(parents=True)
-    (tmp_path / "found/gate-gpu-t4/gate.json").write_text(told.model_dump_json())
+    left = {}
+    for label, gpu in (("gpu-t4", "Tesla T4"), ("gpu-l4", "NVIDIA L4")):
+        told = artefact(row(1, Verdict.UNCHANGED), base=ArtefactCommit(hash=base), head=ArtefactCommit(hash=head),
+                        gpu=gpu)  # fmt: skip
+        left[f"gate-{label}"] = uploaded(tmp_path, label)
+        left[f"gate-{label}"].write_text(told.model_dump_json())
+    download(tmp_path / "found", left)
+    report(hub, tmp_path, head, '["gpu-t4", "gpu-l4"]')
+    assert {each["conclusion"] for each in hub.server.check_runs.values()} == {"success"}
+    [comment] = hub.server.comments.values()
+    assert "Tesla T4" in comment["body"]
+    assert "NVIDIA L4" in comment["body"]
+
+
+def report(hub, tmp_path, head, gpus):
     hub.run_for("workflow_run", {})
     values = {
-        "github.token": hub.server.token, "inputs.dashboard": "https://perf.example.org", "inputs.gpus": '["gpu-t4"]',
+        "github.token": hub.server.token, "inputs.dashboard": "https://perf.example.org", "inputs.gpus": gpus,
         "needs.plan.outputs.pull": "7", "needs.plan.outputs.head": head, "needs.plan.outputs.state": "measure",
         "needs.plan.outputs.reason": "what is measured changed",
     }  # fmt: skip
@@ -110,6 +145,17 @@ def test_what_one_machine_left_is_a_comment_a_check_of_its_own_and_the_required_
         done = run_step("gate.yml", "report", title, folder=tmp_path, temporary=tmp_path, values=values,
                         environment=WITH_COMMANDS)  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_one_machine_left_is_a_comment_a_check_of_its_own_and_the_required_one(hub, tmp_path):
+    base = hub.commit({"kernel.cu": "// one\n"})
+    head = hub.commit({"kernel.cu": "// two\n"}, base, branch="topic")
+    hub.server.add_pull(7, head=head, base=base)
+    told = artefact(row(1, Verdict.UNCHANGED), base=ArtefactCommit(hash=base), head=ArtefactCommit(hash=head))
+    left = uploaded(tmp_path, "gpu-t4")
+    left.write_text(told.model_dump_json())
+    download(tmp_path / "found", {"gate-gpu-t4": left})
+    report(hub, tmp_path, head, '["gpu-t4"]')
     checks = {each["name"]: each["conclusion"] for each in hub.server.check_runs.values()}
     assert checks.pop("warpwatch gate") == "success"
     assert [(name.startswith("warpwatch gate ("), conclusion) for name, conclusion in checks.items()] == [
