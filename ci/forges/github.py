@@ -77,7 +77,9 @@ class GitHubThread:
         return False
 
     def put_check_run(self, report: CheckRun, *, sleep: Callable[[float], None] = time.sleep) -> bool:
-        """Makes the commit have this check run; whether it had not before. What was sent of it is not sent again."""
+        """Makes this the newest check run of its name at the commit; whether it was not. What was sent of it is not sent
+        again.
+        """
         return again(lambda: self._put_check_run(report), sleep=sleep)
 
     def _put_check_run(self, report: CheckRun) -> bool:
@@ -88,7 +90,8 @@ class GitHubThread:
             listed = checks.list_for_ref(
                 *place, report.head, check_name=report.name, per_page=_PAGE, filter_="all"
             ).json()["check_runs"]  # fmt: skip
-            run = next((each for each in listed if each["external_id"] == key), None)
+            newest = max(listed, key=lambda each: int(each["id"]), default=None)  # which alone counts for a branch
+            run = newest if newest is not None and newest["external_id"] == key else None
             sent = run["output"]["annotations_count"] if run is not None else _ANNOTATIONS_EACH
             made = run or checks.create(
                 *place, name=report.name, head_sha=report.head, external_id=key, status="completed",

@@ -67,6 +67,15 @@ def test_another_report_of_the_commit_is_another_run(github: Forge) -> None:
     assert len(_lines(github)) == 2
 
 
+def test_what_was_said_before_and_holds_again_is_said_again(github: Forge) -> None:
+    """An acceptance that was taken back: GitHub goes by the newest run of a name."""
+    failed, accepted = (CheckRun(name="warpwatch gate", head="b" * 40, conclusion=told, title=told, summary=told,
+                                 annotations=()) for told in ("failure", "success"))  # fmt: skip
+    assert [_put(github, each) for each in (failed, accepted, failed, failed)] == [True, True, True, False]
+    assert isinstance(github.server, GitHubServer)
+    assert [run["conclusion"] for run in github.server.runs.values()] == ["failure", "success", "failure"]
+
+
 def test_a_token_that_may_not_is_told_what_it_needs(github: Forge) -> None:
     body = {"message": "Resource not accessible by integration"}
     github.server.failures.append(Failure(operation=CREATE, status=403, body=body))
