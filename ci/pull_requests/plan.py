@@ -48,10 +48,10 @@ def _state(asked: Asked, changed: Changed, ignored: tuple[str, ...], code: CodeC
         return State.FAILED, f"{short_hash(head)} does not build or fails its tests"
     if changed.files is not None and all(_is_ignored(name, ignored) for name in changed.files):
         return State.SKIP, "only files changed that no measurement depends on"
+    if asked.is_fork:  # whose build wrote `code`: by its own word nobody is let in
+        return State.WAIT, f"it comes from a fork: a maintainer looks at it and says `/ok to test {head}`"
     if code is not None and _is_of(code, changed.merge_base, head) and _runs_the_same(code):
         return State.SKIP, "the compiled code and what launches it are unchanged on every architecture"
-    if asked.is_fork:
-        return State.WAIT, f"it comes from a fork: a maintainer looks at it and says `/ok to test {head}`"
     return State.MEASURE, "what is measured changed"
 
 

@@ -104,6 +104,12 @@ def test_a_fork_that_changes_documents_alone_waits_for_nobody(hub, pull):
     assert after_build(hub, head, source="eve/kernels")["state"] == "skip"
 
 
+def test_a_forks_own_word_of_its_compiled_code_saves_no_look(hub, pull):
+    base, head = pull({"kernel.cu": "// two\n"}, source="eve/kernels")
+    told = after_build(hub, head, source="eve/kernels", code=compiled(base, head, sm_75=True))
+    assert told["state"] == "wait"
+
+
 def test_a_fork_whose_branch_is_called_like_ours_is_a_fork(hub, pull):
     _, head = pull({"kernel.cu": "// two\n"}, source="eve/kernels")
     hub.server.add_pull(8, head="d" * 40, base="d" * 40, branch="topic")
