@@ -16,6 +16,8 @@ class Inbox(ThreadingHTTPServer):
         self.received: list[dict[str, Any]] = []
         self.keys: list[str | None] = []  # of the Idempotency-Key headers
         self.answer = 204
+        self.moved_to: str | None = None  # with an answer that sends on
+        self.asked: list[str] = []  # paths of GET, which a login page would answer
 
     @property
     def url(self) -> str:
@@ -30,6 +32,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.received.append(json.loads(body))
         self.server.keys.append(self.headers["Idempotency-Key"])
         self.send_response(self.server.answer)
+        if self.server.moved_to is not None:
+            self.send_header("Location", self.server.moved_to)
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        self.server.asked.append(self.path)
+        self.send_response(200)
         self.end_headers()
 
     def log_message(self, *_: object) -> None:

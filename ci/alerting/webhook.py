@@ -1,6 +1,6 @@
 """A JSON webhook: any http(s) address. The key of a message is its `Idempotency-Key`."""
 
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import requests
 
@@ -22,12 +22,20 @@ def check(address: str) -> None:
 
 
 def post(message: Message, address: str) -> None:
-    """Send once, waiting at most ten seconds for each answer. Raises DeliveryError."""
+    """Send once, waiting at most ten seconds for each answer, of which only the status counts. Raises DeliveryError.
+
+    A redirect is not followed: what it leads to may be a login page, whose 200 would stand for a delivery, or a machine
+    that only we can reach.
+    """
+    headers = {"Idempotency-Key": message.key}
     try:
-        response = requests.post(
-            address, json=dict(message.payload), headers={"Idempotency-Key": message.key}, timeout=_TIMEOUT_S
-        )
+        with requests.post(
+            address, json=dict(message.payload), headers=headers, timeout=_TIMEOUT_S, allow_redirects=False, stream=True
+        ) as response:
+            status, reason, moved_to = response.status_code, response.reason, response.headers.get("Location")
     except requests.RequestException as error:
         raise DeliveryError(f"{host_of(address)}: {type(error).__name__}") from error
-    if not response.ok:
-        raise DeliveryError(f"{host_of(address)} answered {response.status_code} {response.reason}")
+    if 300 <= status < 400 and moved_to:
+        raise DeliveryError(f"{host_of(address)} sends on to {host_of(urljoin(address, moved_to))}: give that address")
+    if not 200 <= status < 300:
+        raise DeliveryError(f"{host_of(address)} answered {status} {reason}")

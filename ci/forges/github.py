@@ -77,8 +77,9 @@ class GitHubThread:
         return False
 
     def put_check_run(self, report: CheckRun, *, sleep: Callable[[float], None] = time.sleep) -> bool:
-        """Makes this the newest check run of its name at the commit; whether it was not. What was sent of it is not sent
-        again.
+        """Makes this the newest check run of its name at the commit; whether it was not before.
+
+        What was sent of it is not sent again.
         """
         return again(lambda: self._put_check_run(report), sleep=sleep)
 

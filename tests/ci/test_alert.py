@@ -89,6 +89,18 @@ def test_what_was_not_taken_is_sent_at_the_next_call_under_the_same_key(history:
     assert inbox.keys[0] == inbox.keys[1]
 
 
+@pytest.mark.parametrize("status", [302, 307])
+def test_a_webhook_that_sends_on_has_not_taken_the_message(history: History, inbox: Inbox, status: int) -> None:
+    """To a login page, say, or to an address within: the page answers 200, and nobody got the alert."""
+    with listening() as other:
+        inbox.answer, inbox.moved_to = status, f"{other.url}/login?next=s3cr3t"
+        done = history.alert("--to", f"{inbox.url}/hook")
+        assert (done.returncode, done.stdout) == (1, "1 new, 0 sent, 1 not delivered\n")
+        assert f"sends on to {other.url}: give that address" in done.stderr
+        assert "s3cr3t" not in done.stderr
+        assert (other.received, other.asked) == ([], [])
+
+
 def test_a_destination_that_is_down_does_not_keep_the_message_from_another(history: History, inbox: Inbox) -> None:
     done = history.alert("--to", "http://127.0.0.1:9/", "--to", inbox.url)
     assert (done.returncode, done.stdout) == (1, "1 new, 1 sent, 1 not delivered\n")
