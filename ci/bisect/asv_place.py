@@ -7,7 +7,7 @@ from pathlib import Path
 
 import json5
 
-from warpwatch.ci.bisect.asv_machine import asv_machine
+from warpwatch.ci.asv_machine import asv_machine
 from warpwatch.ci.bisect.which_series import NoSeriesError, SeriesError, is_key, which_series
 from warpwatch.ci.gate.asv_runs import AsvRuns
 from warpwatch.ci.host_lock import gpu_lock

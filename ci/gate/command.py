@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from warpwatch.ci.asv_machine import asv_machine
 from warpwatch.ci.gate.artefact_writer import gate_artefact, write_artefact
 from warpwatch.ci.gate.asv_runs import AsvRuns, GateError
 from warpwatch.ci.gate.benchmark_sources import BenchmarkSources
@@ -19,7 +20,7 @@ from warpwatch.dashboard.check import Check, check
 from warpwatch.dashboard.importers.asv_folder import NoResultsError, asv_project, project_name
 from warpwatch.dashboard.importers.git_history import resolve
 from warpwatch.dashboard.opening import CannotTellError, open_store, read_settings
-from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.acceptances import record_acceptances
 from warpwatch.dashboard.store.records import Commit
 from warpwatch.dashboard.verdict import Verdict
@@ -78,6 +79,9 @@ def gate(
     ends = _hash(repository, base), _hash(repository, head)
     if ends[0] == ends[1]:
         raise CannotTellError(f"{base} and {head} are the same commit, {ends[0][:8]}")
+    machine = asv_machine(arguments)  # what others recorded of the same commits no run here can settle
+    if machine is None:
+        raise CannotTellError("asv does not know this machine yet: `asv machine --yes` tells it")
     found = read_policy_for(folder, *ends, policy_file)
     stated = found.policy.gate
     store = open_store(database)
@@ -89,10 +93,9 @@ def gate(
 
     def look(family_error: float) -> Check:
         sides = [_recorded(runs, commit) for commit in ends]
-        here = machine_of(store, name, sides[1])
         return check(
             store, name, *sides, threshold=terms.threshold, limits=terms.limits(store, name),
-            family_error=family_error, machine=here,
+            family_error=family_error, machine=machine,
         )  # fmt: skip
 
     try:
@@ -106,7 +109,6 @@ def gate(
         done = replace(done, check=terms.applied(store, done.check))
         record_acceptances(store, name, *ends, terms.accepted, now_ms=time.time_ns() // 1_000_000)
         if artefact_file is not None:
-            machine = machine_of(store, name, done.check.head)
             told = gate_artefact(
                 store, done, machine=machine, family_error=stated.family_error,
                 source_of=BenchmarkSources(repository, asvs.benchmarks).of,
@@ -136,16 +138,6 @@ def _recorded(runs: AsvRuns, commit: str) -> Commit:
     if found is None:
         raise GateError(f"asv recorded nothing at {commit[:8]}: does --bench name any benchmark, and does it build?")
     return found
-
-
-def machine_of(store: Store, project: str, commit: Commit) -> str | None:
-    """The machine with the newest run of the commit: this one, where the gate has just measured it.
-
-    What others recorded of the same commits no run here can settle. None where no run says when it was.
-    """
-    runs = queries.measured_on(store, project, commit.hash)
-    told = [(each.newest_run, each.machine) for each in runs if each.newest_run is not None]
-    return max(told)[1] if told else None
 
 
 def _say(line: str) -> None:

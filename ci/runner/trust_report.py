@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from warpwatch.ci.gate.asv_runs import AsvRuns
-from warpwatch.ci.gate.command import machine_of
 from warpwatch.dashboard.statistics.binomial import Share
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.machine_history import RunConditions
+from warpwatch.dashboard.store.records import Commit
 from warpwatch.dashboard.trust import RUNS, Trust, trust
 
 RUNS_NEEDED = 3  # fewer make two pairs at most
@@ -45,7 +45,7 @@ def measure_again(runs: AsvRuns, commit: str, count: int, say: Callable[[str], N
 def trust_report(store: Store, project: str, commit: str, *, threshold: float) -> TrustReport:
     """What the store tells of the machine that measured the commit last. Raises TrustError."""
     found = queries.find_commit(store, project, commit)
-    machine = machine_of(store, project, found) if found is not None else None
+    machine = _measured_last(store, project, found) if found is not None else None
     history = queries.machine_history(store, project, machine) if machine is not None else None
     if found is None or machine is None or history is None:
         raise TrustError(f"nothing was recorded of {commit[:8]}: does --bench name any benchmark, and does it build?")
@@ -59,6 +59,13 @@ def trust_report(store: Store, project: str, commit: str, *, threshold: float) -
         conditions=queries.conditions(store, project, machine),
         numbers=sum(each.count for each in history.outcomes if each.status == "ok"), without=dict(without),
     )  # fmt: skip
+
+
+def _measured_last(store: Store, project: str, commit: Commit) -> str | None:
+    """The machine with the newest run of the commit; None where no run says when it was."""
+    runs = queries.measured_on(store, project, commit.hash)
+    told = [(each.newest_run, each.machine) for each in runs if each.newest_run is not None]
+    return max(told)[1] if told else None
 
 
 def as_text(report: TrustReport) -> str:

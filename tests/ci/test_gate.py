@@ -1,6 +1,5 @@
 """The gate's looks, order and loop, with a stopwatch of the test's own; real runs are in tests/end_to_end."""
 
-import json
 import math
 import re
 from functools import partial
@@ -11,15 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 from warpwatch.ci.gate.asv_runs import pattern_of
-from warpwatch.ci.gate.command import gate, machine_of
+from warpwatch.ci.gate.command import gate
 from warpwatch.ci.gate.looks import looks, order
 from warpwatch.ci.gate.sequence import run_gate
 from warpwatch.ci.trials.gate_trial import PullRequest, Recorded, recorded, trial
-from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.import_results import import_results
 from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.statistics.comparison import FAMILY_ERROR
-from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.records import Series
 from warpwatch.dashboard.verdict import Verdict
 
@@ -122,26 +118,3 @@ def test_a_folder_without_asv_is_named(tmp_path: Path) -> None:
     done = CliRunner().invoke(gate, ["a", "b", "--folder", str(tmp_path)])
     assert done.exit_code == 2
     assert "asv" in done.output
-
-
-def test_a_gate_judges_this_machine_alone_whatever_others_recorded_of_the_commits(tmp_path: Path) -> None:
-    commits = {"base": "a" * 40, "head": "b" * 40}
-    name, results = "b.Here.time_it", tmp_path / "results"
-    for machine, hour in (("elsewhere", 1), ("here", 2)):
-        (results / machine).mkdir(parents=True)
-        (results / machine / "machine.json").write_text(json.dumps({"machine": machine, "version": 1}))
-        for day, commit in enumerate(commits.values()):
-            row = [[0.001], [], "1", 1_760_000_000_000 + 3_600_000 * hour]
-            (results / machine / f"{commit[:8]}-env.json").write_text(json.dumps({
-                "commit_hash": commit, "env_name": "env", "date": 1_750_000_000_000 + 86_400_000 * day, "params": {},
-                "version": 2, "result_columns": ["result", "params", "version", "started_at"], "results": {name: row},
-            }))  # fmt: skip
-    (results / "benchmarks.json").write_text(
-        json.dumps({name: {"name": name, "param_names": [], "params": [], "type": "time", "unit": "seconds"}})
-    )
-    store = Store(f"sqlite:///{tmp_path / 'history.db'}")
-    import_results(store, open_folder(results, project="p"))
-    head = queries.find_commit(store, "p", commits["head"])
-    assert head is not None
-    assert machine_of(store, "p", head) == "here"
-    store.close()

@@ -77,6 +77,30 @@ def test_a_regression_leaves_the_machine_as_one_file(project, tmp_path):
     assert [row.change.value for row in told.rows] == [pytest.approx(0.4)] * 2
 
 
+def test_a_gate_judges_this_machine_alone_though_another_measured_the_commits_since(project, tmp_path):
+    """As when the gates of two GPUs share a database: there both commits are alike."""
+    results, name = tmp_path / "elsewhere", "rope.Rope.track_latency"
+    (results / "elsewhere").mkdir(parents=True)
+    (results / "elsewhere/machine.json").write_text('{"machine": "elsewhere", "version": 1}')
+    (results / "benchmarks.json").write_text(
+        json.dumps({name: {"name": name, "param_names": [], "params": [], "type": "track", "unit": "seconds"}})
+    )
+    for commit in git(project, "rev-parse", "HEAD~1", "HEAD").split():
+        (results / f"elsewhere/{commit[:8]}-env.json").write_text(json.dumps({
+            "commit_hash": commit, "env_name": "env", "date": 1_750_000_000_000, "params": {}, "version": 2,
+            "result_columns": ["result", "params", "version", "started_at"],
+            "results": {name: [[5e-6], [], "1", 4_000_000_000_000]},
+        }))  # fmt: skip
+    database = f"sqlite:///{tmp_path}/gate.db"
+    warpwatch("import", str(results), "--project", "kernels", "--repository", str(project), "--database", database)
+    done = gate(project, tmp_path, bench="")
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = read_artefact(tmp_path / "gate-gpu-t4.json")
+    assert told.verdict is GateVerdict.REGRESSED
+    assert told.machine != "elsewhere"
+    assert len(told.rows) == 2
+
+
 def test_a_commit_that_cannot_be_measured_fails_the_job_by_leaving_nothing(project, tmp_path):
     done = gate(project, tmp_path, bench="no_such_benchmark")
     assert done.returncode == 0, done.stdout + done.stderr
