@@ -42,6 +42,8 @@ _WRITERS = {"table": check_text.as_table, "json": check_text.as_json, "markdown"
 @click.option("--budget", type=click.FloatRange(0, min_open=True), metavar="MINUTES",
               help="No runs begin that would end later; the first two of each commit are always made. Default: as "
                    "warpwatch.toml says, else 30.")  # fmt: skip
+@click.option("--machines", type=click.IntRange(1), default=1, show_default=True, metavar="N",
+              help="That measure this change: together they may err as often as one alone.")  # fmt: skip
 @click.option("--threshold", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="SHARE",
               help="Smallest relative change that matters, of every series; default: as warpwatch.toml says, else "
                    "WARPWATCH_THRESHOLD, else 0.02.")  # fmt: skip
@@ -56,7 +58,7 @@ _WRITERS = {"table": check_text.as_table, "json": check_text.as_json, "markdown"
 @click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
 def gate(
     base: str, head: str, folder: Path, project: str | None, patterns: tuple[str, ...], arguments: tuple[str, ...],
-    most_runs: int | None, budget: float | None, threshold: float | None, policy_file: Path | None,
+    most_runs: int | None, budget: float | None, machines: int, threshold: float | None, policy_file: Path | None,
     accept_file: Path | None, layout: str, output: Path | None,
     artefact_file: Path | None, database: str | None,
 ) -> None:  # fmt: skip
@@ -84,6 +86,7 @@ def gate(
         raise CannotTellError("asv does not know this machine yet: `asv machine --yes` tells it")
     found = read_policy_for(folder, *ends, policy_file)
     stated = found.policy.gate
+    family_error = stated.family_error / machines
     store = open_store(database)
     terms = read_terms(
         store, name, repository, *ends, found=found, accept_file=accept_file, threshold=threshold,
@@ -91,18 +94,18 @@ def gate(
     )  # fmt: skip
     runs = AsvRuns(folder=folder, store=store, project=name, patterns=patterns or stated.bench, arguments=arguments)
 
-    def look(family_error: float) -> Check:
+    def look(error: float) -> Check:
         sides = [_recorded(runs, commit) for commit in ends]
         return check(
             store, name, *sides, threshold=terms.threshold, limits=terms.limits(store, name),
-            family_error=family_error, machine=machine,
+            family_error=error, machine=machine,
         )  # fmt: skip
 
     try:
         with gpu_lock(say=_say) as held:
             runs = replace(runs, held=held.descriptors)
             done = run_gate(
-                looks(most_runs or stated.runs, stated.family_error),
+                looks(most_runs or stated.runs, family_error),
                 lambda is_head, series: runs.run(ends[is_head], series), look,
                 budget_s=60 * (budget or stated.budget_minutes), say=_say,
             )  # fmt: skip
@@ -110,7 +113,7 @@ def gate(
         record_acceptances(store, name, *ends, terms.accepted, now_ms=time.time_ns() // 1_000_000)
         if artefact_file is not None:
             told = gate_artefact(
-                store, done, machine=machine, family_error=stated.family_error,
+                store, done, machine=machine, family_error=family_error,
                 source_of=BenchmarkSources(repository, asvs.benchmarks).of,
             )  # fmt: skip
             write_artefact(told, artefact_file)

@@ -153,7 +153,7 @@ def cost(artefact: GateArtefact) -> str:
     return (
         f"Up to {count(spent.runs, 'run')} of each commit in {spent.minutes:.1f} min; {_ENDS[spent.ended]}. "
         f"Changes from {artefact.threshold * 100:g} % on matter{own}; "
-        f"the chance of any false alarm is {artefact.family_error * 100:g} %."
+        f"the chance of any false alarm is {artefact.family_error * 100:.3g} %."
     )
 
 

@@ -62,7 +62,7 @@ def gate(project, tmp_path, bench):
     base, head = git(project, "rev-parse", "HEAD~1", "HEAD").split()
     values = {
         "needs.plan.outputs.base": base, "needs.plan.outputs.head": head, "inputs.folder": ".", "inputs.bench": bench,
-        "inputs.budget": "30", "matrix.gpu": "gpu-t4",
+        "inputs.budget": "30", "matrix.gpu": "gpu-t4", "strategy.job-total": "2",
     }  # fmt: skip
     return run_step("gate.yml", "measure", "Measure base and head in turns", folder=project, temporary=tmp_path,
                     values=values)  # fmt: skip
@@ -73,6 +73,7 @@ def test_a_regression_leaves_the_machine_as_one_file(project, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     told = read_artefact(tmp_path / "gate-gpu-t4.json")
     assert told.verdict is GateVerdict.REGRESSED
+    assert told.family_error == 0.005  # 1 % of two machines together
     assert [told.base.hash, told.head.hash] == git(project, "rev-parse", "HEAD~1", "HEAD").split()
     assert [row.change.value for row in told.rows] == [pytest.approx(0.4)] * 2
 
