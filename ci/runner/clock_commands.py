@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from warpwatch.ci.runner.ceilings import clock_under_load_mhz, free_clock_file
-from warpwatch.ci.runner.clock_lock import ClockError, choose, forgotten_locks, locked_clocks, reset_clocks
+from warpwatch.ci.runner.clock_lock import ClockError, chosen_clocks, forgotten_locks, locked_clocks, reset_clocks
 from warpwatch.ci.runner.host import Host
 
 
@@ -17,26 +16,22 @@ from warpwatch.ci.runner.host import Host
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def locked(sm_clock: int | None, command: tuple[str, ...]) -> None:
     """Run COMMAND with locked GPU clocks, and give the clocks back however it ends. Exit status: the command's."""
-    host = Host(folder=Path.cwd())
-    for lock in forgotten_locks(host):
-        _say(f"process {lock.pid} left {lock.uuid} locked to {lock.sm_mhz} MHz; it gets its clocks back afterwards")
-        lock.path.unlink(missing_ok=True)
-    choices = []
-    for card in host.gpus.cards:
-        kept = clock_under_load_mhz(free_clock_file(host, card.uuid))
-        choice = choose(host, card, wanted_mhz=sm_clock, under_load_mhz=kept)
-        if choice is not None:
-            choices.append(choice)
-    if not choices:
-        _say("no GPU that tells its clocks: nothing is locked")
     try:
-        if not choices:
-            sys.exit(_run(command))
-        with locked_clocks(host, choices, _say):
-            status = _run(command)
+        sys.exit(run_locked(Host(folder=Path.cwd()), sm_clock, command))
     except ClockError as error:
         raise click.ClickException(str(error)) from error
-    sys.exit(status)
+
+
+def run_locked(host: Host, sm_clock: int | None, command: tuple[str, ...]) -> int:
+    """The command's status. Raises ClockError."""
+    for lock in forgotten_locks(host):
+        _say(f"process {lock.pid} left {lock.uuid} locked to {lock.sm_mhz} MHz")
+    choices = chosen_clocks(host, sm_clock)
+    if not choices:
+        _say("no GPU that tells its clocks: nothing is locked")
+        return _run(command)
+    with locked_clocks(host, choices, _say):
+        return _run(command)
 
 
 @click.command("reset-clocks")

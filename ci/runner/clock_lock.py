@@ -14,11 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from warpwatch.ci.runner.ceilings import clock_under_load_mhz, free_clock_file
 from warpwatch.ci.runner.host import Host
 from warpwatch.ci.runner.nvidia_smi import Gpu, supported_clocks
+from warpwatch.ci.runner.unit_names import CLOCKS
 
 _FOLDER = "run/lock"  # every user may write there
 _OF_WHAT_IT_KEEPS = 0.97  # of the lowest clock under load: so little that power and heat never reach the lock
+_ENDS = (signal.SIGTERM, signal.SIGHUP)  # beside Ctrl+C, which raises KeyboardInterrupt
 _OF_THE_HIGHEST = 0.75  # where nothing was calibrated
 
 
@@ -46,6 +49,11 @@ class Lock:
     pid: int
     started: str  # of the process, in the kernel's ticks: a number that came again is another process
 
+    @property
+    def is_held(self) -> bool:
+        """Whether that process still is."""
+        return _started(self.pid) == self.started
+
 
 def choose(host: Host, card: Gpu, *, wanted_mhz: int | None, under_load_mhz: float | None) -> Choice | None:
     """The SM clock that the card keeps whatever it does: what it is told, what it kept under load, or three quarters.
@@ -72,6 +80,17 @@ def choose(host: Host, card: Gpu, *, wanted_mhz: int | None, under_load_mhz: flo
     return Choice(card=card, sm_mhz=below[-1] if below else int(bound), memory_mhz=memory_mhz, why=why)
 
 
+def chosen_clocks(host: Host, wanted: int | None) -> list[Choice]:
+    """The clock of each card that tells its clocks."""
+    chosen = []
+    for card in host.gpus.cards:
+        kept = clock_under_load_mhz(free_clock_file(host, card.uuid))
+        choice = choose(host, card, wanted_mhz=wanted, under_load_mhz=kept)
+        if choice is not None:
+            chosen.append(choice)
+    return chosen
+
+
 def lock_commands(choice: Choice) -> tuple[tuple[str, ...], ...]:
     """What locks a card's clocks; a card that cannot lock its memory's refuses the second."""
     on = ("nvidia-smi", "-i", choice.card.uuid)
@@ -88,19 +107,25 @@ def reset_commands(uuid: str) -> tuple[tuple[str, ...], ...]:
 
 @contextmanager
 def locked_clocks(host: Host, choices: Sequence[Choice], say: Callable[[str], None]) -> Iterator[None]:
-    """Locks, and puts back at the end, at an error, at Ctrl+C and at SIGTERM. Raises ClockError where it may not."""
+    """Locks, and puts back at the end, at an error, at Ctrl+C, at SIGTERM and when the terminal goes.
+
+    What a service holds locked meanwhile is locked again for it. Raises ClockError where it may not, or another process
+    holds the lock.
+    """
     if host.privilege is None:
         raise ClockError("locking clocks wants root, or sudo without a password")
-    before = signal.getsignal(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_ENDS)}
 
     def stop(number: int, _frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
-    signal.signal(signal.SIGTERM, stop)
-    notes: list[Path] = []
+    for number in _ENDS:
+        if before[number] is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, stop)
+    noted: list[tuple[Choice, Path]] = []
     try:
         for choice in choices:
-            notes.append(_note(host, choice))
+            noted.append((choice, _note(host, choice)))
             sm, *others = lock_commands(choice)
             said = host.run(*host.privilege, *sm)
             if said.status:
@@ -111,23 +136,22 @@ def locked_clocks(host: Host, choices: Sequence[Choice], say: Callable[[str], No
             say(f"{choice.card.name}: SM clock {choice.sm_mhz} MHz, {choice.why}")
         yield
     finally:
-        for choice in choices[: len(notes)]:
-            _reset(host, choice.card.uuid, say)
-        for path in notes:
-            path.unlink(missing_ok=True)
-        signal.signal(signal.SIGTERM, before)
+        for number in before:
+            signal.signal(number, signal.SIG_IGN)  # a second Ctrl+C is not to leave them locked
+        for choice, note in noted:
+            if _reset(host, choice.card.uuid, say):
+                note.unlink(missing_ok=True)
+        if noted:
+            _lock_for_services(host, say)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def forgotten_locks(host: Host) -> Iterator[Lock]:
     """Notes of processes that are gone."""
     for path in sorted((host.root / _FOLDER).glob("warpwatch-clocks-*.json")):
-        try:
-            told = json.loads(path.read_text())
-            lock = Lock(path=path, uuid=str(told["uuid"]), sm_mhz=int(told["sm_mhz"]), pid=int(told["pid"]),
-                        started=str(told["started"]))  # fmt: skip
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-        if _started(lock.pid) != lock.started:
+        lock = _read(path)
+        if lock is not None and not lock.is_held:
             yield lock
 
 
@@ -135,22 +159,34 @@ def reset_clocks(host: Host, say: Callable[[str], None]) -> None:
     """Gives every card its clocks back, and removes notes that nobody needs. Raises ClockError."""
     if host.privilege is None:
         raise ClockError("resetting clocks wants root: sudo warpwatch runner reset-clocks")
-    for card in host.gpus.cards:
-        _reset(host, card.uuid, say)
+    free = {card.uuid for card in host.gpus.cards if _reset(host, card.uuid, say)}
     for lock in forgotten_locks(host):
-        lock.path.unlink(missing_ok=True)
+        if lock.uuid in free:
+            lock.path.unlink(missing_ok=True)
 
 
-def _reset(host: Host, uuid: str, say: Callable[[str], None]) -> None:
+def _reset(host: Host, uuid: str, say: Callable[[str], None]) -> bool:
+    """Whether the SM clock is free."""
     sm, memory = (host.run(*(host.privilege or ()), *each) for each in reset_commands(uuid))
     if sm.status:
         say(f"{uuid}: its SM clock could not be put back: {sm.first_line}; run nvidia-smi -i {uuid} --reset-gpu-clocks")
     else:
         say(f"{uuid}: clocks are free again" + ("" if memory.status == 0 else " (the memory's cannot be locked)"))
+    return sm.status == 0
+
+
+def _lock_for_services(host: Host, say: Callable[[str], None]) -> None:
+    """A service that takes jobs runs on, and believes its clocks locked."""
+    if host.run("systemctl", "is-active", "--quiet", CLOCKS).status:
+        return
+    again = host.run(*(host.privilege or ()), "systemctl", "reload", CLOCKS)
+    say(f"locked again for the services: {again.first_line or CLOCKS}")
 
 
 def _note(host: Host, choice: Choice) -> Path:
     path = host.root / _FOLDER / f"warpwatch-clocks-{choice.card.uuid}.json"
+    if (other := _read(path)) is not None and other.is_held:
+        raise ClockError(f"{other.uuid} is locked by process {other.pid}, which would free it at its end: wait for it")
     told = {"uuid": choice.card.uuid, "sm_mhz": choice.sm_mhz, "pid": os.getpid(), "started": _started(os.getpid())}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -158,6 +194,15 @@ def _note(host: Host, choice: Choice) -> Path:
     except OSError as error:
         raise ClockError(f"cannot note the lock in {path}: {error.strerror}") from error
     return path
+
+
+def _read(path: Path) -> Lock | None:
+    try:
+        told = json.loads(path.read_text())
+        return Lock(path=path, uuid=str(told["uuid"]), sm_mhz=int(told["sm_mhz"]), pid=int(told["pid"]),
+                    started=str(told["started"]))  # fmt: skip
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _started(pid: int) -> str | None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from warpwatch.ci.runner.ceilings import ceiling_file, clock_under_load_mhz, cpu_key, free_clock_file
-from warpwatch.ci.runner.clock_lock import Choice, ClockError, choose, lock_commands, locked_clocks, reset_commands
+from warpwatch.ci.runner.ceilings import ceiling_file, cpu_key, free_clock_file
+from warpwatch.ci.runner.clock_lock import Choice, ClockError, lock_commands, locked_clocks, reset_commands
 from warpwatch.ci.runner.host import Host
 from warpwatch.ci.runner.steps import SetupError, Step, command_step
 
@@ -33,17 +33,6 @@ def first_steps(host: Host) -> list[Step]:
         done = ceiling_file(host, cpu_key(host.read("/proc/cpuinfo") or "")).is_file()
         steps.append(_calibrate(host, "calibration of the processor (no GPU here)", done, None))
     return steps
-
-
-def chosen_clocks(host: Host, wanted: int | None) -> list[Choice]:
-    """The clock of each card that tells its clocks."""
-    chosen = []
-    for card in host.gpus.cards:
-        kept = clock_under_load_mhz(free_clock_file(host, card.uuid))
-        choice = choose(host, card, wanted_mhz=wanted, under_load_mhz=kept)
-        if choice is not None:
-            chosen.append(choice)
-    return chosen
 
 
 def calibration_steps(host: Host, choices: list[Choice]) -> list[Step]:

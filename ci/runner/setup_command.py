@@ -9,10 +9,11 @@ import click
 
 from warpwatch.ci.push.upload import SettingsError
 from warpwatch.ci.runner.checks import examine
+from warpwatch.ci.runner.clock_lock import chosen_clocks
 from warpwatch.ci.runner.doctor import as_text
 from warpwatch.ci.runner.finding import State
 from warpwatch.ci.runner.host import Host
-from warpwatch.ci.runner.machine_steps import calibration_steps, chosen_clocks, first_steps, measure_trust
+from warpwatch.ci.runner.machine_steps import calibration_steps, first_steps, measure_trust
 from warpwatch.ci.runner.service_steps import secret_steps, service_of, unit_steps
 from warpwatch.ci.runner.steps import SetupError, perform
 

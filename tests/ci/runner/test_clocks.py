@@ -13,6 +13,7 @@ import pytest
 
 from tests.ci.runner.fake_nvidia_smi import RTX_4090, T4, FakeNvidiaSmi
 from warpwatch.ci.runner.ceilings import clock_under_load_mhz
+from warpwatch.ci.runner.clock_commands import run_locked
 from warpwatch.ci.runner.clock_lock import (
     Choice,
     ClockError,
@@ -111,7 +112,7 @@ with locked_clocks(host, [choice], lambda line: None):
 """
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
 def test_a_signal_puts_clocks_back_and_after_a_kill_they_are_found_and_put_back(
     how: signal.Signals, host: Host, smi: FakeNvidiaSmi
 ) -> None:
@@ -129,6 +130,51 @@ def test_a_signal_puts_clocks_back_and_after_a_kill_they_are_found_and_put_back(
         reset_clocks(host, print)
     assert smi.asked() == LOCKS + RESETS
     assert list(forgotten_locks(host)) == []
+
+
+def test_a_card_that_does_not_take_its_clocks_back_is_found_afterwards(host: Host, smi: FakeNvidiaSmi) -> None:
+    said: list[str] = []
+    with locked_clocks(host, [_choice(host)], said.append):
+        smi.answers(T4, refuses=("--reset-gpu",))
+    assert "could not be put back" in said[-1]
+    (note,) = (host.root / "run/lock").iterdir()
+    note.write_text(note.read_text().replace(f'"pid": {os.getpid()}', '"pid": 999999999'))  # this process has ended
+    assert [lock.uuid for lock in forgotten_locks(host)] == [T4["uuid"]]
+    reset_clocks(host, said.append)
+    assert note.exists()
+    smi.answers(T4)
+    reset_clocks(host, said.append)
+    assert not note.exists()
+
+
+def test_a_lock_that_another_process_holds_is_not_taken_from_it(host: Host, smi: FakeNvidiaSmi) -> None:
+    chosen = _choice(host)
+    with locked_clocks(host, [chosen], print):
+        asked = smi.asked()
+        with pytest.raises(ClockError, match="is locked by process"), locked_clocks(host, [chosen], print):
+            pytest.fail("it would end with the other's clocks free")
+        assert smi.asked() == asked
+
+
+def test_who_may_not_lock_leaves_the_note_of_a_killed_one(host: Host, smi: FakeNvidiaSmi, tmp_path: Path) -> None:
+    note = host.root / "run/lock" / f"warpwatch-clocks-{T4['uuid']}.json"
+    note.write_text(json.dumps({"uuid": T4["uuid"], "sm_mhz": 960, "pid": 999999999, "started": "1"}))
+    (smi.folder / "sudo").write_text("#!/bin/sh\nexit 1\n")
+    (smi.folder / "sudo").chmod(0o755)
+    nobody = replace(host, is_root=False)
+    with pytest.raises(ClockError, match="wants root"):
+        run_locked(nobody, 1350, ("true",))
+    assert [lock.path for lock in forgotten_locks(host)] == [note]
+
+
+def test_clocks_that_a_service_has_locked_are_locked_again_afterwards(host: Host, smi: FakeNvidiaSmi) -> None:
+    (smi.folder / "systemctl").write_text('#!/bin/sh\necho "systemctl $*" >> "$(dirname "$0")/asked.txt"\n')
+    (smi.folder / "systemctl").chmod(0o755)
+    with locked_clocks(host, [_choice(host)], print):
+        pass
+    assert smi.asked()[-4:] == [
+        *RESETS, "systemctl is-active --quiet warpwatch-clocks.service", "systemctl reload warpwatch-clocks.service"
+    ]  # fmt: skip
 
 
 def test_the_command_runs_another_under_the_lock(smi: FakeNvidiaSmi, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import getpass
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -142,7 +143,8 @@ def test_units_are_only_those_that_are_wanted_and_clocks_come_back(tmp_path: Pat
     assert "warpwatch-clocks" not in files["warpwatch-measure.service"]
     clocks = unit_files(_service(tmp_path))["warpwatch-clocks.service"]
     for card in (T4, RTX_4090):
-        assert f"-i {card['uuid']} --lock-gpu-clocks=960,960" in clocks
+        for when in ("ExecStart", "ExecReload"):
+            assert re.search(rf"^{when}=.*-i {card['uuid']} --lock-gpu-clocks=960,960$", clocks, re.MULTILINE)
         assert f"-i {card['uuid']} --reset-gpu-clocks" in clocks
     assert "StopWhenUnneeded=yes" in clocks
     assert clocks.count("ExecStopPost=-") == 4
