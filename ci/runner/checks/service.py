@@ -32,6 +32,14 @@ def units(host: Host) -> Iterator[Finding]:
                 why="It waits for somebody: measurements or results stay away.",
                 fix=f"journalctl -u {name} -n 50; then sudo systemctl restart {name}",
             )
+        elif enabled == "enabled" and state == "inactive":
+            yield wrong(
+                "services",
+                f"systemctl show {name}",
+                "inactive, though enabled",
+                why="What it requires could not begin, or somebody stopped it: it does not begin again by itself.",
+                fix=f"journalctl -b -u 'warpwatch-*' -n 50; then sudo systemctl start {name}",
+            )
         elif enabled != "enabled":
             yield note(
                 "services",

@@ -241,3 +241,24 @@ def test_what_is_installed_is_asked_of_the_interpreter_that_measures(host: Host)
     (own / "bin" / "python").write_text("#!/bin/sh\nexit 1\n")
     (own / "bin" / "python").chmod(0o755)
     assert _of(replace(host), "python")[0].found == "it does not run"
+
+
+@pytest.mark.parametrize(
+    ("told", "state", "found"),
+    [
+        ("ActiveState=active\nUnitFileState=enabled\nResult=success", State.GOOD, "active, enabled"),
+        ("ActiveState=failed\nUnitFileState=enabled\nResult=exit-code", State.WRONG, "its last end was exit-code"),
+        ("ActiveState=inactive\nUnitFileState=enabled\nResult=success", State.WRONG, "inactive, though enabled"),
+        ("ActiveState=active\nUnitFileState=disabled\nResult=success", State.NOTE, "active, but disabled"),
+    ],
+)
+def test_a_service_that_does_not_run_is_told(
+    told: str, state: State, found: str, host: Host, smi: FakeNvidiaSmi
+) -> None:
+    units = host.root / "etc/systemd/system"
+    units.mkdir(parents=True)
+    (units / "warpwatch-actions.service").touch()
+    (smi.folder / "systemctl").write_text(f"#!/bin/sh\ncat <<'END'\n{told}\nEND\n")
+    (smi.folder / "systemctl").chmod(0o755)
+    (service,) = _of(host, "services")
+    assert (service.state, found in service.found) == (state, True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from warpwatch.ci.runner.register import register
+from warpwatch.ci.runner.register import AwayError, just_in_time, patiently, register
 
 
 class _GitHub(ThreadingHTTPServer):
@@ -80,3 +80,25 @@ def test_what_github_refuses_is_told_and_nothing_is_written(
     assert said in done.output
     assert "github_secret" not in done.output
     assert not (tmp_path / "job.env").exists()
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_github_that_is_away_is_asked_again_until_it_answers(status: int, github: _GitHub) -> None:
+    """The service that takes jobs waits for this one, and systemd starts it no more once this one has failed."""
+    answers = [(status, {"message": "later"})] * 7 + [(201, {"encoded_jit_config": "abc123=="})]
+    waited: list[float] = []
+    said: list[str] = []
+
+    def ask() -> str:
+        github.answer = answers.pop(0)
+        url = f"http://127.0.0.1:{github.server_port}"
+        return just_in_time(url, "o/r", "github_secret", name="box", labels=("gpu-t4",))
+
+    assert patiently(ask, said.append, sleep=waited.append) == "abc123=="
+    assert waited == [15, 30, 60, 120, 240, 300, 300]
+    assert said[0] == f"GitHub answers {status}: later; again in 15 s"
+
+
+def test_a_github_that_nobody_reaches_is_away() -> None:
+    with pytest.raises(AwayError, match="does not answer"):
+        just_in_time("http://127.0.0.1:9", "o/r", "github_secret", name="box", labels=("gpu-t4",))
