@@ -100,10 +100,11 @@ def test_without_root_nothing_is_tried(host: Host, smi: FakeNvidiaSmi) -> None:
 
 
 _HOLD = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from warpwatch.ci.runner.clock_lock import choose, locked_clocks
 from warpwatch.ci.runner.host import Host
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 host = Host(folder=Path("."), root=Path(sys.argv[1]), is_root=True)
 choice = choose(host, host.gpus.cards[0], wanted_mhz=1350, under_load_mhz=None)
 with locked_clocks(host, [choice], lambda line: None):
@@ -120,10 +121,13 @@ def test_a_signal_puts_clocks_back_and_after_a_kill_they_are_found_and_put_back(
     process = subprocess.Popen([sys.executable, "-c", _HOLD, str(host.root)], env=environ, stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL, text=True)  # fmt: skip
     assert process.stdout is not None
-    assert process.stdout.readline() == "locked\n"
-    process.send_signal(how)
-    process.wait(timeout=60)
-    process.stdout.close()
+    try:
+        assert process.stdout.readline() == "locked\n"
+        process.send_signal(how)
+        process.wait(timeout=60)
+    finally:
+        process.kill()
+        process.stdout.close()
     left = list(forgotten_locks(host))
     if how is signal.SIGKILL:
         assert [(lock.uuid, lock.sm_mhz, lock.pid) for lock in left] == [(T4["uuid"], 1350, process.pid)]
