@@ -1,16 +1,19 @@
 """What changed in compiled code, for a pull request and for a terminal."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from warpwatch.ci.code.comparison import CodeComparison, Difference, KernelChange
+from warpwatch.dashboard.code_span import code_span
 from warpwatch.dashboard.formatting import count, short_hash
 from warpwatch.dashboard.quantities import change as change_of
 from warpwatch.dashboard.quantities import quantity
 from warpwatch.dashboard.text_table import text_table
 
 _ROWS_OPEN = 20  # further ones are folded
-_ROWS = 300  # GitHub takes 65536 letters, GitLab a million
+_ROWS = 300
+_LETTERS = 60_000  # of all rows: GitHub takes 65536, GitLab a million
 _MNEMONICS = 4
 _FACTS = ("registers", "local memory instructions", "shared memory", "dynamic shared memory", "occupancy", "total")
 _HEADER = ("kernel", "GPU", "registers", "spills", "shared", "dynamic", "occupancy", "instructions", "of these")
@@ -20,14 +23,15 @@ _WIDTH = 160
 def as_markdown(comparison: CodeComparison) -> str:
     """Headline, the rows that matter most, the rest folded."""
     lines = [f"### Compiled code: {headline(comparison)}", "", f"{_commits(comparison)}."]
-    header, rows = _table(comparison)
+    header, rows = _table(comparison, code_span)
+    rows = _fitting(rows)
     if rows:
         lines += ["", *_markdown_table(header, rows[:_ROWS_OPEN])]
     if len(rows) > _ROWS_OPEN:
-        summary = f"<summary>{count(len(comparison.changes) - _ROWS_OPEN, 'further kernel')}</summary>"
+        summary = f"<summary>{count(len(rows) - _ROWS_OPEN, 'further kernel')}</summary>"
         lines += ["", "<details>", summary, "", *_markdown_table(header, rows[_ROWS_OPEN:]), "", "</details>"]
-    if len(comparison.changes) > _ROWS:
-        lines += ["", f"{len(comparison.changes) - _ROWS} more are not listed."]
+    if len(comparison.changes) > len(rows):
+        lines += ["", f"{len(comparison.changes) - len(rows)} more are not listed."]
     if rows:
         lines += ["", "Spills are instructions on local memory; occupancy is the theoretical one. Most telling first."]
     return "\n".join([*lines, ""])
@@ -37,7 +41,7 @@ def as_table(comparison: CodeComparison) -> str:
     """The same in plain text."""
     lines = [f"Compiled code: {headline(comparison)}", _commits(comparison)]
     if comparison.changes:
-        header, rows = _table(comparison)
+        header, rows = _table(comparison, str)
         lines += ["", text_table(header, rows, align="l" * len(header), width=_WIDTH, shrink=0)]
     return "\n".join(lines)
 
@@ -72,25 +76,33 @@ def _commits(comparison: CodeComparison) -> str:
     return f"{told}; all that runs is the same on {', '.join(same)}" if same else told
 
 
-def _table(comparison: CodeComparison) -> tuple[Sequence[str], list[Sequence[str]]]:
-    """Header and rows, without the columns in which nothing changed."""
-    rows = [_cells(change) for change in comparison.changes[:_ROWS]]
+def _fitting(rows: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
+    """As many of them as there is room for."""
+    sizes = accumulate(sum(len(cell) + 3 for cell in row) for row in rows)
+    return rows[: sum(size <= _LETTERS for size in sizes)]
+
+
+def _table(
+    comparison: CodeComparison, quote: Callable[[str], str]
+) -> tuple[Sequence[str], list[Sequence[str]]]:  # fmt: skip
+    """Header and rows, without the columns in which nothing changed; `quote` gets names, which are a stranger's."""
+    rows = [_cells(change, quote) for change in comparison.changes[:_ROWS]]
     kept = [column for column in range(len(_HEADER)) if any(row[column] for row in rows)]
     return [_HEADER[column] for column in kept], [[row[column] for column in kept] for row in rows]
 
 
 def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    lines = [header, ["---"] * len(header), *([f"`{kernel}`", *cells] for kernel, *cells in rows)]
+    lines = [header, ["---"] * len(header), *rows]
     return [f"| {' | '.join(line)} |" for line in lines]
 
 
-def _cells(change: KernelChange) -> tuple[str, ...]:
+def _cells(change: KernelChange, quote: Callable[[str], str]) -> tuple[str, ...]:
     facts = [_cell(change.fact(name)) for name in _FACTS]
     mix = ", ".join(
-        f"{each.name} {each.growth:+.0f}".replace("-", "−") for each in change.instructions[1 : 1 + _MNEMONICS]
+        f"{quote(each.name)} {each.growth:+.0f}".replace("-", "−") for each in change.instructions[1 : 1 + _MNEMONICS]
     )
     note = {"changed": mix, "new": "new", "gone": "gone", "reordered": "the same counts, other code"}[change.what]
-    return (change.kernel, change.architecture, *facts, note)
+    return (quote(change.kernel), change.architecture, *facts, note)
 
 
 def _cell(fact: Difference | None) -> str:

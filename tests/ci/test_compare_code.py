@@ -57,7 +57,7 @@ def test_what_costs_time_stands_first_and_what_is_alike_is_counted(tmp_path):
         "1 gone, 1 with the same counts in another order, 1 unchanged\n"
     )
     assert "| `spills` | sm_75 |  | 0 → 8 |" in markdown
-    assert "100 → 108 (+8.0 %) | STL +8 |" in markdown
+    assert "100 → 108 (+8.0 %) | `STL` +8 |" in markdown
     assert "100.0 % → 50.0 %" in markdown
     assert "`alike`" not in markdown
     table = compare(tmp_path, base, head, "table")
@@ -90,6 +90,24 @@ def test_many_rows_are_folded_and_fit_a_comment(tmp_path):
     assert told.index("<details>") < told.index("kernel_0020_")
     assert "600 more are not listed" in told
     assert len(told) < 65536
+
+
+def test_kernels_of_the_longest_names_fit_a_comment_too(tmp_path):
+    """Templates have such names; GitHub refuses the comment whole."""
+    names = [f"{number:03}{'n' * 197}" for number in range(300)]
+    told = compare(tmp_path, [kernel(name) for name in names], [kernel(name, sha="1", registers=40) for name in names])
+    shown = told.count("\n| `")
+    assert 200 < shown < 300
+    assert f"{300 - shown} more are not listed" in told
+    assert told.count("<summary>") == told.count("</details>") == 1
+    assert f"{shown - 20} further kernels" in told
+    assert len(told) < 65536
+
+
+def test_a_strangers_instructions_are_words_and_no_markup(tmp_path):
+    more = {"total": 107, "FFMA": 100, "<details>": 4, "www.example.com": 3}
+    told = compare(tmp_path, [kernel()], [kernel(sha="1", instructions=more)])
+    assert "`<details>` +4, `www.example.com` +3" in told
 
 
 @pytest.mark.parametrize(
