@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from warpwatch.ci.bisect.commit_range import RangeCommit
 from warpwatch.ci.bisect.state import End, Search, Suspects
+from warpwatch.dashboard.code_span import code_span
 from warpwatch.dashboard.quantities import change
 from warpwatch.dashboard.statistics.growth import growth
 from warpwatch.dashboard.store.records import Series
@@ -20,6 +21,8 @@ from warpwatch.dashboard.text_table import text_table
 _SHOWN = 0.001  # chance from which a commit that was not measured has a row of its own
 _SEVERAL = 0.9  # chance of more than one step, from which that is told
 _WIDTH = 100
+_REST = "…"
+Quote = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +59,13 @@ class BisectReport:
         return self.search.end in (End.FOUND, End.RANGE)
 
 
-def headline(report: BisectReport) -> str:
-    """The answer in a sentence."""
+def headline(report: BisectReport, quote: Quote = str) -> str:
+    """The answer in a sentence. `quote` gets what others wrote: subjects, authors, asv's words."""
     search, its = report.search, report.search.suspects
     good, bad = report.commits[0], report.commits[-1]
     match search.end:
         case End.FOUND if its is not None:
-            return f"{_named(report.commits[its.first])} brought {size(report)}, {sure(its.chance)} sure"
+            return f"{_named(report.commits[its.first], quote)} brought {size(report)}, {sure(its.chance)} sure"
         case End.RANGE if its is not None:
             return f"{_range(report, its)} brought {size(report)}, {sure(its.chance)} sure; the others do not build"
         case End.BLOCKED if its is not None:
@@ -79,14 +82,14 @@ def headline(report: BisectReport) -> str:
             )
         case End.NO_END:
             end = bad if len(report.commits) - 1 in search.skipped else good
-            return f"{end.hash[:8]}, an end of the range, cannot be measured: {report.last_words}"
+            return f"{end.hash[:8]}, an end of the range, cannot be measured: {quote(_words(report))}"
     if its is None:
         return f"the budget is spent, and it is not sure yet that {bad.hash[:8]} differs from {good.hash[:8]}"
     likeliest = report.commits[its.last]
-    return f"not sure yet, and the budget is spent: {_named(likeliest)} is the likeliest, {sure(its.chance)}"
+    return f"not sure yet, and the budget is spent: {_named(likeliest, quote)} is the likeliest, {sure(its.chance)}"
 
 
-def remarks(report: BisectReport) -> tuple[str, ...]:
+def remarks(report: BisectReport, quote: Quote = str) -> tuple[str, ...]:
     """What a reader should know beside."""
     found, now, search = [], report.search.now, report.search
     if search.suspects is not None and now is not None and sum(now.steps[1:]) > _SEVERAL:
@@ -101,7 +104,9 @@ def remarks(report: BisectReport) -> tuple[str, ...]:
             f"$(git merge-base {culprit.hash[:12]}^1 {side}) {side}` looks into it."
         )
     if search.skipped and search.end is not End.NO_END:
-        found.append(f"{len(search.skipped)} commits could not be built or measured; of the last: {report.last_words}")
+        found.append(
+            f"{len(search.skipped)} commits could not be built or measured; of the last: {quote(_words(report))}"
+        )
     if search.end is End.SPENT:
         found.append("The same command goes on with what was measured.")
     return tuple(found)
@@ -117,12 +122,14 @@ def as_table(report: BisectReport) -> str:
 
 def as_markdown(report: BisectReport) -> str:
     """For an issue or a chat."""
-    lines = [f"### warpwatch bisect: {headline(report)}", "", f"`{report.series.title}` on {report.series.machine}", ""]
+    place = f"{code_span(report.series.title)} on {code_span(report.series.machine)}"
+    lines = [f"### warpwatch bisect: {headline(report, code_span)}", "", place, ""]
     lines += ["| commit | | runs | against good | chance |", "|---|---|--:|--:|--:|"]
     for row in _rows(report):
-        cells = (row.hash, row.subject, row.runs, row.level, f"**{row.chance}**" if row.is_likeliest else row.chance)
+        subject = code_span(row.subject) if row.is_commit else row.subject
+        cells = (row.hash, subject, row.runs, row.level, f"**{row.chance}**" if row.is_likeliest else row.chance)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join([*lines, "", *remarks(report), cost(report)])
+    return "\n".join([*lines, "", *remarks(report, code_span), cost(report)])
 
 
 def as_json(report: BisectReport) -> str:
@@ -193,6 +200,11 @@ class _Row:
     chance: str
     is_likeliest: bool = False
 
+    @property
+    def is_commit(self) -> bool:
+        """Or it counts those that were not measured."""
+        return self.hash != _REST
+
 
 def _rows(report: BisectReport) -> Sequence[_Row]:
     """Ends, what was measured or could not be, and what is likely; the rest is counted."""
@@ -205,7 +217,7 @@ def _rows(report: BisectReport) -> Sequence[_Row]:
     def count_left_out() -> None:
         if left_out:
             chance = sure(sum(chances[place] for place in left_out)) if chances else ""
-            rows.append(_Row(hash="…", subject=f"{len(left_out)} not measured", runs="", level="", chance=chance))
+            rows.append(_Row(hash=_REST, subject=f"{len(left_out)} not measured", runs="", level="", chance=chance))
             left_out.clear()
 
     for place, commit in enumerate(report.commits):
@@ -258,5 +270,9 @@ def _range(report: BisectReport, its: Suspects) -> str:
     return f"one of {its.last - its.first + 1} commits, {first} to {last}," if its.last > its.first else last
 
 
-def _named(commit: RangeCommit) -> str:
-    return f"{commit.hash[:8]} “{commit.subject}” by {commit.author}"
+def _named(commit: RangeCommit, quote: Quote) -> str:
+    return f"{commit.hash[:8]} “{quote(commit.subject)}” by {quote(commit.author)}"
+
+
+def _words(report: BisectReport) -> str:
+    return " ".join(report.last_words.split())
