@@ -1,4 +1,7 @@
-"""What an alert says: which commit, what got slower and by how much, and how to see it again."""
+"""What an alert says: which commit, what got slower and by how much, and how to see it again.
+
+The text is Markdown, in which others' words (subjects, benchmarks with their parameters, kernels) stand in code spans.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,6 +9,7 @@ from typing import Any
 from warpwatch.ci.alerting.following import Action
 from warpwatch.ci.alerting.grouping import common_range
 from warpwatch.ci.alerting.message import Message, key_of
+from warpwatch.dashboard.code_span import code_span
 from warpwatch.dashboard.formatting import share_words
 from warpwatch.dashboard.measure_again import measure_again
 from warpwatch.dashboard.pages.addresses import commit_address
@@ -38,7 +42,7 @@ def compose(
     if count > _ROWS_SHOWN:
         lines.append(f"- and {count - _ROWS_SHOWN} more")
     if code:
-        lines += ["", "Compiled code:", "", *[f"- {line}" for line in code]]
+        lines += ["", "Compiled code:", "", *[f"- {code_span(line)}" for line in code]]
     if wanted := measure_again(worst.series, worst.change):
         lines += (
             ["", f"{wanted.reason} On {wanted.machine}:", "", f"`{wanted.command}`"]
@@ -120,7 +124,7 @@ def _row(regression: Regression) -> str:
     unit = series.metric.unit
     interval = f" ({change(moved.low)} to {change(moved.high)})" if moved.low < moved.high else ""
     return (
-        f"{series.title}: {quantity(moved.before, unit)} → {quantity(moved.after, unit)}, "
+        f"{code_span(series.title)}: {quantity(moved.before, unit)} → {quantity(moved.after, unit)}, "
         f"{change(moved.magnitude, moved.before)}{interval}{_of_the_machine(regression)}"
     )
 
@@ -136,7 +140,7 @@ def _of_the_machine(regression: Regression) -> str:
 
 
 def _commit(commit: Commit) -> str:
-    return f"{commit.hash[:8]}" + (f" “{commit.subject}”" if commit.subject else "")
+    return f"{commit.hash[:8]}" + (f" “{code_span(commit.subject)}”" if commit.subject else "")
 
 
 def _commit_json(value: Commit) -> dict[str, Any]:

@@ -39,3 +39,13 @@ def test_an_alert_carries_the_compiled_code_s_difference(told: list[Message]) ->
     assert "First bad commit" in message.text
     assert "Reproduce: `asv continuous" in message.text
     assert message.text.rstrip().endswith(message.payload["first_bad_commit"]["hash"])
+
+
+def test_what_others_wrote_is_no_markdown(told: list[Message]) -> None:
+    """A subject that mentions somebody pings nobody, and a template's <half> is no HTML."""
+    (message,) = [each for each in told if each.payload["machine"] == "runner-t4"]
+    subject = message.payload["first_bad_commit"]["subject"]
+    assert f"“`{subject}`”" in message.text
+    lines = [line for line in message.text.splitlines() if line.startswith("- ")]
+    assert len(lines) >= 2
+    assert all(line.startswith("- `") for line in lines)
