@@ -8,6 +8,7 @@ import fcntl
 import getpass
 import json
 import os
+import re
 import shlex
 import sys
 import time
@@ -21,6 +22,7 @@ from warpwatch.ci.visible_gpus import visible_gpus
 
 _POLL_S = 0.5
 _MACHINE = "machine"  # where there is no GPU
+_CREDENTIALS = re.compile(r"://[^/\s@]*@")  # of an address: others' logs say what is noted
 
 
 class HostLockError(Exception):
@@ -130,8 +132,9 @@ def _take(descriptor: int, name: str, deadline: float | None, say: Callable[[str
 
 def _note(descriptor: int) -> None:
     """Tells those who wait who it is."""
+    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     holder = Holder(
-        pid=os.getpid(), user=_user(), command=shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])[:300],
+        pid=os.getpid(), user=_user(), command=_CREDENTIALS.sub("://…@", command)[:300],
         since=datetime.now(UTC).isoformat(timespec="seconds"),
     )  # fmt: skip
     os.ftruncate(descriptor, 0)

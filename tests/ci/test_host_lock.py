@@ -48,6 +48,17 @@ def test_two_processes_never_measure_at_once_and_who_waits_learns_for_whom(
         assert other.names == ("GPU-2",)
 
 
+def test_who_waits_learns_no_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it says stands in the log of another's job."""
+    database = "postgresql://watch:s3cr3t@db.example.org/history"
+    monkeypatch.setattr(sys, "argv", ["warpwatch", "gate", "a", "b", "--database", database])
+    with gpu_lock(["GPU-1"], folder=tmp_path), pytest.raises(GpuBusyError) as busy, \
+            gpu_lock(["GPU-1"], wait_s=0, folder=tmp_path):  # fmt: skip
+        pass
+    assert "--database postgresql://…@db.example.org/history" in str(busy.value)
+    assert "s3cr3t" not in (tmp_path / "warpwatch-GPU-1.lock").read_text()
+
+
 def test_one_that_waits_goes_on_when_the_other_ends(holder: tuple[subprocess.Popen, str], tmp_path: Path) -> None:
     process, _ = holder
     said: list[str] = []
