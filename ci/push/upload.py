@@ -15,6 +15,7 @@ from warpwatch.dashboard.access_settings import is_loopback
 from warpwatch.dashboard.pages.addresses import project_in_path
 
 _CONNECT_S, _ANSWER_S = 10, 900  # a parcel of many new series is analysed before the server answers
+_LONGEST_S = 3600.0
 _COUNTS = ("files", "unchanged", "points", "series_analysed")
 _AWAY = {400, 408, 425, 429}  # 400: the body changed on its way
 
@@ -150,12 +151,12 @@ def _start(answer: requests.Response) -> str:
 
 
 def _retry_after(answer: requests.Response) -> float | None:
-    """Seconds (RFC 9110, 10.2.3): a number or a date."""
+    """Seconds (RFC 9110, 10.2.3), from a number or a date; an hour at most: years are a clock that is wrong."""
     said = answer.headers.get("Retry-After", "")
     if said.isdecimal():
-        return float(said)
+        return min(float(said), _LONGEST_S)
     try:
-        return max(0.0, parsedate_to_datetime(said).timestamp() - time()) if said else None
+        return min(max(0.0, parsedate_to_datetime(said).timestamp() - time()), _LONGEST_S) if said else None
     except ValueError:
         return None
 

@@ -99,6 +99,17 @@ def _push(
     return sent, said, slept
 
 
+@pytest.mark.parametrize("said", ["31536000", "9" * 400, "Thu, 01 Jan 2099 00:00:00 GMT"])
+def test_a_server_that_asks_for_years_is_asked_again_within_the_hour(
+    said: str, server: _Told, measured: AsvResults, tmp_path: Path
+) -> None:
+    """Else a pusher that goes on would be silent until somebody restarts it."""
+    server.tell(503, {"detail": "Gone fishing."}, Retry_After=said)
+    server.tell(200, TAKEN)
+    sent, _, slept = _push(server, measured, Spool(tmp_path / "spool"), patience_s=10_000)
+    assert (len(sent.taken), slept) == (1, [3600.0])
+
+
 def test_a_server_that_is_busy_or_broken_is_asked_again_with_the_same_body(
     server: _Told, measured: AsvResults, tmp_path: Path
 ) -> None:
