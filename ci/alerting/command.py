@@ -13,7 +13,7 @@ from warpwatch.ci.alerting.message import Message
 from warpwatch.ci.alerting.places import Places
 from warpwatch.ci.alerting.rounds import Round, now_ms, round_words, unrouted_words
 from warpwatch.ci.alerting.trusting import TrustMemory
-from warpwatch.ci.policy.alerts import AlertsTable
+from warpwatch.ci.policy.alerts import MOST_DAYS, AlertsTable
 from warpwatch.ci.policy.reading import PolicyError, find_policy, read_policy
 from warpwatch.dashboard.commands import choose_project
 from warpwatch.dashboard.opening import gave_up, open_store
@@ -50,7 +50,7 @@ database_option = click.option(
     help="Only changes up to this false discovery rate among all series of their run.  [default: 0.05]",
 )  # fmt: skip
 @click.option(
-    "--recent-days", type=click.FloatRange(0),
+    "--recent-days", type=click.FloatRange(0, MOST_DAYS),
     help="Only commits this much older than the newest: a first import of years is no news.  [default: 30]",
 )  # fmt: skip
 @dashboard_option

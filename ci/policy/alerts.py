@@ -12,6 +12,7 @@ from warpwatch.dashboard.statistics.false_discovery import LIMIT
 
 _GLOBS = 'a glob or several, such as "rope*" or ["rope", "*attention*"]'
 KINDS = ("regression", "missing data", "unhealthy runner", "failed check", "digest")
+MOST_DAYS = 36_500  # what lies before no calendar has
 _VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
 
@@ -26,6 +27,12 @@ def _is_repository(name: str) -> str:
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         raise ValueError("not OWNER/NAME")
     return name
+
+
+def _is_utc(moment: time) -> time:
+    if moment.tzinfo is not None:
+        raise ValueError("it has a time zone of its own")
+    return moment
 
 
 class Destination(Table):
@@ -71,13 +78,15 @@ class AlertsTable(Table):
         default=0.0, ge=0, lt=1, description="the smallest change that is told, without the machine's part, as a share"
     )
     most_false: float = Field(default=LIMIT, gt=0, le=1, description="a false discovery rate such as 0.05")
-    recent_days: float = Field(default=30.0, ge=0, description="days; older commits are no news")
+    recent_days: float = Field(
+        default=30.0, ge=0, le=MOST_DAYS, description="days, 36500 at most; older commits are no news"
+    )
     recovered_within: float = Field(
         default=0.02, gt=0, lt=1, description="a share: as near to the level before a regression is over"
     )
     dashboard: str | None = Field(default=None, pattern=r"^https?://", description="the dashboard's address, for links")
     missing_days: float | None = Field(
-        default=None, gt=0,
+        default=None, gt=0, le=MOST_DAYS,
         description="days without results; default: three of the machine's usual pauses, and two days",
     )  # fmt: skip
     missing_commits: int = Field(default=20, ge=1, description="commits on main without results")
@@ -97,7 +106,9 @@ class AlertsTable(Table):
         description='kernel globs with the paths of their sources, such as "rope*" = ["kernels/csrc/rope/"]',
     )
     digest: Literal["none", "daily", "weekly"] = Field(default="none", description='"daily", "weekly" or "none"')
-    digest_at: time = Field(default=time(7), strict=False, description='a time of day (UTC) such as "07:00"')
+    digest_at: Annotated[time, AfterValidator(_is_utc)] = Field(
+        default=time(7), strict=False, description='a time of day (UTC) such as "07:00"'
+    )
     give_up_days: float = Field(default=7.0, gt=0, description="days after which a message is no longer tried")
     to: Words = Field(default=(), description="names of destinations for what no route matches")
     destination: Listed[Destination] = Field(default=(), description="[[alerts.destination]] tables")
