@@ -5,6 +5,7 @@ references that put an alert's messages into one thread.
 
 import smtplib
 import ssl
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from email.message import EmailMessage
 from email.utils import format_datetime, formataddr, localtime
@@ -56,10 +57,12 @@ def send(message: Message, account: Account) -> str | None:
     it took the message for none."""
     recipients = [*(each for _, each in account.to), *account.cc, *account.bcc]
     try:
-        with _connect(account) as server:
+        with closing(_connect(account)) as server:
             if account.user and account.password:
                 server.login(account.user, account.password)
             refused = server.send_message(_mail(message, account), account.sender[1], recipients)
+            with suppress(OSError, smtplib.SMTPException):  # it is taken: whatever comes of the parting
+                server.quit()
     except (OSError, smtplib.SMTPException) as error:
         raise DeliveryError(f"mail through {account.host}: {_words(error)}") from error
     if not refused:

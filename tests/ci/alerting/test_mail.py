@@ -26,6 +26,10 @@ class Mailbox:
         self.recipients: list[list[str]] = []
         self.unknown = {"gone@kernels.org"}
         self.answer = "250 taken"
+        self.farewell = "221 Bye"
+
+    async def handle_QUIT(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802
+        return self.farewell
 
     async def handle_RCPT(  # noqa: N802
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
@@ -103,6 +107,12 @@ def test_all_recipients_get_one_mail_and_one_that_is_refused_is_told(mailbox: Ma
     body = mail.get_body(("plain",))
     assert body is not None
     assert body.get_content().splitlines() == ["**text** – 2 µs"]
+
+
+def test_a_mail_that_was_taken_is_not_sent_again_for_what_comes_after_it(mailbox: Mailbox, port: int) -> None:
+    mailbox.farewell = "421 too busy to say goodbye"
+    deliver(message(), f"mailto://127.0.0.1:{port}?from=watch@kernels.org&to=ann@kernels.org")
+    assert len(mailbox.mails) == 1
 
 
 def test_what_the_server_says_is_told_without_the_password(mailbox: Mailbox, port: int) -> None:
