@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import shlex
 import sys
 from pathlib import Path
 
@@ -86,7 +87,7 @@ def setup(
     except (SetupError, SettingsError) as error:
         raise click.ClickException(str(error)) from error
     if left:
-        say(f"\nLeft, for it wants root: sudo {' '.join(sys.argv)}\nwhich would:")
+        say(f"\nLeft, for it wants root: sudo {shlex.join(sys.argv)}\nwhich would:")
         for step in left:
             say("\n".join(f"  {line}" for shown in step.shows for line in shown.splitlines()))
         sys.exit(1)

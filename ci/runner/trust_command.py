@@ -1,6 +1,7 @@
 """`warpwatch runner trust`: one commit measured again and again here, and how far its numbers can be trusted."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -41,8 +42,8 @@ def trust(
         project = conf.name or project_name(conf.results.resolve())
         series = AsvRuns(folder=folder, store=store, project=project, patterns=patterns)
         if runs:
-            with gpu_lock(say=_say):
-                measure_again(series, commit, runs, _say)
+            with gpu_lock(say=_say) as held:
+                measure_again(replace(series, held=held.descriptors), commit, runs, _say)
         report = trust_report(store, project, commit, threshold=read_settings().threshold)
     except (GateError, HostLockError, NoResultsError, TrustError) as error:
         raise CannotTellError(str(error)) from error

@@ -2,11 +2,15 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+
+from warpwatch.ci.host_lock import GpuBusyError, gpu_lock
 
 pytestmark = pytest.mark.end_to_end
 _CONF = {
@@ -76,3 +80,31 @@ def test_a_timer_measures_what_came_and_the_newest_again(tmp_path: Path) -> None
     refused = measure()
     assert refused.returncode == 1
     assert "git merge" in refused.stderr
+
+
+def test_an_asv_that_goes_on_after_its_trust_was_killed_keeps_the_lock(tmp_path: Path) -> None:
+    project, mark = tmp_path / "project", tmp_path / "measuring"
+    subprocess.run(["git", "init", "--quiet", "--initial-branch=main", str(project)], check=True)
+    _commit(project, 1)
+    (project / "benchmarks/tiny.py").write_text(
+        f"import time\nfrom pathlib import Path\n\ndef track_one():\n    Path({str(mark)!r}).touch()\n"
+        "    time.sleep(50)\n    return 1\n"
+    )
+    _git(project, "commit", "--all", "--quiet", "--message", "slow")
+    environ = {**os.environ, "HOME": str(tmp_path), "WARPWATCH_LOCK_FOLDER": str(tmp_path)}
+    environ["CUDA_VISIBLE_DEVICES"] = ""
+    subprocess.run([sys.executable, "-m", "asv", "machine", "--yes", "--machine", "box"], cwd=project, env=environ,
+                   check=True, capture_output=True)  # fmt: skip
+    command = [sys.executable, "-m", "warpwatch.ci.main", "runner", "trust", "--runs", "1"]
+    trust = subprocess.Popen(command, cwd=project, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                             start_new_session=True)  # fmt: skip
+    try:
+        while not mark.exists():
+            assert trust.poll() is None
+            time.sleep(0.1)
+        trust.kill()
+        trust.wait()
+        with pytest.raises(GpuBusyError), gpu_lock([], wait_s=0, folder=tmp_path):
+            pass
+    finally:
+        os.killpg(trust.pid, signal.SIGKILL)
