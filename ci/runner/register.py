@@ -1,7 +1,8 @@
 """`warpwatch runner register`: this machine is a GitHub Actions runner for one job, by a just-in-time configuration.
 
-GitHub's REST API, "Create configuration for a just-in-time runner for a repository". The token wants the repository's
-permission "Administration: write", so that jobs must never see it; what it makes is good for one job alone.
+GitHub's REST API, "Create configuration for a just-in-time runner" for a repository or an organization. The token wants
+the repository's permission "Administration: write", or the organization's "Self-hosted runners: write". Jobs must never
+see it; what it makes is good for one job alone.
 """
 
 import os
@@ -34,7 +35,9 @@ class AwayError(RegistrationError):
 
 
 @click.command()
-@click.option("--repository", required=True, metavar="OWNER/NAME")
+@click.option("--repository", required=True, metavar="OWNER/NAME", help="Or an organization alone.")
+@click.option("--group", type=click.IntRange(1), default=_DEFAULT_GROUP, metavar="NUMBER",
+              help="Of an organization's runner group, which says what workflows may use it.")  # fmt: skip
 @click.option("--label", "labels", multiple=True, required=True, help="Such as gpu-t4; may be given several times.")
 @click.option("--token-file", required=True, type=click.Path(dir_okay=False, path_type=Path),
               help="A GitHub token that may administer the repository (Administration: write).")  # fmt: skip
@@ -44,14 +47,15 @@ class AwayError(RegistrationError):
 @click.option("--name", metavar="NAME", help="Of the runner; default: the host's and a random end.")
 @click.option("--wait", is_flag=True, help="While GitHub is away, ask again until it answers.")
 def register(
-    repository: str, labels: tuple[str, ...], token_file: Path, output: Path, api: str, name: str | None, wait: bool
-) -> None:
+    repository: str, group: int, labels: tuple[str, ...], token_file: Path, output: Path, api: str, name: str | None,
+    wait: bool,
+) -> None:  # fmt: skip
     """Have GitHub make a runner of this machine for one job, and write what the runner's program needs."""
 
     def ask() -> str:
         # Each time another name: what was asked for last may have been made, and its answer lost.
         wanted = name or f"{socket.gethostname()}-{secrets.token_hex(4)}"
-        return just_in_time(api, repository, token, name=wanted, labels=labels)
+        return just_in_time(api, repository, token, name=wanted, labels=labels, group=group)
 
     try:
         token = token_file.read_text().strip()
@@ -78,14 +82,15 @@ def patiently(
             pause = min(2 * pause, _LONGEST_S)
 
 
-def just_in_time(api: str, repository: str, token: str, *, name: str, labels: tuple[str, ...]) -> str:
+def just_in_time(api: str, repository: str, token: str, *, name: str, labels: tuple[str, ...], group: int) -> str:
     """The encoded configuration. Raises RegistrationError, AwayError where another time may do."""
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
-        raise RegistrationError(f"the repository is {repository!r}; wanted OWNER/NAME")
-    url = f"{api.rstrip('/')}/repos/{repository}/actions/runners/generate-jitconfig"
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", repository):
+        raise RegistrationError(f"the repository is {repository!r}; wanted OWNER/NAME, or an organization")
+    of, right = ("repos", "Administration") if "/" in repository else ("orgs", "Self-hosted runners")
+    url = f"{api.rstrip('/')}/{of}/{repository}/actions/runners/generate-jitconfig"
     body: dict[str, Any] = {
         "name": name,
-        "runner_group_id": _DEFAULT_GROUP,
+        "runner_group_id": group,
         "labels": ["self-hosted", *labels],
         "work_folder": "_work",
     }
@@ -100,7 +105,7 @@ def just_in_time(api: str, repository: str, token: str, *, name: str, labels: tu
         raise AwayError(f"GitHub answers {answer.status_code}: {told.get('message', 'no reason given')}")
     if answer.status_code in {401, 403, 404}:
         raise RegistrationError(f"GitHub answers {answer.status_code} ({told.get('message', '')}): the token wants the "
-                                f"permission Administration: write for {repository}")  # fmt: skip
+                                f"permission {right}: write for {repository}")  # fmt: skip
     configuration = told.get("encoded_jit_config")
     if answer.status_code != 201 or not isinstance(configuration, str) or not re.fullmatch(r"[\w+/=-]+", configuration):
         raise RegistrationError(f"GitHub answers {answer.status_code}: {told.get('message', 'no configuration in it')}")

@@ -18,7 +18,7 @@ from warpwatch.ci.runner.unit_names import ACTIONS, GITHUB_TOKEN, PUSH, PUSH_TOK
 
 def service_of(
     host: Host, owner: pwd.struct_passwd, choices: list[Choice], *, server: str | None, project: str | None,
-    repository: str | None, actions_runner: Path, calendar: str,
+    repository: str | None, runner_group: int | None, actions_runner: Path, calendar: str,
 ) -> Service:  # fmt: skip
     """What the services are to do. Raises SettingsError for an address that is none."""
     labels = tuple(sorted({gpu_label(card.name) for card in host.gpus.cards})) or ("cpu",)
@@ -33,7 +33,8 @@ def service_of(
         folder=host.folder, user=owner.pw_name, group=grp.getgrgid(owner.pw_gid).gr_name,
         measuring=Path(host.python).parent, serving=serving, calendar=calendar, labels=labels, clocks=tuple(choices),
         nvidia_smi=host.which("nvidia-smi") or "/usr/bin/nvidia-smi", server=check_server(server) if server else None,
-        project=project, repository=repository, actions_runner=actions_runner.resolve() if repository else None,
+        project=project, repository=repository, runner_group=runner_group,
+        actions_runner=actions_runner.resolve() if repository else None,
     )  # fmt: skip
 
 

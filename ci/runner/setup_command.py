@@ -30,7 +30,10 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # of ano
 @click.option("--token-file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Holds the token for it (warpwatch token create).")  # fmt: skip
 @click.option("--project", metavar="NAME", help="There; default: asv.conf.json's.")
-@click.option("--github", "repository", metavar="OWNER/NAME", help="Also take GitHub Actions jobs of this repository.")
+@click.option("--github", "repository", metavar="OWNER/NAME",
+              help="Also take GitHub Actions jobs of this repository, or of an organization's.")  # fmt: skip
+@click.option("--github-group", "runner_group", type=click.IntRange(1), metavar="NUMBER",
+              help="Of the organization's runner group; default: its first.")  # fmt: skip
 @click.option("--github-token-file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Holds a GitHub token that may administer it (Administration: write).")  # fmt: skip
 @click.option("--actions-runner", type=click.Path(file_okay=False, path_type=Path), default="/opt/actions-runner",
@@ -51,8 +54,8 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # of ano
 @click.option("--dry-run", is_flag=True, help="Say exactly what would be done, and do nothing.")
 def setup(
     folder: Path, user: str | None, server: str | None, token_file: Path | None, project: str | None,
-    repository: str | None, github_token_file: Path | None, actions_runner: Path, sm_clock: int | None, calendar: str,
-    patterns: tuple[str, ...], runs: int, root: Path, dry_run: bool,
+    repository: str | None, runner_group: int | None, github_token_file: Path | None, actions_runner: Path,
+    sm_clock: int | None, calendar: str, patterns: tuple[str, ...], runs: int, root: Path, dry_run: bool,
 ) -> None:  # fmt: skip
     """Make this machine one that measures: check it, calibrate it, lock its clocks, install services, run an A/A.
 
@@ -75,7 +78,7 @@ def setup(
         if runs:
             measure_trust(host, choices, patterns, runs, dry_run)
         service = service_of(host, owner, choices, server=server, project=project, repository=repository,
-                           actions_runner=actions_runner, calendar=calendar)  # fmt: skip
+                           runner_group=runner_group, actions_runner=actions_runner, calendar=calendar)  # fmt: skip
         left += perform(
             [*secret_steps(where, service, token_file, github_token_file), *unit_steps(where, service)],
             where,

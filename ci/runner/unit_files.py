@@ -26,7 +26,8 @@ class Service:
     nvidia_smi: str = "/usr/bin/nvidia-smi"
     server: str | None = None  # a dashboard
     project: str | None = None
-    repository: str | None = None  # OWNER/NAME on GitHub
+    repository: str | None = None  # OWNER/NAME on GitHub, or an organization
+    runner_group: int | None = None  # of an organization
     actions_runner: Path | None = None  # unpacked
     lock_commands: tuple[str, ...] = field(init=False)
     memory_lock_commands: tuple[str, ...] = field(init=False)

@@ -63,6 +63,18 @@ def test_the_configuration_is_written_for_its_owner_alone(github: _GitHub, tmp_p
     assert body == {"name": "box", "runner_group_id": 1, "labels": ["self-hosted", "gpu-t4"], "work_folder": "_work"}
 
 
+def test_an_organizations_runner_joins_the_group_that_only_some_workflows_may_use(
+    github: _GitHub, tmp_path: Path
+) -> None:
+    words = [*_words(github, tmp_path), "--repository", "kernels-org", "--group", "5"]
+    done = CliRunner().invoke(register, words)
+    assert done.exit_code == 0, done.output
+    ((path, _, body),) = github.asked
+    assert (path, body["runner_group_id"]) == ("/orgs/kernels-org/actions/runners/generate-jitconfig", 5)
+    github.answer = (403, {"message": "no"})
+    assert "Self-hosted runners: write for kernels-org" in CliRunner().invoke(register, words).output
+
+
 @pytest.mark.parametrize(
     ("status", "told", "said"),
     [
@@ -92,7 +104,7 @@ def test_a_github_that_is_away_is_asked_again_until_it_answers(status: int, gith
     def ask() -> str:
         github.answer = answers.pop(0)
         url = f"http://127.0.0.1:{github.server_port}"
-        return just_in_time(url, "o/r", "github_secret", name="box", labels=("gpu-t4",))
+        return just_in_time(url, "o/r", "github_secret", name="box", labels=("gpu-t4",), group=1)
 
     assert patiently(ask, said.append, sleep=waited.append) == "abc123=="
     assert waited == [15, 30, 60, 120, 240, 300, 300]
@@ -101,4 +113,4 @@ def test_a_github_that_is_away_is_asked_again_until_it_answers(status: int, gith
 
 def test_a_github_that_nobody_reaches_is_away() -> None:
     with pytest.raises(AwayError, match="does not answer"):
-        just_in_time("http://127.0.0.1:9", "o/r", "github_secret", name="box", labels=("gpu-t4",))
+        just_in_time("http://127.0.0.1:9", "o/r", "github_secret", name="box", labels=("gpu-t4",), group=1)

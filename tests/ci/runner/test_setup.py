@@ -150,6 +150,13 @@ def test_units_are_only_those_that_are_wanted_and_clocks_come_back(tmp_path: Pat
     assert clocks.count("ExecStopPost=-") == 4
 
 
+def test_the_registration_says_the_group_of_an_organizations_runners(tmp_path: Path) -> None:
+    of_a_repository = unit_files(_service(tmp_path))["warpwatch-registration.service"]
+    assert "--group" not in of_a_repository
+    told = unit_files(_service(tmp_path, repository="kernels-org", runner_group=5))["warpwatch-registration.service"]
+    assert "register --repository kernels-org --group 5 --label" in told
+
+
 def test_a_second_time_everything_is_done_already(checkout: Path, tmp_path: Path) -> None:
     service = _service(tmp_path)
     where = Host(folder=checkout, root=tmp_path / "root")
