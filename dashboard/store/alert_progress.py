@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Row, select, update
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.alert_records import Alert, AlertState, EventKind, Told
 from warpwatch.dashboard.store.alerts import add_event, commit_ids_of
+from warpwatch.dashboard.store.choosing import is_among, is_one_of
 from warpwatch.dashboard.store.outbox import queue_messages
 from warpwatch.dashboard.store.queries.reading import project_id
 from warpwatch.dashboard.store.records import Commit, Regression
@@ -102,10 +103,8 @@ def _follow(connection: Connection, owner: int, alert: Alert, progress: Progress
     """Puts the alert's series where the detector has their change now, and adds those that join."""
     part, series = tables.alert_series, tables.series
     held = {one.series.key: one for one in progress.held}
-    ids = {
-        row.key: row.id
-        for row in connection.execute(select(series.c.key, series.c.id).where(series.c.key.in_(held)))
-    }  # fmt: skip
+    mine = is_one_of(connection, series.c.key, held)
+    ids = {row.key: row.id for row in connection.execute(select(series.c.key, series.c.id).where(mine))}
     commits = commit_ids_of(connection, owner, (one.change.commit for one in held.values()))
     rows: dict[str, list[Row[Any]]] = {}
     for row in connection.execute(
@@ -115,7 +114,7 @@ def _follow(connection: Connection, owner: int, alert: Alert, progress: Progress
     taken = {
         tuple(row)
         for row in connection.execute(
-            select(part.c.series_id, part.c.commit_id).where(part.c.series_id.in_(ids.values()))
+            select(part.c.series_id, part.c.commit_id).where(is_among(connection, part.c.series_id, ids.values()))
         )
     }  # fmt: skip
     joining = []

@@ -22,7 +22,7 @@ from warpwatch.dashboard.store.alert_records import (
     StatedChange,
     Told,
 )
-from warpwatch.dashboard.store.choosing import is_among
+from warpwatch.dashboard.store.choosing import is_among, is_one_of
 from warpwatch.dashboard.store.queries.commits import commits
 from warpwatch.dashboard.store.queries.reading import (
     Workloads,
@@ -133,7 +133,7 @@ def open_alert(
         series = {one.series.key: one.change for one in group.regressions}
         rows = connection.execute(
             select(tables.series.c.id, tables.series.c.key, tables.series.c.project_id, tables.series.c.machine_id)
-            .where(tables.series.c.key.in_(series))
+            .where(is_one_of(connection, tables.series.c.key, series))
         ).all()  # fmt: skip
         if not rows:
             return None
@@ -145,7 +145,7 @@ def open_alert(
             tuple(row)
             for row in connection.execute(
                 select(tables.alert_series.c.series_id, tables.alert_series.c.commit_id)
-                .where(tables.alert_series.c.series_id.in_([row.id for row in rows]))
+                .where(is_among(connection, tables.alert_series.c.series_id, [row.id for row in rows]))
             )
         }  # fmt: skip
         fresh = [row for row in rows if (row.id, commit_ids[series[row.key].commit.hash]) not in taken]
@@ -225,7 +225,9 @@ def _records(connection: Connection, project: str, owner: int, rows: Sequence[Ro
     known = workloads(connection, owner) if rows else Workloads()
     ids = [row.id for row in rows]
     said = tables.stated_change
-    stated_rows = {row.alert_id: row for row in connection.execute(select(said).where(said.c.alert_id.in_(ids)))}
+    stated_rows = {
+        row.alert_id: row for row in connection.execute(select(said).where(is_among(connection, said.c.alert_id, ids)))
+    }
     its = commits_by_id(
         connection, (i for row in (*rows, *stated_rows.values()) for i in (row.commit_id, row.previous_commit_id))
     )
@@ -251,7 +253,7 @@ def _records(connection: Connection, project: str, owner: int, rows: Sequence[Ro
         )
         .join(part, part.c.series_id == tables.series.c.id)
         .join(tables.commit, tables.commit.c.id == part.c.commit_id)
-        .where(part.c.alert_id.in_(ids))
+        .where(is_among(connection, part.c.alert_id, ids))
     ):
         one = AlertedSeries(
             series=series_record(row, known),
@@ -266,7 +268,8 @@ def _records(connection: Connection, project: str, owner: int, rows: Sequence[Ro
         parts.setdefault(row.alert_id, []).append(one)
     events: dict[int, list[AlertEvent]] = {}
     event = tables.alert_event
-    for row in connection.execute(select(event).where(event.c.alert_id.in_(ids)).order_by(event.c.id)):
+    its_own = is_among(connection, event.c.alert_id, ids)
+    for row in connection.execute(select(event).where(its_own).order_by(event.c.id)):
         events.setdefault(row.alert_id, []).append(
             AlertEvent(
                 at=_time(row.at_ms), state=AlertState(row.state), author=row.author, note=row.note,
@@ -294,7 +297,7 @@ def commit_ids_of(connection: Connection, owner: int, commits: Iterable[Commit])
     table = tables.commit
     rows = connection.execute(
         select(table.c.hash, table.c.id).where(
-            table.c.project_id == owner, table.c.hash.in_({commit.hash for commit in commits})
+            table.c.project_id == owner, is_one_of(connection, table.c.hash, {commit.hash for commit in commits})
         )
     )
     return {row.hash: row.id for row in rows}

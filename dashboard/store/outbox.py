@@ -16,6 +16,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, or_, select, update
 
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.choosing import is_one_of
 from warpwatch.dashboard.store.queries.reading import moment, project_id
 from warpwatch.dashboard.store.rows import insert_new
 from warpwatch.dashboard.store.store import Store
@@ -77,7 +78,7 @@ def told_destinations(store: Store, threads: Collection[str]) -> dict[str, froze
     found: dict[str, set[str]] = {}
     with store.read() as connection:
         for row in connection.execute(
-            select(table.c.thread, table.c.destination).where(table.c.thread.in_(threads)).distinct()
+            select(table.c.thread, table.c.destination).where(is_one_of(connection, table.c.thread, threads)).distinct()
         ):
             found.setdefault(row.thread, set()).add(row.destination)
     return {thread: frozenset(its) for thread, its in found.items()}

@@ -1,11 +1,15 @@
 """An alert from its opening to its end: told once, updated, resolved by itself, and left alone where people decided."""
 
-import pytest
+import sqlite3
+import sys
 
-from tests.asv_results import hash_of
+import pytest
+from sqlalchemy import event
+
+from tests.asv_results import AsvResults, hash_of
 from tests.ci.alerting.conftest import Scene
 from tests.http_inbox import Inbox
-from warpwatch.dashboard.store import queries
+from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alert_records import Alert, AlertState, EventKind
 from warpwatch.dashboard.store.alerts import alerts
 from warpwatch.dashboard.store.card_records import CardFilter
@@ -179,3 +183,32 @@ def test_whoever_triaged_first_gets_no_message_later(scene: Scene, inbox: Inbox)
     scene.look()
     assert inbox.received == []
     assert the_alert(scene).state is AlertState.RESOLVED
+
+
+def test_no_number_of_series_and_alerts_is_too_many_for_the_database(
+    sqlite_store: Store, asv: AsvResults, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite takes 32,766 parameters of a statement, PostgreSQL 65,535; here it takes 30."""
+    monkeypatch.setattr(sys.modules[queries.series_changes.__module__], "_AT_ONCE", 20)
+    scene = Scene(store=sqlite_store, asv=asv, to=(inbox.url,))
+    names = [f"suite.Bench{number:02}.track_latency" for number in range(40)]
+    for name in names:
+        scene.measure([*STEADY, *SLOW], name=name, load=False)
+    scene.asv.load(scene.store)
+
+    def few(connection: sqlite3.Connection, _record: object) -> None:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 30)
+
+    scene.store.engine.dispose()
+    event.listen(scene.store.engine, "connect", few)
+    scene.look()
+    assert len(the_alert(scene).series) == 40
+    for name in names:
+        scene.measure(STEADY, first=20, name=name, load=False)
+    event.remove(scene.store.engine, "connect", few)  # the import is another matter
+    scene.store.engine.dispose()
+    scene.asv.load(scene.store)
+    scene.store.engine.dispose()
+    event.listen(scene.store.engine, "connect", few)
+    scene.look()
+    assert actions(inbox) == ["opened", "resolved"]
