@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +30,8 @@ _PROJECT = "trial"
 _BENCHMARK = "suite.Bench.track_latency"
 _PARAMETERS = [str(number) for number in range(12)]
 _COMMAND = [sys.executable, "-m", "warpwatch.ci.main"]
-_START_S = 60
+_START_S = 300  # of a server, on a machine with much other work
+_USUAL_START_S = 0.5  # of a command
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,7 +48,7 @@ def trial(folder: Path, database: str, *, rounds: int, seed: int) -> Counts:
     """Results come in so many rounds, and in each the pusher is killed until one ends by itself."""
     rng, counts = random.Random(seed), Counts()
     results, reference = folder / "results", Store(f"sqlite:///{folder / 'reference.db'}")
-    store = Store(database)
+    store, pace = Store(database), _pace()
     environment = {**os.environ, "WARPWATCH_TOKEN": create_token(store, _PROJECT, name="runner", now_ms=1),
                    "WARPWATCH_SPOOL": str(folder / "spool"), "WARPWATCH_DATABASE": database}  # fmt: skip
     with _Server(environment) as server:
@@ -59,11 +61,11 @@ def trial(folder: Path, database: str, *, rounds: int, seed: int) -> Counts:
                                           stderr=subprocess.DEVNULL)  # fmt: skip
                 counts.pushes += 1
                 if rng.random() < 0.4:
-                    time.sleep(rng.uniform(0, 1.5))
+                    time.sleep(rng.uniform(0, 1.5 * pace))
                     server.kill()
                     counts.servers_killed += 1
                 try:
-                    pusher.wait(timeout=rng.uniform(0, 2.0))
+                    pusher.wait(timeout=rng.uniform(0, 2.0 * pace))
                 except subprocess.TimeoutExpired:
                     pusher.send_signal(signal.SIGKILL)
                     pusher.wait()
@@ -80,13 +82,18 @@ def trial(folder: Path, database: str, *, rounds: int, seed: int) -> Counts:
     return counts
 
 
+def _pace() -> float:
+    """How many times as long as usual a command takes here: where all take long, one killed after 2 s never ends."""
+    began = time.monotonic()
+    subprocess.run([*_COMMAND, "push", "--help"], check=True, stdout=subprocess.DEVNULL)
+    return max((time.monotonic() - began) / _USUAL_START_S, 1.0)
+
+
 class _Server:
     """`warpwatch serve` on a port of its own, which can be killed and comes again."""
 
     def __init__(self, environment: dict[str, str]) -> None:
-        self._environment, self._process = environment, None
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._port = free.getsockname()[1]
+        self._environment, self._process, self._port = environment, None, _port_of_no_connection()
         self.url = f"http://127.0.0.1:{self._port}"
 
     def __enter__(self) -> "_Server":
@@ -119,6 +126,14 @@ class _Server:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+
+def _port_of_no_connection() -> int:
+    """Below those that outgoing connections get: one of them would hold it while the server is away."""
+    while True:
+        number = random.randrange(20_000, 30_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", number)):
+            return number
 
 
 def _measure(results: Path, number: int, rng: random.Random) -> None:
