@@ -76,7 +76,7 @@ def _commits(comparison: CodeComparison) -> str:
     return f"{told}; all that runs is the same on {', '.join(same)}" if same else told
 
 
-def _fitting(rows: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
+def _fitting(rows: list[Sequence[str]]) -> list[Sequence[str]]:
     """As many of them as there is room for."""
     sizes = accumulate(sum(len(cell) + 3 for cell in row) for row in rows)
     return rows[: sum(size <= _LETTERS for size in sizes)]
