@@ -43,7 +43,7 @@ from warpwatch.dashboard.store.analysed import (
 from warpwatch.dashboard.store.calendar import Calendar, ProjectCalendar
 from warpwatch.dashboard.store.machine_peers import MachinePeers
 from warpwatch.dashboard.store.plain_history import PlainHistory, plain_history, plain_summary
-from warpwatch.dashboard.store.queries.series_names import series_names
+from warpwatch.dashboard.store.series_names import series_names
 from warpwatch.dashboard.store.store import Store
 from warpwatch.dashboard.store.tails import tail_of
 

@@ -22,7 +22,6 @@ from warpwatch.dashboard.importers.formats import KNOWN, read_any, refuse_if_no_
 from warpwatch.dashboard.importers.git_history import commit_date_ms, resolve
 from warpwatch.dashboard.importers.given import Beside, Given, is_full_hash
 from warpwatch.dashboard.importers.import_results import ImportSummary, import_results
-from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.incoming import Listed
 from warpwatch.dashboard.store.store import Store
 
@@ -168,6 +167,8 @@ def _import_files(
     progress: _Progress,
 ) -> ImportSummary:  # fmt: skip
     """Files one by one, each whole or not at all; what cannot be read is set aside."""
+    from warpwatch.dashboard.store import queries  # all of them, which asv's folders need not wait for
+
     known = queries.project(store, project)
     its_repository = str(repository.resolve()) if repository else known.repository if known else None
     given = _completed(given, its_repository)

@@ -14,7 +14,7 @@ from warpwatch.dashboard.store.alert_records import Alert, AlertState, EventKind
 from warpwatch.dashboard.store.alerts import add_event, commit_ids_of
 from warpwatch.dashboard.store.choosing import is_among, is_one_of
 from warpwatch.dashboard.store.outbox import queue_messages
-from warpwatch.dashboard.store.queries.reading import project_id
+from warpwatch.dashboard.store.reading import project_id
 from warpwatch.dashboard.store.records import Commit, Regression
 from warpwatch.dashboard.store.rows import insert_new
 from warpwatch.dashboard.store.store import Store

@@ -24,7 +24,8 @@ from warpwatch.dashboard.store.alert_records import (
 )
 from warpwatch.dashboard.store.choosing import is_among, is_one_of
 from warpwatch.dashboard.store.queries.commits import commits
-from warpwatch.dashboard.store.queries.reading import (
+from warpwatch.dashboard.store.queries.regressions import regressions
+from warpwatch.dashboard.store.reading import (
     Workloads,
     commits_by_id,
     project_id,
@@ -32,7 +33,6 @@ from warpwatch.dashboard.store.queries.reading import (
     series_record,
     workloads,
 )
-from warpwatch.dashboard.store.queries.regressions import regressions
 from warpwatch.dashboard.store.records import Commit, Regression, RegressionGroup, SeriesChange
 from warpwatch.dashboard.store.rows import insert_new
 from warpwatch.dashboard.store.store import Store

@@ -10,7 +10,7 @@ from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.alert_records import AlertState, EventKind
 from warpwatch.dashboard.store.alerts import add_event
 from warpwatch.dashboard.store.annotations import add_annotation, annotations
-from warpwatch.dashboard.store.queries.reading import project_id
+from warpwatch.dashboard.store.reading import project_id
 from warpwatch.dashboard.store.rows import insert_or_replace
 from warpwatch.dashboard.store.store import Store
 

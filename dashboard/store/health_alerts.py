@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Row, insert, select, update
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.outbox import queue_messages
-from warpwatch.dashboard.store.queries.reading import moment, project_id
+from warpwatch.dashboard.store.reading import moment, project_id
 from warpwatch.dashboard.store.store import Store
 
 

@@ -22,7 +22,7 @@ from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.calendar import Calendar, calendar
 from warpwatch.dashboard.store.machine_records import Limits
 from warpwatch.dashboard.store.points import read_points
-from warpwatch.dashboard.store.queries.reading import Workloads, limits_of, workloads
+from warpwatch.dashboard.store.reading import Workloads, limits_of, workloads
 from warpwatch.dashboard.store.said import SAID, verdict_of
 from warpwatch.dashboard.store.store import Store
 

@@ -14,7 +14,7 @@ from warpwatch.dashboard.statistics.machine_noise import Peer, machine_scale, pe
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.calendar import NOT_PLACED, calendar
 from warpwatch.dashboard.store.points import batches, with_points
-from warpwatch.dashboard.store.queries.reading import workloads
+from warpwatch.dashboard.store.reading import workloads
 
 _Place = tuple[int, int, str, str]  # machine, environment, unit, noise family: what peers share
 _COMMITS = 100  # of the project's newest, that are read

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Row, or_, select, update
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.choosing import is_one_of
-from warpwatch.dashboard.store.queries.reading import moment, project_id
+from warpwatch.dashboard.store.reading import moment, project_id
 from warpwatch.dashboard.store.rows import insert_new
 from warpwatch.dashboard.store.store import Store
 

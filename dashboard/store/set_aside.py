@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import delete, insert, select
 
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.queries.reading import moment, project_id
+from warpwatch.dashboard.store.reading import moment, project_id
 from warpwatch.dashboard.store.store import Store
 
 _MOST = 100  # lines of a place; the last one says how many more there were

@@ -19,7 +19,7 @@ from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.incoming import storable
 from warpwatch.dashboard.store.points import read_points
 from warpwatch.dashboard.store.queries.card_index import Found, Outline, card_index
-from warpwatch.dashboard.store.queries.reading import project_id
+from warpwatch.dashboard.store.reading import project_id
 from warpwatch.dashboard.store.rows import insert_or_replace
 from warpwatch.dashboard.store.store import Store
 

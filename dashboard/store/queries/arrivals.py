@@ -7,7 +7,7 @@ from sqlalchemy import Connection, func, select
 
 from warpwatch.dashboard.statistics.arrival import Arrival, arrival
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.queries.reading import project_id
+from warpwatch.dashboard.store.reading import project_id
 from warpwatch.dashboard.store.store import Store
 
 _FEWEST_MISSED = 3  # commits

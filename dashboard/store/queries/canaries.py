@@ -7,7 +7,7 @@ from sqlalchemy import Connection, select
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.machine_records import Canary, Visit
 from warpwatch.dashboard.store.queries.latest import Latest, latest
-from warpwatch.dashboard.store.queries.reading import changes_of, project_id, workloads
+from warpwatch.dashboard.store.reading import changes_of, project_id, workloads
 from warpwatch.dashboard.store.store import Store
 
 

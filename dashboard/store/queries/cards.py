@@ -14,7 +14,7 @@ from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.card_records import Card, CardFilter, CardList, CardOrder, Seen, Standing
 from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.queries.card_index import Found, Index, Outline, card_index, narrowed
-from warpwatch.dashboard.store.queries.reading import (
+from warpwatch.dashboard.store.reading import (
     change_record,
     commits_by_id,
     commits_of_changes,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from warpwatch.dashboard.store.points import batches
-from warpwatch.dashboard.store.queries.reading import (
+from warpwatch.dashboard.store.reading import (
     changes_of,
     chosen_series,
     episodes_of,

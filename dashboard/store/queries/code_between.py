@@ -13,7 +13,7 @@ from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.queries.code_of_machine import code_of_machine
 from warpwatch.dashboard.store.queries.codes import codes
 from warpwatch.dashboard.store.queries.commits import compiled_record
-from warpwatch.dashboard.store.queries.reading import project_id, workload_of, workloads
+from warpwatch.dashboard.store.reading import project_id, workload_of, workloads
 from warpwatch.dashboard.store.records import CompiledCode, Regression
 from warpwatch.dashboard.store.store import Store
 

@@ -7,7 +7,7 @@ from sqlalchemy import select
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.queries.commits import commit_row, compiled_of
-from warpwatch.dashboard.store.queries.reading import project_id
+from warpwatch.dashboard.store.reading import project_id
 from warpwatch.dashboard.store.records import CompiledCode
 from warpwatch.dashboard.store.store import Store
 

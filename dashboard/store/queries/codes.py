@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.machine_records import EqualCodePair
-from warpwatch.dashboard.store.queries.reading import project_id
+from warpwatch.dashboard.store.reading import project_id
 from warpwatch.dashboard.store.store import Store
 
 _COMMITS = 100  # of the project's newest

@@ -3,7 +3,7 @@
 from sqlalchemy import func, select
 
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.queries.reading import commit_record, project_id
+from warpwatch.dashboard.store.reading import commit_record, project_id
 from warpwatch.dashboard.store.records import Commit
 from warpwatch.dashboard.store.store import Store
 

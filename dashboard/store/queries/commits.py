@@ -9,7 +9,7 @@ from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.calendar import NOT_PLACED, Calendar, calendar
 from warpwatch.dashboard.store.columns import Columns
 from warpwatch.dashboard.store.points import batches, recorded_at, with_points
-from warpwatch.dashboard.store.queries.reading import (
+from warpwatch.dashboard.store.reading import (
     Workloads,
     change_record,
     commit_record,

@@ -11,8 +11,8 @@ from sqlalchemy import Connection, func, select
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.points import read_samples
 from warpwatch.dashboard.store.queries.commits import commit_row, compiled_of, neighbour
-from warpwatch.dashboard.store.queries.reading import commits_by_id, moment, project_id, workloads
 from warpwatch.dashboard.store.queries.series import points_of
+from warpwatch.dashboard.store.reading import commits_by_id, moment, project_id, workloads
 from warpwatch.dashboard.store.records import Commit, CompiledCode, Point, Workload
 from warpwatch.dashboard.store.store import Store
 

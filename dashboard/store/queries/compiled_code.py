@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.queries.commits import AmbiguousCommitError, compiled_of, find_row
-from warpwatch.dashboard.store.queries.reading import select_series, series_record, workload_of, workloads
+from warpwatch.dashboard.store.reading import select_series, series_record, workload_of, workloads
 from warpwatch.dashboard.store.records import CompiledCode
 from warpwatch.dashboard.store.store import Store
 

@@ -12,7 +12,7 @@ from warpwatch.dashboard.naming import card_name
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.machine_history import RunConditions, Software
-from warpwatch.dashboard.store.queries.reading import moment, project_id
+from warpwatch.dashboard.store.reading import moment, project_id
 from warpwatch.dashboard.store.store import Store
 
 _RUNS = 100  # with measurements, the newest

@@ -13,7 +13,7 @@ from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.columns import Columns, Ints
 from warpwatch.dashboard.store.points import read_points
 from warpwatch.dashboard.store.queries.project_order import ProjectOrder
-from warpwatch.dashboard.store.queries.reading import COMMIT_COLUMNS, commit_of, moment
+from warpwatch.dashboard.store.reading import COMMIT_COLUMNS, commit_of, moment
 from warpwatch.dashboard.store.records import Commit, Point, Status
 from warpwatch.dashboard.store.rows import STATUS_CODES, STATUS_OF_CODE
 

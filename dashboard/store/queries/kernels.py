@@ -14,7 +14,7 @@ from warpwatch.dashboard.store.columns import Ints
 from warpwatch.dashboard.store.kernel_records import Cell, Kernel, ShapeRow
 from warpwatch.dashboard.store.queries.drawn_lines import Line, lines
 from warpwatch.dashboard.store.queries.project_order import project_order
-from warpwatch.dashboard.store.queries.reading import (
+from warpwatch.dashboard.store.reading import (
     Workloads,
     changes_of,
     commits_by_id,

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, select
 
 from warpwatch.dashboard.roofline import speed_of_light
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.queries.reading import (
+from warpwatch.dashboard.store.reading import (
     Workloads,
     limits_of,
     moment,

@@ -14,7 +14,7 @@ from warpwatch.dashboard.store.columns import Columns
 from warpwatch.dashboard.store.machine_history import MachineHistory, Outcome, SeriesRuns
 from warpwatch.dashboard.store.points import batches, read_points
 from warpwatch.dashboard.store.queries.codes import CodePlace, codes
-from warpwatch.dashboard.store.queries.reading import project_id, select_series, series_record, workloads
+from warpwatch.dashboard.store.reading import project_id, select_series, series_record, workloads
 from warpwatch.dashboard.store.records import Status
 from warpwatch.dashboard.store.rows import STATUS_CODES, STATUS_OF_CODE
 from warpwatch.dashboard.store.store import Store

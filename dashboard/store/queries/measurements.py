@@ -12,7 +12,7 @@ from warpwatch.dashboard.store.calendar import Calendar, calendar
 from warpwatch.dashboard.store.columns import Columns
 from warpwatch.dashboard.store.measured import Measured, Words
 from warpwatch.dashboard.store.points import batches, read_points
-from warpwatch.dashboard.store.queries.reading import chosen_series, project_id, series_record, workloads
+from warpwatch.dashboard.store.reading import chosen_series, project_id, series_record, workloads
 from warpwatch.dashboard.store.records import Series
 from warpwatch.dashboard.store.rows import STATUS_OF_CODE
 from warpwatch.dashboard.store.store import Store

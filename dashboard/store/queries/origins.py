@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.queries.reading import moment, select_series
+from warpwatch.dashboard.store.reading import moment, select_series
 from warpwatch.dashboard.store.records import Origin
 from warpwatch.dashboard.store.store import Store
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, and_, false, or_, select
 from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.queries.latest import Latest, latest
-from warpwatch.dashboard.store.queries.reading import commits_by_id, project_id, workloads
+from warpwatch.dashboard.store.reading import commits_by_id, project_id, workloads
 from warpwatch.dashboard.store.records import Commit, Moved, OverviewRow
 from warpwatch.dashboard.store.store import Store
 from warpwatch.dashboard.verdict import Verdict

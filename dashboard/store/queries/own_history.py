@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.queries.reading import changes_of, episodes_of, select_series, series_record, workloads
 from warpwatch.dashboard.store.queries.series import points_of
+from warpwatch.dashboard.store.reading import changes_of, episodes_of, select_series, series_record, workloads
 from warpwatch.dashboard.store.records import Point, Series, SeriesChange
 from warpwatch.dashboard.store.store import Store
 

@@ -19,7 +19,7 @@ from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.calendar import PointRow
 from warpwatch.dashboard.store.queries.around import SeriesPoints, points_around
 from warpwatch.dashboard.store.queries.codes import CodePlace, codes
-from warpwatch.dashboard.store.queries.reading import project_id, select_series, series_record, workloads
+from warpwatch.dashboard.store.reading import project_id, select_series, series_record, workloads
 from warpwatch.dashboard.store.records import Series, Status
 from warpwatch.dashboard.store.rows import STATUS_CODES, STATUS_OF_CODE
 from warpwatch.dashboard.store.store import Store

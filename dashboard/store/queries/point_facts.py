@@ -11,7 +11,7 @@ from warpwatch.dashboard.store.queries.commits import compiled_of
 from warpwatch.dashboard.store.queries.drawn_lines import Line, Records, lines
 from warpwatch.dashboard.store.queries.origins import origin_of
 from warpwatch.dashboard.store.queries.project_order import project_order
-from warpwatch.dashboard.store.queries.reading import select_series, series_record, workload_of, workloads
+from warpwatch.dashboard.store.reading import select_series, series_record, workload_of, workloads
 from warpwatch.dashboard.store.records import CompiledCode
 from warpwatch.dashboard.store.shown_records import PointFacts
 from warpwatch.dashboard.store.store import Store

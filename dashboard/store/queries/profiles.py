@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.queries.reading import commits_by_id
+from warpwatch.dashboard.store.reading import commits_by_id
 from warpwatch.dashboard.store.records import Profile, ProfiledKernel, Series
 
 _Key = tuple[str, str, str, str, str]  # machine, environment, suite, workload, implementation

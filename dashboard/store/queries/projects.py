@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Row, func, select
 from warpwatch.dashboard.statistics.detection import ANALYSIS_VERSION
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.machine_records import Card, Machine
-from warpwatch.dashboard.store.queries.reading import commits_by_id, limits_of, moment, project_id
+from warpwatch.dashboard.store.reading import commits_by_id, limits_of, moment, project_id
 from warpwatch.dashboard.store.records import Project
 from warpwatch.dashboard.store.store import Store
 

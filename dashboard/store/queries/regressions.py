@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.queries.reading import (
+from warpwatch.dashboard.store.reading import (
     change_record,
     commits_by_id,
     commits_of_changes,

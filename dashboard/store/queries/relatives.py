@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.queries.profiles import profile_key, profiles
-from warpwatch.dashboard.store.queries.reading import Workloads, select_series, series_record, workloads
+from warpwatch.dashboard.store.reading import Workloads, select_series, series_record, workloads
 from warpwatch.dashboard.store.records import Profile, Series
 from warpwatch.dashboard.store.store import Store
 

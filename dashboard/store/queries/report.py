@@ -8,7 +8,7 @@ from sqlalchemy import select
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.queries.latest import Latest, backends, latest
 from warpwatch.dashboard.store.queries.overview import headlines
-from warpwatch.dashboard.store.queries.reading import commits_by_id, workloads
+from warpwatch.dashboard.store.reading import commits_by_id, workloads
 from warpwatch.dashboard.store.records import Commit, ReportRow, Status
 from warpwatch.dashboard.store.store import Store
 

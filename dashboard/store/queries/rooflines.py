@@ -8,7 +8,7 @@ from warpwatch.dashboard.store.machine_records import Roofline, RooflinePoint
 from warpwatch.dashboard.store.queries.latest import Latest, latest
 from warpwatch.dashboard.store.queries.profiles import profile_key, profiles
 from warpwatch.dashboard.store.queries.projects import machines
-from warpwatch.dashboard.store.queries.reading import commits_by_id, project_id, workloads
+from warpwatch.dashboard.store.reading import commits_by_id, project_id, workloads
 from warpwatch.dashboard.store.records import Commit, Profile, SpeedOfLight
 from warpwatch.dashboard.store.store import Store
 

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, select
 
 from warpwatch.dashboard.naming import module_of
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.queries.reading import (
+from warpwatch.dashboard.store.reading import (
     COMMIT_COLUMNS,
     Workloads,
     commit_of,

@@ -11,7 +11,8 @@ from warpwatch.dashboard.store.calendar import calendar_of
 from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.columns import Columns
 from warpwatch.dashboard.store.points import read_points
-from warpwatch.dashboard.store.queries.reading import (
+from warpwatch.dashboard.store.queries.relatives import canaries_of, others_of, profile_of
+from warpwatch.dashboard.store.reading import (
     COMMIT_COLUMNS,
     changes_of,
     commit_of,
@@ -22,7 +23,6 @@ from warpwatch.dashboard.store.queries.reading import (
     workload_of,
     workloads,
 )
-from warpwatch.dashboard.store.queries.relatives import canaries_of, others_of, profile_of
 from warpwatch.dashboard.store.records import History, OtherHistory, Point, Series
 from warpwatch.dashboard.store.rows import STATUS_OF_CODE
 from warpwatch.dashboard.store.store import Store

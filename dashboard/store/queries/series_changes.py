@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.points import batches
-from warpwatch.dashboard.store.queries.reading import changes_of
+from warpwatch.dashboard.store.reading import changes_of
 from warpwatch.dashboard.store.records import SeriesChange
 from warpwatch.dashboard.store.store import Store
 

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Text, cast, func, or_, select
 
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.queries.reading import project_id, select_series, series_record, workloads
+from warpwatch.dashboard.store.reading import project_id, select_series, series_record, workloads
 from warpwatch.dashboard.store.records import SeriesPage
 from warpwatch.dashboard.store.store import Store
 

@@ -15,7 +15,9 @@ from warpwatch.dashboard.store.machine_marks import Taken, machine_marks
 from warpwatch.dashboard.store.queries.drawn_lines import EMPTY, Line, Records, lines
 from warpwatch.dashboard.store.queries.marks import MarkRow, written_marks
 from warpwatch.dashboard.store.queries.project_order import project_order
-from warpwatch.dashboard.store.queries.reading import (
+from warpwatch.dashboard.store.queries.relatives import canaries_of, others_of, profile_of
+from warpwatch.dashboard.store.queries.run_facts import FactsOfRuns, run_facts
+from warpwatch.dashboard.store.reading import (
     changes_of,
     episodes_of,
     select_series,
@@ -23,8 +25,6 @@ from warpwatch.dashboard.store.queries.reading import (
     workload_of,
     workloads,
 )
-from warpwatch.dashboard.store.queries.relatives import canaries_of, others_of, profile_of
-from warpwatch.dashboard.store.queries.run_facts import FactsOfRuns, run_facts
 from warpwatch.dashboard.store.records import History, OtherHistory, Point, Series
 from warpwatch.dashboard.store.shown_records import Beside, Extent, Level, Mark, MarkKind, Place, ShownHistory, Spread
 from warpwatch.dashboard.store.store import Store

@@ -5,7 +5,7 @@ from sqlalchemy import select
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.queries.latest import latest
 from warpwatch.dashboard.store.queries.overview import overview_row
-from warpwatch.dashboard.store.queries.reading import commits_by_id, workloads
+from warpwatch.dashboard.store.reading import commits_by_id, workloads
 from warpwatch.dashboard.store.records import OverviewRow
 from warpwatch.dashboard.store.store import Store
 

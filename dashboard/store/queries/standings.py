@@ -10,7 +10,7 @@ from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.queries.arrivals import stopped
 from warpwatch.dashboard.store.queries.overview import overview_rows
-from warpwatch.dashboard.store.queries.reading import moment, project_id
+from warpwatch.dashboard.store.reading import moment, project_id
 from warpwatch.dashboard.store.standing import Standing
 from warpwatch.dashboard.store.store import Store
 

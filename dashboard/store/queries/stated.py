@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.alert_records import StatedChange
-from warpwatch.dashboard.store.queries.reading import commits_by_id, moment
+from warpwatch.dashboard.store.reading import commits_by_id, moment
 from warpwatch.dashboard.store.records import Commit
 from warpwatch.dashboard.store.store import Store
 

@@ -13,7 +13,8 @@ from sqlalchemy import Connection, select
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.choosing import is_among
-from warpwatch.dashboard.store.queries.reading import (
+from warpwatch.dashboard.store.queries.watched import Watched, named_series, watched_metrics
+from warpwatch.dashboard.store.reading import (
     change_record,
     commits_by_id,
     commits_of_changes,
@@ -24,7 +25,6 @@ from warpwatch.dashboard.store.queries.reading import (
     series_record,
     workloads,
 )
-from warpwatch.dashboard.store.queries.watched import Watched, named_series, watched_metrics
 from warpwatch.dashboard.store.records import Regression, RegressionGroup
 from warpwatch.dashboard.store.store import Store
 

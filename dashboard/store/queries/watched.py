@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Text, cast, or_, select
 
 from warpwatch.dashboard.metrics import Metric, metric
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.queries.reading import workloads
+from warpwatch.dashboard.store.reading import workloads
 
 Watched = Callable[[int, str | None, str, str], Metric | None]
 

@@ -1,4 +1,4 @@
-"""Rows into records: what the queries share. Nothing outside this package uses it."""
+"""Rows into records: what the queries share, and what the analysis asks without loading all of them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime

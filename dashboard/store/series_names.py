@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.choosing import is_among
-from warpwatch.dashboard.store.queries.reading import Workloads, select_series, series_record
+from warpwatch.dashboard.store.reading import Workloads, select_series, series_record
 from warpwatch.dashboard.store.store import Store
 
 
