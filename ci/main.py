@@ -4,11 +4,15 @@ A command is imported when it is called: one that takes a moment should not wait
 """
 
 import gc
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 
 import click
 
 _ROOM = "warpwatch"
+_BLAS_THREADS = "OPENBLAS_NUM_THREADS"  # which OpenBLAS reads once, when NumPy loads it
 _COMMANDS = {
     "import": "dashboard.import_command:import_",
     "push": "ci.push.command:push",
@@ -51,13 +55,35 @@ class _Commands(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module, _, attribute = _COMMANDS[cmd_name].partition(":")
-        gc.disable()  # what an import makes stays: to look through it again and again takes a fifth of the start
-        try:
+        with _nothing_collected(), _one_thread_of_blas():
             found: click.Command = getattr(import_module(f"{_ROOM}.{module}"), attribute)
-        finally:
-            gc.freeze()
-            gc.enable()
         return found
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """What an import makes stays: to look through it again and again takes a fifth of the start."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@contextmanager
+def _one_thread_of_blas() -> Iterator[None]:
+    """NumPy, if it is loaded meanwhile, starts no threads: our matrices are small, and threads that wait for larger
+    ones keep a core busy. Benchmarks that a command starts later do not inherit it.
+    """
+    if _BLAS_THREADS in os.environ:
+        yield
+        return
+    os.environ[_BLAS_THREADS] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[_BLAS_THREADS]
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

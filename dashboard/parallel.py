@@ -112,13 +112,18 @@ def in_order(
             future.cancel()
 
 
+def collect_seldom() -> None:
+    """For a process that makes many short-lived records: they have no cycles worth looking for so often."""
+    gc.set_threshold(100_000, 50, 100)
+
+
 def _cores() -> int:
     """Those that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _begin_worker() -> None:
-    gc.set_threshold(100_000, 50, 100)  # its short-lived records have no cycles worth looking for so often
+    collect_seldom()
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
