@@ -96,7 +96,7 @@ def _folder(path: Path) -> tuple[Sequence[Path], Mapping[str, Listed], tuple[str
         folder = open_folder(path)
     except NoResultsError as error:
         raise NoResultSetError(str(error)) from error
-    files = [file for machine in folder.machines() for file in result_files(machine.path)]
+    files = [file for machine in folder.machines() for file in machine.files]
     return files, folder.listed or {}, folder.problems
 
 

@@ -1,6 +1,7 @@
 """An asv results folder: which files it holds, what its machines are called, what `benchmarks.json` lists."""
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ class MachineFolder:
     path: Path
     machine: str | None  # None if nothing around its files tells
     details: Mapping[str, str]
+    files: tuple[Path, ...]  # its results, in order of name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +39,10 @@ class AsvFolder:
     def machines(self) -> Iterator[MachineFolder]:
         """Every sub-folder that holds result files, in order of name."""
         for folder in sorted(path for path in self.results.iterdir() if path.is_dir()):
-            if next(result_files(folder), None) is not None:
+            if files := result_files(folder):
                 details = _read_machine(folder / "machine.json")
                 name = None if folder == self.nameless else folder.name
-                yield MachineFolder(path=folder, machine=details.get("machine", name), details=details)
+                yield MachineFolder(path=folder, machine=details.get("machine", name), details=details, files=files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +67,19 @@ def asv_project(conf_path: Path) -> AsvProject:
     )
 
 
-def result_files(folder: Path) -> Iterator[Path]:
-    """The folder's result files, in order of name."""
-    return iter(sorted(path for path in folder.glob("*.json") if path.name != "machine.json" and path.is_file()))
+def result_files(folder: Path) -> tuple[Path, ...]:
+    """The folder's result files, in order of name; none of one that may not be read."""
+    try:
+        with os.scandir(folder) as inside:
+            names = [each.name for each in inside if each.name.endswith(".json") and _is_file(each)]
+    except (FileNotFoundError, PermissionError):
+        return ()
+    return tuple(folder / name for name in sorted(names) if name != "machine.json")
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """Known from the folder itself, but for links, which may lead nowhere."""
+    return entry.is_file(follow_symlinks=False) or (entry.is_symlink() and Path(entry.path).is_file())
 
 
 def open_folder(path: Path, *, project: str | None = None, repository: Path | None = None) -> AsvFolder:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy.exc import DataError
 
-from warpwatch.dashboard.importers.asv_folder import AsvFolder, result_files
+from warpwatch.dashboard.importers.asv_folder import AsvFolder
 from warpwatch.dashboard.importers.commit_order import put_in_order
 from warpwatch.dashboard.importers.read_files import FileRead, FileToRead, context_path, read_file, stamp_of
 from warpwatch.dashboard.parallel import AHEAD, in_order, local_workers, one_apart
@@ -75,8 +75,8 @@ def import_results(
 
 def _files(folder: AsvFolder, writer: ProjectWriter) -> Iterator[FileToRead]:
     for machine in folder.machines():
-        for path in result_files(machine.path):
-            name = folder.prefix + path.relative_to(folder.results).as_posix()
+        for path in machine.files:
+            name = f"{folder.prefix}{machine.path.name}/{path.name}"
             yield FileToRead(path=path, name=name, machine=machine.machine, known_digest=writer.digest_of(name))
 
 

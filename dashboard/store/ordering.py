@@ -2,11 +2,12 @@
 
 import bisect
 import itertools
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, select, update
+from sqlalchemy import Connection, Row, Text, bindparam, cast, select, update
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.incoming import Listed
@@ -112,14 +113,16 @@ def mark_listed(store: Store, project: str, project_id: int, listings: Sequence[
     series, benchmark = tables.series, tables.benchmark
     with store.write(project, of_project=True) as connection:
         rows = connection.execute(
-            select(series.c.id, benchmark.c.name, series.c.parameters, series.c.listed)
+            select(series.c.id, benchmark.c.name, cast(series.c.parameters, Text), series.c.listed)
             .join(benchmark)
             .where(series.c.project_id == project_id, ~benchmark.c.self_described)
-        )
+        ).all()
+        known = {
+            (name, parameters): any(_is_listed(each.get(name), parameters) for each in listings)
+            for name, parameters in {row[1:3] for row in rows}  # which the series of several machines share
+        }
         changes = [
-            {"row": row, "new": not was}
-            for row, name, parameters, was in rows
-            if any(_is_listed(each.get(name), [value for _, value in parameters]) for each in listings) != was
+            {"row": row, "new": not was} for row, name, parameters, was in rows if known[name, parameters] != was
         ]
         if changes:
             connection.execute(
@@ -127,11 +130,13 @@ def mark_listed(store: Store, project: str, project_id: int, listings: Sequence[
             )
 
 
-def _is_listed(benchmark: Listed | None, values: Sequence[str]) -> bool:
-    return (
-        benchmark is not None
-        and len(benchmark.parameters) == len(values)
-        and all(value in choices for value, choices in zip(values, benchmark.parameters, strict=True))
+def _is_listed(benchmark: Listed | None, parameters: str) -> bool:
+    """Whether these parameters, as they are stored, are among the benchmark's."""
+    if benchmark is None:
+        return False
+    pairs: list[tuple[str, str]] = json.loads(parameters)
+    return len(benchmark.parameters) == len(pairs) and all(
+        value in choices for (_, value), choices in zip(pairs, benchmark.parameters, strict=True)
     )
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import click
 from sqlalchemy import func, select, text
 
-from warpwatch.dashboard.importers.asv_folder import open_folder, result_files
+from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.store import Store, tables
 from warpwatch.dashboard.store.columns import decode_samples
 from warpwatch.dashboard.store.points import batches
@@ -107,7 +107,7 @@ def _memory_bytes(pid: int) -> int:
 
 def _newest(folder: Path, count: int) -> list[Path]:
     """The newest result files by their commits' dates, the oldest of them first."""
-    files = [path for machine in open_folder(folder).machines() for path in result_files(machine.path)]
+    files = [path for machine in open_folder(folder).machines() for path in machine.files]
     dates = {path: int(json.loads(path.read_bytes())["date"]) for path in files}
     return sorted(files, key=lambda path: (dates[path], path))[len(files) - count :]
 
