@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +41,7 @@ _TENTH = 0.1
 _MOSTLY = 0.5  # the machine's share of a change beyond which it is the machine's
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shift:
+class Shift(NamedTuple):
     """A difference of logarithms, and where it lies with 95 %."""
 
     value: float

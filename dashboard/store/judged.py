@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sqlalchemy import Connection, bindparam, select, update
@@ -38,8 +38,7 @@ class UnjudgedMachine:
     project: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundSeries:
+class FoundSeries(NamedTuple):
     """What the judgement asks of a series."""
 
     id: int
@@ -55,8 +54,7 @@ class FoundSeries:
     is_listed: bool  # still measured, as far as the suite says
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundChange:
+class FoundChange(NamedTuple):
     """A changepoint, its commits as places in the project's order, and what was last said of it."""
 
     series: FoundSeries
@@ -91,8 +89,7 @@ class MachineFindings:
     controls: dict[tuple[int, str], tuple[ControlLevels, ...]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class Judgement(NamedTuple):
     """What is said of a change."""
 
     change: FoundChange

@@ -203,8 +203,9 @@ def _from_json(text: str) -> Any:
 def _prepare_sqlite(dbapi_connection: Any, _record: object) -> None:
     dbapi_connection.isolation_level = None  # transactions are ours: the driver's own would commit before DDL
     cursor = dbapi_connection.cursor()
+    # An import of one file more stays below so many pages: what it writes goes into the file once, as it ends.
     for pragma in (f"busy_timeout={_PATIENCE_S * 1000}", "synchronous=NORMAL", "foreign_keys=ON", "cache_size=-131072",
-                   "temp_store=MEMORY"):  # fmt: skip
+                   "temp_store=MEMORY", "wal_autocheckpoint=4000"):  # fmt: skip
         cursor.execute(f"PRAGMA {pragma}")
     _enter_wal(cursor)
     cursor.close()
