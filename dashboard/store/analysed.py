@@ -229,7 +229,7 @@ def still_current(connection: Connection, revisions: Mapping[int, int]) -> dict[
         select(table.c.id, table.c.revision, table.c.machine_id)
         .join(project, project.c.id == table.c.project_id)
         .where(is_among(connection, table.c.id, revisions), project.c.analysis_version == ANALYSIS_VERSION)
-    )
+    ).all()
     return {row.id: row.machine_id for row in rows if row.revision == revisions[row.id]}
 
 

@@ -57,13 +57,14 @@ def take_grown(connection: Connection, project: StaleProject, *, after: int, lim
         .limit(limit)
     ).all()  # fmt: skip
     stretches: dict[int, list[bytes]] = {}
-    for number, data in connection.execute(
+    newer = connection.execute(
         select(chunk.c.series_id, chunk.c.data)
         .join(tail, tail.c.series_id == chunk.c.series_id)
         .where(
             is_among(connection, chunk.c.series_id, [row.id for row in rows]), chunk.c.last_run > tail.c.last_run
         )
-    ):  # fmt: skip
+    ).all()  # fmt: skip
+    for number, data in newer:
         stretches.setdefault(number, []).append(data)
     return [_grown(row, stretches[row.id]) for row in rows]
 

@@ -171,7 +171,7 @@ def write_judgement(store: Store, findings: MachineFindings, judgements: Sequenc
                 summary.c.change_is_step,
                 summary.c.value.is_not(None),
             )
-        )
+        ).all()
         verdicts = [(row.series_id, verdict_of(row.kind, row.is_worse), row.verdict) for row in rows]
         moved = [
             {"its_series": number, "verdict": now.value} for number, now, before in verdicts if now.value != before
@@ -196,7 +196,7 @@ def _series(connection: Connection, machine: int, known: Workloads, limits: Limi
         .join(tables.benchmark, tables.benchmark.c.id == series.c.benchmark_id)
         .where(series.c.machine_id == machine)
         .order_by(series.c.key)
-    )  # fmt: skip
+    ).all()  # fmt: skip
     speaks_for_itself = not known.controls and not any(each.baselines for each in known.values())
     quantity, role = (
         cache(metric),

@@ -13,7 +13,7 @@ from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.columns import ARRAYS, Columns, Ints, SampleColumns
 from warpwatch.dashboard.store.packed import PackedEntries, number_reasons
-from warpwatch.dashboard.store.points import add_points, add_samples, batches
+from warpwatch.dashboard.store.points import add_a_point_each, add_points, add_samples, batches
 
 _UPDATED_AT_ONCE = 5000
 
@@ -91,7 +91,12 @@ class PointBuffer:
         series = np.unique(columns["series"]).tolist()
         # Samples first: with the points, short stretches of both are joined.
         add_samples(self._connection, _samples_by_series(columns, samples))
-        add_points(self._connection, _by_series(columns, tuple(self._reasons)))
+        order = np.argsort(columns["series"], kind="stable")
+        ordered = Columns(**{name: columns[name][order] for name in ARRAYS}, reasons=tuple(self._reasons))
+        if len(series) == len(ordered):  # as one file brings them
+            add_a_point_each(self._connection, series, ordered)
+        else:
+            add_points(self._connection, _by_series(columns["series"][order], ordered))
         _forget_tails(self._connection, series, tables.tail.c.last_run >= int(columns["run"].min()))
         _make_stale(self._connection, series)
 
@@ -122,10 +127,7 @@ def _make_stale(connection: Connection, series: Sequence[int]) -> None:
         connection.execute(update(table).where(chosen).values(stale=True, revision=table.c.revision + 1))
 
 
-def _by_series(columns: dict[str, NDArray[Any]], reasons: tuple[str, ...]) -> Iterator[tuple[int, Columns]]:
-    order = np.argsort(columns["series"], kind="stable")
-    series = columns["series"][order]
-    ordered = Columns(**{name: columns[name][order] for name in ARRAYS}, reasons=reasons)
+def _by_series(series: Ints, ordered: Columns) -> Iterator[tuple[int, Columns]]:
     for start, end in _groups(series):
         yield int(series[start]), ordered.take(slice(start, end))
 

@@ -19,6 +19,7 @@ from warpwatch.dashboard.store.columns import (
     decode,
     decode_samples,
     encode,
+    encode_each,
     encode_samples,
     join,
     join_samples,
@@ -112,6 +113,16 @@ def add_points(connection: Connection, points: Iterable[tuple[int, Columns]]) ->
     if rows:
         insert_rows(connection, tables.chunk, rows)
         _join_short(connection, [row["series_id"] for row in rows])
+
+
+def add_a_point_each(connection: Connection, series: Sequence[int], points: Columns) -> None:
+    """Adds a stretch of one point to each of these series: what `add_points` does, for all of them at once."""
+    rows = [
+        {"series_id": number, "points": 1, "first_run": run, "last_run": run, "data": data}
+        for number, run, data in zip(series, points.run.tolist(), encode_each(points), strict=True)
+    ]
+    insert_rows(connection, tables.chunk, rows)
+    _join_short(connection, series)
 
 
 def add_samples(connection: Connection, samples: Iterable[tuple[int, SampleColumns]]) -> None:

@@ -100,7 +100,7 @@ class SeriesIds:
                 _series.c.machine_id == place.machine,
                 _series.c.environment_id == place.environment,
             )
-        )
+        ).all()
         for benchmark, row, parameters in found:
             key = (benchmark, place.machine, place.environment)
             self._known.setdefault(key, {})[tuple(value for _, value in parameters)] = row

@@ -112,7 +112,7 @@ class ProjectWriter:
         self.project_id, self.repository = project_row(connection, self.project, self.repository)
         rows = connection.execute(
             select(files.c.path, files.c.digest, files.c.stamp).where(files.c.project_id == self.project_id)
-        )
+        ).all()
         self._files: dict[str, tuple[str, str | None]] = {row.path: (row.digest, row.stamp) for row in rows}
         self._names = Names(self.project_id)
         self._series = SeriesIds(self._listed)
