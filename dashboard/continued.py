@@ -5,8 +5,10 @@ might be a change (continuation.py), where the last change is so young that each
 after some values more, at another time in each series. Whatever is not as simple as it is usual is left to it as well.
 """
 
+import itertools
 import logging
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -67,7 +69,10 @@ def bring_up_to_date(store: Store, project: StaleProject) -> int:
 
 def continued(grown: Sequence[Grown], calendar: Calendar) -> list[Continued]:
     """Those that go on as before, as they are now."""
-    ordered = [(each, new) for each in grown if (new := _in_order(each, calendar)) is not None]
+    position = dict(zip(calendar.commits.tolist(), calendar.position.tolist(), strict=True))
+    cards = (None, *calendar.cards)
+    card = {run: cards[number] for run, number in zip(calendar.runs.tolist(), calendar.card.tolist(), strict=True)}
+    ordered = [(each, new) for each in grown if (new := _in_order(each, position, card)) is not None]
     known = [(each, new, tail) for each, new in ordered if (tail := _longer(each, new)) is not None]
     measured = [number for number, (_, _, tail) in enumerate(known) if tail.rule is not Rule.COUNTED]
     if measured:
@@ -85,8 +90,12 @@ def _last_level(tail: Tail) -> Floats:
 def _longer(grown: Grown, new: Columns) -> Tail | None:
     """The tail with the new values, if it is not yet time for the detector and the rule for the series stands."""
     tail = grown.tail
-    values = np.where(new.status == _OK, new.value, np.nan)
-    numbers = values[~np.isnan(values)].tolist()
+    # A series has one new value or a few: NumPy would take longer than they do.
+    values = [
+        value if status == _OK else math.nan
+        for value, status in zip(new.value.tolist(), new.status.tolist(), strict=True)
+    ]
+    numbers = [value for value in values if value == value]
     more, unseen = len(numbers), tail.count - tail.looked_at
     if unseen + more > min((tail.level - unseen) // _OF_THE_LEVEL, _UNSEEN + grown.id % _SPREAD):
         return None
@@ -106,34 +115,29 @@ def _longer(grown: Grown, new: Columns) -> Tail | None:
     )  # fmt: skip
 
 
-def _in_order(grown: Grown, calendar: Calendar) -> Columns | None:
+def _in_order(grown: Grown, position: Mapping[int, int], card: Mapping[int, str | None]) -> Columns | None:
     """The new points, if they are one a commit, of commits after the tail's, and of its card."""
-    new = grown.new
-    position = calendar.position[np.searchsorted(calendar.commits, new.commit)]
+    new, tail = grown.new, grown.tail
+    places = [position[int(tail.commit[-1])], *(position[commit] for commit in new.commit.tolist())]
     if len(new) > 1:
-        order = np.argsort(position, kind="stable")
-        new, position = new.take(order), position[order]
-        if (np.diff(position) <= 0).any():
-            return None
-    before = calendar.position[np.searchsorted(calendar.commits, grown.tail.commit[-1])]
-    cards = (None, *calendar.cards)
-    is_its = all(
-        cards[number] == grown.tail.card
-        for number in calendar.card[np.searchsorted(calendar.runs, new.run)].tolist()
-    )  # fmt: skip
-    return new if position[0] > before and is_its and not (new.status == _UNCHANGED).any() else None
+        order = sorted(range(len(new)), key=lambda place: places[1 + place])
+        new, places[1:] = new.take(np.array(order)), sorted(places[1:])
+    if any(after <= before for before, after in itertools.pairwise(places)):
+        return None
+    is_its = all(card[run] == tail.card for run in new.run.tolist())
+    return new if is_its and _UNCHANGED not in new.status.tolist() else None
 
 
 def _in_short(grown: Grown, new: Columns, tail: Tail, calendar: Calendar) -> Continued | None:
     """What `plain_summary` tells of the whole history; None where the tail does not reach back far enough."""
-    date_ms = calendar.date_ms[np.searchsorted(calendar.commits, tail.commit)]
+    date_ms = calendar.date_ms[calendar.commits.searchsorted(tail.commit)]
     since = since_ms(int(date_ms[-1]))
-    numbers = np.flatnonzero(~np.isnan(tail.value))
+    numbers = tail.numbers
     older = numbers[date_ms[numbers] <= since]
     if not len(older) and not tail.is_all:
         return None
     sparkline = [None if value != value else value for value in tail.value[-SPARKLINE_COMMITS:].tolist()]
-    step_ms = calendar.date_ms[np.searchsorted(calendar.commits, tail.step_commit)] if tail.step_commit else None
+    step_ms = calendar.date_ms[calendar.commits.searchsorted(tail.step_commit)] if tail.step_commit else None
     against, is_step = None, step_ms is not None and step_ms >= since
     if is_step:
         against = Reference(change=tail.step, commit_id=tail.step_commit, is_step=True)

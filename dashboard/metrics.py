@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 
 class Better(Enum):
@@ -73,6 +74,7 @@ class Metric:
         return change > 0 if self.better is Better.LOWER else change < 0
 
 
+@lru_cache(maxsize=1000)  # of which a store has a few: each series asks for its own
 def metric(name: str, unit: str) -> Metric:
     """The metric of that name and unit; one that the suite does not record itself is told by its unit.
 

@@ -178,6 +178,8 @@ def _by_significance(table: Ints) -> bytes:
 
 
 def _from_significance(raw: bytes, place: int, rows: int, count: int) -> Ints:
+    if count == 1:  # they lie so already
+        return np.frombuffer(raw, dtype="<i8", count=rows, offset=place)[:, None]
     laid = np.frombuffer(raw, dtype=np.uint8, count=rows * count * 8, offset=place).reshape(rows, 8, count)
     return np.ascontiguousarray(laid.transpose(0, 2, 1)).view("<i8").reshape(rows, count)
 

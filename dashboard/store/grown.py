@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, exists, select, update
 
@@ -16,8 +16,7 @@ from warpwatch.dashboard.store.tails import Tail, decode_tail, write_tails
 from warpwatch.dashboard.verdict import Verdict
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grown:
+class Grown(NamedTuple):
     """A series with what has come to it since its tail was written."""
 
     id: int
@@ -56,24 +55,25 @@ def take_grown(connection: Connection, project: StaleProject, *, after: int, lim
         .order_by(series.c.id)
         .limit(limit)
     ).all()  # fmt: skip
-    stretches: dict[int, list[bytes]] = {}
+    stretches: dict[int, list[Any]] = {}
     newer = connection.execute(
-        select(chunk.c.series_id, chunk.c.data)
+        select(chunk.c.series_id, chunk.c.first_run, chunk.c.data)
         .join(tail, tail.c.series_id == chunk.c.series_id)
         .where(
             is_among(connection, chunk.c.series_id, [row.id for row in rows]), chunk.c.last_run > tail.c.last_run
         )
     ).all()  # fmt: skip
-    for number, data in newer:
-        stretches.setdefault(number, []).append(data)
+    for stretch in newer:
+        stretches.setdefault(stretch.series_id, []).append(stretch)
     return [_grown(row, stretches[row.id]) for row in rows]
 
 
-def _grown(row: Any, stretches: Sequence[bytes]) -> Grown:
-    points = join([decode(data) for data in stretches])
+def _grown(row: Any, stretches: Sequence[Any]) -> Grown:
+    points = join([decode(stretch.data) for stretch in stretches])
+    is_all_new = all(stretch.first_run > row.last_run for stretch in stretches)
     return Grown(
         id=row.id, metric=row.metric, unit=row.unit, revision=row.revision, tail=decode_tail(row.data),
-        new=points if points.run.min() > row.last_run else points.take(points.run > row.last_run),
+        new=points if is_all_new else points.take(points.run > row.last_run),
         verdict=Verdict(row.verdict) if row.change_is_step else None,
     )  # fmt: skip
 

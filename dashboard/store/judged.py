@@ -198,14 +198,11 @@ def _series(connection: Connection, machine: int, known: Workloads, limits: Limi
         .order_by(series.c.key)
     ).all()  # fmt: skip
     speaks_for_itself = not known.controls and not any(each.baselines for each in known.values())
-    quantity, role = (
-        cache(metric),
-        cache(lambda suite, name: (known.is_control(suite, name), known.is_rival(suite, name))),
-    )
+    role = cache(lambda suite, name: (known.is_control(suite, name), known.is_rival(suite, name)))
     found = {}
     for row in rows:
         suite = row.name.rpartition(".")[0]
-        its_metric, roles = quantity(row.metric, row.unit), role(suite, row.implementation)
+        its_metric, roles = metric(row.metric, row.unit), role(suite, row.implementation)
         found[row.id] = _one_series(row, suite, its_metric, roles, known, limits, speaks_for_itself)
     return found
 

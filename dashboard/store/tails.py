@@ -53,10 +53,14 @@ class Tail:
     step_commit: int  # of the last change; 0: none
     step: float  # its magnitude
 
+    @property
+    def numbers(self) -> Ints:
+        """The places of the values that are numbers."""
+        return (~np.isnan(self.value)).nonzero()[0]
+
     def shorter(self, place: int) -> "Tail":
         """Without what the next ones need no more; `place` is of the commit that the newest is compared with."""
-        numbers = np.flatnonzero(~np.isnan(self.value))
-        first = max(min(place, len(self.value) - SPARKLINE_COMMITS, int(numbers[-LOOK_BACK:][0])), 0)
+        first = max(min(place, len(self.value) - SPARKLINE_COMMITS, int(self.numbers[-LOOK_BACK:][0])), 0)
         if first < _WORTH_CUTTING:
             return self
         return replace(self, commit=self.commit[first:], value=self.value[first:], is_all=False)
