@@ -23,6 +23,7 @@ from warpwatch.dashboard.store.calendar import Calendar, calendar
 from warpwatch.dashboard.store.machine_records import Limits
 from warpwatch.dashboard.store.points import read_points
 from warpwatch.dashboard.store.reading import Workloads, limits_of, workloads
+from warpwatch.dashboard.store.rows import update_each
 from warpwatch.dashboard.store.said import SAID, verdict_of
 from warpwatch.dashboard.store.store import Store
 
@@ -160,7 +161,7 @@ def write_judgement(store: Store, findings: MachineFindings, judgements: Sequenc
         new = [each for each in judgements if each.said != each.change.said]
         if new:
             its = (change.c.series_id == bindparam("its_series")) & (change.c.commit_id == bindparam("its_commit"))
-            connection.execute(update(change).where(its), [_said_row(each) for each in new])
+            update_each(connection, change, update(change).where(its), [_said_row(each) for each in new])
         behind = (change.c.series_id == summary.c.series_id) & (change.c.commit_id == summary.c.change_commit_id)
         rows = connection.execute(
             select(summary.c.series_id, summary.c.verdict, change.c.kind, change.c.is_worse)

@@ -15,14 +15,14 @@ STATUS_OF_CODE = {code: status for status, code in STATUS_CODES.items()}
 def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Inserts rows, which must all have the same columns."""
     if rows:
-        _insert_many(connection, _new(connection, table), table, rows)
+        _execute_many(connection, _new(connection, table), table, rows)
 
 
 def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:
     """Inserts rows whose key is not there yet; returns how many those were, where the driver counts them."""
     if not rows:
         return 0
-    done = _insert_many(connection, _new(connection, table).on_conflict_do_nothing(), table, rows)
+    done = _execute_many(connection, _new(connection, table).on_conflict_do_nothing(), table, rows)
     return done.rowcount if done.rowcount >= 0 else len(rows)
 
 
@@ -38,7 +38,7 @@ def insert_or_replace(connection: Connection, table: Table, rows: Sequence[Mappi
     keys = [column.name for column in table.primary_key]
     new = _new(connection, table)
     rest = {column.name: new.excluded[column.name] for column in table.c if column.name not in keys}
-    _insert_many(connection, new.on_conflict_do_update(index_elements=keys, set_=rest), table, rows)
+    _execute_many(connection, new.on_conflict_do_update(index_elements=keys, set_=rest), table, rows)
 
 
 def insert_or_add(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
@@ -49,6 +49,12 @@ def insert_or_add(connection: Connection, table: Table, row: Mapping[str, Any]) 
     connection.execute(new.on_conflict_do_update(index_elements=keys, set_=sums))
 
 
+def update_each(connection: Connection, table: Table, statement: Any, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Executes an update of the table for each row, which has the new values and what the statement's WHERE asks."""
+    if rows:
+        _execute_many(connection, statement, table, rows)
+
+
 def _new(connection: Connection, table: Table) -> Any:
     if connection.dialect.name != "postgresql":
         return sqlite.insert(table)
@@ -57,9 +63,9 @@ def _new(connection: Connection, table: Table) -> Any:
     return postgresql.insert(table)
 
 
-def _insert_many(connection: Connection, statement: Any, table: Table, rows: Sequence[Mapping[str, Any]]) -> Any:
+def _execute_many(connection: Connection, statement: Any, table: Table, rows: Sequence[Mapping[str, Any]]) -> Any:
     """Executes it for each row. SQLite's driver takes them as tuples: SQLAlchemy's way to it costs as much again as
-    the insertion does.
+    the writing does.
     """
     if connection.dialect.name != "sqlite":
         return connection.execute(statement, rows)
@@ -69,7 +75,8 @@ def _insert_many(connection: Connection, statement: Any, table: Table, rows: Seq
         return connection.execute(statement, rows)
     columns = []
     for name in names:
-        as_stored = table.c[name].type.dialect_impl(connection.dialect).bind_processor(connection.dialect)
-        column = [row[name] for row in rows]
+        column, target = [row[name] for row in rows], table.c.get(name)  # None: what the WHERE asks
+        its_type = target.type.dialect_impl(connection.dialect) if target is not None else None
+        as_stored = its_type.bind_processor(connection.dialect) if its_type is not None else None
         columns.append(column if as_stored is None else map(as_stored, column))
     return connection.exec_driver_sql(str(compiled), list(zip(*columns, strict=True)))
