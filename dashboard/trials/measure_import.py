@@ -1,11 +1,12 @@
 """Measures an import and its analysis from nothing, and that of one file after the other: time, memory, size on disk.
 
 `python -m warpwatch.dashboard.trials.measure_import FOLDER [--database URL]` runs `warpwatch import` as it is
-installed, in processes of their own. Memory is the sum over all of them of what each has alone and of its share of the
-rest (PSS), at its most; CPU time is theirs too.
+installed, compiled by the first run if not before, in processes of their own. Memory is the sum over all of them of
+what each has alone and of its share of the rest (PSS), at its most; CPU time is theirs too.
 """
 
 import json
+import os
 import resource
 import shutil
 import subprocess
@@ -62,7 +63,7 @@ def main(folder: Path, database: str | None, later: int) -> None:
 def _import(folder: Path, url: str) -> _Took:
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     command = [*_COMMAND, "import", str(folder), "--project", "measured", "--database", url]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=_compiled())
     most = [0]
     watch = threading.Thread(target=_watch, args=(process, most))
     watch.start()
@@ -78,6 +79,11 @@ def _import(folder: Path, url: str) -> _Took:
         memory_bytes=most[0],
         said=said.strip(),
     )
+
+
+def _compiled() -> dict[str, str]:
+    """An environment in which Python keeps what it compiles: pip compiles what it installs."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _watch(process: "subprocess.Popen[str]", most: list[int]) -> None:
