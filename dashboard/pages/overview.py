@@ -58,6 +58,7 @@ class Everything:
     arrivals: dict[str, Arrival]
     regressions: tuple[RegressionGroup, ...]
     improvements: tuple[Improvement, ...]
+    operators: dict[tuple[str, str], str]  # by suite and workload, which the same shape of another operator may have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +80,6 @@ class Columns:
     baseline: bool
     month: bool  # whether any history reaches back that far
     year: bool
-
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return 6 + self.machine + bool(self.speed_of_light) + self.baseline + self.month
 
 
 @bp.get("/")
@@ -134,6 +130,7 @@ def show(project: str) -> str:
         toggled=lambda key: here(open=",".join(quote(each, safe="") for each in sorted(opened ^ {key}))),
         regressions=told.regressions,
         improvements=told.improvements,
+        operators=told.operators,
         month_days=MONTH_DAYS,
         year_days=YEAR_DAYS,
         state_word=state_word,
@@ -153,6 +150,11 @@ def _everything(project: str) -> Everything:
         lines=kernel_lines(standings),
         standings=standings,
         texts={each.row.series.key: _text(each) for each in standings},
+        operators={
+            (series.suite, series.workload): each.row.operator
+            for each in standings
+            if (series := each.row.series).workload and each.row.operator
+        },
         arrivals=queries.arrivals(store(), project),
         regressions=queries.regressions(store(), project, limit=_NEWEST_REGRESSIONS),
         improvements=tuple(_improvements(standings)[:_NEWEST_IMPROVEMENTS]),
