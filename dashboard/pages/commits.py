@@ -1,26 +1,37 @@
 """The commits that have results, and all that one of them did."""
 
+from itertools import zip_longest
+
 from flask import Blueprint, abort, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from warpwatch.dashboard.comparing import By
 from warpwatch.dashboard.pages.commit_facts import commit_verdicts, compiled_changes, failures, machine_states
-from warpwatch.dashboard.pages.shared import pages, project_or_404, store, words_asked
+from warpwatch.dashboard.pages.shared import page_number, pages, project_or_404, store, words_asked
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.annotations import annotations
 from warpwatch.dashboard.store.records import CommitPage, Status
 
 bp = Blueprint("commits", __name__)
 
-_NEWEST = 200
+_COMMITS_OF_A_PAGE = 200
 _ROWS_OF_A_PAGE = 100
 
 
 @bp.get("/<project:project>/commits")
 def index(project: str) -> str:
-    """The newest commits that have results."""
+    """The commits that have results, newest first, a page at a time, each with what it moved."""
     found = project_or_404(project)
-    return render_template("commits.html", commits=queries.commits(store(), found.name, limit=_NEWEST), newest=_NEWEST)
+    first = (page_number() - 1) * _COMMITS_OF_A_PAGE
+    total, commits = queries.commit_list(store(), found.name, limit=_COMMITS_OF_A_PAGE + 1, offset=first)
+    shown = commits[:_COMMITS_OF_A_PAGE]
+    return render_template(
+        "commits.html",
+        commits=list(zip_longest(shown, commits[1:])),  # each with the one before, which the next page may hold
+        steps=queries.steps_of_commits(store(), found.name, [commit.hash for commit in shown]),
+        place=pages(_COMMITS_OF_A_PAGE, total),
+        total=total,
+    )
 
 
 @bp.get("/<project:project>/commit/<prefix>")

@@ -10,6 +10,7 @@ from warpwatch.dashboard.store.queries.changes import changes
 from warpwatch.dashboard.store.queries.code_between import code_between
 from warpwatch.dashboard.store.queries.code_of_machine import compiled_for
 from warpwatch.dashboard.store.queries.codes import equal_code_pairs
+from warpwatch.dashboard.store.queries.commit_list import commit_list
 from warpwatch.dashboard.store.queries.commits import AmbiguousCommitError, commit_page, commits, find_commit
 from warpwatch.dashboard.store.queries.comparing import (
     between,
@@ -38,11 +39,12 @@ from warpwatch.dashboard.store.queries.rooflines import rooflines
 from warpwatch.dashboard.store.queries.search import search
 from warpwatch.dashboard.store.queries.series import history, series
 from warpwatch.dashboard.store.queries.series_changes import series_changes
-from warpwatch.dashboard.store.queries.series_list import find_series
+from warpwatch.dashboard.store.queries.series_list import find_series, metrics_and_implementations
 from warpwatch.dashboard.store.queries.shown_history import Wanted, shown_history
 from warpwatch.dashboard.store.queries.siblings import siblings
 from warpwatch.dashboard.store.queries.standings import standings
 from warpwatch.dashboard.store.queries.stated import stated_changes
+from warpwatch.dashboard.store.queries.steps_of_commits import steps_of_commits
 from warpwatch.dashboard.store.queries.unaccused import unaccused
 
 __all__ = [
@@ -55,6 +57,7 @@ __all__ = [
     "cards",
     "changes",
     "code_between",
+    "commit_list",
     "commit_page",
     "commits",
     "compiled_at",
@@ -71,6 +74,7 @@ __all__ = [
     "machines",
     "measured_on",
     "measurements",
+    "metrics_and_implementations",
     "newest_measured",
     "origin",
     "overview",
@@ -93,5 +97,6 @@ __all__ = [
     "software",
     "standings",
     "stated_changes",
+    "steps_of_commits",
     "unaccused",
 ]
