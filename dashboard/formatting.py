@@ -95,6 +95,7 @@ def register(app: Flask) -> None:
         moment=moment,
         age=age,
         span=span,
+        every=every,
         iso=iso,
         count=count,
         sparkline=sparkline,
@@ -240,6 +241,11 @@ def span(length: timedelta) -> str:
             number = int(length / size)
             return f"{number} {word}{'s' if number > 1 and word != 'min' else ''}"
     return "less than a min"
+
+
+def every(length: timedelta) -> str:
+    """What recurs after that time: "every 5 hours", "every day"."""
+    return f"every {span(length).removeprefix('1 ')}"
 
 
 def count(number: int, word: str, plural: str | None = None) -> str:

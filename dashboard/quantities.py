@@ -38,6 +38,7 @@ _SI_UNITS = {
 }
 # Shares are recorded as fractions of one and shown in per cent, followed by what they are a share of.
 _SHARES = {"share": "", "share of peak": " of peak", "share of ceiling": " of ceiling"}
+_UNNAMED = frozenset({"unit", "count"})  # asv's word for a unit that nobody stated, and a word that says no more
 _SINGULAR = {"launches": "launch", "registers": "register", "instructions": "instruction", "barriers": "barrier",
              "cycles": "cycle"}  # fmt: skip
 
@@ -46,8 +47,8 @@ def quantity(value: float | None, unit: str) -> str:
     """A value with its unit, three significant digits and an SI prefix where the unit takes one; "–" for None."""
     if value is None or math.isnan(value):
         return "–"
-    if unit == "unit":
-        unit = ""  # asv's word for a unit that nobody stated
+    if unit in _UNNAMED:
+        unit = ""
     if unit in _SHARES:
         return f"{value * 100:.1f} %{_SHARES[unit]}"
     if unit not in _SI_UNITS:
@@ -62,8 +63,14 @@ def quantity(value: float | None, unit: str) -> str:
 
 
 def throughput(per_second: float | None, dtype: str) -> str:
-    """Operations a second on numbers of a dtype: "650 TFLOP/s", of integers "890 TOP/s"."""
-    return quantity(per_second, "OP/s" if dtype.startswith(("int", "uint")) else "FLOP/s")
+    """Operations a second on numbers of a dtype: "650 TFLOP/s", of integers "890 TOP/s".
+
+    As data sheets have it never in peta: "1,980 TOP/s".
+    """
+    unit = "OP/s" if dtype.startswith(("int", "uint")) else "FLOP/s"
+    if per_second is not None and per_second >= 1e15:
+        return f"{float(f'{per_second / 1e12:.3g}'):,.0f} T{unit}"
+    return quantity(per_second, unit)
 
 
 def axis_unit(typical: float, unit: str) -> tuple[float, str]:

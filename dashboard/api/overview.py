@@ -31,8 +31,11 @@ class OverviewQuestion(Paged):
     """Which of the rows; all where nothing is asked."""
 
     machine: Text = ""
+    """By its whole name."""
     operator: Text = ""
+    """By its whole name, as `operator` in the answer."""
     verdict: Verdict | Literal[""] = ""
+    """As the answer has it."""
     q: Text = ""
     """Words that benchmark, parameters, machine or environment must hold, letter case aside."""
 

@@ -118,13 +118,14 @@ def _fields(schema: Mapping[str, Any]) -> Iterator[Field]:
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
-    """ "number or null", "list of CommitShape", "one of step, drift"."""
+    """ "number or null", "list of CommitShape", "one of step, drift"; nothing for the empty text alone."""
     if "$ref" in schema:
         return _name(schema["$ref"])
     if "anyOf" in schema:
-        return " or ".join(dict.fromkeys(_kind(each) for each in schema["anyOf"]))
+        return " or ".join(dict.fromkeys(kind for each in schema["anyOf"] if (kind := _kind(each))))
     if "enum" in schema or "const" in schema:
-        return "one of " + ", ".join(f"“{each}”" for each in schema.get("enum", [schema.get("const")]) if each)
+        named = [f"“{each}”" for each in schema.get("enum", [schema.get("const")]) if each]
+        return "one of " + ", ".join(named) if len(named) > 1 else "".join(named)  # "" is the same as nothing asked
     if schema.get("type") == "array":
         return f"list of {_kind(schema['items'])}"
     if schema.get("type") == "object":

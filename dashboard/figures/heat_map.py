@@ -145,4 +145,4 @@ def _numbers(rows: Sequence[HeatRow]) -> dict[str, Any]:
 
 
 def _percent(change: float) -> str:
-    return f"{change * 100:+.1f}".replace("-", "−") if abs(change) < 1 else quantities.change(change)
+    return quantities.change(change).removesuffix(" %")

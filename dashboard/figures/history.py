@@ -73,7 +73,7 @@ def history_figure(shown: ShownHistory, view: HistoryView) -> dict[str, Any]:
             annotations=[
                 *change_labels(history.changes, frame, is_ours),
                 *mark_labels(shown.marks, frame, parts.marks),
-                *beside_headings(shown.beside, parts.beside),
+                *beside_headings(shown.beside, parts.beside, history.series),
             ],
             meta=meta(frame, shown.extent),
         ),

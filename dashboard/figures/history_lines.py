@@ -168,13 +168,13 @@ def beside_axes(beside: Sequence[Beside], domains: Sequence[Domain], scale: Scal
     return found
 
 
-def beside_headings(beside: Sequence[Beside], domains: Sequence[Domain]) -> list[dict[str, Any]]:
-    """What each small plot shows, over its left end."""
+def beside_headings(beside: Sequence[Beside], domains: Sequence[Domain], own: Series) -> list[dict[str, Any]]:
+    """What each small plot shows, over its left end: where it is not the page's own series, which the title names."""
     return [
         {
             "name": "heading", "x": 0, "xref": "paper", "xanchor": "left", "y": domain[1], "yref": "paper",
             "yanchor": "bottom", "yshift": 1, "showarrow": False, "align": "left", "font": {"color": MUTED, "size": 12},
-            "text": plain(_cut(name_beside(each.series))),
+            "text": plain(_cut(_other_than(each.series, own))),
         }
         for each, domain in zip(beside, domains, strict=True)
     ]  # fmt: skip
@@ -182,11 +182,22 @@ def beside_headings(beside: Sequence[Beside], domains: Sequence[Domain]) -> list
 
 def name_beside(series: Series) -> str:
     """A series' name among others of its project: its case, implementation, metric and machine."""
+    return " · ".join(_name_parts(series))
+
+
+def _other_than(series: Series, own: Series) -> str:
+    shared = set(_name_parts(own))
+    if series.suite != own.suite:
+        return name_beside(series)
+    return " · ".join(part for part in _name_parts(series) if part not in shared) or name_beside(series)
+
+
+def _name_parts(series: Series) -> list[str]:
     case = series.workload or name_in_module(series.benchmark)
     values = [value for name, value in series.parameters if value and name not in {"workload", "implementation"}]
     implementation = [look(series.implementation).label] if series.implementation else []
     metric = [series.metric.label] if series.workload else []
-    return " · ".join([case, *values, *implementation, *metric, series.machine])
+    return [case, *values, *implementation, *metric, series.machine]
 
 
 def _scale(each: Beside) -> tuple[float, str]:

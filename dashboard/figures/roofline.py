@@ -17,7 +17,7 @@ from warpwatch.dashboard.figures.roofs import ridges, roof_labels, roof_lines
 from warpwatch.dashboard.store.machine_records import Roofline, RooflinePoint
 
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "star", "hexagon", "cross", "pentagon", "hourglass")
-_LOGARITHMIC = {"type": "log", "dtick": 1, "tickformat": "~s", "minor": {"ticks": "outside", "ticklen": 3}}
+_LOGARITHMIC = {"type": "log", "dtick": 1, "minor": {"ticks": "outside", "ticklen": 3}}
 _FAINT = 0.35
 
 
@@ -40,8 +40,10 @@ def roofline_figure(roofline: Roofline) -> dict[str, Any]:
         ],
         "layout": layout(
             hovermode="closest",
-            xaxis=axis("arithmetic intensity (FLOP/byte)", range=[log10(left), log10(right)], **_LOGARITHMIC),
-            yaxis=axis("throughput (FLOP/s)", **_LOGARITHMIC),
+            xaxis=axis(
+                "arithmetic intensity (FLOP/byte)", range=[log10(left), log10(right)], tickformat=",~g", **_LOGARITHMIC
+            ),
+            yaxis=axis("throughput (FLOP/s)", tickformat="~s", **_LOGARITHMIC),
             annotations=roof_labels(limits, dtypes, left, right, lowest),
         ),
     }

@@ -4,7 +4,9 @@ from flask import Blueprint, abort, render_template, request
 
 from warpwatch.dashboard.figures.heat_map import Reference, heat_map_figure, heat_rows
 from warpwatch.dashboard.figures.history_lines import name_beside
+from warpwatch.dashboard.pages.runners import standings_of
 from warpwatch.dashboard.pages.shared import project_or_404, store
+from warpwatch.dashboard.standing_words import state_detail, state_meaning, state_word
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.records import Series
 
@@ -28,6 +30,7 @@ def show(project: str, name: str) -> str:
     told = request.args.get("against", "")
     reference = Reference(told) if told in set(Reference) else Reference.FIRST
     rows = heat_rows(kernel, reference)
+    verdicts = {row.series.key: row.verdict for row in kernel.rows}
     names = _names([row.series for row in kernel.rows])
     return render_template(
         "kernel.html",
@@ -38,6 +41,15 @@ def show(project: str, name: str) -> str:
         height=next((size for size in _HEIGHTS if len(rows) <= size), _HEIGHTS[-1]),
         asked=asked,
         choices_of_commits=COMMITS,
+        # Why there is no verdict, where the overview knows.
+        told={
+            key: each
+            for each in standings_of(found.name)
+            if (key := each.row.series.key) in verdicts and each.row.verdict is verdicts[key]
+        },
+        state_word=state_word,
+        state_meaning=state_meaning,
+        state_detail=state_detail,
     )
 
 

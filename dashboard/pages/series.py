@@ -10,18 +10,23 @@ from flask.typing import ResponseReturnValue
 from warpwatch.dashboard.figures.history import history_figure
 from warpwatch.dashboard.figures.history_machine import canary_summary
 from warpwatch.dashboard.figures.history_view import HistoryView, Scale, Spacing
+from warpwatch.dashboard.figures.palette import look
 from warpwatch.dashboard.measure_again import measure_again
+from warpwatch.dashboard.metrics import Metric
 from warpwatch.dashboard.naming import kernel_name
 from warpwatch.dashboard.pages.change_json import change_json, episode_json
 from warpwatch.dashboard.pages.point import panel
+from warpwatch.dashboard.pages.runners import standings_of
 from warpwatch.dashboard.pages.series_beside import FOUND, MOST_BESIDE, beside_rows, choices
 from warpwatch.dashboard.pages.shared import Pages, page_number, pages, project_or_404, store, words_asked
+from warpwatch.dashboard.standing_words import state_detail, state_meaning, state_word
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.status_words import points_said
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.queries.shown_history import LISTED, MOST_POINTS, Wanted
-from warpwatch.dashboard.store.records import Point, Series
+from warpwatch.dashboard.store.records import OverviewRow, Point, Series
 from warpwatch.dashboard.store.shown_records import ShownHistory
+from warpwatch.dashboard.store.standing import Standing
 
 bp = Blueprint("series", __name__, url_prefix="/<project:project>/series")
 
@@ -37,13 +42,17 @@ def search(project: str) -> str:
     """The series whose name has every word of `q`, a page at a time."""
     found = project_or_404(project)
     words = words_asked()
-    machine = request.args.get("machine", "")
+    wanted = {name: request.args.get(name, "") for name in ("machine", "metric", "implementation")}
     number = page_number()
+    metrics, implementations = _measured(found.name)
     page = queries.find_series(
         store(),
         found.name,
         search=words,
-        machine=machine or None,
+        machine=wanted["machine"] or None,
+        metric=wanted["metric"] or None,
+        implementation=wanted["implementation"] or None,
+        first=[each.name for each in metrics if each.is_latency] or [each.name for each in metrics if each.is_judged],
         limit=_SERIES_OF_A_PAGE,
         offset=(number - 1) * _SERIES_OF_A_PAGE,
     )
@@ -51,8 +60,13 @@ def search(project: str) -> str:
         "series_list.html",
         found=page,
         words=words,
-        machine=machine,
-        machines=queries.machines(store(), found.name),
+        wanted=wanted,
+        is_narrowed=bool(words or any(wanted.values())),
+        choices={
+            "machine": [(each.name, each.name) for each in queries.machines(store(), found.name)],
+            "metric": [(each.name, each.label) for each in metrics],
+            "implementation": [(each, look(each).label) for each in implementations],
+        },
         place=pages(_SERIES_OF_A_PAGE, page.total),
     )
 
@@ -69,6 +83,7 @@ def show(project: str, key: str) -> str:
     # A rival has no verdict of ours, and neither has what restates another metric.
     is_watched = own.metric.is_judged and own.is_watched
     changes = sorted(shown.history.changes, key=lambda change: change.index, reverse=True)
+    standing = next((row for row in recorded if row.series.key == key and is_watched), None)
     last_step = next((change for change in changes if change.kind is ChangeKind.STEP), None)
     siblings = [row for row in recorded if row.series.key != key and not row.was_never_there]
     facts = queries.point_facts(store(), key, request.args.get("run") or None) or queries.point_facts(store(), key)
@@ -85,7 +100,11 @@ def show(project: str, key: str) -> str:
         episodes=shown.history.episodes[::-1],
         wanted_change=last_step,
         wanted=measure_again(own, last_step) if last_step is not None and is_watched else None,
-        standing=next((row for row in recorded if row.series.key == key and is_watched), None),
+        standing=standing,
+        told=_told(standing) if standing is not None else None,
+        state_word=state_word,
+        state_meaning=state_meaning,
+        state_detail=state_detail,
         siblings=siblings,
         canaries=canary_summary(shown.history.canaries),
         place=Pages(number=number, size=LISTED, total=shown.extent.points),
@@ -133,6 +152,23 @@ def data(project: str, key: str) -> ResponseReturnValue:
             for mark in shown.marks
         ],
     )
+
+
+def _measured(project: str) -> tuple[tuple[Metric, ...], tuple[str, ...]]:
+    """The metrics, what is judged first, and the implementations, ours first."""
+    metrics, implementations = store().remember(
+        project, "metrics and implementations", lambda: queries.metrics_and_implementations(store(), project)
+    )
+    return (
+        tuple(sorted(metrics, key=lambda each: (not each.is_latency, not each.is_judged, each.label))),
+        tuple(sorted(implementations, key=lambda each: (each != "warpwatch", look(each).label.lower()))),
+    )
+
+
+def _told(row: OverviewRow) -> Standing | None:
+    """What the overview says of it, which tells why there is no verdict; None where that is of an earlier import."""
+    mine = (each for each in standings_of(row.series.project) if each.row.series.key == row.series.key)
+    return next((each for each in mine if each.row.verdict is row.verdict), None)
 
 
 def _view() -> HistoryView:

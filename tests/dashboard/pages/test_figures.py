@@ -267,7 +267,7 @@ def test_the_datasheets_roof_is_thin_and_the_measured_one_solid_with_their_label
     assert [roof["line"]["width"] for roof in roofs] == [1, 1, 2, 2]
     assert [max(roof["y"]) for roof in roofs] == [1e15, 1e15, 6e14, 6e14]
     math, memory = figure["layout"]["annotations"]
-    assert math["text"] == "fp16 1.00 PFLOP/s (datasheet)<br>fp16 600 TFLOP/s (measured)"
+    assert math["text"] == "fp16 1,000 TFLOP/s (datasheet)<br>fp16 600 TFLOP/s (measured)"
     assert memory["text"] == "5.00 TB/s (datasheet)<br>4.00 TB/s (measured)"
     assert (math["y"], math["yanchor"], memory["yanchor"]) == (pytest.approx(15), "bottom", "bottom")
 
@@ -280,7 +280,7 @@ def test_roofs_too_near_for_two_labels_share_one() -> None:
     texts = [label["text"] for label in _roofline(*points, peaks=peaks, measured=measured)["layout"]["annotations"]]
     assert texts == [
         "fp32 60.0 TFLOP/s (datasheet)<br>fp32 50.0 TFLOP/s (measured)",
-        "bf16, fp16 1.00 PFLOP/s (datasheet)<br>bf16 673 TFLOP/s, fp16 650 TFLOP/s (measured)",
+        "bf16, fp16 1,000 TFLOP/s (datasheet)<br>bf16 673 TFLOP/s, fp16 650 TFLOP/s (measured)",
         "5.00 TB/s (datasheet)<br>4.00 TB/s (measured)",
     ]
 
@@ -289,7 +289,7 @@ def test_integers_are_operations_and_no_flop() -> None:
     point = _roofline_point("int8_linear", "warpwatch")
     point = replace(point, workload=replace(point.workload, dtype="int8"))
     math, _ = _roofline(point, peaks=PEAKS)["layout"]["annotations"]
-    assert math["text"] == "int8 2.00 POP/s (datasheet)"
+    assert math["text"] == "int8 2,000 TOP/s (datasheet)"
 
 
 def test_where_a_profiler_saw_the_bytes_the_point_is_faint_and_joined_to_the_measured_one() -> None:

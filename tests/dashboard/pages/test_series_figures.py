@@ -199,7 +199,7 @@ def test_cells_tell_the_change_from_the_first_or_the_newest_level() -> None:
     figure = heat_map_figure(kernel, (first,), [HOSTILE])
     assert "<a" not in json.dumps(figure)
     assert (_named(figure, "level rose")["y"], len(_named(figure, "no number")["x"])) == ([0], 1)
-    assert _named(figure, "numbers")["text"] == ["+0.0", "+0.0", "2×", "2×"]
+    assert _named(figure, "numbers")["text"] == ["0.0", "0.0", "2×", "2×"]
 
 
 def test_worse_has_the_same_colour_whichever_way_a_metric_counts() -> None:

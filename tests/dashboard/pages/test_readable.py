@@ -1,0 +1,120 @@
+"""What readers could not read: names squeezed to a letter, a box too small for its words, one thing told two ways."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from flask.testing import FlaskClient
+
+from tests.dashboard.pages.browsing import Tab
+from warpwatch.dashboard.api.reading import _kind
+from warpwatch.dashboard.app import create_app
+from warpwatch.dashboard.quantities import quantity, throughput
+from warpwatch.dashboard.settings import Settings
+
+_WIDTH = "element => element.getBoundingClientRect().width"
+
+
+@pytest.fixture(scope="module")
+def client(history_store: Settings) -> FlaskClient:
+    return create_app(history_store).test_client()
+
+
+def _plain(page: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
+
+
+@pytest.mark.parametrize("width", [768, 1024, 1200, 1320, 1440, 1600])
+def test_the_overviews_names_keep_room_at_every_width(width: int, address: str, new_tab: Callable[..., Tab]) -> None:
+    tab = new_tab(width=width)
+    tab.open(f"{address}/kernels/?open=rope%2540nvidia-h200")
+    page = tab.page
+    assert page.locator(".ww-workload").count() > 1
+    assert page.locator(".ww-folded .ww-column-name").evaluate(_WIDTH) >= 200
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_on_a_phone_the_search_box_is_wide_while_one_types(address: str, new_tab: Callable[..., Tab]) -> None:
+    tab = new_tab(width=320)
+    tab.open(f"{address}/kernels/commits")
+    box = tab.page.locator("#search")
+    box.click()
+    tab.page.keyboard.type("flash s2048")
+    assert box.evaluate("box => box.scrollWidth <= box.clientWidth"), "what is typed is cut off"
+    assert box.evaluate(_WIDTH) > 280
+    tab.page.locator("[data-search-list] a").first.wait_for()
+    tab.page.keyboard.press("Escape")
+    tab.page.keyboard.press("Tab")
+    assert tab.page.evaluate("document.activeElement.matches('[data-theme-toggle]')")
+    assert box.evaluate(_WIDTH) < 200
+
+
+def test_a_projects_name_stays_in_one_line(address: str, new_tab: Callable[..., Tab]) -> None:
+    tab = new_tab(width=768)
+    tab.open(f"{address}/kernels/commits")
+    assert tab.page.locator(".ww-header-row").evaluate("row => row.getBoundingClientRect().height") <= 48
+
+
+def test_targets_are_at_least_24_pixels_high(address: str, new_tab: Callable[..., Tab]) -> None:
+    tab = new_tab(width=390)
+    tab.open(f"{address}/kernels/regressions")
+    low = tab.page.evaluate(
+        """() => [...document.querySelectorAll('header a, footer a, footer button, summary, .btn, .ww-worst a')]
+            .filter((each) => each.checkVisibility() && each.getBoundingClientRect().width > 1)
+            .filter((each) => each.getBoundingClientRect().height < 24).map((each) => each.outerHTML)"""
+    )
+    assert low == []
+
+
+def test_a_list_of_commits_tells_what_each_moved_and_goes_on(
+    client: FlaskClient, addresses: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("warpwatch.dashboard.pages.commits._COMMITS_OF_A_PAGE", 5)
+    first = client.get("/kernels/commits").text
+    assert len(re.findall(r"<tbody>.*</tbody>", first, re.DOTALL)[0].split("<tr>")) == 6
+    assert len(re.findall(r"Compare [0-9a-f]{8} with", first)) == 5  # the last one with the first of the next page
+    last = re.search(r"Page 1 of (\d+)", _plain(first))
+    assert last is not None
+    pages = [client.get(f"/kernels/commits?page={number}").text for number in range(1, int(last[1]) + 1)]
+    row = next(row for page in pages for row in page.split("<tr>") if f'commit/{addresses["slow_commit"]}"' in row)
+    assert re.search(r"\d+ worse", row)
+    assert ">Compare</a>" not in pages[-1].split("<tr>")[-1]  # the first commit of all has none before
+
+
+def test_a_list_of_series_is_narrowed_by_metric_and_implementation(client: FlaskClient) -> None:
+    page = client.get("/kernels/series?metric=warm_latency&implementation=triton").text
+    rows = re.findall(r'<th scope="row".*?</th>', page, re.DOTALL)
+    assert rows
+    assert all("track_warm_latency" in _plain(row).replace(" ", "") and "triton" in row for row in rows)
+    unasked = re.findall(r'<th scope="row".*?</th>', client.get("/kernels/series").text, re.DOTALL)
+    assert "track_latency" in _plain(unasked[0]).replace(" ", "")  # what readers ask for first
+
+
+def test_a_series_and_its_kernel_say_what_the_overview_says_of_it(
+    client: FlaskClient, addresses: dict[str, str]
+) -> None:
+    young = _plain(client.get(f"/young/series/{addresses['young']}").text)
+    assert "Too new 1 of 4 commits" in young
+    name = re.search(r"/young/kernel/([^?\"]+)", client.get(f"/young/series/{addresses['young']}").text)
+    assert name is not None
+    assert "Too new 1 of 4 commits" in _plain(client.get(f"/young/kernel/{name[1]}").text)
+
+
+def test_points_without_a_number_are_not_counted_as_judged(client: FlaskClient, addresses: dict[str, str]) -> None:
+    page = _plain(client.get(f"/kernels/series/{addresses['throttled']}").text)
+    told = re.search(r"No change of level in (\d+) points( with a number)?\.", page)
+    assert told is None or told[2]
+
+
+def test_the_api_names_no_choice_that_is_not_there(client: FlaskClient) -> None:
+    empty = {"anyOf": [{"enum": ["step", "drift"]}, {"const": ""}]}
+    assert _kind(empty) == "one of “step”, “drift”"
+    assert "or one of<" not in client.get("/api/").text
+
+
+def test_peaks_are_in_tera_as_data_sheets_have_them() -> None:
+    assert (throughput(1.979e15, "int8"), throughput(9.9e14, "fp16")) == ("1,980 TOP/s", "990 TFLOP/s")
+
+
+def test_a_count_needs_no_unit() -> None:
+    assert (quantity(3.86, "count"), quantity(9.0, "count")) == ("3.86", "9")
