@@ -46,6 +46,25 @@ def test_a_machine_has_the_limits_of_its_newest_run_that_saw_the_gpu(store: Stor
     assert row.speed_of_light.of_peak < row.speed_of_light.of_ceiling  # type: ignore[operator]
 
 
+def test_a_share_is_of_the_ceilings_of_the_card_that_measured_it(store: Store, asv: Any) -> None:
+    path = Suite(asv).commit(1, card="GPU-one", more={"ceilings": PEAKS, "measured_ceilings": MEASURED})
+    slower = {**MEASURED, "bandwidth_bps": MEASURED["bandwidth_bps"] / 2}
+    asv.context(
+        path,
+        {"record": "run", "schema": 1, "run": "other", "commit": "c", "environment": "e", "device": "cuda",
+         "gpu": {"name": "NVIDIA H200", "uuid": "GPU-two"}, "started_at": "2026-02-01T00:00:00+00:00", "cpu": None,
+         "ceilings": PEAKS, "measured_ceilings": slower},
+    )  # fmt: skip
+    asv.load(store)
+    (machine,) = queries.machines(store, "demo")
+    assert machine.limits.measured is not None
+    assert machine.limits.measured.bandwidth_bps == slower["bandwidth_bps"]  # the newest card's
+    (row,) = queries.overview(store, "demo")
+    assert row.speed_of_light is not None
+    assert row.speed_of_light.of_peak is not None
+    assert row.speed_of_light.of_ceiling == pytest.approx(row.speed_of_light.of_peak * 4.8 / 4.37)
+
+
 def test_a_machines_cards_are_told_newest_first(store: Store, asv: Any) -> None:
     history = Suite(asv)
     for number, card in enumerate(("GPU-one", "GPU-two", "GPU-two")):

@@ -8,6 +8,8 @@ from sqlalchemy import Connection, Row, select
 
 from warpwatch.dashboard.roofline import speed_of_light
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.choosing import is_among
+from warpwatch.dashboard.store.machine_records import Limits
 from warpwatch.dashboard.store.reading import (
     Workloads,
     limits_of,
@@ -55,8 +57,27 @@ def latest(connection: Connection, known: Workloads, *where: Any) -> list[Latest
     for series, row in pairs:
         if series.is_baseline and row.status == _OK and row.value is not None:
             rivals.setdefault(_same_run(series, row), []).append((series, row))
-    found = [_latest(series, row, known, rivals) for series, row in pairs]
+    limits = _limits(connection, rows)
+    found = [_latest(series, row, known, rivals, limits[row.run_id]) for series, row in pairs]
     found.sort(key=lambda item: _order(item.series, item.workload))
+    return found
+
+
+def _limits(connection: Connection, rows: Sequence[Row[Any]]) -> Mapping[int, Limits]:
+    """What the card of each run can do, by the run's id; the machine's newest word where the run told nothing.
+
+    A machine's name is several cards', and their ceilings lie some per cent apart.
+    """
+    run = tables.run
+    told = connection.execute(
+        select(run.c.id, run.c.context).where(is_among(connection, run.c.id, {row.run_id for row in rows}))
+    )
+    own = {row.id: limits_of(row.context) for row in told}
+    found: dict[int, Limits] = {}
+    for row in rows:
+        if row.run_id not in found:
+            its, machines = own[row.run_id], limits_of(row.context)
+            found[row.run_id] = Limits(peaks=its.peaks or machines.peaks, measured=its.measured or machines.measured)
     return found
 
 
@@ -71,7 +92,7 @@ def _order(series: Series, workload: Workload | None) -> tuple[Any, ...]:
 
 def _latest(
     series: Series, row: Row[Any], known: Workloads,
-    rivals: Mapping[tuple[Any, ...], Sequence[tuple[Series, Row[Any]]]],
+    rivals: Mapping[tuple[Any, ...], Sequence[tuple[Series, Row[Any]]]], limits: Limits,
 ) -> Latest:  # fmt: skip
     workload = workload_of(series, known)
     timed = series.metric.is_time and row.value
@@ -82,7 +103,7 @@ def _latest(
     ]
     light = None
     if series.metric.is_latency and row.value and workload is not None:
-        light = speed_of_light(workload, limits_of(row.context), row.value)
+        light = speed_of_light(workload, limits, row.value)
     return Latest(
         series=series,
         workload=workload,
