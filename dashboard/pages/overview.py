@@ -15,6 +15,7 @@ from warpwatch.dashboard.pages.shared import here, listed_projects, pages, proje
 from warpwatch.dashboard.standing_words import state_detail, state_meaning, state_word
 from warpwatch.dashboard.statistics.arrival import Arrival
 from warpwatch.dashboard.store import queries
+from warpwatch.dashboard.store.card_records import WAITING, CardFilter
 from warpwatch.dashboard.store.queries.standings import MONTH_DAYS, YEAR_DAYS
 from warpwatch.dashboard.store.records import Commit, RegressionGroup
 from warpwatch.dashboard.store.standing import Standing, State
@@ -88,7 +89,15 @@ def index() -> ResponseReturnValue:
     projects = listed_projects()
     if len(projects) == 1:
         return redirect(url_for(".show", project=projects[0].name))
-    return render_template("projects.html", projects=projects)
+    return render_template(
+        "projects.html",
+        projects=projects,
+        late={each.name: _overdue(each.name) for each in projects},
+        waiting={
+            each.name: queries.cards(store(), each.name, CardFilter(standings=WAITING), limit=0).total
+            for each in projects
+        },
+    )
 
 
 @bp.get("/<project:project>/")
@@ -137,6 +146,13 @@ def show(project: str) -> str:
         state_meaning=state_meaning,
         state_detail=state_detail,
     )
+
+
+def _overdue(project: str) -> int:
+    """How many of its machines fell silent."""
+    arrivals = store().remember(project, "arrivals", lambda: queries.arrivals(store(), project), may_be_former=True)
+    now = datetime.now(UTC).timestamp()
+    return sum(its.is_overdue(now) for its in arrivals.values())
 
 
 def everything(project: str) -> Everything:

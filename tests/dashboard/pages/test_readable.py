@@ -118,3 +118,16 @@ def test_peaks_are_in_tera_as_data_sheets_have_them() -> None:
 
 def test_a_count_needs_no_unit() -> None:
     assert (quantity(3.86, "count"), quantity(9.0, "count")) == ("3.86", "9")
+
+
+def test_the_projects_tell_where_something_is_to_do(client: FlaskClient) -> None:
+    rows = {
+        name: _plain(row)
+        for row in client.get("/").text.split("<tr>")[2:]
+        for name in re.findall(r'href="/(\w+)/"', row)
+    }
+    listed = _plain(client.get("/kernels/regressions").text)
+    waiting = re.search(r"To do (\d+)", listed)
+    assert waiting is not None
+    assert rows["kernels"].split()[:2] == ["kernels", waiting[1]]
+    assert rows["young"].split()[:2] == ["young", "none"]
