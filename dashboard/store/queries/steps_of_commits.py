@@ -7,8 +7,8 @@ from sqlalchemy import func, select
 
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.queries.reading import project_id
 from warpwatch.dashboard.store.queries.watched import watched_metrics
+from warpwatch.dashboard.store.reading import project_id
 from warpwatch.dashboard.store.store import Store
 
 
