@@ -18,9 +18,18 @@ class Status(StrEnum):
 
     OK = "ok"
     INVALID = "invalid"  # measured, but not under the conditions a number may be taken under
-    FAILED = "failed"  # wrong result, exception, crash or time limit: no number
+    FAILED = "failed"  # no number, for what `Failure` names
     UNAVAILABLE = "unavailable"  # this commit or machine has no such implementation
     UNCHANGED = "unchanged"  # skipped on request: its code is that of a commit measured before
+
+
+class Failure(StrEnum):
+    """In what way a measurement failed."""
+
+    WRONG_RESULT = "wrong result"  # the correctness gate refused it
+    ERROR = "error"  # it raised an exception
+    CRASH = "crash"  # its process died, or could not be started again
+    TIME_LIMIT = "time limit"  # it did not answer in time and was killed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +172,7 @@ class MeasurementRecord:
     metrics: tuple[str, ...] = ()  # the optional ones that were asked for
     code_sha256: str | None = None  # code_digest of what it ran, where it is ours; equal code is an A/A pair
     visits: tuple[Visit, ...] = ()  # of a control
+    failure: Failure | None = None  # where the status is failed; older records have none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +247,7 @@ _NESTED: dict[tuple[type[Any], str], type[Any]] = {
     (RunRecord, "measured_ceilings"): Ceilings,
     (MeasurementRecord, "clock_event_reasons"): ClockEventReasons,
     (MeasurementRecord, "status"): Status,
+    (MeasurementRecord, "failure"): Failure,
     (MeasurementRecord, "energy"): Energy,
     (MeasurementRecord, "visits"): Visit,
     (ProfileRecord, "kernels"): ProfiledKernel,

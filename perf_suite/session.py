@@ -9,7 +9,7 @@ from .catalogue_jobs import catalogue_jobs
 from .compiled.unchanged import digests, unchanged
 from .controls import interleaved, is_control, merged
 from .protocol import STARTED, Job, Outcome, Stage, blank_record, outcome_from_line
-from .records import RunRecord, Status
+from .records import Failure, RunRecord, Status
 from .spool import Spool
 from .watched_worker import Limits, WatchedWorker, WorkerStartError
 from .workload_record import workload_record
@@ -127,21 +127,21 @@ def _outcomes(worker: WatchedWorker, jobs: list[Job], run: str) -> Iterator[tupl
         else:
             if within_job:
                 job = waiting.pop(0)
-                yield job, _lost(job, run, worker.last_words())
+                yield job, _lost(job, run, worker.last_words(), worker.failure())
             if not waiting:
                 return
             try:
                 worker.restart()
             except WorkerStartError as error:  # the GPU is gone, say: what was measured stays
-                yield from ((job, _lost(job, run, str(error))) for job in waiting)
+                yield from ((job, _lost(job, run, str(error), Failure.CRASH)) for job in waiting)
                 return
             worker.give(waiting)
             worker.begin()
             within_job = True
 
 
-def _lost(job: Job, run: str, reason: str) -> Outcome:
-    return Outcome(measurement=replace(blank_record(run, job), reason=reason))
+def _lost(job: Job, run: str, reason: str, failure: Failure) -> Outcome:
+    return Outcome(measurement=replace(blank_record(run, job), reason=reason, failure=failure))
 
 
 def _skipped(job: Job, run: str, commit: str, digest: str | None) -> Outcome:

@@ -14,7 +14,7 @@ from typing import Self
 from .child_process import compiling_alone, python_running
 from .lines_in_time import LinesInTime, SilentError
 from .protocol import Job, jobs_to_json
-from .records import RunRecord, from_line
+from .records import Failure, RunRecord, from_line
 
 _LAST_WORDS = 300  # characters of the worker's output kept as a reason
 _OUTPUT = "output"
@@ -72,6 +72,10 @@ class WatchedWorker:
         """End this worker and start another."""
         self._end()
         self._start()
+
+    def failure(self) -> Failure:
+        """In what way the worker ended."""
+        return Failure.TIME_LIMIT if self._silent else Failure.CRASH
 
     def last_words(self) -> str:
         """How the worker ended, in a sentence."""

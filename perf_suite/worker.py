@@ -17,7 +17,7 @@ from .implementations import UnavailableError
 from .launches import NotCapturableError
 from .measurement import Bench, measure, measure_energy
 from .protocol import STARTED, Outcome, Stage, blank_record, jobs_from_json, outcome_to_line
-from .records import MeasurementRecord, Status, to_line
+from .records import Failure, MeasurementRecord, Status, to_line
 from .setting import Setting, set_up
 from .timing import Stopwatch, cpu
 from .timing.timing import TimingError
@@ -61,8 +61,10 @@ def main(fd: int, run: str, begun: float) -> None:
                 outcome = _numberless(blank, Status.UNAVAILABLE, error)
             except TimingError as error:
                 outcome = _numberless(blank, Status.INVALID, error)
+            except gate.WrongResultError as error:
+                outcome = _numberless(blank, Status.FAILED, error, Failure.WRONG_RESULT)
             except Exception as error:  # a kernel may raise anything; its reason is the record
-                outcome = _numberless(blank, Status.FAILED, error)
+                outcome = _numberless(blank, Status.FAILED, error, Failure.ERROR)
             print(outcome_to_line(outcome), file=channel)
             if device == "cuda" and not _gpu_works():
                 sys.exit("the CUDA context works no longer")
@@ -70,10 +72,12 @@ def main(fd: int, run: str, begun: float) -> None:
         bench.stopwatch.for_each(len(jobs), body)
 
 
-def _numberless(blank: MeasurementRecord, status: Status, error: Exception) -> Outcome:
+def _numberless(
+    blank: MeasurementRecord, status: Status, error: Exception, failure: Failure | None = None
+) -> Outcome:  # fmt: skip
     ours = UnavailableError | TimingError | gate.WrongResultError | NotCapturableError
     text = str(error) if isinstance(error, ours) else repr(error)
-    return Outcome(measurement=replace(blank, status=status, reason=text[:_REASON_LENGTH]))
+    return Outcome(measurement=replace(blank, status=status, reason=text[:_REASON_LENGTH], failure=failure))
 
 
 def _gpu_works() -> bool:

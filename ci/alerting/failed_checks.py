@@ -1,4 +1,4 @@
-"""Kernels that give no number: a wrong result (the correctness gate), an exception, a crash, a time limit."""
+"""Kernels that give no number: refused by the correctness gate, or ended by an exception, a crash or a time limit."""
 
 from collections.abc import Sequence
 
@@ -8,29 +8,42 @@ from warpwatch.dashboard.store.records import Status
 from warpwatch.dashboard.store.standing import Standing
 
 _SHOWN = 10
+_STATUS_OF = {HealthKind.FAILED_CHECK: Status.WRONG, HealthKind.NO_NUMBER: Status.FAILED}
 
 
 def failed_checks(standings: Sequence[Standing]) -> tuple[HealthFinding, ...]:
-    """Our kernels whose newest measurement failed, by machine and kernel. One ends when the newest is a number."""
-    failed: dict[tuple[str, str], list[Standing]] = {}
+    """Our kernels whose newest result was wrong, by machine and kernel. One ends when the newest is a number."""
+    return _findings(HealthKind.FAILED_CHECK, standings)
+
+
+def without_number(standings: Sequence[Standing]) -> tuple[HealthFinding, ...]:
+    """Our kernels whose newest measurement broke off otherwise, of which nobody knows whether they are right."""
+    return _findings(HealthKind.NO_NUMBER, standings)
+
+
+def _findings(kind: HealthKind, standings: Sequence[Standing]) -> tuple[HealthFinding, ...]:
+    its: dict[tuple[str, str], list[Standing]] = {}
     for each in standings:
-        if each.row.status is Status.FAILED:
-            failed.setdefault((each.row.series.machine, kernel_name(each)), []).append(each)
+        if each.row.status is _STATUS_OF[kind]:
+            its.setdefault((each.row.series.machine, kernel_name(each)), []).append(each)
     return tuple(
         HealthFinding(
-            kind=HealthKind.FAILED, subject=f"{machine} · {kernel}", machine=machine, kernel=kernel,
-            says=_says(kernel, rows), members=tuple(sorted(each.row.series.key for each in rows)),
+            kind=kind, subject=f"{machine} · {kernel}", machine=machine, kernel=kernel,
+            says=_says(kind, kernel, rows), members=tuple(sorted(each.row.series.key for each in rows)),
             lines=tuple(_line(each) for each in rows[:_SHOWN])
             + ((f"and {len(rows) - _SHOWN} more",) if len(rows) > _SHOWN else ()),
         )
-        for (machine, kernel), rows in sorted(failed.items())
+        for (machine, kernel), rows in sorted(its.items())
     )  # fmt: skip
 
 
-def _says(kernel: str, rows: Sequence[Standing]) -> str:
+def _says(kind: HealthKind, kernel: str, rows: Sequence[Standing]) -> str:
     first = rows[0].row.reason or "no reason recorded"
-    what = f"{len(rows)} benchmarks give no number" if len(rows) > 1 else "gives no number"
-    return f"{kernel}: {what} ({first})"
+    one, many = {
+        HealthKind.FAILED_CHECK: ("gives a wrong result", "benchmarks give wrong results"),
+        HealthKind.NO_NUMBER: ("gives no number", "benchmarks give no number"),
+    }[kind]
+    return f"{kernel}: {f'{len(rows)} {many}' if len(rows) > 1 else one} ({first})"
 
 
 def _line(each: Standing) -> str:

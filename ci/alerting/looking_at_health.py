@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 
 from warpwatch.ci.alerting.composing_health import compose_health
-from warpwatch.ci.alerting.failed_checks import failed_checks
+from warpwatch.ci.alerting.failed_checks import failed_checks, without_number
 from warpwatch.ci.alerting.following import Action
 from warpwatch.ci.alerting.looking import Look, Watch
 from warpwatch.ci.alerting.message import thread_of
@@ -70,8 +70,8 @@ def health_findings(store: Store, its: Watch, memory: TrustMemory) -> HealthFind
     arrivals = queries.arrivals(store, name)
     silent = silent_machines(machines, arrivals, its.main, policy, its.now)
     long_ago = (its.now - timedelta(days=policy.recent_days)).timestamp()
-    of_benchmarks = [*stopped_benchmarks(standings), *failed_checks(standings)]
-    fresh = {(each.kind, each.subject) for each in (*stopped_benchmarks(recent), *failed_checks(recent))}
+    of_benchmarks = _of_benchmarks(standings)
+    fresh = {(each.kind, each.subject) for each in _of_benchmarks(recent)}
     return HealthFindings(
         found=(*silent, *of_benchmarks, *_unhealthy(store, its, memory, machines, recent, since)),
         history=frozenset(
@@ -79,6 +79,10 @@ def health_findings(store: Store, its: Watch, memory: TrustMemory) -> HealthFind
             + [place for each in of_benchmarks if (place := (each.kind, each.subject)) not in fresh]
         ),
     )
+
+
+def _of_benchmarks(standings: Sequence[Standing]) -> list[HealthFinding]:
+    return [*stopped_benchmarks(standings), *failed_checks(standings), *without_number(standings)]
 
 
 def _unhealthy(

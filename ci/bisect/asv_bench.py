@@ -22,6 +22,7 @@ _TRIES = 3  # of a run whose machine was throttled or disturbed
 _USUAL_BUILD_S, _USUAL_RUN_S = 60.0, 30.0  # until the first ones were seen
 _MOST_PRIOR_FREEDOM = 6.0
 _RECENT_S = 7 * 24 * 3600.0  # before now, of runs that an earlier call may have made
+_BROKEN = {Status.FAILED, Status.WRONG}
 _STILL_BROKEN_S = 24 * 3600.0  # before now, of a failure that is not tried again
 
 
@@ -96,7 +97,7 @@ class AsvBench:
             if its and (len({p.commit.hash for p in its}) > 1 or now - _at_s(its[-1]) < PAUSE_S)
             for point in its
         ]
-        failed = {p.commit.hash for p in points if p.status is Status.FAILED and now - _at_s(p) < _STILL_BROKEN_S}
+        failed = {p.commit.hash for p in points if p.status in _BROKEN and now - _at_s(p) < _STILL_BROKEN_S}
         failed -= {point.commit.hash for point in points if point.status is Status.OK}
         return tuple(map(self._run, kept)), frozenset(self._place_of[commit] for commit in failed)
 

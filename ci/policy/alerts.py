@@ -11,7 +11,7 @@ from warpwatch.ci.policy.words import Listed, Words
 from warpwatch.dashboard.statistics.false_discovery import LIMIT
 
 _GLOBS = 'a glob or several, such as "rope*" or ["rope", "*attention*"]'
-KINDS = ("regression", "missing data", "unhealthy runner", "failed check", "digest")
+KINDS = ("regression", "missing data", "unhealthy runner", "failed check", "no number", "digest")
 MOST_DAYS = 36_500  # what lies before no calendar has
 _VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 

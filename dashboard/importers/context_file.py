@@ -4,6 +4,7 @@ Append-only, written while the suite runs; a last line without its end is one st
 """
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -52,6 +53,11 @@ def read_context(text: bytes) -> Context:
 _WORKLOAD_KEYS = {"benchmark", "operator", "workload", "parameters", "dtype", "flops", "bytes", "kernels", "baselines"}
 _PROFILE_KEYS = {"benchmark", "workload", "implementation", "profiler", "dram_bytes", "kernels"}
 _KERNEL_KEYS = {"name", "duration_s", "dram_bytes", "l2_bytes", "l1_bytes"}
+_WRITTEN = set(Status) - {Status.WRONG}  # of which the suite says "failed", and in what way
+_WRONG_RESULT = "wrong result"
+# The gate's words in records that do not say in what way they failed. Of all its sentences only this one is told apart
+# by its text alone: other exceptions were recorded as "Name(...)", ends of processes as "the worker ...".
+_REFUSED = re.compile(r"relative error [0-9.e+-]+ (?:of its worst row )?exceeds [0-9.e+-]+")
 _NAMES_APART = {"record", "run", "benchmark", "workload", "implementation"}
 
 
@@ -74,19 +80,28 @@ def _run(record: Mapping[str, Any]) -> ContextRun:
 
 
 def _measurement(record: Mapping[str, Any], run: ContextRun) -> ContextMeasurement:
-    if record["status"] not in set(Status):
-        raise ValueError(f"status {record['status']!r}; wanted one of {', '.join(sorted(Status))}")
     return ContextMeasurement(
         run=run,
         benchmark=record["benchmark"],
         workload=record["workload"],
         implementation=record["implementation"],
-        status=record["status"],
+        status=_status(record),
         reason=record.get("reason"),
         sample_count=record.get("sample_count"),
         code_sha256=record.get("code_sha256"),
         data={key: value for key, value in record.items() if key not in _NAMES_APART},
     )
+
+
+def _status(record: Mapping[str, Any]) -> Status:
+    if record["status"] not in _WRITTEN:
+        raise ValueError(f"status {record['status']!r}; wanted one of {', '.join(sorted(_WRITTEN))}")
+    status = Status(record["status"])
+    if status is not Status.FAILED:
+        return status
+    failure = record.get("failure")
+    is_wrong = failure == _WRONG_RESULT if failure else _REFUSED.fullmatch(record.get("reason") or "") is not None
+    return Status.WRONG if is_wrong else Status.FAILED
 
 
 def _profile(record: Mapping[str, Any], run: ContextRun) -> ContextProfile:

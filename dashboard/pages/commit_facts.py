@@ -98,7 +98,7 @@ def failures(points: Iterable[CommitPoint]) -> tuple[Failure, ...]:
     """Measurements that failed the gate or went wrong otherwise, one series of each; the commonest reason first."""
     groups: dict[tuple[str, Status, str | None], dict[tuple[object, ...], Series]] = {}
     for point in points:
-        if point.status in {Status.INVALID, Status.FAILED}:
+        if point.status in {Status.INVALID, Status.FAILED, Status.WRONG}:
             series = point.series
             its = groups.setdefault((series.machine, point.status, point.reason), {})
             measurement = (series.suite, series.parameters, series.environment)

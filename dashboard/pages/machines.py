@@ -14,6 +14,7 @@ from warpwatch.dashboard.statistics.equal_code import EqualCodeSpread, equal_cod
 from warpwatch.dashboard.statistics.noise import NoiseSource
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.machine_history import MachineHistory, Outcome, RunConditions, Software
+from warpwatch.dashboard.store.records import Status
 from warpwatch.dashboard.store.set_aside import set_aside
 from warpwatch.dashboard.store.standing import State
 from warpwatch.dashboard.trust import RUNS, Trust, trust
@@ -107,8 +108,8 @@ def _known(project: str, machine: str, threshold: float) -> Known | None:
     history = queries.machine_history(store(), project, machine)
     if history is None:
         return None
-    wrong = tuple(each for each in history.outcomes if each.status in {"invalid", "failed"})
-    numbers = sum(each.count for each in history.outcomes if each.status == "ok")
+    wrong = tuple(each for each in history.outcomes if each.status in {Status.INVALID, Status.FAILED, Status.WRONG})
+    numbers = sum(each.count for each in history.outcomes if each.status is Status.OK)
     failed = sum(each.count for each in wrong)
     return Known(
         history=history,

@@ -72,8 +72,8 @@ class Attribution:
             record = _newest(self._measured[combination], ended_ms)
             self._chosen[combination] = record
             status, reason = value.status, value.reason
-            if record.status != "ok" or (status is Status.FAILED and record.reason):
-                status = Status(record.status) if record.status != "ok" else status
+            if record.status is not Status.OK or (status is Status.FAILED and record.reason):
+                status = record.status if record.status is not Status.OK else status
                 reason = record.reason or reason
             return self._ids[record.run.name], status, reason
         runs = self._compiled.get(combination) or sorted(
@@ -93,7 +93,7 @@ class Attribution:
             if (suite, parameters[0], parameters[1]) not in self._controls:
                 continue
             for record in records:
-                ok = record.status == "ok"
+                ok = record.status is Status.OK
                 yield suite, parameters, self._row(record, record.data.get("latency_s") if ok else None)
 
     def _row(self, record: ContextMeasurement, number: float | None) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class Attribution:
             "q25": None,
             "q75": None,
             "sample_count": record.sample_count,
-            "status": STATUS_CODES[Status(record.status)],
+            "status": STATUS_CODES[record.status],
             "reason": record.reason,
         }
 
@@ -117,8 +117,8 @@ class Attribution:
             if its_suite != suite:
                 continue
             for record in self._measured[suite, parameters]:
-                number = record.data.get(field) if record.status == "ok" else None
-                is_told = number is not None or record.status != "ok"
+                number = record.data.get(field) if record.status is Status.OK else None
+                is_told = number is not None or record.status is not Status.OK
                 if is_told and record.run.started_ms < chosen.run.started_ms:
                     yield parameters, self._row(record, number)
 

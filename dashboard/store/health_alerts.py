@@ -22,7 +22,8 @@ class HealthKind(StrEnum):
 
     MISSING = "missing data"
     RUNNER = "unhealthy runner"
-    FAILED = "failed check"  # wrong results, exceptions, crashes: no number
+    FAILED_CHECK = "failed check"  # wrong results, which the correctness gate refused
+    NO_NUMBER = "no number"  # exceptions, crashes, time limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

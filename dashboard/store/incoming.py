@@ -88,7 +88,7 @@ class ContextMeasurement:
     benchmark: str  # without the method
     workload: str
     implementation: str
-    status: str
+    status: Status
     reason: str | None
     sample_count: int | None
     code_sha256: str | None  # of the machine code it ran

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from warpwatch.dashboard.store.columns import Floats, Ints
-from warpwatch.dashboard.store.records import Series
+from warpwatch.dashboard.store.records import Series, Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -26,7 +26,7 @@ class SeriesRuns:
 class Outcome:
     """How many measurements of a machine ended so. An empty reason: a number."""
 
-    status: str
+    status: Status
     reason: str
     count: int
 

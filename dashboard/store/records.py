@@ -18,8 +18,9 @@ class Status(StrEnum):
     """Whether a recorded point is a number, and if not, why not."""
 
     OK = "ok"
-    INVALID = "invalid"  # measured, not to be trusted: throttled, or the result was wrong
-    FAILED = "failed"
+    INVALID = "invalid"  # measured, not to be trusted: throttled, say
+    FAILED = "failed"  # an exception, a crash, a time limit
+    WRONG = "wrong result"  # the correctness gate refused it
     UNAVAILABLE = "unavailable"  # this machine or commit has no such thing
     UNCHANGED = "unchanged"  # not measured, on request: its machine code is that of a commit measured before
 

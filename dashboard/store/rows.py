@@ -8,7 +8,9 @@ from sqlalchemy.dialects import sqlite
 
 from warpwatch.dashboard.store.records import Status
 
-STATUS_CODES = {Status.OK: 0, Status.INVALID: 1, Status.FAILED: 2, Status.UNAVAILABLE: 3, Status.UNCHANGED: 4}
+STATUS_CODES = {
+    Status.OK: 0, Status.INVALID: 1, Status.FAILED: 2, Status.UNAVAILABLE: 3, Status.UNCHANGED: 4, Status.WRONG: 5,
+}  # fmt: skip
 STATUS_OF_CODE = {code: status for status, code in STATUS_CODES.items()}
 
 

@@ -16,7 +16,8 @@ from typing import Any, TextIO
 import torch
 
 from .. import context, run_record
-from ..records import RunRecord, to_line
+from ..gate import WrongResultError
+from ..records import Failure, RunRecord, to_line
 from .order import Order
 
 _FILE = Path(__file__).with_name("dispatch.py")
@@ -52,6 +53,7 @@ class _Journal:
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
+        self._wrong: set[str] = set()  # tests that ended in a wrong result
 
     def pytest_addoption(self, parser: Any) -> None:
         for option in ("--visits", "--rounds"):
@@ -61,9 +63,17 @@ class _Journal:
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._say(started=_case(nodeid))
 
+    def pytest_runtest_makereport(self, item: Any, call: Any) -> None:
+        """Makes none (pytest does), but sees the exception itself."""
+        if call.excinfo is not None and call.excinfo.errisinstance(WrongResultError):
+            self._wrong.add(item.nodeid)
+
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.outcome != "passed":
-            self._say(problem=report.outcome, case=_case(report.nodeid), reason=_reason(report))
+            failure = Failure.WRONG_RESULT if report.nodeid in self._wrong else Failure.ERROR
+            self._say(
+                problem=report.outcome, case=_case(report.nodeid), reason=_reason(report), failure=failure.value
+            )  # fmt: skip
         if report.when == "teardown":
             self._say(ended=_case(report.nodeid))
 

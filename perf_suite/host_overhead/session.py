@@ -16,7 +16,7 @@ from typing import Any
 from ..child_process import compiling_alone, python_running
 from ..lines_in_time import LinesInTime, SilentError
 from ..protocol import Outcome
-from ..records import MeasurementRecord, RunRecord, Status, from_line
+from ..records import Failure, MeasurementRecord, RunRecord, Status, from_line
 from ..samples import thinned
 from ..spool import Spool
 from ..workload_record import workload_record
@@ -43,14 +43,23 @@ class HostOverheadResults:
     unavailable: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Problem:
+    """Why a case has no number."""
+
+    status: Status = Status.FAILED
+    reason: str
+    failure: Failure | None
+
+
 @dataclass(slots=True, kw_only=True)
 class _Attempt:
     """What one process left behind. A case is "rope-warpwatch"."""
 
     record: RunRecord
-    how_it_ended: str
+    end: _Problem  # of what was unfinished, and of what there is no word of
     measured: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # pytest-benchmark's visits by case
-    problems: dict[str, tuple[Status, str]] = field(default_factory=dict)
+    problems: dict[str, _Problem] = field(default_factory=dict)
     unfinished: str | None = None  # the case it died in
 
 
@@ -71,10 +80,10 @@ def measure_host_overhead(
     run = uuid.uuid4().hex
     everything = ((operator, implementation) for operator in OPERATORS for implementation in implementations())
     waiting = [case(*names) for names in everything if asked is None or names in asked]
-    lost: dict[str, tuple[Status, str]] = {}
+    lost: dict[str, _Problem] = {}
     attempt = _attempt(run, quick, limits or Limits(), tuple(waiting))
     while attempt.unfinished is not None:
-        lost[attempt.unfinished] = (Status.FAILED, attempt.how_it_ended)
+        lost[attempt.unfinished] = attempt.end
         waiting.remove(attempt.unfinished)
         if not waiting:
             break
@@ -101,22 +110,22 @@ def _attempt(run: str, quick: bool, limits: Limits, cases: tuple[str, ...]) -> _
         order = Order(run=run, quick=quick, cases=cases, journal=writer, report=str(report))
         lines = LinesInTime(reader)
         try:
-            journal, how = _carried_out(order, lines, Path(name) / "output", limits)
+            journal, end = _carried_out(order, lines, Path(name) / "output", limits)
         finally:
             lines.close()
         if not journal:
-            raise RuntimeError(f"host overhead was not measured: {how}")
+            raise RuntimeError(f"host overhead was not measured: {end.reason}")
         record = from_line(journal[0])
         assert isinstance(record, RunRecord)
-        attempt = _Attempt(record=record, how_it_ended=how)
+        attempt = _Attempt(record=record, end=end)
         _read_journal(attempt, journal[1:])
         if attempt.unfinished is None:
             _read_report(attempt, report)
         return attempt
 
 
-def _carried_out(order: Order, lines: LinesInTime, output: Path, limits: Limits) -> tuple[list[str], str]:
-    """Run a child to its end; its journal, and how it ended, in words."""
+def _carried_out(order: Order, lines: LinesInTime, output: Path, limits: Limits) -> tuple[list[str], _Problem]:
+    """Run a child to its end; its journal, and how it ended."""
     journal: list[str] = []
     with output.open("w") as file:
         child = subprocess.Popen(
@@ -138,13 +147,14 @@ def _carried_out(order: Order, lines: LinesInTime, output: Path, limits: Limits)
         code = child.wait(limits.visit_s)
     except (SilentError, subprocess.TimeoutExpired) as silence:
         said = str(silence) if isinstance(silence, SilentError) else f"no end within {limits.visit_s:g} s"
-        return journal, f"{said}; the process was killed"
+        return journal, _Problem(reason=f"{said}; the process was killed", failure=Failure.TIME_LIMIT)
     finally:
         child.kill()
         child.wait()
     how = f"signal {-code}" if code < 0 else f"exit status {code}"
     said = output.read_text(errors="replace").strip()[-_LAST_WORDS:]
-    return journal, f"the process ended with {how}" + (f": {said}" if said else "")
+    reason = f"the process ended with {how}" + (f": {said}" if said else "")
+    return journal, _Problem(reason=reason, failure=Failure.CRASH)
 
 
 def _read_journal(attempt: _Attempt, lines: list[str]) -> None:
@@ -154,8 +164,13 @@ def _read_journal(attempt: _Attempt, lines: list[str]) -> None:
         elif "ended" in line:
             attempt.unfinished = None
         else:
-            status = Status.UNAVAILABLE if line["problem"] == "skipped" else Status.FAILED
-            attempt.problems.setdefault(line["case"], (status, line["reason"][:_REASON_LENGTH]))
+            skipped = line["problem"] == "skipped"
+            problem = _Problem(
+                status=Status.UNAVAILABLE if skipped else Status.FAILED,
+                reason=line["reason"][:_REASON_LENGTH],
+                failure=None if skipped else Failure(line["failure"]),
+            )
+            attempt.problems.setdefault(line["case"], problem)
 
 
 def _read_report(attempt: _Attempt, report: Path) -> None:
@@ -169,7 +184,7 @@ def _read_report(attempt: _Attempt, report: Path) -> None:
 def _outcome(run: str, benchmark: str, workload: Workload, implementation: str, attempt: _Attempt) -> Outcome:
     name = case(workload.operator, implementation)
     visits = [] if name in attempt.problems else attempt.measured.get(name, [])
-    status, reason = attempt.problems.get(name, (Status.OK, None) if visits else (Status.FAILED, attempt.how_it_ended))
+    problem = None if visits else attempt.problems.get(name, attempt.end)
     calls_s = tuple(round_s / visit["extra_info"]["calls"] for visit in visits for round_s in visit["stats"]["data"])
     samples_s = thinned(calls_s)
     timer = f"pytest-benchmark {attempt.record.software['pytest-benchmark']}"
@@ -178,8 +193,9 @@ def _outcome(run: str, benchmark: str, workload: Workload, implementation: str, 
         benchmark=benchmark,
         workload=workload.name,
         implementation=implementation,
-        status=status,
-        reason=reason,
+        status=problem.status if problem else Status.OK,
+        reason=problem.reason if problem else None,
+        failure=problem.failure if problem else None,
         latency_s=statistics.median(samples_s) if samples_s else None,
         sample_count=len(calls_s),
         cache="warm",

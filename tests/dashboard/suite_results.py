@@ -27,8 +27,9 @@ class Suite:
 
     def commit(
         self, number: int, moved: Mapping[str, float] | None = None, *, card: str = "GPU-aaaaaaaa-1",
-        code: str | None = None, status: str = "ok", reason: str | None = None, visits: tuple[float, ...] = (),
-        more: Mapping[str, Any] | None = None, hour: int = 0, asked_for_canaries: bool = True,
+        code: str | None = None, status: str = "ok", reason: str | None = None, failure: str | None = None,
+        visits: tuple[float, ...] = (), more: Mapping[str, Any] | None = None, hour: int = 0,
+        asked_for_canaries: bool = True,
     ) -> Any:  # fmt: skip
         """One run at one commit: what moved against the level, by implementation or canary; returns the file."""
         factors = {name: 1 + self.scatter * ((number * step) % 3 - 1) for step, name in enumerate(self.levels, 1)}
@@ -64,8 +65,11 @@ class Suite:
         for workload in self.workloads:
             records.append(_workload(run, SUITE, workload, kernels=["warpwatch"], baselines=["eager"]))
             records.append(
-                _measured(run, SUITE, workload, "warpwatch", values["warpwatch"], status, reason, code_sha256=code)
-            )
+                _measured(
+                    run, SUITE, workload, "warpwatch", values["warpwatch"], status, reason, failure=failure,
+                    code_sha256=code,
+                )
+            )  # fmt: skip
             records.append(_measured(run, SUITE, workload, "eager", values["eager"]))
         for name in (TRIAD, MATMUL):
             records.append(_workload(run, CONTROL, name, controls=["canary"]))

@@ -74,7 +74,24 @@ def test_every_record_that_the_suite_writes_is_read_without_a_problem() -> None:
 
 
 def test_every_status_of_the_suite_is_one_of_the_dashboard() -> None:
-    assert {status.value for status in written.Status} == {status.value for status in Status}
+    # A wrong result is a way to fail there, and a status here.
+    assert {status.value for status in written.Status} == {status.value for status in set(Status) - {Status.WRONG}}
+
+
+def test_a_wrong_result_is_told_from_the_other_ways_to_fail() -> None:
+    def read(failure: written.Failure | None) -> Status:
+        run = _records()[0]
+        failed = written.MeasurementRecord(
+            run=RUN, benchmark=SUITE, workload="w1", implementation="warpwatch", status=written.Status.FAILED,
+            reason="its output is (3,), the reference's (4,)", failure=failure, cache="cold", seed=1,
+        )  # fmt: skip
+        lines = "".join(written.to_line(record) + "\n" for record in (run, failed))
+        (measurement,) = read_context(lines.encode()).measurements
+        return measurement.status
+
+    wrong = {failure for failure in written.Failure if read(failure) is Status.WRONG}
+    assert wrong == {written.Failure.WRONG_RESULT}
+    assert read(None) is Status.FAILED
 
 
 def test_what_the_suite_wrote_is_what_the_report_says(sqlite_store: Store, asv: Any) -> None:

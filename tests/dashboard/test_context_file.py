@@ -3,7 +3,10 @@
 import json
 from typing import Any
 
+import pytest
+
 from warpwatch.dashboard.importers.context_file import read_context
+from warpwatch.dashboard.store.records import Status
 
 RUN = {"record": "run", "schema": 1, "run": "r1", "commit": "c" * 40, "environment": "env",
        "started_at": "2026-01-01T00:00:00+00:00", "device": "cpu", "gpu": None, "cpu": {"model": "x", "cores": 2},
@@ -37,6 +40,23 @@ def test_a_bad_line_is_named_and_the_rest_is_read() -> None:
     context = read_context(_text(RUN, "{broken\n", orphan, strange, {"record": "workload", "run": "r1"}, MEASUREMENT))
     assert len(context.measurements) == 1
     assert [problem.split(":")[0] for problem in context.problems] == ["line 2", "line 3", "line 4", "line 5"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "status"),
+    [
+        ("relative error 1.13e-02 exceeds 8e-03", Status.WRONG),
+        ("relative error 3.44e-02 of its worst row exceeds 3e-02", Status.WRONG),
+        ("ValueError('relative error 1.13e-02 exceeds 8e-03')", Status.FAILED),
+        ("the worker died with signal 6: relative error 1.13e-02 exceeds 8e-03", Status.FAILED),
+        (None, Status.FAILED),
+    ],
+)
+def test_a_record_that_does_not_say_how_it_failed_is_read_by_the_gates_own_sentence(
+    reason: str | None, status: Status
+) -> None:
+    context = read_context(_text(RUN, MEASUREMENT | {"status": "failed", "reason": reason}))
+    assert [measured.status for measured in context.measurements] == [status]
 
 
 def test_another_schema_is_refused() -> None:

@@ -11,7 +11,7 @@ from perf_suite.benchmarks.host_overhead import HostOverhead
 from perf_suite.catalogue_jobs import QUICK_VARIABLE, SELECTION_VARIABLE, write_selection
 from perf_suite.host_overhead.session import Limits, measure_host_overhead
 from perf_suite.host_overhead.smallest import OPERATORS, WITHOUT, smallest
-from perf_suite.records import RunRecord, Status, WorkloadRecord, from_line
+from perf_suite.records import Failure, RunRecord, Status, WorkloadRecord, from_line
 from perf_suite.spool import FOLDER_VARIABLE
 from perf_suite.workloads import OPERATORS as CATALOGUE
 
@@ -69,6 +69,8 @@ def test_what_crashes_lies_or_hangs_costs_itself_alone(install):
     misbehaving = ("flash_attention", "int4_linear", "rope")
     crashed, wrong, hung = (outcomes[operator, "warpwatch"].measurement for operator in misbehaving)
     assert {crashed.status, wrong.status, hung.status} == {Status.FAILED}
+    told = [each.failure for each in (crashed, wrong, hung)]
+    assert told == [Failure.CRASH, Failure.WRONG_RESULT, Failure.TIME_LIMIT]
     assert "signal 6" in crashed.reason
     assert "about to misbehave" in crashed.reason
     assert "relative error 1.00e+00 exceeds" in wrong.reason

@@ -9,7 +9,7 @@ import pytest
 
 from perf_suite import session
 from perf_suite.catalogue_jobs import catalogue_jobs
-from perf_suite.records import Status, WorkloadRecord, from_line
+from perf_suite.records import Failure, Status, WorkloadRecord, from_line
 from perf_suite.spool import FOLDER_VARIABLE
 from perf_suite.watched_worker import Limits, WorkerStartError
 from perf_suite.workloads import workloads_of
@@ -53,11 +53,11 @@ def test_a_crash_and_a_hang_cost_their_own_combination_only(install, tmp_path, m
     outcomes = measured("rope")
 
     crashed = outcomes["cpu-fp32-b1-h8-s256-d128", "warpwatch"].measurement
-    assert crashed.status is Status.FAILED
+    assert (crashed.status, crashed.failure) == (Status.FAILED, Failure.CRASH)
     assert "signal 6" in crashed.reason
     assert "about to misbehave" in crashed.reason
     hung = outcomes["cpu-fp32-b1-h8-s256-d128-interleaved", "warpwatch"].measurement
-    assert hung.status is Status.FAILED
+    assert (hung.status, hung.failure) == (Status.FAILED, Failure.TIME_LIMIT)
     assert "no answer within 30 s" in hung.reason
     for workload in ("cpu-fp32-b1-h8-s256-d128", "cpu-fp32-b1-h8-s256-d128-interleaved"):
         outcome = outcomes[workload, "eager"]
@@ -76,7 +76,7 @@ def test_a_machine_that_breaks_on_the_way_costs_what_was_not_measured_yet(instal
     install(BREAKS_THE_MACHINE)
     first, *rest = (outcome.measurement for outcome in measured("rope").values())
     assert "signal 6" in first.reason
-    assert {m.status for m in rest} == {Status.FAILED}
+    assert {(m.status, m.failure) for m in rest} == {(Status.FAILED, Failure.CRASH)}
     assert all("the GPU is gone" in m.reason for m in rest)
 
 
@@ -84,10 +84,10 @@ def test_an_exception_and_a_wrong_result_are_failures_with_their_reason(install)
     install(RAISES_AND_LIES)
     outcomes = measured("int4_linear")
     raised = outcomes["cpu-fp32-k1024-n1024-m1", "warpwatch"].measurement
-    assert (raised.status, raised.latency_s) == (Status.FAILED, None)
+    assert (raised.status, raised.failure, raised.latency_s) == (Status.FAILED, Failure.ERROR, None)
     assert "int4_linear: wanted another shape" in raised.reason
     wrong = outcomes["cpu-fp32-k1024-n1024-m8", "warpwatch"]
-    assert wrong.measurement.status is Status.FAILED
+    assert (wrong.measurement.status, wrong.measurement.failure) == (Status.FAILED, Failure.WRONG_RESULT)
     assert "relative error 1.00e+00 exceeds 1e-05" in wrong.measurement.reason
     assert wrong.samples_s == ()
     assert outcomes["cpu-fp32-k1024-n1024-m8", "eager"].measurement.status is Status.OK

@@ -44,7 +44,7 @@ def machine_history(store: Store, project: str, machine: str) -> MachineHistory 
         measured = set(connection.execute(select(run.c.commit_id).where(run.c.machine_id == number)).scalars())
         code_of = codes(connection, owner, newest & measured)
         found: list[SeriesRuns] = []
-        outcomes: Counter[tuple[str, str]] = Counter()
+        outcomes: Counter[tuple[Status, str]] = Counter()
         for some in batches(rows, 500):
             points = read_points(connection, [row.id for row in some])
             for row in some:
@@ -85,14 +85,14 @@ def _runs(series: Any, points: Columns, whole: Calendar, code: dict[int, str]) -
     )  # fmt: skip
 
 
-def _outcomes(points: Columns) -> Counter[tuple[str, str]]:
+def _outcomes(points: Columns) -> Counter[tuple[Status, str]]:
     """By status and reason; numbers in reasons aside, as each has its own."""
-    counted: Counter[tuple[str, str]] = Counter()
+    counted: Counter[tuple[Status, str]] = Counter()
     is_ok = points.status == _OK
-    counted[Status.OK.value, ""] = int(is_ok.sum())
+    counted[Status.OK, ""] = int(is_ok.sum())
     for status, reason in zip(points.status[~is_ok].tolist(), points.reason[~is_ok].tolist(), strict=True):
         said = _NUMBERS.sub("…", points.reasons[reason - 1]) if reason else ""
-        counted[STATUS_OF_CODE[status].value, said] += 1
+        counted[STATUS_OF_CODE[status], said] += 1
     return counted
 
 

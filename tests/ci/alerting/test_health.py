@@ -86,17 +86,29 @@ def suite(scene: Scene) -> Suite:
 
 def test_a_kernel_with_a_wrong_result_is_told_until_it_has_a_number(scene: Scene, inbox: Inbox, suite: Suite) -> None:
     assert inbox.received == []
-    suite.commit(12, status="failed", reason="relative error 1.13e-02 exceeds 8e-03")
+    suite.commit(12, status="failed", reason="relative error 1.13e-02 exceeds 8e-03", failure="wrong result")
     scene.asv.load(scene.store)
     for _ in range(2):
         scene.look(now=at(13), health=True)
     assert told(inbox) == [("failed check", "opened")]
     assert inbox.received[0]["kernel"] == "rope"
-    assert "10 benchmarks give no number (relative error 1.13e-02 exceeds 8e-03)" in inbox.received[0]["title"]
+    assert "10 benchmarks give wrong results (relative error 1.13e-02 exceeds 8e-03)" in inbox.received[0]["title"]
     suite.commit(13)
     scene.asv.load(scene.store)
     scene.look(now=at(14), health=True)
     assert told(inbox) == [("failed check", "opened"), ("failed check", "resolved")]
+
+
+def test_a_kernel_that_crashes_has_no_number_and_failed_no_check(scene: Scene, inbox: Inbox, suite: Suite) -> None:
+    suite.commit(12, status="failed", reason="the worker died with signal 6", failure="crash")
+    scene.asv.load(scene.store)
+    scene.look(now=at(13), health=True)
+    assert told(inbox) == [("no number", "opened")]
+    assert "rope: 10 benchmarks give no number (the worker died with signal 6)" in inbox.received[0]["title"]
+    suite.commit(13, status="failed", reason="it wrote over its inputs", failure="wrong result")
+    scene.asv.load(scene.store)
+    scene.look(now=at(14), health=True)
+    assert sorted(told(inbox)[1:]) == [("failed check", "opened"), ("no number", "resolved")]
 
 
 def test_a_runner_with_many_invalid_numbers_is_not_trusted(scene: Scene, inbox: Inbox, suite: Suite) -> None:
