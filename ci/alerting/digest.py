@@ -75,7 +75,7 @@ def digest(store: Store, project: str, period: Period, until: datetime) -> Diges
         open=tuple(each for each in known if each.opened < since and each.state in waits),
         resolved=tuple(each for each in known if _was_resolved(each, since, until)),
         worst=_worst(new),
-        health=tuple(each for each in health if each.resolved is None),
+        health=tuple(each for each in health if each.state in waits),
         well_again=tuple(each for each in health if each.resolved is not None),
         runners=_runners(queries.arrivals(store, project), health, until),
         waiting=sum(each.given_up is None for each in messages),

@@ -139,9 +139,12 @@ def _go_on(
     )  # fmt: skip
     if not its.dry_run:
         payloads = dict.fromkeys(sorted(told), message.as_json())
-        if not go_on_with_health(store, alert, finding, messages=payloads, now_ms=its.now_ms):
+        if not go_on_with_health(
+            store, alert, finding, messages=payloads if alert.is_told else {}, now_ms=its.now_ms
+        ):  # fmt: skip
             return
-    look.note(message, sorted(told) or ("nobody was told of it",))
+    if alert.is_told:
+        look.note(message, sorted(told) or ("nobody was told of it",))
 
 
 def _owners(its: Watch, finding: HealthFinding) -> Sequence[str]:

@@ -10,7 +10,7 @@ from warpwatch.dashboard.api.operation import operation
 from warpwatch.dashboard.api.questions import Paged
 from warpwatch.dashboard.api.shapes import CommitShape, Listing, SeriesShape, Shape, commit_shape, finite, series_shape
 from warpwatch.dashboard.pages.shared import project_or_404, store
-from warpwatch.dashboard.store.alert_records import Alert, AlertState, EventKind, StatedChange
+from warpwatch.dashboard.store.alert_records import Alert, AlertEvent, AlertState, EventKind, StatedChange
 from warpwatch.dashboard.store.alerts import alerts
 
 bp = Blueprint("api_alerts", __name__, url_prefix="/api/projects/<project:project>")
@@ -97,12 +97,15 @@ def _shape(alert: Alert) -> AlertShape:
                          high=finite(each.high))
             for each in alert.series
         ],
-        events=[
-            AlertEventShape(at=event.at, kind=event.kind, state=event.state, author=event.author, note=event.note,
-                            detail=event.detail)
-            for event in alert.events
-        ],
+        events=[event_shape(event) for event in alert.events],
     )  # fmt: skip
+
+
+def event_shape(event: AlertEvent) -> AlertEventShape:
+    """Of either kind of alert."""
+    return AlertEventShape(
+        at=event.at, kind=event.kind, state=event.state, author=event.author, note=event.note, detail=event.detail
+    )
 
 
 def _stated(stated: StatedChange) -> StatedShape:

@@ -8,6 +8,7 @@ from warpwatch.dashboard.api import (
     commits,
     comparison,
     document_pages,
+    health_alerts,
     history,
     machines,
     overview,
@@ -18,8 +19,8 @@ from warpwatch.dashboard.api import (
     series,
 )
 
-_ALL = (projects, overview, series, history, commits, comparison, regressions, alerts, roofline, machines, canaries,
-        results, document_pages)  # fmt: skip
+_ALL = (projects, overview, series, history, commits, comparison, regressions, alerts, health_alerts, roofline,
+        machines, canaries, results, document_pages)  # fmt: skip
 
 
 def register(app: Flask) -> None:

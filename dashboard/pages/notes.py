@@ -14,7 +14,7 @@ from warpwatch.dashboard.store.annotations import (
     annotation,
     delete_annotation,
 )
-from warpwatch.dashboard.store.triage import MOST_TEXT
+from warpwatch.dashboard.store.deciding import MOST_TEXT
 
 bp = Blueprint("notes", __name__)
 

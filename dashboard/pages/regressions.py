@@ -65,6 +65,7 @@ def show(project: str) -> str:
         offset=(page_number() - 1) * _CARDS_OF_A_PAGE,
         rows=_ROWS_OF_A_CARD,
     )
+    troubles = [each for each in health_alerts(store(), found.name) if wanted.machine in {None, each.finding.machine}]
     return render_template(
         "regressions.html",
         shown=_shown(found, listed.cards),
@@ -80,7 +81,8 @@ def show(project: str) -> str:
         state=_state(),
         order=wanted.order,
         place=pages(_CARDS_OF_A_PAGE, listed.total),
-        health=[each for each in health_alerts(store(), found.name) if wanted.machine in {None, each.finding.machine}],
+        troubled=[each for each in troubles if each.is_told],
+        known_troubles=[each for each in troubles if not each.is_told],
         **_frame(found, kind),
     )
 

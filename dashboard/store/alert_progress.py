@@ -10,8 +10,9 @@ from typing import Any
 from sqlalchemy import Connection, Row, select, update
 
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.alert_events import add_event
 from warpwatch.dashboard.store.alert_records import Alert, AlertState, EventKind, Told
-from warpwatch.dashboard.store.alerts import add_event, commit_ids_of
+from warpwatch.dashboard.store.alerts import commit_ids_of
 from warpwatch.dashboard.store.choosing import is_among, is_one_of
 from warpwatch.dashboard.store.outbox import queue_messages
 from warpwatch.dashboard.store.reading import project_id

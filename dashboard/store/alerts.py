@@ -12,13 +12,12 @@ from sqlalchemy import Connection, Row, insert, select
 
 from warpwatch.dashboard.statistics.false_discovery import LIMIT
 from warpwatch.dashboard.store import outbox, tables
+from warpwatch.dashboard.store.alert_events import add_event, events_of
 from warpwatch.dashboard.store.alert_records import (
     SAME_PLACE,
     Alert,
     AlertedSeries,
-    AlertEvent,
     AlertState,
-    EventKind,
     StatedChange,
     Told,
 )
@@ -180,16 +179,6 @@ def insert_alert(
     return alert
 
 
-def add_event(
-    connection: Connection, alert: int, state: AlertState, *, now_ms: int, author: str | None,
-    note: str | None = None, kind: EventKind = EventKind.STATE, detail: str | None = None,
-) -> None:  # fmt: skip
-    """Adds a step to an alert's history."""
-    values = {"alert_id": alert, "at_ms": now_ms, "state": state.value, "author": author, "note": note,
-              "kind": kind.value, "detail": detail}  # fmt: skip
-    connection.execute(insert(tables.alert_event).values(**values))
-
-
 def alerts(
     store: Store, project: str, *, states: Sequence[AlertState] = tuple(AlertState), limit: int = 200
 ) -> tuple[Alert, ...]:
@@ -266,16 +255,7 @@ def _records(connection: Connection, project: str, owner: int, rows: Sequence[Ro
             is_settled=row.is_judged and not row.stale,
         )
         parts.setdefault(row.alert_id, []).append(one)
-    events: dict[int, list[AlertEvent]] = {}
-    event = tables.alert_event
-    its_own = is_among(connection, event.c.alert_id, ids)
-    for row in connection.execute(select(event).where(its_own).order_by(event.c.id)):
-        events.setdefault(row.alert_id, []).append(
-            AlertEvent(
-                at=_time(row.at_ms), state=AlertState(row.state), author=row.author, note=row.note,
-                kind=EventKind(row.kind), detail=row.detail,
-            )
-        )  # fmt: skip
+    events = events_of(connection, ids)
     return tuple(
         Alert(
             id=row.id, project=project, machine=row.machine_name, commit=its[row.commit_id],

@@ -7,8 +7,8 @@ from sqlalchemy import Connection, select, update
 
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.alert_events import add_event
 from warpwatch.dashboard.store.alert_records import AlertState, EventKind
-from warpwatch.dashboard.store.alerts import add_event
 from warpwatch.dashboard.store.annotations import add_annotation, annotations
 from warpwatch.dashboard.store.reading import project_id
 from warpwatch.dashboard.store.rows import insert_or_replace

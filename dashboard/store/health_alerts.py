@@ -1,6 +1,7 @@
 """Alerts of the data itself: it does not come, a runner cannot be trusted, a kernel gives no number.
 
 Each is opened once for its kind and subject, updated when more of it is found, and resolved when it is found no more.
+In between people say what it is (health_triage.py); of what is expected, or a false alarm, nothing more is told.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, insert, select, update
 
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.alert_events import add_event, events_of
+from warpwatch.dashboard.store.alert_records import AlertEvent, AlertState, EventKind
 from warpwatch.dashboard.store.outbox import queue_messages
 from warpwatch.dashboard.store.reading import moment, project_id
 from warpwatch.dashboard.store.store import Store
@@ -54,6 +57,16 @@ class HealthAlert:
     messages: int
     opened: datetime
     resolved: datetime | None
+    state: AlertState
+    assignee: str | None
+    link: str | None
+    version: int
+    events: tuple[AlertEvent, ...]
+
+    @property
+    def is_told(self) -> bool:
+        """Whether messages go out of it."""
+        return self.state not in {AlertState.EXPECTED, AlertState.FALSE_ALARM}
 
 
 def health_alerts(store: Store, project: str, *, since_ms: int | None = None) -> tuple[HealthAlert, ...]:
@@ -68,10 +81,11 @@ def health_alerts(store: Store, project: str, *, since_ms: int | None = None) ->
             .where(table.c.project_id == project_id(connection, project), wanted)
             .order_by(table.c.opened_ms.desc(), table.c.id.desc())
         ).all()
-    return tuple(_record(project, row) for row in rows)
+        events = events_of(connection, [row.id for row in rows], tables.health_event)
+    return tuple(_record(project, row, events.get(row.id, ())) for row in rows)
 
 
-def _record(project: str, row: Row[Any]) -> HealthAlert:
+def _record(project: str, row: Row[Any], events: Sequence[AlertEvent]) -> HealthAlert:
     opened = moment(row.opened_ms)
     assert opened is not None
     told = row.finding
@@ -81,7 +95,8 @@ def _record(project: str, row: Row[Any]) -> HealthAlert:
     )  # fmt: skip
     return HealthAlert(
         id=row.id, project=project, finding=finding, thread=row.thread, messages=row.messages, opened=opened,
-        resolved=moment(row.resolved_ms),
+        resolved=moment(row.resolved_ms), state=AlertState(row.state), assignee=row.assignee, link=row.link,
+        version=row.version, events=tuple(events),
     )  # fmt: skip
 
 
@@ -90,7 +105,7 @@ def open_health_alert(
 ) -> bool:  # fmt: skip
     """Opens one with its messages (destination -> payload); False if one of its kind and subject is open."""
     table = tables.health_alert
-    with store.write(project) as connection:
+    with store.write(project, of_project=True) as connection:
         owner = project_id(connection, project)
         is_open = connection.execute(
             select(table.c.id).where(
@@ -100,11 +115,11 @@ def open_health_alert(
         ).first()  # fmt: skip
         if owner is None or is_open is not None:
             return False
-        connection.execute(
-            insert(table).values(
-                project_id=owner, kind=finding.kind.value, subject=finding.subject, finding=finding.as_json(),
-                thread=thread, messages=1, opened_ms=now_ms,
-            )
+        values = {"project_id": owner, "kind": finding.kind.value, "subject": finding.subject,
+                  "finding": finding.as_json(), "thread": thread, "messages": 1, "opened_ms": now_ms}  # fmt: skip
+        alert = int(connection.execute(insert(table).values(**values).returning(table.c.id)).scalar_one())
+        add_event(
+            connection, alert, AlertState.OPEN, now_ms=now_ms, author=None, table=tables.health_event
         )  # fmt: skip
         queue_messages(connection, owner, thread, 1, messages, now_ms=now_ms)
         return True
@@ -113,20 +128,28 @@ def open_health_alert(
 def go_on_with_health(
     store: Store, alert: HealthAlert, finding: HealthFinding | None, *, messages: Mapping[str, str], now_ms: int
 ) -> bool:  # fmt: skip
-    """Tells what is found now, or with None that nothing is any more. False if it is not as it was read."""
-    table = tables.health_alert
-    values: dict[str, Any] = {"messages": alert.messages + 1}
+    """Notes what is found now, or with None that nothing is any more, and tells it (destination -> payload).
+
+    False if it is not as it was read.
+    """
+    table, state = tables.health_alert, alert.state if finding is not None else AlertState.RESOLVED
+    number = alert.messages + bool(messages)
+    values: dict[str, Any] = {"messages": number, "state": state.value, "version": alert.version + 1}
     values |= {"resolved_ms": now_ms} if finding is None else {"finding": finding.as_json()}
-    with store.write(alert.project) as connection:
+    with store.write(alert.project, of_project=True) as connection:
         owner = project_id(connection, alert.project)
         done = connection.execute(
             update(table)
-            .where(table.c.id == alert.id, table.c.messages == alert.messages, table.c.resolved_ms.is_(None))
+            .where(table.c.id == alert.id, table.c.version == alert.version, table.c.resolved_ms.is_(None))
             .values(**values)
         )
         if owner is None or not done.rowcount:
             return False
-        queue_messages(connection, owner, alert.thread, alert.messages + 1, messages, now_ms=now_ms)
+        add_event(
+            connection, alert.id, state, now_ms=now_ms, author=None, note=finding.says if finding is not None else None,
+            kind=EventKind.STATE if finding is None else EventKind.UPDATED, table=tables.health_event,
+        )  # fmt: skip
+        queue_messages(connection, owner, alert.thread, number, messages, now_ms=now_ms)
         return True
 
 

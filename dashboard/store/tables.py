@@ -346,7 +346,22 @@ health_alert = Table(
     Column("messages", Integer, nullable=False),  # sent so far
     Column("opened_ms", BigInteger, nullable=False),
     Column("resolved_ms", BigInteger),
+    Column("state", Text, nullable=False, server_default="open"),  # alert_records.AlertState
+    Column("assignee", Text),
+    Column("link", Text),
+    Column("version", Integer, nullable=False, server_default="1"),  # counts what was done: who decides has seen it
     Index(None, "project_id", "kind", "subject"),
+)  # fmt: skip
+
+health_event = Table(
+    "health_event", metadata, _id(), _ref("health_alert", "alert_id"),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),  # after it
+    Column("author", Text),
+    Column("note", Text),
+    Column("kind", Text, nullable=False, server_default="state"),  # alert_records.EventKind
+    Column("detail", Text),  # the new assignee or link
+    Index(None, "alert_id"),
 )  # fmt: skip
 
 # Messages to be delivered. Those of a thread to a destination go out in the order of their numbers.

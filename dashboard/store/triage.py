@@ -5,64 +5,27 @@ people reads what the other did. A card without an alert gets one, and no messag
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
-from sqlalchemy import Connection, Row, delete, func, select, update
+from sqlalchemy import Connection, delete, func, select
 
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.alert_records import AlertState, EventKind
-from warpwatch.dashboard.store.alerts import add_event, insert_alert
+from warpwatch.dashboard.store.alert_records import EventKind
+from warpwatch.dashboard.store.alerts import insert_alert
 from warpwatch.dashboard.store.card_records import Seen
 from warpwatch.dashboard.store.choosing import is_among
-from warpwatch.dashboard.store.incoming import storable
+from warpwatch.dashboard.store.deciding import ChangedMeanwhileError, Decision, Step, carry_out, last_word, steps
 from warpwatch.dashboard.store.points import read_points
 from warpwatch.dashboard.store.queries.card_index import Found, Outline, card_index
 from warpwatch.dashboard.store.reading import project_id
 from warpwatch.dashboard.store.rows import insert_or_replace
 from warpwatch.dashboard.store.store import Store
 
-MOST_TEXT, MOST_LINE = 10_000, 500  # characters of a note; of a name or an address
 _MOST_SERIES = 50  # of a card, whose commits a change may be moved to
-
-
-class ChangedMeanwhileError(Exception):
-    """A card is not as it was seen; the message says what happened to it."""
 
 
 class NoSuchPlaceError(Exception):
     """There is no measured commit to move a change to."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """What to do; what is None stays as it is. Empty texts take off what is there."""
-
-    state: AlertState | None = None
-    note: str | None = None
-    assignee: str | None = None
-    link: str | None = None
-    move: int = 0  # -1: the change came one measured commit earlier; 1: one later
-
-    def __post_init__(self) -> None:
-        for name, most in (("note", MOST_TEXT), ("assignee", MOST_LINE), ("link", MOST_LINE)):
-            text = getattr(self, name)
-            if text is not None and (len(text) > most or not storable(text)):
-                raise ValueError(f"The {name} is longer than {most:,} characters, or holds a character of no text.")
-        if self.link and not is_web_address(self.link):
-            raise ValueError("A link begins with http:// or https:// and names a host.")
-        if self.move not in (-1, 0, 1):
-            raise ValueError("A change is moved by one commit at a time.")
-
-
-def is_web_address(text: str) -> bool:
-    """Whether it may stand in a link: of the web, and not of a script."""
-    try:
-        parts = urlsplit(text.strip())
-        return parts.scheme in {"http", "https"} and bool(parts.hostname) and not any(c.isspace() for c in text.strip())
-    except ValueError:
-        return False
 
 
 def triage(
@@ -97,24 +60,8 @@ def _unchanged(connection: Connection, now: Outline | None, seen: Seen) -> Outli
         raise ChangedMeanwhileError(
             "The regression is not as you saw it any more: somebody has triaged it, or it was analysed again."
         )
-    table = tables.alert_event
-    last = connection.execute(
-        select(table).where(table.c.alert_id == now.alert).order_by(table.c.id.desc()).limit(1)
-    ).one()
-    raise ChangedMeanwhileError(
-        f"{last.author or 'A program'} {_did(last)} since you saw it; it is “{now.standing.value}” now."
-    )
-
-
-def _did(event: Row[Any]) -> str:
-    return {
-        EventKind.STATE: f"set it to “{event.state}”",
-        EventKind.ASSIGNED: f"gave it to {event.detail}" if event.detail else "took it off its assignee",
-        EventKind.LINKED: "changed its link",
-        EventKind.NOTED: "added a note",
-        EventKind.MOVED: "moved its commit",
-        EventKind.UPDATED: "told more of it",
-    }[EventKind(event.kind)]
+    did = last_word(connection, tables.alert_event, now.alert)
+    raise ChangedMeanwhileError(f"{did} since you saw it; it is “{now.standing.value}” now.")
 
 
 def _open(connection: Connection, owner: int, card: Outline, author: str, now_ms: int) -> int:
@@ -135,33 +82,14 @@ def _open(connection: Connection, owner: int, card: Outline, author: str, now_ms
 def _decide(
     connection: Connection, alert: int, card: Outline, decision: Decision, author: str, now_ms: int
 ) -> None:  # fmt: skip
-    table = tables.alert
-    before = connection.execute(select(table).where(table.c.id == alert)).one()
-    note = (decision.note or "").strip() or None
-    after = AlertState(before.state) if decision.state is None else decision.state
-    values: dict[str, Any] = {}
-
-    def happened(kind: EventKind, detail: str | None = None) -> None:
-        """The note stands at the first of what is decided at once."""
-        nonlocal note
-        values["version"] = table.c.version + 1
-        add_event(connection, alert, after, now_ms=now_ms, author=author, note=note, kind=kind, detail=detail)
-        note = None
-
-    if after != before.state:
-        values["state"] = after.value
-        happened(EventKind.STATE)
-    for name, kind in (("assignee", EventKind.ASSIGNED), ("link", EventKind.LINKED)):
-        said = getattr(decision, name)
-        if said is not None and (said.strip() or None) != getattr(before, name):
-            values[name] = said.strip() or None
-            happened(kind, values[name])
+    before = connection.execute(select(tables.alert).where(tables.alert.c.id == alert)).one()
+    changes = steps(before, decision)
     if decision.move:
-        happened(EventKind.MOVED, _move(connection, alert, card, decision.move, author, now_ms))
-    if note:
-        happened(EventKind.NOTED)
-    if values:
-        connection.execute(update(table).where(table.c.id == alert).values(**values))
+        there = _move(connection, alert, card, decision.move, author, now_ms)
+        changes.append(Step(kind=EventKind.MOVED, detail=there))
+    carry_out(
+        connection, tables.alert, tables.alert_event, before, changes, decision.note, author=author, now_ms=now_ms
+    )  # fmt: skip
 
 
 def _move(connection: Connection, alert: int, card: Outline, by: int, author: str, now_ms: int) -> str:

@@ -13,7 +13,9 @@ from sqlalchemy import Connection, Engine, event, select
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.rows import insert_or_add
 
-_SAID = frozenset({"alert", "alert_series", "alert_event", "health_alert", "stated_change", "annotation"})
+_SAID = frozenset({
+    "alert", "alert_series", "alert_event", "health_alert", "health_event", "stated_change", "annotation",
+})  # fmt: skip
 # Read by no page that remembers: bookkeeping of imports and of the analysis, and what is read anew each time.
 _NOBODYS = frozenset({
     "token", "outbox", "source_file", "recorded", "tail", "set_aside", "acceptance", "written", "alembic_version",

@@ -9,7 +9,8 @@ from warpwatch.dashboard.store.alerts import new_regressions, open_alert
 from warpwatch.dashboard.store.annotations import NothingToAnnotateError, annotations
 from warpwatch.dashboard.store.bisected import AUTHOR, Bisected, Culprit, bisected_alerts, record_bisect
 from warpwatch.dashboard.store.card_records import Card, CardFilter
-from warpwatch.dashboard.store.triage import Decision, triage
+from warpwatch.dashboard.store.deciding import Decision
+from warpwatch.dashboard.store.triage import triage
 
 NAME = "suite.Bench.track_latency"
 FIRST_BAD = 30

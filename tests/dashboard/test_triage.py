@@ -14,9 +14,10 @@ from warpwatch.dashboard.store.alert_progress import Progress, go_on
 from warpwatch.dashboard.store.alert_records import AlertState, EventKind
 from warpwatch.dashboard.store.alerts import alerts, new_regressions, open_alert
 from warpwatch.dashboard.store.card_records import WAITING, Card, CardFilter, CardOrder, Seen, Standing
+from warpwatch.dashboard.store.deciding import ChangedMeanwhileError, Decision, is_web_address
 from warpwatch.dashboard.store.outbox import claim_next
 from warpwatch.dashboard.store.retention import Policy, compact, drop_project
-from warpwatch.dashboard.store.triage import ChangedMeanwhileError, Decision, NoSuchPlaceError, is_web_address, triage
+from warpwatch.dashboard.store.triage import NoSuchPlaceError, triage
 
 STEADY = [1.0, 1.01, 0.99, 1.0, 1.01, 1.0, 0.99, 1.0, 1.01, 1.0]
 SLOW = [2.0, 2.01, 1.99, 2.0, 2.01, 2.0, 2.01, 1.99, 2.0, 2.01]

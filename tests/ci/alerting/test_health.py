@@ -12,7 +12,10 @@ from tests.http_inbox import Inbox
 from warpwatch.ci.alerting.runner_health import RunnerFacts, unhealthy_runner
 from warpwatch.ci.policy.alerts import AlertsTable
 from warpwatch.dashboard.statistics.binomial import counted_share
+from warpwatch.dashboard.store.alert_records import AlertState
+from warpwatch.dashboard.store.deciding import Decision
 from warpwatch.dashboard.store.health_alerts import health_alerts
+from warpwatch.dashboard.store.health_triage import SeenTrouble, triage_health
 from warpwatch.dashboard.store.machine_history import RunConditions
 from warpwatch.dashboard.trust import FalseAlarms, Trust
 
@@ -109,6 +112,35 @@ def test_a_kernel_that_crashes_has_no_number_and_failed_no_check(scene: Scene, i
     scene.asv.load(scene.store)
     scene.look(now=at(14), health=True)
     assert sorted(told(inbox)[1:]) == [("failed check", "opened"), ("no number", "resolved")]
+
+
+@pytest.mark.parametrize("state", [AlertState.EXPECTED, AlertState.FALSE_ALARM])
+def test_of_what_people_expect_nothing_more_is_told_until_it_comes_again(
+    scene: Scene, inbox: Inbox, suite: Suite, state: AlertState
+) -> None:
+    def fail(commit: int, at_hour: int) -> None:
+        suite.commit(commit, status="failed", reason="it wrote over its inputs", failure="wrong result")
+        scene.asv.load(scene.store)
+        scene.look(now=at(at_hour), health=True)
+
+    def number(commit: int, at_hour: int) -> None:
+        suite.commit(commit)
+        scene.asv.load(scene.store)
+        scene.look(now=at(at_hour), health=True)
+
+    fail(12, 13)
+    (alert,) = health_alerts(scene.store, "demo")
+    seen = SeenTrouble(id=alert.id, version=alert.version)
+    triage_health(scene.store, "demo", seen, Decision(state=state), author="Ada", now_ms=1)
+    suite.workloads += ("w10",)
+    fail(13, 14)
+    (alert,) = health_alerts(scene.store, "demo")
+    assert (len(alert.finding.members), alert.state) == (11, state)
+    number(14, 15)
+    assert health_alerts(scene.store, "demo") == ()
+    assert told(inbox) == [("failed check", "opened")]
+    fail(15, 16)
+    assert told(inbox) == [("failed check", "opened")] * 2
 
 
 def test_a_runner_with_many_invalid_numbers_is_not_trusted(scene: Scene, inbox: Inbox, suite: Suite) -> None:

@@ -13,7 +13,8 @@ from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alert_records import Alert, AlertState, EventKind
 from warpwatch.dashboard.store.alerts import alerts
 from warpwatch.dashboard.store.card_records import CardFilter
-from warpwatch.dashboard.store.triage import Decision, triage
+from warpwatch.dashboard.store.deciding import Decision
+from warpwatch.dashboard.store.triage import triage
 
 STEADY = [1.0, 1.01, 0.99, 1.0, 1.01, 1.0, 0.99, 1.0, 1.01, 1.0]
 SLOW = [1.3 * value for value in STEADY]

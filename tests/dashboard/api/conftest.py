@@ -16,6 +16,7 @@ from warpwatch.dashboard.importers.import_results import import_results
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alerts import new_regressions, open_alert
+from warpwatch.dashboard.store.health_alerts import HealthFinding, HealthKind, open_health_alert
 from warpwatch.dashboard.store.tokens import create_token
 
 KERNELS, UPLOADS = "kernels", "uploads"
@@ -45,6 +46,11 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     analyse(store)
     for group in itertools.islice(new_regressions(store, KERNELS, recent_days=1000, most_false=1.0), 2):
         open_alert(store, group, messages={}, now_ms=1_760_000_000_000)
+    silent = HealthFinding(
+        kind=HealthKind.MISSING, subject="runner-t4", machine="runner-t4", kernel=None, says="no results for 3 days",
+        members=("runner-t4",), lines=("the newest is of Monday",),
+    )  # fmt: skip
+    assert open_health_alert(store, KERNELS, silent, thread="t", messages={}, now_ms=1_760_000_000_000)
     token = create_token(store, UPLOADS, name="tests", now_ms=1)
     latencies = queries.find_series(store, KERNELS, search="track_latency", limit=40).series
     hostile = queries.find_series(store, HOSTILE).series

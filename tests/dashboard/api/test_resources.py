@@ -82,7 +82,7 @@ def test_a_part_of_a_history_is_chosen_by_commits_or_by_days(api: Api) -> None:
 
 
 @pytest.mark.parametrize("path", [
-    "/series?limit=50", "/overview", "/machines", "/commits", "/regressions", "/alerts", "/canaries",
+    "/series?limit=50", "/overview", "/machines", "/commits", "/regressions", "/alerts", "/health-alerts", "/canaries",
     "/roofline?machine=runner-t4", "/series/{key}/history", "/series/{key}/compiled-code", "/commits/{commit}/values",
     "/comparison?base={base}&head={commit}",
 ])  # fmt: skip
@@ -142,6 +142,13 @@ def test_an_alert_is_told_with_its_series_and_its_life(api: Api) -> None:
         assert [event["state"] for event in alert["events"]] == ["open"]
         assert alert["series"]
     assert _json(api, f"/projects/{KERNELS}/alerts?state=resolved")["total"] == 0
+
+
+def test_a_trouble_of_the_data_is_told_with_its_life(api: Api) -> None:
+    (alert,) = _json(api, f"/projects/{KERNELS}/health-alerts?state=open")["items"]
+    assert (alert["kind"], alert["machine"], alert["says"]) == ("missing data", "runner-t4", "no results for 3 days")
+    assert [event["state"] for event in alert["events"]] == ["open"]
+    assert _json(api, f"/projects/{KERNELS}/health-alerts?state=expected")["total"] == 0
 
 
 def test_compiled_code_is_told_at_any_commit(api: Api) -> None:

@@ -1,14 +1,23 @@
-"""What is wrong with the data itself stands above the regressions, as long as it is."""
+"""What is wrong with the data itself stands above the regressions, as long as it is, and is triaged there."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+from flask.testing import FlaskClient
+
 from tests.asv_results import AsvResults
+from tests.dashboard.pages.browsing import Tab, serving
+from warpwatch.dashboard.access_settings import AccessSettings
 from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store
+from warpwatch.dashboard.store.alert_records import AlertState
 from warpwatch.dashboard.store.health_alerts import (
+    HealthAlert,
     HealthFinding,
     HealthKind,
     go_on_with_health,
@@ -38,3 +47,99 @@ def test_open_ones_are_shown_and_narrowed_by_machine(tmp_path: Path, timed_histo
     assert go_on_with_health(store, alert, None, messages={}, now_ms=3)
     assert not go_on_with_health(store, alert, None, messages={}, now_ms=4)
     assert "no results" not in get("/demo/regressions").text
+
+
+@dataclass
+class Troubled:
+    """A project whose machine is silent, served to one at this machine or to somebody elsewhere."""
+
+    store: Store
+    settings: Settings
+
+    def client(self, access: AccessSettings | None = None) -> FlaskClient:
+        return create_app(
+            Settings(database=self.settings.database, access=access or self.settings.access)
+        ).test_client()
+
+    def alert(self) -> HealthAlert:
+        (found,) = health_alerts(self.store, "demo")
+        return found
+
+
+@pytest.fixture
+def troubled(tmp_path: Path, timed_history: Callable[..., Any]) -> Iterator[Troubled]:
+    path = str(tmp_path / "history.db")
+    store = Store(path)
+    timed_history([1.0, 1.0]).load(store)
+    silent = HealthFinding(
+        kind=HealthKind.MISSING, subject="box", machine="box", kernel=None, says="no results for 3 days",
+        members=("box",), lines=("the newest is of Monday",),
+    )  # fmt: skip
+    assert open_health_alert(store, "demo", silent, thread="t", messages={}, now_ms=1)
+    yield Troubled(store, Settings(database=path, access=AccessSettings(served_on="127.0.0.1")))
+    store.close()
+
+
+def form(client: FlaskClient, **said: str) -> dict[str, str]:
+    """What the form of the trouble sends."""
+    page = client.get("/demo/regressions").text
+    sent = dict(re.findall(r'type="hidden" name="(csrf_token|trouble)" value="([^"]*)"', page))
+    return {**sent, "back": "/demo/regressions?state=all", **said}
+
+
+def test_a_trouble_is_triaged_without_a_script(troubled: Troubled) -> None:
+    client = troubled.client()
+    answer = client.post("/demo/troubles", data=form(client, state="acknowledged", note="on <it>", mine="1"))
+    assert answer.status_code == 303
+    assert answer.headers["Location"] == "/demo/regressions?state=all#trouble-1"
+    page = client.get("/demo/regressions").text
+    assert "Trouble of the data set to “acknowledged”." in page
+    assert "on &lt;it&gt;" in page
+    assert troubled.alert().assignee == troubled.alert().events[-1].author is not None
+    client.post("/demo/troubles", data=form(client, state="expected"))
+    assert "1 expected, or a false alarm" in client.get("/demo/regressions").text
+    told = client.get("/api/projects/demo/health-alerts").get_json()["items"]
+    assert [(each["state"], len(each["events"])) for each in told] == [("expected", 4)]
+
+
+def test_who_may_only_read_has_no_forms_of_troubles(troubled: Troubled) -> None:
+    client = troubled.client(AccessSettings())
+    page = client.get("/demo/regressions").text
+    assert "no results for 3 days" in page
+    assert 'method="post"' not in page
+    assert client.post("/demo/troubles", data={"trouble": "1 1", "state": "expected"}).status_code in {401, 403}
+    assert troubled.alert().state is AlertState.OPEN
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "sentence"),
+    [
+        ({"state": "expected", "csrf_token": "forged"}, 403, "out of date"),
+        ({"state": "resolved"}, 400, "ends by itself"),
+        ({"state": "odd"}, 400, "There is no state “odd”"),
+        ({"link": "javascript:alert(1)"}, 400, "A link begins with http"),
+        ({}, 400, "Nothing was said"),
+        ({"state": "expected", "trouble": "one"}, 400, "No trouble of the data was chosen"),
+        ({"state": "expected", "trouble": "7 1"}, 409, "no such trouble"),
+        ({"state": "expected", "trouble": "1 7"}, 409, "since you saw it"),
+    ],
+)
+def test_what_cannot_be_said_of_a_trouble_is_refused(
+    troubled: Troubled, said: dict[str, str], status: int, sentence: str
+) -> None:
+    client = troubled.client()
+    answer = client.post("/demo/troubles", data=form(client, **said))
+    assert (answer.status_code, sentence in answer.text) == (status, True)
+    assert troubled.alert().version == 1
+
+
+def test_keys_triage_a_trouble_like_a_card(troubled: Troubled, new_tab: Callable[..., Tab]) -> None:
+    with serving(troubled.settings) as url:
+        tab = new_tab()
+        tab.open(f"{url}/demo/regressions")
+        tab.page.keyboard.press("j")
+        with tab.page.expect_navigation():
+            tab.page.keyboard.press("a")
+        tab.page.locator(".ww-standing-acknowledged").wait_for()
+        assert troubled.alert().state is AlertState.ACKNOWLEDGED
+        assert tab.complaints == []

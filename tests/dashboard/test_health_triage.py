@@ -1,0 +1,114 @@
+"""People triage troubles of the data: states, notes, and programs that go on beside them. Both databases."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from alembic import command
+from sqlalchemy import create_engine, make_url, text
+
+from warpwatch.dashboard.store import Store
+from warpwatch.dashboard.store.alert_records import AlertState, EventKind
+from warpwatch.dashboard.store.deciding import ChangedMeanwhileError, Decision
+from warpwatch.dashboard.store.health_alerts import (
+    HealthAlert,
+    HealthFinding,
+    HealthKind,
+    go_on_with_health,
+    health_alerts,
+    open_health_alert,
+)
+from warpwatch.dashboard.store.health_triage import SeenTrouble, triage_health
+from warpwatch.dashboard.store.migrate import alembic_config
+from warpwatch.dashboard.store.retention import drop_project
+
+SILENT = HealthFinding(
+    kind=HealthKind.MISSING, subject="box", machine="box", kernel=None, says="no results for 3 days",
+    members=("box",), lines=("the newest is of Monday",),
+)  # fmt: skip
+WHO: dict[str, Any] = {"author": "Ada", "now_ms": 1_000}
+
+
+@pytest.fixture
+def silent(store: Store, timed_history: Callable[..., Any]) -> Store:
+    timed_history([1.0, 1.0]).load(store)
+    assert open_health_alert(store, "demo", SILENT, thread="t", messages={}, now_ms=1)
+    return store
+
+
+def the_trouble(store: Store) -> HealthAlert:
+    (found,) = health_alerts(store, "demo", since_ms=0)
+    return found
+
+
+def seen(alert: HealthAlert) -> SeenTrouble:
+    return SeenTrouble(id=alert.id, version=alert.version)
+
+
+def test_what_was_decided_is_kept_with_its_history(silent: Store) -> None:
+    said = Decision(state=AlertState.ACKNOWLEDGED, note="on it", assignee="Bo", link="https://example.org/7")
+    triage_health(silent, "demo", seen(the_trouble(silent)), said, **WHO)
+    alert = the_trouble(silent)
+    assert (alert.state, alert.assignee, alert.link) == (AlertState.ACKNOWLEDGED, "Bo", "https://example.org/7")
+    assert [(e.kind, e.state, e.author, e.note) for e in alert.events] == [
+        (EventKind.STATE, AlertState.OPEN, None, None),
+        (EventKind.STATE, AlertState.ACKNOWLEDGED, "Ada", "on it"),
+        (EventKind.ASSIGNED, AlertState.ACKNOWLEDGED, "Ada", None),
+        (EventKind.LINKED, AlertState.ACKNOWLEDGED, "Ada", None),
+    ]
+    drop_project(silent, "demo")
+
+
+def test_the_later_of_two_reads_what_the_other_did(silent: Store) -> None:
+    as_seen = seen(the_trouble(silent))
+    triage_health(silent, "demo", as_seen, Decision(state=AlertState.EXPECTED), **WHO)
+    with pytest.raises(ChangedMeanwhileError, match=r"Ada set it to “expected” since you saw it"):
+        triage_health(silent, "demo", as_seen, Decision(note="late"), **WHO)
+    assert the_trouble(silent).events[-1].note is None
+
+
+def test_one_that_is_over_is_not_decided_about_and_a_program_gives_way_to_a_person(silent: Store) -> None:
+    as_read = the_trouble(silent)
+    triage_health(silent, "demo", seen(as_read), Decision(note="looking"), **WHO)
+    assert not go_on_with_health(silent, as_read, None, messages={}, now_ms=3)
+    assert go_on_with_health(silent, the_trouble(silent), None, messages={}, now_ms=4)
+    alert = the_trouble(silent)
+    assert (alert.state, alert.resolved is None) == (AlertState.RESOLVED, False)
+    with pytest.raises(ChangedMeanwhileError, match=r"A program set it to “resolved”"):
+        triage_health(silent, "demo", seen(alert), Decision(note="late"), **WHO)
+
+
+def test_nobody_says_that_it_is_over_and_it_has_no_commit(silent: Store) -> None:
+    for wrong in (Decision(state=AlertState.RESOLVED), Decision(move=1)):
+        with pytest.raises(ValueError, match="ends by itself"):
+            triage_health(silent, "demo", seen(the_trouble(silent)), wrong, **WHO)
+    for other in (SeenTrouble(id=99, version=1), SeenTrouble(id=the_trouble(silent).id, version=9)):
+        with pytest.raises(ChangedMeanwhileError):
+            triage_health(silent, "demo", other, Decision(note="x"), **WHO)
+
+
+def test_alerts_of_before_get_their_state_and_its_history(database: str) -> None:
+    engine = create_engine(
+        make_url(database).set(drivername="postgresql+psycopg") if "postgresql" in database else database
+    )
+    with engine.begin() as connection:
+        config = alembic_config()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0012")
+        connection.execute(text("INSERT INTO project (name) VALUES ('demo')"))
+        for resolved in ("NULL", "5"):
+            connection.execute(
+                text(
+                    "INSERT INTO health_alert (project_id, kind, subject, finding, thread, messages, opened_ms,"
+                    " resolved_ms) SELECT id, 'missing data', 'box', :finding, 't', 1, 2, "
+                    f"{resolved} FROM project"
+                ),
+                {"finding": '{"kind": "missing data", "subject": "box", "machine": "box", "kernel": null, "says": "x",'
+                            ' "members": [], "lines": []}'},
+            )  # fmt: skip
+    engine.dispose()
+    store = Store(database)
+    over, waits = sorted(health_alerts(store, "demo", since_ms=0), key=lambda alert: alert.resolved is None)
+    assert [event.state for event in waits.events] == [waits.state] == [AlertState.OPEN]
+    assert [event.state for event in over.events] == [AlertState.OPEN, over.state] == ["open", "resolved"]
+    store.close()
