@@ -14,6 +14,7 @@ from warpwatch.ci.alerting.places import Places
 from warpwatch.ci.alerting.rounds import Round, now_ms, round_words, unrouted_words
 from warpwatch.ci.alerting.trusting import TrustMemory
 from warpwatch.ci.policy.alerts import MOST_DAYS, AlertsTable
+from warpwatch.ci.policy.policy import Policy
 from warpwatch.ci.policy.reading import PolicyError, find_policy, read_policy
 from warpwatch.dashboard.commands import choose_project
 from warpwatch.dashboard.opening import gave_up, open_store
@@ -72,7 +73,8 @@ def alert(
     say --to and warpwatch.toml. A message is kept until it has arrived: what a destination did not take is sent at the
     next call that names it. Exit status: 0 all sent or nothing new, 1 something did not arrive.
     """
-    policy = read_alerts(config, said)
+    whole = read_whole_policy(config, said)
+    policy = whole.alerts
     store = open_store(database)
     name = choose_project(store, project).name
     if outbox:
@@ -85,7 +87,7 @@ def alert(
         )
     its = Round(
         store=store, project=name, policy=policy, places=open_places(policy, given, dry_run=dry_run),
-        memory=TrustMemory(),
+        memory=TrustMemory(), rules=whole.rule,
     )  # fmt: skip
     if dry_run:
         look = its.look(dry_run=True)
@@ -110,13 +112,15 @@ def alert(
         raise SystemExit(1)
 
 
-def read_alerts(config: Path | None, said: dict[str, Any]) -> AlertsTable:
-    """`[alerts]`, with what the command line says instead. Raises a click error for a file that cannot be used."""
+def read_whole_policy(config: Path | None, said: dict[str, Any]) -> Policy:
+    """The policy, with what the command line says instead of its `[alerts]`. Raises a click error for a file that
+    cannot be used."""
     try:
-        policy = read_policy(config or find_policy(Path.cwd())).alerts
+        policy = read_policy(config or find_policy(Path.cwd()))
     except PolicyError as error:
         raise click.UsageError(str(error)) from error
-    return policy.model_copy(update={key: value for key, value in said.items() if value is not None})
+    alerts = policy.alerts.model_copy(update={key: value for key, value in said.items() if value is not None})
+    return policy.model_copy(update={"alerts": alerts})
 
 
 def open_places(policy: AlertsTable, given: tuple[str, ...], *, dry_run: bool = False) -> Places:

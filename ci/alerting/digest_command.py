@@ -13,7 +13,7 @@ from warpwatch.ci.alerting.command import (
     destination_option,
     open_places,
     project_option,
-    read_alerts,
+    read_whole_policy,
 )
 from warpwatch.ci.alerting.digest import Period, digest, due
 from warpwatch.ci.alerting.digest_round import compose_digest, digest_destinations, queue_digest
@@ -41,7 +41,7 @@ def digest_command(
     Each period goes out once to each destination, however often this is called. Exit status: 0 sent or sent before,
     1 something did not arrive.
     """
-    policy = read_alerts(config, said)
+    policy = read_whole_policy(config, said).alerts
     store = open_store(database)
     name = choose_project(store, project).name
     which = Period(period or (policy.digest if policy.digest != "none" else Period.DAILY))

@@ -16,13 +16,14 @@ from warpwatch.ci.alerting.owners import Owners
 from warpwatch.ci.alerting.repository import MainBranch
 from warpwatch.ci.alerting.routing import Matter, destinations
 from warpwatch.ci.policy.alerts import AlertsTable
+from warpwatch.ci.policy.rule import Rule
 from warpwatch.dashboard.naming import kernel_name
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alert_progress import go_on
 from warpwatch.dashboard.store.alert_records import Alert
 from warpwatch.dashboard.store.alerts import alerts, held_regressions, new_regressions, open_alert
 from warpwatch.dashboard.store.outbox import told_destinations
-from warpwatch.dashboard.store.records import Commit, Project, Regression, RegressionGroup, Series
+from warpwatch.dashboard.store.records import Commit, Project, Regression, RegressionGroup
 
 _MOST_ALERTS = 100_000
 
@@ -62,12 +63,13 @@ class Watch:
 
 
 def watch(
-    project: Project, policy: AlertsTable, given: Sequence[str], *, now: datetime | None = None, dry_run: bool = False
+    project: Project, policy: AlertsTable, given: Sequence[str], *, rules: Sequence[Rule] = (),
+    now: datetime | None = None, dry_run: bool = False,
 ) -> Watch:  # fmt: skip
-    """What is known of a project now."""
+    """What is known of a project now; `rules` say who answers for which series."""
     main = MainBranch(project.repository)
     return Watch(
-        project=project, policy=policy, given=tuple(given), main=main, owners=Owners(policy, main),
+        project=project, policy=policy, given=tuple(given), main=main, owners=Owners(policy, main, rules),
         now=now or datetime.now(UTC), dry_run=dry_run,
     )  # fmt: skip
 
@@ -159,17 +161,11 @@ class _Regressions:
         self._look.note(message, to)
 
     def _to(self, machine: str, its: Sequence[Regression]) -> tuple[str, ...]:
-        kernels = {self._kernel(one.series) for one in its}
-        matter = Matter(
-            kind="regression", machine=machine, kernels=kernels,
-            owners={owner for kernel in kernels for owner in self._its.owners.of(kernel)},
-        )  # fmt: skip
+        kernels = {kernel_name(one.series, self._workloads.get((one.series.suite, one.series.workload or "")))
+                   for one in its}  # fmt: skip
+        matter = Matter(kind="regression", machine=machine, kernels=kernels, owners=self._owners_of(its))
         return destinations(matter, self._its.policy, self._its.given)
 
-    def _owners_of(self, its: Sequence[Regression]) -> list[str]:
+    def _owners_of(self, its: Sequence[Regression]) -> tuple[str, ...]:
         """The largest regression's first."""
-        kernels = dict.fromkeys(self._kernel(one.series) for one in its)
-        return list(dict.fromkeys(owner for kernel in kernels for owner in self._its.owners.of(kernel)))
-
-    def _kernel(self, series: Series) -> str:
-        return kernel_name(series, self._workloads.get((series.suite, series.workload or "")))
+        return self._its.owners.answering((one.series for one in its), self._workloads)

@@ -1,6 +1,6 @@
 """One look at the data itself: what is wrong with it opens alerts of its own kinds, and what is no more closes them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
@@ -27,6 +27,7 @@ from warpwatch.dashboard.store.health_alerts import (
 )
 from warpwatch.dashboard.store.machine_records import Machine
 from warpwatch.dashboard.store.outbox import told_destinations
+from warpwatch.dashboard.store.records import Series
 from warpwatch.dashboard.store.standing import Standing
 
 
@@ -37,13 +38,23 @@ def look_at_health(store: Store, its: Watch, look: Look, memory: TrustMemory) ->
     found = {(each.kind, each.subject): each for each in findings.found}
     known = open_subjects(health_alerts(store, name))
     told = told_destinations(store, [alert.thread for alert in known.values()])
+    workloads = queries.project_workloads(store, name)
+
+    def answering(finding: HealthFinding) -> Sequence[str]:
+        """For the series that it is about; of one that is of a whole machine, nobody."""
+        if finding.kernel is None:
+            return ()
+        series = [findings.series[key] for key in finding.members if key in findings.series]
+        return its.owners.answering(series, workloads) if series else its.owners.of(finding.kernel)
+
     for place, alert in known.items():
         finding = found.pop(place, None)
         if finding is None or set(finding.members) - set(alert.finding.members):
-            _go_on(store, its, look, alert, finding, told.get(alert.thread, frozenset()))
+            owners = answering(finding or alert.finding)
+            _go_on(store, its, look, alert, finding, told.get(alert.thread, frozenset()), owners)
     for place, finding in found.items():
         if place not in findings.history:
-            _open(store, its, look, finding)
+            _open(store, its, look, finding, answering(finding))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +63,7 @@ class HealthFindings:
 
     found: tuple[HealthFinding, ...]
     history: frozenset[tuple[HealthKind, str]]  # kinds and subjects that were so long before anybody looked: no news
+    series: Mapping[str, Series]  # by key, all that the machines have
 
 
 def health_findings(store: Store, its: Watch, memory: TrustMemory) -> HealthFindings:
@@ -59,7 +71,7 @@ def health_findings(store: Store, its: Watch, memory: TrustMemory) -> HealthFind
     name, policy = its.project.name, its.policy
     newest = its.project.newest_commit
     if newest is None:
-        return HealthFindings(found=(), history=frozenset())
+        return HealthFindings(found=(), history=frozenset(), series={})
     since = newest - timedelta(days=policy.recent_days)
     machines = [
         each for each in queries.machines(store, name) if not any(fnmatchcase(each.name, g) for g in policy.retired)
@@ -78,6 +90,7 @@ def health_findings(store: Store, its: Watch, memory: TrustMemory) -> HealthFind
             [(each.kind, each.subject) for each in silent if arrivals[each.machine].newest_s < long_ago]
             + [place for each in of_benchmarks if (place := (each.kind, each.subject)) not in fresh]
         ),
+        series={each.row.series.key: each.row.series for each in standings},
     )
 
 
@@ -109,10 +122,9 @@ def _unhealthy(
             yield finding
 
 
-def _open(store: Store, its: Watch, look: Look, finding: HealthFinding) -> None:
+def _open(store: Store, its: Watch, look: Look, finding: HealthFinding, owners: Sequence[str]) -> None:
     name = its.project.name
     thread = thread_of(name, finding.kind.value, finding.subject, its.now_ms)
-    owners = _owners(its, finding)
     message = compose_health(
         name, finding, thread=thread, number=1, action=Action.OPENED, owners=owners,
         dashboard_url=its.policy.dashboard,
@@ -130,12 +142,13 @@ def _open(store: Store, its: Watch, look: Look, finding: HealthFinding) -> None:
 
 
 def _go_on(
-    store: Store, its: Watch, look: Look, alert: HealthAlert, finding: HealthFinding | None, told: frozenset[str]
+    store: Store, its: Watch, look: Look, alert: HealthAlert, finding: HealthFinding | None, told: frozenset[str],
+    owners: Sequence[str],
 ) -> None:  # fmt: skip
     message = compose_health(
         alert.project, finding or alert.finding, thread=alert.thread, number=alert.messages + 1,
         action=Action.RESOLVED if finding is None else Action.UPDATED,
-        owners=_owners(its, finding or alert.finding), dashboard_url=its.policy.dashboard,
+        owners=owners, dashboard_url=its.policy.dashboard,
     )  # fmt: skip
     if not its.dry_run:
         payloads = dict.fromkeys(sorted(told), message.as_json())
@@ -145,7 +158,3 @@ def _go_on(
             return
     if alert.is_told:
         look.note(message, sorted(told) or ("nobody was told of it",))
-
-
-def _owners(its: Watch, finding: HealthFinding) -> Sequence[str]:
-    return its.owners.of(finding.kernel) if finding.kernel is not None else ()

@@ -1,7 +1,7 @@
-"""Who owns a kernel: the owners that CODEOWNERS names for its sources."""
+"""Who answers for a series: whom a `[[rule]]` names for it, else the owners that CODEOWNERS names for its kernel."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import PurePosixPath
@@ -10,18 +10,31 @@ from codeowners import CodeOwners
 
 from warpwatch.ci.alerting.repository import MainBranch
 from warpwatch.ci.policy.alerts import AlertsTable
-from warpwatch.dashboard.naming import module_of
+from warpwatch.ci.policy.rule import Rule
+from warpwatch.ci.policy.series_limits import Workloads
+from warpwatch.dashboard.naming import kernel_name, module_of
+from warpwatch.dashboard.store.records import Series
 
 
 class Owners:
-    """Owners by kernel. A kernel's sources are those that `[alerts.sources]` names, else all files and folders that
-    are called like it: `kernels/csrc/rope/…` and `kernels/operators/rope.py` of `rope`."""
+    """Owners by series, and by kernel. A kernel's sources are those that `[alerts.sources]` names, else all files and
+    folders that are called like it: `kernels/csrc/rope/…` and `kernels/operators/rope.py` of `rope`."""
 
-    def __init__(self, policy: AlertsTable, main: MainBranch) -> None:
-        self._sources = policy.sources
+    def __init__(self, policy: AlertsTable, main: MainBranch, rules: Sequence[Rule] = ()) -> None:
+        self._sources, self._rules = policy.sources, rules
         self._main = main
         self._codeowners = CodeOwners(main.codeowners(policy.codeowners))
         self.of = cache(self._of)
+
+    def answering(self, series: Iterable[Series], workloads: Workloads) -> tuple[str, ...]:
+        """Of all the series together, the first one's first. The last rule that matches one and states owners counts,
+        be it that nobody answers."""
+        found: dict[str, None] = {}
+        for one in series:
+            workload = workloads.get((one.suite, one.workload or ""))
+            stated = [rule.owners for rule in self._rules if rule.owners is not None and rule.matches(one, workload)]
+            found |= dict.fromkeys(stated[-1] if stated else self.of(kernel_name(one, workload)))
+        return tuple(found)
 
     def _of(self, kernel: str) -> tuple[str, ...]:
         """Of an operator or a benchmark: those of most files first."""

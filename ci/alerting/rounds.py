@@ -10,6 +10,7 @@ from warpwatch.ci.alerting.places import Places
 from warpwatch.ci.alerting.sending import Sent, empty_outbox
 from warpwatch.ci.alerting.trusting import TrustMemory
 from warpwatch.ci.policy.alerts import AlertsTable
+from warpwatch.ci.policy.rule import Rule
 from warpwatch.dashboard.store import Store, queries
 
 _COUNTED = ("updated", "reopened", "resolved")
@@ -24,13 +25,14 @@ class Round:
     policy: AlertsTable
     places: Places
     memory: TrustMemory
+    rules: tuple[Rule, ...] = ()  # of the policy: who answers for which series
 
     def look(self, *, dry_run: bool = False) -> Look:
         """Finds what there is to tell and puts it into the outbox."""
         found = Look()
         project = queries.project(self.store, self.project)
         if project is not None:
-            its = watch(project, self.policy, self.places.given, dry_run=dry_run)
+            its = watch(project, self.policy, self.places.given, rules=self.rules, dry_run=dry_run)
             look_at_regressions(self.store, its, found)
             look_at_health(self.store, its, found, self.memory)
         return found

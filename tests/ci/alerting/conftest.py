@@ -19,6 +19,7 @@ from warpwatch.ci.alerting.places import Places
 from warpwatch.ci.alerting.sending import Sent, empty_outbox
 from warpwatch.ci.alerting.trusting import TrustMemory
 from warpwatch.ci.policy.alerts import AlertsTable
+from warpwatch.ci.policy.rule import Rule
 from warpwatch.dashboard.store import Store, queries
 
 NAME = "suite.Bench.track_latency"
@@ -39,6 +40,7 @@ class Scene:
     to: tuple[str, ...]
     policy: AlertsTable = field(default_factory=AlertsTable)
     environment: dict[str, str] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
     runs: int = 0
 
     def measure(
@@ -58,7 +60,7 @@ class Scene:
         """Looks, and sends."""
         project = queries.project(self.store, "demo")
         assert project is not None
-        its = watch(project, self.policy, self.to, now=now)
+        its = watch(project, self.policy, self.to, rules=self.rules, now=now)
         found = Look()
         look_at_regressions(self.store, its, found)
         if health:

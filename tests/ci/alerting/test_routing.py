@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.asv_results import AsvResults
 from tests.ci.alerting.conftest import Scene
 from tests.ci.alerting.test_lifecycle import SLOW, STEADY
 from tests.http_inbox import listening
@@ -13,6 +14,7 @@ from warpwatch.ci.alerting.repository import MainBranch
 from warpwatch.ci.alerting.routing import Matter, destinations
 from warpwatch.ci.policy.alerts import AlertsTable, Destination, Route
 from warpwatch.ci.policy.reading import PolicyError, parse_policy
+from warpwatch.dashboard.store import Store, queries
 
 CODEOWNERS = """
 *                        @org/all
@@ -54,6 +56,51 @@ def test_the_owners_of_a_kernel_are_those_of_its_sources(main: MainBranch) -> No
     assert owners.of("unheard_of") == ()
     named = Owners(AlertsTable(sources={"flash_*": ("kernels/csrc/rope/",)}), main)
     assert named.of("flash_attention") == ("@ann", "@org/rope")
+
+
+def test_a_rule_says_who_answers_and_code_owners_for_the_rest(store: Store, asv: AsvResults, main: MainBranch) -> None:
+    for name in ("rope.Rope.track_latency", "attention.Attention.track_latency", "gelu.Gelu.track_latency"):
+        asv.benchmark(name)
+    names = ("rope.Rope.track_latency", "attention.Attention.track_latency", "gelu.Gelu.track_latency")
+    asv.commit(0, {name: asv.row([1.0], started_at=1) for name in names})
+    asv.load(store)
+    series = {one.benchmark.partition(".")[0]: one for one in queries.find_series(store, "demo").series}
+    rules = parse_policy(
+        """
+        [[rule]]
+        benchmark = "*"
+        machine = "other"
+        owners = ["@nobody"]
+        [[rule]]
+        kernel = ["attention", "gelu"]
+        owners = ["@first"]
+        [[rule]]
+        kernel = "attention"
+        owners = ["@second", "@ann"]
+        [[rule]]
+        kernel = "gelu"
+        owners = []
+        """,
+        "warpwatch.toml",
+    ).rule
+    owners = Owners(AlertsTable(), main, rules)
+    assert set(owners.answering([series["rope"]], {})) == {"@ann", "@org/rope", "@org/all"}
+    assert owners.answering([series["attention"]], {}) == ("@second", "@ann")
+    assert owners.answering([series["gelu"]], {}) == ()
+    assert owners.answering([series["attention"], series["rope"]], {})[:2] == ("@second", "@ann")
+
+
+def test_alerts_go_to_whom_a_rule_names(scene: Scene) -> None:
+    rules = parse_policy('[[rule]]\nbenchmark = "*"\nowners = ["@org/suite"]', "warpwatch.toml").rule
+    with listening() as theirs:
+        scene.policy = AlertsTable(
+            destination=(Destination(name="theirs", url_env="THEIRS"),),
+            route=(Route(owner=("@org/*",), to=("theirs",)),),
+        )
+        scene.to, scene.environment, scene.rules = (), {"THEIRS": theirs.url}, rules
+        scene.measure([*STEADY, *SLOW])
+        scene.look()
+        assert [message["owners"] for message in theirs.received] == [["@org/suite"]]
 
 
 def test_commits_of_main_are_counted_and_nothing_is_known_without_a_repository(main: MainBranch) -> None:
