@@ -31,6 +31,7 @@ _COMMANDS = {
     "plan-gate": "ci.pull_requests.plan_command:plan_gate",
     "ok-to-test": "ci.pull_requests.ok_to_test:ok_to_test",
     "conclude-gate": "ci.pull_requests.conclude_command:conclude_gate",
+    "accept-reply": "ci.pull_requests.accept_reply:accept_reply",
     "compare-code": "ci.code.command:compare_code_command",
     "report-code": "ci.code.report_command:report_code",
     "alert": "ci.alerting.command:alert",

@@ -84,8 +84,13 @@ class GitHubThread:
         return again(lambda: self._put_check_run(report), sleep=sleep)
 
     def _put_check_run(self, report: CheckRun) -> bool:
-        """Annotations add up over requests, so it goes on after as many as there are."""
-        key = sha256(repr(report).encode()).hexdigest()
+        """Annotations add up over requests, so it goes on after as many as there are.
+
+        It is there if the newest of its name says the same: an older one was taken back since. The run of the workflow
+        stands before the digest, for repository.py to find.
+        """
+        digest = sha256(repr(report).encode()).hexdigest()
+        key = f"{report.workflow_run}:{digest}" if report.workflow_run else digest
         checks, place = self._github.rest.checks, (self._owner, self._name)
         with _said(f"the check runs of {report.head[:8]}; the token needs checks: write"):
             listed = checks.list_for_ref(

@@ -24,6 +24,12 @@ class AskedThread(Thread, Protocol):
         """Whether that user may push."""
 
 
+def commands(body: str) -> Iterator[str]:
+    """What stands behind each `/warpwatch accept` of a comment."""
+    for found in _COMMAND.finditer(_CODE.sub("", body.replace("\r\n", "\n"))):
+        yield found["said"]
+
+
 def accepted_replies(thread: AskedThread, key: str, head: str) -> tuple[list[Acceptance], list[str]]:
     """The acceptances of this head, and for each that does not count a sentence why."""
     replies, refused = [], []
@@ -31,7 +37,7 @@ def accepted_replies(thread: AskedThread, key: str, head: str) -> tuple[list[Acc
     reports = [marker for _, marker in own_comments(thread, key) if marker.head == head]
     allowed: dict[str, bool] = {}
     for comment in comments:
-        for line in _commands(comment):
+        for line in commands(comment.body):
             who = f"{comment.author} (comment {comment.id})"
             if not reports or comment.created < reports[0].since:
                 refused.append(f"{who} spoke before {head[:8]} was reported")
@@ -69,8 +75,3 @@ def _acceptance(comment: Comment, line: str) -> Acceptance:
         pattern=plain(said.pattern, 200), reason=plain(said.reason, 1000), by=plain(comment.author, 200),
         at=comment.created, source=f"comment {comment.id}", at_most=said.at_most,
     )  # fmt: skip
-
-
-def _commands(comment: Comment) -> Iterator[str]:
-    for found in _COMMAND.finditer(_CODE.sub("", comment.body.replace("\r\n", "\n"))):
-        yield found["said"]

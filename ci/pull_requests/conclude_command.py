@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -26,7 +27,11 @@ _KEY = "gate"  # report-gate's own, of the comment that replies answer
 @click.option("--head", required=True, metavar="HASH", help="The pull request's commit.")
 @click.option("--state", type=click.Choice([*map(str, State)]), required=True, help="As `plan-gate` said.")
 @click.option("--reason", default="", help="Likewise.")
-def conclude_gate(found: Path, gpus: str, pull_request: int, head: str, state: str, reason: str) -> None:
+@click.option("--run", metavar="ID", envvar="GITHUB_RUN_ID",
+              help="The workflow's run whose artefacts these are; else GITHUB_RUN_ID.")  # fmt: skip
+def conclude_gate(
+    found: Path, gpus: str, pull_request: int, head: str, state: str, reason: str, run: str | None
+) -> None:  # fmt: skip
     """Set the check `warpwatch gate` of a commit, whatever became of it.
 
     FOUND has a file gate-LABEL.json of each machine that measured. Takes GITHUB_TOKEN and GITHUB_REPOSITORY.
@@ -37,7 +42,7 @@ def conclude_gate(found: Path, gpus: str, pull_request: int, head: str, state: s
         thread = Address(repository=None, pull_request=pull_request).github()
         if State(state) is State.MEASURE:
             artefacts = {name: each for name in labels if (each := _artefact(found, name))}
-            told = measured(head, labels, _with_replies(thread, head, artefacts))
+            told = replace(measured(head, labels, _with_replies(thread, head, artefacts)), workflow_run=run)
         else:
             told = not_measured(head, State(state), reason)
         thread.put_check_run(told)

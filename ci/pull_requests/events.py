@@ -29,6 +29,28 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NewComment:
+    """What somebody has just said on a pull request."""
+
+    id: int
+    author: str
+    pull: int
+    body: str
+
+
+def new_comment(event: Event) -> NewComment | None:
+    """None where it was edited (it might be somebody else's words), or stands on no pull request."""
+    if event.name != "issue_comment" or event.payload["action"] != "created":
+        return None
+    comment, issue = event.payload["comment"], event.payload["issue"]
+    if "pull_request" not in issue:
+        return None
+    return NewComment(
+        id=comment["id"], author=comment["user"]["login"], pull=issue["number"], body=comment["body"] or ""
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """One commit of a pull request that an event is about."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import click
 
-from warpwatch.ci.pull_requests.events import APPROVED_BRANCH, Event
+from warpwatch.ci.pull_requests.events import APPROVED_BRANCH, Event, new_comment
 from warpwatch.ci.pull_requests.repository import Repository, RepositoryError
 
 _SAID = re.compile(r"\s*/ok to test\b(?P<commit>[^\n]*)")
@@ -28,15 +28,11 @@ class Word:
 
 def word_of(event: Event) -> Word | None:
     """The word in a new comment, None where it is about something else or on no pull request."""
-    if event.name != "issue_comment" or event.payload["action"] != "created":
-        return None  # an edited comment might be somebody else's words
-    comment, issue = event.payload["comment"], event.payload["issue"]
-    said = _SAID.match(comment["body"])
-    if said is None or "pull_request" not in issue:
+    comment = new_comment(event)
+    said = _SAID.match(comment.body) if comment is not None else None
+    if comment is None or said is None:
         return None
-    return Word(
-        comment=comment["id"], author=comment["user"]["login"], pull=issue["number"], commit=said["commit"].strip()
-    )
+    return Word(comment=comment.id, author=comment.author, pull=comment.pull, commit=said["commit"].strip())
 
 
 def grant(word: Word, repository: Repository) -> str:

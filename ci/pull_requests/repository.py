@@ -1,6 +1,7 @@
 """One GitHub repository, as far as the workflows ask and tell it things."""
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,8 @@ from warpwatch.ci.forges.github import open_github
 
 _MOST_FILES = 300  # GitHub lists no more of a comparison
 _NOT_FOUND = 404
+_WORKFLOWS = "github-actions"  # the application that a workflow's token is
+_NUMBER = re.compile(r"[0-9]{1,20}")
 
 
 class RepositoryError(Exception):
@@ -75,6 +78,17 @@ class Repository:
         """Whether a user may push; who is no collaborator may not."""
         told = self._ask("GET", f"collaborators/{user}/permission", or_none=True)
         return told is not None and told["permission"] in {"write", "admin"}
+
+    def workflow_run(self, head: str, check: str) -> str | None:
+        """The newest run of a workflow that set this check of a commit (forges/github.py writes it); None if none did.
+
+        Only a workflow's own word counts: other applications may call a check the same.
+        """
+        params = {"check_name": check, "filter": "all", "per_page": "100"}
+        told = self._ask("GET", f"commits/{head}/check-runs", params=params)["check_runs"]
+        runs = sorted((each["id"], each["external_id"] or "") for each in told if each["app"]["slug"] == _WORKFLOWS)
+        found = [run for _, key in runs if _NUMBER.fullmatch(run := key.partition(":")[0])]
+        return found[-1] if found else None
 
     def branch(self, name: str) -> str | None:
         """The commit of a branch, None if there is no such."""

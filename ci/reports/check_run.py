@@ -37,6 +37,7 @@ class CheckRun:
     title: str
     summary: str
     annotations: tuple[Annotation, ...]
+    workflow_run: str | None = None  # whose artefacts it tells of, where somebody may want them again
 
 
 def check_run(artefact: GateArtefact, links: Links) -> CheckRun:

@@ -171,7 +171,7 @@ def _check_runs(server: GitHubServer, found: re.Match[str], query: dict[str, Any
 
 
 def _check_run(server: GitHubServer, found: re.Match[str], query: dict[str, Any], body: Any) -> Answer:
-    made = {"id": len(server.check_runs) + 1, **body}
+    made = {"id": len(server.check_runs) + 1, "app": {"slug": "github-actions"}, **body}
     made["output"] = {**body["output"], "annotations_count": len(body["output"].get("annotations", []))}
     server.check_runs[made["id"]] = made
     return 201, made

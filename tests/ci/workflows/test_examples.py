@@ -21,7 +21,7 @@ def called(text):
 
 
 def test_there_is_an_example_of_each():
-    assert EXAMPLES.keys() == {"perf.yml", "perf-pr.yml", "ok-to-test.yml"}
+    assert EXAMPLES.keys() == {"perf.yml", "perf-pr.yml", "ok-to-test.yml", "accept.yml"}
     assert all(len(text.splitlines()) <= 10 for text in EXAMPLES.values())
 
 

@@ -166,6 +166,42 @@ def test_what_one_machine_left_is_a_comment_a_check_of_its_own_and_the_required_
     assert "### warpwatch: no change" in (tmp_path / "summary.md").read_text()
 
 
+def test_a_maintainers_acceptance_is_told_from_what_was_measured(hub, tmp_path, monkeypatch):
+    base = hub.commit({"kernel.cu": "// one\n"})
+    head = hub.commit({"kernel.cu": "// two\n"}, base, branch="topic")
+    hub.server.add_pull(7, head=head, base=base)
+    told = artefact(row(1, Verdict.REGRESSED), base=ArtefactCommit(hash=base), head=ArtefactCommit(hash=head))
+    (tmp_path / "found/gate-gpu-t4").mkdir(parents=True)
+    (tmp_path / "found/gate-gpu-t4/gate.json").write_text(told.model_dump_json())
+    hub.run_for("workflow_run", {})
+    measured = {
+        "github.token": hub.server.token, "inputs.dashboard": "", "inputs.gpus": '["gpu-t4"]',
+        "needs.plan.outputs.pull": "7", "needs.plan.outputs.head": head, "needs.plan.outputs.state": "measure",
+        "needs.plan.outputs.reason": "what is measured changed",
+    }  # fmt: skip
+    titles = ("Tell the pull request", "Set the check that merging may require")
+    for title in titles:
+        run_step("gate.yml", "report", title, folder=tmp_path, temporary=tmp_path, values=measured,
+                 environment={**WITH_COMMANDS, "GITHUB_RUN_ID": "4711"})  # fmt: skip
+    word = {"id": 2, "body": "/warpwatch accept rope* known", "user": {"login": "ada"},
+            "created_at": "2099-01-01T00:00:00Z"}  # fmt: skip
+    hub.server.comments[2] = word
+    hub.run_for("issue_comment", {"action": "created", "issue": {"number": 7, "pull_request": {}}, "comment": word})
+    values = {
+        "github.token": hub.server.token, "inputs.dashboard || vars.WARPWATCH_URL": "https://perf.example.org",
+        "inputs.gpus || vars.WARPWATCH_GPUS || '[]'": '["gpu-t4"]', "steps.word.outputs.pull": "7",
+        "steps.word.outputs.head": head, "steps.word.outputs.run": "4711",
+    }  # fmt: skip
+    for title in ("Verify who said it, and find what was measured", *titles):
+        done = run_step("accept.yml", "accept", title, folder=tmp_path, temporary=tmp_path, values=values,
+                        environment={**WITH_COMMANDS, "GITHUB_RUN_ID": "4712"})  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert hub.output() == {"pull": "7", "head": head, "run": "4711"}
+    newest = {each["name"]: each for each in hub.server.check_runs.values()}
+    assert {each["conclusion"] for each in newest.values()} == {"success"}
+    assert newest["warpwatch gate"]["external_id"].startswith("4711:")
+
+
 def test_a_commit_that_waits_gets_the_required_check_alone(hub, tmp_path):
     hub.run_for("workflow_run", {})
     values = {

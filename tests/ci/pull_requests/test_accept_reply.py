@@ -1,0 +1,132 @@
+"""A maintainer accepts by reply: comment and checks follow from what was measured, and from nobody else's word."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from tests.ci.reports.examples import artefact, row
+from warpwatch.ci.gate.artefact import ArtefactCommit
+from warpwatch.ci.main import main
+from warpwatch.dashboard.verdict import Verdict
+
+WORD = "/warpwatch accept rope* it is right now"
+RUN = "4711"
+
+
+def call(*words):
+    done = CliRunner().invoke(main, [*map(str, words)])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.fixture
+def regressed(hub, monkeypatch):
+    """Pull request 7 with a regression that was measured, told and concluded by run 4711; its newest commit."""
+    base = hub.commit({"kernel.cu": "// one\n"})
+    head = hub.commit({"kernel.cu": "// two\n"}, base, branch="topic")
+    hub.server.add_pull(7, head=head, base=base)
+    told = artefact(row(1, Verdict.REGRESSED), base=ArtefactCommit(hash=base), head=ArtefactCommit(hash=head))
+    folder = hub.folder / "found/gate-gpu-t4"
+    folder.mkdir(parents=True)
+    (folder / "gate.json").write_text(told.model_dump_json())
+    hub.run_for("workflow_run", {})
+    monkeypatch.setenv("GITHUB_RUN_ID", RUN)
+    tell(hub, head)
+    assert conclusions(hub) == {"failure"}
+    return head
+
+
+def tell(hub, head, *run):
+    """The steps of the workflow after the first."""
+    common = ["--pull-request", "7", "--head", head]
+    call("report-gate", hub.folder / "found/gate-gpu-t4/gate.json", "--to", "github", "--replies", *common)
+    gpus = json.dumps(["gpu-t4"])
+    call("conclude-gate", hub.folder / "found", "--gpus", gpus, "--state", "measure", *run, *common)
+
+
+def conclusions(hub):
+    """Of the newest check of each name."""
+    return set({each["name"]: each["conclusion"] for each in hub.server.check_runs.values()}.values())
+
+
+def say(hub, words=WORD, author="ada", action="created"):
+    """In a comment that stands there; what the job's first step says and leaves for the others."""
+    number = max(hub.server.comments) + 1
+    hub.server.comments[number] = {"id": number, "user": {"login": author}, "body": words,
+                                   "created_at": "2099-01-01T00:00:00Z"}  # fmt: skip
+    payload = {"action": action, "comment": hub.server.comments[number], "issue": {"number": 7, "pull_request": {}}}
+    hub.run_for("issue_comment", payload)
+    said = call("accept-reply")
+    return said, hub.output() if (hub.folder / "output").exists() else {}
+
+
+def test_what_a_maintainer_accepts_fails_nothing_any_more(hub, regressed, monkeypatch):
+    _, found = say(hub)
+    assert found == {"pull": "7", "head": regressed, "run": RUN}
+    monkeypatch.setenv("GITHUB_RUN_ID", "9999")  # the reply's own run has no artefacts
+    tell(hub, found["head"], "--run", found["run"])
+    assert conclusions(hub) == {"success"}
+    assert "accepted" in hub.server.comments[1]["body"]
+    assert hub.server.bodies("POST", "/issues/comments/2/reactions") == [{"content": "+1"}]
+    assert say(hub)[1]["run"] == RUN
+
+
+def test_a_word_that_is_taken_back_counts_no_more(hub, regressed):
+    say(hub)
+    tell(hub, regressed)
+    assert conclusions(hub) == {"success"}
+    del hub.server.comments[2]
+    tell(hub, regressed)
+    assert conclusions(hub) == {"failure"}
+
+
+@pytest.mark.parametrize(
+    ("words", "author", "answer"),
+    [
+        (WORD, "eve", "only who may push"),
+        (WORD, "nobody", "only who may push"),
+        ("/warpwatch accept rope*", "ada", "wanted `/warpwatch accept <glob>"),
+    ],
+)
+def test_any_other_word_is_answered_and_finds_nothing(words, author, answer, hub, regressed):
+    _, found = say(hub, words, author)
+    assert found == {}
+    [reply] = hub.server.bodies("POST", "/issues/7/comments")[1:]
+    assert answer in reply["body"]
+    assert hub.server.bodies("POST", "/issues/comments/2/reactions") == [{"content": "-1"}]
+
+
+def test_what_is_not_measured_yet_is_not_accepted(hub, regressed):
+    newer = hub.commit({"kernel.cu": "// three\n"}, regressed, branch="topic")
+    hub.server.pulls[7]["head"]["sha"] = newer
+    said, found = say(hub)
+    assert found == {}
+    assert f"{newer} is not measured yet" in said
+
+
+def test_a_check_of_that_name_by_another_application_leads_nowhere(hub, regressed):
+    for each in hub.server.check_runs.values():
+        each["app"] = {"slug": "eves-app"}
+    assert "is not measured yet" in say(hub)[0]
+
+
+def test_a_commit_that_was_passed_over_stays_so(hub, regressed):
+    hub.server.check_runs.clear()
+    call("conclude-gate", hub.folder, "--gpus", "[]", "--pull-request", "7", "--head", regressed, "--state", "skip")
+    assert "is not measured yet" in say(hub)[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "action"),
+    [(f"`{WORD}`", "created"), (f"```\n{WORD}\n```", "created"), ("thanks", "created"), (WORD, "edited")],
+)
+def test_what_is_no_word_asks_github_nothing(words, action, hub, regressed):
+    asked = len(hub.server.asked)
+    assert "no `/warpwatch accept`" in say(hub, words, action=action)[0]
+    assert len(hub.server.asked) == asked
+
+
+def test_on_a_closed_pull_request_nothing_is_told(hub, regressed):
+    hub.server.pulls[7]["state"] = "closed"
+    assert "is not open" in say(hub)[0]
