@@ -13,7 +13,7 @@ from warpwatch.dashboard.check import Check
 from warpwatch.dashboard.limits import LimitsOf
 from warpwatch.dashboard.opening import CannotTellError
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.acceptances import Acceptance
+from warpwatch.dashboard.store.acceptances import Acceptance, Expired, expired_acceptances
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +25,7 @@ class Terms:
     threshold: float  # where no rule says otherwise
     threshold_of_all: float | None  # stated on the command line, above every rule
     notes: tuple[str, ...]
+    expired: tuple[Expired, ...]  # said of the same base and an earlier head
 
     def limits(self, store: Store, project: str) -> LimitsOf:
         """Of each series, by what the store knows of the workloads now."""
@@ -36,7 +37,8 @@ class Terms:
     def applied(self, store: Store, judged: Check) -> Check:
         """The check with what was accepted, and the notes."""
         workloads = queries.project_workloads(store, judged.project)
-        return with_acceptances(replace(judged, notes=(*judged.notes, *self.notes)), self.accepted, workloads)
+        noted = replace(judged, notes=(*judged.notes, *self.notes))
+        return with_acceptances(noted, self.accepted, workloads, self.expired)
 
 
 def read_policy_for(folder: Path, base: str, head: str, path: Path | None) -> FoundPolicy:
@@ -58,5 +60,6 @@ def read_terms(
         raise CannotTellError(str(error)) from error
     return Terms(
         found=found, accepted=accepted, threshold=threshold or found.policy.gate.threshold or default_threshold,
-        threshold_of_all=threshold, notes=(*([found.note] if found.note else []), *faults),
+        expired=expired_acceptances(store, project, base, head), threshold_of_all=threshold,
+        notes=(*([found.note] if found.note else []), *faults),
     )  # fmt: skip

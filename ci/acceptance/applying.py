@@ -8,13 +8,16 @@ from warpwatch.ci.policy.rule import kernel_of
 from warpwatch.ci.policy.series_limits import Workloads
 from warpwatch.dashboard.check import Check, CheckRow
 from warpwatch.dashboard.quantities import change, share
-from warpwatch.dashboard.store.acceptances import Acceptance
+from warpwatch.dashboard.store.acceptances import Acceptance, Expired
 from warpwatch.dashboard.store.records import Series
 from warpwatch.dashboard.verdict import Verdict
 
 
-def with_acceptances(check: Check, accepted: Sequence[Acceptance], workloads: Workloads) -> Check:
-    """The check with its rows accepted, of several words by the first; its notes say which covered nothing."""
+def with_acceptances(
+    check: Check, accepted: Sequence[Acceptance], workloads: Workloads, expired: Sequence[Expired] = ()
+) -> Check:
+    """The check with its rows accepted, of several words by the first; its notes say which covered nothing, and which
+    would cover what blocks if they had not expired."""
     rows, notes = [], list(check.notes)
     for row in check.rows:
         said = next((each for each in accepted if _covers(each, row, workloads)), None)
@@ -30,7 +33,11 @@ def with_acceptances(check: Check, accepted: Sequence[Acceptance], workloads: Wo
             notes.append(f"{_who(each)} accepts nothing: {too_large.series.title}: {_over(each, too_large)}")
         else:
             notes.append(f"{_who(each)} accepts nothing: of what it names nothing regressed")
-    return replace(check, rows=tuple(rows), notes=tuple(notes))
+    for each in expired:
+        if any(row.decides and _covers(each.said, row, workloads) for row in rows):
+            again = f"it has expired: say it of {check.head.hash[:8]} too if it is meant"
+            notes.append(f"{_who(each.said)} counted until {each.until[:8]}; {again}")
+    return replace(check, rows=tuple(rows), notes=tuple(dict.fromkeys(notes)))
 
 
 def _covers(said: Acceptance, row: CheckRow, workloads: Workloads) -> bool:

@@ -6,6 +6,7 @@ A reply counts for the head whose report stood there when it was written: what i
 import json
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 from warpwatch.ci.acceptance.wording import WANTED, parse_wording
@@ -30,28 +31,39 @@ def commands(body: str) -> Iterator[str]:
         yield found["said"]
 
 
-def accepted_replies(thread: AskedThread, key: str, head: str) -> tuple[list[Acceptance], list[str]]:
-    """The acceptances of this head, and for each that does not count a sentence why."""
-    replies, refused = [], []
-    comments = list(thread.comments())
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replies:
+    """What was said of accepting."""
+
+    accepted: tuple[Acceptance, ...]  # of this head
+    expired: tuple[Acceptance, ...]  # by who may, before this head was reported
+    refused: tuple[str, ...]  # for each line that does not count a sentence why
+
+
+def replies_of(thread: AskedThread, key: str, head: str) -> Replies:
+    """The replies that accept something, as they stand to this head."""
+    accepted, expired, refused = [], [], []
     reports = [marker for _, marker in own_comments(thread, key) if marker.head == head]
     allowed: dict[str, bool] = {}
-    for comment in comments:
+    for comment in thread.comments():
         for line in commands(comment.body):
             who = f"{comment.author} (comment {comment.id})"
-            if not reports or comment.created < reports[0].since:
-                refused.append(f"{who} spoke before {head[:8]} was reported")
-                continue
             if comment.author not in allowed:
                 allowed[comment.author] = thread.may_write(comment.author)
             if not allowed[comment.author]:
                 refused.append(f"{who} may not write to the repository")
                 continue
             try:
-                replies.append(_acceptance(comment, line))
+                said = _acceptance(comment, line)
             except ValueError:
                 refused.append(f"{who}: wanted /warpwatch accept {WANTED}")
-    return replies, refused
+                continue
+            if not reports or comment.created < reports[0].since:
+                expired.append(said)
+                refused.append(f"{who} spoke before {head[:8]} was reported")
+            else:
+                accepted.append(said)
+    return Replies(accepted=tuple(accepted), expired=tuple(expired), refused=tuple(refused))
 
 
 def accept_file(base: str, head: str, replies: Iterable[Acceptance]) -> str:

@@ -9,7 +9,7 @@ import click
 
 from warpwatch.ci.forges.address import Address
 from warpwatch.ci.forges.github import GitHubThread
-from warpwatch.ci.forges.replies import accepted_replies
+from warpwatch.ci.forges.replies import replies_of
 from warpwatch.ci.forges.retrying import ForgeError, again
 from warpwatch.ci.gate.artefact import ArtefactError, GateArtefact, read_artefact
 from warpwatch.ci.pull_requests.conclusion import measured, not_measured
@@ -64,10 +64,10 @@ def _labels(text: str) -> list[str]:
 def _with_replies(
     thread: GitHubThread, head: str, artefacts: Mapping[str, GateArtefact]
 ) -> Mapping[str, GateArtefact]:  # fmt: skip
-    replies, refused = again(lambda: accepted_replies(thread, _KEY, head))
-    for sentence in refused:
+    replies = again(lambda: replies_of(thread, _KEY, head))
+    for sentence in replies.refused:
         click.echo(f"does not count: {sentence}", err=True)
-    return {name: with_replies(each, replies) for name, each in artefacts.items()}
+    return {name: with_replies(each, replies.accepted, replies.expired) for name, each in artefacts.items()}
 
 
 def _artefact(found: Path, label: str) -> GateArtefact | None:

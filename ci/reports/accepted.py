@@ -9,11 +9,29 @@ from warpwatch.dashboard.naming import module_of
 from warpwatch.dashboard.store import acceptances
 from warpwatch.dashboard.verdict import Verdict
 
+_MOST_EXPIRED = 10
 
-def with_replies(artefact: GateArtefact, replies: Sequence[acceptances.Acceptance]) -> GateArtefact:
-    """The artefact with its rows accepted, each by the first reply that covers it; what was accepted before stays."""
+
+def with_replies(
+    artefact: GateArtefact, replies: Sequence[acceptances.Acceptance], expired: Sequence[acceptances.Acceptance] = ()
+) -> GateArtefact:
+    """The artefact with its rows accepted, each by the first reply that covers it; what was accepted before stays.
+
+    Its notes say which replies of before this head would have covered a row that blocks now.
+    """
     rows = tuple(_accepted(row, replies) for row in artefact.rows)
-    return artefact.model_copy(update={"rows": rows, "verdict": verdict_of(rows)})
+    lapsed = [each for each in expired if any(row.is_blocking and _covers(each, row) for row in rows)]
+    notes = tuple(dict.fromkeys(_expired_words(each, artefact.head.hash) for each in lapsed))
+    return artefact.model_copy(
+        update={"rows": rows, "verdict": verdict_of(rows), "notes": (*artefact.notes, *notes[:_MOST_EXPIRED])}
+    )
+
+
+def _expired_words(said: acceptances.Acceptance, head: str) -> str:
+    return (
+        f"{said.pattern}, accepted by {said.by} ({said.source}) until {head[:8]} came, has expired: say it of this "
+        f"commit too if it is still meant ({said.reason[:200]})"
+    )
 
 
 def _accepted(row: ArtefactRow, replies: Sequence[acceptances.Acceptance]) -> ArtefactRow:

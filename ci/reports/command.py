@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from warpwatch.ci.forges.address import Address
-from warpwatch.ci.forges.replies import accept_file, accepted_replies
+from warpwatch.ci.forges.replies import accept_file, replies_of
 from warpwatch.ci.forges.retrying import ForgeError
 from warpwatch.ci.forges.sticky import Outcome, Thread, put_comment
 from warpwatch.ci.gate.artefact import ArtefactError, GateArtefact, read_artefact
@@ -114,12 +114,12 @@ def _answered(
         raise click.UsageError("--replies: of which forge? Give --to github or --to gitlab too")
     thread = address.gitlab() if forges[0] == "gitlab" else address.github()
     base, head = told[0].base.hash, told[0].head.hash
-    found, refused = accepted_replies(thread, key, head)
-    for sentence in refused:
+    found = replies_of(thread, key, head)
+    for sentence in found.refused:
         click.echo(f"does not count: {sentence}", err=True)
     if file is not None:
-        file.write_text(accept_file(base, head, found) + "\n", encoding="utf-8")
-    return [with_replies(each, found) for each in told]
+        file.write_text(accept_file(base, head, found.accepted) + "\n", encoding="utf-8")
+    return [with_replies(each, found.accepted, found.expired) for each in told]
 
 
 def _tell(

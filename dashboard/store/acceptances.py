@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Row, select
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.incoming import storable, storable_name
@@ -65,10 +66,31 @@ def acceptances(store: Store, project: str, base: str, head: str) -> tuple[Accep
             .where(tables.project.c.name == project, _table.c.base == base, _table.c.head == head)
             .order_by(_table.c.id)
         ).all()
-    return tuple(
-        Acceptance(
-            pattern=row.pattern, reason=row.reason, by=row.author, source=row.source, at_most=row.at_most,
-            at=datetime.fromtimestamp(row.said_ms / 1000, UTC),
-        )
-        for row in rows
+    return tuple(map(_record, rows))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expired:
+    """A word that counted up to another head of the same base."""
+
+    said: Acceptance
+    until: str  # that head, full hash
+
+
+def expired_acceptances(store: Store, project: str, base: str, head: str) -> tuple[Expired, ...]:
+    """What was said of the same base and other heads, the newest first."""
+    with store.read() as connection:
+        rows = connection.execute(
+            select(_table)
+            .join(tables.project, tables.project.c.id == _table.c.project_id)
+            .where(tables.project.c.name == project, _table.c.base == base, _table.c.head != head)
+            .order_by(_table.c.id.desc())
+        ).all()
+    return tuple(Expired(said=_record(row), until=row.head) for row in rows)
+
+
+def _record(row: Row[Any]) -> Acceptance:
+    return Acceptance(
+        pattern=row.pattern, reason=row.reason, by=row.author, source=row.source, at_most=row.at_most,
+        at=datetime.fromtimestamp(row.said_ms / 1000, UTC),
     )  # fmt: skip

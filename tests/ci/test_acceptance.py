@@ -12,7 +12,7 @@ from tests.ci.judged_repository import JudgedRepository, judged_repository
 from warpwatch.ci.acceptance.accept_file import AcceptFileError, read_accept_file
 from warpwatch.ci.acceptance.wording import Wording, parse_wording
 from warpwatch.dashboard.store import Store
-from warpwatch.dashboard.store.acceptances import acceptances
+from warpwatch.dashboard.store.acceptances import Acceptance, acceptances, record_acceptances
 
 SLOWER = {("rope.Rope.track_latency", "fp16"): 0.06, ("sum.Sum.track_latency", "fp16"): 0.3}
 
@@ -111,6 +111,25 @@ def test_a_command_accepts_for_two_commits_alone_and_is_kept_with_who_and_why(tm
         ("rope", "Bea", "as agreed"), ("sum", "Bea", "as agreed"),
     ]  # fmt: skip
     assert (datetime.now(UTC) - kept[0].at).total_seconds() < 3600
+
+
+def test_what_counted_up_to_an_earlier_head_is_told_where_it_would_cover_what_blocks(tmp_path: Path) -> None:
+    repository = _slower(tmp_path, "slower")
+    store = Store(repository.database)
+    said = [
+        Acceptance(pattern=glob, reason="agreed", by="Bea", at=datetime.now(UTC), source="comment 7", at_most=at_most)
+        for glob, at_most in (("rope", None), ("sum", 0.01), ("norm", None))
+    ]
+    record_acceptances(store, "demo", repository.base, "e" * 40, said, now_ms=1)
+    record_acceptances(store, "demo", "d" * 40, repository.head, said, now_ms=1)  # of another base: something else
+    store.close()
+    code, _, notes = _rows(repository)
+    assert code == 1
+    (note,) = notes
+    assert note.startswith("“rope”, accepted by Bea (comment 7), counted until eeeeeeee; it has expired")
+    done = repository.warpwatch("accept", repository.base, repository.head, "*", "still", "--by", "Bea")
+    assert done.returncode == 0
+    assert not any("expired" in each for each in _rows(repository)[2])
 
 
 def test_replies_come_in_a_file_for_one_range(tmp_path: Path) -> None:

@@ -8,10 +8,12 @@ import pytest
 from tests.ci.forges.conftest import Forge
 from tests.ci.reports.examples import BASE, FULL, HEAD, artefact, row
 from warpwatch.ci.acceptance.accept_file import read_accept_file
-from warpwatch.ci.forges.replies import accept_file, accepted_replies
+from warpwatch.ci.forges.replies import accept_file, replies_of
 from warpwatch.ci.forges.sticky import put_comment
 from warpwatch.ci.gate.artefact import GateVerdict
 from warpwatch.ci.reports.accepted import with_replies
+from warpwatch.ci.reports.comment import markdown
+from warpwatch.ci.reports.links import Links
 from warpwatch.dashboard.store.acceptances import Acceptance
 from warpwatch.dashboard.verdict import Verdict
 
@@ -28,7 +30,8 @@ def reported(forge: Forge) -> Forge:
 
 
 def _replies(forge: Forge, head: str = HEAD) -> tuple[list[Acceptance], list[str]]:
-    return accepted_replies(forge.thread(), "gate", head)
+    found = replies_of(forge.thread(), "gate", head)
+    return list(found.accepted), list(found.refused)
 
 
 def test_the_word_of_who_may_write_counts(reported: Forge, tmp_path: Path) -> None:
@@ -67,6 +70,22 @@ def test_what_was_said_of_an_earlier_head_does_not(reported: Forge) -> None:
     found, (refused,) = _replies(reported, NEWER)
     assert found == []
     assert "before cccccccc was reported" in refused
+
+
+def test_what_has_expired_is_told_where_it_would_have_covered_what_blocks(reported: Forge) -> None:
+    for who, said in (("ann", "rope* <= 50 % exact"), ("ann", "attention* exact"), ("bob", "* please"), ("ann", "*")):
+        reported.talk.say(who, f"/warpwatch accept {said}", datetime.now(UTC) - timedelta(days=1))
+    reported.talk.head = NEWER
+    put_comment(reported.thread(), "gate", NEWER, "regressed again")
+    found = replies_of(reported.thread(), "gate", NEWER)
+    assert [each.pattern for each in found.expired] == ["rope*", "attention*"]
+    told = with_replies(artefact(row(1, Verdict.REGRESSED)), found.accepted, found.expired)
+    assert told.is_blocking
+    (note,) = told.notes
+    assert note.startswith("rope*, accepted by ann (comment ")
+    assert "has expired: say it of this commit too" in note
+    assert "has expired" in markdown([told], Links(dashboard=None))
+    assert with_replies(artefact(row(1, Verdict.UNCHANGED)), (), found.expired).notes == ()
 
 
 def test_a_report_that_changes_keeps_what_was_said_of_its_head(reported: Forge) -> None:
