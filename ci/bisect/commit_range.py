@@ -1,9 +1,9 @@
 """The commits between a good and a bad one, along first parents, with what each changed."""
 
-import subprocess
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from warpwatch.dashboard.importers.git_history import GitError, git, records
 
 
 class RangeError(Exception):
@@ -34,8 +34,8 @@ def commit_range(repository: Path, good: str, bad: str) -> tuple[RangeCommit, ..
     """
     if good == bad:
         raise RangeError(f"good and bad are the same commit, {good[:8]}")
-    if _git(repository, "merge-base", "--is-ancestor", good, bad) is None:
-        base = (_git(repository, "merge-base", good, bad) or "").strip()
+    if _said(repository, "merge-base", "--is-ancestor", good, bad) is None:
+        base = (_said(repository, "merge-base", good, bad) or "").strip()
         hint = f"their merge base is {base[:12]}: is that one good?" if base else "they share no commit"
         raise RangeError(f"{good[:8]} is no ancestor of {bad[:8]}; {hint}")
     found = _log(repository, f"{good}..{bad}")
@@ -49,24 +49,24 @@ def commit_range(repository: Path, good: str, bad: str) -> tuple[RangeCommit, ..
 
 
 def _log(repository: Path, revisions: str) -> list[RangeCommit]:
-    fields = "%x1e%H%x1f%P%x1f%an%x1f%s%x1f"
-    words = ["log", "--first-parent", "-m", "--reverse", "--name-only", f"--format={fields}", revisions, "--"]
-    log = _git(repository, "-c", "core.quotePath=off", *words)
-    if log is None:
-        raise RangeError(f"git log {revisions} failed in {repository}")
-    return [_commit(record) for record in log.split("\x1e")[1:]]
+    """Paths stand behind a commit's last field: each field begins with NUL, so that they are one too."""
+    words = ["log", "--first-parent", "-m", "--reverse", "--name-only", "--format=%x00%H%x00%P%x00%an%x00%s%x00"]
+    try:
+        log = git(repository, "-c", "core.quotePath=off", *words, revisions, "--")
+    except GitError as error:
+        raise RangeError(f"git log {revisions} failed in {repository}: {error}") from error
+    return [
+        RangeCommit(
+            hash=name, parents=tuple(parents.split()), author=author, subject=subject,
+            paths=frozenset(line for line in paths.split("\n") if line),
+        )
+        for name, parents, author, subject, paths in records(f"{log}\0"[1:], 5)
+    ]  # fmt: skip
 
 
-def _commit(record: str) -> RangeCommit:
-    name, parents, author, subject, paths = record.split("\x1f")
-    return RangeCommit(
-        hash=name, parents=tuple(parents.split()), author=author, subject=subject,
-        paths=frozenset(line for line in paths.splitlines() if line),
-    )  # fmt: skip
-
-
-def _git(repository: Path, *words: str) -> str | None:
+def _said(repository: Path, *words: str) -> str | None:
     """What git says; None where it fails."""
-    command: Sequence[str] = ["git", "-C", str(repository), *words]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
-    return done.stdout if done.returncode == 0 else None
+    try:
+        return git(repository, *words)
+    except GitError:
+        return None

@@ -33,7 +33,7 @@ def git_history(repository: Path, hashes: Iterable[str]) -> tuple[KnownCommit, .
             hash=commit.strip(), date_ms=int(date) * 1000, author=author, subject=subject,
             parents=tuple(parents.split()),
         )
-        for commit, parents, date, author, subject in _records(log, 5)
+        for commit, parents, date, author, subject in records(log, 5)
     )  # fmt: skip
 
 
@@ -83,7 +83,7 @@ def messages(repository: Path, base: str, head: str) -> tuple[CommitMessage, ...
     log = git(repository, "log", "--reverse", "--format=%H%x00%an%x00%aI%x00%B%x00", f"{base}..{head}")
     return tuple(
         CommitMessage(commit=commit.strip(), author=author, date=datetime.fromisoformat(date), text=text)
-        for commit, author, date, text in _records(log, 4)
+        for commit, author, date, text in records(log, 4)
     )
 
 
@@ -105,8 +105,8 @@ def root_of(folder: Path) -> Path | None:
         return None
 
 
-def _records(log: str, fields: int) -> Iterator[tuple[str, ...]]:
-    """So many fields a commit, each ended by NUL: the one sign that nobody can write into a commit."""
+def records(log: str, fields: int) -> Iterator[tuple[str, ...]]:
+    """What `git log` printed: so many fields a commit, each ended by NUL: the one sign that nobody can write there."""
     values = iter(log.split("\0")[:-1])
     return zip(*[values] * fields, strict=True)
 

@@ -81,6 +81,18 @@ def test_a_range_goes_along_first_parents_and_a_merge_changed_what_its_branch_di
         commit_range(git.folder, good, good)
 
 
+def test_whatever_stands_in_a_commit_its_range_is_read(git: Git) -> None:
+    good = git.commit("a.c")
+    (git.folder / "line\u2028end.c").write_text("")
+    git("add", "--all")
+    git("commit", "--quiet", "--message", "odd \x1e\x1f signs", "--author", "A\x1f B <x@example.org>")
+    git("commit", "--quiet", "--allow-empty", "--message", "empty")
+    bad = git.commit("b.c")
+    _, odd, empty, last = commit_range(git.folder, good, bad)
+    assert (odd.author, odd.subject, odd.paths) == ("A\x1f B", "odd \x1e\x1f signs", {"line\u2028end.c"})
+    assert (empty.paths, last.paths) == (frozenset(), {"b.c"})
+
+
 def _changed(number: int, *paths: str) -> RangeCommit:
     return RangeCommit(hash=f"{number:040x}", parents=(), author="A", subject="", paths=frozenset(paths))
 
