@@ -29,7 +29,7 @@ NVCC_FROM_PIP := $(if $(or $(CUDA_HOME),$(shell command -v nvcc)),,-r kernels/bu
 
 # Each step wants the one before it, also under make -j.
 .NOTPARALLEL:
-.PHONY: run test lint setup build measure import dashboard clean all-architectures
+.PHONY: run test lint setup build measure import dashboard clean all-architectures locked
 
 run: measure import dashboard
 
@@ -98,3 +98,12 @@ endif
 
 clean:
 	rm -rf $(VENV) .asv build .warpwatch kernels/*.so kernels/_C.build.json
+
+# --- what the workflows that may write install, renewed ------------------------------------------------------
+LOCKED := .github/actions/warpwatch/locked.txt
+locked:
+	(sed '/^[^#]/,$$d' $(LOCKED); \
+	 $(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
+	 | uv pip compile setup.py - --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
+	   --no-annotate) > $(LOCKED).new
+	mv $(LOCKED).new $(LOCKED)
