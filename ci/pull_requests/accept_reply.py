@@ -7,6 +7,7 @@ import click
 
 from warpwatch.ci.acceptance.wording import WANTED, parse_wording
 from warpwatch.ci.forges.replies import commands
+from warpwatch.ci.forges.retrying import ForgeError, again
 from warpwatch.ci.pull_requests.conclusion import NAME
 from warpwatch.ci.pull_requests.events import Event, NewComment, new_comment
 from warpwatch.ci.pull_requests.repository import Repository, RepositoryError
@@ -26,8 +27,8 @@ class Accepted:
 
 
 def accepted(comment: NewComment, repository: Repository) -> Accepted:
-    """Raises NotAcceptedError, RepositoryError."""
-    if not repository.may_write(comment.author):
+    """Raises NotAcceptedError, RepositoryError, ForgeError."""
+    if not again(lambda: repository.thread(comment.pull).may_write(comment.author)):
         raise NotAcceptedError("only who may push to this repository can say that")
     pull = repository.pull_request(comment.pull)
     if not pull.is_open:
@@ -67,7 +68,7 @@ def accept_reply(output: Path) -> None:
             click.echo(f"not accepted from {comment.author}: {refused}")
             return
         repository.react(comment.id, "+1")
-    except RepositoryError as error:
+    except (RepositoryError, ForgeError) as error:
         raise click.ClickException(str(error)) from error
     with output.open("a", encoding="utf-8") as file:
         file.write(f"pull={told.pull}\nhead={told.head}\nrun={told.run}\n")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import click
 
+from warpwatch.ci.forges.retrying import ForgeError, again
 from warpwatch.ci.pull_requests.events import APPROVED_BRANCH, Event, new_comment
 from warpwatch.ci.pull_requests.repository import Repository, RepositoryError
 
@@ -36,11 +37,11 @@ def word_of(event: Event) -> Word | None:
 
 
 def grant(word: Word, repository: Repository) -> str:
-    """Copies the commit to its branch and returns it. Raises NotGrantedError, RepositoryError.
+    """Copies the commit to its branch and returns it. Raises NotGrantedError, RepositoryError, ForgeError.
 
     Only the commit that was looked at counts: by its full hash, and only while it is the newest.
     """
-    if not repository.may_write(word.author):
+    if not again(lambda: repository.thread(word.pull).may_write(word.author)):
         raise NotGrantedError("only who may push to this repository can say that")
     pull = repository.pull_request(word.pull)
     if not pull.is_open:
@@ -86,5 +87,5 @@ def ok_to_test(workflow: str) -> None:
         repository.start(workflow, ref=repository.default_branch(), inputs=inputs)
         repository.react(word.comment, "+1")
         click.echo(f"{commit} of #{word.pull} is measured, on the word of {word.author}")
-    except RepositoryError as error:
+    except (RepositoryError, ForgeError) as error:
         raise click.ClickException(str(error)) from error

@@ -8,7 +8,7 @@ from typing import Any
 
 from githubkit.exception import GitHubException, RequestFailed
 
-from warpwatch.ci.forges.github import open_github
+from warpwatch.ci.forges.github import ACTIONS_BOT, GitHubThread, open_github
 
 _MOST_FILES = 300  # GitHub lists no more of a comparison
 _NOT_FOUND = 404
@@ -74,10 +74,9 @@ class Repository:
         files = names if len(told["files"]) < _MOST_FILES else None
         return Changed(merge_base=told["merge_base_commit"]["sha"], files=files)
 
-    def may_write(self, user: str) -> bool:
-        """Whether a user may push; who is no collaborator may not."""
-        told = self._ask("GET", f"collaborators/{user}/permission", or_none=True)
-        return told is not None and told["permission"] in {"write", "admin"}
+    def thread(self, number: int) -> GitHubThread:
+        """The conversation of a pull request, and who may write there."""
+        return GitHubThread(self._github, self.name, number, author=ACTIONS_BOT)
 
     def workflow_run(self, head: str, check: str) -> str | None:
         """The newest run of a workflow that set this check of a commit (forges/github.py writes it); None if none did.

@@ -95,4 +95,4 @@ def test_a_refusal_of_github_is_told_with_the_request(hub, fork):
     hub.run_for("issue_comment", payload, token="ghs_stale")
     done = CliRunner().invoke(main, ["ok-to-test", "--start", "perf-pr.yml"])
     assert done.exit_code == 1
-    assert "GET /repos/ada/kernels/collaborators/ada/permission: 401" in done.output
+    assert "GitHub answered 401 (the permission of ada): Bad credentials" in done.output

@@ -23,7 +23,7 @@ def is_on_gpu(job: Mapping[str, Any]) -> bool:
     return "self-hosted" in job.get("runs-on", [])
 
 
-def may_write(job: Mapping[str, Any]) -> bool:
+def is_trusted(job: Mapping[str, Any]) -> bool:
     """Whether it holds anything worth stealing."""
     permissions = job.get("permissions", {})
     return "write" in str(permissions) or "secrets." in str(job) or job.get("secrets") is not None
@@ -80,7 +80,7 @@ def gpus_are_used_one_at_a_time(workflow: Workflow) -> Iterator[str]:
 def who_may_write_checks_nothing_out(workflow: Workflow) -> Iterator[str]:
     """Nothing that a pull request can change is there to be run; and not on a machine where its code ran."""
     for name, job in jobs(workflow):
-        if not may_write(job):
+        if not is_trusted(job):
             continue
         if any("checkout" in step.get("uses", "") for step in steps(job)):
             yield f"{name} may write, and checks code out"
@@ -97,7 +97,7 @@ def strangers_start_nothing_trusted(workflow: Workflow) -> Iterator[str]:
         yield "it is triggered by pull_request_target"
     if "pull_request" in told:
         for name, job in jobs(workflow):
-            if is_on_gpu(job) or may_write(job) or "uses" in job:
+            if is_on_gpu(job) or is_trusted(job) or "uses" in job:
                 yield f"{name} is what a pull request says it is, and is trusted"
     if told & (_FOREIGN - {"pull_request"}) and workflow.get("cache-mode") != "none":
         yield "anyone starts it, and it may use main's caches"
