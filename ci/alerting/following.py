@@ -84,17 +84,19 @@ def follow(
     return _goes_on(alert, quiet, active, news) if news else quiet
 
 
-def told_of(thread: str, messages: int, active: Sequence[Regression]) -> Told:
-    """What a message with these regressions tells."""
+def told_of(
+    thread: str, messages: int, active: Sequence[Regression], first_range: tuple[str, str] | None = None
+) -> Told:  # fmt: skip
+    """What a message with these regressions tells; the first one without what was told first."""
     its, largest = common_range(active), own_change(as_group("", active).regressions[0].change)
     return Told(
         thread=thread, messages=messages, start=its.start.hash, end=its.end.hash,
-        worst=(largest.value, largest.low, largest.high),
+        worst=(largest.value, largest.low, largest.high), first_range=first_range or (its.start.hash, its.end.hash),
     )  # fmt: skip
 
 
 def _again(alert: Alert, active: Sequence[Regression]) -> Told:
-    return told_of(alert.thread, _messages(alert) + 1, active)
+    return told_of(alert.thread, _messages(alert) + 1, active, alert.told.first_range if alert.told else None)
 
 
 def _messages(alert: Alert) -> int:
@@ -128,6 +130,7 @@ def _ends(alert: Alert, quiet: Step, words: str) -> Step:
     end = Told(
         thread=alert.thread, messages=_messages(alert) + 1, start=told.start if told else alert.previous_commit.hash,
         end=told.end if told else alert.commit.hash, worst=told.worst if told else (0.0, 0.0, 0.0),
+        first_range=told.first_range if told else None,
     )  # fmt: skip
     progress = Progress(
         held=(), resolved=quiet.progress.resolved, state=AlertState.RESOLVED, told=end, note=words

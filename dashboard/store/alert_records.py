@@ -41,6 +41,7 @@ class Told:
     start: str  # the change came after this commit
     end: str  # and by this one
     worst: tuple[float, float, float]  # of the largest change without the machine's part: magnitude, low, high
+    first_range: tuple[str, str] | None = None  # start and end as they were told first; older alerts do not know
 
     def as_json(self) -> dict[str, Any]:
         """For the store."""
@@ -49,7 +50,8 @@ class Told:
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Self:
         """From the store."""
-        return cls(**{**kept, "worst": tuple(kept["worst"])})
+        first = kept.get("first_range")
+        return cls(**{**kept, "worst": tuple(kept["worst"]), "first_range": tuple(first) if first else None})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,14 +76,15 @@ def held_regressions(store: Store, project: str) -> HeldRegressions:
 
     A changepoint of an alerted series is the same regression where it lies within SAME_PLACE of the alerted one,
     counted in commits with a number, and where the commits between which it lies are among those that the alert
-    suspects: measured in between, it is told more closely.
+    suspects, or was opened with: measured in between, it is told more closely, and a run that is off may have it told
+    too closely for a while.
     """
     table, alert, first, good = tables.alert_series, tables.alert, tables.commit.alias(), tables.commit.alias()
     own = tables.commit
     with store.read() as connection:
         rows = connection.execute(
             select(
-                tables.series.c.key, table.c.alert_id, table.c.place, own.c.hash, own.c.position,
+                tables.series.c.key, table.c.alert_id, table.c.place, own.c.hash, own.c.position, alert.c.told,
                 first.c.position.label("first_bad"), good.c.position.label("last_good"),
             )
             .join(tables.series, tables.series.c.id == table.c.series_id)
@@ -93,6 +94,7 @@ def held_regressions(store: Store, project: str) -> HeldRegressions:
             .join(good, good.c.id == alert.c.previous_commit_id)
             .where(alert.c.project_id == project_id(connection, project))
         ).all()  # fmt: skip
+        opened = _first_ranges(connection, project, rows)
     alerted: dict[str, list[Any]] = {}
     for row in rows:
         alerted.setdefault(row.key, []).append(row)
@@ -101,7 +103,8 @@ def held_regressions(store: Store, project: str) -> HeldRegressions:
     for group in regressions(store, project, limit=_ALL):
         left = []
         for one in group.regressions:
-            same = [row for row in alerted.get(one.series.key, ()) if _is_same(one.change, row)]
+            known = alerted.get(one.series.key, ())
+            same = [row for row in known if _is_same(one.change, row, opened.get(row.alert_id))]
             if same:
                 _, nearest = min((abs(one.change.index - row.place), row.alert_id) for row in same)
                 held.setdefault(nearest, []).append(one)
@@ -112,8 +115,27 @@ def held_regressions(store: Store, project: str) -> HeldRegressions:
     return HeldRegressions(held={number: tuple(its) for number, its in held.items()}, fresh=tuple(fresh))
 
 
-def _is_same(change: SeriesChange, row: Any) -> bool:
+def _first_ranges(connection: Connection, project: str, rows: Sequence[Row[Any]]) -> dict[int, tuple[int, int]]:
+    """Of alerts that know it: the places of the commits, after the first and up to the last, that were told first."""
+    told = {row.alert_id: tuple(row.told["first_range"]) for row in rows if (row.told or {}).get("first_range")}
+    table, owner = tables.commit, project_id(connection, project)
+    names = {name for ends in told.values() for name in ends}
+    places = {
+        row.hash: row.position
+        for row in connection.execute(
+            select(table.c.hash, table.c.position).where(
+                table.c.project_id == owner, is_one_of(connection, table.c.hash, names)
+            )
+        )
+    }
+    found = {number: tuple(places.get(name) for name in ends) for number, ends in told.items()}
+    return {number: (start, end) for number, (start, end) in found.items() if start is not None and end is not None}
+
+
+def _is_same(change: SeriesChange, row: Any, opened: tuple[int, int] | None) -> bool:
     if abs(change.index - row.place) <= SAME_PLACE or change.commit.hash == row.hash:
+        return True
+    if opened is not None and opened[0] < change.commit.position <= opened[1]:
         return True
     if None in (row.position, row.first_bad, row.last_good):
         return False

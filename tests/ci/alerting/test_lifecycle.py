@@ -102,6 +102,21 @@ def test_a_later_measurement_that_narrows_the_range_is_an_update(scene: Scene, i
     assert alert.events[-1].kind is EventKind.UPDATED
 
 
+def test_while_a_bisect_measures_in_between_a_change_stays_the_alert_s_own(scene: Scene, inbox: Inbox) -> None:
+    scene.measure(STEADY)
+    scene.measure(SLOW, first=100)
+    scene.look()
+    scene.measure([1.3], first=20)  # its first run is off, and the range is told to end there
+    scene.look()
+    scene.measure([1.0, 1.01, 0.99, 1.0, 1.01, 1.0, 0.99, 1.0], first=21)
+    for _ in range(2):
+        scene.measure([1.0], first=20)
+    scene.look()
+    alert = the_alert(scene)
+    assert actions(inbox) == ["opened", "updated", "updated"]
+    assert (alert.previous_commit.hash, alert.commit.hash) == (hash_of(28), hash_of(100))
+
+
 def test_a_further_series_of_the_same_commits_joins_the_open_alert(scene: Scene, inbox: Inbox) -> None:
     scene.measure([*STEADY, *SLOW])
     scene.look()
