@@ -33,10 +33,10 @@ def with_acceptances(
             notes.append(f"{_who(each)} accepts nothing: {too_large.series.title}: {_over(each, too_large)}")
         else:
             notes.append(f"{_who(each)} accepts nothing: of what it names nothing regressed")
-    for each in expired:
-        if any(row.decides and _covers(each.said, row, workloads) for row in rows):
+    for lapsed in expired:
+        if any(row.decides and _covers(lapsed.said, row, workloads) for row in rows):
             again = f"it has expired: say it of {check.head.hash[:8]} too if it is meant"
-            notes.append(f"{_who(each.said)} counted until {each.until[:8]}; {again}")
+            notes.append(f"{_who(lapsed.said)} counted until {lapsed.until[:8]}; {again}")
     return replace(check, rows=tuple(rows), notes=tuple(dict.fromkeys(notes)))
 
 

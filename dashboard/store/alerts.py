@@ -115,7 +115,7 @@ def held_regressions(store: Store, project: str) -> HeldRegressions:
     return HeldRegressions(held={number: tuple(its) for number, its in held.items()}, fresh=tuple(fresh))
 
 
-def _first_ranges(connection: Connection, project: str, rows: Sequence[Row[Any]]) -> dict[int, tuple[int, int]]:
+def _first_ranges(connection: Connection, project: str, rows: Sequence[Any]) -> dict[int, tuple[int, int]]:
     """Of alerts that know it: the places of the commits, after the first and up to the last, that were told first."""
     told = {row.alert_id: tuple(row.told["first_range"]) for row in rows if (row.told or {}).get("first_range")}
     table, owner = tables.commit, project_id(connection, project)
