@@ -22,6 +22,7 @@ from warpwatch.dashboard.statistics.comparison import (
     compare,
     compare_exact,
     judge,
+    level,
 )
 from warpwatch.dashboard.statistics.noise import Noise
 from warpwatch.dashboard.statistics.prospect import family_level, runs_to_tell
@@ -33,7 +34,7 @@ from warpwatch.dashboard.store.records import Commit, Series, Status
 from warpwatch.dashboard.store.store import Store
 from warpwatch.dashboard.verdict import Verdict
 
-_ORDER = (
+_VERDICTS = (
     Verdict.REGRESSED,
     Verdict.INVALID,
     Verdict.INCONCLUSIVE,
@@ -41,6 +42,7 @@ _ORDER = (
     Verdict.UNCHANGED,
     Verdict.MISSING,
 )
+_ORDER = {verdict: place for place, verdict in enumerate(_VERDICTS)}
 
 _Case = tuple[str, tuple[str, ...], str, str]  # benchmark, case, machine, environment: what rivals share
 _Reruns = Mapping[str, Noise]  # by the key of the series
@@ -142,10 +144,10 @@ def judged_pairs(
     ]
     better = [pair.series.metric.better for pair in judged]
     verdicts = judge(comparisons, better, threshold=matters, family_error=family_error)
-    level = family_level(zip(comparisons, verdicts, strict=True), family_error)
+    strictness = family_level(zip(comparisons, verdicts, strict=True), family_error)
     rivals = _rivals(found)
     rows = [
-        _row(pair, _with_runs_needed(comparison, verdict, least, level), verdict, limit,
+        _row(pair, _with_runs_needed(comparison, verdict, least, strictness), verdict, limit,
              drift_of.get(pair.series.machine), rivals)
         for pair, comparison, verdict, limit, least in zip(
             judged, comparisons, verdicts, limited, matters, strict=True
@@ -170,12 +172,13 @@ def in_order(rows: Iterable[CheckRow]) -> tuple[CheckRow, ...]:
 
 
 def _place(row: CheckRow) -> tuple[int, float]:
-    return _ORDER.index(row.verdict), -abs(row.comparison.change) if row.comparison else 0.0
+    return _ORDER[row.verdict], -abs(row.comparison.change) if row.comparison else 0.0
 
 
 def _has_something(pair: Pair) -> bool:
     """Whether either side has more to say than that the thing is not available."""
-    return any(side.status not in {None, Status.UNAVAILABLE} for side in (pair.base, pair.head))
+    nothing = (None, Status.UNAVAILABLE)
+    return pair.base.status not in nothing or pair.head.status not in nothing
 
 
 def _canary_moves(found: Sequence[Pair], threshold: float, reruns: _Reruns) -> dict[str, Comparison]:
@@ -273,5 +276,4 @@ def _why_missing(side: Side, name: str) -> str:
 
 
 def _level(runs: Sequence[RunValue]) -> float | None:
-    values = [run.value for run in runs]
-    return median(values) if values else None
+    return level([run.value for run in runs]) if runs else None

@@ -5,9 +5,17 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from warpwatch.dashboard.drift import raw_change
-from warpwatch.dashboard.statistics.machine_noise import ENOUGH_ALONE, Peer, history_noise, machine_scale, peer
+from warpwatch.dashboard.statistics.machine_noise import (
+    ENOUGH_ALONE,
+    Peer,
+    history_noise,
+    long_noises,
+    machine_scale,
+    peer,
+)
 from warpwatch.dashboard.statistics.noise import Noise
 from warpwatch.dashboard.statistics.rerun_noise import RerunScatter, rerun_noise, rerun_scatter
+from warpwatch.dashboard.store.columns import Floats
 from warpwatch.dashboard.store.queries.pairs import Pair
 from warpwatch.dashboard.store.records import Series
 
@@ -24,27 +32,30 @@ class HistoryNoises:
         """With the machines' drifts, controls also tell by how they moved beside it, and baselines beside what they
         share.
         """
+        self._long = long_noises({pair.series.key: pair.levels for pair in found if _is_positive(pair.levels)})
         self._peers: dict[_Place, list[tuple[str, Peer]]] = {}
         asking = {_place(p.series) for p in found if len(p.levels) < ENOUGH_ALONE and p.base.runs and p.head.runs}
         for pair in found:
             series = pair.series
-            if not series.metric.is_time or not pair.levels or min(pair.levels) <= 0 or _place(series) not in asking:
+            if not series.metric.is_time or not _is_positive(pair.levels) or _place(series) not in asking:
                 continue
             moved = math.nan
             if drift_of is not None and not series.is_watched and (change := raw_change(pair)) is not None:
                 together = (rivals_share or {}) if series.is_baseline else drift_of
                 drift = together.get(series.machine, 0.0) if series.metric.follows_machine else 0.0
                 moved = math.log1p(change) - math.log1p(drift)
-            told = peer(pair.levels, is_control=not series.is_watched, span=pair.span, change=moved)
+            told = peer(pair.levels.tolist(), is_control=not series.is_watched, span=pair.span, change=moved)
             self._peers.setdefault(_place(series), []).append((series.key, told))
 
     def of(self, pair: Pair) -> Noise | None:
         """None where neither tells."""
-        machine = None
-        if 0 < len(pair.levels) < ENOUGH_ALONE:
+        if pair.series.key in self._long:
+            return self._long[pair.series.key]
+        machine, levels = None, pair.levels.tolist()
+        if levels:
             others = [other for key, other in self._peers.get(_place(pair.series), ()) if key != pair.series.key]
-            machine = machine_scale(median(pair.levels), others)
-        return history_noise(pair.levels, machine, pair.span)
+            machine = machine_scale(median(levels), others)
+        return history_noise(levels, machine, pair.span)
 
 
 def rerun_noises(found: Sequence[Pair]) -> dict[str, Noise]:
@@ -56,13 +67,18 @@ def rerun_noises(found: Sequence[Pair]) -> dict[str, Noise]:
     noises = {}
     for pair in found:
         near = told.get(_place(pair.series), {})
-        if not near or not pair.levels or min(pair.levels) <= 0:
+        if not near or not _is_positive(pair.levels):
             continue
         others = [scatter for key, scatter in near.items() if key != pair.series.key]
-        noise = rerun_noise(median(pair.levels), near.get(pair.series.key), others)
+        noise = rerun_noise(median(pair.levels.tolist()), near.get(pair.series.key), others)
         if noise is not None:
             noises[pair.series.key] = noise
     return noises
+
+
+def _is_positive(levels: Floats) -> bool:
+    """Whether there are some, and all have a logarithm."""
+    return len(levels) > 0 and bool(levels.min() > 0)
 
 
 def _place(series: Series) -> _Place:

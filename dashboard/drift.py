@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from warpwatch.dashboard.statistics.comparison import Comparison, common_drift
+from warpwatch.dashboard.statistics.comparison import Comparison, common_drift, level
 from warpwatch.dashboard.store.queries.pairs import Pair
 from warpwatch.dashboard.store.records import Series
 
@@ -50,7 +50,7 @@ def raw_change(pair: Pair) -> float | None:
     """Head against base, nothing taken off; None where they cannot be compared."""
     if not pair.base.runs or not pair.head.runs or pair.other_cards:
         return None
-    before, after = (median(run.value for run in side.runs) for side in (pair.base, pair.head))
+    before, after = (level([run.value for run in side.runs]) for side in (pair.base, pair.head))
     return after / before - 1 if before > 0 and after > 0 else None
 
 

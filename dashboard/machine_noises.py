@@ -9,8 +9,8 @@ from statistics import median
 
 import numpy as np
 
-from warpwatch.dashboard.statistics.machine_noise import ENOUGH_ALONE, Peer, history_noise, machine_scale, peer
-from warpwatch.dashboard.statistics.noise import Noise, NoiseSource, noise_scales
+from warpwatch.dashboard.statistics.machine_noise import Peer, history_noise, long_noises, machine_scale, peer
+from warpwatch.dashboard.statistics.noise import Noise
 from warpwatch.dashboard.statistics.rerun_noise import Lent, RerunScatter, lent, moderated, rerun_scatter
 from warpwatch.dashboard.store.machine_history import MachineHistory, SeriesRuns
 from warpwatch.dashboard.store.queries.pairs import BESIDE_MS
@@ -45,7 +45,7 @@ class MachineNoises:
             for each in history.series
             if (scatter := rerun_scatter(_groups(self._pairs[key := each.series.key]))) is not None
         }
-        self._long = _long_noises(self._levels)
+        self._long = long_noises(self._levels)
         self._peers = self._peers_of(history.series)
         self._near: dict[_Place, list[tuple[str, RerunScatter]]] = {}
         for each in history.series:
@@ -74,7 +74,7 @@ class MachineNoises:
         """By the history of the series and, where that is short, of its machine."""
         key = runs.series.key
         if key in self._long:
-            return Noise(scale=self._long[key], source=NoiseSource.HISTORY)
+            return self._long[key]
         if key not in self._told:
             levels = self._levels[key]
             self._told[key] = history_noise(levels, machine_scale(median(levels), self._alike(runs.series)))
@@ -129,19 +129,6 @@ def _usual_card(every: Iterable[SeriesRuns]) -> int:
         counted.update(runs.card.tolist())
     known = [(count, card) for card, count in counted.items() if card]
     return max(known)[1] if known else 0
-
-
-def _long_noises(levels: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """The noise of the histories that are long enough to tell it, those of one length at once."""
-    together: dict[int, list[str]] = {}
-    for key, its in levels.items():
-        if len(its) >= ENOUGH_ALONE:
-            together.setdefault(len(its), []).append(key)
-    found: dict[str, float] = {}
-    for keys in together.values():
-        scales = noise_scales(np.log(np.array([levels[key] for key in keys])))
-        found.update(zip(keys, scales.tolist(), strict=True))
-    return found
 
 
 def _pairs(runs: SeriesRuns) -> list[EqualPair]:

@@ -120,6 +120,7 @@ def unit_of(benchmark: str, declared: str | None, parameter_values: Iterable[str
     return declared or "unit"
 
 
+@lru_cache(maxsize=256)  # asked of each series several times, and there are few
 def _plain(unit: str) -> str:
     return unit.strip().lower()
 

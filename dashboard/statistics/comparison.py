@@ -11,6 +11,7 @@ the next would differ.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from statistics import median
 
 from warpwatch.dashboard.metrics import Better
@@ -65,28 +66,26 @@ def compare(
     noise can be. Test and interval use the normal distribution, or Student's t where only the runs at the two commits
     tell the noise or what is told rests on few degrees of freedom.
     """
-    if not base or not head or any(run.value <= 0 for run in (*base, *head)):
+    runs = (*base, *head)
+    if not base or not head or min([run.value for run in runs]) <= 0:
         return _of_zeros(base, head)
     logs = [[math.log(run.value) for run in side] for side in (base, head)]
-    shift = median(logs[1]) - median(logs[0]) - math.log1p(drift)
-    freedom = len(base) + len(head) - 2
+    shift = level(logs[1]) - level(logs[0]) - math.log1p(drift)
+    freedom = len(runs) - 2
     between = _between_runs(logs) if min(len(base), len(head)) >= 2 else None
-    scatter = [sample_scatter(run) for run in (*base, *head)]
-    inside = max(sample_error(run) for run in (*base, *head))
     if rerun_noise is not None and beside and not _is_long_and_calmer(history_noise, rerun_noise):
         history_noise, between = rerun_noise, None
     if between is None and history_noise is None:
-        told = {NoiseSource.ASSUMED: unknown_between_runs, NoiseSource.SAMPLES: max(scatter)}
+        told = [(unknown_between_runs, NoiseSource.ASSUMED), (max(map(sample_scatter, runs)), NoiseSource.SAMPLES)]
     else:
-        told = {NoiseSource.SAMPLES: inside}
+        told = [(max(map(sample_error, runs)), NoiseSource.SAMPLES)]
         if history_noise is not None:
-            told[history_noise.source] = max(history_noise.scale, SMALLEST_NOISE)
+            told.append((max(history_noise.scale, SMALLEST_NOISE), history_noise.source))
         if between is not None:
-            told[NoiseSource.RUNS] = max(between, SMALLEST_NOISE)
+            told.append((max(between, SMALLEST_NOISE), NoiseSource.RUNS))
     if rerun_noise is not None and not beside:
-        told[NoiseSource.RERUNS] = max(rerun_noise.scale, SMALLEST_NOISE)
-    source = max(told, key=lambda name: told[name])
-    noise = told[source]
+        told.append((max(rerun_noise.scale, SMALLEST_NOISE), NoiseSource.RERUNS))
+    noise, source = max(told, key=itemgetter(0))
     error = noise * math.sqrt(1 / len(base) + 1 / len(head))
     few = known_by = history_noise.freedom if history_noise is not None else freedom if between is not None else None
     if few is not None and rerun_noise is not None and history_noise is rerun_noise:
@@ -109,6 +108,11 @@ def compare(
         runs_needed=max(wanted - min(len(base), len(head)), 0),
         freedom=known_by,
     )
+
+
+def level(values: Sequence[float]) -> float:
+    """Their median; mostly there is one."""
+    return values[0] if len(values) == 1 else median(values)
 
 
 def _is_long_and_calmer(history: Noise | None, reruns: Noise) -> bool:

@@ -8,13 +8,14 @@ Smyth estimates the degrees of freedom; here they are a constant, as a machine h
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
+from numpy.typing import NDArray
 
-from warpwatch.dashboard.statistics.noise import Noise, NoiseSource, difference_scale, noise_scale
+from warpwatch.dashboard.statistics.noise import Noise, NoiseSource, difference_scale, noise_scale, noise_scales
 
 ENOUGH_ALONE = 16  # commits from which a series' own history tells its noise
 MACHINE_FREEDOM = 6  # about 1 % of simulated families raise an alarm, and none of the H200's baselines (README.md)
@@ -94,3 +95,17 @@ def history_noise(
         source=NoiseSource.HISTORY if weight > MACHINE_FREEDOM else NoiseSource.MACHINE,
         freedom=MACHINE_FREEDOM + int(weight),
     )
+
+
+def long_noises(levels: Mapping[str, Sequence[float] | NDArray[np.float64]]) -> dict[str, Noise]:
+    """`history_noise` of those positive histories that are long enough to tell it; those of one length at once."""
+    together: dict[int, list[str]] = {}
+    for key, its in levels.items():
+        if len(its) >= ENOUGH_ALONE:
+            together.setdefault(len(its), []).append(key)
+    found: dict[str, Noise] = {}
+    for keys in together.values():
+        scales = noise_scales(np.log(np.array([levels[key] for key in keys])))
+        told = (Noise(scale=scale, source=NoiseSource.HISTORY) for scale in scales.tolist())
+        found.update(zip(keys, told, strict=True))
+    return found

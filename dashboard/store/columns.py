@@ -30,6 +30,7 @@ _PLAIN = 255  # in place of the digits: the doubles themselves
 _NO_NUMBER = np.iinfo(np.int64).min
 _WORTH_A_LOOK = 4  # numbers; fewer are soon joined with others, and looked at then
 _LEVEL = 3
+_AT_ONCE = 1 << 15  # points that are laid out together: what a processor's caches hold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,6 +67,7 @@ class SampleColumns:
 
 ARRAYS = ("commit", "run", "count", "status", "reason", "value", "q25", "q75")
 _INTS, _FLOATS = ARRAYS[:5], ARRAYS[5:]
+_WIDTHS: dict[str, Any] = {**dict.fromkeys(_INTS, np.int32), "status": np.int8, **dict.fromkeys(_FLOATS, np.float64)}
 
 
 def optional(column: NDArray[Any], absent: NDArray[np.bool_]) -> list[Any]:
@@ -137,6 +139,28 @@ def decode(data: bytes) -> Columns:
     return Columns(**found, reasons=tuple(json.loads(raw[_HEADER.size : end])) if length else ())
 
 
+def decode_all(stretches: Sequence[bytes]) -> tuple[Ints, Columns]:
+    """How many points each of the stretches has, and the points of all, one after the other, in narrower columns.
+
+    Those of one length are laid out together: one by one they take three times as long.
+    """
+    raws = [codec.decompress(data) for data in stretches]
+    headers = [_HEADER.unpack_from(raw) for raw in raws]
+    for header in headers:
+        _want_format(header[0])
+    counts = np.array([header[1] for header in headers], dtype=np.int64)
+    starts = np.cumsum(counts) - counts
+    columns = {name: np.empty(int(counts.sum()), dtype=width) for name, width in _WIDTHS.items()}
+    reasons: dict[str, int] = {}
+    for count in np.unique(counts[counts > 0]).tolist():
+        alike = np.flatnonzero(counts == count)
+        for some in np.array_split(alike, -(-len(alike) * count // _AT_ONCE)):
+            places = starts[some][:, None] + np.arange(count)
+            for name, rows in _of_one_length([(raws[n], headers[n]) for n in some.tolist()], reasons).items():
+                columns[name][places] = rows
+    return counts, Columns(**columns, reasons=tuple(reasons))
+
+
 def encode_samples(samples: SampleColumns) -> bytes:
     """The bytes of the samples of one stretch."""
     keys = np.array([samples.commit, samples.run, samples.count], dtype="<i8")
@@ -184,6 +208,25 @@ def _from_significance(raw: bytes, place: int, rows: int, count: int) -> Ints:
     return np.ascontiguousarray(laid.transpose(0, 2, 1)).view("<i8").reshape(rows, count)
 
 
+def _of_one_length(
+    stretches: Sequence[tuple[bytes, tuple[int, ...]]], reasons: dict[str, int]
+) -> dict[str, NDArray[Any]]:  # fmt: skip
+    """A row each. A stretch is its bytes and their header; `reasons` gets those that it lacks, numbered from one on."""
+    count, many = stretches[0][1][1], len(stretches)
+    bodies = b"".join([raw[_HEADER.size + header[2] :] for raw, header in stretches])
+    laid = np.frombuffer(bodies, dtype=np.uint8).reshape(many, len(ARRAYS), 8, count)
+    table = np.ascontiguousarray(laid.transpose(1, 0, 3, 2)).view("<i8").reshape(len(ARRAYS), many, count)
+    found: dict[str, NDArray[Any]] = dict(zip(_INTS, table, strict=False))
+    for place, (raw, header) in enumerate(stretches):
+        if header[2]:
+            told = json.loads(raw[_HEADER.size : _HEADER.size + header[2]])
+            numbers = [0, *(reasons.setdefault(reason, len(reasons) + 1) for reason in told)]
+            found["reason"][place] = np.array(numbers)[found["reason"][place]]
+    for row, name in enumerate(_FLOATS):
+        found[name] = _unpack_each(table[len(_INTS) + row], np.array([header[3 + row] for _, header in stretches]))
+    return found
+
+
 def _pack(numbers: Floats, row: Ints) -> int:
     """Fills the row; returns the fewest digits behind the point with which the numbers are whole, or _PLAIN."""
     if len(numbers) < _WORTH_A_LOOK:
@@ -217,6 +260,15 @@ def _digits(number: float) -> int:
     mantissa, _, exponent = repr(number).partition("e")
     behind = mantissa.partition(".")[2]
     return max((0 if behind == "0" else len(behind)) - int(exponent or 0), 0)
+
+
+def _unpack_each(rows: Ints, digits: Ints) -> Floats:
+    """`_unpack` of each row, which has digits of its own."""
+    is_plain = digits == _PLAIN
+    found: Floats = rows / np.array(_POWERS)[np.where(is_plain, 0, digits)][:, None]
+    found[rows == _NO_NUMBER] = np.nan
+    found[is_plain] = rows[is_plain].view("<f8")
+    return found
 
 
 def _unpack(row: Ints, digits: int) -> Floats:

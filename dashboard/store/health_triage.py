@@ -10,7 +10,7 @@ from sqlalchemy import select
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.alert_records import AlertState
 from warpwatch.dashboard.store.deciding import ChangedMeanwhileError, Decision, carry_out, last_word, steps
-from warpwatch.dashboard.store.queries.reading import project_id
+from warpwatch.dashboard.store.reading import project_id
 from warpwatch.dashboard.store.store import Store
 
 

@@ -24,6 +24,7 @@ from warpwatch.dashboard.store.written import READ, Counts, as_counts, count, co
 
 Found = TypeVar("Found")
 _PATIENCE_S = 60  # for another process to finish writing
+_POINTS = 6_000_000  # in memory at most, of all projects: 250 MB
 
 
 class StoreError(Exception):
@@ -41,6 +42,7 @@ class Store:
         self.url = _parse(database)
         self.engine = _engine(self.url)
         self._remembered = Remembered()
+        self._points = Remembered(room=_POINTS)
         self._watcher: Any = None  # a SQLite connection that only looks whether others have written
         self._watching = Lock()
         self._commits: int | None = None  # by others, at which the watcher read
@@ -99,6 +101,10 @@ class Store:
         )
         state = written if said else written.found
         return self._remembered.get(state, (project, key), make, weigh, may_be_former=will_do)
+
+    def hold_points(self, project: str, read: Callable[[], Found], weigh: Callable[[Found], int]) -> Found:
+        """As `remember`, for points in columns, which have room of their own; `weigh` counts them."""
+        return self._points.get(self.written(project).found, project, read, weigh)
 
     def written(self, project: str | None = None) -> Counts:
         """How often a project was written into, or any: equal, and nothing has changed. Read it before what is read."""

@@ -2,8 +2,7 @@
 
 import itertools
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, select
 
@@ -15,8 +14,7 @@ from warpwatch.dashboard.store.store import Store
 _COMMITS = 100  # of the project's newest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CodePlace:
+class CodePlace(NamedTuple):
     """What a machine code belongs to: one workload x implementation on one machine in one environment."""
 
     machine_id: int

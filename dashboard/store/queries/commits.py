@@ -1,14 +1,18 @@
 """Commits that have results, and everything recorded at one of them."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from sqlalchemy import Connection, Row, select
 
+from warpwatch.dashboard.statistics.median import median
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.calendar import NOT_PLACED, Calendar, calendar
-from warpwatch.dashboard.store.columns import Columns
-from warpwatch.dashboard.store.points import batches, recorded_at, with_points
+from warpwatch.dashboard.store.calendar import NOT_PLACED, calendar
+from warpwatch.dashboard.store.columns import Ints, optional
+from warpwatch.dashboard.store.points import recorded_at
+from warpwatch.dashboard.store.project_points import ProjectPoints, points_of_series, project_points
+from warpwatch.dashboard.store.queries.series_places import SeriesPlace, series_places
 from warpwatch.dashboard.store.reading import (
     Workloads,
     change_record,
@@ -51,17 +55,19 @@ def find_commit(store: Store, project: str, prefix: str) -> Commit | None:
 
 def commit_page(store: Store, project: str, prefix: str) -> CommitPage | None:
     """Everything recorded at the commit whose hash starts with `prefix`. Raises AmbiguousCommitError."""
+    held, places = project_points(store, project), series_places(store, project)
     with store.read() as connection:
         row = find_row(connection, project, prefix)
         if row is None:
             return None
         known = workloads(connection, row.project_id)
+        points = held if held is not None else _read_points(connection, row)
         return CommitPage(
             project=project,
             commit=commit_record(row),
             older=neighbour(connection, row, -1),
             newer=neighbour(connection, row, +1),
-            points=_points(connection, row, known),
+            points=_points(connection, row, points, places),
             changes=_changes(connection, row.id, known),
             compiled=compiled_of(connection, row.id),
         )
@@ -109,33 +115,36 @@ def neighbour(connection: Connection, row: Row[Any] | None, step: int) -> Commit
     return commit_record(found) if found is not None else None
 
 
-def _points(connection: Connection, commit: Row[Any], known: Workloads) -> tuple[CommitPoint, ...]:
+def _read_points(connection: Connection, commit: Row[Any]) -> ProjectPoints:
+    """Of the series with a point at the commit, all points."""
     here = recorded_at(connection, commit.project_id, [commit.id])
-    rows = [
-        row
-        for some in batches(here, 1000)
-        for row in connection.execute(select_series().where(tables.series.c.id.in_(some)))
-    ]
-    rows.sort(key=lambda row: (row.machine_name, row.benchmark_name, row.id))
-    whole = calendar(connection, commit.project_id)
-    its_position = commit.position if commit.position is not None else NOT_PLACED
-    found = [
-        (row, *_at_and_before(points, whole, commit.id, its_position))
-        for some in batches(rows, 500)
-        for row, points in with_points(connection, some)
-    ]
-    its_commits = commits_by_id(connection, {before.commit for *_, before in found if before is not None})
+    return points_of_series(connection, calendar(connection, commit.project_id), here)
+
+
+def _points(
+    connection: Connection, commit: Row[Any], every: ProjectPoints, places: Mapping[int, SeriesPlace]
+) -> tuple[CommitPoint, ...]:  # fmt: skip
+    at = np.flatnonzero(every.at([commit.id]))
+    which, firsts, counts = np.unique(
+        np.searchsorted(every.starts, at, side="right") - 1, return_index=True, return_counts=True
+    )
+    ids, firsts = every.series[which].tolist(), at[firsts]
+    nows = dict(zip(ids, _nows(every, firsts, counts), strict=True))
+    position = commit.position if commit.position is not None else NOT_PLACED
+    befores = dict(zip(ids, _befores(every, every.starts[which], firsts, position), strict=True))
+    its_commits = commits_by_id(connection, {before.commit for before in befores.values() if before is not None})
     return tuple(
         CommitPoint(
-            series=series_record(row, known),
+            series=place.series,
             value=now.value,
             status=STATUS_OF_CODE[now.status],
             reason=now.reason,
-            previous=before.value if before is not None else None,
+            previous=before.value if (before := befores[number]) is not None else None,
             previous_commit=its_commits[before.commit] if before is not None else None,
             runs=now.runs,
         )
-        for row, now, before in found
+        for number, place in places.items()
+        if (now := nows.get(number)) is not None
     )
 
 
@@ -155,24 +164,51 @@ class _Before(NamedTuple):
     value: float
 
 
-def _at_and_before(points: Columns, whole: Calendar, commit: int, position: int) -> tuple[_Now, _Before | None]:
-    at = np.flatnonzero(points.commit == commit)
-    has_number = ~np.isnan(points.value)
-    numbers = at[has_number[at]]
-    shown = numbers[-1] if len(numbers) else at[-1]
-    reason = int(points.reason[shown])
-    now = _Now(
-        float(np.median(points.value[numbers])) if len(numbers) else None,
-        int(points.status[shown]),
-        points.reasons[reason - 1] if reason else None,
-        len(at),
+def _nows(every: ProjectPoints, firsts: Ints, counts: Ints) -> list[_Now]:
+    """Of each series, whose points at the commit are so many from the first on."""
+    points, last = every.points, firsts + counts - 1
+    reasons = (None, *points.reasons)
+    alone = zip(optional(points.value[last], ~every.has_number[last]), points.status[last].tolist(),
+                [reasons[n] for n in points.reason[last].tolist()], counts.tolist(), strict=True)  # fmt: skip
+    found = [_Now(*each) for each in alone]
+    for n in np.flatnonzero(counts > 1).tolist():
+        numbers = firsts[n] + np.flatnonzero(every.has_number[firsts[n] : last[n] + 1])
+        if len(numbers):
+            shown = int(numbers[-1])
+            found[n] = _Now(median(points.value[numbers]), int(points.status[shown]), reasons[points.reason[shown]],
+                            int(counts[n]))  # fmt: skip
+    return found
+
+
+def _befores(every: ProjectPoints, starts: Ints, firsts: Ints, position: int) -> list[_Before | None]:
+    """Of each series, by where its points start and the first of those at the commit, which stands at `position`.
+
+    The point before that mostly tells; where it is one of several runs, has no number or is no earlier commit's, the
+    rest of the history is looked at.
+    """
+    points, whole = every.points, every.calendar
+    last = np.maximum(firsts - 1, starts)
+    place = whole.position[np.searchsorted(whole.commits, points.commit[last])]
+    is_alone = (last == starts) | (points.commit[last - 1] != points.commit[last])
+    tells = (firsts > starts) & every.has_number[last] & (place < position) & is_alone
+    found: list[_Before | None] = [
+        _Before(*each) for each in zip(points.commit[last].tolist(), points.value[last].tolist(), strict=True)
+    ]
+    for n in np.flatnonzero(~tells).tolist():
+        found[n] = _before(every, slice(int(starts[n]), int(firsts[n])), position)
+    return found
+
+
+def _before(every: ProjectPoints, its: slice, position: int) -> _Before | None:
+    """Among the points of one series before the commit."""
+    whole, commit = every.calendar, every.points.commit[its]
+    numbers = np.flatnonzero(
+        every.has_number[its] & (whole.position[np.searchsorted(whole.commits, commit)] < position)
     )
-    place = whole.position[np.searchsorted(whole.commits, points.commit)]
-    earlier = np.flatnonzero(has_number & (place < position))
-    if not len(earlier):
-        return now, None
-    newest = earlier[place[earlier] == place[earlier].max()]
-    return now, _Before(int(points.commit[newest[0]]), float(np.median(points.value[newest])))
+    if not len(numbers):
+        return None
+    newest = numbers[commit[numbers] == commit[numbers[-1]]]
+    return _Before(int(commit[newest[0]]), median(every.points.value[its][newest]))
 
 
 def _changes(connection: Connection, commit_id: int, known: Workloads) -> tuple[Regression, ...]:

@@ -9,17 +9,19 @@ import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
-from sqlalchemy import Row, select
+from sqlalchemy import select
 
-from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.statistics.comparison import RunValue
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.calendar import PointRow
+from warpwatch.dashboard.store.columns import Floats, Ints
+from warpwatch.dashboard.store.project_points import project_points
 from warpwatch.dashboard.store.queries.around import SeriesPoints, points_around
-from warpwatch.dashboard.store.queries.codes import CodePlace, codes
-from warpwatch.dashboard.store.reading import project_id, select_series, series_record, workloads
+from warpwatch.dashboard.store.queries.codes import codes
+from warpwatch.dashboard.store.queries.series_places import series_places
+from warpwatch.dashboard.store.reading import project_id
 from warpwatch.dashboard.store.records import Series, Status
 from warpwatch.dashboard.store.rows import STATUS_CODES, STATUS_OF_CODE
 from warpwatch.dashboard.store.store import Store
@@ -28,11 +30,11 @@ HISTORY_COMMITS = 100  # that the noise is taken from: those before the later of
 BESIDE_MS = 2 * 3600 * 1000  # between two runs of one sitting: three of each of two commits, a slow suite; and no night
 
 _UNCHANGED = STATUS_CODES[Status.UNCHANGED]
+_NO_CODE: Mapping[int, str] = {}
 _Rows = Sequence[PointRow]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class Side(NamedTuple):
     """What a series has at one commit: runs with a number, and the newest status and reason where that has none."""
 
     runs: tuple[RunValue, ...]
@@ -40,86 +42,82 @@ class Side:
     reason: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pair:
     """One series at two commits, with the levels of the commits around them, in order, all of one card."""
 
     series: Series
     base: Side
     head: Side
-    levels: tuple[float, ...]
-    span: tuple[int, int] | None  # the places of base and head among the levels; None if either has no number
+    levels: Floats
+    commits: Ints  # of the levels
+    sides: tuple[int, int]  # the commits that were measured for base and head
     is_one_measurement: bool  # both commits run the same machine code, and only one of them was measured
     other_cards: tuple[str, str] | None  # the cards of base and head, where no card measured both
     beside: bool  # every run of base was taken within BESIDE_MS of one of head, on one card, and the other way round
     reruns: tuple[tuple[float, ...], ...]  # values of equal code on one card in one sitting, around the two commits
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """The places of base and head among the levels; None if either has no number there."""
+        order = self.commits.tolist()
+        return (order.index(self.sides[0]), order.index(self.sides[1])) if set(self.sides) <= set(order) else None
 
 
 def pairs(
     store: Store, project: str, base: str, head: str, *, machine: str | None = None, all_metrics: bool = False
 ) -> tuple[Pair, ...]:
     """Series of judged metrics (or all) with a record at either commit, given by full hash; controls among them."""
-    series = tables.series
+    found = {
+        number: place
+        for number, place in series_places(store, project).items()
+        if (all_metrics or place.series.metric.is_judged) and machine in {None, place.series.machine}
+    }
+    held = project_points(store, project)
     with store.read() as connection:
         owner = project_id(connection, project)
         ends = connection.execute(
-            select(tables.commit.c.hash, tables.commit.c.id, tables.commit.c.position).where(
+            select(tables.commit.c.hash, tables.commit.c.id).where(
                 tables.commit.c.project_id == owner, tables.commit.c.hash.in_([base, head])
             )
         ).all()
         id_of = {row.hash: row.id for row in ends}
         if owner is None or not {base, head} <= id_of.keys():
             return ()
-        measured = select(tables.run.c.machine_id).where(tables.run.c.commit_id.in_(list(id_of.values())))
-        where: list[Any] = [series.c.project_id == owner, series.c.machine_id.in_(measured)]
-        if machine is not None:
-            where.append(tables.machine.c.name == machine)
-        rows = [
-            row
-            for row in connection.execute(select_series().where(*where))
-            if all_metrics or metric(row.metric, row.unit).is_judged
-        ]
-        around = points_around(connection, owner, [row.id for row in rows], list(id_of.values()), HISTORY_COMMITS)
-        rows = [row for row in rows if row.id in around.series]
-        rows.sort(key=lambda row: (row.machine_name, row.benchmark_name, row.id))
-        known = workloads(connection, owner)
+        around = points_around(connection, owner, found.keys(), list(id_of.values()), HISTORY_COMMITS, held)
         code_of = codes(connection, owner, around.commits)
-    found = []
-    for row in rows:
-        its_codes = code_of.get(_place(row), {})
-        found.append(_pair(series_record(row, known), around.series[row.id], id_of[base], id_of[head], its_codes))
-    return tuple(found)
-
-
-def _place(row: Row[Any]) -> CodePlace:
-    return CodePlace(
-        machine_id=row.machine_id, environment_id=row.environment_id, suite=row.benchmark_name.rpartition(".")[0],
-        workload=row.workload or "", implementation=row.implementation or "",
-    )  # fmt: skip
+    return tuple(
+        _pair(place.series, points, id_of[base], id_of[head], code_of.get(place.code, _NO_CODE))
+        for number, place in found.items()
+        if (points := around.series.get(number)) is not None
+    )
 
 
 def _pair(series: Series, points: SeriesPoints, base: int, head: int, code_of: Mapping[int, str]) -> Pair:
-    sides = [_measured_as(points, commit, code_of) for commit in (base, head)]
-    rows = points.ends if {base, head} >= set(sides) else points.rows()
-    at = [[row for row in rows if row.commit_id == commit and row.value is not None] for commit in sides]
-    card, other_cards = (None, None) if series.metric.is_exact else _common_card(*at)
-    level_of = points.levels(other_cards[1] if other_cards else card)
-    places = list(level_of)
-    numbers: list[_Rows] = [[row for row in side if card in {None, row.card}] for side in at]
-    beside = [_beside(numbers[0], numbers[1]), _beside(numbers[1], numbers[0])]
-    is_beside = all(beside) and other_cards is None and not series.metric.is_exact
+    sides = (_measured_as(points, base, code_of), _measured_as(points, head, code_of))
+    rows = points.ends if sides == (base, head) else points.rows()
+    numbers: list[_Rows] = [[row for row in rows if row.commit_id == side and row.value is not None] for side in sides]
+    is_exact = series.metric.is_exact
+    card, other_cards = (None, None) if is_exact else _common_card(*numbers)
+    commits, levels = points.levels(other_cards[1] if other_cards else card)
+    if card is not None:
+        numbers = [[row for row in side if row.card == card] for side in numbers]
+    is_beside = not is_exact and other_cards is None and bool(numbers[0] and numbers[1])
     if is_beside:
-        numbers = beside
+        beside = [_beside(numbers[0], numbers[1]), _beside(numbers[1], numbers[0])]
+        is_beside = all(beside)
+        numbers = beside if is_beside else numbers
     return Pair(
         series=series,
         base=_side(points.ends, base, numbers[0]),
         head=_side(points.ends, head, numbers[1]),
-        levels=tuple(level_of.values()),
-        span=(places.index(sides[0]), places.index(sides[1])) if set(sides) <= level_of.keys() else None,
+        levels=levels,
+        commits=commits,
+        sides=sides,
         is_one_measurement=sides[0] == sides[1] and base != head,
         other_cards=other_cards,
         beside=is_beside,
-        reruns=() if series.metric.is_exact else _reruns(points, sides, code_of),
+        reruns=() if is_exact else _reruns(points, sides, code_of),
     )
 
 
@@ -162,10 +160,10 @@ def _measured_as(points: SeriesPoints, commit: int, code_of: Mapping[int, str]) 
 
     Earlier ones go first, as the code stands still since then.
     """
+    if commit not in code_of:
+        return commit
     here = [row for row in points.ends if row.commit_id == commit]
-    statuses = {row.status for row in here if row.value is None}
-    has_number = any(row.value is not None for row in here)
-    if has_number or _UNCHANGED not in statuses or commit not in code_of:
+    if any(row.value is not None for row in here) or all(row.status != _UNCHANGED for row in here):
         return commit
     rows = points.rows()
     order = list(dict.fromkeys(row.commit_id for row in rows))
@@ -181,13 +179,16 @@ def _common_card(base: _Rows, head: _Rows) -> tuple[str | None, tuple[str, str] 
 
     Runs that tell no card may be of any: then there is neither.
     """
-    counts = [Counter(row.card for row in side) for side in (base, head)]
-    if not all(counts) or any(None in count for count in counts):
+    cards = [{row.card for row in side} for side in (base, head)]
+    if not all(cards) or any(None in each for each in cards):
         return None, None
-    both = counts[0].keys() & counts[1].keys()
+    both = cards[0] & cards[1]
     if not both:
         return None, (str(base[-1].card), str(head[-1].card))
-    return max(both, key=lambda card: (min(count[card] for count in counts), card)), None
+    if len(both) == 1:
+        return both.pop(), None
+    counts = [Counter(row.card for row in side) for side in (base, head)]
+    return max(both, key=lambda card: (min(count[card] for count in counts), str(card))), None
 
 
 def _side(rows: _Rows, commit: int, numbers: _Rows) -> Side:

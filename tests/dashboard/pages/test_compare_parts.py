@@ -43,7 +43,7 @@ def test_a_pair_has_the_levels_of_its_history_on_the_card_of_both(history_store:
             for point in points:
                 if point.value is not None and (not wanted or point.card in wanted):
                     levels.setdefault(point.commit.hash, []).append(point.value)
-            assert pair.levels == tuple(median(values) for values in levels.values())
+            assert pair.levels.tolist() == [median(values) for values in levels.values()]
             seen += 1
     store.close()
     assert seen > 20
