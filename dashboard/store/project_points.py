@@ -93,13 +93,13 @@ def _in_order(read: ProjectPoints) -> ProjectPoints:
     whole, points = read.calendar, read.points
     commit_rank = _ranks(whole.commits, whole.date_ms, whole.position)
     run_rank = _ranks(whole.runs, whole.runs, whole.started_ms)
-    place = commit_rank[points.commit].astype(np.int64) * len(run_rank) + run_rank[points.run]
-    steps = np.diff(place)
-    steps[read.starts[1:-1] - 1] = 0
-    if not (steps < 0).any():
+    place = np.repeat(np.arange(len(read.series)) * len(commit_rank), np.diff(read.starts))
+    place += commit_rank[points.commit]
+    place *= len(run_rank)
+    place += run_rank[points.run]
+    if (place[1:] > place[:-1]).all():
         return read
-    order = np.lexsort((place, np.repeat(np.arange(len(read.series)), np.diff(read.starts))))
-    return ProjectPoints(whole, read.series, read.starts, points.take(order))
+    return ProjectPoints(whole, read.series, read.starts, points.take(np.argsort(place)))
 
 
 def _ranks(ids: Ints, *keys: Any) -> NDArray[np.int32]:
