@@ -67,7 +67,7 @@ def compiled_difference(before: Sequence[CompiledCode], after: Sequence[Compiled
     return CompiledDifference(changes=told, unchanged=len(changes) - len(told), has_both=True)
 
 
-def is_same_code(before: CompiledCode, after: CompiledCode) -> bool:
+def _is_same_code(before: CompiledCode, after: CompiledCode) -> bool:
     """By the hashes of the machine code, else by what was counted; what one side does not tell is no difference."""
     if before.sha256 and after.sha256:
         return before.sha256 == after.sha256
@@ -87,7 +87,7 @@ def _change(place: _Place, before: CompiledCode | None, after: CompiledCode | No
     instructions: tuple[Fact, ...] = ()
     if before is not None and after is not None:
         facts, instructions = _facts(before, after), _instructions(before, after)
-        if not facts and not instructions and is_same_code(before, after):
+        if not facts and not instructions and _is_same_code(before, after):
             return None
     return CodeChange(
         operator=operator, kernel=kernel, architecture=architecture, before=before, after=after, facts=facts,

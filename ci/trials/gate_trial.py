@@ -129,8 +129,8 @@ class PullRequest:
         return Pair(
             series=series, base=Side(runs=sides[0], status=Status.OK, reason=None),
             head=Side(runs=sides[1], status=Status.OK, reason=None),
-            levels=np.array([np.median(its) for its in values]), commits=np.array([0, 1]), sides=(0, 1), is_one_measurement=False,
-            other_cards=None, beside=True, reruns=tuple(tuple(its) for its in values),
+            levels=np.array([np.median(its) for its in values]), commits=np.array([0, 1]), sides=(0, 1),
+            is_one_measurement=False, other_cards=None, beside=True, reruns=tuple(tuple(its) for its in values),
         )  # fmt: skip
 
 

@@ -8,8 +8,8 @@ from flask.typing import ResponseReturnValue
 
 from warpwatch.dashboard.comparing import By, Compared, ComparedRow
 from warpwatch.dashboard.compiled_difference import compiled_difference
-from warpwatch.dashboard.figures.distributions import HEIGHT, distributions
 from warpwatch.dashboard.figures.recent import recent
+from warpwatch.dashboard.figures.samples import samples_beside
 from warpwatch.dashboard.narrowing import QUIET, Narrowing, narrow
 from warpwatch.dashboard.pages.shared import pages, project_or_404, store, words_asked
 from warpwatch.dashboard.pages.sides import NoSideError, Sides, asked_by, asked_sides
@@ -85,7 +85,7 @@ def _opened(project: str, sides: Sides, row: ComparedRow) -> dict[str, Any]:
             difference = compiled_difference(*(_of(series.implementation, each) for each in codes))
     again = asv_comparison(series, base, head) if base != head else asv_command(series, head)
     return {
-        "sides": sides, "row": row, "samples": distributions(samples, unit), "strip_height": HEIGHT,
+        "sides": sides, "row": row, "samples": samples_beside(samples, unit),
         "recent": recent(histories, chosen, unit), "difference": difference, "command": again,
     }  # fmt: skip
 

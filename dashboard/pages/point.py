@@ -4,9 +4,9 @@ from typing import Any
 
 from flask import Blueprint, abort, render_template, request
 
-from warpwatch.dashboard.figures.distribution import distributions
+from warpwatch.dashboard.compiled_difference import compiled_difference
+from warpwatch.dashboard.figures.samples import samples_beside
 from warpwatch.dashboard.pages.addresses import compare_address
-from warpwatch.dashboard.pages.code_difference import COLUMNS, code_difference
 from warpwatch.dashboard.pages.origin_facts import origin_facts
 from warpwatch.dashboard.pages.shared import project_or_404, store
 from warpwatch.dashboard.reproduce import asv_command
@@ -34,7 +34,7 @@ def panel(facts: PointFacts) -> dict[str, Any]:
     point, before = facts.point, facts.before
     now = dict(origin_facts(facts.origin)) if facts.origin else {}
     then = dict(origin_facts(facts.origin_before)) if facts.origin_before else {}
-    here, earlier = distributions(facts.samples, facts.samples_before)
+    sides = [(f"at {before.commit.hash[:8]}", facts.samples_before)] if before is not None else []
     has_both = before is not None and before.value and point.value is not None
     return {
         "facts": facts,
@@ -46,9 +46,7 @@ def panel(facts: PointFacts) -> dict[str, Any]:
             (name, said, then[name] if name in then and then[name] != said and name not in _OF_ONE_RUN else None)
             for name, said in now.items()
         ],
-        "here": here,
-        "earlier": earlier,
-        "code_columns": COLUMNS,
-        "code": code_difference(facts.compiled, facts.compiled_before),
+        "samples": samples_beside([*sides, ("this point", facts.samples)], facts.series.metric.unit),
+        "code": compiled_difference(facts.compiled_before, facts.compiled),
         "command": asv_command(facts.series, point.commit),
     }

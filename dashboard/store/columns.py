@@ -154,7 +154,7 @@ def decode_all(stretches: Sequence[bytes]) -> tuple[Ints, Columns]:
     reasons: dict[str, int] = {}
     for count in np.unique(counts[counts > 0]).tolist():
         alike = np.flatnonzero(counts == count)
-        for some in np.array_split(alike, -(-len(alike) * count // _AT_ONCE)):
+        for some in np.array_split(alike, min(-(-len(alike) * count // _AT_ONCE), len(alike))):
             places = starts[some][:, None] + np.arange(count)
             for name, rows in _of_one_length([(raws[n], headers[n]) for n in some.tolist()], reasons).items():
                 columns[name][places] = rows
@@ -215,7 +215,7 @@ def _of_one_length(
     count, many = stretches[0][1][1], len(stretches)
     bodies = b"".join([raw[_HEADER.size + header[2] :] for raw, header in stretches])
     laid = np.frombuffer(bodies, dtype=np.uint8).reshape(many, len(ARRAYS), 8, count)
-    table = np.ascontiguousarray(laid.transpose(1, 0, 3, 2)).view("<i8").reshape(len(ARRAYS), many, count)
+    table = np.array(laid.transpose(1, 0, 3, 2), order="C").view("<i8").reshape(len(ARRAYS), many, count)  # a copy
     found: dict[str, NDArray[Any]] = dict(zip(_INTS, table, strict=False))
     for place, (raw, header) in enumerate(stretches):
         if header[2]:

@@ -34,10 +34,11 @@ class ProjectPoints:
     def __len__(self) -> int:
         return len(self.points)
 
-    def place(self, series: int) -> int | None:
-        """Where a series stands in `series`."""
+    def of(self, series: int) -> slice | None:
+        """Where the points of one series stand, given by id."""
         at = int(np.searchsorted(self.series, series))
-        return at if at < len(self.series) and self.series[at] == series else None
+        is_there = at < len(self.series) and self.series[at] == series
+        return slice(int(self.starts[at]), int(self.starts[at + 1])) if is_there else None
 
     @cached_property
     def has_number(self) -> Flags:

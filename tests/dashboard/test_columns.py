@@ -11,6 +11,7 @@ from warpwatch.dashboard.store.columns import (
     Columns,
     SampleColumns,
     decode,
+    decode_all,
     decode_samples,
     encode,
     encode_each,
@@ -63,6 +64,20 @@ def test_joined_points_are_the_one_and_then_the_other(
     both = join([decode(encode(one)), decode(encode(other))])
     _same(both.take(slice(0, len(one))), one)
     _same(both.take(slice(len(one), None)), other)
+
+
+@given(lists(_rows, max_size=6), integers(1, 200))
+def test_stretches_unpacked_together_are_the_one_and_then_the_others(
+    several: list[list[tuple[float, ...]]], at_once: int
+) -> None:
+    parts = [_columns(rows, reasons=(f"reason {number % 3}", "out of memory ☠")) for number, rows in enumerate(several)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("warpwatch.dashboard.store.columns._AT_ONCE", at_once)
+        counts, together = decode_all([encode(part) for part in parts])
+    assert counts.tolist() == [len(part) for part in parts]
+    ends = np.cumsum(counts)
+    for part, start, end in zip(parts, ends - counts, ends, strict=True):
+        _same(together.take(slice(start, end)), part)
 
 
 @given(lists(lists(floats(allow_nan=False, allow_infinity=False), max_size=12), min_size=1, max_size=12))

@@ -7,26 +7,29 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, func, select
 
-from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.calendar import Calendar, calendar
 from warpwatch.dashboard.store.columns import Columns
 from warpwatch.dashboard.store.machine_history import MachineHistory, Outcome, SeriesRuns
-from warpwatch.dashboard.store.points import batches, read_points
-from warpwatch.dashboard.store.queries.codes import CodePlace, codes
-from warpwatch.dashboard.store.reading import project_id, select_series, series_record, workloads
+from warpwatch.dashboard.store.points import batches
+from warpwatch.dashboard.store.project_points import points_of_series, project_points
+from warpwatch.dashboard.store.queries.codes import codes
+from warpwatch.dashboard.store.queries.series_places import series_places
+from warpwatch.dashboard.store.reading import project_id
 from warpwatch.dashboard.store.records import Status
 from warpwatch.dashboard.store.rows import STATUS_CODES, STATUS_OF_CODE
 from warpwatch.dashboard.store.store import Store
 
 COMMITS = 100  # of the project's newest: as many as a check takes its noise from
+_SERIES_AT_ONCE = 500  # whose points are in memory where those of the project are not held
 _OK = STATUS_CODES[Status.OK]
 _NUMBERS = re.compile(r"(?<![A-Za-z_.])[0-9][0-9a-f.+-]*")
 
 
 def machine_history(store: Store, project: str, machine: str) -> MachineHistory | None:
     """Listed series alone; None if there is no such machine."""
-    series, run = tables.series, tables.run
+    run = tables.run
+    held, places = project_points(store, project), series_places(store, project)
     with store.read() as connection:
         owner = project_id(connection, project)
         number = connection.execute(
@@ -34,24 +37,27 @@ def machine_history(store: Store, project: str, machine: str) -> MachineHistory 
         ).scalar()
         if owner is None or number is None:
             return None
-        rows = [
-            row
-            for row in connection.execute(select_series().where(series.c.machine_id == number, series.c.listed))
-            if (kind := metric(row.metric, row.unit)).is_judged and kind.is_time
-        ]
-        known, whole = workloads(connection, owner), calendar(connection, owner)
+        mine = {
+            each: place
+            for each, place in places.items()
+            if place.series.machine == machine and place.series.listed
+            and place.series.metric.is_judged and place.series.metric.is_time
+        }  # fmt: skip
+        whole = held.calendar if held is not None else calendar(connection, owner)
         newest = _newest(whole)
         measured = set(connection.execute(select(run.c.commit_id).where(run.c.machine_id == number)).scalars())
         code_of = codes(connection, owner, newest & measured)
         found: list[SeriesRuns] = []
         outcomes: Counter[tuple[Status, str]] = Counter()
-        for some in batches(rows, 500):
-            points = read_points(connection, [row.id for row in some])
-            for row in some:
-                if row.id in points:
-                    its = _ordered(points[row.id], whole, newest)
-                    outcomes.update(_outcomes(its))
-                    found.append(_runs(series_record(row, known), its, whole, code_of.get(_place(row), {})))
+        for some in batches(list(mine), _SERIES_AT_ONCE):
+            points = held if held is not None else points_of_series(connection, whole, some)
+            is_new = points.at(newest)
+            for each in some:
+                if (its := points.of(each)) is not None:
+                    at = its.start + np.flatnonzero(is_new[its])
+                    columns = points.points.take(at)
+                    outcomes.update(_outcomes(columns))
+                    found.append(_runs(mine[each].series, columns, whole, code_of.get(mine[each].code, {})))
         unmeasured = _unmeasured(connection, owner)
     return MachineHistory(
         series=tuple(each for each in found if len(each.value)),
@@ -68,12 +74,6 @@ def machine_history(store: Store, project: str, machine: str) -> MachineHistory 
 def _newest(whole: Calendar) -> set[int]:
     order = np.lexsort((whole.date_ms, whole.position))
     return set(whole.commits[order][-COMMITS:].tolist())
-
-
-def _ordered(points: Columns, whole: Calendar, newest: set[int]) -> Columns:
-    """The points of the newest commits, by commit, then by run."""
-    points = points.take(whole.order(points))
-    return points.take(np.isin(points.commit, list(newest)))
 
 
 def _runs(series: Any, points: Columns, whole: Calendar, code: dict[int, str]) -> SeriesRuns:
@@ -94,13 +94,6 @@ def _outcomes(points: Columns) -> Counter[tuple[Status, str]]:
         said = _NUMBERS.sub("…", points.reasons[reason - 1]) if reason else ""
         counted[STATUS_OF_CODE[status], said] += 1
     return counted
-
-
-def _place(row: Any) -> CodePlace:
-    return CodePlace(
-        machine_id=row.machine_id, environment_id=row.environment_id, suite=row.benchmark_name.rpartition(".")[0],
-        workload=row.workload or "", implementation=row.implementation or "",
-    )  # fmt: skip
 
 
 def _missing(whole: Calendar, measured: set[int]) -> int:

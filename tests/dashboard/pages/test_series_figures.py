@@ -6,21 +6,18 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.dashboard.pages.whole_history import history_figure, whole_history
-from warpwatch.dashboard.figures.distribution import HEIGHT, WIDTH, distributions
 from warpwatch.dashboard.figures.heat_map import Reference, heat_map_figure, heat_rows
 from warpwatch.dashboard.figures.history_view import HistoryView, Spacing
 from warpwatch.dashboard.figures.panes import panes
 from warpwatch.dashboard.metrics import metric
-from warpwatch.dashboard.pages.code_difference import code_difference
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store.kernel_records import Cell, Kernel, ShapeRow
-from warpwatch.dashboard.store.records import Commit, CompiledCode, History, Point, Series, SeriesChange, Status
+from warpwatch.dashboard.store.records import Commit, History, Point, Series, SeriesChange, Status
 from warpwatch.dashboard.store.shown_records import Beside, Extent, Mark, MarkKind
 from warpwatch.dashboard.verdict import Verdict
 
@@ -137,41 +134,6 @@ def test_a_long_history_leaves_words_to_the_panel_and_says_that_more_is_there() 
     figure = history_figure(replace(shown, extent=extent), HistoryView())
     assert "Ada" not in _named(figure, "warpwatch")["text"][0]
     assert (figure["layout"]["meta"]["thinned"], figure["layout"]["meta"]["whole_inside"]) == (True, False)
-
-
-@given(st.lists(st.floats(1e-9, 1e3), max_size=60), st.lists(st.floats(1e-9, 1e3), max_size=60))
-def test_samples_are_bars_within_their_box(here: list[float], before: list[float]) -> None:
-    for samples, told in zip((here, before), distributions(here, before), strict=True):
-        if told is None:
-            assert not samples
-            continue
-        assert told.count == len(samples)
-        assert told.least <= told.q25 <= told.median <= told.q75 <= told.most
-        assert told.median == pytest.approx(np.median(samples))
-        assert max(bar.height for bar in told.bars) == HEIGHT
-        assert all(0 <= bar.x < WIDTH and 0 <= bar.y <= HEIGHT for bar in told.bars)
-        assert told.bars == tuple(sorted(told.bars, key=lambda bar: bar.x))
-
-
-def _code(kernel: str, sha256: str, registers: int = 96) -> CompiledCode:
-    return CompiledCode(
-        operator="rope", kernel=kernel, architecture="sm_90a", registers=registers, stack_bytes=0, shared_bytes=0,
-        local_memory_instructions=0, code_bytes=100, instructions={"total": 10}, sha256=sha256, implementation=None,
-        dynamic_shared_bytes=None, barriers=1, occupancy=0.5, occupancy_limit=None,
-    )  # fmt: skip
-
-
-def test_code_is_told_by_what_changed() -> None:
-    before = [_code("same", "a"), _code("other", "b"), _code("gone", "c")]
-    now = [_code("same", "a"), _code("other", "d", registers=128), _code("new", "e")]
-    found = {one.kernel: one for one in code_difference(now, before)}
-    assert [(name, one.state) for name, one in found.items()] == [
-        ("other", "other code"), ("new", "new"), ("gone", "gone"), ("same", "same code"),
-    ]  # fmt: skip
-    assert [(fact.name, fact.was, fact.now) for fact in found["other"].facts if fact.was] == [
-        ("Registers", "96", "128")
-    ]
-    assert {one.state for one in code_difference(now, ())} == {""}
 
 
 def _kernel(*rows: list[float | None], changes: tuple[SeriesChange, ...] = (), unit: str = "seconds") -> Kernel:

@@ -1,4 +1,4 @@
-"""The samples of both sides of a comparison over one axis: a dot a sample, its quartiles and median below."""
+"""Samples of two sides, base and head or a point and the one before, over one axis: a dot a sample, quartiles below."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,20 +32,25 @@ class Strip:
     width: float
     median: float
     level: float  # the median as recorded
+    q25: float
+    q75: float
+    least: float
+    most: float
     samples: int
     outside: int  # beyond the axis, drawn on its edge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Distributions:
+class Samples:
     """Both sides."""
 
     strips: tuple[Strip, ...]
     ticks: tuple[Tick, ...]
     unit: str
+    height: int = HEIGHT
 
 
-def distributions(sides: Sequence[tuple[str, Sequence[float]]], unit: str) -> Distributions | None:
+def samples_beside(sides: Sequence[tuple[str, Sequence[float]]], unit: str) -> Samples | None:
     """Named sides with their samples; None where neither has two.
 
     The axis holds all but the outermost hundredth either way of both sides.
@@ -56,11 +61,11 @@ def distributions(sides: Sequence[tuple[str, Sequence[float]]], unit: str) -> Di
     ends = [float(end) for _, samples in known for end in np.quantile(samples, (0.01, 0.99))]
     scale = scale_around(ends, _LEAST)
     ticks, shown = scale.ticks(unit, 6)
-    return Distributions(strips=tuple(_strip(name, its, scale) for name, its in known), ticks=ticks, unit=shown)
+    return Samples(strips=tuple(_strip(name, its, scale) for name, its in known), ticks=ticks, unit=shown)
 
 
 def _strip(name: str, samples: np.ndarray[tuple[int], np.dtype[np.float64]], scale: LinearScale) -> Strip:
-    low, middle, high = (float(each) for each in np.quantile(samples, (0.25, 0.5, 0.75)))
+    least, low, middle, high, most = np.quantile(samples, (0, 0.25, 0.5, 0.75, 1)).tolist()
     step = max(1, -(-len(samples) // _MOST_DOTS))
     height: dict[int, int] = {}
     dots = []
@@ -78,6 +83,10 @@ def _strip(name: str, samples: np.ndarray[tuple[int], np.dtype[np.float64]], sca
         width=round(max(scale.at(high) - scale.at(low), 0.2), 2),
         median=scale.at(middle),
         level=middle,
+        q25=low,
+        q75=high,
+        least=least,
+        most=most,
         samples=len(samples),
         outside=int(np.sum((samples < scale.low) | (samples > scale.high))),
     )
