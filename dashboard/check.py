@@ -5,8 +5,8 @@ they share on a machine is the machine's, and is taken off every other series th
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from statistics import median
 
@@ -153,7 +153,7 @@ def judged_pairs(
             judged, comparisons, verdicts, limited, matters, strict=True
         )
     ]  # fmt: skip
-    return in_order(rows), drifts
+    return tuple(sorted(rows, key=place_of)), drifts
 
 
 def _with_runs_needed(
@@ -163,15 +163,11 @@ def _with_runs_needed(
     if verdict is not Verdict.INCONCLUSIVE or comparison is None:
         return comparison
     wanted = runs_to_tell(comparison, threshold=least, level=level)
-    return replace(comparison, runs_needed=wanted - min(comparison.base_runs, comparison.head_runs))
+    return comparison._replace(runs_needed=wanted - min(comparison.base_runs, comparison.head_runs))
 
 
-def in_order(rows: Iterable[CheckRow]) -> tuple[CheckRow, ...]:
-    """As a check tells them: regressions first, then what could not be told, the largest first."""
-    return tuple(sorted(rows, key=_place))
-
-
-def _place(row: CheckRow) -> tuple[int, float]:
+def place_of(row: CheckRow) -> tuple[int, float]:
+    """What rows are sorted by: regressions first, then what could not be told, the largest first."""
     return _ORDER[row.verdict], -abs(row.comparison.change) if row.comparison else 0.0
 
 

@@ -32,12 +32,12 @@ class HistoryNoises:
         """With the machines' drifts, controls also tell by how they moved beside it, and baselines beside what they
         share.
         """
-        self._long = long_noises({pair.series.key: pair.levels for pair in found if _is_positive(pair.levels)})
+        self._long = long_noises({pair.series.key: pair.levels for pair in found})
         self._peers: dict[_Place, list[tuple[str, Peer]]] = {}
         asking = {_place(p.series) for p in found if len(p.levels) < ENOUGH_ALONE and p.base.runs and p.head.runs}
         for pair in found:
             series = pair.series
-            if not series.metric.is_time or not _is_positive(pair.levels) or _place(series) not in asking:
+            if not series.metric.is_time or _place(series) not in asking or not _is_positive(pair.levels):
                 continue
             moved = math.nan
             if drift_of is not None and not series.is_watched and (change := raw_change(pair)) is not None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from warpwatch.dashboard.check import CheckRow, check, in_order
+from warpwatch.dashboard.check import CheckRow, check, place_of
 from warpwatch.dashboard.check_sides import Couple, check_implementations, check_machines
 from warpwatch.dashboard.drift import Drift
 from warpwatch.dashboard.metrics import Metric
@@ -86,8 +86,8 @@ def compare_commits(
 ) -> Compared:  # fmt: skip
     """What `warpwatch check` says of them."""
     found = check(store, project, base, head, threshold=threshold, all_metrics=all_metrics)
-    couples = [Couple(against=row.series, row=row) for row in found.rows]
-    return _compared(store, project, By.COMMIT, (base, head), couples, threshold, found.drifts)
+    rows = [(row.series, row) for row in found.rows]
+    return _compared(store, project, By.COMMIT, (base, head), rows, threshold, found.drifts)
 
 
 def compare_machines(
@@ -95,7 +95,7 @@ def compare_machines(
 ) -> Compared:  # fmt: skip
     """One machine against another at a commit that both measured."""
     couples = check_machines(store, project, commit, base, head, threshold=threshold)
-    return _compared(store, project, By.MACHINE, (commit, commit), couples, threshold)
+    return _compared(store, project, By.MACHINE, (commit, commit), _in_order(couples), threshold)
 
 
 def compare_implementations(
@@ -103,16 +103,20 @@ def compare_implementations(
 ) -> Compared:  # fmt: skip
     """One implementation against another in the same runs; empty names mean every baseline, and every one of ours."""
     couples = check_implementations(store, project, commit, base, head, threshold=threshold)
-    return _compared(store, project, By.IMPLEMENTATION, (commit, commit), couples, threshold)
+    return _compared(store, project, By.IMPLEMENTATION, (commit, commit), _in_order(couples), threshold)
+
+
+def _in_order(couples: Iterable[Couple]) -> list[tuple[Series, CheckRow]]:
+    """Base's series and the row of each: latency first, then as a check tells them."""
+    ordered = sorted(couples, key=lambda couple: (not couple.row.series.metric.is_latency, *place_of(couple.row)))
+    return [(couple.against, couple.row) for couple in ordered]
 
 
 def _compared(
-    store: Store, project: str, by: By, ends: tuple[Commit, Commit], couples: Iterable[Couple], threshold: float,
-    drifts: tuple[Drift, ...] = (),
+    store: Store, project: str, by: By, ends: tuple[Commit, Commit], judged: Iterable[tuple[Series, CheckRow]],
+    threshold: float, drifts: tuple[Drift, ...] = (),
 ) -> Compared:  # fmt: skip
-    rows = _rows(couples, queries.project_workloads(store, project))
-    if by is not By.COMMIT:
-        rows = tuple(sorted(rows, key=lambda row: not row.series.metric.is_latency))
+    rows = _rows(judged, queries.project_workloads(store, project))
     return Compared(
         project=project,
         by=by,
@@ -128,14 +132,15 @@ def _compared(
     )
 
 
-def _rows(couples: Iterable[Couple], known: Mapping[tuple[str, str], Workload]) -> tuple[ComparedRow, ...]:
-    against = {id(couple.row): couple.against for couple in couples}
+def _rows(
+    judged: Iterable[tuple[Series, CheckRow]], known: Mapping[tuple[str, str], Workload]
+) -> tuple[ComparedRow, ...]:  # fmt: skip
     rows = []
-    for row in in_order(couple.row for couple in couples):
-        workload = known.get((row.series.suite, row.series.workload or ""))
+    for against, row in judged:
+        workload = known.get((row.series.suite, row.series.workload or "")) if row.series.workload else None
         rows.append(
             ComparedRow(
-                against=against[id(row)],
+                against=against,
                 judged=row,
                 kernel=workload.operator if workload else module_of(row.series.benchmark),
                 dtype=workload.dtype if workload else None,

@@ -10,9 +10,9 @@ the next would differ.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from statistics import median
+from typing import NamedTuple
 
 from warpwatch.dashboard.metrics import Better
 from warpwatch.dashboard.statistics.growth import growth
@@ -26,8 +26,7 @@ TAIL_FREEDOM = 4  # Student's t of one run beside its like, however well its noi
 SMALLEST_NOISE = 0.0005
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunValue:
+class RunValue(NamedTuple):
     """One run of a series at one commit."""
 
     value: float
@@ -37,8 +36,7 @@ class RunValue:
     card: str | None = None  # the physical GPU; None if unknown, or if there is none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(NamedTuple):
     """Head against base. Relative: 0.04 is 4 % more."""
 
     change: float

@@ -98,14 +98,16 @@ def history_noise(
 
 
 def long_noises(levels: Mapping[str, Sequence[float] | NDArray[np.float64]]) -> dict[str, Noise]:
-    """`history_noise` of those positive histories that are long enough to tell it; those of one length at once."""
+    """`history_noise` of those histories that are long enough to tell it and positive; those of one length at once."""
     together: dict[int, list[str]] = {}
     for key, its in levels.items():
         if len(its) >= ENOUGH_ALONE:
             together.setdefault(len(its), []).append(key)
     found: dict[str, Noise] = {}
-    for keys in together.values():
-        scales = noise_scales(np.log(np.array([levels[key] for key in keys])))
-        told = (Noise(scale=scale, source=NoiseSource.HISTORY) for scale in scales.tolist())
-        found.update(zip(keys, told, strict=True))
+    for length, keys in together.items():
+        table = np.concatenate([levels[key] for key in keys]).reshape(-1, length)
+        positive = np.flatnonzero(table.min(axis=1) > 0)
+        scales = noise_scales(np.log(table[positive])).tolist()
+        for place, scale in zip(positive.tolist(), scales, strict=True):
+            found[keys[place]] = Noise(scale=scale, source=NoiseSource.HISTORY)
     return found

@@ -8,7 +8,6 @@ each other, as a gate does, only those are compared: what lies between two days 
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from sqlalchemy import select
@@ -42,8 +41,7 @@ class Side(NamedTuple):
     reason: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pair:
+class Pair(NamedTuple):
     """One series at two commits, with the levels of the commits around them, in order, all of one card."""
 
     series: Series
@@ -109,8 +107,8 @@ def _pair(series: Series, points: SeriesPoints, base: int, head: int, code_of: M
         numbers = beside if is_beside else numbers
     return Pair(
         series=series,
-        base=_side(points.ends, base, numbers[0]),
-        head=_side(points.ends, head, numbers[1]),
+        base=_side([row for row in points.ends if row.commit_id == base], numbers[0]),
+        head=_side([row for row in points.ends if row.commit_id == head], numbers[1]),
         levels=levels,
         commits=commits,
         sides=sides,
@@ -179,6 +177,8 @@ def _common_card(base: _Rows, head: _Rows) -> tuple[str | None, tuple[str, str] 
 
     Runs that tell no card may be of any: then there is neither.
     """
+    if len(base) == len(head) == 1 and base[0].card == head[0].card:
+        return base[0].card, None
     cards = [{row.card for row in side} for side in (base, head)]
     if not all(cards) or any(None in each for each in cards):
         return None, None
@@ -191,14 +191,14 @@ def _common_card(base: _Rows, head: _Rows) -> tuple[str | None, tuple[str, str] 
     return max(both, key=lambda card: (min(count[card] for count in counts), str(card))), None
 
 
-def _side(rows: _Rows, commit: int, numbers: _Rows) -> Side:
-    at = [row for row in rows if row.commit_id == commit]
-    runs = tuple(
-        RunValue(value=_value(row), q25=row.q25, q75=row.q75, sample_count=row.sample_count) for row in numbers
-    )
-    measured = any(row.value is not None for row in at)
-    status = Status.OK if measured else STATUS_OF_CODE[at[-1].status] if at else None
-    return Side(runs=runs, status=status, reason=at[-1].reason if at and not measured else None)
+def _side(at: _Rows, numbers: _Rows) -> Side:
+    """What stands at a commit, and the numbers that count for it, which may be another's."""
+    runs = tuple([RunValue(_value(row), row.q25, row.q75, row.sample_count) for row in numbers])
+    if not at:
+        return Side(runs, None, None)
+    if any(row.value is not None for row in at):
+        return Side(runs, Status.OK, None)
+    return Side(runs, STATUS_OF_CODE[at[-1].status], at[-1].reason)
 
 
 def _value(row: PointRow) -> float:
