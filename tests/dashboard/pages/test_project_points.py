@@ -22,6 +22,8 @@ def kernels(history_store: Settings) -> Iterator[Store]:
 
 def _comparable(record: Any) -> Any:
     """Records with arrays in them do not compare, nor does NaN."""
+    if isinstance(record, tuple):
+        return [_comparable(each) for each in record]
     if dataclasses.is_dataclass(record):
         return [_comparable(getattr(record, each.name)) for each in dataclasses.fields(record)]
     return str(record.tolist()) if isinstance(record, np.ndarray) else record
