@@ -5,7 +5,7 @@ they share on a machine is the machine's, and is taken off every other series th
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from statistics import median
@@ -153,7 +153,7 @@ def judged_pairs(
             judged, comparisons, verdicts, limited, matters, strict=True
         )
     ]  # fmt: skip
-    return tuple(sorted(rows, key=place_of)), drifts
+    return in_order(rows), drifts
 
 
 def _with_runs_needed(
@@ -164,6 +164,11 @@ def _with_runs_needed(
         return comparison
     wanted = runs_to_tell(comparison, threshold=least, level=level)
     return comparison._replace(runs_needed=wanted - min(comparison.base_runs, comparison.head_runs))
+
+
+def in_order(rows: Iterable[CheckRow]) -> tuple[CheckRow, ...]:
+    """As a check tells them."""
+    return tuple(sorted(rows, key=place_of))
 
 
 def place_of(row: CheckRow) -> tuple[int, float]:
