@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import floats, integers, lists
 
+from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.check import CheckRow
 from warpwatch.dashboard.comparing import ComparedRow, compare_commits
 from warpwatch.dashboard.compiled_difference import compiled_difference
@@ -158,3 +159,19 @@ def test_a_recent_history_keeps_the_compared_commits_however_old(history_store: 
     assert found.chosen[0][1] < found.chosen[1][1]
     assert len(found.lines[0].marks) <= COMMITS + 2
     assert recent([("rope", ())], [("base", commits[0])], "seconds") is None
+
+
+def test_a_point_shows_samples_and_code_as_a_comparison_does(history_store: Settings) -> None:
+    store = Store(history_store.database)
+    series = queries.find_series(store, "kernels", search="rope warpwatch track_latency").series[0]
+    facts = queries.point_facts(store, series.key, None)
+    store.close()
+    assert facts is not None
+    assert facts.before is not None
+    assert facts.compiled
+    panel = create_app(history_store).test_client().get(f"/kernels/series/{series.key}/point").text
+    assert panel.count('<svg class="ww-strip ') == bool(facts.samples) + bool(facts.samples_before) > 0
+    difference = compiled_difference(facts.compiled_before, facts.compiled)
+    assert difference.has_both
+    assert f"{difference.unchanged} build" in panel
+    assert panel.count("ww-code-name") == len(difference.changes)
