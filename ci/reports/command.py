@@ -29,6 +29,7 @@ _TEXTS = {
 _FORGES = ("github", "github-comment", "github-check", "gitlab")
 _MOST_MACHINES = 16
 _STALE = 3
+_BLOCKS = 4
 
 
 class _RefusedError(click.ClickException):
@@ -52,17 +53,19 @@ class _RefusedError(click.ClickException):
               help="With --replies: what `warpwatch gate --accept` reads goes there.")  # fmt: skip
 @click.option("--dashboard", metavar="URL", help="Links to its pages.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Of a text; default: standard output.")
+@click.option("--fail-if-blocking", is_flag=True, help="For a job whose failure keeps a merge from happening.")
 @click.option("--schema", is_flag=True, help="Prints the JSON Schema of an artefact and ends.")
 def report_gate(
     artefacts: tuple[Path, ...], targets: tuple[str, ...], repository: str | None, pull_request: int | None,
     head: str | None, key: str, author: str | None, replies: bool, accept_file: Path | None, dashboard: str | None,
-    output: Path | None, schema: bool,
+    output: Path | None, fail_if_blocking: bool, schema: bool,
 ) -> None:  # fmt: skip
     """Tell people and programs what `warpwatch gate --artefact` found; several artefacts are several machines.
 
     Takes tokens from GITHUB_TOKEN and GITLAB_TOKEN. Comments and check runs are made once and changed in place, however
     often this runs. Exit status: 0 told, or it was told before; 1 the forge refused, or was away for long; 2 an
-    artefact that no gate writes, of another commit, or wrong options; 3 the pull request has another head by now.
+    artefact that no gate writes, of another commit, or wrong options; 3 the pull request has another head by now; 4
+    with --fail-if-blocking: told, and it blocks.
     """
     if schema:
         click.echo(json.dumps(GateArtefact.model_json_schema(), indent=1))
@@ -90,6 +93,9 @@ def report_gate(
         _write(name, _TEXTS[name](told, links), output)
     if any(stale):
         raise SystemExit(_STALE)
+    if fail_if_blocking and any(each.is_blocking for each in told):
+        click.echo("this blocks merging: see the report", err=True)
+        raise SystemExit(_BLOCKS)
 
 
 def _read(paths: Sequence[Path], head: str | None) -> list[GateArtefact]:

@@ -77,10 +77,11 @@ def test_replies_change_the_verdict_that_is_told(forge: Forge, file: Path, tmp_p
     forge.talk.writers = frozenset({"ann"})
     assert _run(forge, *words).exit_code == 0
     assert json.loads(accepts.read_text())["accepted"] == []
+    assert _run(forge, *words, "--fail-if-blocking").exit_code == 4
     later = datetime.now(UTC) + timedelta(hours=1)
     forge.talk.say("ann", "/warpwatch accept rope twice as exact", later)
     forge.talk.say("bob", "/warpwatch accept * please", later)
-    done = _run(forge, *words)
+    done = _run(forge, *words, "--fail-if-blocking")
     assert done.exit_code == 0, done.output
     assert "does not count: bob" in done.output
     assert [each["by"] for each in json.loads(accepts.read_text())["accepted"]] == ["ann"]
