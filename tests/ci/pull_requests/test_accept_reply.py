@@ -27,9 +27,9 @@ def regressed(hub, monkeypatch):
     head = hub.commit({"kernel.cu": "// two\n"}, base, branch="topic")
     hub.server.add_pull(7, head=head, base=base)
     told = artefact(row(1, Verdict.REGRESSED), base=ArtefactCommit(hash=base), head=ArtefactCommit(hash=head))
-    folder = hub.folder / "found/gate-gpu-t4"
+    folder = hub.folder / "found"
     folder.mkdir(parents=True)
-    (folder / "gate.json").write_text(told.model_dump_json())
+    (folder / "gate-gpu-t4.json").write_text(told.model_dump_json())
     hub.run_for("workflow_run", {})
     monkeypatch.setenv("GITHUB_RUN_ID", RUN)
     tell(hub, head)
@@ -40,7 +40,7 @@ def regressed(hub, monkeypatch):
 def tell(hub, head, *run):
     """The steps of the workflow after the first."""
     common = ["--pull-request", "7", "--head", head]
-    call("report-gate", hub.folder / "found/gate-gpu-t4/gate.json", "--to", "github", "--replies", *common)
+    call("report-gate", hub.folder / "found/gate-gpu-t4.json", "--to", "github", "--replies", *common)
     gpus = json.dumps(["gpu-t4"])
     call("conclude-gate", hub.folder / "found", "--gpus", gpus, "--state", "measure", *run, *common)
 

@@ -101,18 +101,19 @@ def uploaded(tmp_path, label):
     return Path(re.sub(r"\$\{\{ (.+?) \}\}", lambda found: values[found[1]], used("measure", "upload")["path"]))
 
 
-def download(folder, artefacts):
+def download(folder, artefacts, workflow="gate.yml", job="report"):
     """As download-artifact does it with a pattern: each artefact in a folder of its name, but one alone in none."""
-    flat = used("report", "download").get("merge-multiple") == "true" or len(artefacts) == 1
+    flat = used(job, "download", workflow).get("merge-multiple") == "true" or len(artefacts) == 1
+    shutil.rmtree(folder, ignore_errors=True)
     for name, path in artefacts.items():
         target = folder if flat else folder / name
         target.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, target)
 
 
-def used(job, action):
-    """What the gate's job gives to the action upload-artifact or download-artifact."""
-    its = steps(read_workflow(FOLDER / "gate.yml")["jobs"][job])
+def used(job, action, workflow="gate.yml"):
+    """What the job gives to the action upload-artifact or download-artifact."""
+    its = steps(read_workflow(FOLDER / workflow)["jobs"][job])
     return next(each["with"] for each in its if f"{action}-artifact" in each.get("uses", ""))
 
 
@@ -171,11 +172,13 @@ def test_a_maintainers_acceptance_is_told_from_what_was_measured(hub, tmp_path, 
     head = hub.commit({"kernel.cu": "// two\n"}, base, branch="topic")
     hub.server.add_pull(7, head=head, base=base)
     told = artefact(row(1, Verdict.REGRESSED), base=ArtefactCommit(hash=base), head=ArtefactCommit(hash=head))
-    (tmp_path / "found/gate-gpu-t4").mkdir(parents=True)
-    (tmp_path / "found/gate-gpu-t4/gate.json").write_text(told.model_dump_json())
+    left = {f"gate-{label}": uploaded(tmp_path, label) for label in ("gpu-t4", "gpu-l4")}
+    for path in left.values():
+        path.write_text(told.model_dump_json())
+    download(tmp_path / "found", left)
     hub.run_for("workflow_run", {})
     measured = {
-        "github.token": hub.server.token, "inputs.dashboard": "", "inputs.gpus": '["gpu-t4"]',
+        "github.token": hub.server.token, "inputs.dashboard": "", "inputs.gpus": '["gpu-t4", "gpu-l4"]',
         "needs.plan.outputs.pull": "7", "needs.plan.outputs.head": head, "needs.plan.outputs.state": "measure",
         "needs.plan.outputs.reason": "what is measured changed",
     }  # fmt: skip
@@ -189,9 +192,10 @@ def test_a_maintainers_acceptance_is_told_from_what_was_measured(hub, tmp_path, 
     hub.run_for("issue_comment", {"action": "created", "issue": {"number": 7, "pull_request": {}}, "comment": word})
     values = {
         "github.token": hub.server.token, "inputs.dashboard || vars.WARPWATCH_URL": "https://perf.example.org",
-        "inputs.gpus || vars.WARPWATCH_GPUS || '[]'": '["gpu-t4"]', "steps.word.outputs.pull": "7",
+        "inputs.gpus || vars.WARPWATCH_GPUS || '[]'": '["gpu-t4", "gpu-l4"]', "steps.word.outputs.pull": "7",
         "steps.word.outputs.head": head, "steps.word.outputs.run": "4711",
     }  # fmt: skip
+    download(tmp_path / "found", left, "accept.yml", "accept")
     for title in ("Verify who said it, and find what was measured", *titles):
         done = run_step("accept.yml", "accept", title, folder=tmp_path, temporary=tmp_path, values=values,
                         environment={**WITH_COMMANDS, "GITHUB_RUN_ID": "4712"})  # fmt: skip
