@@ -2,6 +2,7 @@
 
 import errno
 import gc
+import logging
 import socket
 import sys
 import webbrowser
@@ -88,6 +89,8 @@ def _who_may(access: AccessSettings, host: str) -> str:
 
 def server_of(app: Flask, listener: socket.socket, *, threads: int) -> BaseWSGIServer:
     """The application on a socket that listens."""
+    # A line for each request that waits for a thread: the log would be those alone, just when there is much to do.
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     return waitress.create_server(
         app,
         sockets=[listener],

@@ -28,7 +28,7 @@ def index(project: str) -> str:
     return render_template(
         "commits.html",
         commits=list(zip_longest(shown, commits[1:])),  # each with the one before, which the next page may hold
-        steps=queries.steps_of_commits(store(), found.name, [commit.hash for commit in shown]),
+        steps=queries.steps_of_commits(store(), found.name),
         place=pages(_COMMITS_OF_A_PAGE, total),
         total=total,
     )

@@ -1,6 +1,6 @@
 """How many series each of some commits made worse and better: what a list of commits tells beside their names."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import func, select
@@ -20,8 +20,12 @@ class Steps:
     better: int = 0
 
 
-def steps_of_commits(store: Store, project: str, commits: Collection[str]) -> Mapping[str, Steps]:
-    """By the hashes of those commits that began a step of a listed series of a judged metric."""
+def steps_of_commits(store: Store, project: str) -> Mapping[str, Steps]:
+    """By hash, of all commits that began a step of a listed series of a judged metric."""
+    return store.remember(project, "steps of commits", lambda: _counted(store, project), may_be_former=True)
+
+
+def _counted(store: Store, project: str) -> Mapping[str, Steps]:
     series, change, commit = tables.series, tables.changepoint, tables.commit
     with store.read() as connection:
         owner = project_id(connection, project)
@@ -33,10 +37,7 @@ def steps_of_commits(store: Store, project: str, commits: Collection[str]) -> Ma
             select(commit.c.hash, *kind, change.c.is_worse, func.count().label("number"))
             .join_from(change, series, series.c.id == change.c.series_id)
             .join(commit, commit.c.id == change.c.commit_id)
-            .where(
-                series.c.project_id == owner, series.c.listed, change.c.kind == ChangeKind.STEP.value,
-                commit.c.hash.in_(commits),
-            )
+            .where(series.c.project_id == owner, series.c.listed, change.c.kind == ChangeKind.STEP.value)
             .group_by(commit.c.hash, *kind, change.c.is_worse)
         ).all()  # fmt: skip
     counted: dict[str, list[int]] = {}
