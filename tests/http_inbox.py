@@ -1,11 +1,12 @@
 """A real HTTP server on this machine that keeps what it is sent and answers as it is told."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.answering import answering
 
 
 class Inbox(ThreadingHTTPServer):
@@ -48,12 +49,5 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def listening() -> Iterator[Inbox]:
     """An inbox that answers until the block ends."""
-    server = Inbox()
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with answering(Inbox()) as server:
         yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

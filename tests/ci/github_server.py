@@ -7,7 +7,6 @@ What needs a commit asks git for it.
 import json
 import re
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +17,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from githubkit_schemas.latest import models
 from pydantic import BaseModel, ValidationError
+
+from tests.answering import answering
 
 NAME = "ada/kernels"
 
@@ -259,12 +260,5 @@ def _hold_to(schema: type[BaseModel] | None, body: Any) -> None:
 @contextmanager
 def github(repository: Path) -> Iterator[GitHubServer]:
     """A server that answers until the block ends."""
-    server = GitHubServer(repository)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with answering(GitHubServer(repository)) as server:
         yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -2,7 +2,6 @@
 
 import json
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,6 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from githubkit_schemas.latest import models
 from pydantic import ValidationError
+
+from tests.answering import answering
 
 _BODIES = {
     ("POST", "issues"): models.ReposOwnerRepoIssuesPostBody,
@@ -146,12 +147,5 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def github() -> Iterator[GitHubServer]:
     """A server that answers until the block ends."""
-    server = GitHubServer()
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with answering(GitHubServer()) as server:
         yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.ci.forges.forge_server import ForgeServer, serving
+from tests.answering import answering
+from tests.ci.forges.forge_server import ForgeServer
 from tests.ci.forges.servers import Conversation, GitHubServer, GitLabServer
 from tests.ci.reports.examples import HEAD
 from warpwatch.ci.forges.github import GitHubThread, open_github
@@ -65,7 +66,7 @@ def forge(request: pytest.FixtureRequest) -> Iterator[Forge]:
     """GitHub, then GitLab; at the end every request was as published."""
     made: Forge = request.param()
     server: ForgeServer = made.server
-    with serving(server):
+    with answering(server):
         yield made
     assert server.faults == []
 
@@ -74,6 +75,6 @@ def forge(request: pytest.FixtureRequest) -> Iterator[Forge]:
 def github() -> Iterator[Forge]:
     """GitHub alone."""
     made = _github()
-    with serving(made.server):
+    with answering(made.server):
         yield made
     assert made.server.faults == []

@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import subprocess
-import threading
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -12,6 +11,7 @@ from random import Random
 
 import pytest
 
+from tests.answering import answering
 from tests.asv_results import AsvResults
 from warpwatch.ci.push.parcel import halves, pack, results_in, unpack
 from warpwatch.ci.push.sending import BackOff, Sent, push
@@ -65,13 +65,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[_Told]:
-    told = _Told()
-    thread = threading.Thread(target=told.serve_forever, daemon=True)
-    thread.start()
-    yield told
-    told.shutdown()
-    told.server_close()
-    thread.join()
+    with answering(_Told()) as told:
+        yield told
 
 
 @pytest.fixture

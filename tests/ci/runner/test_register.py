@@ -1,7 +1,6 @@
 """A runner's registration for one job, against a local server that answers as GitHub's documentation says."""
 
 import json
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.answering import answering
 from warpwatch.ci.runner.register import AwayError, just_in_time, patiently, register
 
 
@@ -36,13 +36,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def github() -> Iterator[_GitHub]:
-    server = _GitHub()
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with answering(_GitHub()) as server:
+        yield server
 
 
 def _words(github: _GitHub, tmp_path: Path) -> list[str]:

@@ -5,7 +5,6 @@ import hashlib
 import hmac
 import json
 import secrets
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,8 @@ from flask.typing import ResponseReturnValue
 from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
 from werkzeug.serving import make_server
+
+from tests.answering import answering
 
 CLIENT_ID = "warpwatch"
 CLIENT_SECRET = "a secret of the tests"
@@ -112,11 +113,5 @@ def providing() -> Iterator[Provider]:
     provider = Provider()
     server = make_server("127.0.0.1", 0, _application(provider), threaded=True)
     provider.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with answering(server):
         yield provider
-    finally:
-        server.shutdown()
-        thread.join(timeout=60)
-        server.server_close()

@@ -1,42 +1,18 @@
 """Whose word counts: reverse proxies and the names they tell, host names, how often one asks."""
 
 import ipaddress
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import requests
-from flask import jsonify, request, url_for
 
-from tests.dashboard.access.test_writing import browser_with_token, with_views
-from tests.dashboard.pages.browsing import serving_app
+from tests.dashboard.access.test_writing import browser_with_token
 from warpwatch.dashboard.access.proxies import host_name
-from warpwatch.dashboard.access_settings import AccessSettings, ProxyLogin
-from warpwatch.dashboard.app import create_app
-from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.access_settings import ProxyLogin
 
 LOCAL = (ipaddress.ip_network("127.0.0.1/32"),)
 ELSEWHERE = (ipaddress.ip_network("10.0.0.0/8"),)
-
-
-@pytest.fixture
-def dashboard(tmp_path: Path) -> Iterator[Callable[..., str]]:
-    """Serves a dashboard with these access settings, and a view that tells what it sees; gives its address."""
-    with ExitStack() as stack:
-
-        def serve(**access: Any) -> str:
-            settings = Settings(database=f"sqlite:///{tmp_path / 'history.db'}", access=AccessSettings(**access))
-            app = with_views(create_app(settings))
-
-            @app.get("/seen")
-            def seen():  # type: ignore[no-untyped-def]
-                return jsonify(address=request.remote_addr, url=url_for("seen", _external=True))
-
-            return stack.enter_context(serving_app(app))
-
-        yield serve
 
 
 @pytest.mark.parametrize(

@@ -10,20 +10,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import requests
-from flask import jsonify, request, url_for
 
-from tests.dashboard.access.test_writing import with_views
-from tests.dashboard.pages.browsing import serving_app
 from warpwatch.dashboard.access.peer_user import Asker, asker
-from warpwatch.dashboard.access_settings import AccessSettings, ProxyLogin
-from warpwatch.dashboard.app import create_app
-from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.access_settings import ProxyLogin
 
 README = Path(__file__).resolve().parents[3] / "dashboard" / "README.md"
 LOCAL = (ipaddress.ip_network("127.0.0.1/32"),)
@@ -78,24 +72,6 @@ def _group() -> str:
     import grp
 
     return grp.getgrgid(pwd.getpwnam(OTHER_USER).pw_gid).gr_name
-
-
-@pytest.fixture
-def dashboard(tmp_path: Path) -> Iterator[Callable[..., str]]:
-    """Serves a dashboard with these access settings; gives its address."""
-    with ExitStack() as stack:
-
-        def serve(**access: Any) -> str:
-            settings = Settings(database=f"sqlite:///{tmp_path / 'history.db'}", access=AccessSettings(**access))
-            app = with_views(create_app(settings))
-
-            @app.get("/seen")
-            def seen():  # type: ignore[no-untyped-def]
-                return jsonify(address=request.remote_addr, url=url_for("seen", _external=True))
-
-            return stack.enter_context(serving_app(app))
-
-        yield serve
 
 
 def _described(upstream: str) -> str:
