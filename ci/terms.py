@@ -8,9 +8,9 @@ from warpwatch.ci.acceptance.applying import with_acceptances
 from warpwatch.ci.acceptance.gathering import gathered
 from warpwatch.ci.policy.at_commit import FoundPolicy, policy_at, policy_in
 from warpwatch.ci.policy.reading import PolicyError
-from warpwatch.ci.policy.series_limits import series_limits
 from warpwatch.dashboard.check import Check
-from warpwatch.dashboard.limits import LimitsOf
+from warpwatch.dashboard.limit_rules.limits import LimitsOf
+from warpwatch.dashboard.limit_rules.series_limits import series_limits
 from warpwatch.dashboard.opening import CannotTellError
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.acceptances import Acceptance, Expired, expired_acceptances
@@ -30,7 +30,7 @@ class Terms:
     def limits(self, store: Store, project: str) -> LimitsOf:
         """Of each series, by what the store knows of the workloads now."""
         return series_limits(
-            self.found.policy, queries.project_workloads(store, project), threshold=self.threshold,
+            self.found.policy.limits, queries.project_workloads(store, project), threshold=self.threshold,
             threshold_of_all=self.threshold_of_all,
         )  # fmt: skip
 

@@ -12,7 +12,7 @@ from statistics import median
 
 from warpwatch.dashboard.check_noise import HistoryNoises, rerun_noises
 from warpwatch.dashboard.drift import Drift, machine_drifts, raw_change, rivals_shift
-from warpwatch.dashboard.limits import Limits, LimitsOf
+from warpwatch.dashboard.limit_rules.limits import Limits, LimitsOf
 from warpwatch.dashboard.naming import card_name
 from warpwatch.dashboard.quantities import change as change_text
 from warpwatch.dashboard.statistics.comparison import (

@@ -10,7 +10,7 @@ from statistics import median
 
 from warpwatch.dashboard.check import CheckRow
 from warpwatch.dashboard.check_noise import HistoryNoises, rerun_noises
-from warpwatch.dashboard.limits import Limits
+from warpwatch.dashboard.limit_rules.limits import Limits
 from warpwatch.dashboard.statistics.comparison import Comparison, compare, compare_exact, judge
 from warpwatch.dashboard.statistics.noise import Noise
 from warpwatch.dashboard.statistics.student import student_quantile

@@ -16,7 +16,7 @@ from warpwatch.ci.alerting.owners import Owners
 from warpwatch.ci.alerting.repository import MainBranch
 from warpwatch.ci.alerting.routing import Matter, destinations
 from warpwatch.ci.policy.alerts import AlertsTable
-from warpwatch.ci.policy.rule import Rule
+from warpwatch.dashboard.limit_rules.rule import LimitRule
 from warpwatch.dashboard.naming import kernel_name
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alert_progress import go_on
@@ -63,7 +63,7 @@ class Watch:
 
 
 def watch(
-    project: Project, policy: AlertsTable, given: Sequence[str], *, rules: Sequence[Rule] = (),
+    project: Project, policy: AlertsTable, given: Sequence[str], *, rules: Sequence[LimitRule] = (),
     now: datetime | None = None, dry_run: bool = False,
 ) -> Watch:  # fmt: skip
     """What is known of a project now; `rules` say who answers for which series."""

@@ -10,8 +10,8 @@ from codeowners import CodeOwners
 
 from warpwatch.ci.alerting.repository import MainBranch
 from warpwatch.ci.policy.alerts import AlertsTable
-from warpwatch.ci.policy.rule import Rule
-from warpwatch.ci.policy.series_limits import Workloads
+from warpwatch.dashboard.limit_rules.rule import LimitRule
+from warpwatch.dashboard.limit_rules.series_limits import Workloads
 from warpwatch.dashboard.naming import kernel_name, module_of
 from warpwatch.dashboard.store.records import Series
 
@@ -20,7 +20,7 @@ class Owners:
     """Owners by series, and by kernel. A kernel's sources are those that `[alerts.sources]` names, else all files and
     folders that are called like it: `kernels/csrc/rope/…` and `kernels/operators/rope.py` of `rope`."""
 
-    def __init__(self, policy: AlertsTable, main: MainBranch, rules: Sequence[Rule] = ()) -> None:
+    def __init__(self, policy: AlertsTable, main: MainBranch, rules: Sequence[LimitRule] = ()) -> None:
         self._sources, self._rules = policy.sources, rules
         self._main = main
         self._codeowners = CodeOwners(main.codeowners(policy.codeowners))

@@ -10,7 +10,7 @@ from warpwatch.ci.alerting.places import Places
 from warpwatch.ci.alerting.sending import Sent, empty_outbox
 from warpwatch.ci.alerting.trusting import TrustMemory
 from warpwatch.ci.policy.alerts import AlertsTable
-from warpwatch.ci.policy.rule import Rule
+from warpwatch.dashboard.limit_rules.rule import LimitRule
 from warpwatch.dashboard.store import Store, queries
 
 _COUNTED = ("updated", "reopened", "resolved")
@@ -25,7 +25,7 @@ class Round:
     policy: AlertsTable
     places: Places
     memory: TrustMemory
-    rules: tuple[Rule, ...] = ()  # of the policy: who answers for which series
+    rules: tuple[LimitRule, ...] = ()  # of the policy: who answers for which series
 
     def look(self, *, dry_run: bool = False) -> Look:
         """Finds what there is to tell and puts it into the outbox."""

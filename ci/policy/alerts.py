@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from warpwatch.ci.policy.table import Table
-from warpwatch.ci.policy.words import Listed, Words
+from warpwatch.dashboard.limit_rules.table import Table
+from warpwatch.dashboard.limit_rules.words import Listed, Words
 from warpwatch.dashboard.statistics.false_discovery import LIMIT
 
 _GLOBS = 'a glob or several, such as "rope*" or ["rope", "*attention*"]'

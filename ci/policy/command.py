@@ -7,8 +7,8 @@ import click
 from warpwatch.ci.policy.matching import RuleMatches, faults, rule_matches
 from warpwatch.ci.policy.policy import Policy
 from warpwatch.ci.policy.reading import FILE_NAME, PolicyError, find_policy, read_policy
-from warpwatch.ci.policy.rule import Rule
 from warpwatch.dashboard.commands import choose_project
+from warpwatch.dashboard.limit_rules.rule import LimitRule
 from warpwatch.dashboard.opening import CannotTellError, open_store, read_settings
 from warpwatch.dashboard.store import Store, queries
 
@@ -84,13 +84,13 @@ def _rule_line(each: RuleMatches) -> str:
     return f"  [[rule]] number {each.number} ({_matching(each.rule)}): {many}: {_stating(each.rule)}"
 
 
-def _matching(rule: Rule) -> str:
+def _matching(rule: LimitRule) -> str:
     told = [(key, getattr(rule, key)) for key in ("kernel", "benchmark", "metric", "machine")]
     told += sorted(rule.parameters.items())
     return "; ".join(f"{key} {' or '.join(globs)}" for key, globs in told if globs)
 
 
-def _stating(rule: Rule) -> str:
+def _stating(rule: LimitRule) -> str:
     said = []
     for key, value in rule.stated.items():
         if key == "blocks":

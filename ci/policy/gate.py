@@ -5,9 +5,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from warpwatch.ci.policy.floor import WANTED, FloorValue
-from warpwatch.ci.policy.table import Table
-from warpwatch.ci.policy.words import Words
+from warpwatch.dashboard.limit_rules.rules import GeneralLimits
+from warpwatch.dashboard.limit_rules.words import Words
 from warpwatch.dashboard.statistics.comparison import FAMILY_ERROR
 
 
@@ -20,16 +19,9 @@ def _all_compile(patterns: tuple[str, ...]) -> tuple[str, ...]:
     return patterns
 
 
-class GateTable(Table):
-    """Of all series, where no `[[rule]]` says otherwise."""
+class GateTable(GeneralLimits):
+    """What counts where no `[[rule]]` says otherwise, and what a gate may spend."""
 
-    threshold: float | None = Field(
-        default=None, gt=0, lt=1, description="the smallest relative change that matters, a share such as 0.02"
-    )
-    floor: FloorValue | None = Field(default=None, description=WANTED)
-    blocks: bool = Field(
-        default=True, description="true or false: whether a regression fails the check, or is only told"
-    )
     runs: int = Field(default=12, ge=2, le=24, description="runs of each commit at most, from 2 to 24")
     budget_minutes: float = Field(default=30.0, gt=0, description="minutes, such as 30")
     family_error: float = Field(

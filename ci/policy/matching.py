@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from warpwatch.ci.policy.policy import Policy
-from warpwatch.ci.policy.rule import Rule, kernel_of
-from warpwatch.ci.policy.series_limits import Workloads
+from warpwatch.dashboard.limit_rules.rule import LimitRule, kernel_of
+from warpwatch.dashboard.limit_rules.series_limits import Workloads
 from warpwatch.dashboard.store.records import Series
 
 
@@ -14,7 +14,7 @@ class RuleMatches:
     """One rule beside the series that it matches."""
 
     number: int  # in the file, from 1 on
-    rule: Rule
+    rule: LimitRule
     series: tuple[Series, ...]
     kernels: tuple[str, ...]  # of these, by name
     overruled: tuple[str, ...]  # keys that it states and a later rule states for each of its series

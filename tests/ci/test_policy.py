@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from warpwatch.ci.policy.floor import parse_floor
 from warpwatch.ci.policy.policy import Policy
 from warpwatch.ci.policy.reading import PolicyError, find_policy, parse_policy, read_policy
+from warpwatch.dashboard.limit_rules.floor import parse_floor
 from warpwatch.dashboard.metrics import metric
 
 

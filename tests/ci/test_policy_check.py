@@ -9,7 +9,7 @@ import pytest
 
 from tests.ci.judged_repository import JudgedRepository, judged_repository
 from warpwatch.ci.policy.reading import parse_policy
-from warpwatch.ci.policy.series_limits import series_limits
+from warpwatch.dashboard.limit_rules.series_limits import series_limits
 from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.store.records import Series, Workload
 
@@ -49,12 +49,12 @@ def test_the_last_rule_that_states_a_key_counts_for_that_key_alone() -> None:
         threshold = 0.01
         """, "warpwatch.toml",
     )  # fmt: skip
-    limits = series_limits(policy, {}, threshold=0.02)
+    limits = series_limits(policy.limits, {}, threshold=0.02)
     here = limits(_series())
     assert (here.threshold, here.floor, here.blocks, here.owners) == (0.04, 0.5e-6, False, ("@all",))
     assert limits(_series(machine="h200")).threshold == 0.01
-    assert series_limits(policy, {}, threshold=0.02, threshold_of_all=0.5)(_series()).threshold == 0.5
-    assert series_limits(parse_policy("", "-"), {}, threshold=0.02)(_series()).threshold == 0.02
+    assert series_limits(policy.limits, {}, threshold=0.02, threshold_of_all=0.5)(_series()).threshold == 0.5
+    assert series_limits(parse_policy("", "-").limits, {}, threshold=0.02)(_series()).threshold == 0.02
 
 
 @pytest.mark.parametrize(

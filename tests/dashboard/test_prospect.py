@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from warpwatch.dashboard.limits import Limits
+from warpwatch.dashboard.limit_rules.limits import Limits
 from warpwatch.dashboard.metrics import Better
 from warpwatch.dashboard.statistics.comparison import Comparison, RunValue, compare, compare_exact, judge
 from warpwatch.dashboard.statistics.noise import Noise

@@ -19,7 +19,7 @@ from warpwatch.ci.alerting.places import Places
 from warpwatch.ci.alerting.sending import Sent, empty_outbox
 from warpwatch.ci.alerting.trusting import TrustMemory
 from warpwatch.ci.policy.alerts import AlertsTable
-from warpwatch.ci.policy.rule import Rule
+from warpwatch.dashboard.limit_rules.rule import LimitRule
 from warpwatch.dashboard.store import Store, queries
 
 NAME = "suite.Bench.track_latency"
@@ -40,7 +40,7 @@ class Scene:
     to: tuple[str, ...]
     policy: AlertsTable = field(default_factory=AlertsTable)
     environment: dict[str, str] = field(default_factory=dict)
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[LimitRule, ...] = ()
     runs: int = 0
 
     def measure(

@@ -11,7 +11,7 @@ from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
 from tests.http_inbox import Inbox
 from warpwatch.ci.alerting.runner_health import RunnerFacts, unhealthy_runner
 from warpwatch.ci.policy.alerts import AlertsTable
-from warpwatch.ci.policy.rule import Rule
+from warpwatch.dashboard.limit_rules.rule import LimitRule
 from warpwatch.dashboard.statistics.binomial import counted_share
 from warpwatch.dashboard.store.alert_records import AlertState
 from warpwatch.dashboard.store.deciding import Decision
@@ -104,7 +104,7 @@ def test_a_kernel_with_a_wrong_result_is_told_until_it_has_a_number(scene: Scene
 
 
 def test_a_trouble_names_whom_a_rule_names_for_its_series(scene: Scene, inbox: Inbox, suite: Suite) -> None:
-    scene.rules = (Rule(kernel=("rope",), parameters={"dtype": ("fp16",)}, owners=("@org/rope",)),)
+    scene.rules = (LimitRule(kernel=("rope",), parameters={"dtype": ("fp16",)}, owners=("@org/rope",)),)
     suite.commit(12, status="failed", failure="wrong result")
     scene.asv.load(scene.store)
     scene.look(now=at(13), health=True)

@@ -1,10 +1,12 @@
 """An absolute floor: the change below which nobody cares, whatever share of the value it is."""
 
+import math
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import PlainValidator
+from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 
 from warpwatch.dashboard.metrics import Metric
 from warpwatch.dashboard.quantities import in_seconds
@@ -32,7 +34,7 @@ class Floor:
         return self.amount if self.unit.lower() == metric.unit.lower() else None
 
     def __str__(self) -> str:
-        return f"{self.amount:g} {self.unit}"
+        return f"{Decimal(repr(self.amount)).normalize():f} {self.unit}"  # as it can be read again
 
 
 def parse_floor(value: Any) -> Floor:
@@ -40,9 +42,11 @@ def parse_floor(value: Any) -> Floor:
     if isinstance(value, Floor):
         return value
     found = _AMOUNT.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found is None:
+    if found is None or not math.isfinite(float(found[1])):
         raise ValueError("no amount with a unit")
     return Floor(amount=float(found[1]), unit=found[2])
 
 
-FloorValue = Annotated[Floor, PlainValidator(parse_floor)]
+FloorValue = Annotated[
+    Floor, PlainValidator(parse_floor), PlainSerializer(str), WithJsonSchema({"type": "string", "examples": ["0.5 us"]})
+]

@@ -5,9 +5,9 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from warpwatch.ci.policy.floor import WANTED, FloorValue
-from warpwatch.ci.policy.table import Table
-from warpwatch.ci.policy.words import Words
+from warpwatch.dashboard.limit_rules.floor import WANTED, FloorValue
+from warpwatch.dashboard.limit_rules.table import Table
+from warpwatch.dashboard.limit_rules.words import Words
 from warpwatch.dashboard.naming import module_of
 from warpwatch.dashboard.store.records import Series, Workload
 
@@ -16,7 +16,7 @@ _MATCHES = ("kernel", "benchmark", "metric", "machine", "parameters")
 _STATES = ("threshold", "floor", "blocks", "owners")
 
 
-class Rule(Table):
+class LimitRule(Table):
     """Series that match every key given here get what is stated here; of several globs one is enough."""
 
     kernel: Words = Field(

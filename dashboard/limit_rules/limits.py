@@ -1,4 +1,4 @@
-"""What a change of one series has to be to count, and whether it then stops anybody: what a policy states by series."""
+"""What a change of one series has to be to count, and whether it then stops anybody: what rules state by series."""
 
 import math
 from collections.abc import Callable

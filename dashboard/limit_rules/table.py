@@ -1,4 +1,4 @@
-"""What all tables of warpwatch.toml have in common."""
+"""What all tables of warpwatch.toml have in common, be they read from the file or from what was kept of it."""
 
 from pydantic import BaseModel, ConfigDict
 
