@@ -8,7 +8,6 @@ from warpwatch.dashboard.limit_rules.floor import WANTED, FloorValue
 from warpwatch.dashboard.limit_rules.rule import LimitRule
 from warpwatch.dashboard.limit_rules.table import Table
 from warpwatch.dashboard.limit_rules.words import Listed
-from warpwatch.dashboard.store.incoming import storable
 
 
 class GeneralLimits(Table):
@@ -30,6 +29,6 @@ class LimitRules(GeneralLimits):
 
     @model_validator(mode="after")
     def _can_be_kept(self) -> Self:
-        if not storable(self.model_dump_json()):
-            raise ValueError("holds a character that no database takes")
+        if "\\u0000" in self.model_dump_json():
+            raise ValueError("holds a NUL, which no database takes")
         return self

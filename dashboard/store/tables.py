@@ -420,3 +420,14 @@ acceptance = Table(
     Column("recorded_ms", BigInteger, nullable=False),
     UniqueConstraint("project_id", "base", "head", "source", "pattern"),
 )  # fmt: skip
+
+# What a project says of the changes that count: the rules, not what they make of each series, so that new ones get
+# theirs. One statement holds, the newest commit's.
+stated_limits = Table(
+    "stated_limits", metadata, _ref("project", key=True),
+    Column("rules", JSON, nullable=False),  # limit_rules.rules.LimitRules
+    Column("source", Text, nullable=False),  # the file, as its repository calls it
+    Column("commit_hash", String(64)),  # that changed it last; null: it is in no repository
+    Column("committed_ms", BigInteger, nullable=False),  # without a commit: when the file was written
+    Column("stated_ms", BigInteger, nullable=False),
+)  # fmt: skip

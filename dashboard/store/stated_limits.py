@@ -1,0 +1,92 @@
+"""What a project states of the changes that count: the rules of its warpwatch.toml, and which commit they are of.
+
+Kept as rules: each series is resolved when it is judged, so that benchmarks which come later get theirs as well.
+"""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import AwareDatetime, Field
+from sqlalchemy import Connection, Row, select
+
+from warpwatch.dashboard.limit_rules.limits import LimitsOf
+from warpwatch.dashboard.limit_rules.rules import LimitRules
+from warpwatch.dashboard.limit_rules.series_limits import Workloads, series_limits
+from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.incoming import LONGEST_NAME
+from warpwatch.dashboard.store.rows import insert_or_replace
+from warpwatch.dashboard.store.store import Store
+
+_table = tables.stated_limits
+
+
+class StatedLimits(LimitRules):
+    """The rules, and where they stand."""
+
+    source: Annotated[str, Field(min_length=1, max_length=LONGEST_NAME // 4)] = Field(
+        description="the path of the file, such as warpwatch.toml"
+    )
+    commit: Annotated[str, Field(pattern="^([0-9a-f]{40}|[0-9a-f]{64})$")] | None = Field(
+        default=None, description="the full hash of the commit that changed the file last; null: no repository has it"
+    )
+    committed: AwareDatetime = Field(description="when that was, or when the file was written")
+
+    @property
+    def name(self) -> str:
+        """As pages and messages call it: "warpwatch.toml of 1234abcd"."""
+        return f"{self.source} of {self.commit[:8]}" if self.commit else self.source
+
+
+def state_limits(store: Store, project: str, stated: StatedLimits, *, now_ms: int) -> bool:
+    """Keeps it, unless what a newer commit states is kept already; returns whether it holds now.
+
+    Raises ValueError if there is no such project.
+    """
+    with store.write(project, of_project=True) as connection:
+        owner = connection.execute(select(tables.project.c.id).where(tables.project.c.name == project)).scalar()
+        if owner is None:
+            raise ValueError(f"no project {project!r} in the store")
+        # A clock that is ahead shall not keep what is stated later from holding.
+        committed_ms = min(round(stated.committed.timestamp() * 1000), now_ms)
+        row = {
+            "project_id": owner, "source": stated.source, "commit_hash": stated.commit, "committed_ms": committed_ms,
+            "rules": _rules_json(stated),
+        }  # fmt: skip
+        held = connection.execute(select(_table).where(_table.c.project_id == owner)).one_or_none()
+        if held is not None and held.committed_ms > committed_ms:
+            return False
+        if held is None or any(held._mapping[name] != value for name, value in row.items()):
+            insert_or_replace(connection, _table, [{**row, "stated_ms": now_ms}])
+    return True
+
+
+def stated_limits(store: Store, project: str) -> StatedLimits | None:
+    """What holds of a project; None where nobody stated anything."""
+    with store.read() as connection:
+        row = connection.execute(
+            select(_table)
+            .join(tables.project, tables.project.c.id == _table.c.project_id)
+            .where(tables.project.c.name == project)
+        ).one_or_none()
+    return _record(row) if row is not None else None
+
+
+def limits_of_project(connection: Connection, owner: int, workloads: Workloads) -> LimitsOf | None:
+    """As far as a history is judged by them: what states no threshold counts from nothing on. None: nothing stated."""
+    row = connection.execute(select(_table).where(_table.c.project_id == owner)).one_or_none()
+    return series_limits(_record(row), workloads, threshold=0.0) if row is not None else None
+
+
+def _record(row: Row[Any]) -> StatedLimits:
+    return StatedLimits(
+        **row.rules, source=row.source, commit=row.commit_hash,
+        committed=datetime.fromtimestamp(row.committed_ms / 1000, UTC),
+    )  # fmt: skip
+
+
+def _rules_json(stated: LimitRules) -> dict[str, Any]:
+    """What judging needs: whom rules name as owners is no page's business, and theirs may be addresses of people."""
+    told = stated.model_dump(mode="json", include={"threshold", "floor", "blocks"}, exclude_none=True)
+    rules = (rule.model_dump(mode="json", exclude_defaults=True, exclude={"owners"}) for rule in stated.rules
+             if rule.stated.keys() - {"owners"})  # fmt: skip
+    return {**told, "rules": list(rules)}
