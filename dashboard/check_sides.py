@@ -5,12 +5,12 @@ one family, and what is too small or too noisy to tell is said so.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from warpwatch.dashboard.check import CheckRow
 from warpwatch.dashboard.check_noise import HistoryNoises, rerun_noises
-from warpwatch.dashboard.limit_rules.limits import Limits
+from warpwatch.dashboard.limit_rules.limits import Limits, LimitsOf
 from warpwatch.dashboard.statistics.comparison import Comparison, compare, compare_exact, judge
 from warpwatch.dashboard.statistics.noise import Noise
 from warpwatch.dashboard.statistics.student import student_quantile
@@ -32,7 +32,7 @@ class Couple:
 
 
 def check_machines(
-    store: Store, project: str, commit: Commit, base: str, head: str, *, threshold: float
+    store: Store, project: str, commit: Commit, base: str, head: str, *, limits: LimitsOf
 ) -> tuple[Couple, ...]:  # fmt: skip
     """Every judged series of one machine against the same of the other, rivals and canaries too."""
     found = queries.pairs(store, project, commit.hash, commit.hash)
@@ -42,11 +42,11 @@ def check_machines(
         for pair in found
         if pair.series.machine == head and (other := at_base.get(_work(pair.series))) is not None
     ]
-    return _judged(found, couples, threshold, is_one_run=False)
+    return _judged(found, couples, limits, is_one_run=False)
 
 
 def check_implementations(
-    store: Store, project: str, commit: Commit, base: str, head: str, *, threshold: float
+    store: Store, project: str, commit: Commit, base: str, head: str, *, limits: LimitsOf
 ) -> tuple[Couple, ...]:  # fmt: skip
     """Every judged series of one implementation against that of another, of the same case, machine and runs.
 
@@ -67,7 +67,7 @@ def check_implementations(
             cases.setdefault(place, ([], []))[1].append(pair)
     couples = [(rival, ours) for rivals, all_ours in cases.values() for ours in all_ours for rival in rivals]
     couples = [(rival, ours) for rival, ours in couples if rival is not ours]
-    return _judged(found, couples, threshold, is_one_run=True)
+    return _judged(found, couples, limits, is_one_run=True)
 
 
 def _work(series: Series) -> tuple[object, ...]:
@@ -75,20 +75,25 @@ def _work(series: Series) -> tuple[object, ...]:
 
 
 def _judged(
-    found: Sequence[Pair], couples: Iterable[tuple[Pair, Pair]], threshold: float, *, is_one_run: bool
+    found: Sequence[Pair], couples: Iterable[tuple[Pair, Pair]], limits: LimitsOf, *, is_one_run: bool
 ) -> tuple[Couple, ...]:  # fmt: skip
     known = [both for both in couples if any(pair.base.status not in {None, Status.UNAVAILABLE} for pair in both)]
     histories, reruns = HistoryNoises(found), rerun_noises(found)
+    limited = [replace(limits(head.series), blocks=True) for _, head in known]  # nobody waits for what differs
+    matters = [
+        limit.counts_from(_level(base.base), _level(head.head))
+        for limit, (base, head) in zip(limited, known, strict=True)
+    ]
     comparisons = []
-    for base, head in known:
+    for (base, head), least in zip(known, matters, strict=True):
         noise = _noisier(histories.of(base), histories.of(head))
         rerun = _noisier(reruns.get(base.series.key), reruns.get(head.series.key))
         beside = is_one_run and base.beside and head.beside
-        comparisons.append(_compared(base, head, noise, rerun, threshold, beside))
-    verdicts = judge(comparisons, [head.series.metric.better for _, head in known], threshold=threshold)
+        comparisons.append(_compared(base, head, noise, rerun, least, beside))
+    verdicts = judge(comparisons, [head.series.metric.better for _, head in known], threshold=matters)
     return tuple(
-        Couple(against=base.series, row=_row(base, head, comparison, verdict, threshold))
-        for (base, head), comparison, verdict in zip(known, comparisons, verdicts, strict=True)
+        Couple(against=base.series, row=_row(base, head, comparison, verdict, limit))
+        for (base, head), comparison, verdict, limit in zip(known, comparisons, verdicts, limited, strict=True)
     )
 
 
@@ -109,7 +114,7 @@ def _noisier(*noises: Noise | None) -> Noise | None:
 
 
 def _row(
-    base: Pair, head: Pair, comparison: Comparison | None, verdict: Verdict, threshold: float
+    base: Pair, head: Pair, comparison: Comparison | None, verdict: Verdict, limits: Limits
 ) -> CheckRow:  # fmt: skip
     reason = None
     for side, pair in (("base", base), ("head", head)):
@@ -119,7 +124,7 @@ def _row(
         verdict, reason = Verdict.INCONCLUSIVE, "no ratio to a value at or below zero"
     return CheckRow(
         series=head.series, verdict=verdict, reason=reason, base=_level(base.base), head=_level(head.head),
-        comparison=comparison, control_change=None, limits=Limits(threshold=threshold),
+        comparison=comparison, control_change=None, limits=limits,
     )  # fmt: skip
 
 

@@ -11,10 +11,12 @@ from enum import StrEnum
 from warpwatch.dashboard.check import CheckRow, check, place_of
 from warpwatch.dashboard.check_sides import Couple, check_implementations, check_machines
 from warpwatch.dashboard.drift import Drift
+from warpwatch.dashboard.judged_by import JudgedBy, judged_by
 from warpwatch.dashboard.metrics import Metric
 from warpwatch.dashboard.naming import module_of
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.records import Commit, Series, Workload
+from warpwatch.dashboard.store.stated_limits import StatedLimits
 from warpwatch.dashboard.store.store import Store
 
 
@@ -72,7 +74,8 @@ class Compared:
     by: By
     base: Commit  # both the same commit unless commits are compared
     head: Commit
-    threshold: float
+    threshold: float  # where a row's own limits do not say otherwise
+    stated: StatedLimits | None  # whose rules it was judged by; None: the dashboard's threshold alone
     rows: tuple[ComparedRow, ...]
     drifts: tuple[Drift, ...]  # machines that moved between two commits; taken off
     kernels: tuple[str, ...]
@@ -84,26 +87,30 @@ class Compared:
 def compare_commits(
     store: Store, project: str, base: Commit, head: Commit, *, threshold: float, all_metrics: bool = False
 ) -> Compared:  # fmt: skip
-    """What `warpwatch check` says of them."""
-    found = check(store, project, base, head, threshold=threshold, all_metrics=all_metrics)
+    """What `warpwatch check` says of them, by the limits that the project states; `threshold` is for what it leaves
+    open."""
+    limits = judged_by(store, project, threshold=threshold)
+    found = check(store, project, base, head, threshold=limits.threshold, limits=limits.limits, all_metrics=all_metrics)
     rows = [(row.series, row) for row in found.rows]
-    return _compared(store, project, By.COMMIT, (base, head), rows, threshold, found.drifts)
+    return _compared(store, project, By.COMMIT, (base, head), rows, limits, found.drifts)
 
 
 def compare_machines(
     store: Store, project: str, commit: Commit, base: str, head: str, *, threshold: float
 ) -> Compared:  # fmt: skip
     """One machine against another at a commit that both measured."""
-    couples = check_machines(store, project, commit, base, head, threshold=threshold)
-    return _compared(store, project, By.MACHINE, (commit, commit), _in_order(couples), threshold)
+    limits = judged_by(store, project, threshold=threshold)
+    couples = check_machines(store, project, commit, base, head, limits=limits.limits)
+    return _compared(store, project, By.MACHINE, (commit, commit), _in_order(couples), limits)
 
 
 def compare_implementations(
     store: Store, project: str, commit: Commit, base: str, head: str, *, threshold: float
 ) -> Compared:  # fmt: skip
     """One implementation against another in the same runs; empty names mean every baseline, and every one of ours."""
-    couples = check_implementations(store, project, commit, base, head, threshold=threshold)
-    return _compared(store, project, By.IMPLEMENTATION, (commit, commit), _in_order(couples), threshold)
+    limits = judged_by(store, project, threshold=threshold)
+    couples = check_implementations(store, project, commit, base, head, limits=limits.limits)
+    return _compared(store, project, By.IMPLEMENTATION, (commit, commit), _in_order(couples), limits)
 
 
 def _in_order(couples: Iterable[Couple]) -> list[tuple[Series, CheckRow]]:
@@ -114,7 +121,7 @@ def _in_order(couples: Iterable[Couple]) -> list[tuple[Series, CheckRow]]:
 
 def _compared(
     store: Store, project: str, by: By, ends: tuple[Commit, Commit], judged: Iterable[tuple[Series, CheckRow]],
-    threshold: float, drifts: tuple[Drift, ...] = (),
+    limits: JudgedBy, drifts: tuple[Drift, ...] = (),
 ) -> Compared:  # fmt: skip
     rows = _rows(judged, queries.project_workloads(store, project))
     return Compared(
@@ -122,7 +129,8 @@ def _compared(
         by=by,
         base=ends[0],
         head=ends[1],
-        threshold=threshold,
+        threshold=limits.threshold,
+        stated=limits.stated,
         rows=rows,
         drifts=drifts,
         kernels=tuple(sorted({row.kernel for row in rows})),

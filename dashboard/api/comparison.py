@@ -5,15 +5,18 @@ from typing import ClassVar, Literal
 from flask import Blueprint, abort, current_app
 from pydantic import Field
 
+from warpwatch.dashboard.api.limits import LimitsSource, limits_source
 from warpwatch.dashboard.api.operation import operation
 from warpwatch.dashboard.api.questions import CommitPrefix, Table, Text
 from warpwatch.dashboard.api.shapes import CommitShape, SeriesShape, Shape, commit_shape, finite, series_shape
 from warpwatch.dashboard.check import Check, CheckRow, Outcome, check
+from warpwatch.dashboard.judged_by import judged_by
 from warpwatch.dashboard.pages.compared import compared_commits
 from warpwatch.dashboard.pages.shared import project_or_404, store
 from warpwatch.dashboard.statistics.noise import NoiseSource
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.records import Commit, Project
+from warpwatch.dashboard.store.stated_limits import StatedLimits
 from warpwatch.dashboard.verdict import Verdict
 
 bp = Blueprint("api_comparison", __name__, url_prefix="/api/projects/<project:project>")
@@ -28,7 +31,8 @@ class ComparisonQuestion(Table):
     machine: Text = ""
     metrics: Literal["judged", "all"] = "judged"
     threshold: float | None = Field(None, gt=0, lt=1, allow_inf_nan=False)
-    """Smallest relative change that matters; the server's own where none is given."""
+    """Smallest relative change that matters, of every series; as the project states where none is given, else the
+    server's own."""
 
 
 class Compared(Shape):
@@ -56,6 +60,10 @@ class Compared(Shape):
     """More runs of each commit until a change that matters could be told."""
     control_change: float | None
     """Median change of the rivals of the same workload."""
+    counts_from: float | None
+    """The smallest relative change that counts, a floor made a share of `base`; null where none would."""
+    blocks: bool
+    """Whether it decides the outcome."""
 
 
 class MachineDrift(Shape):
@@ -76,6 +84,9 @@ class Comparison(Shape):
     base: CommitShape
     head: CommitShape
     threshold: float
+    """Where a row's `counts_from` does not say otherwise."""
+    limits: LimitsSource | None
+    """Whose rules it was judged by; null: the threshold alone."""
     counts: dict[Verdict, int]
     drifts: list[MachineDrift]
     rows: list[Compared]
@@ -89,12 +100,13 @@ def show(project: str, asked: ComparisonQuestion) -> Comparison:
     """
     found = project_or_404(project)
     base, head = (_commit_or_404(found, prefix) for prefix in (asked.base, asked.head))
-    result = _check(found.name, base, head, asked)
+    result, stated = _check(found.name, base, head, asked)
     return Comparison(
         outcome=_OUTCOMES[result.outcome],
         base=commit_shape(base),
         head=commit_shape(head),
         threshold=result.threshold,
+        limits=limits_source(stated),
         counts={verdict: result.count(verdict) for verdict in Verdict},
         drifts=[
             MachineDrift(machine=each.machine, change=finite(each.change), controls=each.controls)
@@ -104,19 +116,24 @@ def show(project: str, asked: ComparisonQuestion) -> Comparison:
     )
 
 
-def _check(project: str, base: Commit, head: Commit, asked: ComparisonQuestion) -> Check:
+def _check(project: str, base: Commit, head: Commit, asked: ComparisonQuestion) -> tuple[Check, StatedLimits | None]:
     """What the compare page remembers, where that is asked: any threshold, or the names of machines, could be a
     stranger's invention, and each would be remembered.
     """
-    threshold, is_whole = current_app.config["THRESHOLD"], asked.metrics == "all"
-    if asked.machine or asked.threshold not in {None, threshold}:
-        return check(
-            store(), project, base, head, threshold=asked.threshold or threshold, machine=asked.machine or None,
-            all_metrics=is_whole,
+    is_whole = asked.metrics == "all"
+    if asked.machine or asked.threshold is not None:
+        limits = judged_by(
+            store(), project, threshold=current_app.config["THRESHOLD"], threshold_of_all=asked.threshold
+        )
+        told = check(
+            store(), project, base, head, threshold=limits.threshold, limits=limits.limits,
+            machine=asked.machine or None, all_metrics=is_whole,
         )  # fmt: skip
-    told = compared_commits(project, base, head, all_metrics=is_whole, may_be_former=False)
-    rows = tuple(row.judged for row in told.rows)
-    return Check(project=project, base=base, head=head, threshold=told.threshold, rows=rows, drifts=told.drifts)
+        return told, limits.stated
+    known = compared_commits(project, base, head, all_metrics=is_whole, may_be_former=False)
+    rows = tuple(row.judged for row in known.rows)
+    whole = Check(project=project, base=base, head=head, threshold=known.threshold, rows=rows, drifts=known.drifts)
+    return whole, known.stated
 
 
 _OUTCOMES: dict[Outcome, Literal["unchanged_or_better", "regressed", "could_not_tell"]] = {
@@ -136,6 +153,7 @@ def _row(row: CheckRow) -> Compared:
         noise=finite(told.noise) if told else None, noise_source=_NOISE_WORDS[told.noise_source] if told else None,
         base_runs=told.base_runs if told else None, head_runs=told.head_runs if told else None,
         runs_needed=told.runs_needed if told else None, control_change=finite(row.control_change),
+        counts_from=finite(row.counts_from), blocks=row.limits.blocks,
     )  # fmt: skip
 
 

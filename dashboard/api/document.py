@@ -16,6 +16,7 @@ from warpwatch.dashboard.api.operation import Operation, operation_of
 from warpwatch.dashboard.api.problems import MEDIA_TYPE, Problem
 from warpwatch.dashboard.importers.formats import KNOWN
 
+_WRITES = ("post", "put")
 _ALWAYS = (401, 403, 422, 429, 500, 503)  # problems that any operation may answer with
 _MEANINGS = {
     304: "The client has it: `If-None-Match` names the ETag.",
@@ -61,6 +62,7 @@ def document(app: Flask) -> dict[str, Any]:
     found = sorted(_operations(app), key=lambda each: _order(app, each[0]))
     models = {model for _, operation in found for model in (operation.question, operation.answer)} | {Problem}
     answers = {operation.answer for _, operation in found} | {Problem}
+    models |= {operation.body for _, operation in found if operation.body is not None}
     refs, schemas = models_json_schema(
         [(model, "serialization" if model in answers else "validation") for model in sorted(models, key=repr)],
         ref_template="#/components/schemas/{model}",
@@ -69,9 +71,11 @@ def document(app: Flask) -> dict[str, Any]:
     components = schemas.get("$defs", {})
     paths: dict[str, Any] = {}
     for rule, operation in found:
-        method = "post" if "POST" in (rule.methods or ()) else "get"
+        method = next((each for each in _WRITES if each.upper() in (rule.methods or ())), "get")
         question = components[refs[operation.question, "validation"]["$ref"].rpartition("/")[2]]
-        told = _told(rule, operation, question, refs[operation.answer, "serialization"], refs[Problem, "serialization"])
+        body = refs[operation.body, "validation"] if operation.body is not None else None
+        told = _told(rule, operation, method, question, body, refs[operation.answer, "serialization"],
+                     refs[Problem, "serialization"])  # fmt: skip
         paths.setdefault(_template(rule), {})[method] = told
     for operation in (each for _, each in found):
         components.pop(refs[operation.question, "validation"]["$ref"].rpartition("/")[2], None)
@@ -116,9 +120,10 @@ def _template(rule: Rule) -> str:
 
 
 def _told(
-    rule: Rule, operation: Operation, question: dict[str, Any], answer: dict[str, Any], problem: dict[str, Any]
+    rule: Rule, operation: Operation, method: str, question: dict[str, Any], its_body: dict[str, Any] | None,
+    answer: dict[str, Any], problem: dict[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
-    is_upload = "POST" in (rule.methods or ())
+    is_upload = method in _WRITES
     headers = {} if is_upload else {
         "ETag": {"schema": {"type": "string"}, "description": "For `If-None-Match`."},
         "Cache-Control": {"schema": {"type": "string"}},
@@ -140,8 +145,12 @@ def _told(
         "security": [{"token": []}],
         "requestBody": {
             "required": True,
-            "description": f"Results of {KNOWN}, or an archive of them.",
-            "content": {"application/octet-stream": {}},
+            "description": (
+                "What the file states." if its_body is not None else f"Results of {KNOWN}, or an archive of them."
+            ),
+            "content": (
+                {"application/json": {"schema": its_body}} if its_body is not None else {"application/octet-stream": {}}
+            ),
         },
     }
     return {

@@ -22,6 +22,7 @@ class Operation:
     tag: str
     summary: str
     description: str
+    body: type[BaseModel] | None  # of the request, where it is JSON
     statuses: tuple[int, ...]  # of problems that are its own, beside those that any may have
 
     @property
@@ -51,12 +52,12 @@ def operation(
 
 def describe(
     view: Callable[..., Any], docstring: str | None, *, question: type[Question], answer: type[BaseModel], tag: str,
-    statuses: tuple[int, ...],
+    statuses: tuple[int, ...], body: type[BaseModel] | None = None,
 ) -> None:  # fmt: skip
     """Leaves at the view what the document is to tell of it."""
     summary, _, description = cleandoc(docstring or "").partition("\n\n")
     told = Operation(question=question, answer=answer, tag=tag, summary=summary.rstrip("."), statuses=statuses,
-                     description=description.replace("\n", " "))  # fmt: skip
+                     body=body, description=description.replace("\n", " "))  # fmt: skip
     view.operation = told  # type: ignore[attr-defined]
 
 

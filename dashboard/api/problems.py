@@ -32,15 +32,15 @@ class Problem(BaseModel):
     detail: str
     """A sentence for people."""
     faults: list[Fault]
-    """Of a 422, the parameters at fault; else empty."""
+    """Of a 422, the parameters or the parts of the body at fault; else empty."""
 
 
 class WrongQuestionError(UnprocessableEntity):
-    """Parameters that a resource does not know or understand: names with a sentence each."""
+    """Parameters, or parts of a body, that a resource does not know or understand: names with a sentence each."""
 
-    def __init__(self, faults: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, faults: Sequence[tuple[str, str]], *, what: str = "The address") -> None:
         told = "; ".join(f"{name}: {message}" for name, message in faults)
-        super().__init__(f"The address is not understood: {told}.")
+        super().__init__(f"{what} is not understood: {told}.")
         self.faults = tuple(faults)
 
 

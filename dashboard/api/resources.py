@@ -10,6 +10,7 @@ from warpwatch.dashboard.api import (
     document_pages,
     health_alerts,
     history,
+    limits,
     machines,
     overview,
     projects,
@@ -20,7 +21,7 @@ from warpwatch.dashboard.api import (
 )
 
 _ALL = (projects, overview, series, history, commits, comparison, regressions, alerts, health_alerts, roofline,
-        machines, canaries, results, document_pages)  # fmt: skip
+        machines, canaries, limits, results, document_pages)  # fmt: skip
 
 
 def register(app: Flask) -> None:

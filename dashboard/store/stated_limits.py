@@ -47,7 +47,7 @@ def state_limits(store: Store, project: str, stated: StatedLimits, *, now_ms: in
         if owner is None:
             raise ValueError(f"no project {project!r} in the store")
         # A clock that is ahead shall not keep what is stated later from holding.
-        committed_ms = min(round(stated.committed.timestamp() * 1000), now_ms)
+        committed_ms = min(max(round(stated.committed.timestamp() * 1000), 0), now_ms)
         row = {
             "project_id": owner, "source": stated.source, "commit_hash": stated.commit, "committed_ms": committed_ms,
             "rules": _rules_json(stated),
