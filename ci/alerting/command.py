@@ -16,10 +16,12 @@ from warpwatch.ci.alerting.trusting import TrustMemory
 from warpwatch.ci.policy.alerts import MOST_DAYS, AlertsTable
 from warpwatch.ci.policy.policy import Policy
 from warpwatch.ci.policy.reading import PolicyError, find_policy, read_policy
+from warpwatch.ci.policy.stating import limits_stated_by
 from warpwatch.dashboard.commands import choose_project
 from warpwatch.dashboard.opening import gave_up, open_store
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.outbox import revive, undelivered
+from warpwatch.dashboard.store.stated_limits import state_limits
 
 destination_option = click.option(
     "--to", "given", multiple=True, metavar="URL", envvar="WARPWATCH_ALERT_TO",
@@ -95,6 +97,7 @@ def alert(
             click.echo(f"{message.title}\n\n{message.text}\n")
         click.echo(f"{len(look.messages)} new")
         return
+    keep_limits(store, name, config)
     if watch is not None:
         run_daemon(its, seconds=watch)
         return
@@ -121,6 +124,18 @@ def read_whole_policy(config: Path | None, said: dict[str, Any]) -> Policy:
         raise click.UsageError(str(error)) from error
     alerts = policy.alerts.model_copy(update={key: value for key, value in said.items() if value is not None})
     return policy.model_copy(update={"alerts": alerts})
+
+
+def keep_limits(store: Store, project: str, config: Path | None) -> None:
+    """Has pages judge by the file's limits, as its newest commit has them. What is in the way is said, and no alert
+    waits for it."""
+    path = config or find_policy(Path.cwd())
+    if path is None:
+        return
+    try:
+        state_limits(store, project, limits_stated_by(path), now_ms=now_ms())
+    except (PolicyError, OSError, OperationalError) as error:
+        click.echo(f"warning: pages are not judged by {path}: {error}", err=True)
 
 
 def open_places(policy: AlertsTable, given: tuple[str, ...], *, dry_run: bool = False) -> Places:

@@ -1,5 +1,7 @@
-"""`warpwatch policy check`: whether warpwatch.toml can be read, and of which recorded series its rules speak."""
+"""`warpwatch policy`: whether warpwatch.toml can be read, of which recorded series its rules speak, and that pages
+judge by it."""
 
+import time
 from pathlib import Path
 
 import click
@@ -7,10 +9,12 @@ import click
 from warpwatch.ci.policy.matching import RuleMatches, faults, rule_matches
 from warpwatch.ci.policy.policy import Policy
 from warpwatch.ci.policy.reading import FILE_NAME, PolicyError, find_policy, read_policy
+from warpwatch.ci.policy.stating import limits_stated_by
 from warpwatch.dashboard.commands import choose_project
 from warpwatch.dashboard.limit_rules.rule import LimitRule
 from warpwatch.dashboard.opening import CannotTellError, open_store, read_settings
 from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store.stated_limits import state_limits, stated_limits
 
 _SHOWN = 3  # kernels of a rule, by name
 
@@ -44,6 +48,31 @@ def check(path: Path | None, project: str | None, database: str | None) -> None:
     wrong = _tell(store, told, choose_project(store, project).name)
     store.close()
     raise SystemExit(int(wrong))
+
+
+@policy.command()
+@click.argument("path", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--project", metavar="NAME", help="Needed where the store holds several.")
+@click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
+def keep(path: Path | None, project: str | None, database: str | None) -> None:
+    """Keep the limits of warpwatch.toml (default: here or above) in the store, so that pages and API judge by them.
+
+    The file as its repository's HEAD has it. `warpwatch alert` and `warpwatch push` do the same by themselves. Exit
+    status: 0 it holds, 1 a newer commit's is kept already, 2 it cannot be read.
+    """
+    path = path or find_policy(Path.cwd())
+    if path is None:
+        raise CannotTellError(f"no {FILE_NAME} here or above; give its path")
+    try:
+        stated = limits_stated_by(path)
+    except (PolicyError, OSError) as error:
+        raise CannotTellError(str(error)) from error
+    store = open_store(database)
+    name = choose_project(store, project).name
+    if not state_limits(store, name, stated, now_ms=time.time_ns() // 1_000_000):
+        held = stated_limits(store, name)
+        raise click.ClickException(f"{stated.name} is not the newest: {name} is judged by {held.name if held else '?'}")
+    click.echo(f"{name} is judged by {stated.name}: {len(stated.rules)} rules")
 
 
 def _store(database: str | None) -> Store | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from warpwatch.ci.push.limits import state_limits
 from warpwatch.ci.push.sending import Sent
 from warpwatch.ci.push.sending import push as push_results
 from warpwatch.ci.push.sending import watch as watch_results
@@ -42,8 +43,9 @@ def push(
 
     RESULTS is a folder with asv.conf.json, or a results folder; default: here. Files are queued on disk first, and
     leave the queue when the server has said that it took them: this may be killed at any moment, and run as often as
-    you like. Exit status: 0 the server has everything, 1 something waits (the next push sends it), 3 the server set
-    files aside; they are kept beside the queue with its reasons.
+    you like. With them goes what the warpwatch.toml above RESULTS says of the changes that count, as its newest commit
+    has it, so that the dashboard judges by it. Exit status: 0 the server has all results, 1 something waits (the next
+    push sends it), 3 the server set files aside; they are kept beside the queue with its reasons.
     """
     say = _say_to_stderr
     try:
@@ -54,15 +56,22 @@ def push(
         if upload.is_in_the_clear:
             say(f"warning: {upload.server} has no TLS: everybody on the way can read the token")
         queue = spool_for(spool or default_spool(), upload.server, name)
+
+        def tell(sent: Sent) -> None:
+            _tell(sent, name, as_json)
+            state_limits(folder, upload, say)
+
         if watch:
             say(f"sending what comes to {folder} to {upload.url}")
-            watch_results(folder, queue, upload, every_s=every, say=say, tell=lambda sent: _tell(sent, name, as_json))
+            watch_results(folder, queue, upload, every_s=every, say=say, tell=tell)
             return
         sent = Sent()
         try:
             push_results(folder, queue, upload, sent, patience_s=patience, again=again, say=say)
         finally:
             _tell(sent, name, as_json)
+        if not sent.waiting:
+            state_limits(folder, upload, say)
     except (SettingsError, NoResultsError) as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:

@@ -13,6 +13,7 @@ import requests
 
 from warpwatch.dashboard.access_settings import is_loopback
 from warpwatch.dashboard.pages.addresses import project_in_path
+from warpwatch.dashboard.store.stated_limits import StatedLimits
 
 _CONNECT_S, _ANSWER_S = 10, 900  # a parcel of many new series is analysed before the server answers
 _LONGEST_S = 3600.0
@@ -78,24 +79,32 @@ class Upload:
     def send(self, body: bytes) -> Taken:
         """Sends a parcel. Raises AwayError, RefusedError, TooLargeError or SettingsError."""
         digest = base64.b64encode(hashlib.sha256(body).digest()).decode()
-        headers = {
-            "Authorization": f"Bearer {self.token}",
-            "Content-Type": "application/zstd",
-            "Content-Digest": f"sha-256=:{digest}:",  # RFC 9530: the server refuses a body that changed on its way
-        }
+        # RFC 9530: the server refuses a body that changed on its way
+        answer = self._ask("POST", self.url, body, "application/zstd", {"Content-Digest": f"sha-256=:{digest}:"})
+        told = _json(answer)
+        if answer.status_code == 200:
+            return self._taken(told, answer)
+        raise self._error(answer, told)
+
+    def state(self, limits: StatedLimits) -> None:
+        """Tells the server by which limits to judge; it keeps the newest commit's. Raises as `send` does."""
+        body = limits.model_dump_json(exclude_defaults=True).encode()
+        url = f"{self.server}/api/projects/{project_in_path(self.project)}/limits"
+        answer = self._ask("PUT", url, body, "application/json", {})
+        if answer.status_code != 200:
+            raise self._error(answer, _json(answer))
+
+    def _ask(self, method: str, url: str, body: bytes, kind: str, more: Mapping[str, str]) -> requests.Response:
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": kind, **more}
         try:
-            answer = requests.post(
-                self.url, data=body, headers=headers, timeout=(_CONNECT_S, _ANSWER_S), allow_redirects=False
+            return requests.request(
+                method, url, data=body, headers=headers, timeout=(_CONNECT_S, _ANSWER_S), allow_redirects=False
             )
         except requests.exceptions.SSLError as error:
             raise SettingsError(f"{self.server}: its certificate is not trusted here ({_innermost(error)}); set "
                                 "REQUESTS_CA_BUNDLE to the file of your own authority") from error  # fmt: skip
         except requests.RequestException as error:
             raise AwayError(f"{self.server} does not answer: {_innermost(error)}") from error
-        told = _json(answer)
-        if answer.status_code == 200:
-            return self._taken(told, answer)
-        raise self._error(answer, told)
 
     def _taken(self, told: Mapping[str, Any], answer: requests.Response) -> Taken:
         """A proxy's page of its own may have status 200 too: only the dashboard's own words count."""

@@ -13,7 +13,7 @@ from warpwatch.dashboard.quantities import in_seconds
 
 WANTED = 'an amount with its unit such as "0.5 us", "64 KiB" or "2 registers"'
 _BYTES = {"b": 1, "bytes": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
-_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([^\s\d][^\d]*)")
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([^\s\d\0][^\d\0]*)")
 
 
 @dataclass(frozen=True, slots=True)

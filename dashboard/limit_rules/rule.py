@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from warpwatch.dashboard.limit_rules.floor import WANTED, FloorValue
 from warpwatch.dashboard.limit_rules.table import Table
-from warpwatch.dashboard.limit_rules.words import Words
+from warpwatch.dashboard.limit_rules.words import Word, Words
 from warpwatch.dashboard.naming import module_of
 from warpwatch.dashboard.store.records import Series, Workload
 
@@ -25,7 +25,7 @@ class LimitRule(Table):
     benchmark: Words = Field(default=(), description=f"{_GLOBS}: asv's full name")
     metric: Words = Field(default=(), description=f"{_GLOBS}: latency, peak_memory, registers …")
     machine: Words = Field(default=(), description=_GLOBS)
-    parameters: dict[str, Words] = Field(
+    parameters: dict[Word, Words] = Field(
         default_factory=dict, description='a table of globs such as {dtype = "fp16", implementation = "warpwatch"}'
     )
     threshold: float | None = Field(default=None, gt=0, lt=1, description="a share such as 0.02")

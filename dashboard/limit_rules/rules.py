@@ -1,8 +1,6 @@
 """All that a project states of what counts: what holds for every series, and the rules for some."""
 
-from typing import Self
-
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from warpwatch.dashboard.limit_rules.floor import WANTED, FloorValue
 from warpwatch.dashboard.limit_rules.rule import LimitRule
@@ -26,9 +24,3 @@ class LimitRules(GeneralLimits):
     """By these each series is resolved when it is judged, so that benchmarks of tomorrow get theirs as well."""
 
     rules: Listed[LimitRule] = Field(default=(), description="a list of rules, of which the last that matches counts")
-
-    @model_validator(mode="after")
-    def _can_be_kept(self) -> Self:
-        if "\\u0000" in self.model_dump_json():
-            raise ValueError("holds a NUL, which no database takes")
-        return self

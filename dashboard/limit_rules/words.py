@@ -15,11 +15,13 @@ def _tuple_of_words(value: Any) -> Any:
     return (value,) if isinstance(value, str) else _tuple(value)
 
 
-_Word = Annotated[str, Field(pattern=r"^\S(.*\S)?$")]
-_Given = _Word | list[_Word]
+Word = Annotated[str, Field(pattern=r"^[^\s\x00]([^\n\x00]*[^\s\x00])?$")]
+"""Without a NUL, which no database takes."""
+
+_Given = Word | list[Word]
 
 Listed = Annotated[tuple[Each, ...], BeforeValidator(_tuple)]
 """An array, or [[tables]] of one name."""
 
-Words = Annotated[tuple[_Word, ...], BeforeValidator(_tuple_of_words, json_schema_input_type=_Given)]
+Words = Annotated[tuple[Word, ...], BeforeValidator(_tuple_of_words, json_schema_input_type=_Given)]
 """`"rope"` or `["rope", "rms_norm"]`: one word needs no brackets."""

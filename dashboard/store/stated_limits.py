@@ -6,12 +6,14 @@ Kept as rules: each series is resolved when it is judged, so that benchmarks whi
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, field_validator
 from sqlalchemy import Connection, Row, select
 
 from warpwatch.dashboard.limit_rules.limits import LimitsOf
+from warpwatch.dashboard.limit_rules.rule import LimitRule
 from warpwatch.dashboard.limit_rules.rules import LimitRules
 from warpwatch.dashboard.limit_rules.series_limits import Workloads, series_limits
+from warpwatch.dashboard.limit_rules.words import Word
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.incoming import LONGEST_NAME
 from warpwatch.dashboard.store.rows import insert_or_replace
@@ -23,13 +25,20 @@ _table = tables.stated_limits
 class StatedLimits(LimitRules):
     """The rules, and where they stand."""
 
-    source: Annotated[str, Field(min_length=1, max_length=LONGEST_NAME // 4)] = Field(
+    source: Annotated[Word, Field(max_length=LONGEST_NAME // 4)] = Field(
         description="the path of the file, such as warpwatch.toml"
     )
     commit: Annotated[str, Field(pattern="^([0-9a-f]{40}|[0-9a-f]{64})$")] | None = Field(
         default=None, description="the full hash of the commit that changed the file last; null: no repository has it"
     )
     committed: AwareDatetime = Field(description="when that was, or when the file was written")
+
+    @field_validator("rules")
+    @classmethod
+    def _without_owners(cls, rules: tuple[LimitRule, ...]) -> tuple[LimitRule, ...]:
+        """Whom rules name is no page's business, and may be addresses of people."""
+        judging = (rule for rule in rules if rule.stated.keys() - {"owners"})
+        return tuple(rule.model_copy(update={"owners": None}) for rule in judging)
 
     @property
     def name(self) -> str:
@@ -50,7 +59,7 @@ def state_limits(store: Store, project: str, stated: StatedLimits, *, now_ms: in
         committed_ms = min(max(round(stated.committed.timestamp() * 1000), 0), now_ms)
         row = {
             "project_id": owner, "source": stated.source, "commit_hash": stated.commit, "committed_ms": committed_ms,
-            "rules": _rules_json(stated),
+            "rules": stated.model_dump(mode="json", include=set(LimitRules.model_fields), exclude_defaults=True),
         }  # fmt: skip
         held = connection.execute(select(_table).where(_table.c.project_id == owner)).one_or_none()
         if held is not None and held.committed_ms > committed_ms:
@@ -82,11 +91,3 @@ def _record(row: Row[Any]) -> StatedLimits:
         **row.rules, source=row.source, commit=row.commit_hash,
         committed=datetime.fromtimestamp(row.committed_ms / 1000, UTC),
     )  # fmt: skip
-
-
-def _rules_json(stated: LimitRules) -> dict[str, Any]:
-    """What judging needs: whom rules name as owners is no page's business, and theirs may be addresses of people."""
-    told = stated.model_dump(mode="json", include={"threshold", "floor", "blocks"}, exclude_none=True)
-    rules = (rule.model_dump(mode="json", exclude_defaults=True, exclude={"owners"}) for rule in stated.rules
-             if rule.stated.keys() - {"owners"})  # fmt: skip
-    return {**told, "rules": list(rules)}

@@ -15,6 +15,7 @@ import requests
 from tests.ci.push.conftest import BENCH, Runner
 from warpwatch.ci.trials.push_faults import trial
 from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store.stated_limits import stated_limits
 from warpwatch.dashboard.store.tokens import Scope, create_token
 
 
@@ -199,3 +200,35 @@ def test_kills_of_pushers_and_servers_lose_nothing_and_repeat_nothing(database: 
 def _no_settings_of_the_developers_own(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("WARPWATCH_URL", "WARPWATCH_TOKEN", "WARPWATCH_SPOOL"):
         monkeypatch.delenv(name, raising=False)
+
+
+def test_the_limits_of_the_file_above_the_results_go_with_them(any_runner: Runner) -> None:
+    any_runner.measure(0, 0.0)
+    path = any_runner.asv.folder.parent / "warpwatch.toml"
+    path.write_text('[gate]\nthreshold = 0.07\n[[rule]]\nmetric = "registers"\nblocks = false\n')
+    done = any_runner.push()
+    assert (done.exit_code, done.stderr.count("warning: the dashboard is not told")) == (0, 0), done.output
+    held = stated_limits(any_runner.store, "demo")
+    assert held is not None
+    assert (held.threshold, held.rules[0].metric, held.source) == (0.07, ("registers",), "warpwatch.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[gate]\nthreshhold = 1", "did you mean threshold?"),
+        ('[[rule]]\nmetric = "a\\u0000"\nblocks = false', "metric = 'a\\x00': wanted"),
+        ('[[rule]]\nblocks = false\nmetric = "' + "a" * 70_000 + '"', "more than 64 KiB"),
+    ],
+)
+def test_limits_that_cannot_be_taken_are_told_and_no_result_waits_for_them(
+    runner: Runner, text: str, said: str
+) -> None:
+    runner.measure(0, 0.0)
+    (runner.asv.folder.parent / "warpwatch.toml").write_text(text)
+    done = runner.push()
+    assert done.exit_code == 0
+    assert "warning: the dashboard is not told by which limits to judge: " in done.stderr
+    assert said in done.stderr
+    assert runner.arrived() == [0.0]
+    assert stated_limits(runner.store, "demo") is None

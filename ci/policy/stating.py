@@ -1,0 +1,39 @@
+"""What a repository's warpwatch.toml states of the limits: the file as its newest commit has it, not as it lies here.
+
+So what somebody tries out in a checkout judges no page, and of two that state, the newer commit counts.
+"""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from warpwatch.ci.policy.reading import PolicyError, find_policy, parse_policy, read_policy
+from warpwatch.dashboard.importers.git_history import GitError, file_at, git, root_of
+from warpwatch.dashboard.store.stated_limits import StatedLimits
+
+
+def limits_stated_in(folder: Path) -> StatedLimits | None:
+    """By the file in the folder or above it; None where there is none. Raises PolicyError."""
+    path = find_policy(folder)
+    return limits_stated_by(path) if path is not None else None
+
+
+def limits_stated_by(path: Path) -> StatedLimits:
+    """By the file at a path: as HEAD of its repository has it, else as it lies there. Raises PolicyError."""
+    path = path.resolve()
+    root = root_of(path.parent)
+    inside = path.relative_to(root.resolve()).as_posix() if root is not None else path.name
+    if root is not None and (text := file_at(root, "HEAD", inside)) is not None:
+        commit, committed = _last_change(root, inside)
+        rules = parse_policy(text, f"{inside} of {commit[:8]}").limits
+    else:
+        rules, commit, committed = read_policy(path).limits, None, datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    return StatedLimits(**dict(rules), source=inside, commit=commit, committed=committed)
+
+
+def _last_change(root: Path, inside: str) -> tuple[str, datetime]:
+    """The commit that gave the file the content it has at HEAD. Raises PolicyError."""
+    try:
+        commit, seconds = git(root, "log", "-1", "--format=%H %ct", "HEAD", "--", inside).split()
+    except (GitError, ValueError) as error:
+        raise PolicyError(f"{inside}: git does not say which commit changed it last: {error}") from error
+    return commit, datetime.fromtimestamp(int(seconds), UTC)
