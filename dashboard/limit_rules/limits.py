@@ -25,5 +25,9 @@ class Limits:
             return max(self.threshold, self.floor / abs(base))
         return math.inf if head is not None and abs(head) < self.floor else self.threshold
 
+    def counts(self, before: float, after: float, change: float) -> bool:
+        """Whether a relative change from one level to another does."""
+        return abs(change) >= self.counts_from(before, after)
+
 
 LimitsOf = Callable[[Series], Limits]

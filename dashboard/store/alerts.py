@@ -41,7 +41,7 @@ _ALL = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldRegressions:
-    """A project's steps for the worse: those that an alert holds, by its id, and the others."""
+    """A project's steps for the worse: those that an alert holds, by its id, and of the others those that count."""
 
     held: Mapping[int, tuple[Regression, ...]]
     fresh: tuple[RegressionGroup, ...]
@@ -100,7 +100,7 @@ def held_regressions(store: Store, project: str) -> HeldRegressions:
         alerted.setdefault(row.key, []).append(row)
     held: dict[int, list[Regression]] = {}
     fresh = []
-    for group in regressions(store, project, limit=_ALL):
+    for group in regressions(store, project, limit=_ALL, below_limits=True):
         left = []
         for one in group.regressions:
             known = alerted.get(one.series.key, ())
@@ -108,7 +108,7 @@ def held_regressions(store: Store, project: str) -> HeldRegressions:
             if same:
                 _, nearest = min((abs(one.change.index - row.place), row.alert_id) for row in same)
                 held.setdefault(nearest, []).append(one)
-            else:
+            elif one.counts:
                 left.append(one)
         if left:
             fresh.append(replace(group, regressions=tuple(left)))

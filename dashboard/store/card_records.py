@@ -79,3 +79,4 @@ class CardList:
     total: int
     counts: Mapping[Standing, int]  # of all standings, whichever are wanted
     any_at_all: bool  # without any filter
+    below_limits: int  # steps for the worse that are no card, for the project states that they count for nothing

@@ -300,6 +300,7 @@ class Regression:
 
     series: Series
     change: SeriesChange
+    counts: bool = True  # by the limits that the project states
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

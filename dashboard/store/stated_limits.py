@@ -9,13 +9,12 @@ from typing import Annotated, Any
 from pydantic import AwareDatetime, Field, field_validator
 from sqlalchemy import Connection, Row, select
 
-from warpwatch.dashboard.limit_rules.limits import LimitsOf
 from warpwatch.dashboard.limit_rules.rule import LimitRule
 from warpwatch.dashboard.limit_rules.rules import LimitRules
-from warpwatch.dashboard.limit_rules.series_limits import Workloads, series_limits
 from warpwatch.dashboard.limit_rules.words import Word
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.incoming import LONGEST_NAME
+from warpwatch.dashboard.store.reading import project_id
 from warpwatch.dashboard.store.rows import insert_or_replace
 from warpwatch.dashboard.store.store import Store
 
@@ -52,7 +51,7 @@ def state_limits(store: Store, project: str, stated: StatedLimits, *, now_ms: in
     Raises ValueError if there is no such project.
     """
     with store.write(project, of_project=True) as connection:
-        owner = connection.execute(select(tables.project.c.id).where(tables.project.c.name == project)).scalar()
+        owner = project_id(connection, project)
         if owner is None:
             raise ValueError(f"no project {project!r} in the store")
         # A clock that is ahead shall not keep what is stated later from holding.
@@ -72,18 +71,14 @@ def state_limits(store: Store, project: str, stated: StatedLimits, *, now_ms: in
 def stated_limits(store: Store, project: str) -> StatedLimits | None:
     """What holds of a project; None where nobody stated anything."""
     with store.read() as connection:
-        row = connection.execute(
-            select(_table)
-            .join(tables.project, tables.project.c.id == _table.c.project_id)
-            .where(tables.project.c.name == project)
-        ).one_or_none()
-    return _record(row) if row is not None else None
+        owner = project_id(connection, project)
+        return read_stated(connection, owner) if owner is not None else None
 
 
-def limits_of_project(connection: Connection, owner: int, workloads: Workloads) -> LimitsOf | None:
-    """As far as a history is judged by them: what states no threshold counts from nothing on. None: nothing stated."""
+def read_stated(connection: Connection, owner: int) -> StatedLimits | None:
+    """What holds of the project with that id."""
     row = connection.execute(select(_table).where(_table.c.project_id == owner)).one_or_none()
-    return series_limits(_record(row), workloads, threshold=0.0) if row is not None else None
+    return _record(row) if row is not None else None
 
 
 def _record(row: Row[Any]) -> StatedLimits:

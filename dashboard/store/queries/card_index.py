@@ -20,7 +20,9 @@ from warpwatch.dashboard.store.alert_records import SAME_PLACE
 from warpwatch.dashboard.store.calendar import NOT_PLACED
 from warpwatch.dashboard.store.card_records import Seen, Standing
 from warpwatch.dashboard.store.choosing import is_among
+from warpwatch.dashboard.store.queries.below_limits import below_limits
 from warpwatch.dashboard.store.queries.watched import named_series, watched_metrics
+from warpwatch.dashboard.store.reading import workloads
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +70,14 @@ class Index:
     outlines: tuple[Outline, ...]
     keys: Mapping[int, str]
     any_at_all: bool
+    below_limits: int  # steps for the worse that no alert holds, and that count for nothing by what the project states
 
 
 def card_index(connection: Connection, owner: int) -> Index:
     """The cards of a project."""
     told, keys = _told(connection, owner)
+    below = below_limits(connection, owner, workloads(connection, owner))
+    left_out = 0
     held, more_keys = _held(connection, owner)
     keys |= more_keys
     alerts = {row.id: row for row in connection.execute(select(tables.alert).where(tables.alert.c.project_id == owner))}
@@ -90,6 +95,8 @@ def card_index(connection: Connection, owner: int) -> Index:
         ]
         if near:
             of_alerts[min(near)[1]][one.series_id] = one
+        elif (one.series_id, one.commit_id) in below:
+            left_out += 1
         else:
             fresh.setdefault((one.commit_id, machine), []).append(one)
     ends = {each for one in (*(one for _, one in told), *(one for _, one in held)) for each in _ends(one)}
@@ -121,7 +128,7 @@ def card_index(connection: Connection, owner: int) -> Index:
         seen = Seen(key=f"new-{commits[commit].hash}-{machine}", version=_digest(its))
         found.append(outline(seen, Standing.UNTRIAGED, None, machine, (commit, newest_good), its))
     found.sort(key=lambda one: (-one.position, one.machine, one.seen.key))
-    return Index(outlines=tuple(found), keys=keys, any_at_all=bool(found))
+    return Index(outlines=tuple(found), keys=keys, any_at_all=bool(found), below_limits=left_out)
 
 
 def narrowed(connection: Connection, owner: int, index: Index, words: str) -> Index:

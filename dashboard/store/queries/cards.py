@@ -33,7 +33,7 @@ def cards(
     """The cards that the filter wants, `limit` of them from `offset` on, each with `rows` of its series at most."""
     owner = _owner(store, project)
     if owner is None:
-        return CardList(cards=(), total=0, counts={}, any_at_all=False)
+        return CardList(cards=(), total=0, counts={}, any_at_all=False, below_limits=0)
     index = _index(store, project, owner, wanted.words)
     found = [one for one in index.outlines if _is_wanted(one, wanted)]
     counts = Counter(one.standing for one in found)
@@ -47,6 +47,7 @@ def cards(
             total=len(found),
             counts={standing: counts[standing] for standing in Standing},
             any_at_all=index.any_at_all,
+            below_limits=index.below_limits,
         )
 
 

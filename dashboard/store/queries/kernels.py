@@ -1,6 +1,6 @@
 """One kernel over all its shapes and the newest commits."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.columns import Ints
 from warpwatch.dashboard.store.kernel_records import Cell, Kernel, ShapeRow
 from warpwatch.dashboard.store.queries.drawn_lines import Line, lines
+from warpwatch.dashboard.store.queries.latest import verdicts_within_limits
 from warpwatch.dashboard.store.queries.project_order import project_order
 from warpwatch.dashboard.store.reading import (
     Workloads,
@@ -66,7 +67,7 @@ def kernel(
         commit_ids = order.calendar.commits[np.argsort(order.rank)[shown]].tolist()
         its_commits = commits_by_id(connection, commit_ids)
         changes = changes_of(connection, ids)
-        verdicts = _verdicts(connection, ids)
+        verdicts = _verdicts(connection, known, ids)
         return Kernel(
             name=name,
             machines=machines,
@@ -127,12 +128,14 @@ def _implementations(found: Sequence[tuple[int, Series]]) -> tuple[str, ...]:
     return tuple(sorted(rival, key=lambda name: (rival[name], name != "warpwatch", name)))
 
 
-def _verdicts(connection: Connection, ids: Sequence[int]) -> dict[int, Verdict]:
-    summary = tables.summary
+def _verdicts(connection: Connection, known: Workloads, ids: Sequence[int]) -> Mapping[int, Verdict]:
+    series, summary = tables.series, tables.summary
     rows = connection.execute(
-        select(summary.c.series_id, summary.c.verdict).where(is_among(connection, summary.c.series_id, ids))
-    )
-    return {row.series_id: Verdict(row.verdict) for row in rows}
+        select(series.c.id, series.c.project_id, summary.c.verdict, summary.c.change_commit_id)
+        .join(summary, summary.c.series_id == series.c.id)
+        .where(is_among(connection, series.c.id, ids))
+    ).all()
+    return verdicts_within_limits(connection, known, rows)
 
 
 def _cells(line: Line, shown: Ints) -> tuple[Cell | None, ...]:

@@ -10,6 +10,7 @@ from warpwatch.dashboard.roofline import speed_of_light
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.machine_records import Limits
+from warpwatch.dashboard.store.queries.below_limits import below_limits
 from warpwatch.dashboard.store.reading import (
     Workloads,
     limits_of,
@@ -20,7 +21,9 @@ from warpwatch.dashboard.store.reading import (
 )
 from warpwatch.dashboard.store.records import BaselineRatio, Series, SpeedOfLight, Status, Workload
 from warpwatch.dashboard.store.rows import STATUS_CODES, STATUS_OF_CODE
+from warpwatch.dashboard.verdict import Verdict
 
+_MOVED = {Verdict.REGRESSED.value, Verdict.IMPROVED.value}
 _OK = STATUS_CODES[Status.OK]
 
 
@@ -31,6 +34,7 @@ class Latest:
     series: Series
     workload: Workload | None
     status: Status
+    verdict: Verdict
     summary: Row[Any]  # of the summary table
     speed_of_light: SpeedOfLight | None
     ratios: tuple[BaselineRatio, ...]  # to each rival measured in the same run; the fastest rival first
@@ -58,9 +62,28 @@ def latest(connection: Connection, known: Workloads, *where: Any) -> list[Latest
         if series.is_baseline and row.status == _OK and row.value is not None:
             rivals.setdefault(_same_run(series, row), []).append((series, row))
     limits = _limits(connection, rows)
-    found = [_latest(series, row, known, rivals, limits[row.run_id]) for series, row in pairs]
+    verdicts = verdicts_within_limits(connection, known, rows)
+    found = [_latest(series, row, verdicts[row.id], known, rivals, limits[row.run_id]) for series, row in pairs]
     found.sort(key=lambda item: _order(item.series, item.workload))
     return found
+
+
+def verdicts_within_limits(
+    connection: Connection, known: Workloads, rows: Sequence[Row[Any]]
+) -> Mapping[int, Verdict]:  # fmt: skip
+    """By series' id, of rows that hold series and summary: a step below the limits that the project states has changed
+    nothing."""
+    moved: dict[int, list[int]] = {}
+    for row in rows:
+        if row.verdict in _MOVED:
+            moved.setdefault(row.project_id, []).append(row.id)
+    below = {place for owner, series in moved.items() for place in below_limits(connection, owner, known, series)}
+    return {
+        row.id: Verdict.UNCHANGED
+        if row.verdict in _MOVED and (row.id, row.change_commit_id) in below
+        else Verdict(row.verdict)
+        for row in rows
+    }
 
 
 def _limits(connection: Connection, rows: Sequence[Row[Any]]) -> Mapping[int, Limits]:
@@ -91,7 +114,7 @@ def _order(series: Series, workload: Workload | None) -> tuple[Any, ...]:
 
 
 def _latest(
-    series: Series, row: Row[Any], known: Workloads,
+    series: Series, row: Row[Any], verdict: Verdict, known: Workloads,
     rivals: Mapping[tuple[Any, ...], Sequence[tuple[Series, Row[Any]]]], limits: Limits,
 ) -> Latest:  # fmt: skip
     workload = workload_of(series, known)
@@ -108,6 +131,7 @@ def _latest(
         series=series,
         workload=workload,
         status=STATUS_OF_CODE[row.status],
+        verdict=verdict,
         summary=row,
         speed_of_light=light,
         ratios=tuple(sorted(ratios, key=lambda ratio: ratio.ratio)),

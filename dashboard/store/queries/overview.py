@@ -67,9 +67,9 @@ def overview_row(item: Latest, beside: Sequence[Latest], commits: dict[int, Comm
     """A headline with what moved beside it."""
     row = item.summary
     moved = [
-        Moved(series=other.series, value=other.summary.value, verdict=Verdict(other.summary.verdict))
+        Moved(series=other.series, value=other.summary.value, verdict=other.verdict)
         for other in beside
-        if Verdict(other.summary.verdict) in {Verdict.REGRESSED, Verdict.IMPROVED} - {Verdict(row.verdict)}
+        if other.verdict in {Verdict.REGRESSED, Verdict.IMPROVED} - {item.verdict}
     ]
     return OverviewRow(
         series=item.series,
@@ -84,7 +84,7 @@ def overview_row(item: Latest, beside: Sequence[Latest], commits: dict[int, Comm
         speed_of_light=item.speed_of_light,
         baseline=item.ratios[0] if item.ratios else None,
         sparkline=tuple(row.sparkline),
-        verdict=Verdict(row.verdict),
+        verdict=item.verdict,
         newest_run=item.newest_run,
         beside=tuple(moved),
     )

@@ -1,12 +1,15 @@
 """What got worse, and when: changes of the judged metrics by kind, grouped as one cause would show."""
 
 import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection
 
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.queries.below_limits import below_limits as find_below_limits
 from warpwatch.dashboard.store.reading import (
     change_record,
     commits_by_id,
@@ -24,17 +27,25 @@ from warpwatch.dashboard.store.store import Store
 
 def regressions(
     store: Store, project: str, *, machine: str | None = None, limit: int = 100, all_metrics: bool = False,
-    kind: ChangeKind = ChangeKind.STEP,
+    kind: ChangeKind = ChangeKind.STEP, below_limits: bool = False,
 ) -> tuple[RegressionGroup, ...]:  # fmt: skip
     """Changes of one kind for the worse, grouped by commit and machine, newest first; a group's largest time first.
 
     Listed series of judged metrics, or of every metric; those of baselines and canaries are left out, for no commit of
-    the project moves them.
+    the project moves them. Steps below the limits that the project states only if asked for.
     """
     # Of all machines: a machine's name may be anybody's invention.
     asked = ("regressions", all_metrics, kind)
     groups = store.remember(project, asked, lambda: _regressions(store, project, all_metrics, kind))
-    return tuple(group for group in groups if machine in {None, group.machine})[:limit]
+    kept = (group for group in groups if machine in {None, group.machine})
+    return tuple(kept if below_limits else _counting(kept))[:limit]
+
+
+def _counting(groups: Iterable[RegressionGroup]) -> Iterator[RegressionGroup]:
+    for group in groups:
+        its = tuple(one for one in group.regressions if one.counts)
+        if its:
+            yield group if len(its) == len(group.regressions) else replace(group, regressions=its)
 
 
 def _regressions(store: Store, project: str, all_metrics: bool, kind: ChangeKind) -> tuple[RegressionGroup, ...]:
@@ -47,7 +58,12 @@ def _regressions(store: Store, project: str, all_metrics: bool, kind: ChangeKind
         if kind in {ChangeKind.STEP, ChangeKind.MACHINE_STATE, ChangeKind.UNJUDGED}:
             rows = _rows(connection, tables.changepoint, owner, kind)
             commits = commits_by_id(connection, commits_of_changes(rows))
-            found += [Regression(series=series_record(row, known), change=change_record(row, commits)) for row in rows]
+            below = find_below_limits(connection, owner, known)
+            found += [
+                Regression(series=series_record(row, known), change=change_record(row, commits),
+                           counts=(row.id, row.commit_id) not in below)
+                for row in rows
+            ]  # fmt: skip
         if kind is not ChangeKind.STEP:
             rows = _rows(connection, tables.episode, owner, kind)
             commits = commits_by_id(connection, commits_of_episodes(rows))
