@@ -56,6 +56,12 @@ class ComparedRow:
         return abs(math.log1p(told.change)) / told.noise
 
     @property
+    def counts_from(self) -> float | None:
+        """The smallest relative change that counts; None where there is none, or nothing to be one of."""
+        least = self.judged.counts_from
+        return least if self.judged.comparison is not None and math.isfinite(least) else None
+
+    @property
     def speed(self) -> float | None:
         """Head's speed as a multiple of base's; None for what is no time."""
         base, head = self.judged.base, self.judged.head

@@ -70,6 +70,7 @@ def register(app: Flask) -> None:
         change=quantities.change,
         share=quantities.share,
         share_apart=share_apart,
+        limit=limit,
         card_name=card_name,
         ratio=quantities.ratio,
         number=quantities.number,
@@ -168,6 +169,11 @@ def role_word(metric: Metric) -> str:
 def share_apart(difference: float) -> str:
     """How far two values lie apart, relative: "0.21 %"."""
     return f"{difference * 100:.2f} %"
+
+
+def limit(change: float) -> str:
+    """A limit as it was stated: "2.5 %"."""
+    return f"{change * 100:.3g} %"
 
 
 def percent(share: float) -> str:

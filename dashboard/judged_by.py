@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from warpwatch.dashboard.limit_rules.limits import LimitsOf
 from warpwatch.dashboard.limit_rules.rules import LimitRules
 from warpwatch.dashboard.limit_rules.series_limits import series_limits
+from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import queries
+from warpwatch.dashboard.store.records import Series, SeriesChange
 from warpwatch.dashboard.store.stated_limits import StatedLimits, stated_limits
 from warpwatch.dashboard.store.store import Store
 
@@ -18,6 +20,13 @@ class JudgedBy:
     limits: LimitsOf
     stated: StatedLimits | None  # None: the project states nothing
 
+    def limit_above(self, series: Series, change: SeriesChange) -> float | None:
+        """The smallest relative change that counts, of a step that is smaller; None of any other change."""
+        limits = self.limits(series)
+        if change.kind is not ChangeKind.STEP or limits.counts(change.before, change.after, change.magnitude):
+            return None
+        return limits.counts_from(change.before, change.after)
+
 
 def judged_by(store: Store, project: str, *, threshold: float, threshold_of_all: float | None = None) -> JudgedBy:
     """`threshold` is the dashboard's, for what the project leaves open; `threshold_of_all` a reader's, above all rules.
@@ -26,10 +35,14 @@ def judged_by(store: Store, project: str, *, threshold: float, threshold_of_all:
     """
     stated = stated_limits(store, project)
     rules = stated or LimitRules()
+    workloads = queries.project_workloads(store, project) if rules.rules else {}
     return JudgedBy(
         threshold=threshold_of_all or rules.threshold or threshold,
-        limits=series_limits(
-            rules, queries.project_workloads(store, project), threshold=threshold, threshold_of_all=threshold_of_all
-        ),
+        limits=series_limits(rules, workloads, threshold=threshold, threshold_of_all=threshold_of_all),
         stated=stated,
     )
+
+
+def steps_judged_by(store: Store, project: str) -> JudgedBy:
+    """For what a history shows, where only what the project states keeps a step from counting (below_limits.py)."""
+    return judged_by(store, project, threshold=0.0)

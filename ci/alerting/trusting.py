@@ -1,5 +1,6 @@
 """How far each machine can be trusted, worked out anew only when it has new results: it reads all of its histories."""
 
+from warpwatch.dashboard.judged_by import judged_by
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.machine_records import Machine
@@ -14,10 +15,10 @@ class TrustMemory:
 
     def of(self, store: Store, project: str, machine: Machine) -> Trust | None:
         """Of a machine as it stands; None of one without judged times."""
-        place, state = (project, machine.name), (machine.runs, machine.newest_run)
+        threshold = judged_by(store, project, threshold=Settings.from_env().threshold).threshold
+        place, state = (project, machine.name), (machine.runs, machine.newest_run, threshold)
         if self._known.get(place, (None, None))[0] != state:
             history = queries.machine_history(store, project, machine.name)
-            threshold = Settings.from_env().threshold
             told = trust(history, threshold=threshold) if history is not None and history.series else None
             self._known[place] = (state, told)
         return self._known[place][1]

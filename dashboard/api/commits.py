@@ -16,6 +16,7 @@ from warpwatch.dashboard.api.shapes import (
     finite,
     series_shape,
 )
+from warpwatch.dashboard.judged_by import steps_judged_by
 from warpwatch.dashboard.pages.shared import project_or_404, store
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.queries.commit_list import commit_list
@@ -87,13 +88,18 @@ def index(project: str, asked: Paged) -> CommitList:
 def show(project: str, commit: str, asked: Question) -> CommitAnswer:
     """One commit, by its hash or the beginning of it: neighbours, and every change of level that it began."""
     page = _page_or_404(project, commit)
+    limits = steps_judged_by(store(), project)
     return CommitAnswer(
         commit=commit_shape(page.commit),
         older=page.older.hash if page.older else None,
         newer=page.newer.hash if page.newer else None,
         series=len(page.points),
         changes=[
-            ChangeOfSeries(series=series_shape(each.series), change=change_shape(each.change)) for each in page.changes
+            ChangeOfSeries(
+                series=series_shape(each.series),
+                change=change_shape(each.change, limits.limit_above(each.series, each.change)),
+            )
+            for each in page.changes
         ],
     )
 

@@ -6,10 +6,12 @@ from typing import ClassVar
 from flask import Blueprint, abort
 from pydantic import Field
 
+from warpwatch.dashboard.api.limits import LimitsSource, limits_source
 from warpwatch.dashboard.api.operation import operation
 from warpwatch.dashboard.api.questions import CommitPrefix, Table
 from warpwatch.dashboard.api.series import series_or_404
 from warpwatch.dashboard.api.shapes import SeriesShape, Shape, commit_position, finite, series_shape
+from warpwatch.dashboard.judged_by import steps_judged_by
 from warpwatch.dashboard.levels import Level as OfCommits
 from warpwatch.dashboard.levels import levels
 from warpwatch.dashboard.pages.shared import store
@@ -77,6 +79,8 @@ class Change(Shape):
     q_value: float | None
     """Share of false ones among the changes told like this; null where not judged."""
     is_worse: bool
+    below_limit: float | None
+    """Of a step too small to count by what the project states: the smallest relative change that would."""
 
 
 class Level(Shape):
@@ -103,6 +107,8 @@ class HistoryAnswer(Shape):
     changes: list[Change]
     episodes: list[Change]
     """Transients, states of the machine, drifts: what no commit is accused of."""
+    limits: LimitsSource | None
+    """Whose limits say which steps count; null: the project has stated none, and all do."""
 
 
 @operation(bp, "/<key>/history", question=HistoryQuestion, answer=HistoryAnswer, tag="Series")
@@ -117,6 +123,7 @@ def show(project: str, key: str, asked: HistoryQuestion) -> HistoryAnswer:
     points = _within(history, asked)
     kept = {point.commit.hash for point in points}
     told = [change for change in history.changes if change.commit.hash in kept]
+    limits = steps_judged_by(store(), own.project)
     return HistoryAnswer.model_construct(
         series=series_shape(own),
         points=[_point(point) for point in points],
@@ -127,7 +134,8 @@ def show(project: str, key: str, asked: HistoryQuestion) -> HistoryAnswer:
             and points[0].commit.position <= level.last.position
             and level.first.position <= points[-1].commit.position
         ],
-        changes=[change_shape(change) for change in told],
+        changes=[change_shape(change, limits.limit_above(own, change)) for change in told],
+        limits=limits_source(limits.stated),
         episodes=[change_shape(each) for each in history.episodes if each.commit.hash in kept],
     )
 
@@ -167,12 +175,12 @@ def _point(point: Point) -> PointShape:
     )  # fmt: skip
 
 
-def change_shape(change: SeriesChange) -> Change:
+def change_shape(change: SeriesChange, below_limit: float | None = None) -> Change:
     """A change or an episode."""
     return Change(
         kind=change.kind, commit=change.commit.hash, previous_commit=change.previous_commit.hash,
         range_start=change.range_start.hash, range_end=change.range_end.hash, before=finite(change.before),
         after=finite(change.after), magnitude=finite(change.magnitude), low=finite(change.low),
         high=finite(change.high), p_value=finite(change.p_value), q_value=finite(change.q_value),
-        is_worse=bool(change.is_worse),
+        is_worse=bool(change.is_worse), below_limit=finite(below_limit),
     )  # fmt: skip

@@ -6,12 +6,14 @@ from flask import Blueprint
 
 from warpwatch.dashboard.api.answers import listing
 from warpwatch.dashboard.api.history import Change, change_shape
+from warpwatch.dashboard.api.limits import LimitsSource, limits_source
 from warpwatch.dashboard.api.operation import operation
 from warpwatch.dashboard.api.questions import Paged, Text
 from warpwatch.dashboard.api.shapes import CommitShape, Listing, SeriesShape, Shape, commit_shape, series_shape
 from warpwatch.dashboard.pages.shared import project_or_404, store
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import queries
+from warpwatch.dashboard.store.stated_limits import stated_limits
 
 bp = Blueprint("api_regressions", __name__, url_prefix="/api/projects/<project:project>")
 _MOST_GROUPS = 10_000
@@ -39,17 +41,18 @@ class RegressionList(Listing):
     """By commit, newest first, and machine; the largest first."""
 
     items: list[RegressionShape]
+    limits: LimitsSource | None
+    """Whose limits say what counts: smaller steps are not among them. Null: the project has stated none."""
 
 
 @operation(bp, "/regressions", question=RegressionsQuestion, answer=RegressionList, tag="Regressions")
 def index(project: str, asked: RegressionsQuestion) -> RegressionList:
-    """What got worse, newest first: steps, which a commit did, or another kind of change.
+    """What got worse, newest first: steps that count, which a commit did, or another kind of change.
 
     Judged metrics of ours. Series that got worse at one commit on one machine stand together.
     """
-    groups = queries.regressions(
-        store(), project_or_404(project).name, machine=asked.machine or None, limit=_MOST_GROUPS, kind=asked.kind
-    )
+    name = project_or_404(project).name
+    groups = queries.regressions(store(), name, machine=asked.machine or None, limit=_MOST_GROUPS, kind=asked.kind)
     start = datetime.combine(asked.since, time.min, UTC) if asked.since else None
     found = [
         (group, each)
@@ -66,5 +69,6 @@ def index(project: str, asked: RegressionsQuestion) -> RegressionList:
             )
             for group, each in kept
         ],
+        limits=limits_source(stated_limits(store(), name)),
         **place,
     )  # fmt: skip

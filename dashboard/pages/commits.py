@@ -6,6 +6,7 @@ from flask import Blueprint, abort, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from warpwatch.dashboard.comparing import By
+from warpwatch.dashboard.judged_by import steps_judged_by
 from warpwatch.dashboard.pages.commit_facts import commit_verdicts, compiled_changes, failures, machine_states
 from warpwatch.dashboard.pages.shared import page_number, pages, project_or_404, store, words_asked
 from warpwatch.dashboard.store import queries
@@ -62,6 +63,7 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
     return render_template(
         "commit.html",
         commit_page=page,
+        limits=steps_judged_by(store(), found.name),
         words=words,
         points=place.of(points),
         place=place,

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from flask import Blueprint, abort, current_app, render_template
 
 from warpwatch.dashboard.figures.machine import MOST_TOLD, conditions_figure, detectable_figure
+from warpwatch.dashboard.judged_by import judged_by
 from warpwatch.dashboard.pages.runners import runners, standings_of
 from warpwatch.dashboard.pages.shared import project_or_404, store
 from warpwatch.dashboard.statistics.arrival import Pause
@@ -113,7 +114,7 @@ def _known(project: str, machine: str, threshold: float) -> Known | None:
     failed = sum(each.count for each in wrong)
     return Known(
         history=history,
-        trust=trust(history, threshold=threshold),
+        trust=trust(history, threshold=judged_by(store(), project, threshold=threshold).threshold),
         conditions=queries.conditions(store(), project, machine),
         software=queries.software(store(), project, machine),
         without_number=counted_share(failed, failed + numbers),

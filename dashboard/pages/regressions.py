@@ -14,6 +14,7 @@ from warpwatch.dashboard.store.annotations import Annotation, annotations
 from warpwatch.dashboard.store.card_records import WAITING, Card, CardFilter, CardOrder, Standing
 from warpwatch.dashboard.store.health_alerts import health_alerts
 from warpwatch.dashboard.store.records import Project
+from warpwatch.dashboard.store.stated_limits import stated_limits
 
 bp = Blueprint("regressions", __name__)
 
@@ -70,6 +71,7 @@ def show(project: str) -> str:
         "regressions.html",
         shown=_shown(found, listed.cards),
         listed=listed,
+        stated=stated_limits(store(), found.name),
         choices=[
             StateChoice(
                 name=name,

@@ -11,6 +11,7 @@ from warpwatch.dashboard.figures.history import history_figure
 from warpwatch.dashboard.figures.history_machine import canary_summary
 from warpwatch.dashboard.figures.history_view import HistoryView, Scale, Spacing
 from warpwatch.dashboard.figures.palette import look
+from warpwatch.dashboard.judged_by import steps_judged_by
 from warpwatch.dashboard.measure_again import measure_again
 from warpwatch.dashboard.metrics import Metric
 from warpwatch.dashboard.naming import kernel_name
@@ -96,6 +97,7 @@ def show(project: str, key: str) -> str:
         figure=_figure(shown, view),
         said=points_said(shown.extent),
         changes=changes,
+        limits=steps_judged_by(store(), own.project),
         stated=queries.stated_changes(store(), key),
         episodes=shown.history.episodes[::-1],
         wanted_change=last_step,
@@ -134,6 +136,7 @@ def data(project: str, key: str) -> ResponseReturnValue:
     most = _ALL if request.args.get("whole") else _OF_DATA
     shown = _shown_or_404(project, key, view, most=most)
     series, points = shown.history.series, shown.points_inside
+    limits = steps_judged_by(store(), series.project)
     return jsonify(
         series=series.key,
         benchmark=series.benchmark,
@@ -145,7 +148,11 @@ def data(project: str, key: str) -> ResponseReturnValue:
         points_in_range=shown.extent.points_inside,
         points_left_out=shown.extent.points_inside - len(points),
         points=[_point(point) for point in points],
-        changepoints=[change_json(series, change) for change in shown.history.changes],
+        changepoints=[
+            {**change_json(series, change), "below_limit": limits.limit_above(series, change)}
+            for change in shown.history.changes
+        ],
+        limits=limits.stated.name if limits.stated is not None else None,
         episodes=[episode_json(episode) for episode in shown.history.episodes],
         marks=[
             {"commit": mark.commit.hash, "kind": mark.kind.value, "text": mark.text, "author": mark.author}
