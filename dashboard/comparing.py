@@ -55,11 +55,12 @@ class ComparedRow:
             return None
         return abs(math.log1p(told.change)) / told.noise
 
-    @property
-    def counts_from(self) -> float | None:
-        """The smallest relative change that counts; None where there is none, or nothing to be one of."""
+    def own_limit(self, general: float) -> float | None:
+        """The smallest change that counts, where it is not what holds in general, and one of both would tell this one;
+        else None."""
         least = self.judged.counts_from
-        return least if self.judged.comparison is not None and math.isfinite(least) else None
+        is_near = self.change is not None and abs(self.change) >= min(least, general)
+        return least if is_near and least != general and math.isfinite(least) else None
 
     @property
     def speed(self) -> float | None:

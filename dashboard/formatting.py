@@ -173,7 +173,7 @@ def share_apart(difference: float) -> str:
 
 def limit(change: float) -> str:
     """A limit as it was stated: "2.5 %"."""
-    return f"{change * 100:.3g} %"
+    return f"{change * 100:.3g} %" if change < 10 else f"{change * 100:.0f} %"
 
 
 def percent(share: float) -> str:

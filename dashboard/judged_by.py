@@ -1,6 +1,7 @@
 """By which limits a project's changes are judged here: what the project states, else the dashboard's own threshold."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from warpwatch.dashboard.limit_rules.limits import LimitsOf
 from warpwatch.dashboard.limit_rules.rules import LimitRules
@@ -20,12 +21,15 @@ class JudgedBy:
     limits: LimitsOf
     stated: StatedLimits | None  # None: the project states nothing
 
-    def limit_above(self, series: Series, change: SeriesChange) -> float | None:
-        """The smallest relative change that counts, of a step that is smaller; None of any other change."""
+    def held_against(self, series: Series, changes: Iterable[SeriesChange]) -> tuple[SeriesChange, ...]:
+        """The changes of a series, those steps marked that lie below its limits."""
         limits = self.limits(series)
-        if change.kind is not ChangeKind.STEP or limits.counts(change.before, change.after, change.magnitude):
-            return None
-        return limits.counts_from(change.before, change.after)
+        return tuple(
+            change
+            if change.kind is not ChangeKind.STEP or limits.counts(change.before, change.after, change.magnitude)
+            else replace(change, below_limit=limits.counts_from(change.before, change.after))
+            for change in changes
+        )
 
 
 def judged_by(store: Store, project: str, *, threshold: float, threshold_of_all: float | None = None) -> JudgedBy:

@@ -95,11 +95,9 @@ def show(project: str, commit: str, asked: Question) -> CommitAnswer:
         newer=page.newer.hash if page.newer else None,
         series=len(page.points),
         changes=[
-            ChangeOfSeries(
-                series=series_shape(each.series),
-                change=change_shape(each.change, limits.limit_above(each.series, each.change)),
-            )
+            ChangeOfSeries(series=series_shape(each.series), change=change_shape(change))
             for each in page.changes
+            for change in limits.held_against(each.series, [each.change])
         ],
     )
 

@@ -134,7 +134,7 @@ def show(project: str, key: str, asked: HistoryQuestion) -> HistoryAnswer:
             and points[0].commit.position <= level.last.position
             and level.first.position <= points[-1].commit.position
         ],
-        changes=[change_shape(change, limits.limit_above(own, change)) for change in told],
+        changes=[change_shape(change) for change in limits.held_against(own, told)],
         limits=limits_source(limits.stated),
         episodes=[change_shape(each) for each in history.episodes if each.commit.hash in kept],
     )
@@ -175,12 +175,12 @@ def _point(point: Point) -> PointShape:
     )  # fmt: skip
 
 
-def change_shape(change: SeriesChange, below_limit: float | None = None) -> Change:
+def change_shape(change: SeriesChange) -> Change:
     """A change or an episode."""
     return Change(
         kind=change.kind, commit=change.commit.hash, previous_commit=change.previous_commit.hash,
         range_start=change.range_start.hash, range_end=change.range_end.hash, before=finite(change.before),
         after=finite(change.after), magnitude=finite(change.magnitude), low=finite(change.low),
         high=finite(change.high), p_value=finite(change.p_value), q_value=finite(change.q_value),
-        is_worse=bool(change.is_worse), below_limit=finite(below_limit),
+        is_worse=bool(change.is_worse), below_limit=finite(change.below_limit),
     )  # fmt: skip

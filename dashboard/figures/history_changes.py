@@ -21,8 +21,10 @@ def change_traces(history: History, frame: Frame) -> list[dict[str, Any]]:
     traces = []
     run_at = _runs(history)
     steps = [change for change in history.changes if change.kind is ChangeKind.STEP]
-    kinds = [("regression", WORSE, [change for change in steps if change.is_worse]),
-             ("improvement", BETTER, [change for change in steps if not change.is_worse]),
+    counting = [change for change in steps if change.below_limit is None]
+    kinds = [("regression", WORSE, [change for change in counting if change.is_worse]),
+             ("improvement", BETTER, [change for change in counting if not change.is_worse]),
+             ("below the limit", MUTED, [change for change in steps if change.below_limit is not None]),
              ("the machine moved", INK, [change for change in history.changes if change not in steps])]  # fmt: skip
     if not history.series.is_watched:
         kinds = [("the machine moved" if history.series.is_control else "change", INK, list(history.changes))]
@@ -93,5 +95,7 @@ def _runs(history: History) -> dict[str, str]:
 
 
 def _colour(change: SeriesChange, is_ours: bool) -> str:
+    if change.below_limit is not None:
+        return MUTED
     is_a_commits = is_ours and change.kind is ChangeKind.STEP
     return (WORSE if change.is_worse else BETTER) if is_a_commits else INK

@@ -118,7 +118,7 @@ def _steps(
     ends: list[float] = []  # of the words in each row, the upper first
     for step in steps:
         x = area.x(place[step.commit.hash] - 0.5)
-        ink = paint[MUTED if not is_ours else WORSE if step.is_worse else BETTER]
+        ink = paint[MUTED if not is_ours or step.below_limit is not None else WORSE if step.is_worse else BETTER]
         word = f"{'▲' if step.magnitude > 0 else '▼'} {change(step.magnitude, step.before)}"
         width = text_width(word, 11) + 10
         start = x + 5 if x + width < _WIDTH else x - width

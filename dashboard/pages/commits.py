@@ -1,5 +1,6 @@
 """The commits that have results, and all that one of them did."""
 
+from dataclasses import replace
 from itertools import zip_longest
 
 from flask import Blueprint, abort, redirect, render_template, request, url_for
@@ -12,6 +13,7 @@ from warpwatch.dashboard.pages.shared import page_number, pages, project_or_404,
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.annotations import annotations
 from warpwatch.dashboard.store.records import CommitPage, Status
+from warpwatch.dashboard.store.stated_limits import stated_limits
 
 bp = Blueprint("commits", __name__)
 
@@ -63,7 +65,7 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
     return render_template(
         "commit.html",
         commit_page=page,
-        limits=steps_judged_by(store(), found.name),
+        stated=stated_limits(store(), found.name),
         words=words,
         points=place.of(points),
         place=place,
@@ -85,12 +87,18 @@ def _has_controls(project: str) -> bool:
 
 
 def page_of(project: str, commit: str) -> CommitPage:
-    """Everything recorded there."""
+    """Everything recorded there, its steps held against what the project states."""
 
     def read() -> CommitPage:
         page = queries.commit_page(store(), project, commit)
         assert page is not None
-        return page
+        limits = steps_judged_by(store(), project)
+        held = (
+            replace(each, change=change)
+            for each in page.changes
+            for change in limits.held_against(each.series, [each.change])
+        )
+        return replace(page, changes=tuple(held))
 
     return store().remember(
         project,

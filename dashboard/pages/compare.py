@@ -57,13 +57,14 @@ def row(project: str) -> ResponseReturnValue:
         sides = asked_sides(found)
     except NoSideError as error:
         abort(404, str(error))
+    compared = sides.compared(found.name) if sides is not None else None
     asked, against = request.args.get("series", ""), request.args.get("against", "") or request.args.get("series", "")
-    rows = sides.compared(found.name).rows if sides is not None else ()
+    rows = compared.rows if compared is not None else ()
     opened = next((each for each in rows if (each.series.key, each.against.key) == (asked, against)), None)
-    if sides is None or opened is None:
+    if sides is None or compared is None or opened is None:
         abort(404, "These two sides have no such row.")
     template = "compare_part.html" if request.args.get("part") else "compare_row.html"
-    return render_template(template, **_opened(found.name, sides, opened))
+    return render_template(template, threshold=compared.threshold, **_opened(found.name, sides, opened))
 
 
 def _opened(project: str, sides: Sides, row: ComparedRow) -> dict[str, Any]:

@@ -1,11 +1,14 @@
 """Pictures for READMEs: a series' history and a machine's roofline as SVG, upon light or dark."""
 
+from dataclasses import replace
+
 from flask import Blueprint, Response, abort, request
 
 from warpwatch.dashboard.api.answers import cacheable
 from warpwatch.dashboard.figures.history_image import history_image
 from warpwatch.dashboard.figures.roofline_image import roofline_image
 from warpwatch.dashboard.figures.svg import Theme
+from warpwatch.dashboard.judged_by import steps_judged_by
 from warpwatch.dashboard.pages.shared import project_or_404, store
 from warpwatch.dashboard.store import queries
 
@@ -21,7 +24,8 @@ def history(project: str, key: str) -> Response:
     told = queries.history(store(), key)
     if told is None or told.series.project != found.name:
         abort(404, f"There is no series “{key}” in {found.name}.")
-    return _answer(history_image(told, _theme()))
+    held = steps_judged_by(store(), found.name).held_against(told.series, told.changes)
+    return _answer(history_image(replace(told, changes=held), _theme()))
 
 
 @bp.get("/roofline.svg")

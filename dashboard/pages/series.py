@@ -1,6 +1,7 @@
 """One benchmark's history over commits, and the search that leads there."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -11,7 +12,7 @@ from warpwatch.dashboard.figures.history import history_figure
 from warpwatch.dashboard.figures.history_machine import canary_summary
 from warpwatch.dashboard.figures.history_view import HistoryView, Scale, Spacing
 from warpwatch.dashboard.figures.palette import look
-from warpwatch.dashboard.judged_by import steps_judged_by
+from warpwatch.dashboard.judged_by import JudgedBy, steps_judged_by
 from warpwatch.dashboard.measure_again import measure_again
 from warpwatch.dashboard.metrics import Metric
 from warpwatch.dashboard.naming import kernel_name
@@ -77,7 +78,7 @@ def show(project: str, key: str) -> str:
     """One series: figure, the point that `run` names (else the newest), changepoints, and what stands beside it."""
     project_or_404(project)
     view = _view()
-    shown = _shown_or_404(project, key, view)
+    shown, limits = _shown_or_404(project, key, view)
     own = shown.history.series
     number = page_number()
     recorded = queries.siblings(store(), key)
@@ -97,7 +98,7 @@ def show(project: str, key: str) -> str:
         figure=_figure(shown, view),
         said=points_said(shown.extent),
         changes=changes,
-        limits=steps_judged_by(store(), own.project),
+        limits=limits,
         stated=queries.stated_changes(store(), key),
         episodes=shown.history.episodes[::-1],
         wanted_change=last_step,
@@ -122,7 +123,7 @@ def show(project: str, key: str) -> str:
 def figure(project: str, key: str) -> ResponseReturnValue:
     """The page's figure alone, with more points of the window that `from` and `to` name."""
     view = _view()
-    shown = _shown_or_404(project, key, view)
+    shown, _ = _shown_or_404(project, key, view)
     return jsonify(_figure(shown, view))
 
 
@@ -134,9 +135,8 @@ def data(project: str, key: str) -> ResponseReturnValue:
     """
     view = _view()
     most = _ALL if request.args.get("whole") else _OF_DATA
-    shown = _shown_or_404(project, key, view, most=most)
+    shown, limits = _shown_or_404(project, key, view, most=most)
     series, points = shown.history.series, shown.points_inside
-    limits = steps_judged_by(store(), series.project)
     return jsonify(
         series=series.key,
         benchmark=series.benchmark,
@@ -149,8 +149,7 @@ def data(project: str, key: str) -> ResponseReturnValue:
         points_left_out=shown.extent.points_inside - len(points),
         points=[_point(point) for point in points],
         changepoints=[
-            {**change_json(series, change), "below_limit": limits.limit_above(series, change)}
-            for change in shown.history.changes
+            {**change_json(series, change), "below_limit": change.below_limit} for change in shown.history.changes
         ],
         limits=limits.stated.name if limits.stated is not None else None,
         episodes=[episode_json(episode) for episode in shown.history.episodes],
@@ -187,14 +186,17 @@ def _view() -> HistoryView:
     )
 
 
-def _shown_or_404(project: str, key: str, view: HistoryView, most: int = MOST_POINTS) -> ShownHistory:
+def _shown_or_404(project: str, key: str, view: HistoryView, most: int = MOST_POINTS) -> tuple[ShownHistory, JudgedBy]:
+    """What is shown, its steps held against what the project states."""
     beside = request.args.getlist("with")[:MOST_BESIDE]
     wanted = Wanted(first=view.first, last=view.last, beside=beside, page=page_number(), most=most)
     shown = queries.shown_history(store(), key, wanted)
     if shown is None or shown.history.series.project != project:
         found = project_or_404(project)
         abort(404, f"There is no series “{key}” in {found.name}. Its benchmark may have been renamed.")
-    return shown
+    limits, history = steps_judged_by(store(), project), shown.history
+    marked = replace(history, changes=limits.held_against(history.series, history.changes))
+    return replace(shown, history=marked), limits
 
 
 def _figure(shown: ShownHistory, view: HistoryView) -> dict[str, Any]:

@@ -212,6 +212,7 @@ class SeriesChange:
     posterior: tuple[tuple[Commit, float], ...] = ()  # the range's commits, and how likely each is the first
     share: ControlShare | None = None  # None: no control could tell
     q_value: float | None = None  # among all series of its run; None: not judged, or not yet
+    below_limit: float | None = None  # of a step too small to count by what the project states: the least that would
 
     @property
     def without_machine(self) -> Magnitude | None:

@@ -87,8 +87,11 @@ def test_a_series_tells_its_limit_and_which_of_its_steps_lie_below(store: Store,
     page = _page(client, f"series/{_key(store, 'Bench')}")
     assert f"12.5 % and more counts, by {NAME}" in page
     assert page.count("below 12.5 %") == 1
+    assert '"name": "below the limit"' in page
+    assert '"name": "regression"' not in page
     other = _page(client, f"series/{_key(store, 'Other')}")
     assert f"All count, by {NAME}" in other
+    assert '"name": "regression"' in other
     assert "below" not in other.split("Changepoints")[1].split("</section>")[0]
     data = client.get(f"/demo/series/{_key(store, 'Bench')}/data.json").get_json()
     assert data["limits"] == "warpwatch.toml of aaaaaaaa"
@@ -99,7 +102,10 @@ def test_regressions_leave_out_what_does_not_count_and_say_so(store: Store, clie
     page = _page(client, "regressions?state=all")
     assert _key(store, "Other") in page
     assert _key(store, "Bench") not in page
-    assert f"What counts, by {NAME}: 1 smaller step for the worse is left out here, and shown with its series." in page
+    assert (
+        f"Which steps count, {NAME} says: 1 smaller step for the worse is left out here, and shown with its series."
+        in page
+    )
     told = client.get("/api/projects/demo/regressions").get_json()
     assert [each["series"]["benchmark"] for each in told["items"]] == [OTHER]
     assert told["limits"]["commit"] == "a" * 40
