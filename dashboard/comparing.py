@@ -12,11 +12,11 @@ from warpwatch.dashboard.check import CheckRow, check, place_of
 from warpwatch.dashboard.check_sides import Couple, check_implementations, check_machines
 from warpwatch.dashboard.drift import Drift
 from warpwatch.dashboard.judged_by import JudgedBy, judged_by
+from warpwatch.dashboard.limit_rules.stated import StatedLimits
 from warpwatch.dashboard.metrics import Metric
 from warpwatch.dashboard.naming import module_of
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.records import Commit, Series, Workload
-from warpwatch.dashboard.store.stated_limits import StatedLimits
 from warpwatch.dashboard.store.store import Store
 
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from warpwatch.dashboard.limit_rules.limits import LimitsOf
 from warpwatch.dashboard.limit_rules.rules import LimitRules
 from warpwatch.dashboard.limit_rules.series_limits import series_limits
+from warpwatch.dashboard.limit_rules.stated import StatedLimits
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.records import Series, SeriesChange
-from warpwatch.dashboard.store.stated_limits import StatedLimits, stated_limits
+from warpwatch.dashboard.store.stated_limits import stated_limits
 from warpwatch.dashboard.store.store import Store
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from warpwatch.ci.policy.reading import PolicyError, find_policy, parse_policy, read_policy
 from warpwatch.dashboard.importers.git_history import GitError, file_at, git, root_of
-from warpwatch.dashboard.store.stated_limits import StatedLimits
+from warpwatch.dashboard.limit_rules.stated import StatedLimits
 
 
 def limits_stated_in(folder: Path) -> StatedLimits | None:

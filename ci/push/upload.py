@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import requests
 
 from warpwatch.dashboard.access_settings import is_loopback
+from warpwatch.dashboard.limit_rules.stated import StatedLimits
 from warpwatch.dashboard.pages.addresses import project_in_path
-from warpwatch.dashboard.store.stated_limits import StatedLimits
 
 _CONNECT_S, _ANSWER_S = 10, 900  # a parcel of many new series is analysed before the server answers
 _LONGEST_S = 3600.0

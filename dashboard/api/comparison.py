@@ -11,12 +11,12 @@ from warpwatch.dashboard.api.questions import CommitPrefix, Table, Text
 from warpwatch.dashboard.api.shapes import CommitShape, SeriesShape, Shape, commit_shape, finite, series_shape
 from warpwatch.dashboard.check import Check, CheckRow, Outcome, check
 from warpwatch.dashboard.judged_by import judged_by
+from warpwatch.dashboard.limit_rules.stated import StatedLimits
 from warpwatch.dashboard.pages.compared import compared_commits
 from warpwatch.dashboard.pages.shared import project_or_404, store
 from warpwatch.dashboard.statistics.noise import NoiseSource
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.records import Commit, Project
-from warpwatch.dashboard.store.stated_limits import StatedLimits
 from warpwatch.dashboard.verdict import Verdict
 
 bp = Blueprint("api_comparison", __name__, url_prefix="/api/projects/<project:project>")

@@ -19,8 +19,9 @@ from warpwatch.dashboard.api.questions import Question, asked
 from warpwatch.dashboard.api.shapes import Shape
 from warpwatch.dashboard.limit_rules.rule import LimitRule
 from warpwatch.dashboard.limit_rules.rules import LimitRules
+from warpwatch.dashboard.limit_rules.stated import StatedLimits
 from warpwatch.dashboard.pages.shared import project_or_404, store
-from warpwatch.dashboard.store.stated_limits import StatedLimits, state_limits, stated_limits
+from warpwatch.dashboard.store.stated_limits import state_limits, stated_limits
 from warpwatch.dashboard.store.tokens import Scope
 
 bp = Blueprint("api_limits", __name__, url_prefix="/api/projects/<project:project>")

@@ -4,48 +4,22 @@ Kept as rules: each series is resolved when it is judged, so that benchmarks whi
 """
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import AwareDatetime, Field, field_validator
 from sqlalchemy import Connection, Row, select
 
-from warpwatch.dashboard.limit_rules.rule import LimitRule
-from warpwatch.dashboard.limit_rules.rules import LimitRules
-from warpwatch.dashboard.limit_rules.words import Word
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.incoming import LONGEST_NAME
 from warpwatch.dashboard.store.reading import project_id
 from warpwatch.dashboard.store.rows import insert_or_replace
 from warpwatch.dashboard.store.store import Store
 
+if TYPE_CHECKING:
+    from warpwatch.dashboard.limit_rules.stated import StatedLimits
+
 _table = tables.stated_limits
 
 
-class StatedLimits(LimitRules):
-    """The rules, and where they stand."""
-
-    source: Annotated[Word, Field(max_length=LONGEST_NAME // 4)] = Field(
-        description="the path of the file, such as warpwatch.toml"
-    )
-    commit: Annotated[str, Field(pattern="^([0-9a-f]{40}|[0-9a-f]{64})$")] | None = Field(
-        default=None, description="the full hash of the commit that changed the file last; null: no repository has it"
-    )
-    committed: AwareDatetime = Field(description="when that was, or when the file was written")
-
-    @field_validator("rules")
-    @classmethod
-    def _without_owners(cls, rules: tuple[LimitRule, ...]) -> tuple[LimitRule, ...]:
-        """Whom rules name is no page's business, and may be addresses of people."""
-        judging = (rule for rule in rules if rule.stated.keys() - {"owners"})
-        return tuple(rule.model_copy(update={"owners": None}) for rule in judging)
-
-    @property
-    def name(self) -> str:
-        """As pages and messages call it: "warpwatch.toml of 1234abcd"."""
-        return f"{self.source} of {self.commit[:8]}" if self.commit else self.source
-
-
-def state_limits(store: Store, project: str, stated: StatedLimits, *, now_ms: int) -> bool:
+def state_limits(store: Store, project: str, stated: "StatedLimits", *, now_ms: int) -> bool:
     """Keeps it, unless what a newer commit states is kept already; returns whether it holds now.
 
     Raises ValueError if there is no such project.
@@ -58,7 +32,7 @@ def state_limits(store: Store, project: str, stated: StatedLimits, *, now_ms: in
         committed_ms = min(max(round(stated.committed.timestamp() * 1000), 0), now_ms)
         row = {
             "project_id": owner, "source": stated.source, "commit_hash": stated.commit, "committed_ms": committed_ms,
-            "rules": stated.model_dump(mode="json", include=set(LimitRules.model_fields), exclude_defaults=True),
+            "rules": stated.model_dump(mode="json", exclude={"source", "commit", "committed"}, exclude_defaults=True),
         }  # fmt: skip
         held = connection.execute(select(_table).where(_table.c.project_id == owner)).one_or_none()
         if held is not None and held.committed_ms > committed_ms:
@@ -68,20 +42,23 @@ def state_limits(store: Store, project: str, stated: StatedLimits, *, now_ms: in
     return True
 
 
-def stated_limits(store: Store, project: str) -> StatedLimits | None:
+def stated_limits(store: Store, project: str) -> "StatedLimits | None":
     """What holds of a project; None where nobody stated anything."""
     with store.read() as connection:
         owner = project_id(connection, project)
         return read_stated(connection, owner) if owner is not None else None
 
 
-def read_stated(connection: Connection, owner: int) -> StatedLimits | None:
+def read_stated(connection: Connection, owner: int) -> "StatedLimits | None":
     """What holds of the project with that id."""
     row = connection.execute(select(_table).where(_table.c.project_id == owner)).one_or_none()
     return _record(row) if row is not None else None
 
 
-def _record(row: Row[Any]) -> StatedLimits:
+def _record(row: Row[Any]) -> "StatedLimits":
+    # pydantic takes a tenth of a second, which who asks where nothing is stated need not wait
+    from warpwatch.dashboard.limit_rules.stated import StatedLimits
+
     return StatedLimits(
         **row.rules, source=row.source, commit=row.commit_hash,
         committed=datetime.fromtimestamp(row.committed_ms / 1000, UTC),

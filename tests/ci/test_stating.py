@@ -9,8 +9,9 @@ import pytest
 from tests.ci.judged_repository import JudgedRepository, judged_repository
 from warpwatch.ci.policy.reading import PolicyError
 from warpwatch.ci.policy.stating import limits_stated_by, limits_stated_in
+from warpwatch.dashboard.limit_rules.stated import StatedLimits
 from warpwatch.dashboard.store import Store
-from warpwatch.dashboard.store.stated_limits import StatedLimits, stated_limits
+from warpwatch.dashboard.store.stated_limits import stated_limits
 
 POLICY = """
 [gate]

@@ -6,10 +6,11 @@ import pytest
 
 from tests.asv_results import AsvResults
 from warpwatch.dashboard.analysis import analyse
+from warpwatch.dashboard.limit_rules.stated import StatedLimits
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alerts import held_regressions, new_regressions, open_alert
 from warpwatch.dashboard.store.card_records import CardFilter, Standing
-from warpwatch.dashboard.store.stated_limits import StatedLimits, state_limits
+from warpwatch.dashboard.store.stated_limits import state_limits
 from warpwatch.dashboard.verdict import Verdict
 
 BENCH, OTHER = "suite.Bench.track_latency", "suite.Other.track_latency"

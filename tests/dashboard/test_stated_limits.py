@@ -6,10 +6,11 @@ import pytest
 from pydantic import ValidationError
 
 from warpwatch.dashboard.limit_rules.series_limits import series_limits
+from warpwatch.dashboard.limit_rules.stated import StatedLimits
 from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.records import Series
-from warpwatch.dashboard.store.stated_limits import StatedLimits, state_limits, stated_limits
+from warpwatch.dashboard.store.stated_limits import state_limits, stated_limits
 from warpwatch.dashboard.store.writing import ProjectWriter
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)

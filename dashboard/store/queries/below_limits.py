@@ -4,7 +4,6 @@ from collections.abc import Collection
 
 from sqlalchemy import Connection
 
-from warpwatch.dashboard.limit_rules.series_limits import series_limits
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.choosing import is_among
@@ -24,6 +23,8 @@ def below_limits(
     stated = read_stated(connection, owner)
     if stated is None or (series is not None and not series):
         return frozenset()
+    from warpwatch.dashboard.limit_rules.series_limits import series_limits  # as stated_limits.py does
+
     limits = series_limits(stated, known, threshold=0.0)
     change = tables.changepoint
     where = [tables.series.c.project_id == owner, change.c.kind == ChangeKind.STEP.value]

@@ -12,9 +12,10 @@ from flask.testing import FlaskClient
 from tests.asv_results import AsvResults
 from warpwatch.dashboard.analysis import analyse
 from warpwatch.dashboard.app import create_app
+from warpwatch.dashboard.limit_rules.stated import StatedLimits
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.stated_limits import StatedLimits, state_limits
+from warpwatch.dashboard.store.stated_limits import state_limits
 
 BENCH, OTHER = "suite.Bench.track_latency", "suite.Other.track_latency"
 STEP = 18
