@@ -8,6 +8,7 @@ import time
 from datetime import datetime
 
 from flask import Blueprint, abort, current_app, request
+from flask.typing import ResponseReturnValue
 from pydantic import ValidationError
 from werkzeug.exceptions import RequestEntityTooLarge
 
@@ -60,7 +61,7 @@ def show(project: str, asked: Question) -> LimitsShape:
 
 @bp.put("/limits")
 @tokens_alone
-def keep(project: str) -> object:
+def keep(project: str) -> ResponseReturnValue:
     """Keeps what the project's warpwatch.toml states, unless a newer commit's statement is kept.
 
     The answer is what holds now. Nothing is kept of a statement that cannot be understood as a whole (422, which says

@@ -69,7 +69,7 @@ def latest(connection: Connection, known: Workloads, *where: Any) -> list[Latest
 
 
 def verdicts_within_limits(
-    connection: Connection, known: Workloads, rows: Sequence[Row[Any]]
+    connection: Connection, known: Workloads, rows: Sequence[Any]
 ) -> Mapping[int, Verdict]:  # fmt: skip
     """By series' id, of rows that hold series and summary: a step below the limits that the project states has changed
     nothing."""

@@ -12,7 +12,7 @@ from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.settings import Settings
 
 OPEN = {"static", "health.show", "login.show", "login.start", "login.callback", "login.end"}
-BY_TOKEN_ALONE = {"api_results.add"}
+BY_TOKEN_ALONE = {"api_results.add", "api_limits.keep"}
 NOBODYS_METHODS = {"HEAD", "OPTIONS", "GET"}
 
 
