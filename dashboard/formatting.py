@@ -172,8 +172,8 @@ def share_apart(difference: float) -> str:
 
 
 def limit(change: float) -> str:
-    """A limit as it was stated: "2.5 %"."""
-    return f"{change * 100:.3g} %" if change < 10 else f"{change * 100:.0f} %"
+    """The smallest change that counts, as it was stated: "2.5 %"; from a factor of two on as changes are, "2.51×"."""
+    return f"{change * 100:.3g} %" if change < 1 else quantities.ratio(1 + change)
 
 
 def percent(share: float) -> str:

@@ -95,7 +95,7 @@ def _beginnings(choice: Choice, *, images: bool) -> Iterable[str]:
     yield from ("/", "/api/", "/api/openapi.json")
     for project in sorted(choice.projects):
         name = project_in_path(project)
-        yield f"/{name}/"
+        yield from (f"/{name}/", f"/api/projects/{name}/limits")
         for part in (*_LISTS, "roofline"):
             yield from (f"/api/projects/{name}/{part}", f"/api/projects/{name}/{part}?format=csv")
     for address in (f"/{project_in_path(project)}" for project in sorted(choice.projects) if images):

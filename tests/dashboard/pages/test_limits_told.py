@@ -1,12 +1,14 @@
 """Pages judge by the limits that the project states, and say whose they are."""
 
 import html
+import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from flask.testing import FlaskClient
 
 from tests.asv_results import AsvResults
@@ -14,6 +16,7 @@ from warpwatch.dashboard.analysis import analyse
 from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.limit_rules.stated import StatedLimits
 from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.site.command import export_site
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.stated_limits import state_limits
 
@@ -133,11 +136,9 @@ def test_a_badge_is_no_alarm_for_what_does_not_count(store: Store, client: Flask
 
 
 def test_an_exported_site_judges_alike(store: Store, tmp_path: Path) -> None:
-    from click.testing import CliRunner
-
-    from warpwatch.dashboard.site.command import export_site
-
     done = CliRunner().invoke(export_site, [str(tmp_path / "site"), "--database", str(store.url)])
     assert done.exit_code == 0, done.output
     pages = [path.read_text() for path in (tmp_path / "site").rglob("*.html")]
     assert any("below 12.5 %" in page for page in pages)
+    (limits,) = (tmp_path / "site").rglob("limits.json")
+    assert json.loads(limits.read_text())["stated"]["commit"] == "a" * 40
