@@ -42,9 +42,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         })  # fmt: skip
     asv.load(opened)
     analyse(opened)
-    rules = [{"benchmark": "*.Bench.*", "threshold": 0.125}]
     stated = {
-        "rules": rules,
+        "threshold": 0.03,
+        "rules": [{"benchmark": "*.Bench.*", "threshold": 0.125}],
         "source": "warpwatch.toml",
         "commit": "a" * 40,
         "committed": datetime(2026, 1, 1, tzinfo=UTC),
@@ -80,7 +80,7 @@ def test_a_comparison_names_the_file_and_the_limit_of_each_row_that_has_its_own(
     store: Store, client: FlaskClient
 ) -> None:
     page = _page(client, f"compare?{_around(store)}&show=all")
-    assert f"Changes from 2 % on matter, where {NAME} says no other" in page
+    assert f"Changes from 3 % on matter, where {NAME} says no other" in page
     assert page.count("counts from 12.5 %") == 1
     row = page.split("counts from 12.5 %")[0].rpartition("<tr>")[2]
     assert "Bench" in row
@@ -94,7 +94,7 @@ def test_a_series_tells_its_limit_and_which_of_its_steps_lie_below(store: Store,
     assert '"name": "below the limit"' in page
     assert '"name": "regression"' not in page
     other = _page(client, f"series/{_key(store, 'Other')}")
-    assert f"All count, by {NAME}" in other
+    assert f"3 % and more counts, by {NAME}" in other
     assert '"name": "regression"' in other
     assert "below" not in other.split("Changepoints")[1].split("</section>")[0]
     data = client.get(f"/demo/series/{_key(store, 'Bench')}/data.json").get_json()
@@ -127,6 +127,11 @@ def test_a_commit_marks_the_steps_that_do_not_count(store: Store, client: FlaskC
     history = client.get(f"/api/projects/demo/series/{_key(store, 'Bench')}/history").get_json()
     assert [each["below_limit"] for each in history["changes"]] == [0.125]
     assert history["limits"]["source"] == "warpwatch.toml"
+
+
+def test_a_machine_is_trusted_by_the_projects_threshold(store: Store, client: FlaskClient) -> None:
+    (machine,) = queries.machines(store, "demo")
+    assert "its threshold of 3 %" in _page(client, f"machines/{machine.name}")
 
 
 def test_a_badge_is_no_alarm_for_what_does_not_count(store: Store, client: FlaskClient) -> None:
