@@ -106,7 +106,7 @@ def _line(name: str, machine: str, rows: Sequence[Standing]) -> KernelLine:
         name=name, machine=machine, rows=tuple(ordered),
         absent=tuple(each for each in whole if each.row.was_never_there), states=states, state=_state(states),
         metric=main[0].row.series.metric if main else None,
-        workloads=len({(each.row.series.benchmark, each.row.series.case) for each in ordered or whole}),
+        workloads=_workloads(ordered or whole),
         implementations=tuple(dict.fromkeys(x for each in ordered if (x := each.row.series.implementation))),
         latest=_geometric([each.row.value for each in main]),
         month=_change([each.month for each in told]), year=_change([each.year for each in told]),
@@ -139,6 +139,12 @@ def _main(rows: Sequence[Standing]) -> Sequence[Standing]:
         return rows
     first = _OURS if _OURS in implementations else min(name or "" for name in implementations)
     return [each for each in rows if (each.row.series.implementation or "") == first]
+
+
+def _workloads(rows: Sequence[Standing]) -> int:
+    """How many there are: of kernels that are timed, what is timed. The host's overhead is a kernel's own, not one."""
+    timed = [each for each in rows if each.row.series.metric.is_latency] or rows
+    return len({(each.row.series.benchmark, each.row.series.case) for each in timed})
 
 
 def _state(states: Sequence[tuple[State, int]]) -> State:

@@ -1,12 +1,14 @@
 """Kernels folded from their workloads: states, steps of a month and a year, typical numbers."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.dashboard.suite_results import Suite
 from warpwatch.dashboard.kernels import KernelLine, kernel_lines, tally
+from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.standing import State
 
@@ -33,6 +35,21 @@ def test_a_kernel_is_one_line_with_the_typical_numbers_of_its_workloads(store: S
     assert (line.baseline.value, line.baseline.count) == (pytest.approx(row.baseline.ratio), 3)
     assert line.latest.value == pytest.approx(row.value)
     assert line.trend == pytest.approx([value / sorted(row.sparkline)[4] for value in row.sparkline], rel=0.002)  # type: ignore[type-var, operator, arg-type]
+
+
+def test_a_kernels_host_overhead_is_a_row_of_it_and_no_workload(store: Store, asv: Any) -> None:
+    history = Suite(asv, workloads=("w1", "w2"))
+    for number in range(8):
+        history.commit(number)
+    asv.load(store)
+    timed = queries.standings(store, "demo")
+    series = replace(
+        timed[0].row.series, benchmark="benchmarks.host_overhead.HostOverhead.track_host_overhead", workload="rope",
+        parameters=(("workload", "rope"), ("implementation", "warpwatch")), metric=metric("host_overhead", "seconds"),
+    )  # fmt: skip
+    overhead = replace(timed[0], row=replace(timed[0].row, series=series))
+    (line,) = kernel_lines([*timed, overhead])
+    assert (line.workloads, len(line.rows)) == (2, 3)
 
 
 def test_steps_of_a_level_add_up_over_the_time_that_is_asked(store: Store, asv: Any) -> None:
