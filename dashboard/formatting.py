@@ -33,10 +33,11 @@ _VERDICT_MEANINGS = {
     Verdict.REGRESSED: "Its level moved for the worse within the last 30 days",
     Verdict.IMPROVED: "Its level moved for the better within the last 30 days",
     Verdict.UNCHANGED: "No change of level within the last 30 days",
-    Verdict.INCONCLUSIVE: "Too few commits on this card, too much noise, or a change that is not yet judged",
+    Verdict.INCONCLUSIVE: "Too few commits on this card, too much noise, or a change that may be chance or is not"
+                          " yet judged",
     Verdict.INVALID: "Recorded, but throttled, wrong or failed: no number",
     Verdict.MISSING: "Nothing recorded, or not available on this machine",
-}
+}  # fmt: skip
 _COMPARED_MEANINGS = {
     Verdict.REGRESSED: "Worse by more than the noise, and by enough to matter",
     Verdict.IMPROVED: "Better by more than the noise, and by enough to matter",
@@ -47,6 +48,7 @@ _COMPARED_MEANINGS = {
 }
 _KIND_MEANINGS = {
     ChangeKind.STEP: "The level moved and stayed: a commit's doing",
+    ChangeKind.MAY_BE_CHANCE: "The level moved; among all series of the run chance alone may look so",
     ChangeKind.MACHINE_STATE: "The machine moved, or sat in another of its states: no commit's doing",
     ChangeKind.TRANSIENT: "Values that strayed from their level and returned: no commit's doing",
     ChangeKind.DRIFT: "The level moved slowly, over many commits: no one commit's doing",
@@ -76,6 +78,7 @@ def register(app: Flask) -> None:
         number=quantities.number,
         change_word=change_word,
         kind_word=kind_word,
+        kind_name=kind_name,
         kind_meaning=kind_meaning,
         share_words=share_words,
         control_words=control_words,
@@ -125,6 +128,11 @@ def change_word(change: float | None, metric: Metric) -> str:
 def kind_word(kind: ChangeKind) -> str:
     """What a change is, as a heading word."""
     return kind.value.capitalize()
+
+
+def kind_name(kind: ChangeKind) -> str:
+    """One of its changes within a sentence."""
+    return "doubtful step" if kind is ChangeKind.MAY_BE_CHANCE else kind.value
 
 
 def kind_meaning(kind: ChangeKind) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from warpwatch.dashboard.faults import located
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.statistics.detection import SMALLEST_CHANGE
-from warpwatch.dashboard.statistics.false_discovery import q_values
+from warpwatch.dashboard.statistics.false_discovery import LIMIT, q_values
 from warpwatch.dashboard.statistics.machine_state import (
     FEWEST,
     Control,
@@ -104,7 +104,10 @@ def _explained(
 
 
 def _with_q(explained: Sequence[_Explained], families: Mapping[int, int]) -> tuple[Judgement, ...]:
-    """With the q of each step among all series of its run: the machine, in an environment, at the commit."""
+    """With the q of each step among all series of its run: the machine, in an environment, at the commit.
+
+    A step whose q is above the limit may be chance: no commit is accused of it, and none praised.
+    """
     runs: dict[tuple[int, int], list[int]] = defaultdict(list)
     q: dict[int, float] = {}
     for number, (change, kind, *_) in enumerate(explained):
@@ -117,9 +120,12 @@ def _with_q(explained: Sequence[_Explained], families: Mapping[int, int]) -> tup
         family = max(families.get(environment, 0), len(members))  # series that nobody lists any more count no longer
         q.update(zip(members, q_values([explained[number][4] for number in members], family), strict=True))
     return tuple(
-        Judgement(change=change, kind=kind, control=control, share=its_share, q_value=q.get(number))
+        Judgement(
+            change=change, kind=ChangeKind.MAY_BE_CHANCE if q.get(number, 0.0) > LIMIT else kind, control=control,
+            share=its_share, q_value=q.get(number),
+        )
         for number, (change, kind, control, its_share, _) in enumerate(explained)
-    )
+    )  # fmt: skip
 
 
 def _machines_part(

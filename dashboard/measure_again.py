@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from warpwatch.dashboard.quantities import number, share
 from warpwatch.dashboard.reproduce import asv_between, asv_commits
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
-from warpwatch.dashboard.statistics.false_discovery import LIMIT
 from warpwatch.dashboard.statistics.machine_state import Control
 from warpwatch.dashboard.store.records import Commit, Series, SeriesChange
 
@@ -33,7 +32,7 @@ def measure_again(series: Series, change: SeriesChange) -> MeasureAgain | None:
     commits of its range that are as likely of the old level as of the new tell most, as in any bisection. Last,
     commits in between that nobody has measured.
     """
-    if change.kind is not ChangeKind.STEP:
+    if change.kind not in {ChangeKind.STEP, ChangeKind.MAY_BE_CHANCE}:
         return None
     ends = (change.previous_commit, change.commit)
     if doubt := _doubt(change):
@@ -53,7 +52,7 @@ def _doubt(change: SeriesChange) -> str | None:
         return "Nearly all series of the machine moved: it may be the machine, or something that all of them share."
     if change.share is not None and change.share.high > _MOSTLY:
         return f"The machine moved too, and up to {share(min(change.share.high, 1.0))} of it may be the machine's."
-    if change.q_value is not None and change.q_value > LIMIT:
+    if change.kind is ChangeKind.MAY_BE_CHANCE and change.q_value is not None:
         return f"Among all series of the run it may be chance (q = {number(change.q_value)})."
     return None
 

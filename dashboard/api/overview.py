@@ -20,6 +20,7 @@ from warpwatch.dashboard.api.shapes import (
 )
 from warpwatch.dashboard.pages.shared import project_or_404, store
 from warpwatch.dashboard.quantities import in_seconds
+from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.records import OverviewRow, Status
 from warpwatch.dashboard.verdict import Verdict
@@ -74,6 +75,10 @@ class Standing(Shape):
     """Relative, against the level before within 30 days."""
     change_commit: str | None
     change_is_step: bool
+    change_kind: ChangeKind | None
+    """Of the step; `verdict` is told of steps alone. Null where there is none."""
+    change_q: float | None
+    """False discovery rate among all series of its run, of a step that may be a commit's."""
     speed_of_light_of_peak: float | None
     """The shortest latency that the datasheet allows as a share of ours."""
     speed_of_light_of_ceiling: float | None
@@ -115,6 +120,8 @@ def standing(row: OverviewRow) -> Standing:
         change=finite(row.change),
         change_commit=row.change_commit.hash if row.change_commit else None,
         change_is_step=bool(row.change_is_step),
+        change_kind=row.change_kind,
+        change_q=finite(row.change_q),
         speed_of_light_of_peak=light.of_peak if light else None,
         speed_of_light_of_ceiling=light.of_ceiling if light else None,
         best_baseline=BestBaseline(

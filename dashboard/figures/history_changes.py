@@ -13,6 +13,9 @@ from warpwatch.dashboard.store.records import History, SeriesChange
 _LABELLED = 40  # the largest; series.js shows those that have room, all have theirs in the hover and in the table
 
 
+_NO_COMMITS = (ChangeKind.MAY_BE_CHANCE, ChangeKind.MACHINE_STATE, ChangeKind.UNJUDGED)
+
+
 def change_traces(history: History, frame: Frame) -> list[dict[str, Any]]:
     """A triangle at each changepoint, upwards where the value went up; worse and better are two legend entries.
 
@@ -25,7 +28,8 @@ def change_traces(history: History, frame: Frame) -> list[dict[str, Any]]:
     kinds = [("regression", WORSE, [change for change in counting if change.is_worse]),
              ("improvement", BETTER, [change for change in counting if not change.is_worse]),
              ("below the limit", MUTED, [change for change in steps if change.below_limit is not None]),
-             ("the machine moved", INK, [change for change in history.changes if change not in steps])]  # fmt: skip
+             *((kind.value if kind is not ChangeKind.MACHINE_STATE else "the machine moved", INK,
+                [change for change in history.changes if change.kind is kind]) for kind in _NO_COMMITS)]  # fmt: skip
     if not history.series.is_watched:
         kinds = [("the machine moved" if history.series.is_control else "change", INK, list(history.changes))]
     for name, colour, changes in kinds:

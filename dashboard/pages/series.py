@@ -86,7 +86,8 @@ def show(project: str, key: str) -> str:
     is_watched = own.metric.is_judged and own.is_watched
     changes = sorted(shown.history.changes, key=lambda change: change.index, reverse=True)
     standing = next((row for row in recorded if row.series.key == key and is_watched), None)
-    counting = (change for change in changes if change.kind is ChangeKind.STEP and change.below_limit is None)
+    steps = {ChangeKind.STEP, ChangeKind.MAY_BE_CHANCE}
+    counting = (change for change in changes if change.kind in steps and change.below_limit is None)
     last_step = next(counting, None)
     siblings = [row for row in recorded if row.series.key != key and not row.was_never_there]
     facts = queries.point_facts(store(), key, request.args.get("run") or None) or queries.point_facts(store(), key)

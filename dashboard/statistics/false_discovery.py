@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-LIMIT = 0.05  # the q up to which nobody doubts a change, and an alert is raised
+LIMIT = 0.05  # the q up to which a step is told as one; beyond it may be chance
 
 
 def q_values(chances: Sequence[float], family: int) -> tuple[float, ...]:

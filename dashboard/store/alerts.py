@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, insert, select
 
+from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.statistics.false_discovery import LIMIT
 from warpwatch.dashboard.store import outbox, tables
 from warpwatch.dashboard.store.alert_events import add_event, events_of
@@ -74,6 +75,8 @@ def new_regressions(
 def held_regressions(store: Store, project: str) -> HeldRegressions:
     """Which regression belongs to which alert.
 
+    Steps that may be chance are among them: an alert goes on where one more run doubts what it was opened for.
+
     A changepoint of an alerted series is the same regression where it lies within SAME_PLACE of the alerted one,
     counted in commits with a number, and where the commits between which it lies are among those that the alert
     suspects, or was opened with: measured in between, it is told more closely, and a run that is off may have it told
@@ -100,7 +103,7 @@ def held_regressions(store: Store, project: str) -> HeldRegressions:
         alerted.setdefault(row.key, []).append(row)
     held: dict[int, list[Regression]] = {}
     fresh = []
-    for group in regressions(store, project, limit=_ALL, below_limits=True):
+    for group in regressions(store, project, also=ChangeKind.MAY_BE_CHANCE, limit=_ALL, below_limits=True):
         left = []
         for one in group.regressions:
             known = alerted.get(one.series.key, ())

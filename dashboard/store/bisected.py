@@ -145,7 +145,7 @@ def _follow(connection: Connection, project: str, alert: int, bisected: Bisected
         .where(
             part.c.alert_id == alert,
             change.c.is_worse,
-            change.c.kind == ChangeKind.STEP.value,
+            change.c.kind.in_([ChangeKind.STEP.value, ChangeKind.MAY_BE_CHANCE.value]),
             tables.commit.c.position > good,
             tables.commit.c.position <= bad,
         )

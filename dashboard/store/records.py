@@ -282,6 +282,8 @@ class OverviewRow:
     change: float | None  # relative, signed; against the previous segment if there is one within 30 days
     change_commit: Commit | None  # the changepoint behind `change`, or the commit 30 days back
     change_is_step: bool
+    change_kind: ChangeKind | None  # of the step; None where there is none
+    change_q: float | None  # the step's false discovery rate, where that is known
     speed_of_light: SpeedOfLight | None
     baseline: BaselineRatio | None  # the best rival of the same run
     sparkline: tuple[float | None, ...]

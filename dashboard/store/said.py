@@ -32,8 +32,11 @@ def judgements(connection: Connection, series: Collection[int]) -> Judgements:
 
 
 def verdict_of(kind: str, is_worse: bool) -> Verdict:
-    """The verdict on a series whose last step is of a kind: a level that the machine moved has not changed."""
-    if kind == ChangeKind.UNJUDGED.value:
+    """The verdict on a series whose last step is of a kind: a level that the machine moved has not changed.
+
+    Of what is not judged yet, or may be chance, nothing can be told.
+    """
+    if kind in {ChangeKind.UNJUDGED.value, ChangeKind.MAY_BE_CHANCE.value}:
         return Verdict.INCONCLUSIVE
     if kind == ChangeKind.MACHINE_STATE.value:
         return Verdict.UNCHANGED

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store.records import OverviewRow
 from warpwatch.dashboard.verdict import Verdict
 
@@ -16,6 +17,7 @@ class State(StrEnum):
     INVALID = "invalid"
     UNJUDGED = "unjudged"  # its level moved; whether the machine did it is being judged
     IMPROVED = "improved"
+    MAY_BE_CHANCE = "may-be-chance"  # its level moved, and among so many series chance alone may look so
     UNCHANGED = "unchanged"
     NEW_CARD = "new-card"  # too few commits on this physical card, and cards are not compared
     NEW = "new"  # too few commits
@@ -54,8 +56,8 @@ class Standing:
             return State.STOPPED
         if self.row.verdict is not Verdict.INCONCLUSIVE:
             return _OF_VERDICT[self.row.verdict]
-        if self.row.change_is_step:
-            return State.UNJUDGED
+        if self.row.change_kind is not None:
+            return State.MAY_BE_CHANCE if self.row.change_kind is ChangeKind.MAY_BE_CHANCE else State.UNJUDGED
         return State.NEW_CARD if self.card is not None and self.numbers > self.card_commits else State.NEW
 
     @property

@@ -11,11 +11,14 @@ from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
 from warpwatch.dashboard.analysis import analyse
 from warpwatch.dashboard.judgement import judge
 from warpwatch.dashboard.measure_again import measure_again
+from warpwatch.dashboard.standing_words import state_detail
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.statistics.machine_state import Control
 from warpwatch.dashboard.store import Store, queries, tables
-from warpwatch.dashboard.store.alerts import new_regressions
+from warpwatch.dashboard.store.alerts import held_regressions, new_regressions, open_alert
+from warpwatch.dashboard.store.card_records import CardFilter
 from warpwatch.dashboard.store.records import SeriesChange
+from warpwatch.dashboard.store.standing import State
 from warpwatch.dashboard.trials.store_state import state_of
 from warpwatch.dashboard.verdict import Verdict
 
@@ -158,6 +161,48 @@ def test_few_series_of_one_suite_speak_for_no_machine(sqlite_store: Store, asv: 
     (group,) = queries.regressions(sqlite_store, "demo")
     assert len(group.regressions) == 20
     assert all(one.change.share is None for one in group.regressions)
+
+
+def _doubt(store: Store, chance: float) -> None:
+    """Has chance alone show as much in each of three series, so that their q is as large."""
+    with store.write("demo") as connection:
+        connection.execute(update(tables.changepoint).values(chance=chance))
+        connection.execute(update(tables.machine).values(findings=tables.machine.c.findings + 1))
+    judge(store)
+
+
+def test_what_may_be_chance_is_neither_regression_nor_improvement_until_more_runs_bear_it_out(
+    store: Store, asv: Any
+) -> None:
+    _suite(asv, {"warpwatch": 1.06})
+    asv.load(store)
+    for chance, kind in ((0.04, ChangeKind.STEP), (0.06, ChangeKind.MAY_BE_CHANCE)):
+        _doubt(store, chance)
+        (change,) = _changes(store, "w1 warpwatch")
+        assert (change.kind, change.q_value) == (kind, chance)
+    assert {row.verdict for row in queries.overview(store, "demo")} == {Verdict.INCONCLUSIVE}
+    (first, *_) = standings = queries.standings(store, "demo")
+    assert {each.state for each in standings} == {State.MAY_BE_CHANCE}
+    assert (first.month, state_detail(first)) == (0.0, "+6.0 %, q 0.0600")
+    assert queries.regressions(store, "demo") == ()
+    assert queries.cards(store, "demo", CardFilter()).total == 0
+    assert queries.steps_of_commits(store, "demo") == {}
+    (listed,) = queries.unaccused(store, "demo", ChangeKind.MAY_BE_CHANCE).groups
+    assert len(listed.regressions) == 3
+    assert new_regressions(store, "demo") == ()
+    (asked,) = new_regressions(store, "demo", most_false=0.1)
+    assert len(asked.regressions) == 3
+
+
+def test_an_alert_goes_on_where_a_later_run_doubts_what_it_was_opened_for(sqlite_store: Store, asv: Any) -> None:
+    _suite(asv, {"warpwatch": 1.06})
+    asv.load(sqlite_store)
+    (group,) = new_regressions(sqlite_store, "demo")
+    number = open_alert(sqlite_store, group, messages={}, now_ms=1)
+    _doubt(sqlite_store, 0.06)
+    assert len(held_regressions(sqlite_store, "demo").held[number or 0]) == 3
+    (card,) = queries.cards(sqlite_store, "demo", CardFilter()).cards
+    assert ([one.change.kind for one in card.regressions], card.gone) == ([ChangeKind.MAY_BE_CHANCE] * 3, ())
 
 
 def test_the_order_of_the_analysis_and_a_kill_in_between_make_no_difference(store: Store, asv: Any) -> None:

@@ -39,6 +39,7 @@ class Found:
     is_time: bool
     machine_share: float  # of it, as canaries or baselines show
     is_told: bool  # by the detector, now
+    is_doubtful: bool = False  # it may be chance: on the card of an alert that was opened for it, and on no other
 
     def order(self) -> tuple[bool, float]:
         """Times first, the largest first."""
@@ -97,7 +98,7 @@ def card_index(connection: Connection, owner: int) -> Index:
             of_alerts[min(near)[1]][one.series_id] = one
         elif (one.series_id, one.commit_id) in below:
             left_out += 1
-        else:
+        elif not one.is_doubtful:
             fresh.setdefault((one.commit_id, machine), []).append(one)
     ends = {each for one in (*(one for _, one in told), *(one for _, one in held)) for each in _ends(one)}
     ends |= {each for row in alerts.values() for each in (row.commit_id, row.previous_commit_id)}
@@ -159,22 +160,23 @@ def _told(connection: Connection, owner: int) -> tuple[list[tuple[int, Found]], 
             series.c.id, series.c.key, series.c.machine_id, series.c.benchmark_id, series.c.implementation,
             series.c.metric, series.c.unit, change.c.commit_id, change.c.previous_commit_id, change.c.place,
             change.c.magnitude, change.c.low, change.c.high, change.c.control, change.c.control_share,
-            change.c.control_share_low,
+            change.c.control_share_low, change.c.kind,
         )
         .join(change, change.c.series_id == series.c.id)
         .where(series.c.project_id == owner, series.c.listed, change.c.is_worse,
-               change.c.kind == ChangeKind.STEP.value)
+               change.c.kind.in_([ChangeKind.STEP.value, ChangeKind.MAY_BE_CHANCE.value]))
     )  # fmt: skip
     told, keys = [], {}
     for (number, key, machine, benchmark, implementation, name, unit, commit, previous, place, magnitude, low, high,
-         control, share, share_low) in rows:  # fmt: skip
+         control, share, share_low, told_kind) in rows:  # fmt: skip
         its = kind(benchmark, implementation, name, unit)
         if its is None:
             continue
         keys[number] = key
         part = share if control not in (None, Control.OTHERS.value) and share_low > 0 else 0.0
         told.append(
-            (machine, Found(number, commit, previous, place, magnitude, low, high, its.is_time, part, True))
+            (machine, Found(number, commit, previous, place, magnitude, low, high, its.is_time, part, True,
+                            told_kind == ChangeKind.MAY_BE_CHANCE.value))
         )  # fmt: skip
     return told, keys
 

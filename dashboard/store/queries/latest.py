@@ -35,7 +35,7 @@ class Latest:
     workload: Workload | None
     status: Status
     verdict: Verdict
-    summary: Row[Any]  # of the summary table
+    summary: Row[Any]  # of the summary table, with what is said of the step behind its change
     speed_of_light: SpeedOfLight | None
     ratios: tuple[BaselineRatio, ...]  # to each rival measured in the same run; the fastest rival first
 
@@ -47,12 +47,19 @@ class Latest:
 
 def latest(connection: Connection, known: Workloads, *where: Any) -> list[Latest]:
     """Series that satisfy the conditions and have been analysed, by machine, operator, benchmark and parameters."""
-    summary = tables.summary
+    summary, behind = tables.summary, tables.changepoint
     columns = [column for column in summary.c if column.name != "series_id"]
     rows = connection.execute(
         select_series(*columns, tables.machine.c.context, tables.run.c.started_ms.label("run_started_ms"),
-                      tables.run.c.name.label("run_name"))
+                      tables.run.c.name.label("run_name"), behind.c.kind.label("change_kind"),
+                      behind.c.q_value.label("change_q"))
         .join(summary, summary.c.series_id == tables.series.c.id)
+        .outerjoin(
+            behind,
+            summary.c.change_is_step
+            & (behind.c.series_id == summary.c.series_id)
+            & (behind.c.commit_id == summary.c.change_commit_id),
+        )
         .join(tables.run, tables.run.c.id == summary.c.run_id)
         .where(*where)
     ).all()  # fmt: skip

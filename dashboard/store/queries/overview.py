@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, and_, false, or_, select
 
 from warpwatch.dashboard.metrics import metric
+from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.queries.latest import Latest, latest
 from warpwatch.dashboard.store.reading import commits_by_id, project_id, workloads
@@ -81,6 +82,8 @@ def overview_row(item: Latest, beside: Sequence[Latest], commits: dict[int, Comm
         change=row.change,
         change_commit=commits.get(row.change_commit_id),
         change_is_step=row.change_is_step,
+        change_kind=ChangeKind(row.change_kind) if row.change_kind is not None else None,
+        change_q=row.change_q,
         speed_of_light=item.speed_of_light,
         baseline=item.ratios[0] if item.ratios else None,
         sparkline=tuple(row.sparkline),

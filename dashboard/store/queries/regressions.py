@@ -1,7 +1,7 @@
 """What got worse, and when: changes of the judged metrics by kind, grouped as one cause would show."""
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,16 +27,17 @@ from warpwatch.dashboard.store.store import Store
 
 def regressions(
     store: Store, project: str, *, machine: str | None = None, limit: int = 100, all_metrics: bool = False,
-    kind: ChangeKind = ChangeKind.STEP, below_limits: bool = False,
+    kind: ChangeKind = ChangeKind.STEP, also: ChangeKind | None = None, below_limits: bool = False,
 ) -> tuple[RegressionGroup, ...]:  # fmt: skip
-    """Changes of one kind for the worse, grouped by commit and machine, newest first; a group's largest time first.
+    """Changes of a kind or two for the worse, by commit and machine, newest first; a group's largest time first.
 
     Listed series of judged metrics, or of every metric; those of baselines and canaries are left out, for no commit of
     the project moves them. Steps below the limits that the project states only if asked for.
     """
     # Of all machines: a machine's name may be anybody's invention.
-    asked = ("regressions", all_metrics, kind)
-    groups = store.remember(project, asked, lambda: _regressions(store, project, all_metrics, kind))
+    kinds = (kind,) if also is None else (kind, also)
+    asked = ("regressions", all_metrics, kinds)
+    groups = store.remember(project, asked, lambda: _regressions(store, project, all_metrics, kinds))
     kept = (group for group in groups if machine in {None, group.machine})
     return tuple(kept if below_limits else _counting(kept))[:limit]
 
@@ -48,15 +49,16 @@ def _counting(groups: Iterable[RegressionGroup]) -> Iterator[RegressionGroup]:
             yield group if len(its) == len(group.regressions) else replace(group, regressions=its)
 
 
-def _regressions(store: Store, project: str, all_metrics: bool, kind: ChangeKind) -> tuple[RegressionGroup, ...]:
+def _regressions(
+    store: Store, project: str, all_metrics: bool, kinds: Sequence[ChangeKind]
+) -> tuple[RegressionGroup, ...]:
     with store.read() as connection:
         owner = project_id(connection, project)
         if owner is None:
             return ()
         known = workloads(connection, owner)
         found = []
-        if kind in {ChangeKind.STEP, ChangeKind.MACHINE_STATE, ChangeKind.UNJUDGED}:
-            rows = _rows(connection, tables.changepoint, owner, kind)
+        if rows := _rows(connection, tables.changepoint, owner, kinds):
             commits = commits_by_id(connection, commits_of_changes(rows))
             below = find_below_limits(connection, owner, known)
             found += [
@@ -64,8 +66,7 @@ def _regressions(store: Store, project: str, all_metrics: bool, kind: ChangeKind
                            counts=(row.id, row.commit_id) not in below)
                 for row in rows
             ]  # fmt: skip
-        if kind is not ChangeKind.STEP:
-            rows = _rows(connection, tables.episode, owner, kind)
+        if rows := _rows(connection, tables.episode, owner, kinds):
             commits = commits_by_id(connection, commits_of_episodes(rows))
             found += [Regression(series=series_record(row, known), change=episode_record(row, commits)) for row in rows]
     found = [one for one in found if one.series.is_watched and (all_metrics or one.series.metric.is_judged)]
@@ -83,9 +84,10 @@ def _regressions(store: Store, project: str, all_metrics: bool, kind: ChangeKind
     return tuple(groups)
 
 
-def _rows(connection: Connection, table: Any, owner: int, kind: ChangeKind) -> Any:
+def _rows(connection: Connection, table: Any, owner: int, kinds: Sequence[ChangeKind]) -> Any:
     series = tables.series
-    where = [series.c.project_id == owner, series.c.listed, table.c.is_worse, table.c.kind == kind.value]
+    is_asked = table.c.kind.in_([kind.value for kind in kinds])
+    where = [series.c.project_id == owner, series.c.listed, table.c.is_worse, is_asked]
     columns = [column for column in table.c if column.name != "series_id"]
     return connection.execute(
         select_series(*columns).join(table, table.c.series_id == series.c.id).where(*where).order_by(series.c.id)

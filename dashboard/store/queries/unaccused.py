@@ -1,4 +1,4 @@
-"""What got worse and no commit is accused of: machine states, transients, drifts, by commit and machine.
+"""What got worse and no commit is accused of: steps in doubt, machine states, transients, drifts; by commit, machine.
 
 There may be thousands: groups are counted in the database, and those of one page read.
 """
@@ -28,6 +28,11 @@ from warpwatch.dashboard.store.reading import (
 from warpwatch.dashboard.store.records import Regression, RegressionGroup
 from warpwatch.dashboard.store.store import Store
 
+_TABLES = {
+    ChangeKind.MAY_BE_CHANCE: (tables.changepoint,),
+    ChangeKind.MACHINE_STATE: (tables.changepoint, tables.episode),
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupList:
@@ -49,7 +54,7 @@ def unaccused(
             return GroupList(groups=(), total=0, any_at_all=False)
         watched = watched_metrics(connection, owner)
         named = named_series(connection, owner, words) if words.split() else None
-        its_tables = [tables.episode] if kind is not ChangeKind.MACHINE_STATE else [tables.changepoint, tables.episode]
+        its_tables = _TABLES.get(kind, (tables.episode,))
         places = {place for table in its_tables for place in _places(connection, table, owner, kind, watched, None)}
         found = places
         if named is not None:

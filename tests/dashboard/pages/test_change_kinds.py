@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sqlalchemy import func, select, update
 
 from tests.asv_results import AsvResults
 from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
 from warpwatch.ci.alerting.composing import compose
 from warpwatch.dashboard.app import create_app
+from warpwatch.dashboard.judgement import judge
 from warpwatch.dashboard.settings import Settings
-from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store import Store, queries, tables
 from warpwatch.dashboard.store.alerts import new_regressions
 
 Get = Callable[[str], Any]
@@ -62,6 +64,30 @@ def test_pages_and_json_tell_kind_share_and_what_is_left(told: tuple[Store, Get]
     assert (states.count("+7.8 %"), states.count("+5.4 %")) == (0, 2)
     assert spikes.count("+40.1 %") == 2
     assert steps.count("<article") == nonsense.count("<article") == 2
+
+
+def test_what_may_be_chance_is_called_so_on_every_page_and_by_the_api(told: tuple[Store, Get]) -> None:
+    store, get = told
+    newest = select(func.max(tables.changepoint.c.place)).scalar_subquery()
+    with store.write("demo") as connection:
+        # chance alone would show as much in one series of five
+        connection.execute(update(tables.changepoint).where(tables.changepoint.c.place == newest).values(chance=0.2))
+        connection.execute(update(tables.machine).values(findings=tables.machine.c.findings + 1))
+    judge(store)
+    key = queries.find_series(store, "demo", search="w1 warpwatch").series[0].key
+    (row, *_) = get("/api/projects/demo/overview").json["items"]
+    assert (row["verdict"], row["change_kind"], row["change_q"]) == ("inconclusive", "may be chance", 0.2)
+    assert get(f"/demo/series/{key}/data.json").json["changepoints"][-1]["kind"] == "may be chance"
+    assert "May be chance" in get("/demo/").text
+    page = get(f"/demo/series/{key}").text
+    assert "may be chance, at" in page
+    assert "measured beside each other, tell." in page
+    assert "slower" not in page.partition("Changepoints</h2>")[0].partition("Last change of level")[2]
+    assert get("/demo/regressions").text.count("<article") == 1
+    doubtful = get("/demo/regressions?kind=may+be+chance").text
+    assert "<h1>Doubtful steps for the worse</h1>" in doubtful
+    assert doubtful.count("May be chance") == 2
+    assert "cannot tell" in get(f"/demo/badge/verdict/{key}.svg").text
 
 
 def test_an_alert_says_what_the_machine_did_meanwhile(told: tuple[Store, Get]) -> None:
