@@ -14,7 +14,7 @@ from warpwatch.dashboard.statistics.short_history import short_changepoints
 
 # Raised with every change of what is told of a history, here or in what judges it (judgement.py): stores are then
 # analysed anew. tests/dashboard/test_analysis_version.py holds the answers.
-ANALYSIS_VERSION = 1
+ANALYSIS_VERSION = 2
 
 LONG_ENOUGH = 8  # commits from which the detector can judge
 SMALLEST_CHANGE = 0.01

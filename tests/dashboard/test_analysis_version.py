@@ -24,7 +24,7 @@ from warpwatch.dashboard.trials.store_state import state_of
 
 # Of each version the digest of its answers. Where yours differs, what is told of people's histories has changed: raise
 # ANALYSIS_VERSION and add a line. Never change a line: stores that were analysed so would keep their old findings.
-ANSWERS = {1: "6090f860788578c5"}
+ANSWERS = {1: "6090f860788578c5", 2: "6090f860788578c5"}  # 2: what is said of a step that may be chance
 
 
 def _histories() -> Iterator[tuple[str, str, float | None, list[list[float]]]]:
