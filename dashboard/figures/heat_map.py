@@ -1,5 +1,10 @@
-"""A kernel's shapes over commits: how far each lies from its reference level, and where its level changed."""
+"""A kernel's shapes over commits: how far each lies from its reference level, and where its level changed.
 
+A reference is the level on one physical card. Against that, what another card measured is no change of the kernel
+alone: such cells are pale, and their numbers in brackets.
+"""
+
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,12 +15,14 @@ from warpwatch.dashboard import quantities
 from warpwatch.dashboard.figures.hover import commit_text
 from warpwatch.dashboard.figures.layout import layout, plain
 from warpwatch.dashboard.figures.palette import INK, MUTED
+from warpwatch.dashboard.naming import card_name
 from warpwatch.dashboard.status_words import no_number
 from warpwatch.dashboard.store.kernel_records import Kernel, ShapeRow
 
 _LEAST_SPAN = 0.05  # of the colours, either way: noise must not look like a change
 _MOST_SPAN = 0.5
 _WRITTEN = 16  # commits up to which each cell has its number
+_PALE = 0.4
 _OF_LEVEL = 3  # commits that tell the reference level, up to a change
 
 
@@ -24,15 +31,20 @@ class Reference(StrEnum):
 
     FIRST = "first"  # of the oldest commits on display
     NEWEST = "newest"
+    OWN_CARD = "card"  # of the oldest commits on the card that measured the cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatRow:
-    """A shape with its reference level, and its change from there at each commit (None: no number)."""
+    """A shape with its reference level, and its change from there at each commit (None: no number).
+
+    Of several references the level is the one that the newest commit is compared with.
+    """
 
     shape: ShapeRow
     level: float | None
     change: tuple[float | None, ...]
+    is_elsewhere: tuple[bool, ...]  # measured on another card than the reference
 
 
 def heat_rows(kernel: Kernel, reference: Reference) -> tuple[HeatRow, ...]:
@@ -51,7 +63,6 @@ def heat_map_figure(kernel: Kernel, rows: Sequence[HeatRow], names: Sequence[str
     is_written = len(commits) <= _WRITTEN
     cells = {
         "type": "heatmap", "name": "cells", "x": list(range(len(commits))), "y": list(range(len(rows))),
-        "z": [[None if each is None else round(sign * each, 5) for each in row.change] for row in rows],
         "zmin": -span, "zmax": span, "xgap": 1, "ygap": 1, "hoverongaps": False,
         "colorscale": [[0, "--ww-cell-better"], [0.5, "--ww-cell"], [1, "--ww-cell-worse"]],
         "showscale": False,
@@ -60,8 +71,19 @@ def heat_map_figure(kernel: Kernel, rows: Sequence[HeatRow], names: Sequence[str
         "hovertemplate": "%{text}<extra></extra>",
         "customdata": [[row.shape.series.key] * len(commits) for row in rows],
     }  # fmt: skip
+    own, elsewhere = (
+        [[None if each is None or there is not wanted else round(sign * each, 5)
+          for each, there in zip(row.change, row.is_elsewhere, strict=True)] for row in rows]
+        for wanted in (False, True)
+    )  # fmt: skip
+    has_elsewhere = any(each is not None for row in elsewhere for each in row)
     return {
-        "data": [cells, *_marks(kernel, rows), *([_numbers(rows)] if is_written else [])],
+        "data": [
+            {**cells, "z": own},
+            *([{**cells, "name": "on another card", "z": elsewhere, "opacity": _PALE}] if has_elsewhere else []),
+            *_marks(kernel, rows),
+            *([_numbers(rows)] if is_written else []),
+        ],
         "layout": layout(
             margin={"l": 62, "r": 14, "t": 34, "b": 64},
             hovermode="closest",
@@ -71,28 +93,59 @@ def heat_map_figure(kernel: Kernel, rows: Sequence[HeatRow], names: Sequence[str
             yaxis={"type": "linear", "tickmode": "array", "tickvals": list(range(len(rows))), "ticktext": labels,
                    "range": [len(rows) - 0.5, -0.5], "showgrid": False, "zeroline": False, "automargin": True,
                    "title": {"text": ""}, "tickfont": {"color": INK, "size": 11}, "fixedrange": True},
+            shapes=_new_cards(kernel),
             meta={"commits": commits},
         ),
     }  # fmt: skip
 
 
 def _row(kernel: Kernel, shape: ShapeRow, reference: Reference) -> HeatRow:
-    values = [cell.value if cell is not None else None for cell in shape.cells]
+    value = {place: cell.value for place, cell in enumerate(shape.cells) if cell is not None and cell.value is not None}
+    cards = [_cards_of(shape, place) for place in range(len(shape.cells))]
+    in_order = list(value) if reference is not Reference.NEWEST else list(value)[::-1]
+    home = {place: cards[place if reference is Reference.OWN_CARD else in_order[0]] for place in value}
+    level = {
+        its: _level(kernel, shape, [place for place in in_order if cards[place] == its]) for its in set(home.values())
+    }
+    return HeatRow(
+        shape=shape,
+        level=level[home[max(value)]] if value else None,
+        change=tuple(
+            value[place] / level[home[place]] - 1 if place in value and level[home[place]] else None
+            for place in range(len(shape.cells))
+        ),
+        is_elsewhere=tuple(
+            place in value and bool(home[place] and its) and not home[place] & its for place, its in enumerate(cards)
+        ),
+    )
+
+
+def _cards_of(shape: ShapeRow, place: int) -> frozenset[str]:
+    """What measured it; nothing of what is exact, which no card moves."""
+    cell = shape.cells[place]
+    return frozenset() if cell is None or shape.series.metric.is_exact else cell.cards
+
+
+def _level(kernel: Kernel, shape: ShapeRow, places: Sequence[int]) -> float:
+    """The median of the first of these commits that are on the level of the very first."""
     changed = {change.commit.hash for change in shape.changes}
-    places = list(range(len(values)))
-    level: list[float] = []
-    for place in places if reference is Reference.FIRST else reversed(places):
-        is_change = kernel.commits[place].hash in changed
-        if reference is Reference.FIRST and is_change and level:
-            break
-        value = values[place]
-        if value is not None:
-            level.append(value)
-        if len(level) == _OF_LEVEL or (reference is Reference.NEWEST and is_change and level):
-            break
-    base = median(level) if level else None
-    change = tuple(value / base - 1 if value is not None and base else None for value in values)
-    return HeatRow(shape=shape, level=base, change=change)
+    level = list(itertools.accumulate(commit.hash in changed for commit in kernel.commits))
+    alike = [shape.cells[place] for place in places if level[place] == level[places[0]]][:_OF_LEVEL]
+    return median(cell.value for cell in alike if cell is not None and cell.value is not None)
+
+
+def _new_cards(kernel: Kernel) -> list[dict[str, Any]]:
+    """An upright line before each commit that other cards measured than the one before it."""
+    columns = []
+    for place in range(len(kernel.commits)):
+        columns.append(frozenset(card for row in kernel.rows for card in _cards_of(row, place)))
+    known = [(place, its) for place, its in enumerate(columns) if its]
+    return [
+        {"type": "line", "xref": "x", "yref": "paper", "x0": place - 0.5, "x1": place - 0.5, "y0": 0, "y1": 1,
+         "line": {"color": MUTED, "width": 1, "dash": "dot"}}
+        for (_, before), (place, its) in itertools.pairwise(known)
+        if not before & its
+    ]  # fmt: skip
 
 
 def _cell_text(kernel: Kernel, row: HeatRow, name: str, place: int) -> str:
@@ -106,6 +159,8 @@ def _cell_text(kernel: Kernel, row: HeatRow, name: str, place: int) -> str:
         said = f"{quantities.quantity(cell.value, unit)}" + (
             f", {quantities.change(change)}" if change is not None else ""
         )
+        if row.is_elsewhere[place]:
+            said += f", on another card than the reference: {' and '.join(map(card_name, sorted(cell.cards)))}"
     return f"<b>{name}</b><br>{plain(said)}<br>{commit_text(commit, short=len(kernel.commits) > _WRITTEN)}"
 
 
@@ -136,11 +191,17 @@ def _marks(kernel: Kernel, rows: Sequence[HeatRow]) -> list[dict[str, Any]]:
 
 
 def _numbers(rows: Sequence[HeatRow]) -> dict[str, Any]:
-    told = [(x, y, change) for y, row in enumerate(rows) for x, change in enumerate(row.change) if change is not None]
+    told = [
+        (x, y, change, row.is_elsewhere[x])
+        for y, row in enumerate(rows)
+        for x, change in enumerate(row.change)
+        if change is not None
+    ]
     return {
         "type": "scatter", "mode": "text", "hoverinfo": "skip", "showlegend": False, "name": "numbers",
-        "x": [x for x, _, _ in told], "y": [y for _, y, _ in told],
-        "text": [_percent(change) for *_, change in told], "textfont": {"color": INK, "size": 10},
+        "x": [x for x, *_ in told], "y": [y for _, y, *_ in told],
+        "text": [f"({_percent(change)})" if there else _percent(change) for *_, change, there in told],
+        "textfont": {"color": INK, "size": 10},
     }  # fmt: skip
 
 

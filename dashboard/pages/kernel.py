@@ -8,10 +8,16 @@ from warpwatch.dashboard.pages.runners import standings_of
 from warpwatch.dashboard.pages.shared import project_or_404, store
 from warpwatch.dashboard.standing_words import state_detail, state_meaning, state_word
 from warpwatch.dashboard.store import queries
+from warpwatch.dashboard.store.kernel_records import Kernel
 from warpwatch.dashboard.store.records import Series
 
 bp = Blueprint("kernel", __name__, url_prefix="/<project:project>/kernel")
 
+_REFERENCES = (
+    (Reference.FIRST, "first level"),
+    (Reference.NEWEST, "newest level"),
+    (Reference.OWN_CARD, "its own card"),
+)
 COMMITS = (30, 60, 120)  # columns to choose from
 _HEIGHTS = (4, 8, 12, 16, 24, 32, 48, 64)  # rows that a height in series.css has room for
 
@@ -37,6 +43,7 @@ def show(project: str, name: str) -> str:
         kernel=kernel,
         rows=list(zip(names, rows, strict=True)),
         reference=reference,
+        references=_REFERENCES if _has_cards(kernel) else _REFERENCES[:2],
         figure=heat_map_figure(kernel, rows, names) if rows else None,
         height=next((size for size in _HEIGHTS if len(rows) <= size), _HEIGHTS[-1]),
         asked=asked,
@@ -51,6 +58,11 @@ def show(project: str, name: str) -> str:
         state_meaning=state_meaning,
         state_detail=state_detail,
     )
+
+
+def _has_cards(kernel: Kernel) -> bool:
+    """Whether several physical cards measured what is shown."""
+    return len({cell.cards for row in kernel.rows for cell in row.cells if cell is not None and cell.cards}) > 1
 
 
 def _names(series: list[Series]) -> list[str]:

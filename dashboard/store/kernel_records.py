@@ -13,6 +13,7 @@ class Cell:
     value: float | None  # median over the runs
     status: Status
     reason: str | None
+    cards: frozenset[str] = frozenset()  # that measured the value, where they are known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, select
 from warpwatch.dashboard.naming import natural
 from warpwatch.dashboard.statistics.levels import medians_of_groups
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.calendar import Calendar
 from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.columns import Ints
 from warpwatch.dashboard.store.kernel_records import Cell, Kernel, ShapeRow
@@ -80,7 +81,7 @@ def kernel(
             older=len(ranks) > len(shown),
             rows=tuple(
                 ShapeRow(
-                    series=one, cells=_cells(histories[number], shown), changes=changes.get(number, ()),
+                    series=one, cells=_cells(histories[number], shown, order.calendar), changes=changes.get(number, ()),
                     verdict=verdicts.get(number, Verdict.MISSING),
                 )
                 for number, one in found
@@ -138,13 +139,14 @@ def _verdicts(connection: Connection, known: Workloads, ids: Sequence[int]) -> M
     return verdicts_within_limits(connection, known, rows)
 
 
-def _cells(line: Line, shown: Ints) -> tuple[Cell | None, ...]:
+def _cells(line: Line, shown: Ints, calendar: Calendar) -> tuple[Cell | None, ...]:
     """Each commit's median, or why it has none."""
     here = np.isin(line.rank, shown)
     good = here & line.has_number
     ranks, group = np.unique(line.rank[good], return_inverse=True)
     medians = medians_of_groups(group, line.points.value[good]) if len(ranks) else np.empty(0)
     value = dict(zip(ranks.tolist(), medians.tolist(), strict=True))
+    cards = _cards(line, good, calendar)
     last = {rank: place for place, rank in zip(np.flatnonzero(here).tolist(), line.rank[here].tolist(), strict=True)}
     reasons = (None, *line.points.reasons)
 
@@ -153,6 +155,20 @@ def _cells(line: Line, shown: Ints) -> tuple[Cell | None, ...]:
             return None
         place = last[rank]
         status = STATUS_OF_CODE[0] if rank in value else STATUS_OF_CODE[int(line.points.status[place])]
-        return Cell(value=value.get(rank), status=status, reason=reasons[int(line.points.reason[place])])
+        return Cell(
+            value=value.get(rank), status=status, reason=reasons[int(line.points.reason[place])],
+            cards=frozenset(cards.get(rank, ())),
+        )  # fmt: skip
 
     return tuple(cell(rank) for rank in shown.tolist())
+
+
+def _cards(line: Line, good: Any, calendar: Calendar) -> dict[int, set[str]]:
+    """The physical cards behind each commit's median, by its rank."""
+    names = (None, *calendar.cards)
+    found: dict[int, set[str]] = {}
+    numbers = calendar.card[calendar.runs.searchsorted(line.points.run[good])].tolist()
+    for rank, number in zip(line.rank[good].tolist(), numbers, strict=True):
+        if name := names[number]:
+            found.setdefault(rank, set()).add(name)
+    return found

@@ -164,6 +164,38 @@ def test_cells_tell_the_change_from_the_first_or_the_newest_level() -> None:
     assert _named(figure, "numbers")["text"] == ["0.0", "0.0", "2×", "2×"]
 
 
+def _on_cards(kernel: Kernel, *cards: str) -> Kernel:
+    (row,) = kernel.rows
+    cells = [replace(cell, cards=frozenset({card})) for cell, card in zip(row.cells, cards, strict=True) if cell]
+    return replace(kernel, rows=(replace(row, cells=tuple(cells)),))
+
+
+def test_what_another_card_measured_is_marked_so_and_no_level_is_of_two_cards() -> None:
+    kernel = _on_cards(_kernel([1.0, 2.0, 1.0, 2.2, 0.9]), *"ABABA")
+    (row,) = heat_rows(kernel, Reference.FIRST)
+    assert row.level == 1.0  # by the second card it would be 2.0, as the median of both 1.0 or 2.0
+    assert row.change == pytest.approx((0.0, 1.0, 0.0, 1.2, -0.1))
+    assert row.is_elsewhere == (False, True, False, True, False)
+    figure = heat_map_figure(kernel, (row,), ["w"])
+    assert _named(figure, "cells")["z"][0][:2] == [0.0, None]
+    assert _named(figure, "on another card")["z"][0][:2] == [None, 1.0]
+    assert _named(figure, "numbers")["text"][:2] == ["0.0", "(2×)"]
+    assert "another card than the reference: B" in _named(figure, "cells")["text"][0][1]
+    assert [line["x0"] for line in figure["layout"]["shapes"]] == [0.5, 1.5, 2.5, 3.5]
+    (newest,) = heat_rows(kernel, Reference.NEWEST)
+    assert (newest.level, newest.is_elsewhere) == (1.0, row.is_elsewhere)
+    (own,) = heat_rows(kernel, Reference.OWN_CARD)
+    assert own.change == pytest.approx((0.0, -1 / 21, 0.0, 1 / 21, -0.1))
+    assert not any(own.is_elsewhere)
+
+
+def test_what_is_exact_is_the_same_on_every_card() -> None:
+    kernel = _on_cards(_kernel([40.0, 40.0, 48.0], unit="registers"), *"ABC")
+    (row,) = heat_rows(kernel, Reference.FIRST)
+    assert (row.change[2], any(row.is_elsewhere)) == (pytest.approx(0.2), False)
+    assert heat_map_figure(kernel, (row,), ["w"])["layout"]["shapes"] == []
+
+
 def test_worse_has_the_same_colour_whichever_way_a_metric_counts() -> None:
     for kernel in (_kernel([1.0, 1.0, 1.0, 1.2]), _kernel([1.0, 1.0, 1.0, 0.8], unit="GB/s")):
         figure = heat_map_figure(kernel, heat_rows(kernel, Reference.FIRST), ["w"])
