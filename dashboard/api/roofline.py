@@ -42,8 +42,17 @@ class RooflinePointShape(Shape):
     speed_of_light_of_peak: float | None
     """The shortest latency that the datasheet allows as a share of ours."""
     speed_of_light_of_ceiling: float | None
-    """The same by what was measured on this machine."""
+    """The same by what was measured on the card that ran it."""
+    card: str | None
+    """The physical GPU; its ceilings stand in `ceilings_of_cards`."""
     commit: str
+
+
+class CeilingsOfCard(Shape):
+    """What one physical GPU was measured to do."""
+
+    card: str | None
+    ceilings: CeilingsShape
 
 
 class RooflineAnswer(Shape):
@@ -57,7 +66,9 @@ class RooflineAnswer(Shape):
     peaks: CeilingsShape | None
     """The datasheet's."""
     ceilings: CeilingsShape | None
-    """Measured on this very machine."""
+    """Measured on this very machine, by its newest run."""
+    ceilings_of_cards: list[CeilingsOfCard]
+    """Measured on the cards that ran the points: of these their shares are."""
     points: list[RooflinePointShape]
 
 
@@ -76,6 +87,11 @@ def show(project: str, asked: RooflineQuestion) -> RooflineAnswer:
         machines=[each.machine.name for each in found],
         peaks=ceilings_shape(chosen.machine.limits.peaks),
         ceilings=ceilings_shape(chosen.machine.limits.measured),
+        ceilings_of_cards=[
+            CeilingsOfCard(card=card, ceilings=shape)
+            for card, ceilings in chosen.measured
+            if (shape := ceilings_shape(ceilings)) is not None
+        ],
         points=[_shape(point) for point in chosen.points],
     )
 
@@ -89,5 +105,5 @@ def _shape(point: RooflinePoint) -> RooflinePointShape:
         measured_intensity_flop_per_byte=finite(point.measured_intensity),
         throughput_flop_per_s=finite(point.flop_rate), bandwidth_bytes_per_s=finite(point.bandwidth_bps),
         speed_of_light_of_peak=finite(light.of_peak), speed_of_light_of_ceiling=finite(light.of_ceiling),
-        commit=point.commit.hash,
+        card=point.card, commit=point.commit.hash,
     )  # fmt: skip

@@ -5,6 +5,7 @@ import textwrap
 from warpwatch.dashboard import quantities
 from warpwatch.dashboard.figures.layout import plain
 from warpwatch.dashboard.metrics import Metric
+from warpwatch.dashboard.naming import card_name
 from warpwatch.dashboard.status_words import no_number
 from warpwatch.dashboard.store.machine_records import RooflinePoint
 from warpwatch.dashboard.store.records import Commit, Point, SeriesChange
@@ -80,6 +81,8 @@ def roofline_text(point: RooflinePoint, label: str) -> str:
     shares = ((light.of_peak, "peak"), (light.of_ceiling, "ceiling"))
     rate = quantities.throughput(point.flop_rate, point.workload.dtype)
     told = ", ".join(f"{quantities.share(share)} of {name}" for share, name in shares if share is not None)
+    if told and light.of_ceiling is not None and point.card is not None:
+        told += f" of {plain(card_name(point.card))}"
     return (
         f"{_workload_text(point, label)}{f', speed of light {told}' if told else ''}"
         f"<br>{rate} at {quantities.number(point.intensity)} FLOP/byte,"

@@ -13,7 +13,7 @@ from typing import Any
 from warpwatch.dashboard.figures.hover import profiled_text, roofline_text, trail_text
 from warpwatch.dashboard.figures.layout import axis, layout, plain
 from warpwatch.dashboard.figures.palette import GRID, MUTED, look
-from warpwatch.dashboard.figures.roofs import ridges, roof_labels, roof_lines
+from warpwatch.dashboard.figures.roofs import ridges, roof_labels, roof_lines, roofs_of
 from warpwatch.dashboard.store.machine_records import Roofline, RooflinePoint
 
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "star", "hexagon", "cross", "pentagon", "hourglass")
@@ -23,16 +23,16 @@ _FAINT = 0.35
 
 def roofline_figure(roofline: Roofline) -> dict[str, Any]:
     """Plotly's JSON: colour tells the implementation, shape the operator as far as shapes go, and rivals are hollow."""
-    limits = roofline.machine.limits
+    roofs = roofs_of(roofline)
     points = [point for point in roofline.points if point.flop_rate > 0 and point.intensity > 0]
     dtypes = {point.workload.dtype for point in points}
     intensities = [point.intensity for point in points] + [x for p in points if (x := p.measured_intensity)]
-    reach = intensities + ridges(limits, dtypes) or [1.0]
+    reach = intensities + ridges(roofs, dtypes) or [1.0]
     left, right = min(reach) / 4, max(reach) * 4
     lowest = min((point.flop_rate for point in points), default=None)
     return {
         "data": [
-            *roof_lines(limits, dtypes, left, right),
+            *roof_lines(roofs, dtypes, left, right),
             *_joins(points),
             *_trails(points),
             *_marks(points),
@@ -44,7 +44,7 @@ def roofline_figure(roofline: Roofline) -> dict[str, Any]:
                 "arithmetic intensity (FLOP/byte)", range=[log10(left), log10(right)], tickformat=",~g", **_LOGARITHMIC
             ),
             yaxis=axis("throughput (FLOP/s)", tickformat="~s", **_LOGARITHMIC),
-            annotations=roof_labels(limits, dtypes, left, right, lowest),
+            annotations=roof_labels(roofs, dtypes, left, right, lowest),
         ),
     }
 

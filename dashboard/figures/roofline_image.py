@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from warpwatch.dashboard.figures.palette import GRID, INK, MUTED, SURFACE, look
 from warpwatch.dashboard.figures.plot_area import LEFT, RIGHT, PlotArea, Scale, label
-from warpwatch.dashboard.figures.roofs import ridges, roof_lines
+from warpwatch.dashboard.figures.roofs import ridges, roof_lines, roofs_of
 from warpwatch.dashboard.figures.svg import Theme, colours, drawing, element, text_width
 from warpwatch.dashboard.quantities import quantity
 from warpwatch.dashboard.store.machine_records import Roofline, RooflinePoint
@@ -15,13 +15,13 @@ _KEY_ENTRIES = 7
 
 def roofline_image(roofline: Roofline, theme: Theme) -> str:
     """The picture as an SVG file: measured roofs solid, the datasheet's thin, baselines hollow."""
-    paint, machine = colours(theme), roofline.machine
+    paint, machine, roofs = colours(theme), roofline.machine, roofs_of(roofline)
     points = [point for point in roofline.points if point.flop_rate > 0 and point.intensity > 0]
     dtypes = {point.workload.dtype for point in points}
-    reach = [*(point.intensity for point in points), *ridges(machine.limits, dtypes)] or [1.0]
+    reach = [*(point.intensity for point in points), *ridges(roofs, dtypes)] or [1.0]
     left, right = min(reach) / 4, max(reach) * 4
-    roofs = roof_lines(machine.limits, dtypes, left, right)
-    heights = [*(point.flop_rate for point in points), *(top for roof in roofs for top in roof["y"])]
+    lines = roof_lines(roofs, dtypes, left, right)
+    heights = [*(point.flop_rate for point in points), *(top for roof in lines for top in roof["y"])]
     area = PlotArea(
         width=_WIDTH, height=_HEIGHT, across=Scale(low=left, high=right, is_log=True),
         up=Scale(low=min(heights) / 2, high=max(heights) * 2, is_log=True),
@@ -40,7 +40,7 @@ def roofline_image(roofline: Roofline, theme: Theme) -> str:
         *(
             area.line(list(zip(roof["x"], roof["y"], strict=True)), stroke=paint[roof["line"]["color"]],
                       stroke_width=roof["line"]["width"])
-            for roof in roofs
+            for roof in lines
         ),
         *marks,
         description=f"{len(points)} workloads and implementations by arithmetic intensity and throughput",

@@ -1,31 +1,60 @@
 """The roofs of a roofline: what a machine's datasheet promises, thin, and what was measured on it, solid."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from math import log10
 from typing import Any
 
 from warpwatch.dashboard import quantities
 from warpwatch.dashboard.figures.layout import plain
 from warpwatch.dashboard.figures.palette import INK, MUTED
-from warpwatch.dashboard.store.machine_records import Ceilings, Limits
+from warpwatch.dashboard.store.machine_records import Ceilings, Roofline
 
 _LINE = 0.2 / 6  # of the decades that a figure shows: the height of a line of words
 
 
-def ridges(limits: Limits, dtypes: Collection[str]) -> list[float]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roofs:
+    """What is drawn over points: of the ceilings of several cards the lowest and the highest."""
+
+    peaks: Ceilings | None
+    measured: tuple[Ceilings, ...]  # none, one, or two: the lowest and the highest
+
+    @property
+    def known(self) -> tuple[Ceilings, ...]:
+        """All of them, the datasheet's first."""
+        return (*((self.peaks,) if self.peaks else ()), *self.measured)
+
+
+def roofs_of(roofline: Roofline) -> Roofs:
+    """The roofs of these points: each has its share of the ceiling of its own card."""
+    found = [ceilings for _, ceilings in roofline.measured]
+    ends = [_end(found, best) for best in (min, max)] if found else []
+    return Roofs(peaks=roofline.machine.limits.peaks, measured=tuple(ends[:1] if ends[1:] == ends[:1] else ends))
+
+
+def _end(found: Sequence[Ceilings], best: Callable[[Iterable[float]], float]) -> Ceilings:
+    dtypes = {dtype for each in found for dtype in each.flops}
+    return Ceilings(
+        name=found[0].name, source=found[0].source, bandwidth_bps=best(each.bandwidth_bps for each in found),
+        flops={dtype: best(each.flops[dtype] for each in found if dtype in each.flops) for dtype in dtypes},
+    )  # fmt: skip
+
+
+def ridges(roofs: Roofs, dtypes: Collection[str]) -> list[float]:
     """Where the slope of memory meets the ceilings of math, in FLOP/byte, for every source."""
-    return [peak / each.bandwidth_bps for each in limits.known for peak in _flats(each, dtypes).values()]
+    return [peak / each.bandwidth_bps for each in roofs.known for peak in _flats(each, dtypes).values()]
 
 
-def roof_lines(limits: Limits, dtypes: Collection[str], left: float, right: float) -> list[dict[str, Any]]:
+def roof_lines(roofs: Roofs, dtypes: Collection[str], left: float, right: float) -> list[dict[str, Any]]:
     """Each source's slope of memory up to its highest ridge, and one ceiling a dtype from its own ridge on.
 
     Without any ceiling of math the slope goes on to the right edge.
     """
     lines: list[dict[str, Any]] = []
-    for each in limits.known:
+    for each in roofs.known:
         flats, bandwidth = _flats(each, dtypes), each.bandwidth_bps
-        stroke = {"color": INK, "width": 2} if each is limits.measured else {"color": MUTED, "width": 1}
+        stroke = {"color": MUTED, "width": 1} if each is roofs.peaks else {"color": INK, "width": 2}
         common = {"mode": "lines", "showlegend": False, "hoverinfo": "skip", "line": stroke}
         top = max(flats.values(), default=right * bandwidth)
         lines.append({**common, "x": [left, top / bandwidth], "y": [left * bandwidth, top]})
@@ -34,28 +63,32 @@ def roof_lines(limits: Limits, dtypes: Collection[str], left: float, right: floa
 
 
 def roof_labels(
-    limits: Limits, dtypes: Collection[str], left: float, right: float, lowest: float | None = None
+    roofs: Roofs, dtypes: Collection[str], left: float, right: float, lowest: float | None = None
 ) -> list[dict[str, Any]]:
     """What each roof is and who says so, above the highest of those near each other: below are the points.
 
     Annotations on log axes stand at the logarithm of their place. `lowest` is the throughput of the lowest point, where
     that is below the slope's beginning.
     """
-    sources = [(each, _flats(each, dtypes)) for each in sorted(limits.known, key=lambda each: -each.bandwidth_bps)]
+    sources = [each for each in (() if roofs.peaks is None else (roofs.peaks,), roofs.measured) if each]
     if not sources:
         return []
+    sources.sort(key=lambda ends: -ends[-1].bandwidth_bps)
     common = {"showarrow": False, "font": {"color": MUTED, "size": 11}, "borderpad": 2, "xanchor": "right",
               "yanchor": "bottom", "align": "right"}  # fmt: skip
     labels = []
-    for near in _near_each_other([flats for _, flats in sources], _bottom(sources[0][0], left, lowest)):
-        said = [(each, {dtype: flats[dtype] for dtype in near if dtype in flats}) for each, flats in sources]
-        text = [f"{_peaks_text(peaks)} ({each.source})" for each, peaks in said if peaks]
-        highest = max(peak for _, peaks in said for peak in peaks.values())
-        labels.append({**common, "x": log10(right), "y": log10(highest), "text": _lines(text)})
-    top, flats = sources[0]
+    highest = [_flats(ends[-1], dtypes) for ends in sources]
+    for near in _near_each_other(highest, _bottom(sources[0][-1], left, lowest)):
+        text = [f"{words} ({ends[0].source})" for ends in sources if (words := _peaks_text(ends, near))]
+        top_peak = max(flats[dtype] for flats in highest for dtype in near if dtype in flats)
+        labels.append({**common, "x": log10(right), "y": log10(top_peak), "text": _lines(text)})
+    top, flats = sources[0][-1], highest[0]
     # It ends at three quarters of the slope: further left the slope only falls away from the words.
     place = left**0.25 * (max(flats.values(), default=right * top.bandwidth_bps) / top.bandwidth_bps) ** 0.75
-    text = [f"{quantities.quantity(each.bandwidth_bps, 'B/s')} ({each.source})" for each, _ in sources]
+    text = [
+        f"{_range([quantities.quantity(each.bandwidth_bps, 'B/s') for each in ends])} ({ends[0].source})"
+        for ends in sources
+    ]
     labels.append({**common, "x": log10(place), "y": log10(place * top.bandwidth_bps), "text": _lines(text)})
     return labels
 
@@ -91,12 +124,21 @@ def _near_each_other(sources: Sequence[dict[str, float]], bottom: float) -> list
     return groups
 
 
-def _peaks_text(near: dict[str, float]) -> str:
-    """ "fp16 650 TFLOP/s, bf16 673 TFLOP/s"; of equal ones the value once."""
-    texts = [quantities.throughput(peak, dtype) for dtype, peak in near.items()]
+def _peaks_text(ends: Sequence[Ceilings], near: Sequence[str]) -> str:
+    """ "fp16 650 TFLOP/s, bf16 673 TFLOP/s"; of equal ones the value once, of two ends "635 to 661 TFLOP/s"."""
+    there = [dtype for dtype in near if dtype in ends[0].flops]
+    texts = [_range([quantities.throughput(each.flops[dtype], dtype) for each in ends]) for dtype in there]
     if len(set(texts)) == 1:
-        return f"{', '.join(near)} {texts[0]}"
-    return ", ".join(f"{dtype} {text}" for dtype, text in zip(near, texts, strict=True))
+        return f"{', '.join(there)} {texts[0]}"
+    return ", ".join(f"{dtype} {text}" for dtype, text in zip(there, texts, strict=True))
+
+
+def _range(texts: Sequence[str]) -> str:
+    """One quantity, or from one to the other; the unit once."""
+    (low, unit), (high, other) = (text.rsplit(" ", 1) for text in (texts[0], texts[-1]))
+    if (low, unit) == (high, other):
+        return texts[0]
+    return f"{low} to {texts[-1]}" if unit == other else f"{texts[0]} to {texts[-1]}"
 
 
 def _lines(texts: Sequence[str]) -> str:

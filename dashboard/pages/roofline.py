@@ -52,6 +52,7 @@ def show(project: str) -> str:
     everything = chosen.points if chosen else ()
     choice = _choice(everything)
     points = choice.of(everything)
+    shown = replace(chosen, points=points) if chosen else None
     return render_template(
         "roofline.html",
         rooflines=rooflines,
@@ -61,8 +62,9 @@ def show(project: str) -> str:
         dtypes=sorted({point.workload.dtype for point in everything}),
         points=points,
         total=len(everything),
+        ceilings=shown.measured if shown else (),
         unplaced=sum(not point.flop_rate for point in points),
-        figure=roofline_figure(replace(chosen, points=points)) if chosen else None,
+        figure=roofline_figure(shown) if shown else None,
     )
 
 

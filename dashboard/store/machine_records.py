@@ -120,6 +120,8 @@ class RooflinePoint:
     speed_of_light: SpeedOfLight
     commit: Commit
     profile: Profile | None  # the newest of this machine, which may be of an older commit
+    card: str | None = None  # the physical GPU that measured it
+    ceilings: Ceilings | None = None  # as measured on that card: what its share of the ceiling is of
     trail: tuple[float, ...] = ()  # latencies at the last commits that have one, the newest last, s
 
     @property
@@ -135,3 +137,13 @@ class Roofline:
 
     machine: Machine
     points: tuple[RooflinePoint, ...]
+
+    @property
+    def measured(self) -> tuple[tuple[str | None, Ceilings], ...]:
+        """The ceilings that the points are shares of, each with its card; the machine's newest where none has any."""
+        found: list[tuple[str | None, Ceilings]] = []
+        for point in self.points:
+            if point.ceilings is not None and (point.card, point.ceilings) not in found:
+                found.append((point.card, point.ceilings))
+        newest = self.machine.limits.measured
+        return tuple(found) if found or newest is None else ((None, newest),)

@@ -36,6 +36,7 @@ class Latest:
     status: Status
     verdict: Verdict
     summary: Row[Any]  # of the summary table, with what is said of the step behind its change
+    limits: Limits  # of the card that ran
     speed_of_light: SpeedOfLight | None
     ratios: tuple[BaselineRatio, ...]  # to each rival measured in the same run; the fastest rival first
 
@@ -51,7 +52,7 @@ def latest(connection: Connection, known: Workloads, *where: Any) -> list[Latest
     columns = [column for column in summary.c if column.name != "series_id"]
     rows = connection.execute(
         select_series(*columns, tables.machine.c.context, tables.run.c.started_ms.label("run_started_ms"),
-                      tables.run.c.name.label("run_name"), behind.c.kind.label("change_kind"),
+                      tables.run.c.name.label("run_name"), tables.run.c.card, behind.c.kind.label("change_kind"),
                       behind.c.q_value.label("change_q"))
         .join(summary, summary.c.series_id == tables.series.c.id)
         .outerjoin(
@@ -140,6 +141,7 @@ def _latest(
         status=STATUS_OF_CODE[row.status],
         verdict=verdict,
         summary=row,
+        limits=limits,
         speed_of_light=light,
         ratios=tuple(sorted(ratios, key=lambda ratio: ratio.ratio)),
     )

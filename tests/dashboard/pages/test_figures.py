@@ -272,6 +272,22 @@ def test_the_datasheets_roof_is_thin_and_the_measured_one_solid_with_their_label
     assert (math["y"], math["yanchor"], memory["yanchor"]) == (pytest.approx(15), "bottom", "bottom")
 
 
+def test_roofs_are_those_of_the_cards_that_measured_the_points_and_not_of_another_one() -> None:
+    other = replace(MEASURED, bandwidth_bps=4.4e12, flops={"fp16": 6.6e14})
+    newest = replace(MEASURED, bandwidth_bps=3e12, flops={"fp16": 5e14})
+    point = _roofline_point("rope", "warpwatch")
+    of_a = replace(
+        point, card="GPU-aaaaaaaa-1", ceilings=MEASURED, speed_of_light=SpeedOfLight(of_peak=0.2, of_ceiling=0.3)
+    )
+    of_b = replace(of_a, card="GPU-bbbbbbbb-1", ceilings=other)
+    figure = _roofline(of_a, of_b, measured=newest)
+    assert [max(roof["y"]) for roof in figure["data"][:4]] == [6e14, 6e14, 6.6e14, 6.6e14]
+    texts = [annotation["text"] for annotation in figure["layout"]["annotations"]]
+    assert texts == ["fp16 600 to 660 TFLOP/s (measured)", "4.00 to 4.40 TB/s (measured)"]
+    assert "30 % of ceiling of GPU-aaaaaaaa" in _named(figure, "warpwatch")["text"][0]
+    assert [max(roof["y"]) for roof in _roofline(of_a, measured=newest)["data"][:2]] == [6e14, 6e14]
+
+
 def test_roofs_too_near_for_two_labels_share_one() -> None:
     peaks = replace(PEAKS, flops={"bf16": 1e15, "fp16": 1e15, "fp32": 6e13})
     measured = replace(MEASURED, flops={"bf16": 6.73e14, "fp16": 6.5e14, "fp32": 5e13})
