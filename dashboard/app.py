@@ -1,15 +1,12 @@
 """The dashboard as a Flask application: one blueprint a page, assets of our own, no request that leaves the machine."""
 
-from flask import Flask, request
-from flask.typing import ResponseReturnValue
+from flask import Flask
 from jinja2 import StrictUndefined
-from werkzeug.exceptions import HTTPException
 
-from warpwatch.dashboard import delivery, formatting, security
+from warpwatch.dashboard import delivery, errors, formatting, security
 from warpwatch.dashboard.access import rate_limits
 from warpwatch.dashboard.access.protecting import protect
 from warpwatch.dashboard.api import resources
-from warpwatch.dashboard.api.problems import problem
 from warpwatch.dashboard.pages import (
     badges,
     commits,
@@ -30,7 +27,7 @@ from warpwatch.dashboard.pages import (
     triage,
 )
 from warpwatch.dashboard.pages.addresses import ProjectName
-from warpwatch.dashboard.pages.shared import error_page, register_globals
+from warpwatch.dashboard.pages.shared import register_globals
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store
 
@@ -81,15 +78,5 @@ def create_app(settings: Settings | None = None) -> Flask:
         app.register_blueprint(page.bp)
     resources.register(app)
     rate_limits.register(app, settings.access)
-    app.register_error_handler(HTTPException, _error)
+    errors.register(app)
     return app
-
-
-def _error(error: HTTPException) -> ResponseReturnValue:
-    if error.code is None or error.code < 400:
-        return error.get_response()  # a redirect
-    if request.path.startswith("/api/") or request.path.endswith(".json"):
-        return problem(error)
-    response = error.get_response()  # its headers say how to authorise, which methods there are, when to try again
-    response.set_data(login.page(error.description) if error.code == 401 else error_page(error))
-    return response

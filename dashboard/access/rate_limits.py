@@ -16,6 +16,7 @@ from werkzeug.exceptions import TooManyRequests
 
 from warpwatch.dashboard.access import requester
 from warpwatch.dashboard.access_settings import AccessSettings, is_loopback
+from warpwatch.dashboard.formatting import count
 
 View = TypeVar("View", bound=Callable[..., object])
 LOGINS = "20 per minute"
@@ -75,7 +76,8 @@ def register(app: Flask, settings: AccessSettings) -> None:
     def refuse(error: RateLimitExceeded) -> ResponseReturnValue:
         breached = limiter.current_limit
         seconds = max(1, int(breached.reset_at - time.time())) if breached else 60
-        said = f"That was more than {error.limit.limit} from one address, person or token; try again in {seconds} s."
+        most = count(error.limit.limit.amount, "request")  # all of ours are of a minute
+        said = f"That was more than {most} a minute from one address, person or token; try again in {seconds} s."
         return app.handle_http_exception(TooManyRequests(said, retry_after=seconds))
 
     app.register_error_handler(RateLimitExceeded, refuse)

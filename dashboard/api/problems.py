@@ -8,6 +8,8 @@ from flask import Response
 from pydantic import BaseModel, ConfigDict, Field
 from werkzeug.exceptions import HTTPException, UnprocessableEntity
 
+from warpwatch.dashboard.error_words import sentence_of
+
 MEDIA_TYPE = "application/problem+json"
 
 
@@ -49,7 +51,7 @@ def problem(error: HTTPException) -> Response:
     made = error.get_response()
     status = error.code or 500
     faults = error.faults if isinstance(error, WrongQuestionError) else ()
-    return problem_response(status, error.description or error.name, faults=faults, headers=dict(made.headers))
+    return problem_response(status, sentence_of(error), faults=faults, headers=dict(made.headers))
 
 
 def problem_response(

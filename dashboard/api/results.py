@@ -14,7 +14,6 @@ from pathlib import Path
 from flask import Blueprint, Response, abort, current_app, request
 from flask.typing import ResponseReturnValue
 from pydantic import Field
-from sqlalchemy.exc import OperationalError
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from warpwatch.dashboard.access import tokens_alone, working_token
@@ -102,11 +101,6 @@ def add(project: str) -> ResponseReturnValue:
 
 
 describe(add, add.__doc__, question=UploadQuestion, answer=Uploaded, tag="Upload", statuses=(400, 401, 403, 413, 415))
-
-
-@bp.errorhandler(OperationalError)
-def _no_answer(_error: OperationalError) -> ResponseReturnValue:
-    return problem_response(503, "The store did not answer; the request may be repeated as it is.")
 
 
 def _authorise(project: str) -> str:

@@ -10,18 +10,13 @@ from typing import TypeVar
 from flask import Flask, abort, current_app, g, render_template, request, url_for
 from werkzeug.exceptions import HTTPException
 
+from warpwatch.dashboard.error_words import advice_of, heading_of, sentence_of
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.records import Project
 
 Entry = TypeVar("Entry")
 _LONGEST_WORDS = 200  # letters of what a reader looks for; each word costs a look at every name
 _STATIC = Path(__file__).resolve().parents[1] / "static"
-_SENTENCES = {
-    400: "The address has a part that this page does not understand.",
-    404: "There is no page at this address.",
-    405: "This address cannot be asked in that way.",
-    500: "Something went wrong on our side; the server's log has the details.",
-}
 
 
 def store() -> Store:
@@ -94,11 +89,14 @@ def here(**changed: object) -> str:
 
 
 def error_page(error: HTTPException) -> str:
-    """A page that says what is wrong in one sentence, in the project's frame where there is one."""
-    code = error.code or 500
-    standard = type(error).description
-    said = error.description if error.description and error.description != standard else _SENTENCES.get(code)
-    return render_template("error.html", code=code, sentence=said or error.name)
+    """A page that says what is wrong and what to do, in the project's frame where there is one.
+
+    The frame asks the store nothing: it may be what is wrong.
+    """
+    return render_template(
+        "error.html", code=error.code or 500, heading=heading_of(error), sentence=sentence_of(error),
+        advice=advice_of(error), other_projects=tuple,
+    )  # fmt: skip
 
 
 def register_globals(app: Flask) -> None:

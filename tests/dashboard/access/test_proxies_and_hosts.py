@@ -135,7 +135,7 @@ def test_uploads_have_a_limit_of_their_own_that_programs_can_read(dashboard: Cal
     answers = [requests.post(f"{url}/api/projects/demo/results", headers=headers, timeout=60) for _ in range(6)]
     assert [answer.status_code for answer in answers[:2]] == [401, 401]
     assert answers[-1].status_code == 429
-    assert "more than 2 per 1 minute" in answers[-1].json()["detail"]
+    assert "more than 2 requests a minute" in answers[-1].json()["detail"]
     assert int(answers[-1].headers["Retry-After"]) >= 1
 
 

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from flask import Flask
 from playwright.sync_api import Page
@@ -15,6 +16,7 @@ from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.serving import server_of
 from warpwatch.dashboard.settings import Settings
 
+_AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 HOSTILE = "<img src=x onerror=\"document.title='owned'\">'\"&{{7*7}}</script><script>document.title='owned'</script>"
 
 
@@ -32,6 +34,20 @@ class Tab:
             plot.scroll_into_view_if_needed()
             self.page.wait_for_function("plot => plot.dataset.drawn", arg=plot.element_handle())
         return response.status if response else 0
+
+
+def faults(tab: Tab) -> list[str]:
+    """What axe finds against WCAG 2.2 A and AA, as readable lines."""
+    # Through the debugger's protocol, which a page's policy does not bind.
+    tab.page.evaluate(_AXE.read_text())
+    found = tab.page.evaluate(
+        "axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})"
+    )
+    return [
+        f"{violation['id']}: {node['html'][:160]} {node['failureSummary'][:300]}"
+        for violation in found["violations"]
+        for node in violation["nodes"]
+    ]
 
 
 @contextmanager

@@ -5,8 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Browser
 
-from tests.dashboard.pages.browsing import Tab
-from tests.dashboard.pages.test_pages_in_a_browser import _faults
+from tests.dashboard.pages.browsing import Tab, faults
 
 
 def _query(tab: Tab) -> dict[str, list[str]]:
@@ -62,7 +61,7 @@ def test_a_row_opens_under_itself_stays_accessible_and_closes(
         assert "asv continuous" in opened.inner_text()
         assert opened.locator("circle").count() > 20
         assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
-        assert _faults(tab) == []
+        assert faults(tab) == []
         opened.get_by_role("button", name="Copy").first.click()
         tab.page.get_by_role("button", name="Copied").or_(tab.page.get_by_role("button", name="Selected")).wait_for()
         row.click()

@@ -1,13 +1,11 @@
 """Every page, on desk and phone, light and dark: it draws, fits, complains of nothing, and axe finds no fault."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from tests.dashboard.pages.browsing import Tab
+from tests.dashboard.pages.browsing import Tab, faults
 
-AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 _DESK = 768  # pixels from which on pages are laid out for one
 PAGES = (
     "/",
@@ -69,24 +67,10 @@ def test_a_page_draws_fits_and_is_accessible(
     assert page.evaluate("document.documentElement.scrollWidth") <= width, "the page scrolls sideways"
     for plot in page.locator(".ww-plot").all():
         assert plot.locator(".plot .point, .scatterlayer .point").count() > 0, "the figure has no points"
-    assert _faults(tab) == []
+    assert faults(tab) == []
     is_not_there = path.endswith("0000000000000000") or "feedfeed" in path
     expected = [c for c in tab.complaints if not (is_not_there and "404" in c)]
     assert expected == []
     if width < _DESK:  # WCAG 2.2, 1.4.10: no scrolling in two directions at 320 pixels
         page.set_viewport_size({"width": 320, "height": 900})
         page.wait_for_function("() => document.documentElement.scrollWidth <= 320", timeout=20_000)
-
-
-def _faults(tab: Tab) -> list[str]:
-    """What axe finds against WCAG 2.2 A and AA, as readable lines."""
-    # Through the debugger's protocol, which a page's policy does not bind.
-    tab.page.evaluate(AXE.read_text())
-    found = tab.page.evaluate(
-        "axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})"
-    )
-    return [
-        f"{violation['id']}: {node['html'][:160]} {node['failureSummary'][:300]}"
-        for violation in found["violations"]
-        for node in violation["nodes"]
-    ]

@@ -1,0 +1,35 @@
+"""The answer to a request that went wrong: a page in the site's frame, or a problem for programs."""
+
+from flask import Flask, request
+from flask.typing import ResponseReturnValue
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoConnectionError
+from werkzeug.exceptions import HTTPException, ServiceUnavailable
+
+from warpwatch.dashboard.api.problems import problem
+from warpwatch.dashboard.pages import login
+from warpwatch.dashboard.pages.shared import error_page
+
+_AGAIN_S = 5
+
+
+def register(app: Flask) -> None:
+    """Answer errors, and have a database that does not answer be no fault of the request's."""
+
+    def database_away(error: Exception) -> ResponseReturnValue:
+        app.logger.error("the database does not answer", exc_info=error)
+        return _answer(ServiceUnavailable(retry_after=_AGAIN_S))
+
+    app.register_error_handler(HTTPException, _answer)
+    for kind in (OperationalError, InterfaceError, NoConnectionError):
+        app.register_error_handler(kind, database_away)
+
+
+def _answer(error: HTTPException) -> ResponseReturnValue:
+    if error.code is None or error.code < 400:
+        return error.get_response()  # a redirect
+    if request.path.startswith("/api/") or request.path.endswith(".json"):
+        return problem(error)
+    response = error.get_response()  # its headers say how to authorise, which methods there are, when to try again
+    response.set_data(login.page(error.description) if error.code == 401 else error_page(error))
+    return response

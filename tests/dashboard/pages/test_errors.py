@@ -1,0 +1,104 @@
+"""What somebody reads, and a program gets, where a request goes wrong: what happened and what to do, in the frame."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from flask import Flask, abort
+from flask.testing import FlaskClient
+
+from tests.dashboard.pages.browsing import Tab, faults, serving_app
+from warpwatch.dashboard.access_settings import AccessSettings, OpenIdLogin
+from warpwatch.dashboard.app import create_app
+from warpwatch.dashboard.settings import Settings
+
+PROVIDER = OpenIdLogin(issuer="http://127.0.0.1:9", client_id="x", client_secret="y")
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Iterator[Flask]:
+    """A dashboard whose uploads are small, with views that go wrong."""
+    made = create_app(Settings(database=f"sqlite:///{tmp_path / 'history.db'}", upload_limit_mib=1))
+
+    @made.get("/fault")
+    def fault() -> str:
+        raise RuntimeError("a fault of ours")
+
+    @made.get("/refused")
+    def refused() -> str:
+        abort(403, "This needs the role “triager”; Ada has the role “reader”.")
+
+    yield made
+    made.extensions["store"].close()
+
+
+def _take_away(app: Flask) -> None:
+    """The database's folder is gone, as a disk that was unplugged."""
+    store = app.extensions["store"]
+    store.close()
+    file = store.sqlite_file
+    for each in file.parent.glob(f"{file.name}*"):
+        each.unlink()
+    file.mkdir()
+
+
+def _told(client: FlaskClient, address: str) -> tuple[int, str]:
+    answer = client.get(address)
+    assert "ww-header" in answer.text
+    return answer.status_code, answer.text
+
+
+def test_a_database_that_is_away_is_told_as_that_to_people_and_programs(app: Flask) -> None:
+    client = app.test_client()
+    _take_away(app)
+    status, page = _told(client, "/")
+    assert (status, client.get("/").headers["Retry-After"]) == (503, "5")
+    assert "The database does not answer" in page
+    assert "/healthz" in page
+    answer = client.get("/api/projects")
+    assert (answer.status_code, answer.content_type) == (503, "application/problem+json")
+    assert answer.json is not None
+    assert "database does not answer" in answer.json["detail"]
+
+
+def test_errors_say_what_to_do_and_programs_get_the_same_sentence(app: Flask) -> None:
+    client = app.test_client()
+    app.config["PROPAGATE_EXCEPTIONS"] = False
+    status, page = _told(client, "/fault")
+    assert status == 500
+    assert "the server’s log has the details" in page
+    assert "tell whoever runs this dashboard" in page
+    status, page = _told(client, "/no/such/page")
+    assert (status, "<h1>Not found" in page) == (404, True)
+    assert "The search finds" in page
+    for address in ("/api/no-such-thing", "/no/such.json"):
+        told = client.get(address)
+        assert (told.status_code, told.content_type) == (404, "application/problem+json")
+        assert told.json is not None
+        assert told.json["detail"] == "There is no page at this address."
+
+
+def test_what_is_too_large_is_told_in_words(app: Flask) -> None:
+    answer = app.test_client().post("/logout", data={"note": "x" * 2**20})
+    assert answer.status_code == 413
+    assert "larger than this dashboard takes" in answer.text
+    assert "WARPWATCH_UPLOAD_LIMIT_MIB" in answer.text
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
+def test_errors_and_logins_can_be_read_by_everybody(
+    app: Flask, tmp_path: Path, new_tab: Callable[..., Tab], width: int, scheme: str
+) -> None:
+    login = AccessSettings(
+        login=PROVIDER, public_url="https://perf.example.org", secret_key="k" * 40, reading_wants_login=True
+    )
+    closed = create_app(Settings(database=f"sqlite:///{tmp_path / 'closed.db'}", access=login))
+    tab = new_tab(width=width, scheme=scheme)
+    with serving_app(app) as one, serving_app(closed) as other:
+        for address in (f"{one}/no/such/page", f"{one}/refused", f"{one}/fault", f"{other}/", f"{other}/login",
+                        f"{other}/login/start"):  # fmt: skip
+            tab.open(address)
+            assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+            assert faults(tab) == [], address
+        _take_away(app)
+        assert tab.open(f"{one}/") == 503
