@@ -13,6 +13,6 @@
     layout.xaxis.tickvals = layout.xaxis.tickvals.filter((place) => place % apart === 0);
     layout.xaxis.ticktext = layout.xaxis.tickvals.map((place) => layout.meta.commits[place]);
     const numbers = data.find((trace) => trace.name === "numbers");
-    if (numbers && wide < 46) numbers.visible = false;
+    if (numbers && wide < 46) numbers.text = numbers.text.map(() => "");
   });
 })();

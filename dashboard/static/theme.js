@@ -13,10 +13,12 @@
   }
 
   let choice = chosen();
+  let printing = false;
   document.documentElement.dataset.hasScript = ""; // what does nothing without a script is not shown without one
 
   function apply() {
-    const mode = choice === "auto" ? (system.matches ? "dark" : "light") : choice;
+    const mode = printing ? "light" : choice === "auto" ? (system.matches ? "dark" : "light") : choice;
+    document.documentElement.toggleAttribute("data-printing", printing);
     document.documentElement.setAttribute("data-bs-theme", mode);
     for (const button of document.querySelectorAll("[data-theme-toggle]")) {
       const name = { auto: "Auto", light: "Light", dark: "Dark" }[choice];
@@ -28,6 +30,15 @@
 
   apply();
   system.addEventListener("change", apply);
+  // Paper is white. Before it is laid out figures are drawn anew, for it is narrow, too.
+  const print = (now) => {
+    if (now === printing) return;
+    printing = now;
+    apply();
+  };
+  window.addEventListener("beforeprint", () => print(true));
+  window.addEventListener("afterprint", () => print(false));
+  window.matchMedia("print").addEventListener("change", (event) => print(event.matches));
   document.addEventListener("DOMContentLoaded", () => {
     apply();
     for (const button of document.querySelectorAll("[data-theme-toggle]")) {

@@ -34,6 +34,16 @@ def test_the_overviews_names_keep_room_at_every_width(width: int, address: str, 
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_the_longest_age_stays_in_the_overviews_card(address: str, new_tab: Callable[..., Tab]) -> None:
+    tab = new_tab(width=1440)
+    tab.open(f"{address}/kernels/")
+    ages = tab.page.locator(".ww-folded .ww-line .ww-when")
+    assert ages.count() > 1
+    for age in ages.all():
+        age.evaluate("cell => { cell.querySelector('time').textContent = '11 months ago'; }")
+        assert age.evaluate("cell => cell.scrollWidth <= cell.clientWidth")
+
+
 def test_on_a_phone_the_search_box_is_wide_while_one_types(address: str, new_tab: Callable[..., Tab]) -> None:
     tab = new_tab(width=320)
     tab.open(f"{address}/kernels/commits")

@@ -1,0 +1,45 @@
+"""A page on paper: light whatever the theme, its figures as wide as the sheet, and nothing on it that one would press."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.dashboard.pages.browsing import Tab
+
+_SHEET = 718  # pixels of an A4 sheet between its margins
+_LUMINANCE = """selector => getComputedStyle(document.querySelector(selector)).color.match(/\\d+/g)
+  .slice(0, 3).reduce((sum, each) => sum + Number(each), 0) / 3"""
+_CUT = """sheet => [...document.querySelectorAll('main *')].filter(each => each.checkVisibility()
+  && each.getBoundingClientRect().right > sheet + 1).map(each => each.className || each.tagName)"""
+_PAGES = (
+    "/kernels/",
+    "/kernels/series/{slowed}",
+    "/kernels/compare?head={slow_commit}",
+    "/kernels/regressions",
+    "/kernels/commit/{slow_commit}",
+    "/kernels/roofline",
+    "/kernels/kernel/rope?machine=nvidia-h200",
+)
+
+
+@pytest.mark.parametrize("path", _PAGES)
+def test_a_page_from_a_dark_screen_is_light_on_paper_and_nothing_is_cut(
+    path: str, address: str, new_tab: Callable[..., Tab], addresses: dict[str, str]
+) -> None:
+    tab = new_tab(scheme="dark")
+    tab.open(address + path.format(**addresses))
+    page = tab.page
+    assert page.evaluate(_LUMINANCE, "h1") > 200
+    page.emulate_media(media="print")
+    page.wait_for_function("() => document.documentElement.dataset.bsTheme === 'light'")
+    for plot in page.locator(".ww-plot").all():
+        page.wait_for_function("plot => plot.dataset.drawn === 'light'", arg=plot.element_handle())
+    page.set_viewport_size({"width": _SHEET, "height": 1000})
+    assert page.evaluate(_LUMINANCE, "h1") < 60
+    assert page.evaluate(_CUT, _SHEET) == []
+    for pressed in (".ww-tabs", "main .btn", "main form", "[data-theme-toggle]", "main input"):
+        assert page.locator(pressed).filter(visible=True).count() == 0, pressed
+    assert page.get_by_text("kernels").first.is_visible()  # whose page it is
+    page.emulate_media(media="screen")
+    page.wait_for_function("() => document.documentElement.dataset.bsTheme === 'dark'")
+    assert tab.complaints == []
