@@ -135,9 +135,9 @@ def replay(series: dict[str, Any]) -> tuple[int, list[int | None], int]:
 
 
 def _online_line(replayed: Sequence[tuple[int, list[int | None], int]]) -> str:
-    delays = [delay for _, of_a_series, _ in replayed for delay in of_a_series]
+    delays = [delay for _, of_one, _ in replayed for delay in of_one]
     in_time = [delay for delay in delays if delay is not None and delay <= _ONLINE_PATIENCE]
-    false, points = (sum(each[part] for each in replayed) for part in (0, 2))
+    false, points = sum(reports for reports, _, _ in replayed), sum(count for _, _, count in replayed)
     return (
         f"median delay {median(in_time):g} points, {len(in_time) / len(delays):.3f} found within {_ONLINE_PATIENCE}, "
         f"{1000 * false / points:.2f} false reports per 1000 points ({false} in {points})"
