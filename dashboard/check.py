@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from statistics import median
 
+from warpwatch.dashboard.across_cards import changes_across_cards
 from warpwatch.dashboard.check_noise import HistoryNoises, rerun_noises
 from warpwatch.dashboard.drift import Drift, machine_drifts, raw_change, rivals_shift
 from warpwatch.dashboard.limit_rules.limits import Limits, LimitsOf
@@ -25,6 +26,7 @@ from warpwatch.dashboard.statistics.comparison import (
     level,
 )
 from warpwatch.dashboard.statistics.noise import Noise
+from warpwatch.dashboard.statistics.other_card import AcrossCards
 from warpwatch.dashboard.statistics.prospect import family_level, runs_to_tell
 from warpwatch.dashboard.status_words import no_number
 from warpwatch.dashboard.store import queries
@@ -68,6 +70,7 @@ class CheckRow:
     comparison: Comparison | None
     control_change: float | None  # median change of the rivals of the same workload
     limits: Limits
+    across: AcrossCards | None = None  # of what another card measured: told beside, and no verdict
     accepted: Acceptance | None = None  # a person's word that it may be slower
 
     @property
@@ -146,9 +149,10 @@ def judged_pairs(
     verdicts = judge(comparisons, better, threshold=matters, family_error=family_error)
     strictness = family_level(zip(comparisons, verdicts, strict=True), family_error)
     rivals = _rivals(found)
+    across = changes_across_cards(found)
     rows = [
         _row(pair, _with_runs_needed(comparison, verdict, least, strictness), verdict, limit,
-             drift_of.get(pair.series.machine), rivals)
+             drift_of.get(pair.series.machine), rivals, across.get(pair.series.key))
         for pair, comparison, verdict, limit, least in zip(
             judged, comparisons, verdicts, limited, matters, strict=True
         )
@@ -173,7 +177,8 @@ def in_order(rows: Iterable[CheckRow]) -> tuple[CheckRow, ...]:
 
 def place_of(row: CheckRow) -> tuple[int, float]:
     """What rows are sorted by: regressions first, then what could not be told, the largest first."""
-    return _ORDER[row.verdict], -abs(row.comparison.change) if row.comparison else 0.0
+    told = row.comparison or (row.across if row.across is not None and row.across.is_told else None)
+    return _ORDER[row.verdict], -abs(told.change) if told else 0.0
 
 
 def _has_something(pair: Pair) -> bool:
@@ -227,7 +232,7 @@ def _case(series: Series) -> _Case:
 
 def _row(
     pair: Pair, comparison: Comparison | None, verdict: Verdict, limits: Limits, drift: Drift | None,
-    rivals: Mapping[_Case, Sequence[float]],
+    rivals: Mapping[_Case, Sequence[float]], across: AcrossCards | None,
 ) -> CheckRow:  # fmt: skip
     verdict, reason = _judged(pair, comparison, verdict, drift)
     own = pair.series
@@ -241,6 +246,7 @@ def _row(
         comparison=comparison,
         control_change=math.expm1(median(math.log1p(change) for change in beside)) if beside else None,
         limits=limits,
+        across=across,
     )
 
 

@@ -14,6 +14,7 @@ from warpwatch.dashboard.judged_by import judged_by
 from warpwatch.dashboard.limit_rules.stated import StatedLimits
 from warpwatch.dashboard.pages.compared import compared_commits
 from warpwatch.dashboard.pages.shared import project_or_404, store
+from warpwatch.dashboard.statistics import other_card
 from warpwatch.dashboard.statistics.noise import NoiseSource
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.records import Commit, Project
@@ -33,6 +34,23 @@ class ComparisonQuestion(Table):
     threshold: float | None = Field(None, gt=0, lt=1, allow_inf_nan=False)
     """Smallest relative change that matters, of every series; as the project states where none is given, else the
     server's own."""
+
+
+class AcrossCards(Shape):
+    """A latency that only different cards measured, beside what these differ by. It is no verdict."""
+
+    change: float | None
+    """Relative, as measured."""
+    low: float | None
+    """What of it is the kernel's, 95 %: the change without what baselines did between the two cards."""
+    high: float | None
+    cards_low: float | None
+    """What baselines did between the two cards, 95 % of them."""
+    cards_high: float | None
+    controls: int
+    """Baselines that both cards measured."""
+    q_value: float | None
+    """False discovery rate among all latencies of the two cards."""
 
 
 class Compared(Shape):
@@ -64,6 +82,8 @@ class Compared(Shape):
     """The smallest relative change that counts, a floor made a share of `base`; null where none would."""
     blocks: bool
     """Whether it decides the outcome."""
+    across_cards: AcrossCards | None
+    """Where no card measured both commits, and enough baselines tell what cards differ by."""
 
 
 class MachineDrift(Shape):
@@ -154,6 +174,14 @@ def _row(row: CheckRow) -> Compared:
         base_runs=told.base_runs if told else None, head_runs=told.head_runs if told else None,
         runs_needed=told.runs_needed if told else None, control_change=finite(row.control_change),
         counts_from=finite(row.counts_from), blocks=row.limits.blocks,
+        across_cards=_across(row.across) if row.across is not None else None,
+    )  # fmt: skip
+
+
+def _across(told: other_card.AcrossCards) -> AcrossCards:
+    return AcrossCards(
+        change=finite(told.change), low=finite(told.low), high=finite(told.high), cards_low=finite(told.cards_low),
+        cards_high=finite(told.cards_high), controls=told.controls, q_value=finite(told.q_value),
     )  # fmt: skip
 
 

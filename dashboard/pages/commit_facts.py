@@ -30,6 +30,8 @@ class CommitVerdict:
     counts: tuple[tuple[Verdict, int], ...]
     moved: tuple[ComparedRow, ...]  # the first of them, regressions before improvements
     left: int  # moved and not among these
+    across: tuple[ComparedRow, ...]  # measured by other cards, and moved by more than these differ: the first of them
+    across_left: int
     doubts: tuple[tuple[str, int], ...]  # why rows could not be told, the commonest reasons
 
     @property
@@ -132,6 +134,7 @@ def _verdict(
     rows = [row for row in compared.rows if machine in {None, row.series.machine}] if compared is not None else []
     counted = Counter([row.judged.verdict for row in rows])
     moved = [row for verdict in _MOVED if counted[verdict] for row in rows if row.judged.verdict is verdict]
+    across = [row for row in rows if row.judged.across is not None and row.judged.across.is_told]
     doubts = Counter(
         row.judged.reason or "too few runs for how much they scatter"
         for row in rows
@@ -144,5 +147,7 @@ def _verdict(
         counts=tuple((verdict, counted[verdict]) for verdict in Verdict if counted[verdict]),
         moved=tuple(moved[:_TOLD]),
         left=max(len(moved) - _TOLD, 0),
+        across=tuple(across[:_TOLD]),
+        across_left=max(len(across) - _TOLD, 0),
         doubts=tuple(doubts.most_common(_DOUBTS)),
     )

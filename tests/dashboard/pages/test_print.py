@@ -1,4 +1,4 @@
-"""A page on paper: light whatever the theme, figures as wide as the sheet, and nothing on it that one would press."""
+"""A page on paper: light whatever the theme, its figures as wide as the sheet, and nothing on it that one presses."""
 
 from collections.abc import Callable
 
