@@ -1,49 +1,39 @@
 """The headers of every answer: only our own files run, nothing frames us, nothing is sent elsewhere or kept."""
 
-import secrets
-
-from flask import Flask, Response, g, request
+from flask import Flask, Response, request
 
 from warpwatch.dashboard.access.requester import access_settings, is_local, person
 from warpwatch.dashboard.access.sessions import is_encrypted
 
 _HTTPS_FOR_S = 365 * 24 * 3600
-_FEATURES = (
+_POLICY = "; ".join((
+    "default-src 'none'",
+    "script-src 'self'",  # nothing inline, so that an answer needs no nonce and is the same for everybody
+    "style-src 'self'",  # style attributes too: see static/charts.js
+    "img-src 'self' data:",  # Bootstrap's arrows and marks are data URLs in its style sheet
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+))  # fmt: skip
+_NO_FEATURES = ", ".join(f"{feature}=()" for feature in (
     "accelerometer", "camera", "display-capture", "geolocation", "gyroscope", "magnetometer", "microphone", "midi",
     "payment", "serial", "usb", "xr-spatial-tracking",
-)  # fmt: skip
+))  # fmt: skip
 
 
 def register(app: Flask) -> None:
-    """Give each request a nonce (`csp_nonce()` in templates) and each answer its headers."""
-    app.jinja_env.globals["csp_nonce"] = nonce
+    """Give each answer its headers."""
     app.after_request(_headers)
 
 
-def nonce() -> str:
-    """This request's nonce, made on first use."""
-    if "csp_nonce" not in g:
-        g.csp_nonce = secrets.token_urlsafe(16)
-    return str(g.csp_nonce)
-
-
 def _headers(response: Response) -> Response:
-    policy = {
-        "default-src": "'none'",
-        "script-src": f"'self' 'nonce-{nonce()}'",
-        "style-src": f"'self' 'nonce-{nonce()}'",  # style attributes too: see static/charts.js
-        "img-src": "'self' data:",  # Bootstrap's arrows and marks are data URLs in its style sheet
-        "connect-src": "'self'",
-        "base-uri": "'none'",
-        "form-action": "'self'",
-        "frame-ancestors": "'none'",
-    }
     headers = response.headers
-    headers["Content-Security-Policy"] = "; ".join(f"{name} {value}" for name, value in policy.items())
+    headers["Content-Security-Policy"] = _POLICY
     headers["X-Content-Type-Options"] = "nosniff"
     headers["Referrer-Policy"] = "same-origin"
     headers["Cross-Origin-Opener-Policy"] = "same-origin"
-    headers["Permissions-Policy"] = ", ".join(f"{feature}=()" for feature in _FEATURES)
+    headers["Permissions-Policy"] = _NO_FEATURES
     # Other sites may show our images, such as badges, where everybody may see them.
     is_public = not access_settings().reading_wants_login and not is_local()
     is_badge = is_public and (response.mimetype or "").startswith("image/")

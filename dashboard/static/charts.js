@@ -15,8 +15,21 @@
     };
   }
 
+  // So with the few rules that plotly adds to the sheet of a style element, which it would make if there were none.
+  function takeRules() {
+    const sheet = new CSSStyleSheet();
+    document.adoptedStyleSheets.push(sheet);
+    const holder = document.createElement("meta");
+    holder.id = "plotly.js-style-global";
+    Object.defineProperty(holder, "sheet", { value: sheet });
+    document.head.append(holder);
+  }
+
   function load() {
-    if (!plotly) styleThroughCssom();
+    if (!plotly) {
+      styleThroughCssom();
+      takeRules();
+    }
     plotly ??= new Promise((resolve, reject) => {
       const script = document.createElement("script");
       script.src = plotlyUrl;

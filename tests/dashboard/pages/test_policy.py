@@ -27,6 +27,9 @@ def test_what_plotly_writes_as_style_attributes_is_applied(
     assert coloured.evaluate("node => getComputedStyle(node).fill") == "rgb(1, 2, 3)"
     rendering = tab.page.locator("#drawn .heatmaplayer image").evaluate("node => getComputedStyle(node).imageRendering")
     assert rendering == "pixelated"
+    layers = tab.page.locator("#drawn .main-svg").all()  # by plotly's own rules one upon the other, not below
+    assert [layer.evaluate("node => getComputedStyle(node).position") for layer in layers] == ["absolute"] * len(layers)
+    assert layers
     assert tab.complaints == []
 
 
