@@ -16,7 +16,7 @@ from warpwatch.dashboard.store.tokens import Scope, Token, use_token
 
 _FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via")
 _ROLES = {Scope.READ: Role.READER, Scope.TRIAGE: Role.TRIAGER}
-_LOGGED_IN = "person"  # of the session: name, groups, when (seconds since 1970)
+LOGGED_IN = "person"  # of the session: name, groups, when (seconds since 1970)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ def log_in(name: str, groups: tuple[str, ...]) -> None:
     """Begins a session of this person's, and nothing of an earlier one stays in it."""
     session.clear()
     session.permanent = True
-    session[_LOGGED_IN] = {"name": name, "groups": list(groups), "at": int(time.time())}
+    session[LOGGED_IN] = {"name": name, "groups": list(groups), "at": int(time.time())}
 
 
 def log_out() -> None:
@@ -118,7 +118,7 @@ def _is_local(settings: AccessSettings) -> bool:
         and is_loopback(proxies.host_name(request.host))
         and request.environ.get("SERVER_PROTOCOL") != "HTTP/1.0"  # no browser's: nginx asks so unless told otherwise
         and not any(header in request.headers for header in _FORWARDED)
-        and asker(request.environ, os.getuid()) is not Asker.ANOTHER
+        and asker(request.environ, settings.served_on, os.getuid()) is not Asker.ANOTHER
     )
 
 
@@ -146,7 +146,7 @@ def _named() -> tuple[str | None, Role | None]:
 
 
 def _logged_in() -> tuple[str, tuple[str, ...]] | None:
-    said = session.get(_LOGGED_IN) if can_log_in() else None
+    said = session.get(LOGGED_IN) if can_log_in() else None
     if said is None or time.time() - said["at"] > access_settings().session_hours * 3600:
         return None
     return str(said["name"]), tuple(said["groups"])

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from warpwatch.dashboard.access import peer_user
 from warpwatch.dashboard.access.peer_user import Asker, asker
 from warpwatch.dashboard.access_settings import ProxyLogin
 
@@ -119,8 +120,16 @@ def test_behind_nginx_as_described_people_have_their_own_addresses_and_no_name_o
 
 
 @pytest.mark.parametrize("family", ["127.0.0.1", "::1", "::ffff:127.0.0.1"])
-def test_the_user_at_the_other_end_is_told_by_the_systems_own_list(family: str) -> None:
+@pytest.mark.parametrize("is_named", [True, False], ids=["by its name", "by the list of all"])
+def test_the_user_at_the_other_end_is_told_by_the_system(
+    family: str, is_named: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_named:
+        monkeypatch.setattr(peer_user, "_users", lambda *_: ())
+    else:
+        monkeypatch.delattr(socket, "AF_NETLINK")
     is_six = family == "::1"
+    served_on = "::1" if is_six else "127.0.0.1"
     with socket.create_server(
         ("::1" if is_six else "127.0.0.1", 0), family=socket.AF_INET6 if is_six else socket.AF_INET
     ) as server:
@@ -130,14 +139,14 @@ def test_the_user_at_the_other_end_is_told_by_the_systems_own_list(family: str) 
         taken, peer = server.accept()
         environ = {"REMOTE_ADDR": peer[0], "REMOTE_PORT": str(peer[1]), "SERVER_PORT": str(port)}
         try:
-            assert asker(environ, os.getuid()) is Asker.SAME_USER
-            assert asker(environ, os.getuid() + 1) is Asker.ANOTHER
-            assert asker(environ | {"REMOTE_PORT": "1"}, os.getuid()) is Asker.ANOTHER
-            assert asker({}, os.getuid()) is Asker.UNKNOWN
+            assert asker(environ, served_on, os.getuid()) is Asker.SAME_USER
+            assert asker(environ, served_on, os.getuid() + 1) is Asker.ANOTHER
+            assert asker(environ | {"REMOTE_PORT": "1"}, served_on, os.getuid()) is Asker.ANOTHER
+            assert asker({}, served_on, os.getuid()) is Asker.UNKNOWN
         finally:
             client.close()
         # Linux tells no user of a socket that its process has closed: a number that is root's.
-        assert asker(environ, os.getuid()) is Asker.ANOTHER
+        assert asker(environ, served_on, os.getuid()) is Asker.ANOTHER
         taken.close()
 
 
