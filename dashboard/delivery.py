@@ -2,8 +2,10 @@
 
 from time import perf_counter, thread_time
 
-from flask import Flask, Response, g
+from flask import Flask, Request, Response, g
 from flask_compress import Compress
+
+from warpwatch.dashboard import kept
 
 _TYPES = (
     "text/html", "text/css", "text/javascript", "text/csv", "text/plain", "application/json", "image/svg+xml",
@@ -18,7 +20,13 @@ def register(app: Flask) -> None:
     app.config["COMPRESS_ALGORITHM"] = ["br", "gzip"]
     app.config["COMPRESS_ALGORITHM_STREAMING"] = ["br", "gzip"]  # files of ours
     app.config["COMPRESS_BR_LEVEL"] = 4
+    app.config["COMPRESS_CACHE_BACKEND"] = kept.Compressed
+    app.config["COMPRESS_CACHE_KEY"] = _of_this_answer
     Compress(app)
+
+
+def _of_this_answer(_request: Request) -> str:
+    return ""  # what is kept of an answer is kept at the answer
 
 
 def _begin() -> None:

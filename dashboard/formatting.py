@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from flask import Flask
 from markupsafe import Markup
 
-from warpwatch.dashboard import quantities
+from warpwatch.dashboard import clock, quantities
 from warpwatch.dashboard.check_words import NOISE_BY, remark
 from warpwatch.dashboard.figures.palette import look
 from warpwatch.dashboard.figures.sparkline import sparkline
@@ -238,7 +238,7 @@ def age(time: datetime | None, now: datetime | None = None) -> str:
     """How long ago, in its largest unit: "5 min ago", "3 days ago", "2 years ago"."""
     if time is None:
         return "–"
-    passed = (now or datetime.now(UTC)) - _utc(time)
+    passed = (now or clock.now()) - _utc(time)
     return f"{span(passed)} ago" if passed >= timedelta(minutes=1) else "just now"
 
 

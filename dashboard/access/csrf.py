@@ -2,15 +2,18 @@
 
 import hmac
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-from flask import Flask, abort, request, session
+from flask import Flask, abort, g, request, session
 
 from warpwatch.dashboard.access.guard import takes_tokens_alone
 from warpwatch.dashboard.access.requester import has_bearer
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-_KEY = "csrf"
+KEY = "csrf"  # of the session
+_BYTES = 24
 _LARGEST_FORM = 2**20  # bytes; only a token's results may be larger
 FIELD = "csrf_token"
 HEADER = "X-CSRF-Token"
@@ -24,9 +27,24 @@ def register(app: Flask) -> None:
 
 def csrf_token() -> str:
     """This browser's token, made on first use. A form sends it as the field `csrf_token`, a script as X-CSRF-Token."""
-    if _KEY not in session:
-        session[_KEY] = secrets.token_urlsafe(24)
-    return str(session[_KEY])
+    if "csrf_stand_in" in g:
+        return str(g.csrf_stand_in)
+    if KEY not in session:
+        session[KEY] = secrets.token_urlsafe(_BYTES)
+    return str(session[KEY])
+
+
+@contextmanager
+def without_reader() -> Iterator[str]:
+    """Meanwhile `csrf_token()` is what is given here, for each reader's own to be put in its place.
+
+    It is another one each time and goes to nobody, so that no text of somebody's can have it.
+    """
+    g.csrf_stand_in = secrets.token_urlsafe(_BYTES)
+    try:
+        yield g.csrf_stand_in
+    finally:
+        del g.csrf_stand_in
 
 
 def _check() -> None:
@@ -39,7 +57,7 @@ def _check() -> None:
     if _is_of_another_site():
         abort(403, "This request comes from another site; open the page here and try again.")
     given = request.headers.get(HEADER) or request.form.get(FIELD) or ""
-    if not hmac.compare_digest(given.encode(), str(session.get(_KEY, "")).encode()) or not given:
+    if not hmac.compare_digest(given.encode(), str(session.get(KEY, "")).encode()) or not given:
         abort(403, "This form is out of date, or not ours: reload the page and try again. "
                    "A program sends “Authorization: Bearer TOKEN” instead.")  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""An answer as JSON or CSV, with what lets clients ask again cheaply."""
+"""An answer as JSON or CSV, and the parts of lists."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 
 
 def answer_response(answer: BaseModel, asked: Question) -> Response:
-    """200 with an ETag, or 304 if the client has it. A browser's cache asks each time: results come at any moment."""
+    """The answer in the form that was asked for."""
     if isinstance(asked, Table) and _wants_csv(asked):
         response = Response(as_csv(answer), content_type="text/csv; charset=utf-8; header=present")
     else:
@@ -22,18 +22,6 @@ def answer_response(answer: BaseModel, asked: Question) -> Response:
     if isinstance(answer, Listing) and answer.next:
         response.headers["Link"] = f'<{answer.next}>; rel="next"'
     response.vary.add("Accept")
-    return cacheable(response)
-
-
-def cacheable(response: Response, *, seconds: int = 0) -> Response:
-    """With an ETag; kept so many seconds without asking again. Answers the request's If-None-Match."""
-    if seconds:
-        response.cache_control.max_age = seconds
-    else:
-        response.cache_control.private = True
-        response.cache_control.no_cache = True
-    response.add_etag()
-    response.make_conditional(request)
     return response
 
 

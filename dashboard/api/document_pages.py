@@ -5,7 +5,6 @@ from typing import Any
 import orjson
 from flask import Blueprint, Response, current_app, render_template
 
-from warpwatch.dashboard.api.answers import cacheable
 from warpwatch.dashboard.api.document import document
 from warpwatch.dashboard.api.reading import coded, sections
 
@@ -15,7 +14,7 @@ bp = Blueprint("api_document", __name__, url_prefix="/api")
 @bp.get("/openapi.json")
 def openapi() -> Response:
     """The OpenAPI 3.1 document."""
-    return cacheable(Response(orjson.dumps(_document()) + b"\n", content_type="application/json"))
+    return Response(orjson.dumps(_document()) + b"\n", content_type="application/json")
 
 
 @bp.get("/")

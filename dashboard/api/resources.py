@@ -20,11 +20,11 @@ from warpwatch.dashboard.api import (
     series,
 )
 
-_ALL = (projects, overview, series, history, commits, comparison, regressions, alerts, health_alerts, roofline,
-        machines, canaries, limits, results, document_pages)  # fmt: skip
+ALL = (projects, overview, series, history, commits, comparison, regressions, alerts, health_alerts, roofline,
+       machines, canaries, limits, results, document_pages)  # fmt: skip
 
 
 def register(app: Flask) -> None:
     """Adds all of them to the application."""
-    for each in _ALL:
+    for each in ALL:
         app.register_blueprint(each.bp)

@@ -6,7 +6,6 @@ from enum import StrEnum
 
 from flask import Blueprint, Response, abort, request
 
-from warpwatch.dashboard.api.answers import cacheable
 from warpwatch.dashboard.figures.badge import BAD, GOOD, NOTICE, QUIET, badge
 from warpwatch.dashboard.formatting import implementation, verdict_word
 from warpwatch.dashboard.pages.shared import project_or_404, store
@@ -85,4 +84,6 @@ def _told(row: OverviewRow, shown: Shown) -> tuple[str, str, str]:
 
 
 def _answer(label: str, told: str, colour: str, title: str) -> Response:
-    return cacheable(Response(badge(label, told, colour, title), content_type="image/svg+xml"), seconds=_FRESH_S)
+    response = Response(badge(label, told, colour, title), content_type="image/svg+xml")
+    response.cache_control.max_age = _FRESH_S
+    return response

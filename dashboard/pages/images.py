@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from flask import Blueprint, Response, abort, request
 
-from warpwatch.dashboard.api.answers import cacheable
 from warpwatch.dashboard.figures.history_image import history_image
 from warpwatch.dashboard.figures.roofline_image import roofline_image
 from warpwatch.dashboard.figures.svg import Theme
@@ -46,4 +45,6 @@ def _theme() -> Theme:
 
 
 def _answer(image: str) -> Response:
-    return cacheable(Response(image, content_type="image/svg+xml"), seconds=_FRESH_S)
+    response = Response(image, content_type="image/svg+xml")
+    response.cache_control.max_age = _FRESH_S
+    return response

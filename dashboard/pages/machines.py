@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from flask import Blueprint, abort, current_app, render_template
 
+from warpwatch.dashboard import clock
 from warpwatch.dashboard.figures.machine import MOST_TOLD, conditions_figure, detectable_figure
 from warpwatch.dashboard.judged_by import judged_by
 from warpwatch.dashboard.pages.runners import runners, standings_of
@@ -57,7 +58,7 @@ def show(project: str) -> str:
         canaries=queries.canaries(store(), found.name),
         equal_code=_equal_code(found.name),
         left_out=set_aside(store(), found.name),
-        runners={each.name: each for each in runners(queries.arrivals(store(), found.name), (), datetime.now(UTC))},
+        runners={each.name: each for each in runners(queries.arrivals(store(), found.name), (), clock.now())},
     )
 
 
@@ -78,7 +79,7 @@ def one(project: str, name: str) -> str:
         "machine.html",
         machine=machine,
         has_kernels=any(each.row.operator for each in here),
-        runner=next(iter(runners(mine, here, datetime.now(UTC))), None),
+        runner=next(iter(runners(mine, here, clock.now())), None),
         longest=_moments(mine[name].longest) if name in mine else None,
         told=told,
         smallest=_quantiles(told.trust),

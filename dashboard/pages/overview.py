@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from urllib.parse import quote, unquote
 
 from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
+from warpwatch.dashboard import clock
 from warpwatch.dashboard.kernels import KernelLine, Typical, kernel_lines
 from warpwatch.dashboard.pages.runners import runners, standings_of
 from warpwatch.dashboard.pages.shared import here, listed_projects, pages, project_or_404, store, words_asked
@@ -129,7 +129,7 @@ def show(project: str) -> str:
         kernels=sorted({line.name for line in told.lines}),
         kernel_word="Kernel" if any(each.row.operator for each in told.standings) else "Module",
         machines=sorted(told.arrivals),
-        runners=runners(told.arrivals, told.standings, datetime.now(UTC)),
+        runners=runners(told.arrivals, told.standings, clock.now()),
         shown=shown,
         columns=_columns([line for line, _ in kept], len(told.arrivals)),
         rows=rows,
@@ -151,7 +151,7 @@ def show(project: str) -> str:
 def _overdue(project: str) -> int:
     """How many of its machines fell silent."""
     arrivals = store().remember(project, "arrivals", lambda: queries.arrivals(store(), project), may_be_former=True)
-    now = datetime.now(UTC).timestamp()
+    now = clock.now().timestamp()
     return sum(its.is_overdue(now) for its in arrivals.values())
 
 

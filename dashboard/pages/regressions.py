@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from flask import Blueprint, abort, render_template, request
 
+from warpwatch.dashboard import clock
 from warpwatch.dashboard.card_story import CardStory, card_story
 from warpwatch.dashboard.pages.shared import page_number, pages, project_or_404, store, words_asked
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
@@ -135,7 +136,7 @@ def _period() -> str:
 
 
 def _since() -> datetime | None:
-    return datetime.now(UTC) - timedelta(days=int(_period())) if _period() else None
+    return clock.now() - timedelta(days=int(_period())) if _period() else None
 
 
 def _frame(project: Project, kind: ChangeKind) -> dict[str, object]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from flask import request
 
+from warpwatch.dashboard import kept
 from warpwatch.dashboard.comparing import By, Compared
 from warpwatch.dashboard.importers.git_history import resolve
 from warpwatch.dashboard.pages.compared import compared_commits, compared_implementations, compared_machines
@@ -91,6 +92,7 @@ def find(project: Project, name: str) -> Commit:
         raise NoSideError(f"{str(error)[:1].upper()}{str(error)[1:]}.") from error
     full = None
     if found is None and project.repository:
+        kept.rests_on_more()
         full = resolve(Path(project.repository), name)
         found = queries.find_commit(store(), project.name, full) if full else None
     if found is not None:

@@ -30,6 +30,7 @@ class Preparing:
         self._lock = threading.Lock()
         self._since: dict[str, float] = {}  # projects written into, and since when that is known
         self._done: dict[str, int] = {}  # how often each had been written into when it was worked out last
+        self.formers = 0  # how often something of before was shown
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run, name="warpwatch-preparing", daemon=True)
 
@@ -45,8 +46,8 @@ class Preparing:
         self._thread.join()
 
     def is_at(self, project: str, found: int) -> bool:
-        """Whether what was remembered of a project is about to be worked out: asked by who found that it holds no more,
-        as it has been written into so often now.
+        """Whether what was remembered of a project is about to be worked out, so that it is shown meanwhile: asked by
+        who found that it holds no more, as it has been written into so often now.
         """
         if threading.current_thread() is self._thread:
             return False
@@ -54,7 +55,9 @@ class Preparing:
         with self._lock:
             if found <= self._done.get(project, -1):
                 return False  # that is over, and this was none of it
-            return now - self._since.setdefault(project, now) < FORMER_S
+            is_about_to_be = now - self._since.setdefault(project, now) < FORMER_S
+            self.formers += is_about_to_be
+            return is_about_to_be
 
     def _run(self) -> None:
         known: Mapping[str, int] = {}

@@ -110,6 +110,13 @@ class Store:
         """How often a project was written into, or any: equal, and nothing has changed. Read it before what is read."""
         return of_projects(self._all_counts(), None if project is None else (project,))
 
+    def state(self) -> Hashable:
+        """Equal, and what was read in between is what would be read now. Read it before what is read.
+
+        What held before the last writes ends a state, so that nobody takes it for what holds now.
+        """
+        return self.written(), self.preparing.formers if self.preparing is not None else 0
+
     def found_by_project(self) -> dict[str, int]:
         """How often what was measured and found was written, of each project."""
         counts = self._all_counts()

@@ -14,12 +14,11 @@ from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.rows import insert_or_add
 
 _SAID = frozenset({
-    "alert", "alert_series", "alert_event", "health_alert", "health_event", "stated_change", "annotation",
+    "alert", "alert_series", "alert_event", "health_alert", "health_event", "stated_change", "annotation", "acceptance",
+    "set_aside",
 })  # fmt: skip
-# Read by no page that remembers: bookkeeping of imports and of the analysis, and what is read anew each time.
-_NOBODYS = frozenset({
-    "token", "outbox", "source_file", "recorded", "tail", "set_aside", "acceptance", "written", "alembic_version",
-})  # fmt: skip
+# Read by no page that is kept or remembers: bookkeeping of imports and of the analysis, and what is read each time.
+NOBODYS = frozenset({"token", "outbox", "source_file", "recorded", "tail", "written", "alembic_version"})
 _EVERY = ""  # in the place of a project's name
 _CHANGES = re.compile(r'\s*(?:INSERT\s+(?:OR\s+\w+\s+)?INTO|UPDATE|DELETE\s+FROM)\s+"?(\w+)', re.IGNORECASE)
 READ = select(tables.written.c.project, tables.written.c.found, tables.written.c.said)
@@ -27,7 +26,7 @@ _TOUCHED = "warpwatch_touched"  # execution option: the names of the tables whos
 
 
 class Counts(NamedTuple):
-    """How often it was written what was measured and found, and what people and alerts said."""
+    """How often it was written what was measured and found, and what people, alerts and imports said of it."""
 
     found: int = 0
     said: int = 0
@@ -45,7 +44,7 @@ def counting() -> dict[str, set[str]]:
 
 def count(connection: Connection, project: str | None) -> None:
     """Counts the transaction, as its last statement: of one project, or None of any. Nothing changed counts nothing."""
-    touched = connection.get_execution_options()[_TOUCHED] - _NOBODYS
+    touched = connection.get_execution_options()[_TOUCHED] - NOBODYS
     if not touched:
         return
     row = {"project": project or _EVERY, "found": int(bool(touched - _SAID)), "said": int(bool(touched & _SAID))}

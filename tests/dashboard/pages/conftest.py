@@ -1,6 +1,7 @@
 """The dashboard as it runs: an application on a temporary store, a real socket, Debian's Chromium."""
 
 import json
+import sqlite3
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +11,7 @@ from playwright.sync_api import Browser, Request, sync_playwright
 
 from tests.dashboard.pages.browsing import HOSTILE, Tab, serving
 from tests.dashboard.pages.recorded import write_recorded
+from warpwatch.dashboard.access_settings import AccessSettings
 from warpwatch.dashboard.analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_results import import_results
@@ -40,6 +42,17 @@ def history_store(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     analyse(store)
     store.close()
     return settings
+
+
+@pytest.fixture
+def own(history_store: Settings, tmp_path: Path) -> Settings:
+    """A copy of the recorded history that a test may change, served to the one at this machine."""
+    path = tmp_path / "history.db"
+    with sqlite3.connect(history_store.database.removeprefix("sqlite:///")) as source, sqlite3.connect(path) as copy:
+        source.backup(copy)
+    source.close()
+    copy.close()
+    return Settings(database=f"sqlite:///{path}", access=AccessSettings(served_on="127.0.0.1"))
 
 
 def write_hostile(folder: Path) -> Path:

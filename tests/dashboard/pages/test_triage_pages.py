@@ -3,10 +3,8 @@
 import html
 import ipaddress
 import re
-import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
@@ -22,17 +20,6 @@ from warpwatch.dashboard.store.annotations import add_annotation, annotations
 from warpwatch.dashboard.store.card_records import Card, CardFilter
 
 LIST = "/kernels/regressions"
-
-
-@pytest.fixture
-def own(history_store: Settings, tmp_path: Path) -> Settings:
-    """A copy of the recorded history that a test may change, served to the one at this machine."""
-    path = tmp_path / "history.db"
-    with sqlite3.connect(history_store.database.removeprefix("sqlite:///")) as source, sqlite3.connect(path) as copy:
-        source.backup(copy)
-    source.close()
-    copy.close()
-    return Settings(database=f"sqlite:///{path}", access=AccessSettings(served_on="127.0.0.1"))
 
 
 @pytest.fixture

@@ -1,0 +1,486 @@
+"""What is kept of answers is what would be made now, of this reader alone, however the store, the clock or who asks
+changes."""
+
+import html
+import ipaddress
+import re
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from flask import Blueprint, Flask, Response, request
+from flask.testing import FlaskClient
+from sqlalchemy import event
+
+from tests.asv_results import AsvResults
+from warpwatch.dashboard import app as application
+from warpwatch.dashboard import clock, kept
+from warpwatch.dashboard.access import csrf
+from warpwatch.dashboard.access_settings import AccessSettings, ProxyLogin
+from warpwatch.dashboard.analysis import analyse
+from warpwatch.dashboard.app import create_app
+from warpwatch.dashboard.importers.asv_folder import open_folder
+from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store.acceptances import Acceptance, record_acceptances
+from warpwatch.dashboard.store.alert_records import AlertState
+from warpwatch.dashboard.store.alerts import new_regressions, open_alert
+from warpwatch.dashboard.store.annotations import add_annotation
+from warpwatch.dashboard.store.card_records import CardFilter
+from warpwatch.dashboard.store.deciding import Decision
+from warpwatch.dashboard.store.health_alerts import HealthFinding, HealthKind, open_health_alert
+from warpwatch.dashboard.store.preparing import Preparing
+from warpwatch.dashboard.store.retention import drop_project
+from warpwatch.dashboard.store.set_aside import note_set_aside
+from warpwatch.dashboard.store.tokens import Scope, create_token, revoke_token
+from warpwatch.dashboard.store.triage import triage
+from warpwatch.dashboard.store.written import NOBODYS
+
+LIST = "/kernels/regressions"
+MADE_EACH_TIME = {
+    "static", "health.show", "login.account", "login.callback", "login.end", "login.show", "login.start",
+    "tokens.create", "tokens.revoke", "tokens.show",
+}  # fmt: skip
+TOKEN = re.compile(r'(name="csrf_token" value=")([^"]+)')
+READ_FROM = re.compile(r'(?:FROM|JOIN)\s+"?(\w+)')
+AT_MS = 1_790_000_000_000
+
+
+@pytest.fixture
+def store(own: Settings) -> Iterator[Store]:
+    opened = Store(own.database)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta], None]:
+    """Stops the pages' clock; gives what moves it on."""
+    times = [clock.now()]
+    monkeypatch.setattr(clock, "now", lambda: times[-1])
+    return lambda passed: times.append(times[-1] + passed)
+
+
+@contextmanager
+def a_client(settings: Settings) -> Iterator[FlaskClient]:
+    app = create_app(settings)
+    yield app.test_client()
+    app.extensions["store"].close()
+
+
+@pytest.fixture
+def client(own: Settings) -> Iterator[FlaskClient]:
+    with a_client(own) as opened:
+        yield opened
+
+
+@pytest.fixture
+def everywhere(store: Store, addresses: dict[str, str]) -> tuple[str, ...]:
+    """An address of each kept view, and of its filters."""
+    slowed, profiled, card = addresses["slowed"], addresses["profiled"], addresses["card"]
+    newest, before = (commit.hash for commit in queries.commits(store, "kernels", limit=2))
+    two = f"base={before}&head={newest}"
+    row = f"{two}&by=commit&series={slowed}"
+    series = f"/kernels/series/{slowed}"
+    api = "/api/projects/kernels"
+    return (
+        "/", "/search?q=rope", "/kernels/search?q=rope", "/kernels/search?q=a&live=1", "/kernels/",
+        "/kernels/?q=decode",
+        "/young/", "/kernels/series", "/kernels/series/?q=rope", series, f"/kernels/series/{profiled}?y=ratio",
+        f"{series}/point", f"{series}/figure.json", f"{series}/data.json", f"{series}/history.svg",
+        f"{series}/history.svg?theme=dark", "/kernels/roofline", "/kernels/roofline.svg", LIST, f"{LIST}?state=all",
+        f"{LIST}?period=7", f"{LIST}?kind=drift", f"{LIST}/{card}", f"/kernels/compare?{two}", "/kernels/compare",
+        f"/kernels/compare/row?{row}", "/kernels/commits", f"/kernels/commit/{newest}",
+        f"/kernels/commit/{addresses['slow_commit']}", "/kernels/machines", "/kernels/machines/runner-t4",
+        "/kernels/kernel/rope", "/kernels/badge/verdict.svg", f"/kernels/badge/latency/{slowed}.svg",
+        "/api/projects", api, f"{api}/overview", f"{api}/series", f"{api}/series?format=csv", f"{api}/series/{slowed}",
+        f"{api}/series/{slowed}/history", f"{api}/series/{slowed}/compiled-code", f"{api}/commits",
+        f"{api}/commits/{newest}", f"{api}/commits/{newest}/values", f"{api}/comparison?{two}", f"{api}/regressions",
+        f"{api}/alerts", f"{api}/health-alerts", f"{api}/roofline", f"{api}/machines", f"{api}/canaries", "/api/",
+        "/api/openapi.json",
+    )  # fmt: skip
+
+
+def told(client: FlaskClient, address: str) -> tuple[str, str, str]:
+    """An answer without what is each reader's own."""
+    answer = client.get(address)
+    return answer.status, TOKEN.sub(r"\1", answer.text), str(answer.headers.get("Location"))
+
+
+@contextmanager
+def reading(client: FlaskClient) -> Iterator[list[str]]:
+    """The statements that the client's application asks its database."""
+    asked: list[str] = []
+    engine = client.application.extensions["store"].engine
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        asked.append(statement)
+
+    event.listen(engine, "before_cursor_execute", note)
+    yield asked
+    event.remove(engine, "before_cursor_execute", note)
+
+
+def test_every_view_is_kept_or_said_not_to_be_and_a_kept_one_asks_the_store_nothing(
+    client: FlaskClient, everywhere: Sequence[str], stopped_clock: object
+) -> None:
+    routes = client.application.url_map.bind("localhost")
+    asked_for = {routes.match(address.partition("?")[0])[0] for address in everywhere}
+    views = {rule.endpoint for rule in client.application.url_map.iter_rules() if "GET" in (rule.methods or ())}
+    assert asked_for == views - MADE_EACH_TIME
+    for address in everywhere:
+        with reading(client) as asked:
+            made = told(client, address)
+        assert made[0] in {"200 OK", "302 FOUND"}, address
+        # What no write is counted of cannot end an answer.
+        assert not {table for statement in asked for table in READ_FROM.findall(statement)} & NOBODYS, address
+        with reading(client) as asked:
+            assert told(client, address) == made
+        assert asked == [], address
+
+
+def _import(store: Store, asv: AsvResults) -> None:
+    asv.benchmark("suite.New.time_it")
+    for number in range(3):
+        asv.commit(number, {"suite.New.time_it": asv.row([1e-3], started_at=number + 1)})
+    for project in ("kernels", "another"):
+        import_results(store, open_folder(asv.folder, project=project))
+
+
+def _analyse(store: Store, _asv: AsvResults) -> None:
+    analyse(store)
+
+
+def _drop(store: Store, _asv: AsvResults) -> None:
+    drop_project(store, "young")
+
+
+def _note(store: Store, _asv: AsvResults) -> None:
+    commit = next(iter(queries.commits(store, "kernels", limit=1)))
+    add_annotation(store, "kernels", commit.hash, author="ann", text="a new driver", now_ms=AT_MS)
+
+
+def _triage(store: Store, _asv: AsvResults) -> None:
+    (card, *_) = queries.cards(store, "kernels", CardFilter()).cards
+    decision = Decision(state=AlertState.ACKNOWLEDGED, note="looking")
+    triage(store, "kernels", [card.seen], decision, author="ann", now_ms=AT_MS)
+
+
+def _alert(store: Store, _asv: AsvResults) -> None:
+    (group, *_) = new_regressions(store, "kernels")
+    assert open_alert(store, group, messages={}, now_ms=AT_MS)
+
+
+def _trouble(store: Store, _asv: AsvResults) -> None:
+    finding = HealthFinding(
+        kind=next(iter(HealthKind)), subject="runner-t4", machine="runner-t4", kernel=None, says="no data", members=(),
+        lines=("no data for ages",),
+    )  # fmt: skip
+    assert open_health_alert(store, "kernels", finding, thread="t", messages={}, now_ms=AT_MS)
+
+
+def _set_aside(store: Store, _asv: AsvResults) -> None:
+    note_set_aside(store, "kernels", "/results", ["x.json: no JSON"], now_ms=AT_MS)
+
+
+def _accept(store: Store, _asv: AsvResults) -> None:
+    said = Acceptance(pattern="rope*", reason="on purpose", by="ann", at=datetime.now(UTC), source="commit 1")
+    head, base = (commit.hash for commit in queries.commits(store, "kernels", limit=2))
+    record_acceptances(store, "kernels", base, head, [said], now_ms=AT_MS)
+
+
+WRITES = (_note, _alert, _triage, _trouble, _set_aside, _import, _analyse, _drop)
+
+
+def test_a_write_by_another_process_is_in_every_next_answer(
+    own: Settings, client: FlaskClient, store: Store, everywhere: Sequence[str], asv: AsvResults, stopped_clock: object
+) -> None:
+    before = {address: told(client, address) for address in everywhere}
+    for write in WRITES:
+        write(store, asv)
+        now = {address: told(client, address) for address in everywhere}
+        with a_client(own) as other:
+            assert now == {address: told(other, address) for address in everywhere}, write.__name__
+        assert now != before, write.__name__  # so that it could have been wrong
+        before = now
+
+
+def test_a_comparison_with_a_branch_follows_the_branch(
+    client: FlaskClient, store: Store, stopped_clock: object
+) -> None:
+    found = queries.project(store, "kernels")
+    assert found is not None
+    assert found.repository is not None
+    newest, before, first = (commit.hash for commit in queries.commits(store, "kernels", limit=3))
+    for head in (newest, before):
+        subprocess.run(["git", "-C", found.repository, "branch", "-f", "tried", head], check=True)
+        for _ in range(2):
+            assert f"head={head}" in client.get(f"/kernels/compare?base={first}&head=tried").headers["Location"]
+    subprocess.run(["git", "-C", found.repository, "branch", "-D", "tried"], check=True)
+    assert client.get(f"/kernels/compare?base={first}&head=tried").status_code == 404
+
+
+def test_an_acceptance_is_counted_so_that_a_page_that_tells_of_it_may_be_kept(store: Store, asv: AsvResults) -> None:
+    before = store.state()
+    _accept(store, asv)
+    assert store.state() != before
+
+
+def test_a_write_while_an_answer_is_made_is_in_the_next(
+    own: Settings, store: Store, asv: AsvResults, monkeypatch: pytest.MonkeyPatch, stopped_clock: object
+) -> None:
+    made: list[int] = []
+    page = application.commits.annotations
+
+    def slowly(*asked: object, **named: object) -> object:
+        found = page(*asked, **named)  # type: ignore[arg-type]
+        if not made:
+            _note(store, asv)
+        made.append(1)
+        return found
+
+    monkeypatch.setattr(application.commits, "annotations", slowly)
+    commit = next(iter(queries.commits(store, "kernels", limit=1)))
+    with a_client(own) as client:
+        assert "a new driver" not in client.get(f"/kernels/commit/{commit.hash}").text
+        for _ in range(3):
+            assert "a new driver" in client.get(f"/kernels/commit/{commit.hash}").text
+    assert len(made) == 2
+
+
+def test_what_was_shown_of_before_while_something_is_prepared_is_not_kept(
+    client: FlaskClient, store: Store, asv: AsvResults, stopped_clock: object
+) -> None:
+    may_go_on, begun = threading.Event(), threading.Event()
+
+    def prepare(project: str) -> None:
+        begun.set()
+        assert may_go_on.wait(60)
+
+    def is_there() -> bool:
+        return "New.time_it" in re.sub("<[^>]*>", "", client.get("/kernels/?q=time_it").text)
+
+    assert not is_there()
+    preparing = Preparing(client.application.extensions["store"], prepare)
+    preparing.start()
+    try:
+        assert begun.wait(60)
+        _import(store, asv)
+        analyse(store)
+        assert [is_there() for _ in range(3)] == [False] * 3
+    finally:
+        may_go_on.set()
+        preparing.stop()
+    assert is_there()
+
+
+def test_what_a_page_says_of_the_time_moves_on_with_it(
+    own: Settings, client: FlaskClient, everywhere: Sequence[str], stopped_clock: Callable[[timedelta], None]
+) -> None:
+    said = set()
+    for passed in (timedelta(), timedelta(hours=2), timedelta(days=8)):
+        stopped_clock(passed)
+        said |= set(re.findall(r"Newest data: <time[^>]*>([^<]+)", client.get("/kernels/").text))
+        with a_client(own) as other:
+            for address in everywhere:
+                assert told(client, address) == told(other, address)
+    assert len(said) == 3
+
+
+def test_the_pages_clock_goes_by_minutes() -> None:
+    assert clock.now() <= datetime.now(UTC) < clock.now() + timedelta(minutes=2)
+    assert (clock.now().second, clock.now().microsecond) == (0, 0)
+
+
+@pytest.fixture
+def behind_a_proxy(own: Settings) -> Settings:
+    """Where a proxy names people, and everybody reads."""
+    return replace(
+        own, access=AccessSettings(login=ProxyLogin(), proxies=(ipaddress.ip_network("127.0.0.1"),), admins=("ada",),
+                                   readers=("bob", "*@example.org"), reading_wants_login=True)
+    )  # fmt: skip
+
+
+def test_each_reader_gets_a_page_of_his_own(
+    behind_a_proxy: Settings, everywhere: Sequence[str], stopped_clock: object
+) -> None:
+    with a_client(behind_a_proxy) as client:
+        for name, may_triage in (("ada", True), ("bob", False), ("cy@example.org", False), ("ada", True)):
+            page = client.get(LIST, headers={"X-Forwarded-User": name})
+            assert ("csrf_token" in page.text) is may_triage
+            assert {other for other in ("ada", "bob", "cy@example.org") if f"{other}:" in page.text} == {name}
+            assert page.headers["Cache-Control"] == "private, no-store"
+        for prefix in ("/perf", ""):  # under which the proxy has us
+            page = client.get(LIST, headers={"X-Forwarded-User": "bob", "X-Forwarded-Prefix": prefix})
+            assert f'href="{prefix}/kernels/machines"' in page.text
+        for address in everywhere:  # what is kept for some is nobody else's
+            assert client.get(address, headers={"X-Forwarded-User": "bob"}).status_code in {200, 302}
+            assert client.get(address).status_code == 401
+            assert client.get(address, headers={"X-Forwarded-User": "eve"}).status_code == 403
+            assert client.get(address, headers={"X-Forwarded-User": "bob", "Host": "evil.example"}).status_code == 400
+
+
+def test_a_token_reads_its_project_until_it_is_revoked(
+    behind_a_proxy: Settings, store: Store, stopped_clock: object
+) -> None:
+    made = {
+        project: create_token(store, project, name="ci", scope=Scope.READ, now_ms=1) for project in ("kernels", "young")
+    }
+    with a_client(behind_a_proxy) as client:
+        of = {project: {"Authorization": f"Bearer {secret}"} for project, secret in made.items()}
+        for _ in range(2):
+            assert "young" not in client.get("/kernels/", headers=of["kernels"]).text  # it is not told of others
+            assert client.get("/kernels/", headers=of["young"]).status_code == 403
+            assert client.get("/kernels/", headers={"X-Forwarded-User": "bob"}).text.count("young") > 0
+        assert revoke_token(store, 1, now_ms=2)
+        assert client.get("/kernels/", headers=of["kernels"]).status_code == 401
+
+
+def test_each_gets_the_form_and_the_rest_that_he_asks_for(client: FlaskClient, stopped_clock: object) -> None:
+    for _ in range(2):
+        as_json, as_csv = (
+            client.get("/api/projects/kernels/series", headers={"Accept": kind}) for kind in ("*/*", "text/csv")
+        )
+        assert (as_json.mimetype, as_csv.mimetype) == ("application/json", "text/csv")
+        # Who brings a token, even one that says nothing, is not told of other projects.
+        assert "young" not in client.get("/kernels/", headers={"Authorization": "Basic YTpi"}).text
+        assert "young" in client.get("/kernels/").text
+
+
+def test_the_form_of_a_kept_page_works_for_each_browser_and_for_no_other(own: Settings, stopped_clock: object) -> None:
+    app = create_app(own)
+    browsers = [app.test_client() for _ in range(2)]
+    tokens = []
+    for browser in browsers:
+        found = {token for _, token in TOKEN.findall(browser.get(LIST).text)}
+        assert len(found) == 1
+        assert {token for _, token in TOKEN.findall(browser.get(LIST).text)} == found
+        tokens += found
+    assert tokens[0] != tokens[1]
+    card = html.unescape(re.findall(r'name="card" value="([^"]+)"', browsers[0].get(LIST).text)[0])
+    said = {"card": card, "state": "acknowledged", "note": "looking"}
+    for wrong in (tokens[1], "x" * 32, ""):
+        assert browsers[0].post(LIST, data={**said, "csrf_token": wrong}).status_code == 403
+    assert browsers[0].post(LIST, data={**said, "csrf_token": tokens[0]}).status_code == 303
+    # What was done is said once, to who did it.
+    assert "set to “acknowledged”" not in browsers[1].get(LIST).text
+    assert "set to “acknowledged”" in browsers[0].get(LIST).text
+    assert "set to “acknowledged”" not in browsers[0].get(LIST).text
+    assert "looking" in browsers[1].get(f"{LIST}?state=all").text
+    app.extensions["store"].close()
+
+
+def test_text_that_looks_like_what_stands_for_a_token_stays_as_it_is(
+    own: Settings, store: Store, monkeypatch: pytest.MonkeyPatch, stopped_clock: object
+) -> None:
+    stand_ins = []
+    before = csrf.without_reader
+
+    @contextmanager
+    def told_to_somebody() -> Iterator[str]:
+        with before() as stand_in:
+            stand_ins.append(stand_in)
+            yield stand_in
+
+    monkeypatch.setattr(csrf, "without_reader", told_to_somebody)
+    commit = next(iter(queries.commits(store, "kernels", limit=1)))
+    address = f"/kernels/commit/{commit.hash}"
+    with a_client(own) as client:
+        client.get(address)
+        hostile = f"{stand_ins[-1]} csrf_token {{{{ csrf_token() }}}}"
+        add_annotation(store, "kernels", commit.hash, author="eve", text=hostile, now_ms=AT_MS)
+        for _ in range(2):
+            page = client.get(address).text
+            assert html.escape(hostile) in page
+            (token,) = {token for _, token in TOKEN.findall(page)}
+            assert page.count(token) == len(TOKEN.findall(page))
+            assert stand_ins[-1] not in page
+    assert len(set(stand_ins)) == len(stand_ins) == 2
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "identity"])
+def test_a_browser_that_has_an_answer_is_told_so_until_somebody_writes(
+    coding: str, client: FlaskClient, store: Store, asv: AsvResults, everywhere: Sequence[str], stopped_clock: object
+) -> None:
+    commit = next(address for address in everywhere if address.startswith("/kernels/commit/"))
+    for address in ("/kernels/", commit, "/api/projects/kernels/commits"):
+        takes = {"Accept-Encoding": coding}
+        first, second = client.get(address, headers=takes), client.get(address, headers=takes)
+        assert first.get_data() == second.get_data()
+        assert first.headers["ETag"] == second.headers["ETag"]
+        assert first.headers.get("Content-Encoding", "identity") == coding
+        assert {"private", "no-cache"} <= set(first.headers["Cache-Control"].split(", "))
+        again = client.get(address, headers={**takes, "If-None-Match": first.headers["ETag"]})
+        assert (again.status_code, again.get_data()) == (304, b"")
+        assert again.headers["Content-Security-Policy"] == first.headers["Content-Security-Policy"]
+    _note(store, asv)
+    again = client.get(commit, headers={"If-None-Match": client.get(commit).headers["ETag"]})
+    assert again.status_code == 304
+    assert client.get(commit, headers={**takes, "If-None-Match": first.headers["ETag"]}).status_code == 200
+
+
+def test_an_answer_that_is_kept_is_counted_like_any_other(own: Settings, stopped_clock: object) -> None:
+    with a_client(replace(own, access=replace(own.access, served_on="0.0.0.0", requests_per_minute=15))) as client:
+        asked = [client.get("/kernels/", environ_overrides={"REMOTE_ADDR": "192.0.2.7"}) for _ in range(4)]
+        assert [answer.status_code for answer in asked] == [200, 200, 200, 429]
+        assert "app;dur=" in asked[2].headers["Server-Timing"]
+
+
+@pytest.fixture
+def pages(own: Settings) -> Iterator[tuple[FlaskClient, list[str]]]:
+    """An application whose page says what it is asked, in 5,000 letters, and the addresses it was made for; it keeps
+    100,000 bytes."""
+    app, made = create_app(own), []
+    bp = Blueprint("told", __name__)
+
+    @bp.get("/told/<what>")
+    def show(what: str) -> Response:
+        made.append(request.full_path)
+        if request.args.get("waits"):
+            assert begun.wait(60)
+        return Response(what * 5000)
+
+    begun = threading.Event()
+    app.extensions["begun"] = begun
+    app.register_blueprint(bp)
+    kept.register(app, [bp], room=100_000)
+    yield app.test_client(), made
+    app.extensions["store"].close()
+
+
+def test_all_that_is_kept_has_so_many_bytes_and_what_nobody_asked_for_goes_first(
+    pages: tuple[FlaskClient, list[str]], stopped_clock: object
+) -> None:
+    client, made = pages
+    long = "x" * 20_000  # takes no room of an answer's
+    for number in (*range(8), 0, *range(8, 14), 0, 13, 7, 6):
+        assert client.get(f"/told/a?{number}&{long}").text == "a" * 5000
+    asked = [int(re.findall(r"\d+", path)[0]) for path in made]
+    assert asked == [*range(14), 6]  # 0 was asked for in between
+
+
+def test_who_waits_for_an_answer_holds_up_nobody_who_asks_for_another(
+    pages: tuple[FlaskClient, list[str]], stopped_clock: object
+) -> None:
+    client, made = pages
+    app: Flask = client.application
+    told: list[str] = []
+    slow = [
+        threading.Thread(target=lambda: told.append(app.test_client().get("/told/b?waits=1").text)) for _ in range(2)
+    ]
+    assert client.get("/told/a").status_code == 200
+    for each in slow:
+        each.start()
+    assert client.get("/told/a").status_code == 200
+    assert client.get("/told/c").status_code == 200
+    assert told == []
+    app.extensions["begun"].set()
+    for each in slow:
+        each.join(60)
+    assert told == ["b" * 5000] * 2
+    assert sorted(made) == ["/told/a?", "/told/b?waits=1", "/told/c?"]
