@@ -37,11 +37,16 @@ class Narrowing:
             and (not self.words or self._has_words(row))
         )
 
-    def shows(self, row: ComparedRow) -> bool:
-        """Whether a row that is kept is also on display."""
+    @property
+    def narrows(self) -> bool:
+        """Whether some row may not pass."""
+        return any((self.kernel, self.machine, self.dtype, self.metric, self.least, self.words))
+
+    def shows(self, verdict: Verdict) -> bool:
+        """Whether a row of this verdict that is kept is also on display."""
         if self.verdict:
-            return row.judged.verdict.value == self.verdict
-        return self.is_whole or row.judged.verdict not in QUIET
+            return verdict.value == self.verdict
+        return self.is_whole or verdict not in QUIET
 
     def _has_words(self, row: ComparedRow) -> bool:
         searched = f"{row.kernel} {row.series.title} {row.series.machine} {row.against.title}".lower()
@@ -70,14 +75,17 @@ class Narrowed:
 
 def narrow(rows: Sequence[ComparedRow], by: Narrowing) -> Narrowed:
     """The rows in their order."""
-    kept = [row for row in rows if by.keeps(row)]
-    shown = [row for row in kept if by.shows(row)]
+    kept = [row for row in rows if by.keeps(row)] if by.narrows else rows
+    counted = Counter([row.judged.verdict for row in kept])
+    told = tuple((verdict, counted[verdict]) for verdict in Verdict if counted[verdict])
+    on_display = {verdict for verdict in Verdict if by.shows(verdict)}
+    shown = tuple(row for row in kept if row.judged.verdict in on_display)
     return Narrowed(
-        rows=tuple(shown),
-        shown=_tally(shown),
+        rows=shown,
+        shown=tuple((verdict, count) for verdict, count in told if verdict in on_display),
         means=_means(shown),
-        kept=_tally(kept),
-        hidden=_tally(row for row in kept if not by.shows(row)),
+        kept=told,
+        hidden=tuple((verdict, count) for verdict, count in told if verdict not in on_display),
     )
 
 
@@ -95,11 +103,6 @@ def _means(rows: Iterable[ComparedRow]) -> tuple[Mean, ...]:
             logs[key].append(math.log1p(told.change))
     found = [Mean(metric=metrics[m], change=math.expm1(sum(its) / len(its)), rows=len(its)) for m, its in logs.items()]
     return tuple(sorted(found, key=lambda mean: -mean.rows))
-
-
-def _tally(rows: Iterable[ComparedRow]) -> tuple[tuple[Verdict, int], ...]:
-    counted = Counter([row.judged.verdict for row in rows])
-    return tuple((verdict, counted[verdict]) for verdict in Verdict if counted[verdict])
 
 
 def _size(change: float) -> float:

@@ -141,6 +141,10 @@ def _moments(pause: Pause | None) -> tuple[datetime, datetime] | None:
 
 def _equal_code(project: str) -> dict[str, EqualCodeSpread]:
     """By machine, where enough pairs tell."""
+    return store().remember(project, "equal code", lambda: _spreads(project))
+
+
+def _spreads(project: str) -> dict[str, EqualCodeSpread]:
     pairs: dict[str, list[tuple[float, float]]] = {}
     for pair in queries.equal_code_pairs(store(), project):
         pairs.setdefault(pair.machine, []).append((pair.first_s, pair.second_s))

@@ -150,9 +150,8 @@ def show(project: str) -> str:
 
 def _overdue(project: str) -> int:
     """How many of its machines fell silent."""
-    arrivals = store().remember(project, "arrivals", lambda: queries.arrivals(store(), project), may_be_former=True)
     now = clock.now().timestamp()
-    return sum(its.is_overdue(now) for its in arrivals.values())
+    return sum(its.is_overdue(now) for its in queries.arrivals(store(), project).values())
 
 
 def everything(project: str) -> Everything:

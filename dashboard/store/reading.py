@@ -194,6 +194,8 @@ def chosen_series(
 
 def changes_of(connection: Connection, series_ids: Sequence[int]) -> dict[int, tuple[SeriesChange, ...]]:
     """Changepoints by series, in order."""
+    if not series_ids:
+        return {}
     table = tables.changepoint
     rows = connection.execute(
         select(table).where(table.c.series_id.in_(series_ids)).order_by(table.c.series_id, table.c.place)

@@ -44,9 +44,13 @@ class MeasuredOn:
 
 def project_workloads(store: Store, project: str) -> Mapping[tuple[str, str], Workload]:
     """All workloads that context files described, by suite and name."""
-    with store.read() as connection:
-        owner = project_id(connection, project)
-        return workloads(connection, owner) if owner is not None else {}
+
+    def read() -> Mapping[tuple[str, str], Workload]:
+        with store.read() as connection:
+            owner = project_id(connection, project)
+            return workloads(connection, owner) if owner is not None else {}
+
+    return store.remember(project, "workloads", read)
 
 
 def implementations(store: Store, project: str) -> frozenset[str]:
@@ -80,6 +84,10 @@ def between(store: Store, project: str, base: Commit, head: Commit) -> Between:
 
 def measured_on(store: Store, project: str, commit: str) -> tuple[MeasuredOn, ...]:
     """The machines that measured a commit (full hash), by name, in each environment."""
+    return store.remember(project, ("measured on", commit), lambda: _all_measured_on(store, project, commit))
+
+
+def _all_measured_on(store: Store, project: str, commit: str) -> tuple[MeasuredOn, ...]:
     run, table = tables.run, tables.commit
     with store.read() as connection:
         owner = project_id(connection, project)

@@ -14,6 +14,20 @@ from warpwatch.dashboard.store.store import Store
 
 def projects(store: Store) -> tuple[Project, ...]:
     """All projects, the one with the newest run first."""
+    return store.remember(None, "projects", lambda: _projects(store))
+
+
+def project(store: Store, name: str) -> Project | None:
+    """The project of that name."""
+    return next((found for found in projects(store) if found.name == name), None)
+
+
+def machines(store: Store, project: str) -> tuple[Machine, ...]:
+    """The project's machines, the one with the newest run first."""
+    return store.remember(project, "machines", lambda: _machines(store, project))
+
+
+def _projects(store: Store) -> tuple[Project, ...]:
     table = tables.project
 
     def count(of: Any) -> Any:
@@ -51,13 +65,7 @@ def projects(store: Store) -> tuple[Project, ...]:
     return tuple(found)
 
 
-def project(store: Store, name: str) -> Project | None:
-    """The project of that name."""
-    return next((found for found in projects(store) if found.name == name), None)
-
-
-def machines(store: Store, project: str) -> tuple[Machine, ...]:
-    """The project's machines, the one with the newest run first."""
+def _machines(store: Store, project: str) -> tuple[Machine, ...]:
     table, run = tables.machine, tables.run
     with store.read() as connection:
         owner = project_id(connection, project)

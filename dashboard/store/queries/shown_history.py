@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, union
 
 from warpwatch.dashboard.statistics.levels import medians_of_groups, stretches
 from warpwatch.dashboard.statistics.thinning import thin, thin_band
@@ -137,12 +137,10 @@ class _Drawing:
         change, episode, alert = tables.changepoint, tables.episode, tables.alert_series
         mine = self.row.id
         ids = {mark.commit for mark in self.marks}
-        for column, key in (
-            (change.c.commit_id, change.c.series_id), (change.c.previous_commit_id, change.c.series_id),
-            (episode.c.commit_id, episode.c.series_id), (episode.c.last_commit_id, episode.c.series_id),
-            (alert.c.commit_id, alert.c.series_id),
-        ):  # fmt: skip
-            ids.update(self.connection.execute(select(column).where(key == mine)).scalars())
+        columns = (change.c.commit_id, change.c.previous_commit_id, episode.c.commit_id, episode.c.last_commit_id,
+                   alert.c.commit_id)  # fmt: skip
+        parts = [select(column).where(column.table.c.series_id == mine) for column in columns]
+        ids.update(self.connection.execute(union(*parts)).scalars())
         return np.array(sorted(ids), dtype=np.int64)
 
     def _thin(self, number: int, line: Line, marked: Ints) -> Ints:
