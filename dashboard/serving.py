@@ -36,7 +36,7 @@ _RECORDS = 50_000  # made, and not given up again, before circles are looked for
 @click.option("--database", help="SQLAlchemy URL or path; else WARPWATCH_DATABASE, else .warpwatch/warpwatch.db.")
 @click.option(
     "--threads",
-    default=2,
+    default=3,  # two who have something large worked out leave one to all others, whose answers are kept
     show_default=True,
     type=click.IntRange(1, 64),
     help="Requests served at once; Python runs one at a time, so that more of them slow each other down.",

@@ -3,20 +3,26 @@
     python -m warpwatch.dashboard.trials.load_pages history.db --seconds 5
 
 wants wrk (apt-get install wrk). Of each page several addresses are asked in turn, by default over 20 connections at
-once. The *server time* is what the server says in `Server-Timing`: wall time from when a thread takes a request up to
+once, in two loads. In the first the same addresses come again and again, so that their answers are *kept*. In the
+second each request's address has a number of its own behind it, which pages make nothing of: no answer can be kept for
+the next, and all are *made*, by the server as it comes.
+
+The *server time* is what the server says in `Server-Timing`: wall time from when a thread takes a request up to
 its answer, waiting for the other threads included, waiting for a free thread not. Beside it is wrk's own time, which
 has that as well: with 20 connections it is the time for 20 requests, whatever one of them takes. *cpu* is the processor
 time that the server's thread took, which other work on the machine does not change. Each address is asked once before,
 alone, and that time is told as *first*: what pages remember until the next import is worked out then, where the server
-has not done so by itself.
+has not done so by itself, which is waited for.
 """
 
 import gzip
 import json
+import os
 import re
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -28,16 +34,23 @@ from pathlib import Path
 import click
 
 PAGE_LIMIT_MS, DATA_LIMIT_MS = 100.0, 50.0  # of the 95th percentile
+_KEPT, _MADE = "kept", "made"
+_LOOK_EVERY_S, _IDLE_S = 3.0, 0.1
 _OF_A_PAGE = 20  # addresses at most
 _ASK = """
-local paths, place = {}, 0
+local paths, asked, first = {}, 0, nil
 told = {}
 init = function(arguments)
   for path in io.lines(arguments[1]) do paths[#paths + 1] = path end
+  first = tonumber(arguments[2])
 end
 request = function()
-  place = place % #paths + 1
-  return wrk.format("GET", paths[place], {["Accept-Encoding"] = "gzip"})
+  local path = paths[asked % #paths + 1]
+  asked = asked + 1
+  if first then
+    path = path .. (string.find(path, "?", 1, true) and "&" or "?") .. string.format("nth=%.0f", first + asked)
+  end
+  return wrk.format("GET", path, {["Accept-Encoding"] = "gzip"})
 end
 response = function(status, headers, body)
   local timing = headers["Server-Timing"] or ""
@@ -57,9 +70,10 @@ setup = function(thread) threads[#threads + 1] = thread end
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """One page under load; times in milliseconds."""
+    """One page under one load; times in milliseconds."""
 
     page: str
+    answers: str  # "kept" or "made"
     first_ms: float  # the slowest of the first requests
     p50_ms: float
     p95_ms: float
@@ -75,29 +89,32 @@ class Loaded:
 @click.option("--seconds", default=5, show_default=True, help="Load on each page.")
 @click.option("--connections", default=20, show_default=True)
 @click.option("--only", default="", help="Pages whose name has this.")
+@click.option("--threads", help="Of the server, other than it comes with.")
 @click.option("--json", "as_json", is_flag=True)
-def main(database: Path, seconds: int, connections: int, only: str, as_json: bool) -> None:
+def main(database: Path, seconds: int, connections: int, only: str, threads: str | None, as_json: bool) -> None:
     """Load every page of the store's newest project; exit status 1 if one is beyond its limit."""
     results = []
-    with _serving(database) as url:
+    with _serving(database, threads) as url:
         for page, paths in _addresses(url).items():
             if only not in page:
                 continue
-            result = _load(url, page, paths, seconds, connections)
-            results.append(result)
-            if not as_json:
-                click.echo(_line(result))
+            for answers in (_KEPT, _MADE):
+                result = _load(url, page, paths, answers, seconds, connections)
+                results.append(result)
+                if not as_json:
+                    click.echo(_line(result))
     if as_json:
         click.echo(json.dumps([{name: getattr(one, name) for name in one.__slots__} for one in results], indent=1))
-    beyond = [one.page for one in results if one.p95_ms > _limit(one.page) or one.refused]
+    beyond = [f"{one.page} ({one.answers})" for one in results if one.p95_ms > _limit(one.page) or one.refused]
     if beyond:
         click.echo(f"beyond its limit, or refused: {', '.join(beyond)}", err=True)
         sys.exit(1)
 
 
 @contextmanager
-def _serving(database: Path) -> Iterator[str]:
+def _serving(database: Path, threads: str | None) -> Iterator[str]:
     command = [sys.executable, "-u", "-c", "from warpwatch.dashboard.serving import serve; serve()"]
+    command += ["--threads", threads] if threads is not None else []
     with subprocess.Popen(
         [*command, "--database", f"sqlite:///{database.resolve()}", "--port", "0"], stdout=subprocess.PIPE, text=True
     ) as process:
@@ -107,9 +124,24 @@ def _serving(database: Path) -> Iterator[str]:
             found = re.search(r"(http://\S+)/", line)
             if not found:
                 raise click.ClickException(f"the server did not start: {line}{process.stdout.read()}")
+            _settle(process.pid)
             yield found[1]
         finally:
             process.terminate()
+
+
+def _settle(server: int) -> None:
+    """Waits until the process has nothing to do by itself any more: what pages remember is worked out by then."""
+    worked, before = _worked_s(server), -1.0
+    while worked - before > _IDLE_S:
+        time.sleep(_LOOK_EVERY_S)
+        worked, before = _worked_s(server), worked
+
+
+def _worked_s(process: int) -> float:
+    """Its processor time, as Linux tells it."""
+    user, system = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def _addresses(url: str) -> Mapping[str, Sequence[str]]:
@@ -145,28 +177,29 @@ def _addresses(url: str) -> Mapping[str, Sequence[str]]:
     }
 
 
-def _load(url: str, page: str, paths: Sequence[str], seconds: int, connections: int) -> Loaded:
+def _load(url: str, page: str, paths: Sequence[str], answers: str, seconds: int, connections: int) -> Loaded:
     firsts = [_get(url + path)[0] for path in paths]
     with tempfile.TemporaryDirectory() as folder:
         script, listed = Path(folder, "ask.lua"), Path(folder, "paths")
         script.write_text(_ASK)
         listed.write_text("".join(f"{path}\n" for path in paths))
+        numbers = [str(time.time_ns() // 1_000_000)] if answers == _MADE else []  # none of an earlier load
         arguments = ["-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "60s", "-s", str(script)]
         try:
             done = subprocess.run(
-                ["wrk", *arguments, url, "--", str(listed)], capture_output=True, text=True, check=False
+                ["wrk", *arguments, url, "--", str(listed), *numbers], capture_output=True, text=True, check=False
             )  # fmt: skip
         except FileNotFoundError as error:
             raise click.ClickException("wrk is not installed: apt-get install wrk") from error
     told = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("told ")]
     if not told and seconds < 60:
-        return _load(url, page, paths, 4 * seconds, connections)  # it takes longer than that
+        return _load(url, page, paths, answers, 4 * seconds, connections)  # it takes longer than that
     if not told:
         raise click.ClickException(f"wrk got no answer from {page}: {done.stdout}{done.stderr}")
-    times = sorted(float(time) for _, time, *_ in told)
-    cpu = sorted(float(time) for _, _, time, _ in told)
+    times = sorted(float(wall) for _, wall, *_ in told)
+    cpu = sorted(float(own) for _, _, own, _ in told)
     return Loaded(
-        page=page, first_ms=max(firsts), p50_ms=_quantile(times, 0.5), p95_ms=_quantile(times, 0.95),
+        page=page, answers=answers, first_ms=max(firsts), p50_ms=_quantile(times, 0.5), p95_ms=_quantile(times, 0.95),
         cpu_p95_ms=_quantile(cpu, 0.95),
         waited_ms=float(_found(r"waited ([\d.]+)", done.stdout)[0]), requests_per_s=len(told) / seconds,
         largest=max(int(size) for *_, size in told), refused=sum(status != "200" for status, *_ in told),
@@ -183,9 +216,9 @@ def _get(address: str) -> tuple[float, str]:
     request = urllib.request.Request(address, headers={"Accept-Encoding": "gzip"})
     with urllib.request.urlopen(request, timeout=120) as answer:
         body = answer.read()
-        time = re.search(r"app;dur=([\d.]+)", answer.headers.get("Server-Timing", ""))
+        told = re.search(r"app;dur=([\d.]+)", answer.headers.get("Server-Timing", ""))
         plain = gzip.decompress(body) if answer.headers.get("Content-Encoding") == "gzip" else body
-    return float(time[1]) if time else float("nan"), plain.decode()
+    return float(told[1]) if told else float("nan"), plain.decode()
 
 
 def _is_there(address: str) -> bool:
@@ -213,7 +246,7 @@ def _limit(page: str) -> float:
 def _line(one: Loaded) -> str:
     mark = "beyond" if one.p95_ms > _limit(one.page) else "within"
     return (
-        f"{one.page:14} p50 {one.p50_ms:7.1f} ms  p95 {one.p95_ms:7.1f} ms, {mark} {_limit(one.page):.0f}"
+        f"{one.page:14} {one.answers} p50 {one.p50_ms:7.1f} ms  p95 {one.p95_ms:7.1f} ms, {mark} {_limit(one.page):.0f}"
         f"  cpu p95 {one.cpu_p95_ms:6.1f} ms  first {one.first_ms:7.1f} ms"
         f"  at wrk p95 {one.waited_ms:7.0f} ms  {one.requests_per_s:6.0f} /s"
         f"  {one.largest / 1000:6.1f} kB" + (f"  {one.refused} REFUSED" if one.refused else "")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from flask import Blueprint, Flask, Response, request
@@ -17,7 +18,6 @@ from flask.testing import FlaskClient
 from sqlalchemy import event
 
 from tests.asv_results import AsvResults
-from warpwatch.dashboard import app as application
 from warpwatch.dashboard import clock, kept
 from warpwatch.dashboard.access import csrf
 from warpwatch.dashboard.access_settings import AccessSettings, ProxyLogin
@@ -30,7 +30,7 @@ from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.acceptances import Acceptance, record_acceptances
 from warpwatch.dashboard.store.alert_records import AlertState
 from warpwatch.dashboard.store.alerts import new_regressions, open_alert
-from warpwatch.dashboard.store.annotations import add_annotation
+from warpwatch.dashboard.store.annotations import Annotation, add_annotation, annotations
 from warpwatch.dashboard.store.card_records import CardFilter
 from warpwatch.dashboard.store.deciding import Decision
 from warpwatch.dashboard.store.health_alerts import HealthFinding, HealthKind, open_health_alert
@@ -235,16 +235,15 @@ def test_a_write_while_an_answer_is_made_is_in_the_next(
     own: Settings, store: Store, asv: AsvResults, monkeypatch: pytest.MonkeyPatch, stopped_clock: object
 ) -> None:
     made: list[int] = []
-    page = application.commits.annotations
 
-    def slowly(*asked: object, **named: object) -> object:
-        found = page(*asked, **named)  # type: ignore[arg-type]
+    def slowly(*asked: Any, **named: Any) -> tuple[Annotation, ...]:
+        found = annotations(*asked, **named)
         if not made:
             _note(store, asv)
         made.append(1)
         return found
 
-    monkeypatch.setattr(application.commits, "annotations", slowly)
+    monkeypatch.setattr("warpwatch.dashboard.pages.commits.annotations", slowly)
     commit = next(iter(queries.commits(store, "kernels", limit=1)))
     with a_client(own) as client:
         assert "a new driver" not in client.get(f"/kernels/commit/{commit.hash}").text
@@ -355,7 +354,7 @@ def test_each_gets_the_form_and_the_rest_that_he_asks_for(client: FlaskClient, s
 def test_the_form_of_a_kept_page_works_for_each_browser_and_for_no_other(own: Settings, stopped_clock: object) -> None:
     app = create_app(own)
     browsers = [app.test_client() for _ in range(2)]
-    tokens = []
+    tokens: list[str] = []
     for browser in browsers:
         found = {token for _, token in TOKEN.findall(browser.get(LIST).text)}
         assert len(found) == 1
