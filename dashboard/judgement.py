@@ -8,10 +8,11 @@ neither the order in which series were analysed nor a process that was killed ma
 import logging
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import NDArray
 
 from warpwatch.dashboard.faults import located
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
@@ -24,7 +25,7 @@ from warpwatch.dashboard.statistics.machine_state import (
     Shift,
     control_shifts,
     is_machines,
-    machine_shift,
+    machine_shifts,
     remainder,
     share,
 )
@@ -38,10 +39,12 @@ from warpwatch.dashboard.store.judged import (
     unjudged_machines,
     write_judgement,
 )
+from warpwatch.dashboard.store.points import batches
 from warpwatch.dashboard.store.store import Store
 
 _log = logging.getLogger(__name__)
 
+_AT_ONCE = 5000  # changes, by as many controls as there are
 _MOST_IN_VAIN = 3  # times that others changed the findings meanwhile; they will judge them too
 _NORMAL_95 = 1.96
 
@@ -92,9 +95,10 @@ def _explained(
     own = Shift(value=math.log1p(change.magnitude), low=math.log1p(change.low), high=math.log1p(change.high))
     if own.value == 0:
         return ChangeKind.STEP, None, None, change.chance
-    its_share, rest = share(own, machine), remainder(own, machine)
+    its_share = share(own, machine)
     if control is Control.OTHERS:  # they may share what the commit changed: a person decides
         return ChangeKind.STEP, control, its_share, change.chance
+    rest = remainder(own, machine)
     if is_machines(its_share, rest, SMALLEST_CHANGE):
         return ChangeKind.MACHINE_STATE, control, its_share, change.chance
     chance = change.chance
@@ -136,88 +140,62 @@ def _machines_part(
     Of several cards that measured the commit of the change the first speaks.
     """
     found: dict[int, tuple[Control, Shift]] = {}
-    ranges = sorted({(change.range_start, change.range_end) for change in changes})
-    column = {each: number for number, each in enumerate(ranges)}
-    starts, ends = (np.array(each, dtype=np.int64) for each in zip(*ranges, strict=True))
-    heard = [_Heard(card, starts, ends) for card in cards]
-    for change in changes:
-        for card in heard:
-            if change.place in card.places:
-                part = card.part(change.series, column[change.range_start, change.range_end])
-                if part is not None:
-                    found[id(change)] = part
-                    break
+    for card in cards:
+        ran = frozenset(card.places.tolist())
+        asked = [change for change in changes if change.place in ran and id(change) not in found]
+        for some in batches(asked, _AT_ONCE):
+            found |= _heard(card, some)
     return found
 
 
-_Key = tuple[str | None, bool | None, int | None]  # what makes a series ask others than the next one does
+def _heard(card: ControlLevels, changes: Sequence[FoundChange]) -> dict[int, tuple[Control, Shift]]:
+    """What the controls of one card did across each change, as told by the first who can."""
+    starts, ends = np.array([(change.range_start, change.range_end) for change in changes]).T
+    before, after = np.searchsorted(card.places, starts, "right"), np.searchsorted(card.places, ends, "left")
+    shifts = control_shifts(card.levels, before, after)
+    suites = {one.suite: number for number, one in enumerate(card.controls)}
+    is_of_suite = np.equal.outer([suites[one.suite] for one in card.controls], list(suites.values())).astype(float)
+    found: dict[int, tuple[Control, Shift]] = {}
+    silent = np.ones(len(changes), dtype=bool)
+    for control, may_speak in _speakers(changes, card.controls):
+        heard = may_speak & ~np.isnan(shifts.value)
+        can_tell = silent & (heard.sum(axis=1) >= FEWEST[control])
+        if control is Control.OTHERS:
+            can_tell &= (heard @ is_of_suite > 0).sum(axis=1) >= _FEWEST_SUITES
+        rows = can_tell.nonzero()[0]
+        silent[rows] = False
+        values, errors = (np.where(heard[rows], each[rows], np.nan) for each in (shifts.value, shifts.error))
+        for row, part in zip(rows.tolist(), machine_shifts(values, errors), strict=True):
+            is_rate = changes[row].series.sign < 0
+            told = Shift(value=-part.value, low=-part.high, high=-part.low) if is_rate else part
+            found[id(changes[row])] = control, told
+    return found
 
 
-class _Heard:
-    """What the controls of one card did across ranges."""
+def _speakers(
+    changes: Sequence[FoundChange], controls: Sequence[FoundSeries]
+) -> Iterator[tuple[Control, NDArray[np.bool_]]]:
+    """Who may speak for the machine to each change, by change and control; the first first: those of the series' own
+    bound before all of a kind.
 
-    def __init__(self, card: ControlLevels, starts: Ints, ends: Ints) -> None:
-        before, after = np.searchsorted(card.places, starts, "right"), np.searchsorted(card.places, ends, "left")
-        shifts = control_shifts(card.levels, before, after)
-        self.places = frozenset(card.places.tolist())  # where it ran
-        self._controls = card.controls
-        self._values: list[list[float]] = shifts.value.T.tolist()  # by range and control; NaN: not known
-        self._errors: list[list[float]] = shifts.error.T.tolist()
-        self._ids, self._suites = {one.id for one in card.controls}, {one.suite for one in card.controls}
-        self._asked: dict[_Key, list[tuple[Control, list[int]]]] = {}
-        self._told: dict[tuple[_Key, int], tuple[Control, Shift] | None] = {}
+    A kernel that memory bounds does not follow the clock of the math units, so that controls with the same bound
+    are more alike. Other series that share a suite with it may share the code that changed.
+    """
+    number = {suite: place for place, suite in enumerate(one.suite for one in controls)}
+    code = {None: -1, False: 0, True: 1}
 
-    def part(self, series: FoundSeries, at: int) -> tuple[Control, Shift] | None:
-        """The machine's part in a range by the first who can tell."""
-        own_suite, itself = series.suite in self._suites, series.id in self._ids
-        key = (series.suite if own_suite else None, series.memory_bound, series.id if itself else None)
-        if (key, at) not in self._told:
-            self._told[key, at] = self._first_told(series, key, at)
-        told = self._told[key, at]
-        if told is None or series.sign > 0:
-            return told
-        control, part = told
-        return control, Shift(value=-part.value, low=-part.high, high=-part.low)
+    def facts(series: Iterable[FoundSeries]) -> Ints:
+        return np.array([(one.id, number.get(one.suite, -1), code[one.memory_bound]) for one in series]).T
 
-    def _first_told(self, series: FoundSeries, key: _Key, at: int) -> tuple[Control, Shift] | None:
-        values, errors = self._values[at], self._errors[at]
-        for control, speakers in self._speakers(series, key):
-            chosen = [number for number in speakers if values[number] == values[number]]
-            if self._enough(control, chosen):
-                return control, machine_shift([values[n] for n in chosen], [errors[n] for n in chosen])
-        return None
-
-    def _speakers(self, series: FoundSeries, key: _Key) -> list[tuple[Control, list[int]]]:
-        """Who may speak for the machine to a series, the first first: those of its own bound before all of a kind.
-
-        A kernel that memory bounds does not follow the clock of the math units, so that controls with the same bound
-        are more alike. Other series that share a suite with it may share the code that changed.
-        """
-        if key not in self._asked:
-            told = []
-            for control in Control:
-                mine = [
-                    number
-                    for number, one in enumerate(self._controls)
-                    if one.control is control and one.id != series.id
-                    and (control is not Control.OTHERS or one.suite != series.suite)
-                ]  # fmt: skip
-                alike = [number for number in mine if self._controls[number].memory_bound == series.memory_bound]
-                told += [(control, alike), (control, mine)] if series.memory_bound is not None else [(control, mine)]
-            self._asked[key] = told
-        return self._asked[key]
-
-    def _enough(self, control: Control, chosen: Sequence[int]) -> bool:
-        if len(chosen) < FEWEST[control]:
-            return False
-        if control is not Control.OTHERS:
-            return True
-        suites = set()
-        for number in chosen:  # mostly the first few are of enough
-            suites.add(self._controls[number].suite)
-            if len(suites) == _FEWEST_SUITES:
-                return True
-        return False
+    (its, its_suite, its_bound), (ids, suite, bound) = facts(each.series for each in changes), facts(controls)
+    another = np.not_equal.outer(its, ids)
+    alike = np.equal.outer(its_bound, bound) & (its_bound >= 0)[:, None]
+    for control in Control:
+        mine = another & np.array([one.control is control for one in controls])
+        if control is Control.OTHERS:
+            mine &= np.not_equal.outer(its_suite, suite)
+        yield control, mine & alike
+        yield control, mine
 
 
 _FEWEST_SUITES = 4  # that other series must come from

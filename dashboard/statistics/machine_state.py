@@ -8,7 +8,6 @@ differ from each other counts, and not how well their mean is known.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpwatch.dashboard.statistics.growth import growth
+from warpwatch.dashboard.statistics.median import median
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -33,7 +33,7 @@ class Control(StrEnum):
 FEWEST = {Control.CANARIES: 1, Control.BASELINES: 3, Control.OTHERS: 12}  # that make themselves heard
 
 WINDOW = 10  # commits on each side
-_BLOCK = 256  # ranges
+_BLOCK = 256  # places
 _MEDIAN = 1.2533  # standard error of a median in those of a mean, for normal noise
 _NORMAL_95 = 1.96
 _MANY = 5  # controls, of which a tenth at each end may go its own way
@@ -56,7 +56,7 @@ class Shift(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shifts:
-    """Of controls across ranges: an array has a row for each control and a column for each range; NaN: not known."""
+    """Of controls across ranges: an array has a row for each range and a column for each control; NaN: not known."""
 
     value: Floats
     error: Floats  # standard error
@@ -70,44 +70,50 @@ def control_shifts(levels: Floats, before: Ints, after: Ints) -> Shifts:
     """
     near = np.arange(WINDOW)
     (old, old_count), (new, new_count) = (
-        _medians_at(levels, places) for places in (before[:, None] - 1 - near, after[:, None] + near)
+        _medians_beside(levels, places, beside) for places, beside in ((before, -1 - near), (after, near))
     )
     with np.errstate(divide="ignore", invalid="ignore"):
-        error = _MEDIAN * _scales(levels)[:, None] * np.sqrt(1 / old_count + 1 / new_count)
+        error = _MEDIAN * _scales(levels) * np.sqrt(1 / old_count + 1 / new_count)
     return Shifts(value=new - old, error=error)
 
 
-def _medians_at(levels: Floats, places: Ints) -> tuple[Floats, Floats]:
-    """Of the levels at some places for each range, the medians by control and range, and how many values they are of.
+def _medians_beside(levels: Floats, places: Ints, beside: Ints) -> tuple[Floats, Floats]:
+    """Of the levels beside each place the medians by place and control, and how many values they are of.
 
-    A block of ranges at a time, so that what is taken apart for them needs no more memory than the levels themselves.
+    Ranges are many and places few, so that each place is looked at once; a block of them at a time, so that what is
+    taken apart needs no more memory than the levels themselves.
     """
-    count = levels.shape[1]
+    each, of_place = np.unique(places, return_inverse=True)
     found = []
-    for block in np.array_split(places, len(places) // _BLOCK + 1):
-        there = (block >= 0) & (block < count)
-        found.append(_medians(np.where(there, levels[:, np.where(there, block, 0)], np.nan)))
-    return np.concatenate([each for each, _ in found], axis=1), np.concatenate([each for _, each in found], axis=1)
+    for block in np.array_split(each, len(each) // _BLOCK + 1):
+        at = block[:, None] + beside
+        there = (at >= 0) & (at < levels.shape[1])
+        found.append(_medians(np.where(there, levels[:, np.where(there, at, 0)], np.nan)))
+    medians, counts = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
+    return medians.T[of_place], counts.T[of_place]
 
 
-def machine_shift(shifts: Sequence[float], errors: Sequence[float]) -> Shift:
-    """The machine's movement as it would be in another kernel, of the shifts of one control or more.
+def machine_shifts(shifts: Floats, errors: Floats) -> list[Shift]:
+    """The machine's movement as it would be in another kernel, by row of the shifts of one control or more and of their
+    errors; NaN: of a control that does not count.
 
     Between their extremes, from five controls on between the tenths at both ends, widened by what their medians err.
     """
-    ordered = sorted(shifts)
-    edge = _TENTH if len(ordered) >= _MANY else 0.0
-    reach = _NORMAL_95 * _quantile(sorted(errors), 0.5) / math.sqrt(len(ordered))
-    low, middle, high = (_quantile(ordered, level) for level in (edge, 0.5, 1 - edge))
-    return Shift(value=middle, low=low - reach, high=high + reach)
+    count = (~np.isnan(shifts)).sum(axis=1)
+    ordered, errors = np.sort(shifts, axis=1), np.sort(errors, axis=1)  # NaN last
+    edge = np.where(count >= _MANY, _TENTH, 0.0)
+    reach = _NORMAL_95 * _quantiles(errors, count, 0.5) / np.sqrt(count)
+    low, middle, high = (_quantiles(ordered, count, level) for level in (edge, 0.5, 1 - edge))
+    return [Shift(*each) for each in zip(middle.tolist(), (low - reach).tolist(), (high + reach).tolist(), strict=True)]
 
 
-def _quantile(ordered: Sequence[float], level: float) -> float:
-    """Between its neighbours in proportion; numpy takes twenty times as long for a few values."""
-    place = level * (len(ordered) - 1)
-    below = int(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+def _quantiles(ordered: Floats, count: Ints, level: Floats | float) -> Floats:
+    """Of the first `count` values of each row, between neighbours in proportion."""
+    place = level * (count - 1)
+    below = place.astype(int)
+    row = np.arange(len(ordered))
+    lower, upper = ordered[row, below], ordered[row, np.minimum(below + 1, count - 1)]
+    return np.asarray(lower + (place - below) * (upper - lower))
 
 
 def share(change: Shift, machine: Shift) -> Shift:
@@ -155,10 +161,11 @@ def _scales(levels: Floats) -> Floats:
     """Of each control the noise of one value, from its neighbours; that of all where one has too few."""
     scales = np.full(len(levels), np.nan)
     for place, row in enumerate(levels):
-        differences = np.abs(np.diff(row[~np.isnan(row)]))
-        if len(differences) >= _MANY:
-            scales[place] = float(np.median(differences)) / 0.9539  # of normal noise: 0.6745 sqrt 2
-    usual = float(np.nanmedian(scales)) if not np.isnan(scales).all() else _ASSUMED
+        values = row[~np.isnan(row)]
+        if len(values) > _MANY:
+            scales[place] = median(np.abs(values[1:] - values[:-1])) / 0.9539  # of normal noise: 0.6745 sqrt 2
+    known = scales[~np.isnan(scales)]
+    usual = median(known) if len(known) else _ASSUMED
     return np.maximum(np.where(np.isnan(scales), usual, scales), _FLOOR)
 
 

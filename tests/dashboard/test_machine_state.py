@@ -14,7 +14,7 @@ from warpwatch.dashboard.statistics.machine_state import (
     Shift,
     control_shifts,
     is_machines,
-    machine_shift,
+    machine_shifts,
     remainder,
     share,
 )
@@ -27,7 +27,7 @@ def test_a_controls_shift_is_the_difference_of_medians_beside_the_range(seed: in
     levels[rng.random((3, 30)) < 0.3] = np.nan
     before, after = 12, 15
     found = control_shifts(levels, np.array([before]), np.array([after]))
-    for row, told in zip(levels, found.value[:, 0], strict=True):
+    for row, told in zip(levels, found.value[0], strict=True):
         old, new = row[before - WINDOW : before], row[after : after + WINDOW]
         old, new = old[~np.isnan(old)], new[~np.isnan(new)]
         expected = np.median(new) - np.median(old) if len(old) and len(new) else math.nan
@@ -40,12 +40,23 @@ def test_a_control_that_was_not_measured_on_one_side_tells_nothing() -> None:
 
 
 def test_the_machines_part_covers_how_far_controls_differ() -> None:
-    part = machine_shift([0.05, 0.07], [0.0, 0.0])
-    assert (part.value, part.low, part.high) == (pytest.approx(0.06), 0.05, 0.07)
-    many = machine_shift([0.05] * 19 + [5.0], [0.0] * 20)
+    shifts = np.full((3, 20), np.nan)
+    shifts[0, :2] = [0.05, 0.07]
+    shifts[1] = [5.0] + [0.05] * 19
+    shifts[2] = [0.05] * 16 + [0.0] * 4
+    two, many, four_in_five = machine_shifts(shifts, np.where(np.isnan(shifts), np.nan, 0.0))
+    assert (two.value, two.low, two.high) == (pytest.approx(0.06), 0.05, 0.07)
     assert (many.value, many.low, many.high) == (0.05, 0.05, 0.05)  # one in twenty may go its own way
-    four_in_five = machine_shift([0.05] * 16 + [0.0] * 4, [0.0] * 20)
     assert four_in_five.low == 0.0
+
+
+@given(lists(floats(-1, 1), min_size=1, max_size=30))
+def test_the_machines_part_lies_between_the_tenths_of_its_controls(told: list[float]) -> None:
+    (part,) = machine_shifts(np.array([told]), np.full((1, len(told)), 0.01))
+    edges = (0.1, 0.9) if len(told) >= 5 else (0, 1)
+    reach = 1.96 * 0.01 / math.sqrt(len(told))
+    low, high = np.quantile(told, edges)
+    assert (part.value, part.low, part.high) == pytest.approx((np.median(told), low - reach, high + reach))
 
 
 @given(floats(0.01, 1), floats(-1, 1))
