@@ -7,7 +7,7 @@ a process in between, the next one sees that there is something to do.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +20,9 @@ from warpwatch.dashboard.statistics.detection import ANALYSIS_VERSION
 from warpwatch.dashboard.statistics.machine_state import Control, Floats, Ints, Shift
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.calendar import Calendar, calendar
+from warpwatch.dashboard.store.columns import decode_all
 from warpwatch.dashboard.store.machine_records import Limits
-from warpwatch.dashboard.store.points import read_points
+from warpwatch.dashboard.store.points import read_stretches
 from warpwatch.dashboard.store.reading import Workloads, limits_of, workloads
 from warpwatch.dashboard.store.rows import update_each
 from warpwatch.dashboard.store.said import SAID, verdict_of
@@ -44,6 +45,7 @@ class FoundSeries(NamedTuple):
 
     id: int
     environment: int
+    is_listed: bool  # still measured, as far as the suite says
     suite: str
     family: str | None  # of times that scatter alike; None for what a machine's state is not in
     sign: int  # -1 for a rate, which goes down where its time goes up
@@ -52,7 +54,6 @@ class FoundSeries(NamedTuple):
     is_canary: bool
     is_ours: bool  # and judged: a commit may be accused of it
     is_exact: bool  # has no noise, so that no change is chance
-    is_listed: bool  # still measured, as far as the suite says
 
 
 class FoundChange(NamedTuple):
@@ -191,39 +192,35 @@ def _series(connection: Connection, machine: int, known: Workloads, limits: Limi
     series = tables.series
     rows = connection.execute(
         select(
-            series.c.id, series.c.environment_id, series.c.metric, series.c.unit, series.c.workload,
-            series.c.implementation, series.c.listed, tables.benchmark.c.name,
+            series.c.id, series.c.environment_id, series.c.listed, tables.benchmark.c.name, series.c.metric,
+            series.c.unit, series.c.workload, series.c.implementation,
         )
         .join(tables.benchmark, tables.benchmark.c.id == series.c.benchmark_id)
         .where(series.c.machine_id == machine)
         .order_by(series.c.key)
     ).all()  # fmt: skip
     speaks_for_itself = not known.controls and not any(each.baselines for each in known.values())
-    role = cache(lambda suite, name: (known.is_control(suite, name), known.is_rival(suite, name)))
-    found = {}
-    for row in rows:
-        suite = row.name.rpartition(".")[0]
-        its_metric, roles = metric(row.metric, row.unit), role(suite, row.implementation)
-        found[row.id] = _one_series(row, suite, its_metric, roles, known, limits, speaks_for_itself)
-    return found
+    facts = cache(partial(_facts, known, limits, speaks_for_itself))  # the same of many series
+    return {
+        number: FoundSeries(number, environment, listed, *facts(*its)) for number, environment, listed, *its in rows
+    }
 
 
-def _one_series(
-    row: Any, suite: str, its_metric: Metric, roles: tuple[bool, bool], known: Workloads, limits: Limits,
-    no_controls: bool,
-) -> FoundSeries:  # fmt: skip
-    is_canary, is_rival = roles
+def _facts(
+    known: Workloads, limits: Limits, no_controls: bool, benchmark: str, metric_name: str, unit: str,
+    workload_name: str | None, implementation: str | None,
+) -> tuple[Any, ...]:  # fmt: skip
+    """What a FoundSeries has from its suite on."""
+    suite, its_metric = benchmark.rpartition(".")[0], metric(metric_name, unit)
+    is_canary, is_rival = known.is_control(suite, implementation), known.is_rival(suite, implementation)
     family, sign = _follows(its_metric)
     speaks_as = Control.CANARIES if is_canary else Control.BASELINES if is_rival else Control.OTHERS
     may_speak = family == "latency" and sign > 0 and its_metric.is_judged and (is_canary or is_rival or no_controls)
-    workload = known.get((suite, row.workload or ""))
-    return FoundSeries(
-        id=row.id, environment=row.environment_id, suite=suite, family=family, sign=sign,
-        memory_bound=bound_by_memory(workload, limits) if workload is not None else None,
-        control=speaks_as if may_speak else None, is_canary=is_canary,
-        is_ours=its_metric.is_judged and not is_canary and not is_rival, is_exact=its_metric.is_exact,
-        is_listed=row.listed,
-    )  # fmt: skip
+    workload = known.get((suite, workload_name or ""))
+    memory_bound = bound_by_memory(workload, limits) if workload is not None else None
+    is_ours = its_metric.is_judged and not is_canary and not is_rival
+    control = speaks_as if may_speak else None
+    return suite, family, sign, memory_bound, control, is_canary, is_ours, its_metric.is_exact
 
 
 def _follows(its_metric: Metric) -> tuple[str | None, int]:
@@ -245,17 +242,15 @@ def _changes(
         )
         .join(tables.series, tables.series.c.id == table.c.series_id)
         .where(tables.series.c.machine_id == machine)
-        .order_by(tables.series.c.key, table.c.place)
     ).all()  # fmt: skip
     ids = np.array([row[1:4] for row in rows], dtype=np.int64).reshape(-1, 3)
     places = whole.position[np.searchsorted(whole.commits, ids)].tolist()
     return tuple(
-        FoundChange(
-            series=series[row.series_id], commit_id=row.commit_id, place=place, range_start=start, range_end=end,
-            magnitude=row.magnitude, low=row.low, high=row.high, chance=row.chance, said=tuple(row[8:]),
+        FoundChange(series[number], commit, place, start, end, magnitude, low, high, chance, tuple(said))
+        for (number, commit, _, _, magnitude, low, high, chance, *said), (place, start, end) in zip(
+            rows, places, strict=True
         )
-        for row, (place, start, end) in zip(rows, places, strict=True)
-    )  # fmt: skip
+    )
 
 
 def _speakers(series: Iterable[FoundSeries], place: tuple[int, str | None]) -> list[FoundSeries]:
@@ -271,17 +266,16 @@ def _controls(
     connection: Connection, speakers: Sequence[FoundSeries], whole: Calendar
 ) -> tuple[ControlLevels, ...]:  # fmt: skip
     """The levels of these on each card that measured any."""
-    points = read_points(connection, [one.id for one in speakers])
-    values = []
-    for row, one in enumerate(speakers):
-        if (its := points.get(one.id)) is not None:
-            good = np.flatnonzero(its.value > 0)  # what has no number is NaN
-            card = whole.card[np.searchsorted(whole.runs, its.run[good])]
-            place = whole.position[np.searchsorted(whole.commits, its.commit[good])]
-            values.append((np.full(len(good), row), place, card, np.log(its.value[good])))
-    if not values:
+    row_of = {one.id: row for row, one in enumerate(speakers)}
+    stretches = list(read_stretches(connection, list(row_of)))
+    counts, points = decode_all([data for _, data in stretches])
+    good = np.flatnonzero(points.value > 0)  # what has no number is NaN
+    if not len(good):
         return ()
-    rows, places, cards, logs = (np.concatenate(column) for column in zip(*values, strict=True))
+    rows = np.repeat([row_of[number] for number, _ in stretches], counts)[good]
+    cards = whole.card[np.searchsorted(whole.runs, points.run[good])]
+    places = whole.position[np.searchsorted(whole.commits, points.commit[good])]
+    logs = np.log(points.value[good])
     return tuple(
         _on_card(speakers, rows[at], places[at], logs[at]) for card in np.unique(cards) for at in [cards == card]
     )
