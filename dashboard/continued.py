@@ -9,7 +9,6 @@ import itertools
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -25,9 +24,8 @@ from warpwatch.dashboard.statistics.summary import (
     since_ms,
     summary,
 )
-from warpwatch.dashboard.store.analysed import StaleProject, newest_of
-from warpwatch.dashboard.store.calendar import Calendar, ProjectCalendar
-from warpwatch.dashboard.store.columns import Columns
+from warpwatch.dashboard.store.analysed import StaleProject, newest_among
+from warpwatch.dashboard.store.calendar import Calendar, PointRow, ProjectCalendar
 from warpwatch.dashboard.store.grown import Continued, Grown, take_grown, write_continued
 from warpwatch.dashboard.store.records import Status
 from warpwatch.dashboard.store.rows import STATUS_CODES
@@ -51,10 +49,10 @@ def bring_up_to_date(store: Store, project: StaleProject) -> int:
     its_calendar, after, done = ProjectCalendar(project.id), 0, 0
     while True:
         with store.read() as connection:
-            taken = take_grown(connection, project, after=after, limit=_AT_ONCE)
-            if not taken:
-                return done
             now = its_calendar.read(connection)
+            taken = take_grown(connection, project, now, after=after, limit=_AT_ONCE)
+        if not taken:
+            return done
         after = taken[-1].id
         try:
             found = continued(taken, now)
@@ -70,9 +68,7 @@ def bring_up_to_date(store: Store, project: StaleProject) -> int:
 def continued(grown: Sequence[Grown], calendar: Calendar) -> list[Continued]:
     """Those that go on as before, as they are now."""
     position = dict(zip(calendar.commits.tolist(), calendar.position.tolist(), strict=True))
-    cards = (None, *calendar.cards)
-    card = {run: cards[number] for run, number in zip(calendar.runs.tolist(), calendar.card.tolist(), strict=True)}
-    ordered = [(each, new) for each in grown if (new := _in_order(each, position, card)) is not None]
+    ordered = [(each, new) for each in grown if (new := _in_order(each, position)) is not None]
     known = [(each, new, tail) for each, new in ordered if (tail := _longer(each, new)) is not None]
     measured = [number for number, (_, _, tail) in enumerate(known) if tail.rule is not Rule.COUNTED]
     if measured:
@@ -87,14 +83,11 @@ def _last_level(tail: Tail) -> Floats:
     return tail.value[~np.isnan(tail.value)][-min(tail.level, LOOK_BACK) :]
 
 
-def _longer(grown: Grown, new: Columns) -> Tail | None:
+def _longer(grown: Grown, new: Sequence[PointRow]) -> Tail | None:
     """The tail with the new values, if it is not yet time for the detector and the rule for the series stands."""
     tail = grown.tail
     # A series has one new value or a few: NumPy would take longer than they do.
-    values = [
-        value if status == _OK else math.nan
-        for value, status in zip(new.value.tolist(), new.status.tolist(), strict=True)
-    ]
+    values = [row.value if row.status == _OK and row.value is not None else math.nan for row in new]
     numbers = [value for value in values if value == value]
     more, unseen = len(numbers), tail.count - tail.looked_at
     if unseen + more > min((tail.level - unseen) // _OF_THE_LEVEL, _UNSEEN + grown.id % _SPREAD):
@@ -109,26 +102,23 @@ def _longer(grown: Grown, new: Columns) -> Tail | None:
             return None
         if rule is Rule.WHOLE and not all(number.is_integer() for number in numbers):
             rule = Rule.MEASURED
-    return replace(
-        tail, commit=np.concatenate([tail.commit, new.commit]), value=np.concatenate([tail.value, values]),
-        count=tail.count + more, still=still, level=tail.level + more, rule=rule,
+    return tail._replace(
+        commit=np.concatenate([tail.commit, [row.commit_id for row in new]]),
+        value=np.concatenate([tail.value, values]), count=tail.count + more, still=still, level=tail.level + more,
+        rule=rule,
     )  # fmt: skip
 
 
-def _in_order(grown: Grown, position: Mapping[int, int], card: Mapping[int, str | None]) -> Columns | None:
+def _in_order(grown: Grown, position: Mapping[int, int]) -> Sequence[PointRow] | None:
     """The new points, if they are one a commit, of commits after the tail's, and of its card."""
-    new, tail = grown.new, grown.tail
-    places = [position[int(tail.commit[-1])], *(position[commit] for commit in new.commit.tolist())]
-    if len(new) > 1:
-        order = sorted(range(len(new)), key=lambda place: places[1 + place])
-        new, places[1:] = new.take(np.array(order)), sorted(places[1:])
+    new = sorted(grown.new, key=lambda row: row.position)
+    places = [position[int(grown.tail.commit[-1])], *(row.position for row in new)]
     if any(after <= before for before, after in itertools.pairwise(places)):
         return None
-    is_its = all(card[run] == tail.card for run in new.run.tolist())
-    return new if is_its and _UNCHANGED not in new.status.tolist() else None
+    return new if all(row.card == grown.tail.card and row.status != _UNCHANGED for row in new) else None
 
 
-def _in_short(grown: Grown, new: Columns, tail: Tail, calendar: Calendar) -> Continued | None:
+def _in_short(grown: Grown, new: Sequence[PointRow], tail: Tail, calendar: Calendar) -> Continued | None:
     """What `plain_summary` tells of the whole history; None where the tail does not reach back far enough."""
     date_ms = calendar.date_ms[calendar.commits.searchsorted(tail.commit)]
     since = since_ms(int(date_ms[-1]))
@@ -145,13 +135,13 @@ def _in_short(grown: Grown, new: Columns, tail: Tail, calendar: Calendar) -> Con
         against = moved_since(sparkline[-1], float(tail.value[older[-1]]), int(tail.commit[older[-1]]))
     found = summary(
         sparkline=sparkline, against=against, metric=metric(grown.metric, grown.unit),
-        numbers=tail.count, newest_failed=bool(new.status[-1] != _UNAVAILABLE),
+        numbers=tail.count, newest_failed=new[-1].status != _UNAVAILABLE,
     )  # fmt: skip
     if is_step and found.value is not None:
         if grown.verdict not in _OF_A_STEP:
             return None
-        found = replace(found, verdict=grown.verdict)  # it was judged beside the machine's other series
+        found = found._replace(verdict=grown.verdict)  # it was judged beside the machine's other series
     return Continued(
-        series_id=grown.id, revision=grown.revision, newest=newest_of(new), summary=found,
-        last_run=int(new.run.max()), tail=tail.shorter(int(older[-1]) if len(older) else 0),
+        series_id=grown.id, revision=grown.revision, newest=newest_among(new[-1:]), summary=found,
+        last_run=max(row.run_id for row in new), tail=tail.shorter(int(older[-1]) if len(older) else 0),
     )  # fmt: skip

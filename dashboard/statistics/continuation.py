@@ -41,31 +41,39 @@ def _go_on(levels: Sequence[Floats], counts: Sequence[int]) -> NDArray[np.bool_]
     values = np.full((len(levels), width), np.inf)  # the newest first; what is not there ranks last
     for row, level in zip(values, levels, strict=True):
         row[: len(level)] = level[::-1]
-    length = lengths[:, None].astype(np.float64)
-    place = np.arange(width)
-    is_there = place < lengths[:, None]
-    order = np.argsort(values, axis=1, kind="stable")
-    ordered = np.take_along_axis(values, order, axis=1)
-    ranks, ties = _ranks(order, ordered, is_there)
+    ordered = np.sort(values, axis=1)
     new = np.arange(1, width + 1, dtype=np.float64)[None, :]
-    old = length - new
+    old = lengths[:, None] - new
     is_split = (new >= np.minimum(_LEAST_NEW, np.maximum(np.array(counts) // _OF_A_SHORT_SERIES, 1))[:, None]) & (
         old >= np.minimum(_LEAST_OLD, lengths // 2)[:, None]
     )
     old[~is_split] = 1.0
+    is_near = is_split & (_differences(values, ordered, lengths, new, old) >= _SMALLEST)
+    some = is_near.any(axis=1)  # of the rest the ranks need not be asked
+    if some.any():
+        is_near[some] &= _stand_out(values[some], lengths[some], new, old[some])
+    return np.asarray(~is_near.any(axis=1))
+
+
+def _stand_out(values: Floats, lengths: Places, new: Floats, old: Floats) -> NDArray[np.bool_]:
+    """Of every split, whether its ranks come near to what a change has to show."""
+    length = lengths[:, None].astype(np.float64)
+    ranks, ties = _ranks(values, lengths)
     beyond = np.abs(np.cumsum(ranks, axis=1) - new * (length + 1) / 2)
     spread = length + 1 - ties[:, None] / np.maximum(length * (length - 1), 1)
     variance = new * old / 12 * np.maximum(spread, 0)
     deviation = np.divide(beyond, np.sqrt(variance), out=np.zeros_like(beyond), where=variance > 0)
     most = np.sqrt(3 * new * old / (length + 1))
     wanted = np.minimum(np.where(new < _YOUNG, _RANKS_OF_YOUNG, _RANKS), _SEPARATE * most)
-    is_near = is_split & (deviation >= _NEAR * wanted) & (_differences(values, ordered, lengths, new, old) >= _SMALLEST)
-    return np.asarray(~is_near.any(axis=1))
+    return np.asarray(deviation >= _NEAR * wanted)
 
 
-def _ranks(order: Places, ordered: Floats, is_there: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _ranks(values: Floats, lengths: Places) -> tuple[Floats, Floats]:
     """The rank of each value in its row, zero where there is none; and of each row the sum of t^3 - t over its ties."""
+    order = np.argsort(values, axis=1)
+    ordered = np.take_along_axis(values, order, axis=1)
     place = np.broadcast_to(np.arange(ordered.shape[1]), ordered.shape)
+    is_there = place < lengths[:, None]
     edge = np.ones((len(ordered), ordered.shape[1] + 1), dtype=bool)  # a run of equal values begins, or one has ended
     edge[:, 1:-1] = ordered[:, 1:] != ordered[:, :-1]
     first = np.maximum.accumulate(np.where(edge[:, :-1], place, 0), axis=1)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import NamedTuple
 
 from warpwatch.dashboard.metrics import Metric
 from warpwatch.dashboard.statistics.changepoint import Changepoint
@@ -32,8 +33,7 @@ class CommitValues:
         return frozenset(run.card for run in self.runs)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class Summary(NamedTuple):
     """The newest commit of a series. The change is relative and signed."""
 
     value: float | None
@@ -44,8 +44,7 @@ class Summary:
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
+class Reference(NamedTuple):
     """What the newest value is compared with."""
 
     change: float  # relative and signed

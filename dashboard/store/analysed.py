@@ -2,8 +2,8 @@
 
 import itertools
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, delete, func, select, update
 
@@ -38,8 +38,7 @@ class StaleProject:
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Newest:
+class Newest(NamedTuple):
     """The row that stands for a series' newest commit: its newest run that has a number, else its newest run.
 
     Where that commit was not measured because its code stood still, the summary's value is that of the last measured.
@@ -195,6 +194,15 @@ def newest_of(points: Columns) -> Newest:
     )  # fmt: skip
 
 
+def newest_among(rows: Sequence[PointRow]) -> Newest:
+    """The row that stands for a commit, of all that it has."""
+    row = next((row for row in reversed(rows) if row.status == _OK), rows[-1])
+    return Newest(
+        commit_id=row.commit_id, run_id=row.run_id, status=row.status, reason=row.reason, q25=row.q25, q75=row.q75,
+        sample_count=row.sample_count, runs=len(rows),
+    )  # fmt: skip
+
+
 def replace_analyses(connection: Connection, analyses: Sequence[SeriesAnalysis]) -> int:
     """Writes the findings in place of the earlier ones; returns of how many series. These are stale no more, and the
     findings of their machines want to be judged together. Until that is done, what was said of changes stays (said.py).
@@ -250,7 +258,7 @@ def _series(series_id: int, its_metric: Metric, rows: Sequence[PointRow]) -> Sta
         id=series_id,
         metric=its_metric,
         commits=tuple(_commit(group) for group in measured),
-        newest=_newest(newest[0]) if newest else None,
+        newest=newest_among(newest[0]) if newest else None,
     )
 
 
@@ -273,14 +281,6 @@ def _commit(rows: Sequence[PointRow]) -> CommitValues:
         runs=runs,
         failed=not runs and any(row.status not in absent for row in rows),
     )
-
-
-def _newest(rows: Sequence[PointRow]) -> Newest:
-    row = next((row for row in reversed(rows) if row.status == _OK), rows[-1])
-    return Newest(
-        commit_id=row.commit_id, run_id=row.run_id, status=row.status, reason=row.reason, q25=row.q25, q75=row.q75,
-        sample_count=row.sample_count, runs=len(rows),
-    )  # fmt: skip
 
 
 def _changepoint_rows(analysis: SeriesAnalysis, said: Judgements) -> list[dict[str, Any]]:
@@ -320,7 +320,7 @@ def _summary_rows(analysis: SeriesAnalysis, said: Judgements) -> list[dict[str, 
         return []
     if summary.change_commit_id is not None and summary.change_is_step and summary.value is not None:
         its = said.get((analysis.series_id, summary.change_commit_id), NOTHING_SAID)
-        summary = replace(summary, verdict=verdict_of(its["kind"], summary.verdict is Verdict.REGRESSED))
+        summary = summary._replace(verdict=verdict_of(its["kind"], summary.verdict is Verdict.REGRESSED))
     return [summary_row(analysis.series_id, analysis.newest, summary)]
 
 

@@ -1,16 +1,18 @@
 """Stale series that have only grown since the analysis saw them: their tails and new points out, summaries in."""
 
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import numpy as np
 from sqlalchemy import Connection, exists, select, update
 
 from warpwatch.dashboard.statistics.summary import Summary
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.analysed import Newest, StaleProject, still_current, summary_row, want_judgement
+from warpwatch.dashboard.store.calendar import Calendar, PointRow
 from warpwatch.dashboard.store.choosing import is_among
-from warpwatch.dashboard.store.columns import Columns, decode, join
+from warpwatch.dashboard.store.columns import decode_all
 from warpwatch.dashboard.store.rows import insert_or_replace
 from warpwatch.dashboard.store.tails import Tail, decode_tail, write_tails
 from warpwatch.dashboard.verdict import Verdict
@@ -24,12 +26,11 @@ class Grown(NamedTuple):
     unit: str
     revision: int
     tail: Tail
-    new: Columns
+    new: Sequence[PointRow]
     verdict: Verdict | None  # last said of the step that its summary tells, if it tells one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Continued:
+class Continued(NamedTuple):
     """A series that goes on as before."""
 
     series_id: int
@@ -40,7 +41,9 @@ class Continued:
     last_run: int
 
 
-def take_grown(connection: Connection, project: StaleProject, *, after: int, limit: int) -> list[Grown]:
+def take_grown(
+    connection: Connection, project: StaleProject, calendar: Calendar, *, after: int, limit: int
+) -> list[Grown]:  # fmt: skip
     """Up to `limit` stale series with a tail and points after it, of ids above `after` and in their order."""
     series, tail, summary, chunk = tables.series, tables.tail, tables.summary, tables.chunk
     has_more = exists().where(chunk.c.series_id == tail.c.series_id, chunk.c.last_run > tail.c.last_run)
@@ -55,27 +58,26 @@ def take_grown(connection: Connection, project: StaleProject, *, after: int, lim
         .order_by(series.c.id)
         .limit(limit)
     ).all()  # fmt: skip
-    stretches: dict[int, list[Any]] = {}
     newer = connection.execute(
-        select(chunk.c.series_id, chunk.c.first_run, chunk.c.data)
+        select(chunk.c.series_id, tail.c.last_run, chunk.c.data)
         .join(tail, tail.c.series_id == chunk.c.series_id)
         .where(
             is_among(connection, chunk.c.series_id, [row.id for row in rows]), chunk.c.last_run > tail.c.last_run
         )
     ).all()  # fmt: skip
-    for stretch in newer:
-        stretches.setdefault(stretch.series_id, []).append(stretch)
-    return [_grown(row, stretches[row.id]) for row in rows]
-
-
-def _grown(row: Any, stretches: Sequence[Any]) -> Grown:
-    points = join([decode(stretch.data) for stretch in stretches])
-    is_all_new = all(stretch.first_run > row.last_run for stretch in stretches)
-    return Grown(
-        id=row.id, metric=row.metric, unit=row.unit, revision=row.revision, tail=decode_tail(row.data),
-        new=points if is_all_new else points.take(points.run > row.last_run),
-        verdict=Verdict(row.verdict) if row.change_is_step else None,
-    )  # fmt: skip
+    counts, points = decode_all([data for _, _, data in newer])
+    whose, last_run = (np.repeat([row[at] for row in newer], counts) for at in (0, 1))
+    is_new = points.run > last_run
+    new: dict[int, list[PointRow]] = defaultdict(list)
+    for point in calendar.as_rows(whose[is_new].tolist(), points.take(is_new)):
+        new[point.series_id].append(point)
+    return [
+        Grown(
+            id=row.id, metric=row.metric, unit=row.unit, revision=row.revision, tail=decode_tail(row.data),
+            new=new[row.id], verdict=Verdict(row.verdict) if row.change_is_step else None,
+        )
+        for row in rows
+    ]  # fmt: skip
 
 
 def write_continued(connection: Connection, found: Sequence[Continued]) -> int:

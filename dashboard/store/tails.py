@@ -6,8 +6,8 @@ goes on as it was. A history with more commits in that time than fit in has no t
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 from sqlalchemy import Connection
@@ -37,8 +37,7 @@ class Rule(IntEnum):
     WHOLE = 2  # measured, but in whole numbers: it may become counted if it stands still
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Tail:
+class Tail(NamedTuple):
     """The newest commits of a history of one card, in the project's order."""
 
     commit: Ints  # ids
@@ -60,10 +59,12 @@ class Tail:
 
     def shorter(self, place: int) -> "Tail":
         """Without what the next ones need no more; `place` is of the commit that the newest is compared with."""
-        first = max(min(place, len(self.value) - SPARKLINE_COMMITS, int(self.numbers[-LOOK_BACK:][0])), 0)
+        first = min(place, len(self.value) - SPARKLINE_COMMITS)
+        if first >= _WORTH_CUTTING:
+            first = min(first, int(self.numbers[-LOOK_BACK:][0]))
         if first < _WORTH_CUTTING:
             return self
-        return replace(self, commit=self.commit[first:], value=self.value[first:], is_all=False)
+        return self._replace(commit=self.commit[first:], value=self.value[first:], is_all=False)
 
 
 def tail_of(history: PlainHistory, changes: Sequence[Changepoint], metric: Metric) -> Tail | None:

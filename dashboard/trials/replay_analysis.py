@@ -128,11 +128,12 @@ def _replay(series: Sequence[_Replayed], whole: Calendar, commits: int, score: _
         grown = [
             Grown(
                 id=each.id, metric=each.metric, unit=each.unit, revision=0, tail=each.tail,
-                new=each.whole.points.take(slice(len(each.whole.points) - step, len(each.whole.points) - step + 1)),
+                new=whole.rows(each.id, each.whole.points.take(slice(place, place + 1))),
                 verdict=each.summary.verdict if each.summary is not None and each.summary.change_is_step else None,
             )
             for each in here
             if each.tail is not None
+            for place in [len(each.whole.points) - step]
         ]  # fmt: skip
         going = {found.series_id: found for found in continued(grown, whole)}
         for each in here:
