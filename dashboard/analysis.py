@@ -113,7 +113,7 @@ def _analyse_project(
     failed: dict[int, str] = {}
     while in_vain < _MOST_IN_VAIN and (stale := count_stale(store, project)) > len(failed):
         written = 0
-        at_once = min(max(stale // (workers[1] * _TASKS), _FEWEST), _AT_ONCE)
+        at_once = min(max(stale // (workers[1] * _TASKS), _FEWEST), _AT_ONCE) if workers[1] > 1 else _AT_ONCE
         machines = MachinePeers(project_id=project.id)
         short: list[_Findings] = []
         answers = in_order(workers, _work, _but_for(set(failed), _tasks(store, project, at_once)))

@@ -104,7 +104,7 @@ def encode(points: Columns) -> bytes:
         table[row] = getattr(points, name)
     reasons = b""
     if points.reasons and points.reason.any():
-        used = np.unique(points.reason[points.reason > 0])
+        used = np.array(sorted({*points.reason.tolist()} - {0}))
         table[_INTS.index("reason")] = np.where(points.reason > 0, np.searchsorted(used, points.reason) + 1, 0)
         reasons = json.dumps([points.reasons[n - 1] for n in used]).encode()
     digits = [_pack(getattr(points, name), table[row]) for row, name in enumerate(_FLOATS, start=len(_INTS))]
@@ -152,7 +152,7 @@ def decode_all(stretches: Sequence[bytes]) -> tuple[Ints, Columns]:
     starts = np.cumsum(counts) - counts
     columns = {name: np.empty(int(counts.sum()), dtype=width) for name, width in _WIDTHS.items()}
     reasons: dict[str, int] = {}
-    for count in np.unique(counts[counts > 0]).tolist():
+    for count in sorted({*counts.tolist()} - {0}):
         alike = np.flatnonzero(counts == count)
         for some in np.array_split(alike, min(-(-len(alike) * count // _AT_ONCE), len(alike))):
             places = starts[some][:, None] + np.arange(count)

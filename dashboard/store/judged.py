@@ -277,7 +277,9 @@ def _controls(
     places = whole.position[np.searchsorted(whole.commits, points.commit[good])]
     logs = np.log(points.value[good])
     return tuple(
-        _on_card(speakers, rows[at], places[at], logs[at]) for card in np.unique(cards) for at in [cards == card]
+        _on_card(speakers, rows[at], places[at], logs[at])
+        for card in sorted(set(cards.tolist()))
+        for at in [cards == card]
     )
 
 

@@ -88,7 +88,7 @@ class PointBuffer:
         self._parts, self._samples = [], []
         if not len(columns["series"]):  # files without any value
             return
-        series = np.unique(columns["series"]).tolist()
+        series = sorted(set(columns["series"].tolist()))  # numpy.unique would load masked arrays for it
         # Samples first: with the points, short stretches of both are joined.
         add_samples(self._connection, _samples_by_series(columns, samples))
         order = np.argsort(columns["series"], kind="stable")
