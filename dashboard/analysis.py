@@ -9,6 +9,7 @@ findings that it had: the log says which and how, and the others go on.
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import median
@@ -17,7 +18,7 @@ from warpwatch.dashboard.continued import bring_up_to_date
 from warpwatch.dashboard.faults import located
 from warpwatch.dashboard.judgement import judge
 from warpwatch.dashboard.metrics import metric
-from warpwatch.dashboard.parallel import in_order, local_workers
+from warpwatch.dashboard.parallel import a_few_workers, in_order, local_workers
 from warpwatch.dashboard.statistics.changepoint import Changepoint
 from warpwatch.dashboard.statistics.detection import tell_commits, tell_levels
 from warpwatch.dashboard.statistics.episodes import Episode
@@ -51,7 +52,8 @@ _log = logging.getLogger(__name__)
 _AT_ONCE, _FEWEST = 200, 50  # series in one task: enough to be worth sending, and in a transaction,
 _TASKS = 20  # of each worker: few enough in one to share them out
 _MOST_IN_VAIN = 3  # rounds after which nothing was written
-_WORTH_PROCESSES = 300  # series, from which other processes are done sooner than they start
+_WORTH_A_COPY = 60  # series, from which a copy of this process saves more than it takes
+_WORTH_PROCESSES = 300  # and other processes are done sooner than they start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +97,24 @@ def analyse(
             done += _analyse_project(store, project, workers, partial(_tell, progress, done))
             continue
         count = count_stale(store, project)
-        with local_workers(None if count >= _WORTH_PROCESSES else 1) as local:
+        with _local_workers(count) as local:
             done += _analyse_project(store, project, local, partial(_tell, progress, done))
     judge(store, only=only)
     return done
+
+
+def _local_workers(stale: int) -> AbstractContextManager[tuple[Executor, int]]:
+    """As many as so many series are worth."""
+    if stale >= _WORTH_PROCESSES:
+        return local_workers()
+    return a_few_workers() if stale >= _WORTH_A_COPY else local_workers(1)
+
+
+def _at_once(stale: int, workers: int) -> int:
+    """Series in a task: a few are shared out at once, of many each worker gets several tasks."""
+    if stale < _WORTH_PROCESSES:
+        return -(-stale // workers)
+    return min(max(stale // (workers * _TASKS), _FEWEST), _AT_ONCE)
 
 
 def _tell(progress: Callable[[int], None], before: int, more: int) -> None:
@@ -113,7 +129,7 @@ def _analyse_project(
     failed: dict[int, str] = {}
     while in_vain < _MOST_IN_VAIN and (stale := count_stale(store, project)) > len(failed):
         written = 0
-        at_once = min(max(stale // (workers[1] * _TASKS), _FEWEST), _AT_ONCE) if workers[1] > 1 else _AT_ONCE
+        at_once = _at_once(stale, workers[1])
         machines = MachinePeers(project_id=project.id)
         short: list[_Findings] = []
         answers = in_order(workers, _work, _but_for(set(failed), _tasks(store, project, at_once)))

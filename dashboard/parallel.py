@@ -14,6 +14,8 @@ from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
+from warpwatch.dashboard.beside import Beside
+
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
 
@@ -53,6 +55,16 @@ def local_workers(count: int | None = None) -> Iterator[tuple[Executor, int]]:
 
 
 @contextmanager
+def a_few_workers() -> Iterator[tuple[Executor, int]]:
+    """For work of a second or less: a copy of this process beside it (beside.py), where it may be copied."""
+    if _cores() == 1 or not _may_be_copied():
+        yield Here(), 1
+        return
+    with Beside() as executor:
+        yield executor, 2
+
+
+@contextmanager
 def one_apart() -> Iterator[tuple[Executor, int]]:
     """A single other process, for what may take the one that does it down."""
     with _processes(1) as pool:
@@ -64,9 +76,7 @@ def _processes(count: int) -> Iterator["ProcessPoolExecutor"]:
     import multiprocessing  # takes longer than a small import has need of it
     from concurrent.futures import ProcessPoolExecutor
 
-    # A fork starts at once, but copies no threads: what one of them holds locked would stay so in the copy.
-    is_alone = threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("fork" if is_alone else "spawn")
+    context = multiprocessing.get_context("fork" if _may_be_copied() else "spawn")
     gc.freeze()  # collections in the copies leave what they share with this process alone
     try:
         with ProcessPoolExecutor(count, mp_context=context, initializer=_begin_worker) as pool:
@@ -115,6 +125,11 @@ def in_order(
 def collect_seldom() -> None:
     """For a process that makes many short-lived records: they have no cycles worth looking for so often."""
     gc.set_threshold(100_000, 50, 100)
+
+
+def _may_be_copied() -> bool:
+    """A fork starts at once, but copies no threads: what one of them holds locked would stay so in the copy."""
+    return hasattr(os, "fork") and threading.active_count() == 1
 
 
 def _cores() -> int:

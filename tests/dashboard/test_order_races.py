@@ -17,7 +17,7 @@ from warpwatch.dashboard.store import Store, tables
 from warpwatch.dashboard.store.calendar import NOT_PLACED, ProjectCalendar
 from warpwatch.dashboard.store.ordering import order_commits
 
-SERIES = 3 * analysis._FEWEST
+SERIES = analysis._WORTH_PROCESSES  # from which they are taken in batches
 COMMITS = 3
 
 

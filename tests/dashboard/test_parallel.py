@@ -1,10 +1,12 @@
 """Work done elsewhere gives what it gives here, in order; the analysis too, on processes and on a Dask cluster."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from sqlalchemy import select, update
 
 from warpwatch.dashboard import analysis
 from warpwatch.dashboard.analysis import analyse
+from warpwatch.dashboard.beside import Beside
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_results import import_results
 from warpwatch.dashboard.parallel import Here, NoClusterError, cluster, in_order, local_workers
@@ -23,6 +26,11 @@ from warpwatch.dashboard.store.point_buffer import mark_stale
 
 def _square_and_place(number: int) -> tuple[int, int]:
     return number**2, os.getpid()
+
+
+def _end(number: int) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return number
 
 
 def _fail(number: int) -> int:
@@ -41,6 +49,37 @@ def test_answers_come_in_the_order_of_the_questions(count: int) -> None:
 def test_an_error_elsewhere_is_raised_here(count: int) -> None:
     with local_workers(count) as workers, pytest.raises(ValueError, match="no 0"):
         list(in_order(workers, _fail, range(50)))
+
+
+def test_a_copy_of_the_process_answers_beside_it_in_order() -> None:
+    with Beside() as executor:
+        answers = list(in_order((executor, 2), _square_and_place, range(7)))
+    assert [square for square, _ in answers] == [n**2 for n in range(7)]
+    assert [place == os.getpid() for _, place in answers] == [False, True, False, True, False, True, False]
+    assert len({place for _, place in answers}) == 5
+
+
+def test_more_than_a_pipe_holds_comes_back_from_a_copy() -> None:
+    with Beside() as executor:
+        assert executor.submit(bytes, 3_000_000).result() == bytes(3_000_000)
+
+
+def test_an_error_in_a_copy_or_beside_it_is_raised_here() -> None:
+    with Beside() as executor:
+        for number in (1, 2):
+            with pytest.raises(ValueError, match=f"no {number}"):
+                executor.submit(_fail, number).result()
+
+
+def test_a_copy_that_is_killed_is_an_error() -> None:
+    with Beside() as executor, pytest.raises(BrokenExecutor):
+        executor.submit(_end, 1).result()
+
+
+def test_no_copy_outlasts_its_executor() -> None:
+    with Beside() as executor:
+        answer = executor.submit(_square_and_place, 1)
+    assert not Path(f"/proc/{answer.result()[1]}").exists()
 
 
 _WORK = """
@@ -107,6 +146,13 @@ def test_processes_find_what_is_found_here(analysed: tuple[Store, list[Any]]) ->
     store, findings = analysed
     with local_workers(2) as workers:
         assert analyse(store, workers=workers) == 60
+    assert _findings(store) == findings
+
+
+def test_a_copy_beside_finds_what_is_found_here(analysed: tuple[Store, list[Any]]) -> None:
+    store, findings = analysed
+    with Beside() as executor:
+        assert analyse(store, workers=(executor, 2)) == 60
     assert _findings(store) == findings
 
 
