@@ -108,19 +108,21 @@ class LevelPath:
         return self.grid.residuals(self.edges, self.levels)
 
 
-def level_path(values: Floats, scale: float, penalty: float, *, one_level: bool = False) -> LevelPath:
+def level_path(
+    values: Floats, scale: float, penalty: float, *, one_level: bool = False, grid: LevelGrid | None = None
+) -> LevelPath:  # fmt: skip
     """The path and the noise density that fit `values` best. `scale`: of the noise; `penalty`: of a change, in nats.
 
     Starts from the assumed density; with `one_level` from that of all values around their median, which finds noise
-    of several modes where the other start finds changes. Of the two the cheaper is the better.
+    of several modes where the other start finds changes. Of the two the cheaper is the better, and their `grid` is one.
     """
-    grid = LevelGrid(values, scale)
+    grid = grid or LevelGrid(values, scale)
     density = grid.density(grid.places - int(median(grid.places))) if one_level else grid.assumed
     found = cheapest(grid, -np.log(density), penalty)
     for _ in range((4 if one_level else _ROUNDS) - 1):
         residuals = grid.residuals(*found)
         density = grid.density(residuals)
-        before, found = found, cheapest(grid, -np.log(density), penalty)
+        before, found = found, cheapest(grid, -np.log(density), penalty, may_be_one_level=not found[0])
         if found[0] == before[0]:
             break
     edges, levels = found
@@ -145,13 +147,16 @@ def stretches(mask: NDArray[np.bool_]) -> list[Span]:
     return [(int(inside[start]), int(inside[end]) + 1) for start, end in zip(starts, last, strict=True)]
 
 
-def cheapest(grid: LevelGrid, losses: Floats, penalty: float) -> tuple[list[int], list[int]]:
+def cheapest(
+    grid: LevelGrid, losses: Floats, penalty: float, *, may_be_one_level: bool = True
+) -> tuple[list[int], list[int]]:  # fmt: skip
     """Edges and levels of the cheapest path. `losses`: by residual in cells, 0 at the grid's middle.
 
-    It grows from both ends at once towards the middle, so that NumPy's cost of a call is paid half as often.
+    It grows from both ends at once towards the middle, so that NumPy's cost of a call is paid half as often. That a
+    single level may do is found sooner, but wants to be looked for.
     """
     costs = _block_losses(grid, losses)
-    if (level := _level_of_all(costs, penalty)) is not None:
+    if may_be_one_level and (level := _level_of_all(costs, penalty)) is not None:
         return [], [level]
     jumps = _grow(costs, penalty)
     half, (left, right) = len(costs), costs[-1]

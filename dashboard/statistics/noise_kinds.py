@@ -29,7 +29,7 @@ def best_reading(values: Floats, scale: float) -> Reading:
     if not readings[0].first_path.edges:
         return readings[0]  # other noise would only explain changes away
     if _one_level_cost(readings[0]) - readings[0].cost < _HOPELESS * len(values):
-        readings.append(read(values, scale, penalty, one_level=True))
+        readings.append(read(values, scale, penalty, one_level=True, grid=readings[0].first_path.grid))
     readings += _autoregressive(readings, penalty)
     in_states = two_states(readings[0], scale, penalty)
     if in_states is not None:

@@ -7,7 +7,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from warpwatch.dashboard.statistics.level_path import Floats, LevelPath, Span, level_path, spans, split
+from warpwatch.dashboard.statistics.level_path import Floats, LevelGrid, LevelPath, Span, level_path, spans, split
 
 EXCURSION = 12  # values: what returns within so many was no change
 _LEVEL = 8  # values that make one wherever the series goes from there
@@ -41,16 +41,19 @@ class Reading:
     drift: Floats | None = None  # by value: the smooth trend, where there is one
 
 
-def read(values: Floats, scale: float, penalty: float, *, one_level: bool = False) -> Reading:
+def read(
+    values: Floats, scale: float, penalty: float, *, one_level: bool = False, grid: LevelGrid | None = None
+) -> Reading:  # fmt: skip
     """Levels through independent noise, with the excursions taken out and the rest read again.
 
     An excursion is a stretch of at most a dozen values from which the series turns back (of a sixth of a short series),
     and any of fewer than eight.
     The shortest go first, and no two neighbours at once: where a burst ends, the levels around it may be one.
+    `grid`: of another reading of the same values.
     """
     excursion = np.zeros(len(values), dtype=bool)
     kept = np.arange(len(values))
-    path = first = level_path(values, scale, penalty, one_level=one_level)
+    path = first = level_path(values, scale, penalty, one_level=one_level, grid=grid)
     for _ in range(_ROUNDS):
         short = _short_stretches(path, len(kept))
         taken = excursion.copy()
