@@ -224,14 +224,14 @@ def _level_of_all(costs: Floats, penalty: float) -> int | None:
 def _grow(costs: Floats, penalty: float) -> Floats:
     """Makes the costs of blocks those of the cheapest paths that end there; gives those of a change after each."""
     half, _, width = costs.shape
-    jumps = []
+    jumps: list[float] = []
     kept = np.empty(2 * width)
     change_left, change_right, minimum, add = kept[:width].fill, kept[width:].fill, np.minimum, np.add
     flat = costs.reshape(half, -1)
     before = flat[0]
     for here, left, right in zip(flat[1:], costs[:, 0], costs[:, 1], strict=False):
         jump_left, jump_right = left.item(left.argmin()) + penalty, right.item(right.argmin()) + penalty
-        jumps.append((jump_left, jump_right))
+        jumps += jump_left, jump_right
         change_left(jump_left)
         change_right(jump_right)
         minimum(before, kept, kept)

@@ -79,15 +79,15 @@ def _fits(values: Floats, basis: Floats, degrees: Sequence[int], edges: list[int
     """
     count = len(values)
     starts = [0, *edges]
-    lengths = np.diff([*starts, count])
+    lengths = np.array([*edges, count]) - starts
     sums, levels = np.add.reduceat(basis, starts, axis=0), np.add.reduceat(values, starts) / lengths
     means = (sums / lengths[:, None]).T
-    off = values - np.repeat(levels, lengths)
+    off = values - levels.repeat(lengths)
     factor = np.linalg.cholesky(basis.T @ basis - means @ sums)
-    solved = np.linalg.solve(factor, np.column_stack([off @ basis, means]))
-    right, across = solved[:, 0], np.diff(solved[:, 1:], axis=1)
+    solved = np.linalg.solve(factor, np.concatenate([(off @ basis)[:, None], means], axis=1))
+    right, across = solved[:, 0], solved[:, 2:] - solved[:, 1:-1]
     squares = off @ off - _running_sum(right * right)
-    steps = np.abs(np.diff(levels) - _running_sum(right[:, None] * across))
+    steps = np.abs(levels[1:] - levels[:-1] - _running_sum(right[:, None] * across))
     variances = 1 / lengths[:-1] + 1 / lengths[1:] + _running_sum(across * across)
     for degree in degrees:
         freedom = max(count - max(degree, 1) - len(starts), 1)
@@ -102,7 +102,9 @@ def _fits(values: Floats, basis: Floats, degrees: Sequence[int], edges: list[int
 
 def _running_sum(rows: Floats) -> Floats:
     """Of no row, of the first, of the first two, and so on."""
-    return np.concatenate([np.zeros((1, *rows.shape[1:])), rows.cumsum(axis=0)])
+    sums = np.zeros((len(rows) + 1, *rows.shape[1:]))
+    rows.cumsum(axis=0, out=sums[1:])
+    return sums
 
 
 def _needless(certainty: Floats) -> set[int]:
