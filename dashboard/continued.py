@@ -73,7 +73,7 @@ def continued(grown: Sequence[Grown], calendar: Calendar) -> list[Continued]:
     measured = [number for number, (_, _, tail) in enumerate(known) if tail.rule is not Rule.COUNTED]
     if measured:
         tails = [known[number][2] for number in measured]
-        goes_on = go_on([_last_level(tail) for tail in tails], [tail.count for tail in tails])
+        goes_on = go_on([_last_level(tail) for tail in tails], [tail.total for tail in tails])
         left = {number for number, goes in zip(measured, goes_on.tolist(), strict=True) if not goes}
         known = [one for number, one in enumerate(known) if number not in left]
     return [found for one in known if (found := _in_short(*one, calendar)) is not None]
@@ -89,7 +89,7 @@ def _longer(grown: Grown, new: Sequence[PointRow]) -> Tail | None:
     # A series has one new value or a few: NumPy would take longer than they do.
     values = [row.value if row.status == _OK and row.value is not None else math.nan for row in new]
     numbers = [value for value in values if value == value]
-    more, unseen = len(numbers), tail.count - tail.looked_at
+    more, unseen = len(numbers), tail.total - tail.looked_at
     if unseen + more > min((tail.level - unseen) // _OF_THE_LEVEL, _UNSEEN + grown.id % _SPREAD):
         return None
     rule, still = tail.rule, tail.still
@@ -98,13 +98,13 @@ def _longer(grown: Grown, new: Sequence[PointRow]) -> Tail | None:
         still += sum(a == b for a, b in zip([before, *numbers], numbers, strict=False))
         if rule is Rule.COUNTED and any(number != before for number in numbers):
             return None
-        if rule is Rule.WHOLE and stands_still(tail.count + more, still):
+        if rule is Rule.WHOLE and stands_still(tail.total + more, still):
             return None
         if rule is Rule.WHOLE and not all(number.is_integer() for number in numbers):
             rule = Rule.MEASURED
     return tail._replace(
         commit=np.concatenate([tail.commit, [row.commit_id for row in new]]),
-        value=np.concatenate([tail.value, values]), count=tail.count + more, still=still, level=tail.level + more,
+        value=np.concatenate([tail.value, values]), total=tail.total + more, still=still, level=tail.level + more,
         rule=rule,
     )  # fmt: skip
 
@@ -135,7 +135,7 @@ def _in_short(grown: Grown, new: Sequence[PointRow], tail: Tail, calendar: Calen
         against = moved_since(sparkline[-1], float(tail.value[older[-1]]), int(tail.commit[older[-1]]))
     found = summary(
         sparkline=sparkline, against=against, metric=metric(grown.metric, grown.unit),
-        numbers=tail.count, newest_failed=new[-1].status != _UNAVAILABLE,
+        numbers=tail.total, newest_failed=new[-1].status != _UNAVAILABLE,
     )  # fmt: skip
     if is_step and found.value is not None:
         if grown.verdict not in _OF_A_STEP:

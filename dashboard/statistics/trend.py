@@ -79,7 +79,7 @@ def _fits(values: Floats, basis: Floats, degrees: Sequence[int], edges: list[int
     """
     count = len(values)
     starts = [0, *edges]
-    lengths = np.array([*edges, count]) - starts
+    lengths = np.array([*edges, count]) - np.array(starts)
     sums, levels = np.add.reduceat(basis, starts, axis=0), np.add.reduceat(values, starts) / lengths
     means = (sums / lengths[:, None]).T
     off = values - levels.repeat(lengths)

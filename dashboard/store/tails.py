@@ -45,7 +45,7 @@ class Tail(NamedTuple):
     is_all: bool  # there is nothing before
     card: str | None
     rule: Rule
-    count: int  # of numbers in the whole history
+    total: int  # numbers in the whole history
     still: int  # neighbours among them that are equal
     level: int  # numbers since the last change
     looked_at: int  # numbers when the detector saw them
@@ -82,7 +82,7 @@ def tail_of(history: PlainHistory, changes: Sequence[Changepoint], metric: Metri
         is_all=True,
         card=history.card,
         rule=_rule(levels, metric),
-        count=len(numbers),
+        total=len(numbers),
         still=int(np.count_nonzero(levels[1:] == levels[:-1])),
         level=len(numbers) - (last.index if last is not None else 0),
         looked_at=len(numbers),
@@ -106,7 +106,7 @@ def encode_tail(tail: Tail) -> bytes:
     """The bytes of a tail. Uncompressed: measured values hardly get smaller, and it is read and written often."""
     card = (tail.card or "").encode()
     header = _HEADER.pack(
-        _FORMAT, tail.is_all, tail.card is not None, tail.rule, tail.count, tail.still, tail.level, tail.looked_at,
+        _FORMAT, tail.is_all, tail.card is not None, tail.rule, tail.total, tail.still, tail.level, tail.looked_at,
         tail.step_commit, tail.step, len(card),
     )  # fmt: skip
     return header + card + tail.commit.astype("<i4").tobytes() + tail.value.astype("<f8").tobytes()
@@ -125,7 +125,7 @@ def decode_tail(data: bytes) -> Tail:
         commit=np.frombuffer(data, dtype="<i4", count=commits, offset=start),
         value=np.frombuffer(data, dtype="<f8", offset=start + 4 * commits),
         is_all=bool(is_all), card=data[_HEADER.size : start].decode() if has_card else None, rule=Rule(rule),
-        count=count, still=still, level=level, looked_at=looked_at, step_commit=step_commit, step=step,
+        total=count, still=still, level=level, looked_at=looked_at, step_commit=step_commit, step=step,
     )  # fmt: skip
 
 

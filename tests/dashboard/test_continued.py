@@ -60,7 +60,7 @@ def _continued(store: Store) -> set[int]:
     with store.read() as connection:
         rows = connection.execute(select(tables.tail.c.series_id, tables.tail.c.data)).all()
     tails = {row.series_id: decode_tail(row.data) for row in rows}
-    return {number for number, tail in tails.items() if tail.looked_at < tail.count}
+    return {number for number, tail in tails.items() if tail.looked_at < tail.total}
 
 
 def _anew(store: Store) -> None:
