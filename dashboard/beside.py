@@ -9,6 +9,7 @@ import os
 import pickle
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
+from contextlib import suppress
 from functools import partial
 from typing import Any, BinaryIO, NoReturn
 
@@ -27,8 +28,9 @@ class Beside(Executor):
         task = partial(fn, *args, **kwargs)
         is_second, self._is_second = self._is_second, not self._is_second
         if not is_second:
-            self._copies.append(_Copy(task))
-            return self._copies[-1]
+            with suppress(OSError):  # there is no room for another process: then here
+                self._copies.append(_Copy(task))
+                return self._copies[-1]
         done: Future[Any] = Future()
         _settle(done, *_outcome(task))
         return done
@@ -46,10 +48,12 @@ class _Copy(Future[Any]):
         super().__init__()
         reading, writing = os.pipe()
         self._answer: BinaryIO = os.fdopen(reading, "rb")
-        self._process = os.fork()
-        if not self._process:
-            _answer_and_end(task, writing)
-        os.close(writing)
+        try:
+            self._process = os.fork()
+            if not self._process:
+                _answer_and_end(task, writing)
+        finally:
+            os.close(writing)
 
     def result(self, timeout: float | None = None) -> Any:
         """What it found; waits for it as long as it takes."""

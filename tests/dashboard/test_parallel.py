@@ -1,5 +1,6 @@
 """Work done elsewhere gives what it gives here, in order; the analysis too, on processes and on a Dask cluster."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -74,6 +75,15 @@ def test_an_error_in_a_copy_or_beside_it_is_raised_here() -> None:
 def test_a_copy_that_is_killed_is_an_error() -> None:
     with Beside() as executor, pytest.raises(BrokenExecutor):
         executor.submit(_end, 1).result()
+
+
+def test_what_no_copy_can_be_made_for_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> int:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(os, "fork", refuse)
+    with Beside() as executor:
+        assert list(in_order((executor, 2), _square_and_place, range(3))) == [(n**2, os.getpid()) for n in range(3)]
 
 
 def test_no_copy_outlasts_its_executor() -> None:
