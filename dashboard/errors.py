@@ -1,6 +1,8 @@
 """The answer to a request that went wrong: a page in the site's frame, or a problem for programs."""
 
-from flask import Flask, request
+import sqlite3
+
+from flask import Flask, g, request
 from flask.typing import ResponseReturnValue
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnectionError
@@ -18,10 +20,12 @@ def register(app: Flask) -> None:
 
     def database_away(error: Exception) -> ResponseReturnValue:
         app.logger.error("the database does not answer", exc_info=error)
+        g.setdefault("token", None)  # whose it is cannot be asked, neither for the page's frame nor for its headers
         return _answer(ServiceUnavailable(retry_after=_AGAIN_S))
 
     app.register_error_handler(HTTPException, _answer)
-    for kind in (OperationalError, InterfaceError, NoConnectionError):
+    # SQLite's own: the store asks it how often it was written without SQLAlchemy.
+    for kind in (OperationalError, InterfaceError, NoConnectionError, sqlite3.OperationalError):
         app.register_error_handler(kind, database_away)
 
 

@@ -61,6 +61,22 @@ def test_a_database_that_is_away_is_told_as_that_to_people_and_programs(app: Fla
     assert "database does not answer" in answer.json["detail"]
 
 
+@pytest.mark.parametrize("has_login", [False, True])
+@pytest.mark.parametrize("address", ["/", "/api/projects"])
+def test_a_runner_whose_token_cannot_be_looked_up_is_told_that_the_database_is_away(
+    tmp_path: Path, address: str, has_login: bool
+) -> None:
+    access = AccessSettings(
+        login=PROVIDER if has_login else None, public_url="https://perf.example.org", secret_key="k" * 40
+    )
+    app = create_app(Settings(database=f"sqlite:///{tmp_path / 'history.db'}", access=access))
+    _take_away(app)
+    answer = app.test_client().get(
+        address, headers={"Authorization": "Bearer ww_1234"}, base_url="https://perf.example.org"
+    )
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+
+
 def test_errors_say_what_to_do_and_programs_get_the_same_sentence(app: Flask) -> None:
     client = app.test_client()
     app.config["PROPAGATE_EXCEPTIONS"] = False
