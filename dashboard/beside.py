@@ -46,6 +46,7 @@ class _Copy(Future[Any]):
 
     def __init__(self, task: Callable[[], Any]) -> None:
         super().__init__()
+        self.set_running_or_notify_cancel()  # it has begun: who cancels it waits for it all the same
         reading, writing = os.pipe()
         self._answer: BinaryIO = os.fdopen(reading, "rb")
         try:

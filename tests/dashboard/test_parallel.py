@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any
@@ -164,6 +164,17 @@ def test_a_copy_beside_finds_what_is_found_here(analysed: tuple[Store, list[Any]
     with Beside() as executor:
         assert analyse(store, workers=(executor, 2)) == 60
     assert _findings(store) == findings
+
+
+def test_what_goes_wrong_between_tasks_is_told_as_that_and_copies_are_waited_for() -> None:
+    def items() -> Iterator[int]:
+        yield from range(3)
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"), Beside() as executor:
+        list(in_order((executor, 2), abs, items()))
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
 
 
 def test_a_dask_cluster_finds_what_is_found_here(analysed: tuple[Store, list[Any]]) -> None:
