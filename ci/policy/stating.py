@@ -6,6 +6,8 @@ So what somebody tries out in a checkout judges no page, and of two that state, 
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from warpwatch.ci.policy.reading import PolicyError, find_policy, parse_policy, read_policy
 from warpwatch.dashboard.importers.git_history import GitError, file_at, git, root_of
 from warpwatch.dashboard.limit_rules.stated import StatedLimits
@@ -27,13 +29,24 @@ def limits_stated_by(path: Path) -> StatedLimits:
         rules = parse_policy(text, f"{inside} of {commit[:8]}").limits
     else:
         rules, commit, committed = read_policy(path).limits, None, datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    return StatedLimits(**dict(rules), source=inside, commit=commit, committed=committed)
+    try:
+        return StatedLimits(**dict(rules), source=inside, commit=commit, committed=committed)
+    except ValidationError as error:
+        raise PolicyError(f"{inside}: pages cannot be told of it: {error.errors()[0]['msg']}") from error
 
 
 def _last_change(root: Path, inside: str) -> tuple[str, datetime]:
-    """The commit that gave the file the content it has at HEAD. Raises PolicyError."""
+    """The commit that gave the file the content it has at HEAD. Raises PolicyError, also where a shallow clone ends
+    there: git would name the oldest commit that it has.
+    """
     try:
         commit, seconds = git(root, "log", "-1", "--format=%H %ct", "HEAD", "--", inside).split()
+        is_oldest = commit in git(root, "rev-list", "--max-parents=0", "HEAD").split()
+        is_cut = is_oldest and git(root, "rev-parse", "--is-shallow-repository").strip() == "true"
     except (GitError, ValueError) as error:
         raise PolicyError(f"{inside}: git does not say which commit changed it last: {error}") from error
+    if is_cut:
+        raise PolicyError(
+            f"{inside}: this clone is too shallow to say which commit changed it last; fetch it whole (fetch-depth: 0)"
+        )
     return commit, datetime.fromtimestamp(int(seconds), UTC)

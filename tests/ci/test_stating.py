@@ -51,6 +51,28 @@ def test_the_file_counts_as_its_newest_commit_has_it_and_nobody_is_named(checkou
     assert limits_stated_in(checkout.folder) == found
 
 
+def test_a_shallow_clone_that_cannot_say_who_wrote_the_file_states_nothing(
+    checkout: JudgedRepository, tmp_path: Path
+) -> None:
+    shallow = tmp_path / "shallow"
+    subprocess.run(["git", "clone", "-q", "--depth=1", checkout.folder.as_uri(), str(shallow)], check=True)
+    with pytest.raises(PolicyError, match="fetch-depth: 0"):
+        limits_stated_in(shallow)
+    subprocess.run(["git", "fetch", "-q", "--unshallow"], cwd=shallow, check=True)
+    assert limits_stated_in(shallow) == limits_stated_in(checkout.folder)
+
+
+def test_a_file_in_a_place_that_cannot_be_told_is_named(checkout: JudgedRepository) -> None:
+    folder = checkout.folder / " a folder"
+    folder.mkdir()
+    (folder / "warpwatch.toml").write_text(POLICY)
+    subprocess.run(["git", "add", "."], cwd=checkout.folder, check=True)
+    subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "a place"],
+                   cwd=checkout.folder, check=True)  # fmt: skip
+    with pytest.raises(PolicyError, match=r"a folder/warpwatch\.toml: pages cannot be told of it"):
+        limits_stated_in(folder)
+
+
 def test_a_file_that_no_repository_has_states_what_it_holds_from_when_it_was_written(tmp_path: Path) -> None:
     assert limits_stated_in(tmp_path) is None
     path = tmp_path / "warpwatch.toml"
