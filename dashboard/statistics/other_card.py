@@ -17,7 +17,7 @@ import numpy as np
 from warpwatch.dashboard.statistics.false_discovery import LIMIT, q_values
 from warpwatch.dashboard.statistics.growth import growth
 
-FEWEST = 40  # baselines, so that the second from each end is the end of a 95 % interval
+FEWEST = 40  # baselines, of which the least and the greatest end a 95 % interval
 _LEFT_OUT = 0.025  # of the interval, at each end
 
 
@@ -34,8 +34,12 @@ class AcrossCards(NamedTuple):
 
     @property
     def is_told(self) -> bool:
-        """Whether it is more than the card, and no chance."""
-        return self.q_value <= LIMIT
+        """Whether it is more than the card, and no chance.
+
+        The rank is by how far off the baselines' median a kernel lies, and the interval leaves out as many at each end:
+        where baselines are skewed, one of the two may say more than the other.
+        """
+        return self.q_value <= LIMIT and not self.low <= 0 <= self.high
 
 
 def across_cards(kernels: Sequence[float], controls: Sequence[float]) -> tuple[AcrossCards, ...]:

@@ -44,6 +44,15 @@ def test_too_few_baselines_tell_nothing() -> None:
     assert across_cards([0.5], [0.0] * (FEWEST - 1)) == ()
 
 
+def test_what_its_interval_does_not_bear_out_is_not_told() -> None:
+    """Skewed baselines: few lie as far from their median, but those that do lie on the kernel's side."""
+    skewed = [place * 1e-5 for place in range(-47, 48)] + [0.05, 0.06, 0.07, 0.08]
+    (told,) = across_cards([0.055], skewed)
+    assert told.q_value <= 0.05
+    assert told.low < 0 < told.high
+    assert not told.is_told
+
+
 def test_a_check_tells_beside_its_verdict_what_more_than_the_card_changed(sqlite_store: Store, asv: Any) -> None:
     history = Suite(asv, workloads=tuple(f"w{number}" for number in range(45)))
     for number in range(4):
