@@ -13,6 +13,8 @@ from warpwatch.dashboard.store.records import Series, SeriesChange
 from warpwatch.dashboard.store.stated_limits import stated_limits
 from warpwatch.dashboard.store.store import Store
 
+_STEPS = frozenset({ChangeKind.STEP, ChangeKind.MAY_BE_CHANCE})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedBy:
@@ -27,7 +29,7 @@ class JudgedBy:
         limits = self.limits(series)
         return tuple(
             change
-            if change.kind is not ChangeKind.STEP or limits.counts(change.before, change.after, change.magnitude)
+            if change.kind not in _STEPS or limits.counts(change.before, change.after, change.magnitude)
             else replace(change, below_limit=limits.counts_from(change.before, change.after))
             for change in changes
         )

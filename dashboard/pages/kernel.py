@@ -1,9 +1,12 @@
 """One kernel over all its shapes: a heat map of their changes over commits, and a table that leads to each history."""
 
+from dataclasses import replace
+
 from flask import Blueprint, abort, render_template, request
 
 from warpwatch.dashboard.figures.heat_map import Reference, heat_map_figure, heat_rows
 from warpwatch.dashboard.figures.history_lines import name_beside
+from warpwatch.dashboard.judged_by import steps_judged_by
 from warpwatch.dashboard.pages.runners import standings_of
 from warpwatch.dashboard.pages.shared import project_or_404, store
 from warpwatch.dashboard.standing_words import state_detail, state_meaning, state_word
@@ -33,6 +36,9 @@ def show(project: str, name: str) -> str:
     )  # fmt: skip
     if kernel is None:
         abort(404, f"There is no kernel or benchmark “{name}” in {found.name}.")
+    limits = steps_judged_by(store(), found.name)
+    marked = (replace(row, changes=limits.held_against(row.series, row.changes)) for row in kernel.rows)
+    kernel = replace(kernel, rows=tuple(marked))
     told = request.args.get("against", "")
     reference = Reference(told) if told in set(Reference) else Reference.FIRST
     rows = heat_rows(kernel, reference)

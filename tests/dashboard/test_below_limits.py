@@ -3,11 +3,13 @@
 from datetime import UTC, datetime
 
 import pytest
+from sqlalchemy import update
 
 from tests.asv_results import AsvResults
 from warpwatch.dashboard.analysis import analyse
 from warpwatch.dashboard.limit_rules.stated import StatedLimits
-from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.statistics.change_kind import ChangeKind
+from warpwatch.dashboard.store import Store, queries, tables
 from warpwatch.dashboard.store.alerts import held_regressions, new_regressions, open_alert
 from warpwatch.dashboard.store.card_records import CardFilter, Standing
 from warpwatch.dashboard.store.stated_limits import state_limits
@@ -70,6 +72,25 @@ def test_what_is_below_its_limit_is_no_regression_anywhere(moved: Store) -> None
     assert [row.verdict for row in kernel.rows] == [Verdict.UNCHANGED]
     key = next(one.key for one in queries.find_series(moved, "demo", search="Bench").series)
     assert [row.verdict for row in queries.siblings(moved, key)] == [Verdict.UNCHANGED]
+
+
+def test_a_step_below_its_limit_is_no_part_of_what_a_month_brought(moved: Store) -> None:
+    def brought() -> dict[str, float]:
+        return {each.row.series.benchmark: round(each.month, 2) for each in queries.standings(moved, "demo")}
+
+    assert brought() == {BENCH: 0.05, OTHER: 0.3}
+    _state(moved, threshold=0.5)
+    assert brought() == {BENCH: 0.0, OTHER: 0.0}
+
+
+def test_what_may_be_chance_goes_by_the_limits_too(moved: Store) -> None:
+    with moved.write("demo") as connection:
+        connection.execute(update(tables.changepoint).values(kind=ChangeKind.MAY_BE_CHANCE.value, q_value=0.1))
+    assert len(new_regressions(moved, "demo", most_false=0.2)) == 1
+    _state(moved, threshold=0.5)
+    assert new_regressions(moved, "demo", most_false=0.2) == ()
+    listed = queries.cards(moved, "demo", ALL)
+    assert (listed.cards, listed.below_limits) == ((), 0)  # whoever doubts a step need not leave it out
 
 
 def test_a_floor_is_a_limit_too_and_what_states_none_counts_from_nothing_on(moved: Store) -> None:

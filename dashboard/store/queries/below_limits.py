@@ -27,7 +27,8 @@ def below_limits(
 
     limits = series_limits(stated, known, threshold=0.0)
     change = tables.changepoint
-    where = [tables.series.c.project_id == owner, change.c.kind == ChangeKind.STEP.value]
+    steps = [ChangeKind.STEP.value, ChangeKind.MAY_BE_CHANCE.value]
+    where = [tables.series.c.project_id == owner, change.c.kind.in_(steps)]
     if series is not None:
         where.append(is_among(connection, change.c.series_id, series))
     rows = connection.execute(

@@ -96,9 +96,11 @@ def card_index(connection: Connection, owner: int) -> Index:
         ]
         if near:
             of_alerts[min(near)[1]][one.series_id] = one
+        elif one.is_doubtful:
+            continue
         elif (one.series_id, one.commit_id) in below:
             left_out += 1
-        elif not one.is_doubtful:
+        else:
             fresh.setdefault((one.commit_id, machine), []).append(one)
     ends = {each for one in (*(one for _, one in told), *(one for _, one in held)) for each in _ends(one)}
     ends |= {each for row in alerts.values() for each in (row.commit_id, row.previous_commit_id)}

@@ -9,8 +9,9 @@ from sqlalchemy import Connection, func, select
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.queries.arrivals import stopped
+from warpwatch.dashboard.store.queries.below_limits import BelowLimits, below_limits
 from warpwatch.dashboard.store.queries.overview import overview_rows
-from warpwatch.dashboard.store.reading import moment, project_id
+from warpwatch.dashboard.store.reading import moment, project_id, workloads
 from warpwatch.dashboard.store.standing import Standing
 from warpwatch.dashboard.store.store import Store
 
@@ -36,7 +37,8 @@ def standings(store: Store, project: str) -> tuple[Standing, ...]:
         rows = overview_rows(connection, owner)
         places = _places(connection, owner)
         left_out = stopped(connection, owner)
-        month, year = (_steps(connection, owner, days) for days in (MONTH_DAYS, YEAR_DAYS))
+        below = below_limits(connection, owner, workloads(connection, owner))
+        month, year = (_steps(connection, owner, days, below) for days in (MONTH_DAYS, YEAR_DAYS))
         on_card = _commits_on_cards(connection, owner)
         first = _first_data(connection, owner)
     return tuple(
@@ -65,12 +67,14 @@ def _places(connection: Connection, project: int) -> dict[str, _Place]:
     return {row.key: _Place(series=row.id, machine=row.machine_id, card=row.card) for row in rows}
 
 
-def _steps(connection: Connection, project: int, days: int) -> Mapping[int, float]:
-    """The ratio of levels that the steps of so many days before a series' newest commit amount to, by series."""
+def _steps(connection: Connection, project: int, days: int, below: BelowLimits) -> Mapping[int, float]:
+    """The ratio of levels that the steps that count, of so many days before a series' newest commit, amount to, by
+    series.
+    """
     series, summary, change = tables.series, tables.summary, tables.changepoint
     newest, at = tables.commit.alias(), tables.commit.alias()
     rows = connection.execute(
-        select(change.c.series_id, change.c.magnitude)
+        select(change.c.series_id, change.c.commit_id, change.c.magnitude)
         .join(series, series.c.id == change.c.series_id)
         .join(summary, summary.c.series_id == series.c.id)
         .join(newest, newest.c.id == summary.c.commit_id)
@@ -81,8 +85,9 @@ def _steps(connection: Connection, project: int, days: int) -> Mapping[int, floa
         )
     )  # fmt: skip
     found: dict[int, float] = {}
-    for number, magnitude in rows:
-        found[number] = found.get(number, 1.0) * (1 + magnitude)
+    for number, commit, magnitude in rows:
+        if (number, commit) not in below:
+            found[number] = found.get(number, 1.0) * (1 + magnitude)
     return found
 
 
