@@ -198,8 +198,8 @@ def _shown_or_404(project: str, key: str, view: HistoryView, most: int = MOST_PO
         abort(404, f"There is no series “{key}” in {found.name}. Its benchmark may have been renamed.")
     limits, history = steps_judged_by(store(), project), shown.history
     marked = replace(history, changes=limits.held_against(history.series, history.changes))
-    beside = (replace(each, changes=limits.held_against(each.series, each.changes)) for each in shown.beside)
-    return replace(shown, history=marked, beside=tuple(beside)), limits
+    others = (replace(each, changes=limits.held_against(each.series, each.changes)) for each in shown.beside)
+    return replace(shown, history=marked, beside=tuple(others)), limits
 
 
 def _figure(shown: ShownHistory, view: HistoryView) -> dict[str, Any]:
