@@ -24,6 +24,14 @@
   }
 
   const links = () => [...list.querySelectorAll("a")];
+  const isWalked = () => list.contains(document.activeElement);
+
+  // Who walks the list keeps the place in it.
+  function show(html) {
+    const place = isWalked() ? document.activeElement.href : null;
+    list.innerHTML = html;
+    if (place) (links().find((link) => link.href === place) ?? links()[0] ?? input).focus();
+  }
 
   async function ask(words) {
     cancel();
@@ -31,6 +39,7 @@
     const address = new URL(form.action);
     address.search = new URLSearchParams({ q: words, live: "1" });
     const waiting = setTimeout(() => {
+      if (isWalked()) return;
       list.textContent = "Searching…";
       say(0);
     }, PATIENCE_MS);
@@ -40,13 +49,13 @@
       const html = await answer.text();
       if (question !== asked) return;
       clearTimeout(waiting);
-      list.innerHTML = html; // our own template's: every name in it is escaped there
+      show(html); // our own template's: every name in it is escaped there
       shown = words;
       say(links().length);
     } catch (error) {
       if (error.name === "AbortError") return;
       clearTimeout(waiting);
-      list.textContent = "The search did not answer. Enter asks again, as a page of its own.";
+      show("The search did not answer. Enter asks again, as a page of its own.");
       shown = "";
       say(0);
     } finally {

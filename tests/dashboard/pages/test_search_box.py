@@ -15,7 +15,8 @@ def test_what_is_typed_is_found_and_the_arrows_lead_there(address: str, new_tab:
     tab.open(f"{address}/kernels/commits")
     page = tab.page
     page.keyboard.press("/")
-    page.keyboard.type("decode t4 latency", delay=5)
+    with page.expect_response("**/search?q=decode+t4+latency&live=1"):
+        page.keyboard.type("decode t4 latency", delay=5)
     found = page.locator(f"{_LIST} a")
     found.first.wait_for()
     assert "decode" in found.first.inner_text()
@@ -29,6 +30,28 @@ def test_what_is_typed_is_found_and_the_arrows_lead_there(address: str, new_tab:
     page.keyboard.press("Enter")
     page.wait_for_url("**/kernels/series/*")
     assert tab.complaints == []
+
+
+def test_who_walks_the_list_keeps_the_place_in_it_when_a_later_answer_comes(
+    address: str, new_tab: Callable[..., Tab]
+) -> None:
+    tab = new_tab()
+    tab.open(f"{address}/kernels/commits")
+    page = tab.page
+    held: list[Route] = []
+    page.route("**/search?q=rope+l&live=1", lambda route: held.append(route))
+    page.locator("#search").fill("rope")
+    page.locator(f"{_LIST} a").nth(1).wait_for()
+    with page.expect_request("**/search?q=rope+l&live=1"):
+        page.locator("#search").fill("rope l")
+    page.keyboard.press("ArrowDown")
+    there = page.evaluate("document.activeElement.href")
+    page.wait_for_timeout(600)  # longer than the box waits until it says that it searches
+    assert page.evaluate("document.activeElement.href") == there
+    with page.expect_response("**/search?q=rope+l&live=1"):
+        held[0].continue_()
+    page.wait_for_timeout(200)
+    assert page.evaluate("document.querySelector('[data-search-list]').contains(document.activeElement)")
 
 
 def test_escape_closes_the_list_and_keeps_the_words(address: str, new_tab: Callable[..., Tab]) -> None:
