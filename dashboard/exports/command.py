@@ -107,7 +107,15 @@ def _opened(output: Path | None) -> Iterator[BinaryIO]:
     except BrokenPipeError:
         raise  # whoever read has seen enough; click ends quietly
     except OSError as error:
+        if output is None:
+            _give_stdout_up()
         raise click.ClickException(f"cannot write {output or 'to stdout'}: {error.strerror or error}") from error
     finally:
         if part is not None:
             part.unlink(missing_ok=True)
+
+
+def _give_stdout_up() -> None:
+    """What could not be written to it goes nowhere: Python may try again as it ends, and makes the exit status 120 then."""
+    with Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())

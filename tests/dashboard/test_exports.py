@@ -183,9 +183,10 @@ def test_the_command_writes_to_stdout_or_to_a_file_that_is_whole(small_history: 
     assert [path.name for path in tmp_path.glob("*.part")] == []
 
 
-def test_a_full_disk_is_an_error_in_words(small_history: Path) -> None:
+@pytest.mark.parametrize("layout", ["csv", "json", "parquet"])
+def test_a_full_disk_is_an_error_in_words(small_history: Path, layout: str) -> None:
     with Path("/dev/full").open("w") as full:
-        done = _export(small_history, stdout=full)
+        done = _export(small_history, "--format", layout, stdout=full)
     assert (done.returncode, done.stderr) == (1, "Error: cannot write to stdout: No space left on device\n")
 
 
