@@ -116,6 +116,6 @@ def _opened(output: Path | None) -> Iterator[BinaryIO]:
 
 
 def _give_stdout_up() -> None:
-    """What could not be written to it goes nowhere: Python may try again as it ends, and makes the exit status 120 then."""
+    """What could not be written to it goes nowhere: Python may try again as it ends, and then makes the status 120."""
     with Path(os.devnull).open("wb") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
