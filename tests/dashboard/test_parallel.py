@@ -166,15 +166,27 @@ def test_a_copy_beside_finds_what_is_found_here(analysed: tuple[Store, list[Any]
     assert _findings(store) == findings
 
 
-def test_what_goes_wrong_between_tasks_is_told_as_that_and_copies_are_waited_for() -> None:
+def test_what_goes_wrong_between_tasks_is_told_as_that_and_copies_are_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fork, copies = os.fork, []
+
+    def noting() -> int:
+        copies.append(fork())
+        return copies[-1]
+
+    monkeypatch.setattr(os, "fork", noting)
+
     def items() -> Iterator[int]:
         yield from range(3)
         raise OSError("the disk is gone")
 
     with pytest.raises(OSError, match="the disk is gone"), Beside() as executor:
         list(in_order((executor, 2), abs, items()))
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert len(copies) == 2
+    for copy in copies:
+        with pytest.raises(ChildProcessError):
+            os.waitpid(copy, os.WNOHANG)
 
 
 def test_a_dask_cluster_finds_what_is_found_here(analysed: tuple[Store, list[Any]]) -> None:
