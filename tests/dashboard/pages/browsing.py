@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flask import Flask
+from flask.testing import FlaskClient
 from playwright.sync_api import Page
 from waitress import wasyncore
 from waitress.server import BaseWSGIServer
@@ -48,6 +49,14 @@ def faults(tab: Tab) -> list[str]:
         for violation in found["violations"]
         for node in violation["nodes"]
     ]
+
+
+@contextmanager
+def a_client(settings: Settings) -> Iterator[FlaskClient]:
+    """Of a dashboard without a socket; its store is closed in the end."""
+    app = create_app(settings)
+    yield app.test_client()
+    app.extensions["store"].close()
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import event
 
 from tests.asv_results import AsvResults
+from tests.dashboard.pages.browsing import a_client
 from warpwatch.dashboard import clock, kept
 from warpwatch.dashboard.access import csrf
 from warpwatch.dashboard.access_settings import AccessSettings, ProxyLogin
@@ -64,13 +65,6 @@ def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta], None
     times = [clock.now()]
     monkeypatch.setattr(clock, "now", lambda: times[-1])
     return lambda passed: times.append(times[-1] + passed)
-
-
-@contextmanager
-def a_client(settings: Settings) -> Iterator[FlaskClient]:
-    app = create_app(settings)
-    yield app.test_client()
-    app.extensions["store"].close()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from flask.testing import FlaskClient
 from playwright.sync_api import Page
 
-from tests.dashboard.pages.browsing import HOSTILE, Tab, serving
+from tests.dashboard.pages.browsing import HOSTILE, Tab, a_client, serving
 from warpwatch.dashboard.access_settings import AccessSettings, ProxyLogin
 from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.settings import Settings
@@ -31,9 +31,8 @@ def store(own: Settings) -> Iterator[Store]:
 
 @pytest.fixture
 def client(own: Settings) -> Iterator[FlaskClient]:
-    app = create_app(own)
-    yield app.test_client()
-    app.extensions["store"].close()
+    with a_client(own) as opened:
+        yield opened
 
 
 @pytest.fixture
