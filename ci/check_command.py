@@ -8,10 +8,10 @@ import click
 from warpwatch.ci.terms import read_policy_for, read_terms
 from warpwatch.dashboard import check_text
 from warpwatch.dashboard.check import check as run_check
-from warpwatch.dashboard.commands import choose_project, recorded_commit, write
-from warpwatch.dashboard.opening import open_store, read_settings
-
-_WRITERS = {"table": check_text.as_table, "json": check_text.as_json, "markdown": check_text.as_markdown}
+from warpwatch.dashboard.commands import choose_project, recorded_commit
+from warpwatch.dashboard.opening import CannotTellError, open_store, read_settings
+from warpwatch.dashboard.output import OutputFile, table_width, write
+from warpwatch.dashboard.store import queries
 
 
 @click.command()
@@ -27,8 +27,8 @@ _WRITERS = {"table": check_text.as_table, "json": check_text.as_json, "markdown"
               help="A warpwatch.toml; default: the one that BASE has.")  # fmt: skip
 @click.option("--accept", "accept_file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Regressions accepted in replies, a JSON file.")  # fmt: skip
-@click.option("--format", "layout", type=click.Choice(list(_WRITERS)), default="table")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead of printing.")
+@click.option("--format", "layout", type=click.Choice(check_text.LAYOUTS), default="table")
+@click.option("--output", type=OutputFile(), help="Write there instead of printing.")
 @click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; WARPWATCH_DATABASE.")
 def check(
     base: str, head: str, project: str | None, machine: str | None, all_metrics: bool, threshold: float | None,
@@ -44,6 +44,11 @@ def check(
     store = open_store(database)
     chosen = choose_project(store, project)
     ends = [recorded_commit(store, chosen, name) for name in (base, head)]
+    if ends[0].hash == ends[1].hash:
+        raise CannotTellError(f"{base} and {head} are the same commit, {ends[0].hash[:8]}")
+    machines = [known.name for known in queries.machines(store, chosen.name)]
+    if machine is not None and machine not in machines:
+        raise CannotTellError(f"no machine {machine!r} in {chosen.name}; it has: {', '.join(machines) or 'none'}")
     repository = Path(chosen.repository) if chosen.repository and Path(chosen.repository).exists() else None
     found = read_policy_for(repository or Path.cwd(), ends[0].hash, ends[1].hash, policy_file)
     terms = read_terms(
@@ -55,5 +60,5 @@ def check(
         machine=machine, all_metrics=all_metrics,
     )  # fmt: skip
     result = terms.applied(store, judged)
-    write(_WRITERS[layout](result), output)
+    write(check_text.as_text(result, layout, width=table_width(output)), output)
     sys.exit(int(result.outcome))

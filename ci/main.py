@@ -5,11 +5,15 @@ A command is imported when it is called: one that takes a moment should not wait
 
 import gc
 import os
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from typing import Any
 
 import click
+
+from warpwatch.dashboard.exit_status import FAILED, INTERRUPTED, PIPE_CLOSED, discard_stdout, storage_error
 
 _ROOM = "warpwatch"
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"  # which OpenBLAS reads once, when NumPy loads it
@@ -60,6 +64,27 @@ class _Commands(click.Group):
             found: click.Command = getattr(import_module(f"{_ROOM}.{module}"), attribute)
         return found
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. An error that it does not handle must not end with 1, which means "regressed" to scripts."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit):
+            raise
+        except (KeyboardInterrupt, EOFError, click.Abort):
+            click.echo("\nInterrupted.", err=True)
+            ctx.exit(INTERRUPTED)
+        except BrokenPipeError:  # the program that reads our output has ended: `warpwatch check ... | head`
+            discard_stdout()
+            ctx.exit(PIPE_CLOSED)
+        except Exception as error:
+            message = storage_error(error)
+            if message is None:
+                traceback.print_exc()
+                message = f"warpwatch failed unexpectedly ({type(error).__name__}); please report the lines above"
+            click.echo(f"Error: {message}", err=True)
+            discard_stdout()
+            ctx.exit(FAILED)
+
 
 @contextmanager
 def _nothing_collected() -> Iterator[None]:
@@ -90,7 +115,11 @@ def _one_thread_of_blas() -> Iterator[None]:
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="warpwatch")
 def main() -> None:
-    """How fast each GPU kernel is at each commit, and which commit made it slower."""
+    """How fast each GPU kernel is at each commit, and which commit made it slower.
+
+    Exit status of every command: 0 success; 1 a negative answer, such as "regressed"; 2 wrong usage, or no answer; 70
+    an unexpected error, a full disk or a database that fails; 130 interrupted. Some commands add others in their help.
+    """
 
 
 if __name__ == "__main__":

@@ -21,13 +21,20 @@ _HEADLINES = {
     Outcome.REGRESSED: "regressed",
     Outcome.COULD_NOT_TELL: "could not tell",
 }
-_WIDTH = 100
 _INDENT = max(map(len, Verdict)) + 2
 _ROWS_EACH = 20
+LAYOUTS = ("table", "json", "markdown")
 
 
-def as_table(check: Check) -> str:
-    """Plain text, two lines a series, cut at 100 columns, and a third where it does not decide.
+def as_text(check: Check, layout: str, *, width: int | None) -> str:
+    """The check in one of LAYOUTS; of a table the lines are cut at `width` columns, if one is given."""
+    if layout == "table":
+        return as_table(check, width)
+    return as_json(check) if layout == "json" else as_markdown(check)
+
+
+def as_table(check: Check, width: int | None = None) -> str:
+    """Plain text, two lines a series, cut at `width` columns, and a third where it does not decide.
 
     Regressions are all told, of the rest the largest.
     """
@@ -37,8 +44,8 @@ def as_table(check: Check) -> str:
         rows = list(group)
         told = rows if verdict is Verdict.REGRESSED else rows[:_ROWS_EACH]
         for row in told:
-            lines.append(_cut(f"{verdict.value:<{_INDENT}}{_name(row, check)}"))
-            lines.append(_cut(" " * _INDENT + _sentence(row)))
+            lines.append(_cut(f"{verdict.value:<{_INDENT}}{_name(row, check)}", width))
+            lines.append(_cut(" " * _INDENT + _sentence(row), width))
             if aside := why_not_deciding(row):
                 lines.append(" " * _INDENT + aside)  # a person's words, whole
         if len(told) < len(rows):
@@ -110,8 +117,8 @@ def _sentence(row: CheckRow) -> str:
     return f"{base} → {head}, {moved}" + (f" ({interval})" if interval else "") + (f", {said}" if said else "")
 
 
-def _cut(line: str) -> str:
-    return line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "…"
+def _cut(line: str, width: int | None) -> str:
+    return line if width is None or len(line) <= width else line[: width - 1] + "…"
 
 
 def _name(row: CheckRow, check: Check) -> str:

@@ -1,11 +1,10 @@
 """`warpwatch report`, and which project and commit a command means. The group that lists the commands is ci/main.py."""
 
-from pathlib import Path
-
 import click
 
-from warpwatch.dashboard.importers.git_history import resolve
+from warpwatch.dashboard.named_commit import named_commit
 from warpwatch.dashboard.opening import CannotTellError, open_store
+from warpwatch.dashboard.output import write
 from warpwatch.dashboard.report_text import report_json, report_table
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.records import Commit, Project
@@ -54,25 +53,16 @@ def choose_project(store: Store, name: str | None) -> Project:
 def recorded_commit(store: Store, project: Project, name: str) -> Commit:
     """The recorded commit of a hash, a branch or a tag. Raises a click error that says what there is."""
     try:
-        found = queries.find_commit(store, project.name, name)
+        found, full = named_commit(store, project, name)
     except queries.AmbiguousCommitError as error:
         raise CannotTellError(str(error)) from error
-    if found is not None:
-        return found
-    full = resolve(Path(project.repository), name) if project.repository else None
-    found = queries.find_commit(store, project.name, full) if full else None
     if found is not None:
         return found
     newest = ", ".join(commit.hash[:8] for commit in queries.commits(store, project.name, limit=3)) or "none"
     if full:
         seen = f"{name} is {full[:8]}, which has no results in {project.name}"
         raise CannotTellError(f"{seen}; the newest with: {newest}")
-    raise CannotTellError(f"no commit {name!r} in {project.name}; the newest that have results: {newest}")
-
-
-def write(text: str, output: Path | None) -> None:
-    """To the file, or else to standard output."""
-    if output is None:
-        click.echo(text)
-    else:
-        output.write_text(text + "\n", encoding="utf-8")
+    raise CannotTellError(
+        f"no commit {name!r} in {project.name}; the newest that have results: {newest}. Give a branch, a tag, or at "
+        "least 7 digits of a hash"
+    )

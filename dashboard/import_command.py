@@ -15,7 +15,7 @@ from warpwatch.dashboard.importers.archive import ArchiveError
 from warpwatch.dashboard.importers.asv_folder import NoResultsError
 from warpwatch.dashboard.importers.given import Given, milliseconds
 from warpwatch.dashboard.importers.import_files import import_path
-from warpwatch.dashboard.opening import gave_up, open_store
+from warpwatch.dashboard.opening import gave_up, open_or_create_store
 from warpwatch.dashboard.parallel import NoClusterError, cluster, collect_seldom
 from warpwatch.dashboard.store.set_aside import note_set_aside
 
@@ -52,7 +52,7 @@ def import_(
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--date") from error
     collect_seldom()
-    store = open_store(database)
+    store = open_or_create_store(database)
     show = _progress("reading", "files")
     try:
         summary = import_path(store, results, project=project, repository=repository, given=given, progress=show)

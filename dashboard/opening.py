@@ -3,6 +3,7 @@
 import click
 from sqlalchemy.exc import OperationalError
 
+from warpwatch.dashboard.exit_status import FailedError
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, StoreError
 
@@ -28,12 +29,24 @@ def gave_up(error: OperationalError, *, to_go_on: str) -> click.ClickException:
     said = str(error.orig).strip().splitlines()[0]
     is_full = "disk is full" in said or getattr(error.orig, "sqlstate", None) == _DISK_FULL
     first = "make room, and then " if is_full else ""
-    return click.ClickException(f"the database gave up: {said}. What is in stays whole; {first}{to_go_on}")
+    return FailedError(f"the database gave up: {said}. What is in stays whole; {first}{to_go_on}")
 
 
 def open_store(database: str | None) -> Store:
-    """The store at this address, or at the settings' one. Raises a click error that says what is wrong with it."""
+    """The history at this address, or at the settings' one, which must exist: a mistyped address creates nothing.
+
+    Raises a click error that says what is wrong with it.
+    """
+    return _open(database, create=False)
+
+
+def open_or_create_store(database: str | None) -> Store:
+    """As `open_store`, for the commands that add to a history: they create it where there is none yet."""
+    return _open(database, create=True)
+
+
+def _open(database: str | None, *, create: bool) -> Store:
     try:
-        return Store(database or read_settings().database)
+        return Store(database or read_settings().database, create=create)
     except StoreError as error:
         raise CannotTellError(str(error)) from error

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import click
 
 from warpwatch.dashboard.commands import choose_project
-from warpwatch.dashboard.opening import open_store
+from warpwatch.dashboard.opening import open_or_create_store, open_store
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.tokens import Scope, Token, create_token, revoke_token, tokens
 from warpwatch.dashboard.text_table import text_table
@@ -30,7 +30,7 @@ def token() -> None:
 @_database
 def create(project: str, name: str, scope: str, days: int | None, database: str | None) -> None:
     """Make a token for one project, and print it: it is shown this once, and only a hash of it is kept."""
-    store = open_store(database)
+    store = open_or_create_store(database)
     is_new = queries.project(store, project) is None
     now_ms = int(time.time() * 1000)
     ends_ms = now_ms + days * 86_400_000 if days is not None else None

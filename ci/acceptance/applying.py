@@ -23,7 +23,7 @@ def with_acceptances(
         said = next((each for each in accepted if _covers(each, row, workloads)), None)
         rows.append(replace(row, accepted=said))
     for each in accepted:
-        named = [row for row in check.rows if _names(each, row.series, workloads)]
+        named = [row for row in check.rows if is_named(each.pattern, row.series, workloads)]
         if any(_covers(each, row, workloads) for row in named):
             too_much = [row for row in named if row.verdict is Verdict.REGRESSED and not _is_within(each, row)]
             notes += [f"{_who(each)} is not for {row.series.title}: {_over(each, row)}" for row in too_much]
@@ -41,7 +41,7 @@ def with_acceptances(
 
 
 def _covers(said: Acceptance, row: CheckRow, workloads: Workloads) -> bool:
-    return _looks_worse(row) and _is_within(said, row) and _names(said, row.series, workloads)
+    return _looks_worse(row) and _is_within(said, row) and is_named(said.pattern, row.series, workloads)
 
 
 def _looks_worse(row: CheckRow) -> bool:
@@ -51,10 +51,11 @@ def _looks_worse(row: CheckRow) -> bool:
     return row.series.metric.is_worse(row.comparison.change)
 
 
-def _names(said: Acceptance, series: Series, workloads: Workloads) -> bool:
+def is_named(pattern: str, series: Series, workloads: Workloads) -> bool:
+    """Whether the glob matches the series' kernel, benchmark, title or key."""
     workload = workloads.get((series.suite, series.workload or ""))
     names = (kernel_of(series, workload), series.benchmark, series.title, series.key)
-    return any(fnmatchcase(name, said.pattern) for name in names)
+    return any(fnmatchcase(name, pattern) for name in names)
 
 
 def _is_within(said: Acceptance, row: CheckRow) -> bool:

@@ -6,10 +6,12 @@ from datetime import UTC, datetime
 
 import click
 
+from warpwatch.ci.acceptance.applying import is_named
 from warpwatch.ci.acceptance.wording import WANTED, parse_wording
 from warpwatch.dashboard.commands import choose_project, recorded_commit
 from warpwatch.dashboard.opening import CannotTellError, open_store
 from warpwatch.dashboard.quantities import share
+from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.acceptances import Acceptance, record_acceptances
 
 
@@ -43,6 +45,13 @@ def accept(
         )  # fmt: skip
     except ValueError as error:
         raise CannotTellError(f"{error}" if WANTED in str(error) else f"{error}; wanted {WANTED}") from error
+    workloads = queries.project_workloads(store, chosen.name)
+    series = queries.find_series(store, chosen.name, limit=10**9).series
+    if not any(is_named(told.pattern, each, workloads) for each in series):
+        raise CannotTellError(
+            f"“{told.pattern}” names no series of {chosen.name}, so there is nothing to accept; give a kernel, a "
+            "benchmark or a whole title as `warpwatch check` prints it, or a glob of them"
+        )
     record_acceptances(store, chosen.name, ends[0].hash, ends[1].hash, [said], now_ms=time.time_ns() // 1_000_000)
     at_most = f" up to {share(said.at_most)}" if said.at_most is not None else ""
     click.echo(f"“{said.pattern}” is accepted{at_most} from {ends[0].hash[:8]} to {ends[1].hash[:8]}, by {said.by}")

@@ -17,8 +17,10 @@ from warpwatch.ci.bisect.state import End
 from warpwatch.ci.bisect.which_series import SeriesError
 from warpwatch.ci.gate.asv_runs import GateError
 from warpwatch.ci.host_lock import HostLockError
+from warpwatch.ci.uncommitted import uncommitted_warnings
 from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.opening import CannotTellError, open_store, read_settings
+from warpwatch.dashboard.opening import CannotTellError, open_or_create_store, read_settings
+from warpwatch.dashboard.output import OutputFile, write
 from warpwatch.dashboard.store.records import Series
 
 _WRITERS = {"table": as_table, "json": as_json, "markdown": as_markdown}
@@ -45,7 +47,7 @@ _NOT_REPRODUCED, _COULD_NOT_TELL = 1, 2
 @click.option("--budget", type=click.FloatRange(0, min_open=True), default=60, show_default=True, metavar="MINUTES",
               help="No run begins that would end later; the first two of each end are always made.")  # fmt: skip
 @click.option("--format", "layout", type=click.Choice(list(_WRITERS)), default="table", show_default=True)
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead of printing.")
+@click.option("--output", type=OutputFile(), help="Write there instead of printing.")
 @click.option("--no-record", is_flag=True, help="Leave no note on the commit and none in alerts.")
 @click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
 def bisect(
@@ -58,8 +60,8 @@ def bisect(
     SERIES is its key on the dashboard, or a regular expression that finds one "benchmark(parameters)". GOOD and BAD are
     hashes, branches or tags. Both ends are measured first; then whichever commit tells most, again and again, until one
     is named with the confidence wanted. Killed or out of time, the same command goes on with what was measured. Exit
-    status: 0 a commit is named, or neighbours of which all but one do not build; 1 the change does not reproduce here;
-    2 could not tell.
+    status: 0 a commit is named, or neighbours of which all but one do not build, or --next finds no alert to bisect; 1
+    the change does not reproduce here; 2 could not tell.
     """
     if is_next == (bad is not None) or is_next == (series is not None):
         raise click.UsageError("a bisect takes SERIES GOOD BAD, or --next and none of them")
@@ -67,9 +69,11 @@ def bisect(
     wanted = Wanted(
         confidence=confidence, smallest=math.log1p(smallest or settings.threshold / 2), budget_s=60 * budget
     )
-    store = open_store(database)
+    store = open_or_create_store(database)
     try:
         place = asv_place(folder, project, store, arguments)
+        for warning in uncommitted_warnings(place.repository, folder / place.benchmarks):
+            _say(warning)
         if series is None or good is None or bad is None:
             chosen = _next(place)
             if chosen is None:
@@ -85,13 +89,13 @@ def bisect(
             record(place, report)
     except (RangeError, SeriesError, BenchError, GateError, HostLockError) as error:
         raise CannotTellError(str(error)) from error
+    except KeyboardInterrupt:
+        _say("Finished runs are kept: the same command continues with them.")
+        raise
     finally:
         store.close()
     text = _WRITERS[layout](report)
-    if output is None:
-        click.echo(text)
-    else:
-        output.write_text(text + "\n", encoding="utf-8")
+    write(text, output)
     if not report.is_named:
         sys.exit(_NOT_REPRODUCED if report.search.end is End.NOT_REPRODUCED else _COULD_NOT_TELL)
 

@@ -16,15 +16,15 @@ from warpwatch.ci.code.comparison import CodeComparison, compare_code
 from warpwatch.ci.code.facts import CommitFacts, read_facts
 from warpwatch.ci.code.text import as_markdown, headline
 from warpwatch.dashboard.opening import CannotTellError
+from warpwatch.dashboard.output import OutputFile
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
 _NO_COMMIT = "0" * 40  # what GitHub says came before a branch's first push
 
 
 @click.command()
 @click.argument("base")
-@click.option("--output", type=_FILE, required=True, help="Gets the comparison as JSON.")
-@click.option("--summary", type=_FILE, help="Gets it as Markdown, behind what is there.")
+@click.option("--output", type=OutputFile(), required=True, help="Gets the comparison as JSON.")
+@click.option("--summary", type=OutputFile(), help="Gets it as Markdown, behind what is there.")
 def against(base: str, output: Path, summary: Path | None) -> None:
     """Compare the compiled code of this checkout, which is built already, with that of the commit it left BASE at."""
     checkout = Path.cwd()

@@ -8,6 +8,7 @@ from warpwatch.ci.code.comparison import CodeComparison, compare_code
 from warpwatch.ci.code.facts import CodeFileError, read_facts
 from warpwatch.ci.code.text import as_markdown, as_table
 from warpwatch.dashboard.opening import CannotTellError
+from warpwatch.dashboard.output import OutputFile, write
 
 
 def _as_json(comparison: CodeComparison) -> str:
@@ -22,7 +23,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.argument("base", type=_FILE)
 @click.argument("head", type=_FILE)
 @click.option("--format", "layout", type=click.Choice(list(_WRITERS)), default="table", show_default=True)
-@click.option("--output", type=_FILE, help="Write there instead of printing.")
+@click.option("--output", type=OutputFile(), help="Write there instead of printing.")
 def compare_code_command(base: Path, head: Path, layout: str, output: Path | None) -> None:
     """What HEAD changed in BASE's compiled code, kernel by kernel and architecture by architecture.
 
@@ -34,7 +35,4 @@ def compare_code_command(base: Path, head: Path, layout: str, output: Path | Non
     except CodeFileError as error:
         raise CannotTellError(str(error)) from error
     text = _WRITERS[layout](comparison)
-    if output is None:
-        click.echo(text)
-    else:
-        output.write_text(text + "\n", encoding="utf-8")
+    write(text, output)

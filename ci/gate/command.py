@@ -15,17 +15,17 @@ from warpwatch.ci.gate.looks import looks
 from warpwatch.ci.gate.sequence import End, Gate, run_gate
 from warpwatch.ci.host_lock import HostLockError, gpu_lock
 from warpwatch.ci.terms import read_policy_for, read_terms
+from warpwatch.ci.uncommitted import uncommitted_warnings
 from warpwatch.dashboard import check_text
 from warpwatch.dashboard.check import Check, check
 from warpwatch.dashboard.importers.asv_folder import NoResultsError, asv_project, project_name
 from warpwatch.dashboard.importers.git_history import resolve
-from warpwatch.dashboard.opening import CannotTellError, open_store, read_settings
+from warpwatch.dashboard.opening import CannotTellError, open_or_create_store, read_settings
+from warpwatch.dashboard.output import OutputFile, table_width, write
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.acceptances import record_acceptances
 from warpwatch.dashboard.store.records import Commit
 from warpwatch.dashboard.verdict import Verdict
-
-_WRITERS = {"table": check_text.as_table, "json": check_text.as_json, "markdown": check_text.as_markdown}
 
 
 @click.command()
@@ -51,9 +51,9 @@ _WRITERS = {"table": check_text.as_table, "json": check_text.as_json, "markdown"
               help="A warpwatch.toml; default: the one that BASE has.")  # fmt: skip
 @click.option("--accept", "accept_file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Regressions accepted in replies, a JSON file.")  # fmt: skip
-@click.option("--format", "layout", type=click.Choice(list(_WRITERS)), default="table", show_default=True)
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead of printing.")
-@click.option("--artefact", "artefact_file", type=click.Path(dir_okay=False, path_type=Path),
+@click.option("--format", "layout", type=click.Choice(check_text.LAYOUTS), default="table", show_default=True)
+@click.option("--output", type=OutputFile(), help="Write there instead of printing.")
+@click.option("--artefact", "artefact_file", type=OutputFile(),
               help="Also write what `warpwatch report-gate` reads there.")  # fmt: skip
 @click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
 def gate(
@@ -84,10 +84,12 @@ def gate(
     machine = asv_machine(arguments)  # what others recorded of the same commits no run here can settle
     if machine is None:
         raise CannotTellError("asv does not know this machine yet: `asv machine --yes` tells it")
+    for warning in uncommitted_warnings(repository, asvs.benchmarks):
+        _say(warning)
     found = read_policy_for(folder, *ends, policy_file)
     stated = found.policy.gate
     family_error = stated.family_error / machines
-    store = open_store(database)
+    store = open_or_create_store(database)
     terms = read_terms(
         store, name, repository, *ends, found=found, accept_file=accept_file, threshold=threshold,
         default_threshold=settings.threshold,
@@ -110,6 +112,9 @@ def gate(
                 budget_s=60 * (budget or stated.budget_minutes), say=_say,
             )  # fmt: skip
         done = replace(done, check=terms.applied(store, done.check))
+        text = check_text.as_text(done.check, layout, width=table_width(output))
+        text += "" if layout == "json" else f"\n{_cost(done)}"
+        write(text, output)  # first: whatever fails below, the verdict was printed
         record_acceptances(store, name, *ends, terms.accepted, now_ms=time.time_ns() // 1_000_000)
         if artefact_file is not None:
             told = gate_artefact(
@@ -119,13 +124,11 @@ def gate(
             write_artefact(told, artefact_file)
     except (GateError, HostLockError) as error:
         raise CannotTellError(str(error)) from error
+    except KeyboardInterrupt:
+        _say("Finished runs are kept: the same command continues with them.")
+        raise
     finally:
         store.close()
-    text = f"{_WRITERS[layout](done.check)}" + ("" if layout == "json" else f"\n{_cost(done)}")
-    if output is None:
-        click.echo(text)
-    else:
-        output.write_text(text + "\n", encoding="utf-8")
     sys.exit(int(done.check.outcome))
 
 

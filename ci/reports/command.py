@@ -19,6 +19,7 @@ from warpwatch.ci.reports.junit import junit
 from warpwatch.ci.reports.links import Links
 from warpwatch.ci.reports.sarif import sarif
 from warpwatch.dashboard.opening import CannotTellError
+from warpwatch.dashboard.output import OutputFile, write
 
 _TEXTS = {
     "comment": lambda told, links: markdown(told, links, GITHUB_MOST),
@@ -49,10 +50,10 @@ class _RefusedError(click.ClickException):
               help="Tells several comments on one pull request apart: a job a machine has one each.")  # fmt: skip
 @click.option("--author", metavar="LOGIN", help="Who the token is, where it may not ask; of a workflow: its bot.")
 @click.option("--replies", is_flag=True, help="Counts `/warpwatch accept <glob> <why>` of who may write.")
-@click.option("--accept-file", type=click.Path(dir_okay=False, path_type=Path),
+@click.option("--accept-file", type=OutputFile(),
               help="With --replies: what `warpwatch gate --accept` reads goes there.")  # fmt: skip
 @click.option("--dashboard", metavar="URL", help="Links to its pages.")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Of a text; default: standard output.")
+@click.option("--output", type=OutputFile(), help="Of a text; default: standard output.")
 @click.option("--fail-if-blocking", is_flag=True, help="For a job whose failure keeps a merge from happening.")
 @click.option("--schema", is_flag=True, help="Prints the JSON Schema of an artefact and ends.")
 def report_gate(
@@ -157,10 +158,8 @@ def _comment(thread: Thread, told: list[GateArtefact], text: str, key: str) -> b
 
 def _write(name: str, text: str, output: Path | None) -> None:
     summary = os.environ.get("GITHUB_STEP_SUMMARY") if name == "summary" else None
-    if output is not None:
-        output.write_text(text + "\n", encoding="utf-8")
-    elif summary:
+    if output is None and summary:
         with Path(summary).open("a", encoding="utf-8") as file:
             file.write(text + "\n")
     else:
-        click.echo(text)
+        write(text, output)

@@ -11,7 +11,7 @@ from warpwatch.ci.host_lock import HostLockError, gpu_lock
 from warpwatch.ci.runner.trust_report import TrustError, as_json, as_text, measure_again, store_of, trust_report
 from warpwatch.dashboard.importers.asv_folder import NoResultsError, asv_project, project_name
 from warpwatch.dashboard.importers.git_history import resolve
-from warpwatch.dashboard.opening import CannotTellError, open_store, read_settings
+from warpwatch.dashboard.opening import CannotTellError, open_or_create_store, open_store, read_settings
 
 
 @click.command()
@@ -38,7 +38,7 @@ def trust(
         if commit is None:
             raise CannotTellError(f"{folder} is no git repository with a commit {name!r}")
         (folder / ".asv").mkdir(exist_ok=True)
-        store = open_store(database or store_of(folder))
+        store = (open_or_create_store if runs else open_store)(database or store_of(folder))
         project = conf.name or project_name(conf.results.resolve())
         series = AsvRuns(folder=folder, store=store, project=project, patterns=patterns)
         if runs:

@@ -1,6 +1,5 @@
 """`warpwatch benchstat A B`: reads two result sets, compares them, prints."""
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import click
 from warpwatch.dashboard.benchstat import text
 from warpwatch.dashboard.benchstat.compare_sets import compare_sets
 from warpwatch.dashboard.benchstat.result_set import NoResultSetError, read_result_set
+from warpwatch.dashboard.output import OutputFile, table_width, write
 from warpwatch.dashboard.settings import Settings
 
 _WIDE = 1000
@@ -23,7 +23,7 @@ class _CannotCompare(click.ClickException):
 @click.argument("b")
 @click.option("--format", "layout", type=click.Choice(["table", "json", "csv"]), default="table")
 @click.option("--benchmark", "search", default="", metavar="TEXT", help="Only rows whose name and values hold it.")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead of printing.")
+@click.option("--output", type=OutputFile(), help="Write there instead of printing.")
 def benchstat(a: str, b: str, layout: str, search: str, output: Path | None) -> None:
     """Compare two result sets, without a store: levels, change, its interval and p.
 
@@ -44,19 +44,8 @@ def benchstat(a: str, b: str, layout: str, search: str, output: Path | None) -> 
         which = f" whose name or values hold {search!r}" if search else ""
         raise _CannotCompare(f"neither {a} nor {b} has a number of a benchmark{which}")
     written = {
-        "table": lambda: text.as_table(compared, width=_width(output)),
+        "table": lambda: text.as_table(compared, width=table_width(output) or _WIDE),
         "json": lambda: text.as_json(compared),
         "csv": lambda: text.as_csv(compared),
     }[layout]()
-    if output is None:
-        click.echo(written)
-        return
-    try:
-        output.write_text(written + "\n", encoding="utf-8")
-    except OSError as error:
-        raise _CannotCompare(f"cannot write {output}: {error.strerror}") from error
-
-
-def _width(output: Path | None) -> int:
-    """A terminal's columns; what is no terminal is not cut."""
-    return shutil.get_terminal_size().columns if output is None and sys.stdout.isatty() else _WIDE
+    write(written, output)

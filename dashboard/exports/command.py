@@ -12,9 +12,11 @@ from typing import Any, BinaryIO, TextIO, TypeVar
 import click
 
 from warpwatch.dashboard.commands import choose_project
+from warpwatch.dashboard.exit_status import FailedError, discard_stdout
 from warpwatch.dashboard.exports.changes import write_changes_csv, write_changes_json, write_changes_parquet
 from warpwatch.dashboard.exports.text_files import write_csv, write_json
 from warpwatch.dashboard.opening import open_store
+from warpwatch.dashboard.output import OutputFile
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.measured import Measured
 from warpwatch.dashboard.store.records import Regression
@@ -26,7 +28,7 @@ _TextWriter = Callable[[Iterable[Measured], TextIO], int]
 
 @click.command()
 @click.option("--format", "layout", type=click.Choice(["csv", "json", "parquet"]), default="csv", show_default=True)
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead of to stdout.")
+@click.option("--output", type=OutputFile(), help="Write there instead of to stdout.")
 @click.option("--project", metavar="NAME", help="Needed where the store holds several.")
 @click.option("--machine", metavar="NAME", help="Only this machine.")
 @click.option("--benchmark", default="", metavar="TEXT", help="Only benchmarks whose name holds it.")
@@ -108,14 +110,8 @@ def _opened(output: Path | None) -> Iterator[BinaryIO]:
         raise  # whoever read has seen enough; click ends quietly
     except OSError as error:
         if output is None:
-            _give_stdout_up()
-        raise click.ClickException(f"cannot write {output or 'to stdout'}: {error.strerror or error}") from error
+            discard_stdout()
+        raise FailedError(f"cannot write {output or 'to stdout'}: {error.strerror or error}") from error
     finally:
         if part is not None:
             part.unlink(missing_ok=True)
-
-
-def _give_stdout_up() -> None:
-    """What could not be written to it goes nowhere: Python may try again as it ends, and then makes the status 120."""
-    with Path(os.devnull).open("wb") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())

@@ -1,5 +1,6 @@
 """The order, parents, dates, authors and messages of commits, and their files, read from a git repository."""
 
+import os
 import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,6 +10,15 @@ from pathlib import Path
 from warpwatch.dashboard.store.ordering import KnownCommit
 
 _LONGEST_NAME = 200  # characters of a branch, a tag or a hash
+
+# The repository may be a stranger's, and its configuration can name programs for git to run: to verify signatures, to
+# watch files, as hooks, and to fetch the objects that a partial clone lacks (by ssh or ext::).
+_NO_PROGRAMS = (
+    *("-c", "log.showSignature=false"),
+    *("-c", "core.fsmonitor=false"),
+    *("-c", f"core.hooksPath={os.devnull}"),
+)
+_NO_FETCHING = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0"}
 
 
 class GitError(Exception):
@@ -90,9 +100,19 @@ def messages(repository: Path, base: str, head: str) -> tuple[CommitMessage, ...
 def file_at(repository: Path, commit: str, path: str) -> str | None:
     """The text of a file at a commit (full hash), named from the repository's root; None if it is not there."""
     try:
-        return git(repository, "show", f"{commit}:{path}")
+        return git(repository, "show", "--no-textconv", f"{commit}:{path}")
     except GitError:
         return None
+
+
+def uncommitted_files(repository: Path) -> dict[str, bool]:
+    """Files and folders that differ from HEAD, named from the repository's root, and whether git tracks them.
+
+    Raises GitError.
+    """
+    listed = git(repository, "status", "--porcelain", "--no-renames", "-z")
+    # Two letters for the state, a space, the name.
+    return {line[3:]: not line.startswith("??") for line in listed.split("\0")[:-1]}
 
 
 def root_of(folder: Path) -> Path | None:
@@ -112,11 +132,11 @@ def records(log: str, fields: int) -> Iterator[tuple[str, ...]]:
 
 
 def git(repository: Path, *arguments: str, given: str | None = None) -> str:
-    """What git prints. Raises GitError."""
+    """What git prints; it runs no program that the repository's configuration names. Raises GitError."""
     try:
         done = subprocess.run(
-            ["git", "-C", str(repository), *arguments],
-            input=given, capture_output=True, text=True, errors="replace", check=False,
+            ["git", "-C", str(repository), *_NO_PROGRAMS, *arguments],
+            input=given, capture_output=True, text=True, errors="replace", check=False, env=os.environ | _NO_FETCHING,
         )  # fmt: skip
     except FileNotFoundError as error:
         raise GitError("git is not installed") from error

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from flask import request
 
 from warpwatch.dashboard import kept
 from warpwatch.dashboard.comparing import By, Compared
-from warpwatch.dashboard.importers.git_history import resolve
+from warpwatch.dashboard.named_commit import is_full_hash, named_commit
 from warpwatch.dashboard.pages.compared import compared_commits, compared_implementations, compared_machines
 from warpwatch.dashboard.pages.shared import store
 from warpwatch.dashboard.store import queries
@@ -86,15 +85,12 @@ def asked_sides(project: Project) -> Sides | None:
 
 def find(project: Project, name: str) -> Commit:
     """The commit of a hash, a shortened hash, a branch or a tag. Raises NoSideError."""
+    if not is_full_hash(name):
+        kept.rests_on_more()  # on the repository's branches and tags
     try:
-        found = queries.find_commit(store(), project.name, name)
+        found, full = named_commit(store(), project, name)
     except queries.AmbiguousCommitError as error:
         raise NoSideError(f"{str(error)[:1].upper()}{str(error)[1:]}.") from error
-    full = None
-    if found is None and project.repository:
-        kept.rests_on_more()
-        full = resolve(Path(project.repository), name)
-        found = queries.find_commit(store(), project.name, full) if full else None
     if found is not None:
         return found
     if full:

@@ -8,7 +8,7 @@ import click
 from warpwatch.dashboard.access_settings import AccessSettings
 from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.commands import choose_project
-from warpwatch.dashboard.opening import read_settings
+from warpwatch.dashboard.opening import open_store, read_settings
 from warpwatch.dashboard.site.choice import Choice
 from warpwatch.dashboard.site.writing import write_site
 from warpwatch.dashboard.store import Store, StoreError, queries
@@ -35,6 +35,7 @@ def export_site(
     Search and filters, which want a server, are left out; a link to what is not among the files is plain text. The
     folder works at any path of a site, and from a disk.
     """
+    open_store(database).close()  # the application would create an empty one
     settings = read_settings()
     access = AccessSettings(requests_per_minute=0, secret_key=settings.access.secret_key)
     try:

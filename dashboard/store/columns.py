@@ -121,7 +121,7 @@ def encode_each(points: Columns) -> list[bytes]:
         table[:, place] = np.ascontiguousarray(getattr(points, name), dtype="<f8").view("<i8")
     header = _HEADER.pack(_FORMAT, 1, 0, _PLAIN, _PLAIN, _PLAIN)
     found = [codec.compress(header + row.tobytes()) for row in table]
-    for place in np.flatnonzero(points.reason):  # its stretch keeps the reason as well
+    for place in np.flatnonzero(points.reason).tolist():  # its stretch keeps the reason as well
         found[place] = encode(points.take(slice(place, place + 1)))
     return found
 

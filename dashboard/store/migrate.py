@@ -20,6 +20,11 @@ class NewerSchemaError(Exception):
     """The database was written by a newer warpwatch."""
 
 
+def has_schema(connection: Connection) -> bool:
+    """Whether the database is a warpwatch history, of any version."""
+    return _current(connection) is not None
+
+
 def is_newest(connection: Connection) -> bool:
     """Whether there is nothing to migrate, which needs no turn among the writers."""
     return _current(connection) == _revisions()[-1]

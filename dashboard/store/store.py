@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 import orjson
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, select, text
-from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.exc import ArgumentError, DatabaseError
 
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.migrate import is_newest, migrate
+from warpwatch.dashboard.store.migrate import NewerSchemaError, has_schema, is_newest, migrate
 from warpwatch.dashboard.store.preparing import Preparing
 from warpwatch.dashboard.store.remembered import Remembered
 from warpwatch.dashboard.store.written import READ, Counts, as_counts, count, counting, listen, of_projects
@@ -34,13 +34,14 @@ class StoreError(Exception):
 class Store:
     """The history in one database: SQLite (WAL) by path, PostgreSQL by URL. Safe to share between threads.
 
-    Opening it creates the file and folder where absent and runs the migrations; two processes may do so at once.
-    Raises StoreError if the URL is not understood or the database does not answer.
+    Opening it runs the migrations and, unless `create` is False, creates file, folder and tables where absent; two
+    processes may do so at once. Raises StoreError if the URL is not understood, the database does not answer, or it
+    holds no history and none may be created.
     """
 
-    def __init__(self, database: str) -> None:
+    def __init__(self, database: str, *, create: bool = True) -> None:
         self.url = _parse(database)
-        self.engine = _engine(self.url)
+        self.engine = _engine(self.url, create=create)
         self._remembered = Remembered()
         self._points = Remembered(room=_POINTS)
         self._watcher: Any = None  # a SQLite connection that only looks whether others have written
@@ -51,10 +52,15 @@ class Store:
         try:
             with self.read() as connection:
                 is_ready = is_newest(connection)
+                if not create and not has_schema(connection):
+                    raise StoreError(_missing(self.url, "holds no warpwatch history"))
             if not is_ready:
                 with self.write("schema") as connection:
                     migrate(connection)
-        except OperationalError as error:
+        except NewerSchemaError as error:
+            self.close()
+            raise StoreError(f"{self.url.render_as_string()}: {error}") from error
+        except DatabaseError as error:
             self.close()
             raise StoreError(f"cannot open the database {self.url.render_as_string()}: {error.orig}") from error
 
@@ -176,14 +182,28 @@ def _parse(database: str) -> URL:
     return url
 
 
-def _engine(url: URL) -> Engine:
+def _missing(url: URL, state: str) -> str:
+    return (
+        f"{url.render_as_string()} {state}: name another database with --database or WARPWATCH_DATABASE, or fill this "
+        "one with `warpwatch import RESULTS`"
+    )
+
+
+def _engine(url: URL, *, create: bool) -> Engine:
     if url.get_backend_name() == "postgresql":
         # What it warns of is raised as well; unheard, it would stand on a command's standard error.
         logging.getLogger("psycopg").addHandler(logging.NullHandler())
-        engine = create_engine(url, pool_pre_ping=True, json_serializer=_to_json, json_deserializer=_from_json)
+        try:
+            engine = create_engine(url, pool_pre_ping=True, json_serializer=_to_json, json_deserializer=_from_json)
+        except ModuleNotFoundError as error:
+            raise StoreError(f"PostgreSQL needs {error.name}: pip install 'warpwatch[postgresql]'") from error
         listen(engine)
         return engine
     path = Path(str(url.database))
+    if path.is_dir():
+        raise StoreError(f"{path} is a folder; wanted a database file in it, such as {path / 'warpwatch.db'}")
+    if not create and not path.exists():
+        raise StoreError(_missing(url, "does not exist"))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -44,7 +44,7 @@ def judged_repository(
     """Series of LEVELS_S, of which head has some slower by a share; warpwatch.toml at base and at head."""
     folder = root / "checkout"
     folder.mkdir()
-    _git(folder, "init", "--quiet")
+    git(folder, "init", "--quiet")
     results = AsvResults(root / "results")
     for name in {name for name, _ in LEVELS_S}:
         results.benchmark(name, dtype=["'fp16'", "'fp32'"])
@@ -71,12 +71,13 @@ def judged_repository(
 
 
 def _commit(folder: Path, message: str) -> str:
-    _git(folder, "add", "--all")
-    _git(folder, "commit", "--quiet", "--allow-empty", "--message", message)
-    return _git(folder, "rev-parse", "HEAD")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--allow-empty", "--message", message)
+    return git(folder, "rev-parse", "HEAD")
 
 
-def _git(folder: Path, *words: str) -> str:
+def git(folder: Path, *words: str) -> str:
+    """What git prints in the checkout."""
     identity = ["-c", "user.name=Ann Author", "-c", "user.email=ann@example.org", "-c", "commit.gpgsign=false"]
     return subprocess.run(
         ["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True

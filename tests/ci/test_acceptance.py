@@ -102,6 +102,9 @@ def test_a_command_accepts_for_two_commits_alone_and_is_kept_with_who_and_why(tm
     assert "2 regressed (2 accepted)" in done.stdout
     earlier = f"{repository.base}~1"
     assert repository.warpwatch("check", earlier, repository.head).returncode == 1  # another range
+    absent = repository.warpwatch("accept", repository.base, repository.head, "time_sort", "known")
+    assert absent.returncode == 2
+    assert "“time_sort” names no series of demo, so there is nothing to accept" in absent.stderr
     wrong = repository.warpwatch("accept", repository.base, repository.head, "rope")
     assert (wrong.returncode, "wanted <glob>" in wrong.stderr) == (2, True)
     store = Store(repository.database)

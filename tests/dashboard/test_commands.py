@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from warpwatch.dashboard.store import Store
+
 _GROUP = """
 import click
 from warpwatch.ci.check_command import check
@@ -123,7 +125,9 @@ def test_check_ends_in_what_became_of_the_series(
     done = _check(warpwatch, results.folder, "0000000b", "0000000c")
     assert (done.returncode, done.stderr) == (status, "")
     assert word in done.stdout
-    assert all(len(line) <= 100 for line in done.stdout.splitlines())
+    narrow = warpwatch("check", "0000000b", "0000000c", COLUMNS="40")
+    assert all(len(line) <= 40 for line in narrow.stdout.splitlines()[2:-2])
+    assert "…" not in done.stdout.replace(" … ", "")  # only a terminal cuts lines
 
 
 def test_check_of_a_noisy_pair_could_not_tell(warpwatch: Callable[..., Any], timed_history: Callable[..., Any]) -> None:
@@ -140,6 +144,15 @@ def test_check_tells_a_failure_at_head_by_its_reason(warpwatch: Callable[..., An
     assert done.returncode == 2
     assert "invalid" in done.stdout
     assert "the benchmark failed" in done.stdout
+
+
+def test_a_check_of_one_commit_or_of_no_such_machine_says_so(
+    warpwatch: Callable[..., Any], timed_history: Callable[..., Any]
+) -> None:
+    same = _check(warpwatch, timed_history([*QUIET, 1.06]).folder, "0000000c", "0000000c")
+    assert (same.returncode, same.stderr) == (2, "Error: 0000000c and 0000000c are the same commit, 0000000c\n")
+    nowhere = warpwatch("check", "0000000b", "0000000c", "--machine", "nope")
+    assert (nowhere.returncode, nowhere.stderr) == (2, "Error: no machine 'nope' in demo; it has: box\n")
 
 
 def test_a_threshold_decides_what_matters(warpwatch: Callable[..., Any], timed_history: Callable[..., Any]) -> None:
@@ -181,7 +194,6 @@ def test_check_as_markdown_puts_the_verdict_first(
         (["feed", "0000000b"], "no commit 'feed'"),
         (["0000000", "0000000b"], "several commits start with '0000000'"),
         (["0000000b", "0000000b", "--project", "other"], "no project 'other'"),
-        (["0000000b", "0000000b", "--machine", "other"], "no series has results"),
     ],
 )
 def test_check_of_what_is_not_there_could_not_tell_and_says_why(
@@ -249,8 +261,9 @@ def test_a_drift_that_all_controls_show_is_the_machines(warpwatch: Callable[...,
 
 
 def test_report_prints_the_newest_commit_as_text_and_json(
-    warpwatch: Callable[..., Any], timed_history: Callable[..., Any]
+    warpwatch: Callable[..., Any], timed_history: Callable[..., Any], tmp_path: Path
 ) -> None:
+    Store(str(tmp_path / ".warpwatch" / "warpwatch.db")).close()
     assert "nothing is recorded" in warpwatch("report").stdout
     warpwatch("import", timed_history([1.0, 2e-3]).folder, "--project", "demo")
     text = warpwatch("report").stdout

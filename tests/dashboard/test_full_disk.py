@@ -100,7 +100,7 @@ def test_a_full_disk_is_told_and_costs_nothing_that_was_in(small_disk: Path, fir
     assert _import(first.folder, database).returncode == 0
     _fill(first)
     done = _import(first.folder, database)
-    assert done.returncode == 1
+    assert done.returncode == 70
     assert done.stderr.splitlines() == [
         "Error: the database gave up: database or disk is full. What is in stays whole; make room, and then import"
         " again to add the rest"
@@ -122,7 +122,7 @@ def test_a_full_disk_under_postgresql_is_told_and_costs_nothing_that_was_in(
     _resize(disk, used + 400_000)
     _fill(first)
     done = _import(first.folder, database)
-    assert done.returncode == 1
+    assert done.returncode == 70
     (line,) = done.stderr.splitlines()
     assert line.startswith("Error: the database gave up: could not extend file")
     assert line.endswith("What is in stays whole; make room, and then import again to add the rest")
@@ -138,7 +138,7 @@ def test_a_limit_on_the_size_of_files_is_told_too(first: AsvResults, tmp_path: P
     assert _import(first.folder, database).returncode == 0
     _fill(first)
     done = _import(first.folder, database, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (_ROOM // 2, _ROOM // 2)))
-    assert done.returncode == 1
+    assert done.returncode == 70
     (line,) = done.stderr.splitlines()
     assert line.startswith("Error: the database gave up: ")
     assert line.endswith("import again to add the rest")
