@@ -117,8 +117,8 @@ def _one_thread_of_blas() -> Iterator[None]:
 def main() -> None:
     """How fast each GPU kernel is at each commit, and which commit made it slower.
 
-    Exit status of every command: 0 success; 1 a negative answer, such as "regressed"; 2 wrong usage, or no answer; 70
-    an unexpected error, a full disk or a database that fails; 130 interrupted. Some commands add others in their help.
+    Exit status: 0 success; 1 a negative answer, such as "regressed"; 2 wrong usage or no answer; 70 an unexpected
+    error, a full disk or a database that fails; 130 interrupted. The help of a command states any other.
     """
 
 

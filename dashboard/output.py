@@ -30,11 +30,8 @@ class OutputFile(click.Path):
 
 
 def table_width(output: Path | None) -> int | None:
-    """Columns of the terminal that a table is printed on, or of COLUMNS; None for a file or a pipe, where no line is
-    cut.
-    """
-    is_cut = output is None and (sys.stdout.isatty() or "COLUMNS" in os.environ)
-    return shutil.get_terminal_size().columns if is_cut else None
+    """Columns of the terminal that a table is printed on; None for a file or a pipe, where no line is cut."""
+    return shutil.get_terminal_size().columns if output is None and sys.stdout.isatty() else None
 
 
 def write(text: str, output: Path | None) -> None:

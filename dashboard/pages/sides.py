@@ -95,7 +95,10 @@ def find(project: Project, name: str) -> Commit:
         return found
     if full:
         raise NoSideError(f"“{name}” is commit {full[:8]}, which has no results in {project.name}.")
-    raise NoSideError(f"No commit of {project.name} that has results is called “{name}”.")
+    raise NoSideError(
+        f"No commit of {project.name} that has results is called “{name}”. "
+        "Give a branch, a tag, or at least 7 digits of a hash."
+    )
 
 
 def _commits(project: Project) -> Sides | None:

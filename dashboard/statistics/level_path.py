@@ -234,8 +234,8 @@ def _grow(costs: Floats, penalty: float) -> Floats:
         jumps += jump_left, jump_right
         change_left(jump_left)
         change_right(jump_right)
-        minimum(before, kept, kept)
-        add(here, kept, here)
+        minimum(before, kept, out=kept)
+        add(here, kept, out=here)
         before = here
     return np.array(jumps).reshape(-1, 2)
 

@@ -201,7 +201,7 @@ def test_two_is_the_status_of_what_cannot_be_compared(tmp_path: Path) -> None:
     assert f"{tmp_path / 'absent'} does not exist".encode() in done.stderr
     unwritable = _benchstat(REPEATED[0], REPEATED[1], "--output", tmp_path / "absent" / "table")
     assert (unwritable.returncode, unwritable.stdout) == (2, b"")
-    assert b"cannot write" in unwritable.stderr
+    assert b"does not exist; create it" in unwritable.stderr
 
 
 def test_of_five_runs_of_one_commit_nothing_is_told_and_what_is_planted_is_found() -> None:

@@ -169,12 +169,11 @@ def test_a_side_that_is_not_there_is_said_in_a_sentence_above_the_form(
     assert HOSTILE not in answer.text
 
 
-def test_a_prefix_of_several_commits_is_said_with_some_of_them(client: FlaskClient, store: Store) -> None:
-    digits = [commit.hash[0] for commit in queries.commits(store, "kernels")]
-    shared = next(digit for digit in digits if digits.count(digit) > 1)  # two dozen commits, sixteen digits
-    answer = client.get(f"/kernels/compare?base={shared}&head=main")
+def test_too_few_digits_of_a_hash_name_no_commit(client: FlaskClient, store: Store) -> None:
+    newest = queries.commits(store, "kernels")[0].hash
+    answer = client.get(f"/kernels/compare?base={newest[:2]}&head=main")
     assert answer.status_code == 404
-    assert "Several commits start with" in answer.text
+    assert "Give a branch, a tag, or at least 7 digits of a hash." in unescape(answer.text)
 
 
 def test_commits_between_are_counted_and_arrows_lead_to_the_neighbours(client: FlaskClient, store: Store) -> None:
