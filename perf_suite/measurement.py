@@ -65,7 +65,7 @@ def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord)
         each.begin_timing()
     launches = sum(captured.launched.values()) if captured and captured.launched else None
     calls = [
-        TimedCall(run=one.run, after=each.after_timed_call, launches=launches or 1)
+        TimedCall(run=one.run, after=each.after_timed_call, launches=launches or 1, peak_memory_bytes=peak or 0)
         for one, each in zip((prepared, *others), gates, strict=True)
     ]
     timing = bench.stopwatch.sample_latency(calls)
