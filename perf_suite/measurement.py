@@ -12,6 +12,7 @@ from . import energy, validity
 from .context import Conditions, GpuMonitor
 from .gate import Gate
 from .implementations import Prepared, UnavailableError, prepare
+from .inputs import Inputs
 from .launches import capture
 from .protocol import Job, Outcome
 from .records import ClockEventReasons, MeasurementRecord, Status
@@ -48,10 +49,7 @@ def measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord) 
 def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord) -> Outcome:
     workload = setting.workload
     prepared, *others = (prepare(workload, job.implementation, inputs) for inputs in setting.copies)
-    gates = [
-        Gate(one.run, inputs, setting.questions, workload.tolerance)
-        for one, inputs in zip((prepared, *others), setting.copies, strict=True)
-    ]
+    gates = [_gate(one, inputs, setting, job) for one, inputs in zip((prepared, *others), setting.copies, strict=True)]
     gate = gates[0]
     error = gate.check()
     peak = _peak_memory_bytes(prepared) if bench.monitor else None
@@ -109,9 +107,12 @@ def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord)
     latency_s = statistics.median(timing.samples_s)
     warm = _warm(bench, setting, job, gate, calls[0], latency_s) if captured else ()
     gate.check()
+    inaccuracy = max((each.inaccuracy for each in gates if each.inaccuracy), default=None)
     return Outcome(
         measurement=replace(
             record,
+            reason=None if inaccuracy is None else f"inaccurate: its error is {inaccuracy:.2g}x the allowed one",
+            inaccuracy=inaccuracy,
             latency_s=latency_s,
             sm_cycles=timing.sm_cycles,
             warm_latency_s=statistics.median(warm) if warm else None,
@@ -130,7 +131,7 @@ def measure_energy(bench: Bench, setting: Setting, job: Job, blank: MeasurementR
     assert bench.monitor is not None, "there is a meter on GPUs alone"
     with _on(bench.stream):
         prepared = prepare(setting.workload, job.implementation, setting.inputs)
-        gate = Gate(prepared.run, setting.inputs, setting.questions, setting.workload.tolerance)
+        gate = _gate(prepared, setting.inputs, setting, job)
         gate.check()
         call = TimedCall(run=prepared.run, after=gate.after_timed_call)
         warm_s = statistics.median(sample_warm_latency(call, _ABOUT_S, quick=True, check=gate.check_replay))
@@ -139,6 +140,12 @@ def measure_energy(bench: Bench, setting: Setting, job: Job, blank: MeasurementR
     if joules is None:
         raise UnavailableError("the GPU's energy counter did not step under load")
     return Outcome(measurement=replace(blank, status=Status.OK, energy=joules))
+
+
+def _gate(prepared: Prepared, inputs: Inputs, setting: Setting, job: Job) -> Gate:
+    workload = setting.workload
+    is_baseline = job.implementation in workload.baselines
+    return Gate(prepared.run, inputs, setting.questions, workload.tolerance, is_baseline=is_baseline)
 
 
 def _warm(bench: Bench, setting: Setting, job: Job, gate: Gate, call: TimedCall, latency_s: float) -> tuple[float, ...]:

@@ -157,6 +157,7 @@ class MeasurementRecord:
     timer: str | None = None  # the instrument: "nvbench 0.3.0", "cuda-events", "torch.utils.benchmark, CPU time"
     relative_error: float | None = None
     tolerance: float | None = None
+    inaccuracy: float | None = None  # a baseline's error as a multiple of the allowed one, where it exceeds that
     at_s: float | None = None  # when it was measured, in seconds since the run began
     throttled_s: Mapping[str, float] | None = (
         None  # time throttled while measuring, by reason, of the driver's counters

@@ -61,6 +61,8 @@ def _measuring(measuring: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "Timed by", str(measuring["timer"])
     if _is_number(measuring.get("relative_error")) and _is_number(measuring.get("tolerance")):
         yield "Relative error", f"{measuring['relative_error']:.2g} (at most {measuring['tolerance']:.2g})"
+    if _is_number(measuring.get("inaccuracy")):
+        yield "Inaccuracy", f"{measuring['inaccuracy']:.2g} times the allowed error"
     if measuring.get("seed") is not None:
         yield "Seed", str(measuring["seed"])
     if measuring.get("code_sha256"):

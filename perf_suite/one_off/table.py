@@ -65,8 +65,10 @@ def _heading(result: BenchmarkResult) -> str:
 
 def _remarks(result: BenchmarkResult, filled: dict[str, list[str | None]]) -> list[str]:
     lines = [
-        f"{m.implementation}: {m.status}: {m.reason}" for m, _ in result if m.status is not Status.OK
-    ]  # fmt: skip
+        f"{m.implementation}: {m.status}: {m.reason}"
+        for m, _ in result
+        if m.status is not Status.OK or m.inaccuracy is not None
+    ]
     for outcome in result.controls:
         visits = [visit.latency_s for visit in outcome.measurement.visits]
         if len(visits) > 1:

@@ -73,6 +73,20 @@ def test_every_record_that_the_suite_writes_is_read_without_a_problem() -> None:
     assert len(context.profiles) == 1
 
 
+def test_a_baselines_inaccuracy_is_read_with_its_number() -> None:
+    run = _records()[0]
+    inaccurate = written.MeasurementRecord(
+        run=RUN, benchmark=SUITE, workload="w1", implementation="eager", status=written.Status.OK, latency_s=3e-3,
+        reason="inaccurate: its error is 1.4x the allowed one", cache="cold", seed=1, relative_error=1.5e-3,
+        tolerance=2e-3, inaccuracy=1.4,
+    )  # fmt: skip
+    context = read_context("".join(written.to_line(record) + "\n" for record in (run, inaccurate)).encode())
+    (measurement,) = context.measurements
+    assert (measurement.status, measurement.reason) == (Status.OK, inaccurate.reason)
+    assert measurement.data["inaccuracy"] == 1.4
+    assert context.problems == ()
+
+
 def test_every_status_of_the_suite_is_one_of_the_dashboard() -> None:
     # A wrong result is a way to fail there, and a status here.
     assert {status.value for status in written.Status} == {status.value for status in set(Status) - {Status.WRONG}}
