@@ -33,8 +33,8 @@ from .output import Bounds, Output, parts
 
 # How many times the whole's tolerance the error of one row may be. The worst seen of an honest kernel of ours was 1.1.
 _ROW_ALLOWANCE = 4.0
-# Relative error, of the whole or of a row, beyond which a baseline's result is wrong and not merely imprecise. An honest
-# one, PyTorch's eager attention backward, reached 0.066 in bf16 and 0.011 in fp16 (H200, sequences of 2048 and 4096);
+# Relative error, of the whole or of a row, beyond which a baseline's result is wrong and not merely imprecise.
+# PyTorch's eager attention backward reached 0.066 in bf16 and 0.011 in fp16 (H200, sequences of 2048 and 4096);
 # a row that was left out, belongs elsewhere or is of an earlier call errs by about 1 or more.
 _BASELINE_LIMIT = 0.25
 
