@@ -4,7 +4,7 @@ import statistics
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -18,7 +18,7 @@ from .protocol import Job, Outcome
 from .records import ClockEventReasons, MeasurementRecord, Status
 from .setting import Setting
 from .timing import Stopwatch
-from .timing.timing import TimedCall
+from .timing.timing import TimedCall, Timing
 from .timing.warm import sample_warm_latency
 
 # NVML looks at one process at a time, some five times a second: where there are others, wait for it to look again.
@@ -35,6 +35,7 @@ class Bench:
     monitor: GpuMonitor | None  # None on the CPU
     stream: torch.cuda.Stream | None  # ours on the GPU: a kernel that works elsewhere is found out
     begun: float  # time.time() at the start of the run
+    clock_tolerance: validity.ClockTolerance = field(default_factory=validity.ClockTolerance)
 
 
 def measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord) -> Outcome:
@@ -66,7 +67,7 @@ def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord)
         TimedCall(run=one.run, after=each.after_timed_call, launches=launches or 1, peak_memory_bytes=peak or 0)
         for one, each in zip((prepared, *others), gates, strict=True)
     ]
-    timing = bench.stopwatch.sample_latency(calls)
+    timing = bench.stopwatch.sample_latency(calls, visit=job.visit, visits=job.visits)
     after = bench.monitor.conditions() if bench.monitor else Conditions()
     for each in gates:
         each.check_timed()
@@ -100,7 +101,7 @@ def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord)
     reason = (
         validity.throttled(events, throttled_s)
         or validity.contended(contenders or 0)
-        or validity.clock_shifted(timing.clock_over_time_hz)
+        or validity.clock_shifted(timing.clock_over_time_hz, _largest_shift(bench, job, timing))
     )
     if reason:
         return Outcome(measurement=replace(record, status=Status.INVALID, reason=reason))
@@ -142,6 +143,14 @@ def measure_energy(bench: Bench, setting: Setting, job: Job, blank: MeasurementR
     return Outcome(measurement=replace(blank, status=Status.OK, energy=joules))
 
 
+def _largest_shift(bench: Bench, job: Job, timing: Timing) -> float:
+    """How far the clock may have moved, by the canaries so far; a canary's own clock tells it for what follows."""
+    if job.implementation not in job.workload.controls:
+        return bench.clock_tolerance.largest
+    bench.clock_tolerance.visited(job.workload.name, timing.clock_over_time_hz)
+    return validity.LARGEST_SHIFT_OF_A_CANARY
+
+
 def _gate(prepared: Prepared, inputs: Inputs, setting: Setting, job: Job) -> Gate:
     workload = setting.workload
     is_baseline = job.implementation in workload.baselines
@@ -152,7 +161,7 @@ def _warm(bench: Bench, setting: Setting, job: Job, gate: Gate, call: TimedCall,
     """Warm samples, where they were asked for and the data fits the L2, or where a call is meant to be replayed."""
     assert bench.monitor is not None
     fits = setting.workload.cost.bytes <= bench.monitor.l2_bytes
-    if "warm_latency" not in job.metrics or not (fits or setting.workload.replayed):
+    if "warm_latency" not in job.metrics or not job.is_last_visit or not (fits or setting.workload.replayed):
         return ()
     return sample_warm_latency(call, latency_s, quick=job.quick, check=gate.check_replay)
 

@@ -29,6 +29,13 @@ class Job:
     quick: bool = False
     metrics: tuple[str, ...] = ()  # of OPTIONAL_METRICS
     stage: Stage = Stage.LATENCY
+    visit: int = 0  # which of the `visits` to this combination
+    visits: int = 1  # over how many its samples are spread
+
+    @property
+    def is_last_visit(self) -> bool:
+        """Whether this visit measures what is measured once."""
+        return self.visit == self.visits - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -121,7 +121,7 @@ class Energy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """One of a control's visits within a run."""
+    """One of the visits to a control or an implementation within a run."""
 
     at_s: float  # seconds since the run began
     latency_s: float  # median of the visit's samples
@@ -172,7 +172,8 @@ class MeasurementRecord:
     quick: bool = False  # a handful of samples, to see that it works
     metrics: tuple[str, ...] = ()  # the optional ones that were asked for
     code_sha256: str | None = None  # code_digest of what it ran, where it is ours; equal code is an A/A pair
-    visits: tuple[Visit, ...] = ()  # of a control
+    visits: tuple[Visit, ...] = ()  # of a control, or of an implementation measured in turn with others
+    tries: int = 1  # how often it was measured, as long as it was invalid
     failure: Failure | None = None  # where the status is failed; older records have none
 
 

@@ -14,8 +14,8 @@ _WARM_UP = 5
 _L2_MULTIPLE = 2  # bytes written to flush, in L2 sizes
 
 
-def sample_latency(calls: Sequence[TimedCall], *, quick: bool) -> Timing:
-    """Seconds between two events around each call, in turn, on torch's current stream.
+def sample_latency(calls: Sequence[TimedCall], *, quick: bool, visits: int = 1) -> Timing:
+    """Seconds between two events around each call, in turn, on torch's current stream; a share of them on each visit.
 
     The flush before a call keeps the GPU busy while the host enqueues, which hides launch latency for all but
     operations of many kernels; NVBench's blocking kernel hides it for those too.
@@ -26,7 +26,7 @@ def sample_latency(calls: Sequence[TimedCall], *, quick: bool) -> Timing:
         for _ in range(_WARM_UP):
             call.run()
     first = _sample_s(calls[0], flush)
-    count = _FEWEST if quick else max(_FEWEST, min(_SAMPLES, int(_LONGEST_S / max(first, 1e-6))))
+    count = _FEWEST if quick else max(_FEWEST, min(_SAMPLES, int(_LONGEST_S / max(first, 1e-6))) // visits)
     return Timing(
         samples_s=thinned(tuple(_sample_s(calls[index % len(calls)], flush) for index in range(count))),
         calls_per_sample=1,

@@ -145,9 +145,10 @@ class NVBench:
         if self._error is not None:
             raise self._error
 
-    def sample_latency(self, calls: Sequence[TimedCall], *, quick: bool) -> Timing:
+    def sample_latency(self, calls: Sequence[TimedCall], *, quick: bool, visit: int = 0, visits: int = 1) -> Timing:
         """Cold-L2 samples of one call, given once for each place of its data: the streams take them in turn.
 
+        Of several visits each takes its share of the streams.
         Raises TimingError if NVBench kept no sample, and whatever the call raised.
         """
         latency_s, out_bytes = _estimated(calls[0])
@@ -155,12 +156,15 @@ class NVBench:
         free_bytes, _ = torch.cuda.mem_get_info()
         stream_bytes = 4 * out_bytes + 2 * calls[0].peak_memory_bytes
         plan = _QUICK if quick else _plan(latency_s, calls[0].launches, stream_bytes, free_bytes)
+        streams = list(enumerate(self._streams[:: _POOL // plan.streams]))
+        mine = streams[visit::visits] or streams[:1]
+        per_stream = -(-plan.calls // max(1, visits // plan.streams))
         taken = []
-        for index, stream in enumerate(self._streams[:: _POOL // plan.streams]):
-            taken.append(self._on_stream(stream, calls[index % len(calls)], plan.calls))
+        for index, stream in mine:
+            taken.append(self._on_stream(stream, calls[index % len(calls)], per_stream))
             time.sleep(plan.rest_s)
         groups: list[tuple[_Reading, ...]]
-        if plan.calls >= _ENOUGH_ROWS:
+        if per_stream >= _ENOUGH_ROWS:
             groups = list(zip(*taken, strict=False))  # a call on each stream
         else:
             groups = [(reading,) for readings in taken for reading in readings]

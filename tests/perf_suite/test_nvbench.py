@@ -112,6 +112,39 @@ def test_each_stream_makes_its_untimed_calls_before_its_timed_ones(timed):
     assert max(most) == 3, "so many outputs are alive at once, as at worst while the gate watches"
 
 
+def test_two_visits_share_the_streams_and_the_places_of_the_data(timed):
+    instrument, events = timed
+    places: list[int] = []
+
+    def call(place):
+        return TimedCall(run=lambda: places.append(place), after=lambda out: None)
+
+    def visited(**visit):
+        events.clear()
+        places.clear()
+        timing = instrument.sample_latency([call(place) for place in range(8)], quick=False, **visit)
+        return [event[1] for event in events if event[0] == "stream"], set(places), timing
+
+    streams, _, whole = visited()
+    first, of_first, half = visited(visit=0, visits=2)
+    second, of_second, other_half = visited(visit=1, visits=2)
+    assert sorted([*first, *second]) == streams
+    assert of_first | of_second == set(range(8))
+    assert len(half.samples_s) == len(other_half.samples_s) == len(whole.samples_s)
+    assert half.calls_per_sample + other_half.calls_per_sample == whole.calls_per_sample
+
+
+def test_two_visits_share_the_calls_where_there_is_one_stream(timed):
+    instrument, events = timed
+    calls = [TimedCall(run=lambda: events.append("run"), after=lambda out: None, peak_memory_bytes=500 * GIB)]
+    counts = []
+    for visit, visits in ((0, 1), (0, 2), (1, 2)):
+        events.clear()
+        instrument.sample_latency(calls, quick=False, visit=visit, visits=visits)
+        counts.append(events.count("start"))
+    assert counts[0] == counts[1] + counts[2]
+
+
 def test_a_call_that_runs_out_of_memory_does_so_untimed(timed):
     instrument, events = timed
 
