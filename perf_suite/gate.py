@@ -23,7 +23,7 @@ inaccuracy is recorded with its number, and only a result that is plainly anothe
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -90,7 +90,7 @@ class Gate:
         self._run, self._inputs, self._tolerance = run, inputs, tolerance
         self._is_baseline = is_baseline
         self._excess = 0.0  # the largest error seen, as a multiple of the allowed one
-        self._questions = questions
+        self.questions = questions
         self._random = random.Random()  # not seeded: nobody can know what is asked next
         self._written = parts(inputs.written()) if isinstance(inputs, WrittenInputs) else ()
         self._posed = 0
@@ -103,7 +103,7 @@ class Gate:
 
     def check(self) -> float:
         """Put every question to the call; the largest ||out - reference|| / ||reference||."""
-        return max(self._answer(self._run, question) for question in self._questions)
+        return max(self._answer(self._run, question) for question in self.questions)
 
     def check_replay(self, replay: Callable[[], Output]) -> None:
         """Put every question to the call's CUDA graph.
@@ -112,7 +112,7 @@ class Gate:
         stream, or on the host, is missing from the replay however fast it was the first time.
         """
         try:
-            for question in self._questions:
+            for question in self.questions:
                 self._answer(replay, question)
         except WrongResultError as error:
             raise WrongResultError(
@@ -136,21 +136,25 @@ class Gate:
     def check_timed(self) -> None:
         """The last timed output of each question."""
         for index, out in self._timed.items():
-            self._error(out, self._questions[index])
+            self._error(out, self.questions[index])
         self._timed.clear()
 
     def _pose_any(self) -> None:
-        self._posed = self._random.randrange(len(self._questions))
-        self._ask(self._questions[self._posed])
+        self._posed = self._random.randrange(len(self.questions))
+        self.pose(self.questions[self._posed])
 
-    def _ask(self, question: Question) -> None:
+    def pose(self, question: Question) -> None:
+        """Write the question's activations into the inputs."""
         for tensor, values in zip(self._inputs.activations(), question.activations, strict=True):
             tensor.copy_(values)
 
     def _answer(self, run: Callable[[], Output], question: Question) -> float:
-        """One call's error. Its output ends as NaN, and its inputs must be what they were."""
-        self._ask(question)
-        out = run()
+        """One call's error."""
+        self.pose(question)
+        return self.judge(run(), question)
+
+    def judge(self, out: Output, question: Question) -> float:
+        """The error of a call's output to the question posed. It ends as NaN, and the inputs must be what they were."""
         # The copy is on the caller's stream and behind the call: it sees what a caller's next kernel would see.
         seen = tuple(tensor.clone() for tensor in parts(out))
         self._refuse_memory(out)
@@ -208,6 +212,23 @@ class Gate:
         kept = {tensor.untyped_storage().data_ptr() for tensor in self._inputs.activations()}
         if any(tensor.untyped_storage().data_ptr() in kept for tensor in parts(out)):
             raise WrongResultError("it returned one of its inputs")
+
+
+def check_rotated_replay(gates: Sequence[Gate], replay: Callable[[], Sequence[Output]]) -> None:
+    """Put every question to each of a call's copies in one CUDA graph, never the same one to neighbours.
+
+    `gates` watch the copies; `replay` returns the last output of each. Raises WrongResultError.
+    """
+    count = len(gates[0].questions)
+    for shift in range(count):
+        asked = [gate.questions[(shift + index) % count] for index, gate in enumerate(gates)]
+        for gate, question in zip(gates, asked, strict=True):
+            gate.pose(question)
+        for gate, out, question in zip(gates, replay(), asked, strict=True):
+            try:
+                gate.judge(out, question)
+            except WrongResultError as error:
+                raise WrongResultError(f"replayed with its copies from a CUDA graph {error}") from None
 
 
 def _place(tensor: torch.Tensor) -> tuple[int, tuple[int, ...]]:

@@ -1,5 +1,6 @@
 """One workload × implementation: gate, stopwatch, gate again, and what else there is to know of a call."""
 
+import functools
 import statistics
 import time
 from collections.abc import Iterator
@@ -10,14 +11,15 @@ import torch
 
 from . import energy, validity
 from .context import Conditions, GpuMonitor
-from .gate import Gate
+from .gate import Gate, check_rotated_replay
 from .implementations import Prepared, UnavailableError, prepare
 from .inputs import Inputs
-from .launches import capture
+from .launches import NotCapturableError, capture
 from .protocol import Job, Outcome
 from .records import ClockEventReasons, MeasurementRecord, Status
 from .setting import Setting
 from .timing import Stopwatch
+from .timing.steady import sample_steady_latency
 from .timing.timing import TimedCall, Timing
 from .timing.warm import sample_warm_latency
 
@@ -73,12 +75,7 @@ def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord)
         each.check_timed()
 
     contenders = _contenders(bench.monitor, began_us)
-    events = _clock_events(before, after)
-    throttled_s = {
-        name: seconds - before.throttled_s[name]
-        for name, seconds in after.throttled_s.items()
-        if name in before.throttled_s and seconds > before.throttled_s[name]
-    }
+    events, throttled_s = _clock_events(before, after), _throttled_s(before, after)
     record = replace(
         blank,
         status=Status.OK,
@@ -107,6 +104,7 @@ def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord)
         return Outcome(measurement=replace(record, status=Status.INVALID, reason=reason))
     latency_s = statistics.median(timing.samples_s)
     warm = _warm(bench, setting, job, gate, calls[0], latency_s) if captured else ()
+    steady = _steady(bench, job, gates, calls, latency_s)
     gate.check()
     inaccuracy = max((each.inaccuracy for each in gates if each.inaccuracy), default=None)
     return Outcome(
@@ -117,10 +115,14 @@ def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord)
             latency_s=latency_s,
             sm_cycles=timing.sm_cycles,
             warm_latency_s=statistics.median(warm) if warm else None,
+            steady_latency_s=statistics.median(steady.samples_s) if steady.samples_s else None,
+            steady_copies=len(calls) if steady.samples_s else None,
+            steady_reason=steady.reason,
         ),
         samples_s=timing.samples_s,
         calls_per_sample=timing.calls_per_sample,
         warm_samples_s=warm,
+        steady_samples_s=steady.samples_s,
     )
 
 
@@ -166,6 +168,33 @@ def _warm(bench: Bench, setting: Setting, job: Job, gate: Gate, call: TimedCall,
     return sample_warm_latency(call, latency_s, quick=job.quick, check=gate.check_replay)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Steady:
+    """Steady samples, or why there are none; neither where nobody asked for them."""
+
+    samples_s: tuple[float, ...] = ()
+    reason: str | None = None
+
+
+def _steady(bench: Bench, job: Job, gates: list[Gate], calls: list[TimedCall], latency_s: float) -> _Steady:
+    if "steady_latency" not in job.metrics or not job.is_last_visit:
+        return _Steady()
+    if bench.monitor is None:
+        return _Steady(reason="not available: a CPU has no CUDA graphs, and its latency is that of calls back to back")
+    began_us = time.time_ns() // 1000
+    before = bench.monitor.conditions()
+    try:
+        samples_s = sample_steady_latency(
+            calls, latency_s, quick=job.quick, check=functools.partial(check_rotated_replay, gates)
+        )
+    except NotCapturableError as error:
+        return _Steady(reason=f"not captured: {error}")
+    after = bench.monitor.conditions()
+    reason = validity.throttled(_clock_events(before, after), _throttled_s(before, after))
+    reason = reason or validity.contended(_contenders(bench.monitor, began_us) or 0)
+    return _Steady(reason=f"invalid: {reason}") if reason else _Steady(samples_s=samples_s)
+
+
 def _peak_memory_bytes(prepared: Prepared) -> int:
     """Bytes that PyTorch's allocator held at the worst moment of a call, over inputs and output."""
     torch.cuda.reset_peak_memory_stats()
@@ -197,6 +226,15 @@ def _clock_events(before: Conditions, after: Conditions) -> ClockEventReasons | 
     if before.clock_event_reasons is None or after.clock_event_reasons is None:
         return None
     return ClockEventReasons(before=before.clock_event_reasons, after=after.clock_event_reasons)
+
+
+def _throttled_s(before: Conditions, after: Conditions) -> dict[str, float]:
+    """Seconds throttled in between, by reason."""
+    return {
+        name: seconds - before.throttled_s[name]
+        for name, seconds in after.throttled_s.items()
+        if name in before.throttled_s and seconds > before.throttled_s[name]
+    }
 
 
 @contextmanager

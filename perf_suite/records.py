@@ -164,6 +164,9 @@ class MeasurementRecord:
     )
     contenders: int | None = None  # other processes that computed on the GPU meanwhile
     warm_latency_s: float | None = None  # inputs still in the L2, calls back to back in a CUDA graph
+    steady_latency_s: float | None = None  # calls back to back in a CUDA graph, over copies of the inputs in turn
+    steady_copies: int | None = None  # how many
+    steady_reason: str | None = None  # why there is no such number although it was asked for
     sm_cycles: float | None = None  # median of latency x SM clock, sample by sample
     peak_memory_bytes: int | None = None  # allocated at the worst moment of a call, over its inputs and outputs
     kernels_launched: int | None = None  # kernels, copies and memsets that one call enqueues

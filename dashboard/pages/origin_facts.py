@@ -93,10 +93,13 @@ def _quantities(measuring: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What was measured beside the latency."""
     if measuring.get("sample_count"):
         yield "Samples", str(measuring["sample_count"])
-    for name, field, unit in (("Warm latency", "warm_latency_s", "s"), ("SM cycles", "sm_cycles", "cycles"),
+    for name, field, unit in (("Warm latency", "warm_latency_s", "s"),
+                              ("Steady latency", "steady_latency_s", "s"), ("SM cycles", "sm_cycles", "cycles"),
                               ("Peak memory over inputs and outputs", "peak_memory_bytes", "bytes")):  # fmt: skip
         if _is_number(measuring.get(field)):
             yield name, quantities.quantity(measuring[field], unit)
+    if measuring.get("steady_reason"):
+        yield "Steady latency", str(measuring["steady_reason"])
     energy = measuring.get("energy")
     if isinstance(energy, Mapping) and energy.get("per_call_j"):
         per_call = median(energy["per_call_j"])

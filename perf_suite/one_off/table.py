@@ -16,6 +16,7 @@ _COLUMNS: dict[str, _Cell] = {
     "latency": lambda m, f: _text(m.latency_s, lambda s: quantity(s, "s")),
     "spread": lambda m, f: _text(f.spread, share),
     "warm": lambda m, f: _text(m.warm_latency_s, lambda s: quantity(s, "s")),
+    "steady": lambda m, f: _text(m.steady_latency_s, lambda s: quantity(s, "s")),
     "bandwidth": lambda m, f: _text(f.bandwidth_bps, lambda rate: quantity(rate, "B/s")),
     "throughput": lambda m, f: _text(f.flops_per_s, lambda rate: quantity(rate, "FLOP/s")),
     "of peak": lambda m, f: _text(f.of_peak, share),
