@@ -85,6 +85,8 @@ def _conditions(measuring: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if _is_number(measuring.get("contenders")):
         others = measuring["contenders"]
         yield "Others computing meanwhile", count(others, "process", "processes") if others else "none"
+    if _is_number(measuring.get("tries")) and measuring["tries"] > 1:
+        yield "Tries", f"{measuring['tries']}, the earlier ones invalid"
     if _is_number(measuring.get("at_s")):
         yield "Measured at", f"{measuring['at_s']:.0f} s into the run"
 

@@ -6,7 +6,7 @@ from perf_suite import session
 from perf_suite.catalogue_jobs import catalogue_jobs
 from perf_suite.records import MeasurementRecord, Status, from_line
 from perf_suite.spool import FOLDER_VARIABLE
-from perf_suite.watched_worker import Limits
+from perf_suite.watched_worker import Limits, WatchedWorker, WorkerStartError
 
 torch = pytest.importorskip("torch")
 if torch.cuda.is_available():
@@ -90,3 +90,14 @@ def test_a_full_session_measures_kernel_and_baseline_in_turn_and_visits_the_cana
     assert outcomes["canary"].measurement.status is Status.OK
     assert len(outcomes["canary"].measurement.visits) == 4
     assert outcomes["canary"].measurement.visits[2].at_s > eager.visits[1].at_s
+
+
+def test_a_worker_that_cannot_start_again_leaves_the_invalid_status_as_it_is(measured, monkeypatch):
+    def restart(self):
+        raise WorkerStartError("the GPU is gone")
+
+    monkeypatch.setattr(WatchedWorker, "restart", restart)
+    outcomes, _ = measured(1)
+    ours = outcomes["warpwatch"].measurement
+    assert (ours.status, ours.reason, ours.tries) == (Status.INVALID, "the clock moved", 1)
+    assert outcomes["eager"].measurement.status is Status.OK

@@ -16,6 +16,11 @@ def test_a_baselines_inaccuracy_is_stated() -> None:
     assert "Inaccuracy" not in _facts(relative_error=1.5e-3, tolerance=2e-3, inaccuracy=None)
 
 
+def test_a_value_that_took_several_tries_says_so() -> None:
+    assert _facts(tries=3)["Tries"] == "3, the earlier ones invalid"
+    assert "Tries" not in _facts(tries=1)
+
+
 def test_the_steady_latency_is_stated_or_why_there_is_none() -> None:
     assert _facts(steady_latency_s=1.8e-5)["Steady latency"] == "18.0 µs"
     assert _facts(steady_reason="not captured: it waits")["Steady latency"] == "not captured: it waits"
