@@ -58,7 +58,8 @@ class Metric:
     def noise_family(self) -> str | None:
         """Times of one family scatter alike on a machine; None for what is no time.
 
-        What the CPU does scatters apart from what the GPU does, and a warm L2 apart from a cold one.
+        What the CPU does scatters apart from what the GPU does, a warm L2 apart from a cold one, and calls back to back
+        apart from single ones.
         """
         if not self.is_time:
             return None
@@ -67,7 +68,7 @@ class Metric:
     @property
     def follows_machine(self) -> bool:
         """Whether a drift of the machine that its controls show is in it too."""
-        return self.noise_family in {"latency", "warm_latency"}
+        return self.noise_family in {"latency", "warm_latency", "steady_latency"}
 
     def is_worse(self, change: float) -> bool:
         """Whether a signed relative change (0.04 is 4 % more) is for the worse."""
@@ -130,6 +131,7 @@ def _plain(unit: str) -> str:
 _OWN: dict[tuple[str, str], tuple[Role, Better, bool]] = {
     ("latency", "seconds"): (Role.JUDGED, Better.LOWER, False),
     ("warm_latency", "seconds"): (Role.JUDGED, Better.LOWER, False),
+    ("steady_latency", "seconds"): (Role.JUDGED, Better.LOWER, False),
     ("host_overhead", "seconds"): (Role.JUDGED, Better.LOWER, False),
     ("peak_memory", "bytes"): (Role.JUDGED, Better.LOWER, True),
     ("kernels_launched", "launches"): (Role.JUDGED, Better.LOWER, True),
@@ -158,7 +160,7 @@ _LABELS = {
     "tflops": "throughput",
     "cycles": "SM cycles",
 }
-_FAMILIES_OF_THEIR_OWN = frozenset({"warm_latency", "host_overhead", "compile_time"})
+_FAMILIES_OF_THEIR_OWN = frozenset({"warm_latency", "steady_latency", "host_overhead", "compile_time"})
 _EXACT_UNITS = frozenset({"registers", "instructions", "launches", "barriers"})
 _TIME_UNITS = frozenset(
     {"seconds", "second", "s", "ms", "us", "µs", "ns", "milliseconds", "microseconds", "nanoseconds"}

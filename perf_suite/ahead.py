@@ -1,4 +1,4 @@
-"""Compile ahead, on all cores: `python -m perf_suite.ahead`, jobs on standard input.
+"""Compile ahead, on all cores: `python -m perf_suite.ahead`, jobs and their stamps on standard input, a line each.
 
 Triton and torch.compile take half a second for each new shape, which measures nothing. So while the worker makes ready,
 a few processes make the first calls of such implementations and leave the result in the compilers' own caches on disk,
@@ -38,18 +38,13 @@ def compile_ahead(jobs: Sequence[Job], code: Mapping[tuple[str, str], str | None
     cores = len(os.sched_getaffinity(0))
     count = min(_MOST_PROCESSES, cores // 2, len(waiting) // _JOBS_WORTH_A_PROCESS)
     deadline = time.monotonic() + _LIMIT_S
+    if count:
+        _STAMPS.mkdir(exist_ok=True)
     with contextlib.ExitStack() as processes:
-        started = [
-            processes.enter_context(_process(jobs_to_json([job for job, _ in waiting[index::count]])))
-            for index in range(count)
-        ]
+        started = [processes.enter_context(_process(waiting[index::count])) for index in range(count)]
         for process in started:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.0, deadline - time.monotonic()))
-    if count:
-        _STAMPS.mkdir(exist_ok=True)
-        for _, stamp in waiting:
-            stamp.touch()
 
 
 def _stamp(job: Job, code: str | None) -> Path:
@@ -59,7 +54,7 @@ def _stamp(job: Job, code: str | None) -> Path:
 
 
 @contextlib.contextmanager
-def _process(jobs: str) -> Iterator[subprocess.Popen[str]]:
+def _process(stamped: Sequence[tuple[Job, Path]]) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         python_running("perf_suite.ahead"),
         stdin=subprocess.PIPE,
@@ -71,7 +66,8 @@ def _process(jobs: str) -> Iterator[subprocess.Popen[str]]:
     try:
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it ended early; so will the worker, and say why
-            process.stdin.write(jobs)
+            process.stdin.write(jobs_to_json([job for job, _ in stamped]) + "\n")
+            process.stdin.write(json.dumps([str(stamp) for _, stamp in stamped]) + "\n")
             process.stdin.close()
         yield process
     finally:
@@ -79,19 +75,23 @@ def _process(jobs: str) -> Iterator[subprocess.Popen[str]]:
         process.wait()
 
 
-def _make_first_calls(jobs: Sequence[Job]) -> None:
+def _make_first_calls(jobs: Sequence[Job], stamps: Sequence[Path]) -> None:
+    """One after another, each stamped as soon as it is compiled, or is known not to be there to compile."""
     import torch
 
-    from .implementations import prepare
+    from .implementations import UnavailableError, prepare
     from .inputs import make_inputs
 
-    for job in jobs:
+    for job, stamp in zip(jobs, stamps, strict=True):
         with contextlib.suppress(Exception):
             generator = torch.Generator(job.workload.device).manual_seed(job.workload.seed)
-            prepare(job.workload, job.implementation, make_inputs(job.workload, generator)).run()
-            torch.cuda.synchronize()
+            inputs = make_inputs(job.workload, generator)
+            with contextlib.suppress(UnavailableError):
+                prepare(job.workload, job.implementation, inputs).run()
+                torch.cuda.synchronize()
+            stamp.touch()
             torch.cuda.empty_cache()
 
 
 if __name__ == "__main__":
-    _make_first_calls(jobs_from_json(sys.stdin.read()))
+    _make_first_calls(jobs_from_json(sys.stdin.readline()), [Path(name) for name in json.loads(sys.stdin.readline())])

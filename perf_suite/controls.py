@@ -12,7 +12,7 @@ from .protocol import Job, Outcome
 from .records import Status, Visit
 from .samples import RECORDED_SAMPLES, thinned
 
-_JOBS_BETWEEN_VISITS = 24  # some 5 s on an H200
+_JOBS_BETWEEN_VISITS = 40  # some 5 s on an H200, where most combinations take two
 
 
 def is_control(job: Job) -> bool:

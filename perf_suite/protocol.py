@@ -29,6 +29,13 @@ class Job:
     quick: bool = False
     metrics: tuple[str, ...] = ()  # of OPTIONAL_METRICS
     stage: Stage = Stage.LATENCY
+    visit: int = 0  # which of the `visits` to this combination
+    visits: int = 1  # over how many its samples are spread
+
+    @property
+    def is_last_visit(self) -> bool:
+        """Whether this visit measures what is measured once."""
+        return self.visit == self.visits - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +46,12 @@ class Outcome:
     samples_s: tuple[float, ...] = ()
     calls_per_sample: int = 1  # each sample is a mean of so many
     warm_samples_s: tuple[float, ...] = ()
+    steady_samples_s: tuple[float, ...] = ()
 
 
 # What takes device time of its own and is left out where nobody asks for it.
-OPTIONAL_METRICS = ("warm_latency", "energy")
-_SAMPLES = ("samples_s", "calls_per_sample", "warm_samples_s")
+OPTIONAL_METRICS = ("warm_latency", "steady_latency", "energy")
+_SAMPLES = ("samples_s", "calls_per_sample", "warm_samples_s", "steady_samples_s")
 
 
 def blank_record(run: str, job: Job) -> MeasurementRecord:
@@ -87,6 +95,7 @@ def outcome_from_line(line: str) -> Outcome:
         samples_s=tuple(values["samples_s"]),
         calls_per_sample=values["calls_per_sample"],
         warm_samples_s=tuple(values["warm_samples_s"]),
+        steady_samples_s=tuple(values["steady_samples_s"]),
     )
 
 

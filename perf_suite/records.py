@@ -121,7 +121,7 @@ class Energy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """One of a control's visits within a run."""
+    """One of the visits to a control or an implementation within a run."""
 
     at_s: float  # seconds since the run began
     latency_s: float  # median of the visit's samples
@@ -157,12 +157,16 @@ class MeasurementRecord:
     timer: str | None = None  # the instrument: "nvbench 0.3.0", "cuda-events", "torch.utils.benchmark, CPU time"
     relative_error: float | None = None
     tolerance: float | None = None
+    inaccuracy: float | None = None  # a baseline's error as a multiple of the allowed one, where it exceeds that
     at_s: float | None = None  # when it was measured, in seconds since the run began
     throttled_s: Mapping[str, float] | None = (
         None  # time throttled while measuring, by reason, of the driver's counters
     )
     contenders: int | None = None  # other processes that computed on the GPU meanwhile
     warm_latency_s: float | None = None  # inputs still in the L2, calls back to back in a CUDA graph
+    steady_latency_s: float | None = None  # calls back to back in a CUDA graph, over copies of the inputs in turn
+    steady_copies: int | None = None  # how many
+    steady_reason: str | None = None  # why there is no such number although it was asked for
     sm_cycles: float | None = None  # median of latency x SM clock, sample by sample
     peak_memory_bytes: int | None = None  # allocated at the worst moment of a call, over its inputs and outputs
     kernels_launched: int | None = None  # kernels, copies and memsets that one call enqueues
@@ -171,7 +175,8 @@ class MeasurementRecord:
     quick: bool = False  # a handful of samples, to see that it works
     metrics: tuple[str, ...] = ()  # the optional ones that were asked for
     code_sha256: str | None = None  # code_digest of what it ran, where it is ours; equal code is an A/A pair
-    visits: tuple[Visit, ...] = ()  # of a control
+    visits: tuple[Visit, ...] = ()  # of a control, or of an implementation measured in turn with others
+    tries: int = 1  # how often it was measured, as long as it was invalid
     failure: Failure | None = None  # where the status is failed; older records have none
 
 

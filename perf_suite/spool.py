@@ -5,9 +5,12 @@ saves at all. So a run's lines go to a file of their own, in a folder of this on
 moves them beside the result file when asv writes it. No torch here.
 """
 
+import contextlib
+import fcntl
 import json
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from .records import Record, to_line
@@ -36,8 +39,13 @@ def move(folder: Path, target: Path, *, commit: str, environment: str) -> None:
 
     A run that names another commit or environment stays; one that names none was measured for this one. The
     target is replaced in one step and a run that is in it already is not added again, so that being killed
-    anywhere loses nothing and doubles nothing.
+    anywhere loses nothing and doubles nothing. One process at a time does so in the target's folder.
     """
+    with _locked(target.parent):
+        _move(folder, target, commit, environment)
+
+
+def _move(folder: Path, target: Path, commit: str, environment: str) -> None:
     for path in sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime_ns):
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         if not all(_belongs(line, commit, environment) for line in lines):
@@ -50,6 +58,16 @@ def move(folder: Path, target: Path, *, commit: str, environment: str) -> None:
         kept = [line for line in kept if json.loads(line)["run"] not in runs]
         _replace(target, [*kept, *(json.dumps(line) for line in lines)])
         path.unlink()
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)  # gives the lock back
 
 
 def _belongs(line: dict[str, object], commit: str, environment: str) -> bool:

@@ -90,7 +90,7 @@ class WatchedWorker:
 
     def _start(self) -> None:
         reader, writer = os.pipe()
-        self._lines, self._silent = LinesInTime(reader), False
+        self._silent = False
         self._scratch = Path(tempfile.mkdtemp(prefix="perf_suite_worker_"))
         output = (self._scratch / _OUTPUT).open("wb")
         self._process = subprocess.Popen(
@@ -101,6 +101,7 @@ class WatchedWorker:
             stderr=output,
             pass_fds=(writer,),
         )
+        self._lines = LinesInTime(reader, self._process)
         output.close()
         os.close(writer)
         line = self._read_line(self._limits.start_s)

@@ -61,6 +61,8 @@ def _measuring(measuring: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "Timed by", str(measuring["timer"])
     if _is_number(measuring.get("relative_error")) and _is_number(measuring.get("tolerance")):
         yield "Relative error", f"{measuring['relative_error']:.2g} (at most {measuring['tolerance']:.2g})"
+    if _is_number(measuring.get("inaccuracy")):
+        yield "Inaccuracy", f"{measuring['inaccuracy']:.2g} times the allowed error"
     if measuring.get("seed") is not None:
         yield "Seed", str(measuring["seed"])
     if measuring.get("code_sha256"):
@@ -83,6 +85,8 @@ def _conditions(measuring: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if _is_number(measuring.get("contenders")):
         others = measuring["contenders"]
         yield "Others computing meanwhile", count(others, "process", "processes") if others else "none"
+    if _is_number(measuring.get("tries")) and measuring["tries"] > 1:
+        yield "Tries", f"{measuring['tries']}, the earlier ones invalid"
     if _is_number(measuring.get("at_s")):
         yield "Measured at", f"{measuring['at_s']:.0f} s into the run"
 
@@ -91,10 +95,13 @@ def _quantities(measuring: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What was measured beside the latency."""
     if measuring.get("sample_count"):
         yield "Samples", str(measuring["sample_count"])
-    for name, field, unit in (("Warm latency", "warm_latency_s", "s"), ("SM cycles", "sm_cycles", "cycles"),
+    for name, field, unit in (("Warm latency", "warm_latency_s", "s"),
+                              ("Steady latency", "steady_latency_s", "s"), ("SM cycles", "sm_cycles", "cycles"),
                               ("Peak memory over inputs and outputs", "peak_memory_bytes", "bytes")):  # fmt: skip
         if _is_number(measuring.get(field)):
             yield name, quantities.quantity(measuring[field], unit)
+    if measuring.get("steady_reason"):
+        yield "Steady latency", str(measuring["steady_reason"])
     energy = measuring.get("energy")
     if isinstance(energy, Mapping) and energy.get("per_call_j"):
         per_call = median(energy["per_call_j"])

@@ -20,6 +20,7 @@ from warpwatch.dashboard.store.rows import STATUS_CODES
 _FIELD_OF_METHOD = {
     "track_latency": "latency_s",
     "track_warm_latency": "warm_latency_s",
+    "track_steady_latency": "steady_latency_s",
     "track_cycles": "sm_cycles",
     "track_peak_memory": "peak_memory_bytes",
     "track_kernels_launched": "kernels_launched",

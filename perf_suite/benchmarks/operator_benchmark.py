@@ -70,6 +70,13 @@ class OperatorBenchmark(ABC):
             )
         return {"samples": list(outcome.warm_samples_s), "number": 1}
 
+    def track_steady_latency(self, cache: Cache, workload: str, implementation: str) -> dict[str, Any]:
+        """In a CUDA graph, over copies of the inputs in turn: what a call costs where one follows the other."""
+        outcome = self._measured(cache, workload, implementation)
+        if not outcome.steady_samples_s:
+            raise NotImplementedError(outcome.measurement.steady_reason or "not measured")
+        return {"samples": list(outcome.steady_samples_s), "number": 1}
+
     def track_cycles(self, cache: Cache, workload: str, implementation: str) -> float:
         """SM cycles of a call: what a kernel bound by its arithmetic takes, whatever the clock was."""
         return _known(self._measured(cache, workload, implementation).measurement.sm_cycles)
@@ -110,6 +117,8 @@ class OperatorBenchmark(ABC):
 
     track_latency.unit = "seconds"  # type: ignore[attr-defined]
     track_warm_latency.unit = "seconds"  # type: ignore[attr-defined]
+    track_steady_latency.unit = "seconds"  # type: ignore[attr-defined]
+    track_steady_latency.version = "1"  # type: ignore[attr-defined]
     track_cycles.unit = "cycles"  # type: ignore[attr-defined]
     track_bandwidth.unit = "GB/s"  # type: ignore[attr-defined]
     track_tflops.unit = "TFLOP/s"  # type: ignore[attr-defined]

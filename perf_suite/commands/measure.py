@@ -33,4 +33,6 @@ def _print(outcome: Outcome) -> None:
     else:
         backend = f"  {m.backend}" if m.backend else ""
         result = f"{m.latency_s * 1e6:10.2f} µs  n={m.sample_count}  error {m.relative_error:.1e}{backend}"
+        if m.inaccuracy is not None:
+            result += f"  {m.reason}"
     print(f"{m.workload:45} {m.implementation:14} {result}", flush=True)

@@ -7,6 +7,8 @@ in front of them. It does not cover what is not ours: driver, PyTorch, Triton's 
 
 import functools
 import hashlib
+import importlib
+import inspect
 import json
 import os
 import sys
@@ -23,14 +25,25 @@ from .python_code import python_code_sha256
 from .watched_kernels import WATCHED
 
 _ON_THE_CPU = "_cpu.cpp"
-# Operators that launch kernels of another one too: the parts' combination, and attention of the same template.
+# Operators that launch kernels of another one too: the parts' combination, and instances of the same template.
 _LAUNCHES_OF = {
+    "ffn_gelu": "linear_gelu",
     "flash_attention_varlen": "flash_attention",
     "int4_decode_attention": "decode_attention",
     "int8_decode_attention": "decode_attention",
+    "linear_silu": "linear_gelu",
     "paged_decode_attention": "decode_attention",
 }
-_SHARED = ("quantized_kv", "quantize_int8")  # bindings of several operators, beside what is called ..._operands
+# Implementations of ours that call other operators than the one they are measured as.
+_CALLS = {
+    ("unfused", "rope_paged_kv_append"): ("rope", "paged_kv_append"),
+    ("unquantized", "int4_decode_attention"): ("decode_attention",),
+    ("unquantized", "int8_decode_attention"): ("decode_attention",),
+}
+_MODELS = ("language_model", "transformer_layer")  # of many operators: everything in the library counts
+_NOT_RUN = "building"  # makes the library, and is not part of what runs
+# Bindings of several operators, beside what is called ..._operands.
+_SHARED = ("attention_scale", "quantized_kv", "quantize_int8")
 _PRETENDED_GPU = "WARPWATCH_COMPUTE_CAPABILITY"  # makes dispatch take another GPU's kernels
 
 
@@ -40,36 +53,61 @@ def code_digest(implementation: str, operator: str, compute_capability: str | No
     Equal where comments, paths or line numbers changed alone. None where the implementation is not ours, or where
     this commit's build does not tell all of it. Reads the library once, however often it is called.
     """
+    on_gpu = compute_capability is not None
     try:
         if implementation == "triton":
-            return None if compute_capability is None else _python_sha256(f"triton/{operator}.py")
-        if implementation != "warpwatch":
+            return _python_sha256(kernels_folder() / "triton" / f"{operator}.py") if on_gpu else None
+        called = _CALLS.get((implementation, operator), (operator,) if implementation == "warpwatch" else ())
+        if not called or (on_gpu and os.environ.get(_PRETENDED_GPU)):
             return None
-        on_gpu = compute_capability is not None
-        parts = [_python_sha256(f"operators/{operator}.py"), *_host_code(operator, on_gpu=on_gpu)]
-        if compute_capability is not None:
-            if os.environ.get(_PRETENDED_GPU):
-                return None
-            parts += _device_code(operator, compute_capability)
-    except (NoKernelsError, NoToolsError, FileNotFoundError):
+        parts = [part for each in called for part in _parts(each, compute_capability)]
+    except (NoKernelsError, NoToolsError, OSError, ImportError):
         return None
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def _python_sha256(module: str) -> str:
-    folder = kernels_folder()
-    return python_code_sha256(folder / module, folder)
+def _parts(operator: str, compute_capability: str | None) -> Iterator[str]:
+    """Python, host code and, on a GPU, the machine code."""
+    if operator in _MODELS:
+        folder = kernels_folder()
+        modules = [path.relative_to(folder) for path in sorted(folder.rglob("*.py"))]
+        yield from (f"{path} {_alone_sha256(folder / path)}" for path in modules if path.parts[0] != _NOT_RUN)
+    else:
+        yield _python_sha256(_module_of(operator))
+    yield from _host_code(operator, on_gpu=compute_capability is not None)
+    if compute_capability is not None:
+        yield from _device_code(operator, compute_capability)
+
+
+def _module_of(operator: str) -> Path:
+    """The file that defines `warpwatch.kernels.<operator>`, wherever that is. Loads torch."""
+    function = getattr(importlib.import_module("warpwatch.kernels"), operator, None)
+    if function is None:
+        raise NoKernelsError(f"this commit has no operator {operator}")
+    return Path(sys.modules[inspect.unwrap(function).__module__].__file__ or "")
+
+
+def _python_sha256(module: Path) -> str:
+    return python_code_sha256(module.resolve(), kernels_folder())
+
+
+def _alone_sha256(module: Path) -> str:
+    return python_code_sha256(module, module)  # itself as the package: what it imports is listed beside it
 
 
 def _host_code(operator: str, *, on_gpu: bool) -> Iterator[str]:
     sources = sorted(compiled_sources().items())
-    folders = _folders_of(operator, {source.split("/")[0] for source, _ in sources})
+    every = {source.split("/")[0] for source, _ in sources}
+    folders = every if operator in _MODELS else _folders_of(operator, every)
     for source, facts in sources:
         folder, _, name = source.partition("/")
-        own = folder in folders and source.endswith(_ON_THE_CPU) != on_gpu
+        own = folder in folders - {"bindings", "framework"} and source.endswith(_ON_THE_CPU) != on_gpu
         stem = name.removesuffix(".cpp")
         bound = folder == "bindings" and (
-            stem in folders or stem.startswith((f"{operator}_", *_SHARED)) or stem.endswith("_operands")
+            operator in _MODELS
+            or stem in folders
+            or stem.startswith((f"{operator}_", *_SHARED))
+            or stem.endswith("_operands")
         )
         if own or bound or folder == "framework":
             yield f"{source} {facts.host_sha256}"
@@ -77,18 +115,23 @@ def _host_code(operator: str, *, on_gpu: bool) -> Iterator[str]:
 
 def _folders_of(operator: str, folders: set[str]) -> set[str]:
     """Its own, those of the sources it is watched in, and those that it shares with other operators."""
-    watched = {source.split("/")[0] for source in WATCHED[operator].sources} if operator in WATCHED else set()
-    found = {operator, *watched, *(folder for folder in folders if operator.startswith(f"{folder}_"))}
-    return found | {_LAUNCHES_OF[operator]} if operator in _LAUNCHES_OF else found
+    found = set()
+    for name in _with_launched(operator):
+        watched = {source.split("/")[0] for source in WATCHED[name].sources} if name in WATCHED else set()
+        found |= {name, *watched, *(folder for folder in folders if name.startswith(f"{folder}_"))}
+    return found
+
+
+def _with_launched(operator: str) -> tuple[str, ...]:
+    return (operator, _LAUNCHES_OF[operator]) if operator in _LAUNCHES_OF else (operator,)
 
 
 def _device_code(operator: str, compute_capability: str) -> list[str]:
     """Machine code where the library has some for this GPU; else the PTX that the driver compiles."""
     path = library()
     stamp = path.stat().st_mtime_ns
-    watched = WATCHED[operator].kernels
-    if operator in _LAUNCHES_OF:
-        watched += WATCHED[_LAUNCHES_OF[operator]].kernels
+    names = WATCHED if operator in _MODELS else _with_launched(operator)
+    watched = {kernel for name in names if name in WATCHED for kernel in WATCHED[name].kernels}
     functions = [
         (signature(function.name), function)
         for function in _functions(path, stamp, compute_capability)

@@ -15,7 +15,7 @@ from ..protocol import Job
 from ..records import RunRecord
 from .earlier_code import Code, measured_before
 
-_LIMIT_S = 60.0
+_LIMIT_S = 120.0
 ASKED_VARIABLE = "WARPWATCH_SKIP_UNCHANGED"
 RESULTS_VARIABLE = "PERF_SUITE_RESULTS"  # set by asv_plugin.py: asv's results folder
 

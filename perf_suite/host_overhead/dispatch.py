@@ -68,7 +68,9 @@ def _prepared(operator: str, implementation: str) -> tuple[Callable[[], Output],
     workload = smallest(operator, context.device())
     setting = set_up(workload)
     run = prepare(workload, implementation, setting.inputs).run
-    return run, Gate(run, setting.inputs, setting.questions, workload.tolerance).check()
+    is_baseline = implementation in workload.baselines
+    gate = Gate(run, setting.inputs, setting.questions, workload.tolerance, is_baseline=is_baseline)
+    return run, gate.check()
 
 
 def _many(run: Callable[[], Output]) -> Callable[[], None]:

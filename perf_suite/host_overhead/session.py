@@ -108,11 +108,7 @@ def _attempt(run: str, quick: bool, limits: Limits, cases: tuple[str, ...]) -> _
         report = Path(name) / "report.json"
         reader, writer = os.pipe()
         order = Order(run=run, quick=quick, cases=cases, journal=writer, report=str(report))
-        lines = LinesInTime(reader)
-        try:
-            journal, end = _carried_out(order, lines, Path(name) / "output", limits)
-        finally:
-            lines.close()
+        journal, end = _carried_out(order, reader, Path(name) / "output", limits)
         if not journal:
             raise RuntimeError(f"host overhead was not measured: {end.reason}")
         record = from_line(journal[0])
@@ -124,7 +120,7 @@ def _attempt(run: str, quick: bool, limits: Limits, cases: tuple[str, ...]) -> _
         return attempt
 
 
-def _carried_out(order: Order, lines: LinesInTime, output: Path, limits: Limits) -> tuple[list[str], _Problem]:
+def _carried_out(order: Order, reader: int, output: Path, limits: Limits) -> tuple[list[str], _Problem]:
     """Run a child to its end; its journal, and how it ended."""
     journal: list[str] = []
     with output.open("w") as file:
@@ -138,6 +134,7 @@ def _carried_out(order: Order, lines: LinesInTime, output: Path, limits: Limits)
             text=True,
         )
     os.close(order.journal)
+    lines = LinesInTime(reader, child)
     try:
         assert child.stdin is not None
         with contextlib.suppress(BrokenPipeError), child.stdin:
@@ -151,6 +148,7 @@ def _carried_out(order: Order, lines: LinesInTime, output: Path, limits: Limits)
     finally:
         child.kill()
         child.wait()
+        lines.close()
     how = f"signal {-code}" if code < 0 else f"exit status {code}"
     said = output.read_text(errors="replace").strip()[-_LAST_WORDS:]
     reason = f"the process ended with {how}" + (f": {said}" if said else "")

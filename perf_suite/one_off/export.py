@@ -23,7 +23,7 @@ _SCHEMA = 1
 _MEASURED = (
     "implementation", "status", "reason", "latency_s", "warm_latency_s", "sample_count", "sm_cycles",
     "kernels_launched", "peak_memory_bytes", "relative_error", "tolerance", "backend", "cache", "timer", "seed",
-    "temperature_c",
+    "temperature_c", "inaccuracy", "steady_latency_s", "steady_reason",
 )  # fmt: skip
 
 

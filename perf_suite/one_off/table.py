@@ -16,6 +16,7 @@ _COLUMNS: dict[str, _Cell] = {
     "latency": lambda m, f: _text(m.latency_s, lambda s: quantity(s, "s")),
     "spread": lambda m, f: _text(f.spread, share),
     "warm": lambda m, f: _text(m.warm_latency_s, lambda s: quantity(s, "s")),
+    "steady": lambda m, f: _text(m.steady_latency_s, lambda s: quantity(s, "s")),
     "bandwidth": lambda m, f: _text(f.bandwidth_bps, lambda rate: quantity(rate, "B/s")),
     "throughput": lambda m, f: _text(f.flops_per_s, lambda rate: quantity(rate, "FLOP/s")),
     "of peak": lambda m, f: _text(f.of_peak, share),
@@ -65,8 +66,10 @@ def _heading(result: BenchmarkResult) -> str:
 
 def _remarks(result: BenchmarkResult, filled: dict[str, list[str | None]]) -> list[str]:
     lines = [
-        f"{m.implementation}: {m.status}: {m.reason}" for m, _ in result if m.status is not Status.OK
-    ]  # fmt: skip
+        f"{m.implementation}: {m.status}: {m.reason}"
+        for m, _ in result
+        if m.status is not Status.OK or m.inaccuracy is not None
+    ]
     for outcome in result.controls:
         visits = [visit.latency_s for visit in outcome.measurement.visits]
         if len(visits) > 1:

@@ -51,7 +51,8 @@ def _profiled(workload: Workload, implementation: str, calls: int) -> str | None
         raise UnavailableError(f"{workload.name} runs on {workload.device}, torch here on {device()}; it takes a GPU")
     setting = set_up(workload)
     prepared = prepare(workload, implementation, setting.inputs)
-    gate = Gate(prepared.run, setting.inputs, setting.questions, workload.tolerance)
+    is_baseline = implementation in workload.baselines
+    gate = Gate(prepared.run, setting.inputs, setting.questions, workload.tolerance, is_baseline=is_baseline)
     gate.check()
     for _ in range(_WARM_UP_CALLS):
         prepared.run()

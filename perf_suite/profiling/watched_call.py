@@ -61,7 +61,13 @@ def run_under(profiler: Sequence[str], call: Call, environment: Mapping[str, str
     """Run the call under a profiler's command line. Raises NotProfiledError if that does not end."""
     with tempfile.TemporaryDirectory(prefix="perf_suite_profile_") as folder:
         path = Path(folder) / "report.jsonl"
-        command = [*profiler, *python_running(_CALL), call.workload.operator, call.workload.name, call.implementation]
+        command = [
+            *profiler,
+            *python_running(_CALL, under_another_program=True),
+            call.workload.operator,
+            call.workload.name,
+            call.implementation,
+        ]
         output = _output([*command, call.run, str(path), "--calls", str(call.calls)], environment)
         return Ran(report=read_report(path) if path.exists() else None, output=output)
 

@@ -23,13 +23,14 @@ class Stopwatch:
         for index in range(count):
             body(index)
 
-    def sample_latency(self, calls: Sequence[TimedCall]) -> Timing:
+    def sample_latency(self, calls: Sequence[TimedCall], *, visit: int = 0, visits: int = 1) -> Timing:
         """Latency samples of a call that is warm (compiled, autotuned, loaded), given once for each place of its data.
 
+        They are spread over `visits`, of which this is number `visit`.
         Raises TimingError if no sample could be taken under fair conditions.
         """
         if self._nvbench is not None:
-            return self._nvbench.sample_latency(calls, quick=self._quick)
+            return self._nvbench.sample_latency(calls, quick=self._quick, visit=visit, visits=visits)
         if self._device == "cuda":
-            return cuda_events.sample_latency(calls, quick=self._quick)
-        return cpu.sample_latency(calls[0], quick=self._quick)
+            return cuda_events.sample_latency(calls, quick=self._quick, visits=visits)
+        return cpu.sample_latency(calls[0], quick=self._quick, visits=visits)

@@ -20,8 +20,11 @@ _LONGEST_S = 1.0  # slow calls take fewer samples, but never fewer than _FEWEST
 _FEWEST = 5
 
 
-def sample_latency(call: TimedCall, *, quick: bool) -> Timing:
-    """CPU seconds per call, a group of calls a sample, caches as the previous call left them."""
+def sample_latency(call: TimedCall, *, quick: bool, visits: int = 1) -> Timing:
+    """CPU seconds per call, a group of calls a sample, caches as the previous call left them.
+
+    Of several visits each takes as many samples, shorter ones.
+    """
     kept: dict[str, Output] = {}
 
     def run() -> None:
@@ -29,10 +32,11 @@ def sample_latency(call: TimedCall, *, quick: bool) -> Timing:
 
     timer = Timer("run()", globals={"run": run}, num_threads=THREADS, timer=time.process_time)
     call_s = timer.timeit(3).mean
-    calls = max(1, round(_SAMPLE_S / call_s))
+    sample_s = _SAMPLE_S / visits
+    calls = max(1, round(sample_s / call_s))
     call_s = timer.timeit(calls).mean  # the first estimate included cold caches
-    calls = max(1, round(_SAMPLE_S / call_s))
-    count = _FEWEST if quick else max(_FEWEST, min(RECORDED_SAMPLES, int(_LONGEST_S / (calls * call_s))))
+    calls = max(1, round(sample_s / call_s))
+    count = _FEWEST if quick else max(_FEWEST, min(RECORDED_SAMPLES, int(_LONGEST_S / visits / (calls * call_s))))
     samples = []
     for _ in range(count):
         samples.append(timer.timeit(calls).mean)

@@ -55,6 +55,7 @@ _REST = 2.0  # times the burst
 _LONGEST_REST_S = 0.05
 _ENOUGH_ROWS = 10  # below that a call is a sample of its own
 _ESTIMATING_CALLS = 3
+_WARM_UP_CALLS = 3  # on each stream; one for each output that is alive while the gate watches
 
 
 def is_installed() -> bool:
@@ -144,19 +145,26 @@ class NVBench:
         if self._error is not None:
             raise self._error
 
-    def sample_latency(self, calls: Sequence[TimedCall], *, quick: bool) -> Timing:
+    def sample_latency(self, calls: Sequence[TimedCall], *, quick: bool, visit: int = 0, visits: int = 1) -> Timing:
         """Cold-L2 samples of one call, given once for each place of its data: the streams take them in turn.
 
+        Of several visits each takes its share of the streams.
         Raises TimingError if NVBench kept no sample, and whatever the call raised.
         """
         latency_s, out_bytes = _estimated(calls[0])
-        plan = _QUICK if quick else _plan(latency_s / calls[0].launches, latency_s, out_bytes)
+        torch.cuda.empty_cache()  # what is only kept does not count as used
+        free_bytes, _ = torch.cuda.mem_get_info()
+        stream_bytes = 4 * out_bytes + 2 * calls[0].peak_memory_bytes
+        plan = _QUICK if quick else _plan(latency_s, calls[0].launches, stream_bytes, free_bytes)
+        streams = list(enumerate(self._streams[:: _POOL // plan.streams]))
+        mine = streams[visit::visits] or streams[:1]
+        per_stream = -(-plan.calls // max(1, visits // plan.streams))
         taken = []
-        for index, stream in enumerate(self._streams[:: _POOL // plan.streams]):
-            taken.append(self._on_stream(stream, calls[index % len(calls)], plan.calls))
+        for index, stream in mine:
+            taken.append(self._on_stream(stream, calls[index % len(calls)], per_stream))
             time.sleep(plan.rest_s)
         groups: list[tuple[_Reading, ...]]
-        if plan.calls >= _ENOUGH_ROWS:
+        if per_stream >= _ENOUGH_ROWS:
             groups = list(zip(*taken, strict=False))  # a call on each stream
         else:
             groups = [(reading,) for readings in taken for reading in readings]
@@ -188,6 +196,9 @@ class NVBench:
                 raise
 
         torch.cuda.synchronize()  # what the stream before this one still writes is read here
+        with torch.cuda.stream(stream):
+            _warm_up(call)
+        torch.cuda.synchronize()
         self._state.set_stream(stream)
         self._state.set_min_samples(calls)
         self._timed = True
@@ -204,16 +215,28 @@ class NVBench:
         return [_Reading(*pair) for pair in zip(_floats(times), _floats(clocks), strict=True)]
 
 
-def _plan(launch_s: float, latency_s: float, out_bytes: int) -> _Plan:
-    """A stream keeps the memory of a few outputs to itself, so large ones have fewer streams."""
-    torch.cuda.empty_cache()  # what is only kept does not count as used
-    free, _ = torch.cuda.mem_get_info()
-    short = launch_s < _SHORT_S
+def _plan(latency_s: float, launches: int, stream_bytes: int, free_bytes: int) -> _Plan:
+    """As many streams as fit the free memory, of which each keeps `stream_bytes` to itself; one at least."""
+    short = latency_s / launches < _SHORT_S
     streams = _STREAMS_IF_SHORT if short else _STREAMS
-    while streams > 1 and 4 * streams * out_bytes > free:
+    while streams > 1 and streams * stream_bytes > free_bytes:
         streams //= 2
     calls = max(1, max(_FEWEST_CALLS, min(_MOST_CALLS, round(_TARGET_S / latency_s))) // streams)
     return _Plan(streams=streams, calls=calls, rest_s=0.0 if short else min(_REST * calls * latency_s, _LONGEST_REST_S))
+
+
+def _warm_up(call: TimedCall) -> None:
+    """Untimed calls on the current stream, after which a timed call finds all the memory that it needs cached.
+
+    PyTorch caches memory by stream. A timed call that has to allocate does so while NVBench's blocking kernel holds the
+    stream, and where memory is short the allocator waits for the GPU, which waits for the host: a deadlock. The gate
+    holds two outputs while the next one is made, so the outputs of these calls are all held until the last is done.
+    """
+    held = []
+    for _ in range(_WARM_UP_CALLS):
+        out = call.run()
+        call.after(out)
+        held.append(out)
 
 
 def _estimated(call: TimedCall) -> tuple[float, int]:

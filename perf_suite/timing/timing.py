@@ -17,6 +17,7 @@ class TimedCall:
     run: Callable[[], Output]
     after: Callable[[Output], None]
     launches: int = 1  # kernels, copies and memsets a call, as far as they are known
+    peak_memory_bytes: int = 0  # allocated at the worst moment of a call, over its inputs and output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

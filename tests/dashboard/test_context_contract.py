@@ -31,7 +31,8 @@ def _records() -> list[written.Record]:
         written.MeasurementRecord(
             run=RUN, benchmark=SUITE, workload="w1", implementation=name, status=written.Status.OK, latency_s=latency,
             sample_count=50, cache="warm", seed=1, at_s=12.5, throttled_s={"power cap": 0.25}, contenders=0,
-            warm_latency_s=1.5e-3, sm_cycles=2e6, peak_memory_bytes=4096, kernels_launched=3,
+            warm_latency_s=1.5e-3, steady_latency_s=1.8e-3, steady_copies=8, tries=2, sm_cycles=2e6,
+            peak_memory_bytes=4096, kernels_launched=3,
             launched={"kernel": 2, "memset": 1}, code_sha256="ab" * 32,
             energy=written.Energy(per_call_j=(0.04, 0.041), window_s=0.5, power_w=300.0, method="NVML"),
         )
@@ -71,6 +72,34 @@ def test_every_record_that_the_suite_writes_is_read_without_a_problem() -> None:
     assert context.problems == ()
     assert (len(context.runs), len(context.workloads), len(context.measurements), len(context.compiled)) == (1, 2, 3, 1)
     assert len(context.profiles) == 1
+
+
+def test_steady_latency_is_read_with_its_copies_or_why_there_is_none() -> None:
+    run, *_ = _records()
+    (measured, _) = [record for record in _records() if getattr(record, "tries", 1) == 2]
+    unknown = written.MeasurementRecord(
+        run=RUN, benchmark=SUITE, workload="w1", implementation="eager", status=written.Status.OK, latency_s=3e-3,
+        cache="cold", seed=1, steady_reason="not captured: a CUDA graph cannot capture it",
+    )  # fmt: skip
+    lines = "".join(written.to_line(record) + "\n" for record in (run, measured, unknown))
+    read, without = read_context(lines.encode()).measurements
+    assert (read.data["steady_latency_s"], read.data["steady_copies"], read.data["tries"]) == (1.8e-3, 8, 2)
+    assert (without.status, without.data["steady_latency_s"]) == (Status.OK, None)
+    assert without.data["steady_reason"] == "not captured: a CUDA graph cannot capture it"
+
+
+def test_a_baselines_inaccuracy_is_read_with_its_number() -> None:
+    run = _records()[0]
+    inaccurate = written.MeasurementRecord(
+        run=RUN, benchmark=SUITE, workload="w1", implementation="eager", status=written.Status.OK, latency_s=3e-3,
+        reason="inaccurate: its error is 1.4x the allowed one", cache="cold", seed=1, relative_error=1.5e-3,
+        tolerance=2e-3, inaccuracy=1.4,
+    )  # fmt: skip
+    context = read_context("".join(written.to_line(record) + "\n" for record in (run, inaccurate)).encode())
+    (measurement,) = context.measurements
+    assert (measurement.status, measurement.reason) == (Status.OK, inaccurate.reason)
+    assert measurement.data["inaccuracy"] == 1.4
+    assert context.problems == ()
 
 
 def test_every_status_of_the_suite_is_one_of_the_dashboard() -> None:

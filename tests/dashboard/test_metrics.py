@@ -74,6 +74,7 @@ def test_of_other_projects_times_and_the_unnamed_are_judged_but_not_rates() -> N
     [
         ("latency", "seconds", Role.JUDGED, Better.LOWER),
         ("warm_latency", "seconds", Role.JUDGED, Better.LOWER),
+        ("steady_latency", "seconds", Role.JUDGED, Better.LOWER),
         ("host_overhead", "seconds", Role.JUDGED, Better.LOWER),
         ("peak_memory", "bytes", Role.JUDGED, Better.LOWER),
         ("kernels_launched", "launches", Role.JUDGED, Better.LOWER),

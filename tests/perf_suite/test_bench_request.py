@@ -90,7 +90,10 @@ def test_the_issues_command_is_a_complete_request():
         ({"operator": "rope", "seq_len": 8, "head_dim": 7}, r"rope: head_dim \(7\) must be even"),
         ({"operator": "rope", "seq_len": 8, "dtype": "fp8"}, "no dtype 'fp8'; there are fp32, fp16, bf16"),
         ({"operator": "rope", "seq_len": 8, "device": "tpu"}, "no device 'tpu'; there are cuda and cpu"),
-        ({"operator": "rope", "seq_len": 8, "metrics": ["heat"]}, "no metric 'heat'; there are warm_latency, energy"),
+        (
+            {"operator": "rope", "seq_len": 8, "metrics": ["heat"]},
+            "no metric 'heat'; there are warm_latency, steady_latency, energy",
+        ),
         (
             {"operator": "rope", "seq_len": 8, "implementations": ["tritn"]},
             r"rope has no implementation 'tritn' \(did you mean 'triton'\?\); it has warpwatch, triton, eager",

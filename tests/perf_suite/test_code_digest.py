@@ -9,7 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from perf_suite.compiled import code_digest
+from perf_suite.catalogue_jobs import catalogue_jobs
+from perf_suite.compiled import code_digest, unchanged
+from perf_suite.compiled.cuda_binaries import NoToolsError, cubins_of, find_tools
+from perf_suite.compiled.installed_kernels import NoKernelsError, library
+from perf_suite.workloads import OPERATORS, workloads_of
 
 from .cuda_sources import needs_nvcc
 
@@ -28,7 +32,6 @@ from perf_suite.compiled.code_digest import code_digest
 for question in sys.argv[1:]:
     implementation, _, gpu = question.partition(":")
     print(code_digest(implementation, "rope", gpu or None))
-assert "torch" not in sys.modules
 """
 ON_HOPPER, ON_ADA, ON_THE_CPU, TWIN = "warpwatch:9.0", "warpwatch:8.9", "warpwatch:", "triton:9.0"
 
@@ -123,6 +126,51 @@ def test_what_cannot_be_told_is_none(checkout):
     assert older[TWIN] != "None"
 
 
+def built_for():
+    """A compute capability that the library here has machine code for; None without a library or NVIDIA's tools."""
+    try:
+        built = {cubin.architecture for cubin in cubins_of(library(), find_tools())}
+    except (NoKernelsError, NoToolsError):
+        return None
+    known = {"sm_90a": "9.0", "sm_89": "8.9", "sm_86": "8.6", "sm_75": "7.5", "sm_120": "12.0"}
+    return next((capability for name, capability in known.items() if name in built), None)
+
+
+OURS = [
+    (operator, implementation, device)
+    for operator in OPERATORS
+    for implementation, device in sorted({(name, row.device) for row in workloads_of(operator) for name in row.kernels})
+]
+
+
+def test_the_catalogue_has_kernels_of_ours_in_all_operators_but_the_controls():
+    assert {operator for operator, _, _ in OURS} == set(OPERATORS) - {"control"}
+    assert len({operator for operator, _, _ in OURS}) == 29
+
+
+@pytest.mark.skipif(built_for() is None, reason="the kernels are not built here, or there is no cuobjdump")
+@pytest.mark.parametrize(("operator", "implementation", "device"), OURS)
+def test_every_implementation_of_ours_has_a_digest(operator, implementation, device, monkeypatch):
+    monkeypatch.delenv("WARPWATCH_COMPUTE_CAPABILITY", raising=False)
+    monkeypatch.delenv("ASV_ENV_DIR", raising=False)
+    digest = code_digest.code_digest(implementation, operator, built_for() if device == "cuda" else None)
+    assert digest is not None
+    assert len(digest) == 64
+
+
+@pytest.mark.skipif(built_for() is None, reason="the kernels are not built here, or there is no cuobjdump")
+def test_a_session_knows_the_digest_of_every_operator():
+    gpu = SimpleNamespace(compute_capability=built_for())
+    jobs = [job for job in catalogue_jobs() if job.workload.device == "cuda" and job.implementation in ("warpwatch",)]
+    found = unchanged.digests(jobs, SimpleNamespace(gpu=gpu))
+    assert {operator for (operator, _), digest in found.items() if digest} == set(OPERATORS) - {"control"}
+
+
+def test_an_operator_that_the_commit_lacks_has_no_digest():
+    assert code_digest.code_digest("warpwatch", "no_such_operator", None) is None
+    assert code_digest.code_digest("triton", "no_such_operator", "9.0") is None
+
+
 @pytest.mark.parametrize(
     ("operator", "launchers"),
     [
@@ -130,6 +178,10 @@ def test_what_cannot_be_told_is_none(checkout):
         ("int8_linear", {"int8_linear/int8_linear_sm80.cu", "quantize_int8/quantize_int8.cu"}),
         ("int4_decode_attention", {"decode_attention/decode_attention_combine.cu", "bindings/quantized_kv.cpp"}),
         ("paged_decode_attention", {"decode_attention/decode_attention_combine.cu"}),
+        ("linear_silu", {"linear_activation/linear_activation_sm80.cu", "bindings/linear_activation.cpp"}),
+        ("ffn_gelu", {"linear_activation/linear_activation_sm75.cu", "bindings/linear_activation.cpp"}),
+        ("swiglu", {"linear_activation/activation_rows.cu", "bindings/swiglu.cpp"}),
+        ("naive_attention", {"attention_ladder/naive_attention.cu", "bindings/attention_scale.cpp"}),
         ("flash_attention_varlen", {"flash_attention/flash_attention_packed_sm80.cu"}),
     ],
 )

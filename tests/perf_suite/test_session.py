@@ -152,3 +152,22 @@ def wait_until(holds, limit_s=300):
     while not holds():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.1)
+
+
+CRASHES_BESIDE_A_CHILD = """
+import os, time
+def rope(x, cos, sin, *, interleaved=False):
+    if os.fork() == 0:
+        time.sleep(120)
+        os._exit(0)
+    os.abort()
+"""
+
+
+def test_a_crash_is_seen_at_once_although_a_child_of_the_worker_lives_on(install):
+    install(CRASHES_BESIDE_A_CHILD)
+    jobs = [job for job in catalogue_jobs(("rope",), quick=True) if job.implementation == "warpwatch"]
+    outcomes = session.measure(jobs[-1:], limits=Limits(start_s=300, job_s=100)).outcomes
+    (crashed,) = [outcome.measurement for outcome in outcomes]
+    assert (crashed.status, crashed.failure) == (Status.FAILED, Failure.CRASH), crashed.reason
+    assert "signal 6" in crashed.reason

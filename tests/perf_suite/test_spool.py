@@ -1,11 +1,14 @@
 """Context lines reach the results they belong to, once."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from perf_suite import spool
-from perf_suite.records import CompiledRecord, Cpu, RunRecord
+from perf_suite.records import CompiledRecord, Cpu, RunRecord, to_line
 
 COMMIT, OTHER_COMMIT = "a" * 40, "b" * 40
 
@@ -101,3 +104,32 @@ def test_without_asv_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     spool.Spool("r1").append(run_record("r1"))
     assert list(tmp_path.iterdir()) == []
+
+
+MOVER = """
+import sys
+from pathlib import Path
+sys.path[:0] = [{root!r}]
+from perf_suite import spool
+sys.stdin.readline()
+for folder in sorted(Path(sys.argv[1]).iterdir()):
+    spool.move(folder, Path(sys.argv[2]), commit="{commit}", environment="env")
+"""
+
+
+def test_processes_that_move_their_runs_at_once_lose_none(tmp_path, target):
+    movers, names = [], []
+    for mover in range(4):
+        for count in range(15):
+            folder = tmp_path / f"mover{mover}" / f"{count:02}"
+            folder.mkdir(parents=True)
+            names.append(f"run-{mover}-{count}")
+            (folder / f"{names[-1]}.jsonl").write_text(to_line(run_record(names[-1])) + "\n")
+        code = MOVER.format(root=str(Path(spool.__file__).parents[1]), commit=COMMIT)
+        command = [sys.executable, "-c", code, str(tmp_path / f"mover{mover}"), str(target)]
+        movers.append(subprocess.Popen(command, stdin=subprocess.PIPE))
+    for mover in movers:  # all are started: now
+        mover.stdin.close()
+    assert [mover.wait() for mover in movers] == [0] * 4
+    assert sorted(line["run"] for line in lines(target)) == sorted(names)
+    assert [path.name for path in target.parent.iterdir()] == [target.name]

@@ -1,6 +1,9 @@
 """The CPU stopwatch's samples. How long anything takes is not asserted."""
 
 import itertools
+import json
+import statistics
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,6 +11,8 @@ import torch
 from perf_suite.samples import RECORDED_SAMPLES, thinned
 from perf_suite.timing import cpu
 from perf_suite.timing.timing import TimedCall
+
+RECORDED = Path(__file__).resolve().parents[2] / "perf_suite" / "results"
 
 
 def test_the_cpu_stopwatch_takes_many_samples_of_many_calls():
@@ -37,6 +42,25 @@ def test_the_call_is_given_the_threads_that_are_recorded():
 
     cpu.sample_latency(TimedCall(run=run, after=lambda out: None), quick=True)
     assert threads == {cpu.THREADS}
+
+
+def test_calls_that_take_twice_as_long_leave_the_recorded_medians_alone():
+    """Why a sample is the plain mean of its calls: one call of sixteen at twice the latency lifts it by 6 %."""
+    moved, outliers, count = [], 0, 0
+    for path in RECORDED.glob("*/*-*.json"):
+        results = json.loads(path.read_text())
+        column = results["result_columns"].index("samples")
+        for name, row in results["results"].items():
+            of_benchmark = row[column] if name.endswith("track_latency") and len(row) > column else None
+            for samples in of_benchmark or ():
+                if samples and len(samples) >= 10:
+                    median = statistics.median(samples)
+                    kept = [sample for sample in samples if sample <= 1.06 * median]
+                    moved.append(abs(statistics.median(kept) / median - 1))
+                    outliers, count = outliers + len(samples) - len(kept), count + len(samples)
+    assert count > 100_000
+    assert outliers < 0.004 * count
+    assert sorted(moved)[int(0.99 * len(moved))] < 0.002
 
 
 @pytest.mark.parametrize("count", [1, 49, 50, 51, 400, 999])

@@ -58,6 +58,37 @@ def test_a_clock_that_wavers_or_slips_for_a_moment_is_no_shift():
     assert validity.clock_shifted(slip) is None
 
 
+def falling(share, count=100):
+    return [1.5e9 - 1.5e9 * share * at / (count - 1) for at in range(count)]
+
+
+def test_without_a_canary_or_with_a_steady_one_the_clock_may_move_by_3_percent():
+    tolerance = validity.ClockTolerance()
+    assert tolerance.largest == 0.03
+    for _ in range(5):
+        tolerance.visited("triad", falling(0.005))
+    assert tolerance.largest == 0.03
+    tolerance.visited("triad", ())
+    assert tolerance.largest == 0.03
+
+
+def test_on_a_card_whose_canary_slows_down_the_clock_may_move_further():
+    """As under a power cap of 70 W: what moves for the matmul canary moves for others too."""
+    tolerance = validity.ClockTolerance()
+    for canary, share in (("triad", 0.01), ("matmul", 0.08), ("matmul", 0.08), ("matmul", 0.5)):
+        tolerance.visited(canary, falling(share))
+    assert 0.08 < tolerance.largest < 0.12
+    assert validity.clock_shifted(falling(0.08), tolerance.largest) is None
+    assert validity.clock_shifted(falling(0.08)) is not None
+    assert validity.clock_shifted(falling(0.3), tolerance.largest) is not None
+
+
+def test_no_canary_makes_every_clock_a_steady_one():
+    tolerance = validity.ClockTolerance()
+    tolerance.visited("matmul", falling(0.6))
+    assert tolerance.largest == validity.LARGEST_SHIFT_OF_A_CANARY
+
+
 def test_no_recorded_run_of_ours_was_clock_shifted():
     seen = 0
     for path in RECORDED.rglob("*.context.jsonl"):

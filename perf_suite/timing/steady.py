@@ -1,0 +1,78 @@
+"""Steady latency: calls back to back in a CUDA graph, each on another copy of the inputs than the call before.
+
+What a kernel costs in a stream of work that goes on. Data that the L2 cannot hold eight times over comes from DRAM, as
+it does cold; but nobody has filled the L2 with lines that the timed call has to write back first, and no launch is
+waited for. Each copy's output stays until that copy's turn comes again, so outputs rotate too.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+
+import torch
+
+from ..launches import capture
+from ..output import Output
+from .timing import TimedCall
+
+_REPLAY_S = 1e-3  # rounds of the copies are captured together until a replay lasts this long
+_MOST_CALLS = 200
+_SAMPLES = 30
+_QUICK_SAMPLES = 3
+_FEWEST = 5
+_LONGEST_S = 0.1  # of replays; slow calls take fewer samples
+_WARM_UP_S = 2e-3
+
+
+def sample_steady_latency(
+    calls: Sequence[TimedCall],
+    latency_s: float,
+    *,
+    quick: bool,
+    check: Callable[[Callable[[], Sequence[Output]]], None],
+) -> tuple[float, ...]:
+    """Seconds per call, one sample a replay, on torch's current stream, which must not be the default one.
+
+    `calls` are one call, given once for each copy of the inputs. `check` is given what replays them and returns the
+    last output of each. Raises NotCapturableError if they cannot be captured in a CUDA graph, and what `check` raises.
+    """
+    for call in calls:
+        call.run()  # what a copy's first call prepares is not part of the graph
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()  # the graph takes memory of its own, and cannot wait for what is only kept
+    count = len(calls) * rounds(latency_s, len(calls))
+    outputs: list[Output | None] = [None] * len(calls)
+    turns = itertools.cycle(range(len(calls)))
+
+    def next_call() -> Output:
+        index = next(turns)
+        outputs[index] = None
+        out = outputs[index] = calls[index].run()
+        return out
+
+    captured = capture(next_call, calls=count)
+
+    def replay() -> Sequence[Output]:
+        captured.replay()
+        return [out for out in outputs if out is not None]
+
+    check(replay)
+    replay_s = latency_s * count
+    for _ in range(max(1, round(_WARM_UP_S / replay_s))):
+        captured.replay()
+    marks = [torch.cuda.Event(enable_timing=True) for _ in range(samples(replay_s, quick=quick) + 1)]
+    marks[0].record()
+    for mark in marks[1:]:
+        captured.replay()
+        mark.record()
+    marks[-1].synchronize()
+    return tuple(start.elapsed_time(end) * 1e-3 / count for start, end in itertools.pairwise(marks))
+
+
+def rounds(latency_s: float, copies: int) -> int:
+    """How often a graph goes through all copies."""
+    return max(1, min(_MOST_CALLS // copies, round(_REPLAY_S / (latency_s * copies))))
+
+
+def samples(replay_s: float, *, quick: bool) -> int:
+    """How many replays are timed."""
+    return _QUICK_SAMPLES if quick else max(_FEWEST, min(_SAMPLES, int(_LONGEST_S / replay_s)))
