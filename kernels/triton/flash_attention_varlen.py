@@ -189,5 +189,7 @@ def _flash_attention_varlen(
         out_at = out_ptr + head * out_head_stride + rows[:, None] * out_row_stride + column[None, :]
         tl.store(out_at, out.to(out_ptr.dtype.element_ty), mask=held)
         LN2: tl.constexpr = 0.6931471805599453
-        lse = tl.where(total == 0.0, float("-inf"), (top + tl.log2(tl.where(total == 0.0, 1.0, total))) * LN2)
+        lse = tl.where(
+            total == 0.0, float("-inf"), (top * scale_log2 + tl.log2(tl.where(total == 0.0, 1.0, total))) * LN2
+        )
         tl.store(lse_ptr + head * total_q + rows, lse, mask=live)

@@ -35,7 +35,8 @@ __device__ __forceinline__ void attend_row(const Params& p, const FlashAttention
   float out[HeadDim / 32] = {};
   for (int first = begin; first < end; first += 32) {
     const int key = first + lane;
-    float score = -INFINITY;
+    float scores[1] = {-INFINITY};
+    float& score = scores[0];
     if (key < end) {
       score = 0.0f;
 #pragma unroll 4
@@ -43,13 +44,13 @@ __device__ __forceinline__ void attend_row(const Params& p, const FlashAttention
       if constexpr (kBiased<Params>) score = fmaf(score, p.scale, bias_row(p, work, query)[key]);
     }
     const float top = over_warp(fmaxf(row_max, score), [](float a, float b) { return fmaxf(a, b); });
-    const float base = top == -INFINITY ? 0.0f : exponents.base(top);  // as in OnlineSoftmax::step
-    const float shrink = exp2f(exponents.shrink(row_max, base));
+    const float factor = exp2f(exponents.rescaling(row_max, top));
+    const float base = exponents.base_or_subtract(top, scores);
     const float weight = exp2f(exponents.exponent(score, base));
     row_max = top;
-    row_sum = fmaf(row_sum, shrink, over_warp(weight, [](float a, float b) { return a + b; }));
+    row_sum = fmaf(row_sum, factor, over_warp(weight, [](float a, float b) { return a + b; }));
 #pragma unroll
-    for (int c = 0; c < HeadDim / 32; ++c) out[c] *= shrink;
+    for (int c = 0; c < HeadDim / 32; ++c) out[c] *= factor;
     for (int j = 0; j < min(end - first, 32); ++j) {
       const float of_key = __shfl_sync(0xffffffffu, weight, j);
 #pragma unroll

@@ -114,10 +114,10 @@ __global__ void __launch_bounds__(Shape::kThreads)
         top = fmaxf(top, scores[r][j]);
       }
       for (int step = kLanes / 2; step > 0; step /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, step));
-      const float base = top == -INFINITY ? 0.0f : exponents.base(top);  // as in OnlineSoftmax::step
-      const float shrink = exp2f(exponents.shrink(row_max[r], base));  // exactly 1 while the maximum stays
+      const float factor = exp2f(exponents.rescaling(row_max[r], top));  // exactly 1 while the maximum stays
+      const float base = exponents.base_or_subtract(top, scores[r]);
       row_max[r] = top;
-      row_sum[r] *= shrink;
+      row_sum[r] *= factor;
 #pragma unroll
       for (int j = 0; j < kKeysPerLane; ++j) {
         const float weight = exp2f(exponents.exponent(scores[r][j], base));
@@ -126,10 +126,10 @@ __global__ void __launch_bounds__(Shape::kThreads)
       }
 #pragma unroll
       for (int c = 0; c < kChunks; ++c) {
-        out[r][c].x *= shrink;
-        out[r][c].y *= shrink;
-        out[r][c].z *= shrink;
-        out[r][c].w *= shrink;
+        out[r][c].x *= factor;
+        out[r][c].y *= factor;
+        out[r][c].z *= factor;
+        out[r][c].w *= factor;
       }
     }
     __syncthreads();  // weights are stored, and nobody reads the keys
