@@ -87,6 +87,14 @@ def int4_decode_attention(
 
 
 @triton.jit
+def _within_half(x):
+    """x, magnitudes beyond float16's largest as that, as int4_kv_append has it; a NaN stays one."""
+    wide = x.to(tl.float32)
+    wide = tl.where(wide > 65504.0, 65504.0, tl.where(wide < -65504.0, -65504.0, wide))
+    return wide.to(x.dtype)
+
+
+@triton.jit
 def _attend(q_even, q_odd, k_even, k_odd, v_even, v_odd, visible, scale_log2, top, total, out_even, out_odd):
     """32 more keys and values, by even and odd channels: the running maximum, sum and outputs after them."""
     scores = tl.dot(q_odd, tl.trans(k_odd), tl.dot(q_even, tl.trans(k_even)))
@@ -199,10 +207,10 @@ def _int4_decode_attention(
         top, total, out_even, out_odd = _attend(
             q_even,
             q_odd,
-            tl.load(k_window_ptr + at, mask=live, other=0.0),
-            tl.load(k_window_ptr + at + 1, mask=live, other=0.0),
-            tl.load(v_window_ptr + at, mask=live, other=0.0),
-            tl.load(v_window_ptr + at + 1, mask=live, other=0.0),
+            _within_half(tl.load(k_window_ptr + at, mask=live, other=0.0)),
+            _within_half(tl.load(k_window_ptr + at + 1, mask=live, other=0.0)),
+            _within_half(tl.load(v_window_ptr + at, mask=live, other=0.0)),
+            _within_half(tl.load(v_window_ptr + at + 1, mask=live, other=0.0)),
             key[None, :] < seen[:, None],
             scale_log2,
             top,
