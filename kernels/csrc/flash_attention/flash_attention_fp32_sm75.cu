@@ -63,7 +63,10 @@ __global__ void __launch_bounds__(Shape::kThreads)
   const int rows = 2 * (threadIdx.x / kLanes);  // this lane's are rows and rows + 1
 
   const FlashAttentionWork work = work_of_block<Windowed>(p, schedule, blockIdx.x, kQueries);
-  if (kPacked<Params> && work.first_query >= work.seq_q) return;
+  if constexpr (kPacked<Params>) {
+    zero_uncovered_rows<float>(p, schedule, work, kQueries);
+    if (work.first_query >= work.seq_q) return;
+  }
   const float* q = query_rows(static_cast<const float*>(p.q), p.q_strides, work);
   const float* k = key_rows(static_cast<const float*>(p.k), p.k_strides, work);
   const float* v = key_rows(static_cast<const float*>(p.v), p.v_strides, work);
