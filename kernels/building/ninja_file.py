@@ -10,6 +10,10 @@ from .toolchain import Toolchain
 
 CCACHE_LOG = ".ccache"  # beside an object, where ccache compiled it: what ccache says it did
 TIMES = ".times"  # beside an object: the CPU time it took, as the shell's `times` says it
+# What ptxas says, for information only, where it cannot follow the wgmmas under way: it then waits for each (C7510 to
+# C7520). Such a kernel is right and several times slower, which another nvcc may make of any of ours.
+SERIALIZED_WGMMA = r"wgmma\.mma_async instructions are serialized|warpgroup\.(arrive|wait) is injected"
+_SAID = ".said"  # beside an object: what nvcc said, if it said anything
 TORCH_TARGET_VERSION = "0x020a000000000000"  # PyTorch 2.10: the stable ABI's first version with all we use
 
 
@@ -27,7 +31,7 @@ def ninja_file(root: Path, folder: Path, toolchain: Toolchain, architectures: tu
     ]
     if toolchain.cuda:
         compile_cuda = _line([*launcher, str(toolchain.cuda.nvcc), *_cuda_flags(toolchain)])
-        lines += _compile_rule("cuda", f"{compile_cuda} $gencode", "cuda $in")
+        lines += _compile_rule("cuda", f"{compile_cuda} $gencode", "cuda $in", refused=SERIALIZED_WGMMA)
     lines += ["rule link", f"  command = {_link(toolchain)}", "  description = link $out"]
 
     objects = objects_of(root, folder, toolchain, architectures)
@@ -50,12 +54,21 @@ def objects_of(root: Path, folder: Path, toolchain: Toolchain, architectures: tu
     }
 
 
-def _compile_rule(name: str, command: str, description: str) -> list[str]:
+def _compile_rule(name: str, command: str, description: str, *, refused: str | None = None) -> list[str]:
+    """The rule of one compiler; a compilation that says what the pattern `refused` matches has failed."""
     # `times` is the shell's own: its second line is the CPU time of all that the shell ran, and of what that ran.
     before = f"rm -f $out{CCACHE_LOG} && export CCACHE_STATSLOG=$out{CCACHE_LOG}"
+    compilation = f"{command} -MD -MF $out.d -c $in -o $out"
+    if refused is not None:
+        said = f"$out{_SAID}"
+        found = f"{_line(['grep', '-Eq', refused])} {said}"
+        compilation = (
+            f"{{ {compilation} 2> {said}; status=$$?; cat {said} >&2; test $$status = 0; }} && "
+            f"if {found}; then echo 'refused: what the compiler says of $in' >&2; rm -f $out; false; fi"
+        )
     return [
         f"rule {name}",
-        f"  command = {before} && {command} -MD -MF $out.d -c $in -o $out && times > $out{TIMES}",
+        f"  command = {before} && {compilation} && times > $out{TIMES}",
         "  depfile = $out.d",
         "  deps = gcc",
         f"  description = {description}",

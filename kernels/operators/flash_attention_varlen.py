@@ -30,8 +30,9 @@ def flash_attention_varlen(
     1) on q's device, are sums of lengths: 0, then where each sequence ends, up to total_q and total_kv. A sequence may
     be empty, and one without keys gives zeros. max_seqlen_q and max_seqlen_kv are at least the longest lengths; within
     a sequence causal, window, scale, heads, dtypes and head_dim are flash_attention's.
-    On a CPU the lengths are checked. On a GPU nobody waits for them: rows that belong to no sequence, or lie behind the
-    first max_seqlen_q of theirs, are not written. A CUDA graph may replay with other lengths in the same tensors.
+    On a CPU the lengths are checked. On a GPU nobody waits for them: rows behind the last sequence, or behind the first
+    max_seqlen_q of theirs, give zeros, with a log-sum-exp of -inf. So q may have rows to spare, and a CUDA graph may
+    replay with other lengths in the same tensors.
     Differentiable in q, k and v where flash_attention is: the backward pass copies the lengths to the host, waits for
     them, and works out one sequence after the other.
     Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.

@@ -30,8 +30,8 @@ def int4_kv_append(
     row i goes to position lengths[b] - seq + i, and what falls outside 0 .. capacity - 1 is left out. Tokens that are
     not a whole group yet stay in the window; those that become one are quantized, so the window must hold what came
     before in the first new token's group. Of 32 numbers the least is the zero and (most - least) / 15 the scale, both
-    in float16: magnitudes beyond 65504 end as infinities. The CPU's codes are the GPU's. No part of the cache may
-    overlap another, nor k or v.
+    in float16: magnitudes beyond 65504, float16's largest, count as that, also where attention reads them from the
+    window. The CPU's codes are the GPU's. No part of the cache may overlap another, nor k or v.
     Liu et al., "KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache" (ICML 2024), at 4 bits.
     Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
     """

@@ -65,6 +65,7 @@ def launch(
     if out.numel() == 0:
         return out
     split = split_keys(q, out, heads_kv=heads_kv, capacity=capacity, row_bytes=head_dim * q.element_size())
+    scale_log2 = (head_dim**-0.5 if scale is None else scale) * math.log2(math.e)
     with torch.cuda.device_of(q):  # the launch goes to the current device
         attend[split.grid](
             q,
@@ -73,7 +74,7 @@ def launch(
             lengths,
             block_table,
             split.parts,
-            split.lse,
+            split.max_and_sum,
             *q.stride()[:3],
             *k.stride()[:3],
             *v.stride()[:3],
@@ -85,7 +86,7 @@ def launch(
             split.row_blocks,
             split.rows,
             head_dim,
-            (head_dim**-0.5 if scale is None else scale) * math.log2(math.e),
+            scale_log2,
             PAGE_SIZE=page_size,
             WHOLE=split.whole,
             PRECISION="ieee" if q.dtype == torch.float32 else "tf32",
@@ -95,7 +96,7 @@ def launch(
             num_warps=split.config.num_warps,
             num_stages=split.config.num_stages,
         )
-        split.combine(combine)
+        split.combine(combine, scale_log2)
     return out
 
 
@@ -118,7 +119,7 @@ def _decode_attention(
     lengths_ptr,
     table_ptr,
     parts_ptr,
-    lse_ptr,
+    max_and_sum_ptr,
     q_batch_stride,
     q_head_stride,
     q_row_stride,
@@ -144,7 +145,7 @@ def _decode_attention(
     BLOCK_KV: tl.constexpr,
     BLOCK_DIM: tl.constexpr,
 ):
-    """One part's softmax(scale q k^T) v and the log2 of its sum; if WHOLE, straight into out; fp32 inside.
+    """One part's softmax(scale q k^T) v with its maximum and sum; if WHOLE, straight into out; fp32 inside.
 
     One program per (row block of a sequence's key head, part of its keys). Row r is token r % seq_q of the group's head
     r // seq_q. With PAGE_SIZE, the batch stride of k and v is that of a page.
@@ -191,14 +192,16 @@ def _decode_attention(
         v_at = _cache_rows(v_ptr, pages_ptr, key, live, v_batch_stride, v_row_stride, PAGE_SIZE)
         k = tl.load(k_at[:, None] + column[None, :], mask=there, other=0.0)
         v = tl.load(v_at[:, None] + column[None, :], mask=there, other=0.0)
-        scores = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale_log2
+        scores = tl.dot(q, tl.trans(k), input_precision=PRECISION)
         visible = (key[None, :] < seen[:, None]) & live[None, :]
         scores = tl.where(visible, scores, float("-inf"))
         new_top = tl.maximum(top, tl.max(scores, 1))
+        # The maximum comes off before the scale goes on: scaled first, large scores are rounded by more than they
+        # differ.
         # A row that has seen no key has the maximum -inf: subtracting 0 gives weights 0, not -inf + inf.
         base = tl.where(new_top == float("-inf"), 0.0, new_top)
-        weights = tl.exp2(scores - base[:, None])
-        shrink = tl.exp2(top - base)
+        weights = tl.exp2((scores - base[:, None]) * scale_log2)
+        shrink = tl.exp2((top - base) * scale_log2)
         total = total * shrink + tl.sum(weights, 1)
         out = tl.dot(weights.to(v.dtype), v, out * shrink[:, None], input_precision=PRECISION)
         top = new_top
@@ -212,31 +215,36 @@ def _decode_attention(
     else:
         part_row = part.to(tl.int64) * all_rows + out_row
         tl.store(parts_ptr + part_row[:, None] * head_dim + column[None, :], out, mask=out_mask)
-        base = tl.where(top == float("-inf"), 0.0, top)
-        lse = tl.where(total == 0.0, float("-inf"), base + tl.log2(tl.where(total == 0.0, 1.0, total)))
-        tl.store(lse_ptr + part_row, lse, mask=live_row)
+        tl.store(max_and_sum_ptr + part_row, top, mask=live_row)
+        tl.store(max_and_sum_ptr + (tl.num_programs(1) + part).to(tl.int64) * all_rows + out_row, total, mask=live_row)
 
 
 @triton.jit
 def _combine_parts(
     parts_ptr,
-    lse_ptr,
+    max_and_sum_ptr,
     out_ptr,
     splits,
     all_rows,
     head_dim,
+    scale_log2,
     BLOCK_SPLITS: tl.constexpr,
     BLOCK_DIM: tl.constexpr,
 ):
-    """out[row] = sum over parts of 2^(lse - top) part / sum over parts of 2^(lse - top); one program per row."""
+    """out[row] = sum over parts of weight part / sum over parts of weight; one program per row.
+
+    A part's weight is 2^(scale_log2 (maximum - top)) sum. Maxima and sums come apart: in one log-sum-exp of large
+    scores, fp32 has no bits left for the sums.
+    """
     row = tl.program_id(0).to(tl.int64)
     split = tl.arange(0, BLOCK_SPLITS)
     column = tl.arange(0, BLOCK_DIM)
     live = split < splits
     at = split.to(tl.int64) * all_rows + row
-    lse = tl.load(lse_ptr + at, mask=live, other=float("-inf"))
-    top = tl.max(lse, 0)
-    weights = tl.exp2(lse - tl.where(top == float("-inf"), 0.0, top))
+    maxima = tl.load(max_and_sum_ptr + at, mask=live, other=float("-inf"))
+    sums = tl.load(max_and_sum_ptr + (splits + split).to(tl.int64) * all_rows + row, mask=live, other=0.0)
+    top = tl.max(maxima, 0)
+    weights = tl.exp2((maxima - tl.where(top == float("-inf"), 0.0, top)) * scale_log2) * sums
     mask = live[:, None] & (column < head_dim)[None, :]
     parts = tl.load(parts_ptr + at[:, None] * head_dim + column[None, :], mask=mask, other=0.0)
     total = tl.sum(weights, 0)

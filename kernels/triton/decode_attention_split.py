@@ -20,7 +20,7 @@ class Split:
     config: DecodeAttentionConfig
     out: torch.Tensor
     parts: torch.Tensor
-    lse: torch.Tensor
+    max_and_sum: torch.Tensor  # (2, splits, rows): of each part's scores and weights
     rows: int  # of all queries and heads
     row_blocks: int  # of those that share a key head
     grid: tuple[int, int]
@@ -30,18 +30,22 @@ class Split:
         """One split has all keys."""
         return self.config.splits == 1
 
-    def combine(self, function: Any) -> None:
-        """Put the parts together, where there are several, by the twin's own name for _combine_parts."""
+    def combine(self, function: Any, scale_log2: float) -> None:
+        """Put the parts together, where there are several, by the twin's own name for _combine_parts.
+
+        scale_log2 turns the parts' maxima into exponents of 2.
+        """
         if self.whole:
             return
         head_dim = self.out.shape[3]
         function[(self.rows,)](
             self.parts,
-            self.lse,
+            self.max_and_sum,
             self.out,
             self.config.splits,
             self.rows,
             head_dim,
+            scale_log2,
             BLOCK_SPLITS=triton.next_power_of_2(self.config.splits),
             BLOCK_DIM=triton.next_power_of_2(head_dim),
             num_warps=4,
@@ -60,7 +64,7 @@ def split_keys(q: torch.Tensor, out: torch.Tensor, *, heads_kv: int, capacity: i
         config=config,
         out=out,
         parts=out if whole else q.new_empty((config.splits, rows, head_dim), dtype=torch.float32),
-        lse=out if whole else q.new_empty((config.splits, rows), dtype=torch.float32),
+        max_and_sum=out if whole else q.new_empty((2, config.splits, rows), dtype=torch.float32),
         rows=rows,
         row_blocks=row_blocks,
         grid=(batch * heads_kv * row_blocks, config.splits),

@@ -205,7 +205,7 @@ def _flash_attention(
     """out = softmax(scale q k^T) v for BLOCK_Q queries of one head; fp32 inside.
 
     One program per (query block, head, batch), the query blocks running fastest and, if causal, from the longest to
-    the shortest. Weights are 2^(scale_log2 score - maximum), the maximum and the sum being kept online. With a window
+    the shortest. Weights are 2^(scale_log2 (score - maximum)), the maximum and the sum being kept online. With a window
     the walk begins at the first key that any query of the block sees, and every step is masked.
     """
     program = tl.program_id(0)
@@ -285,7 +285,9 @@ def _flash_attention(
     tl.store(out_at, out.to(out_ptr.dtype.element_ty), mask=held)
     if WITH_LSE:
         LN2: tl.constexpr = 0.6931471805599453
-        lse = tl.where(total == 0.0, float("-inf"), (top + tl.log2(tl.where(total == 0.0, 1.0, total))) * LN2)
+        lse = tl.where(
+            total == 0.0, float("-inf"), (top * scale_log2 + tl.log2(tl.where(total == 0.0, 1.0, total))) * LN2
+        )
         tl.store(lse_ptr + (batch * heads_q + head) * seq_q + query, lse, mask=live)
 
 
@@ -329,16 +331,18 @@ def _add_keys(
     else:
         k = tl.load(k_at)
         v = tl.load(v_at)
-    scores = tl.dot(q, k, input_precision=PRECISION) * scale_log2
+    scores = tl.dot(q, k, input_precision=PRECISION)
     if MASKED:
         scores = tl.where(key[None, :] < seen[:, None], scores, float("-inf"))
     if WINDOWED:  # a live query's seen is its own place + 1: no key is newer than the newest
         scores = tl.where(key[None, :] >= seen[:, None] - window, scores, float("-inf"))
     new_top = tl.maximum(top, tl.max(scores, 1))
+    # The maximum comes off before the scale goes on: scaled first, or in one fma, large scores are rounded by more
+    # than they differ.
     # A query that has seen no key has the maximum -inf: subtracting 0 gives weights 0, not -inf + inf.
     base = tl.where(new_top == float("-inf"), 0.0, new_top)
-    weights = tl.exp2(scores - base[:, None])
-    shrink = tl.exp2(top - base)
+    weights = tl.exp2((scores - base[:, None]) * scale_log2)
+    shrink = tl.exp2((top - base) * scale_log2)
     total = total * shrink + tl.sum(weights, 1)
     out = tl.dot(weights.to(v.dtype), v, out * shrink[:, None], input_precision=PRECISION)
     return out, new_top, total

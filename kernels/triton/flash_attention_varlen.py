@@ -72,8 +72,8 @@ def flash_attention_varlen_with_lse(
     batch = cu_seqlens_q.shape[0] - 1
     out, lse = q.new_empty(q.shape), q.new_empty((heads_q, total_q), dtype=torch.float32)
     seq_q = min(max_seqlen_q, total_q)
-    if out.numel() == 0 or batch < 1 or seq_q < 1:
-        return out, lse
+    if out.numel() == 0 or batch < 1 or seq_q < 1:  # rows of no sequence
+        return out.zero_(), lse.fill_(-math.inf)
     config = flash_attention_config(compute_capability(q.device), head_dim, q.element_size())
     query_blocks = triton.cdiv(seq_q, config.block_q)
     with torch.cuda.device_of(q):  # the launch goes to the current device
@@ -92,10 +92,12 @@ def flash_attention_varlen_with_lse(
             heads_q,
             heads_q // k.shape[1],
             total_q,
+            batch,
+            seq_q,
             query_blocks,
             (head_dim**-0.5 if scale is None else scale) * math.log2(math.e),
-            max_seqlen_kv if window is None else min(window, max_seqlen_kv),
-            **options(q, max_seqlen_kv, causal, window, config),
+            k.shape[0] if window is None else min(window, k.shape[0]),
+            **options(q, k.shape[0], causal, window, config),
         )
     return out, lse
 
@@ -120,6 +122,8 @@ def _flash_attention_varlen(
     heads_q,
     group,
     total_q,
+    batch,
+    max_seqlen_q,
     query_blocks,
     scale_log2,
     window,
@@ -143,8 +147,19 @@ def _flash_attention_varlen(
     sequence = program // query_blocks // heads_q
     first_row = tl.load(ends_q_ptr + sequence)
     first_key_row = tl.load(ends_kv_ptr + sequence)
-    seq_q = tl.load(ends_q_ptr + sequence + 1) - first_row
+    queries_there = tl.load(ends_q_ptr + sequence + 1) - first_row
+    seq_q = tl.minimum(queries_there, max_seqlen_q)
     seq_kv = tl.load(ends_kv_ptr + sequence + 1) - first_key_row
+    # Rows behind max_seqlen_q and behind the last sequence: zeros, which the programs of a sequence and head share.
+    uncovered = tl.where(sequence == batch - 1, total_q - first_row, queries_there)
+    for first in tl.range(seq_q + block * BLOCK_Q, uncovered, query_blocks * BLOCK_Q):
+        spare = (first + tl.arange(0, BLOCK_Q)).to(tl.int64)
+        columns = tl.arange(0, BLOCK_D)
+        spare_at = out_ptr + head * out_head_stride + (first_row + spare)[:, None] * out_row_stride + columns[None, :]
+        nothing = tl.zeros([BLOCK_Q, BLOCK_D], out_ptr.dtype.element_ty)
+        tl.store(spare_at, nothing, mask=(spare < uncovered)[:, None] & (columns < HEAD_DIM)[None, :])
+        lse_at = lse_ptr + head * total_q + first_row + spare
+        tl.store(lse_at, tl.full([BLOCK_Q], float("-inf"), tl.float32), mask=spare < uncovered)
     if block * BLOCK_Q < seq_q:
         query = block * BLOCK_Q + tl.arange(0, BLOCK_Q)
         live = query < seq_q
@@ -156,9 +171,9 @@ def _flash_attention_varlen(
         k_ptr += head // group * k_head_stride + first_key_row.to(tl.int64) * k_row_stride
         v_ptr += head // group * v_head_stride + first_key_row.to(tl.int64) * v_row_stride
 
-        seen = tl.minimum(query * 0 + seq_kv, query + (seq_kv - seq_q + 1)) if CAUSAL else query * 0 + seq_kv
-        end = tl.maximum(tl.minimum((block + 1) * BLOCK_Q + (seq_kv - seq_q), seq_kv), 0) if CAUSAL else seq_kv
-        begin = tl.maximum(block * BLOCK_Q + (seq_kv - seq_q + 1) - window, 0) if WINDOWED else 0
+        seen = tl.minimum(query * 0 + seq_kv, query + (seq_kv - queries_there + 1)) if CAUSAL else query * 0 + seq_kv
+        end = tl.maximum(tl.minimum((block + 1) * BLOCK_Q + (seq_kv - queries_there), seq_kv), 0) if CAUSAL else seq_kv
+        begin = tl.maximum(block * BLOCK_Q + (seq_kv - queries_there + 1) - window, 0) if WINDOWED else 0
         top = tl.full([BLOCK_Q], float("-inf"), tl.float32)
         total = tl.zeros([BLOCK_Q], tl.float32)
         out = tl.zeros([BLOCK_Q, BLOCK_D], tl.float32)
@@ -189,5 +204,7 @@ def _flash_attention_varlen(
         out_at = out_ptr + head * out_head_stride + rows[:, None] * out_row_stride + column[None, :]
         tl.store(out_at, out.to(out_ptr.dtype.element_ty), mask=held)
         LN2: tl.constexpr = 0.6931471805599453
-        lse = tl.where(total == 0.0, float("-inf"), (top + tl.log2(tl.where(total == 0.0, 1.0, total))) * LN2)
+        lse = tl.where(
+            total == 0.0, float("-inf"), (top * scale_log2 + tl.log2(tl.where(total == 0.0, 1.0, total))) * LN2
+        )
         tl.store(lse_ptr + head * total_q + rows, lse, mask=live)

@@ -60,13 +60,14 @@ def int4_decode_attention(
     if out.numel() == 0:
         return out
     split = split_keys(q, out, heads_kv=heads_kv, capacity=capacity, row_bytes=head_dim // 2)
+    scale_log2 = (head_dim**-0.5 if scale is None else scale) * math.log2(math.e)
     with torch.cuda.device_of(q):  # the launch goes to the current device
         _int4_decode_attention[split.grid](
             q,
             *cache.values(),
             lengths,
             split.parts,
-            split.lse,
+            split.max_and_sum,
             *q.stride()[:3],
             heads_kv,
             heads_q // heads_kv,
@@ -74,27 +75,37 @@ def int4_decode_attention(
             capacity,
             split.row_blocks,
             split.rows,
-            (head_dim**-0.5 if scale is None else scale) * math.log2(math.e),
+            scale_log2,
             WHOLE=split.whole,
             BLOCK_ROWS=split.config.block_rows,
             HEAD_DIM=head_dim,
             num_warps=split.config.num_warps,
             num_stages=split.config.num_stages,
         )
-        split.combine(_int4_combine_parts)
+        split.combine(_int4_combine_parts, scale_log2)
     return out
+
+
+@triton.jit
+def _within_half(x):
+    """x, magnitudes beyond float16's largest as that, as int4_kv_append has it; a NaN stays one."""
+    wide = x.to(tl.float32)
+    wide = tl.where(wide > 65504.0, 65504.0, tl.where(wide < -65504.0, -65504.0, wide))
+    return wide.to(x.dtype)
 
 
 @triton.jit
 def _attend(q_even, q_odd, k_even, k_odd, v_even, v_odd, visible, scale_log2, top, total, out_even, out_odd):
     """32 more keys and values, by even and odd channels: the running maximum, sum and outputs after them."""
-    scores = tl.dot(q_odd, tl.trans(k_odd), tl.dot(q_even, tl.trans(k_even))) * scale_log2
+    scores = tl.dot(q_odd, tl.trans(k_odd), tl.dot(q_even, tl.trans(k_even)))
     scores = tl.where(visible, scores, float("-inf"))
     new_top = tl.maximum(top, tl.max(scores, 1))
+    # The maximum comes off before the scale goes on: scaled first, large scores are rounded by more than they
+    # differ.
     # A row that has seen no key has the maximum -inf: subtracting 0 gives weights 0, not -inf + inf.
     base = tl.where(new_top == float("-inf"), 0.0, new_top)
-    weights = tl.exp2(scores - base[:, None])
-    shrink = tl.exp2(top - base)
+    weights = tl.exp2((scores - base[:, None]) * scale_log2)
+    shrink = tl.exp2((top - base) * scale_log2)
     total = total * shrink + tl.sum(weights, 1)
     weights = weights.to(q_even.dtype)
     out_even = tl.dot(weights, v_even, out_even * shrink[:, None])
@@ -113,7 +124,7 @@ def _int4_decode_attention(
     v_window_ptr,
     lengths_ptr,
     parts_ptr,
-    lse_ptr,
+    max_and_sum_ptr,
     q_batch_stride,
     q_head_stride,
     q_row_stride,
@@ -128,7 +139,7 @@ def _int4_decode_attention(
     BLOCK_ROWS: tl.constexpr,
     HEAD_DIM: tl.constexpr,
 ):
-    """One part's softmax(scale q k^T) v and the log2 of its sum; if WHOLE, straight into out; fp32 inside.
+    """One part's softmax(scale q k^T) v with its maximum and sum; if WHOLE, straight into out; fp32 inside.
 
     One program per (row block of a sequence's key head, part of its keys), a multiple of 32 of them, as in
     decode_attention. A byte holds channels 2 i and 2 i + 1, so even and odd channels are computed apart; keys and
@@ -196,10 +207,10 @@ def _int4_decode_attention(
         top, total, out_even, out_odd = _attend(
             q_even,
             q_odd,
-            tl.load(k_window_ptr + at, mask=live, other=0.0),
-            tl.load(k_window_ptr + at + 1, mask=live, other=0.0),
-            tl.load(v_window_ptr + at, mask=live, other=0.0),
-            tl.load(v_window_ptr + at + 1, mask=live, other=0.0),
+            _within_half(tl.load(k_window_ptr + at, mask=live, other=0.0)),
+            _within_half(tl.load(k_window_ptr + at + 1, mask=live, other=0.0)),
+            _within_half(tl.load(v_window_ptr + at, mask=live, other=0.0)),
+            _within_half(tl.load(v_window_ptr + at + 1, mask=live, other=0.0)),
             key[None, :] < seen[:, None],
             scale_log2,
             top,
@@ -219,21 +230,21 @@ def _int4_decode_attention(
         out_at = parts_ptr + part_row[:, None] * HEAD_DIM + 2 * byte[None, :]
         tl.store(out_at, out_even * normalizer, mask=live_row[:, None])
         tl.store(out_at + 1, out_odd * normalizer, mask=live_row[:, None])
-        base = tl.where(top == float("-inf"), 0.0, top)
-        lse = tl.where(total == 0.0, float("-inf"), base + tl.log2(tl.where(total == 0.0, 1.0, total)))
-        tl.store(lse_ptr + part_row, lse, mask=live_row)
+        tl.store(max_and_sum_ptr + part_row, top, mask=live_row)
+        tl.store(max_and_sum_ptr + (tl.num_programs(1) + part).to(tl.int64) * all_rows + out_row, total, mask=live_row)
 
 
 @triton.jit
 def _int4_combine_parts(
     parts_ptr,
-    lse_ptr,
+    max_and_sum_ptr,
     out_ptr,
     splits,
     all_rows,
     head_dim,
+    scale_log2,
     BLOCK_SPLITS: tl.constexpr,
     BLOCK_DIM: tl.constexpr,
 ):
     """decode_attention's `_combine_parts` under a name of this twin's own, by which its compiled code is watched."""
-    _combine_parts(parts_ptr, lse_ptr, out_ptr, splits, all_rows, head_dim, BLOCK_SPLITS, BLOCK_DIM)
+    _combine_parts(parts_ptr, max_and_sum_ptr, out_ptr, splits, all_rows, head_dim, scale_log2, BLOCK_SPLITS, BLOCK_DIM)

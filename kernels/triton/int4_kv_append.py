@@ -88,8 +88,14 @@ def _grid(x):
     any_nan = tl.max((x != x).to(tl.int32), axis=1)
     least = tl.min(tl.where(x == x, x, float("inf")), axis=1)
     most = tl.max(tl.where(x == x, x, float("-inf")), axis=1)
+    least = tl.minimum(tl.maximum(least, -65504.0), 65504.0)  # float16's largest
+    most = tl.minimum(tl.maximum(most, -65504.0), 65504.0)
     zero = tl.where(any_nan > 0, float("nan"), least).to(tl.float16)
-    return zero, tl.div_rn(most - least, 15.0).to(tl.float16)
+    scale = tl.div_rn(most - least, 15.0).to(tl.float16)
+    # Rounded up, the scale may take the largest code beyond float16: then it is the next smaller one.
+    beyond = 15.0 * scale.to(tl.float32) + least > 65504.0
+    smaller = (scale.to(tl.int16, bitcast=True) - 1).to(tl.int16).to(tl.float16, bitcast=True)
+    return zero, tl.where(beyond, smaller, scale)
 
 
 @triton.jit

@@ -58,7 +58,7 @@ def int8_decode_attention(
             v_scales,
             lengths,
             split.parts,
-            split.lse,
+            split.max_and_sum,
             *q.stride()[:3],
             *k_codes.stride()[:3],
             *v_codes.stride()[:3],
@@ -79,7 +79,7 @@ def int8_decode_attention(
             num_warps=split.config.num_warps,
             num_stages=split.config.num_stages,
         )
-        split.combine(_int8_combine_parts)
+        split.combine(_int8_combine_parts, 1.0)  # maxima are in powers of two already
     return out
 
 
@@ -92,7 +92,7 @@ def _int8_decode_attention(
     v_scales_ptr,
     lengths_ptr,
     parts_ptr,
-    lse_ptr,
+    max_and_sum_ptr,
     q_batch_stride,
     q_head_stride,
     q_row_stride,
@@ -119,7 +119,7 @@ def _int8_decode_attention(
     BLOCK_KV: tl.constexpr,
     BLOCK_DIM: tl.constexpr,
 ):
-    """One part's softmax(scale q k^T) v and the log2 of its sum; if WHOLE, straight into out; fp32 inside.
+    """One part's softmax(scale q k^T) v with its maximum and sum; if WHOLE, straight into out; fp32 inside.
 
     One program per (row block of a sequence's key head, part of its keys), as in decode_attention. A key's scale
     multiplies its scores and a value's its weights, whose maximum `top` is that of score + log2(scale): so the weights
@@ -183,21 +183,21 @@ def _int8_decode_attention(
     else:
         part_row = part.to(tl.int64) * all_rows + out_row
         tl.store(parts_ptr + part_row[:, None] * head_dim + column[None, :], out, mask=out_mask)
-        base = tl.where(top == float("-inf"), 0.0, top)
-        lse = tl.where(total == 0.0, float("-inf"), base + tl.log2(tl.where(total == 0.0, 1.0, total)))
-        tl.store(lse_ptr + part_row, lse, mask=live_row)
+        tl.store(max_and_sum_ptr + part_row, top, mask=live_row)
+        tl.store(max_and_sum_ptr + (tl.num_programs(1) + part).to(tl.int64) * all_rows + out_row, total, mask=live_row)
 
 
 @triton.jit
 def _int8_combine_parts(
     parts_ptr,
-    lse_ptr,
+    max_and_sum_ptr,
     out_ptr,
     splits,
     all_rows,
     head_dim,
+    scale_log2,
     BLOCK_SPLITS: tl.constexpr,
     BLOCK_DIM: tl.constexpr,
 ):
     """decode_attention's `_combine_parts` under a name of this twin's own, by which its compiled code is watched."""
-    _combine_parts(parts_ptr, lse_ptr, out_ptr, splits, all_rows, head_dim, BLOCK_SPLITS, BLOCK_DIM)
+    _combine_parts(parts_ptr, max_and_sum_ptr, out_ptr, splits, all_rows, head_dim, scale_log2, BLOCK_SPLITS, BLOCK_DIM)

@@ -98,7 +98,7 @@ def _naive_attention(
     q = tl.load(
         q_ptr + batch * q_batch_stride + head * q_head_stride + query * q_row_stride + column, mask=live, other=0.0
     )
-    q = q.to(tl.float32) * scale
+    q = q.to(tl.float32)
     k_ptr += batch * k_batch_stride + head // group * k_head_stride
     v_ptr += batch * v_batch_stride + head // group * v_head_stride
     scores_ptr += program * seq_kv
@@ -118,7 +118,9 @@ def _naive_attention(
     total = tl.zeros([BLOCK_KV], tl.float32)
     for first in tl.range(0, seen, BLOCK_KV):
         there = first + key < seen
-        weights = tl.exp(tl.load(scores_ptr + first + key, mask=there, other=float("-inf")) - top)
+        # The maximum comes off before the scale goes on: scaled first, large scores are rounded by more than they
+        # differ.
+        weights = tl.exp((tl.load(scores_ptr + first + key, mask=there, other=float("-inf")) - top) * scale)
         tl.store(scores_ptr + first + key, weights, mask=there)
         total += weights
     total = tl.sum(total, axis=0)

@@ -44,7 +44,7 @@ def _paged_decode_attention(
     lengths_ptr,
     table_ptr,
     parts_ptr,
-    lse_ptr,
+    max_and_sum_ptr,
     q_batch_stride,
     q_head_stride,
     q_row_stride,
@@ -78,7 +78,7 @@ def _paged_decode_attention(
         lengths_ptr,
         table_ptr,
         parts_ptr,
-        lse_ptr,
+        max_and_sum_ptr,
         q_batch_stride,
         q_head_stride,
         q_row_stride,
@@ -109,13 +109,14 @@ def _paged_decode_attention(
 @triton.jit
 def _paged_combine_parts(
     parts_ptr,
-    lse_ptr,
+    max_and_sum_ptr,
     out_ptr,
     splits,
     all_rows,
     head_dim,
+    scale_log2,
     BLOCK_SPLITS: tl.constexpr,
     BLOCK_DIM: tl.constexpr,
 ):
     """decode_attention's `_combine_parts` likewise."""
-    _combine_parts(parts_ptr, lse_ptr, out_ptr, splits, all_rows, head_dim, BLOCK_SPLITS, BLOCK_DIM)
+    _combine_parts(parts_ptr, max_and_sum_ptr, out_ptr, splits, all_rows, head_dim, scale_log2, BLOCK_SPLITS, BLOCK_DIM)

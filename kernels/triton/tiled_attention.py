@@ -106,13 +106,15 @@ def _tiled_attention(
         key_rows = key.to(tl.int64)[:, None]
         k = tl.load(k_ptr + key_rows * k_row_stride + column[None, :], mask=there, other=0.0).to(tl.float32)
         v = tl.load(v_ptr + key_rows * v_row_stride + column[None, :], mask=there, other=0.0).to(tl.float32)
-        scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale_log2
+        scores = tl.dot(q, tl.trans(k), input_precision="ieee")
         scores = tl.where(key[None, :] < seen[:, None], scores, float("-inf"))
         new_top = tl.maximum(top, tl.max(scores, axis=1))
+        # The maximum comes off before the scale goes on: scaled first, or in one fma, large scores are rounded by more
+        # than they differ.
         # A query that has seen no key has the maximum -inf: subtracting 0 gives weights 0, not -inf + inf.
         base = tl.where(new_top == float("-inf"), 0.0, new_top)
-        weights = tl.exp2(scores - base[:, None])
-        shrink = tl.exp2(top - base)
+        weights = tl.exp2((scores - base[:, None]) * scale_log2)
+        shrink = tl.exp2((top - base) * scale_log2)
         total = total * shrink + tl.sum(weights, axis=1)
         out = tl.dot(weights, v, out * shrink[:, None], input_precision="ieee")
         top = new_top

@@ -11,9 +11,12 @@ def int4_quantize(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Te
     In float32 with scale and zero rounded to float16, as the operators compute: their codes are these, bit for bit.
     """
     x = x.float()
-    least, most = x.amin(-1), x.amax(-1)
+    largest = torch.finfo(torch.float16).max
+    least, most = x.amin(-1).clamp(-largest, largest), x.amax(-1).clamp(-largest, largest)
     zeros = least.half()
     scales = ((most - least) / torch.full_like(most, 15.0)).half()
+    beyond = 15.0 * scales.float() + least > largest  # rounded up, the scale takes the largest code there
+    scales = torch.where(beyond, (scales.view(torch.int16) - 1).view(torch.float16), scales)
     step = scales.float()
     inverse = torch.where(step > 0, torch.ones_like(step) / step, 0.0)
     codes = ((x - zeros.float()[..., None]) * inverse[..., None]).round().clamp(0, 15)

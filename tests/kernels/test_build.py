@@ -156,6 +156,35 @@ def test_a_compile_error_stops_the_build_with_the_compilers_words(checkout: Path
     assert not (checkout / "out/_C.abi3.so").exists()
 
 
+SERIALIZED = """
+#include "primitives/wgmma.cuh"
+__global__ void serialized(float* out, int steps, float (*other)(float)) {
+  __shared__ __align__(1024) unsigned char tile[16384];
+  float c[2][4] = {};
+  const uint32_t a[4] = {1, 2, 3, 4};
+  warpwatch::wgmma_fence();
+  for (int i = 0; i < steps; ++i) {
+    const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(tile));
+    warpwatch::FloatWgmma<__half>::run(c, a, warpwatch::wgmma_rows(at));
+    warpwatch::wgmma_commit();
+    out[i] = other(c[0][0]);  // wants a register of C while the wgmma is under way
+  }
+}
+"""
+
+
+@needs_cuda
+def test_a_kernel_whose_wgmmas_ptxas_serializes_stops_the_build(checkout: Path) -> None:
+    source = checkout / "kernels/csrc/rope/serialized_sm90a.cu"
+    source.write_text(SERIALIZED)
+    for _ in range(2):  # the object that was compiled must not pass for built the next time
+        done = run(checkout, BUILD, WARPWATCH_CUDA_ARCHS="90a")
+        assert done.returncode != 0
+        assert "wgmma" in done.stdout
+        assert "refused: what the compiler says of kernels/csrc/rope/serialized_sm90a.cu" in done.stdout
+        assert not (checkout / "out/_C.abi3.so").exists()
+
+
 def test_without_a_cuda_compiler_the_build_warns_and_goes_on_for_the_cpu(checkout: Path) -> None:
     unfound = "import building.toolchain as toolchain; toolchain.find_cuda = lambda: None\nfrom building import build"
     done = run(checkout, BUILD.replace("from building import build", unfound), WARPWATCH_CUDA_ARCHS="75")

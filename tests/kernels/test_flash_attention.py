@@ -206,6 +206,20 @@ def test_infinities_and_the_largest_numbers_of_float32_count_for_what_they_are(d
     torch.testing.assert_close(lse.double(), scores.logsumexp(dim=-1), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("where", ["queries", "keys", "values"])
+@pytest.mark.parametrize("number", [torch.nan, torch.inf])
+def test_many_rows_of_float32_that_are_not_finite(where: str, number: float, device: str) -> None:
+    q, k, v = inputs(device, torch.float32, (200, 300), head_dim=128)
+    q, k = q.abs(), k.abs()
+    {"queries": q, "keys": k, "values": v}[where][:, :, 100:] = number
+    out, lse = flash_attention_with_lse(q, k, v)
+    expected = reference(q, k, v)
+    torch.testing.assert_close(out.double(), expected, rtol=1e-5, atol=1e-5, equal_nan=True)
+    scores = q.shape[-1] ** -0.5 * q.double() @ k.double().transpose(-2, -1)
+    expected_lse = torch.where(scores.isfinite().all(dim=-1), scores.logsumexp(dim=-1), lse.double())
+    torch.testing.assert_close(lse.double(), expected_lse, rtol=1e-5, atol=1e-5, equal_nan=True)
+
+
 @pytest.mark.parametrize("head_dim", [64, 96, 128, 256])
 def test_float32_is_as_exact_as_sums_of_float32(head_dim: int, device: str) -> None:
     # A tenth of what TOLERANCE allows: products of pieces of 11 bits must keep what the pieces' products together have.

@@ -281,6 +281,89 @@ def test_replays_from_a_cuda_graph_with_other_lengths(cuda: str) -> None:
     assert_attends(out, packed.expected(causal=True))
 
 
+# Lengths, rows behind the last sequence, and max_seqlen_q, which may cut sequences off.
+UNCOVERED: dict[str, tuple[Lengths, int, int]] = {
+    "rows to spare": ((5,), 3, 5),
+    "many rows to spare": ((70, 0, 65), 700, 70),
+    "a short max_seqlen_q": ((300, 10, 131), 0, 100),
+    "both": ((300, 10, 131), 77, 1),
+    "an empty last sequence": ((64, 0), 130, 64),
+    "no sequence has a row": ((0, 0), 40, 40),
+    "no row may be asked for": ((9, 4), 5, 0),
+    "no sequence at all": ((), 40, 40),
+}
+
+
+def spare_rows(device: str, dtype: torch.dtype, case: str, head_dim: int) -> tuple[Packed, list[Any], torch.Tensor]:
+    """The sequences, arguments with rows to spare and dirty memory for the answer, and which rows have one."""
+    lengths, spare, longest = UNCOVERED[case]
+    packed = Packed(device, dtype, (lengths, lengths), heads=(4, 2), head_dim=head_dim)
+    q, k, v = packed.tensors
+    padded = torch.cat((q, torch.full((spare, *q.shape[1:]), torch.nan, dtype=dtype, device=device)))
+    covered = torch.zeros(len(padded), dtype=torch.bool, device=device)
+    start = 0
+    for length in lengths:
+        covered[start : start + min(length, longest)] = True
+        start += length
+    dirty = torch.full_like(padded, torch.nan)  # which the allocator hands out again
+    del dirty
+    return packed, [padded, k, v, *packed.ends, longest, max(lengths, default=0)], covered
+
+
+def assert_zeros_elsewhere(out: torch.Tensor, lse: torch.Tensor, covered: torch.Tensor, expected: torch.Tensor) -> None:
+    assert torch.equal(out[~covered], torch.zeros_like(out[~covered]))
+    assert (lse[:, ~covered] == -torch.inf).all()
+    assert_attends(out[: len(expected)][covered[: len(expected)]], expected[covered[: len(expected)]])
+    assert lse[:, covered].isfinite().all()
+
+
+@pytest.mark.parametrize("mask", ["full", "causal", "window of 40"])
+@pytest.mark.parametrize(
+    ("dtype", "head_dim"),
+    [(torch.float16, 64), (torch.bfloat16, 128), (torch.float16, 96), (torch.float32, 64), (torch.float32, 256)],
+    ids=str,
+)
+@pytest.mark.parametrize("case", UNCOVERED)
+def test_rows_of_no_sequence_give_zeros(case: str, dtype: torch.dtype, head_dim: int, mask: str, cuda: str) -> None:
+    packed, arguments, covered = spare_rows(cuda, dtype, case, head_dim)
+    out, lse = kernels.flash_attention_varlen_with_lse(*arguments, **MASKS[mask])
+    assert_zeros_elsewhere(out, lse, covered, packed.expected(**MASKS[mask]))
+    assert torch.equal(kernels.flash_attention_varlen(*arguments, **MASKS[mask]), out)
+
+
+@pytest.mark.parametrize("mask", ["full", "causal", "window of 40"])
+@pytest.mark.parametrize("case", UNCOVERED)
+def test_rows_of_no_sequence_give_zeros_in_the_triton_twin(
+    case: str, mask: str, device: str, twin: Callable[..., Callable[..., Any]]
+) -> None:
+    _needs_an_interpreter_that_counts(device)
+    packed, arguments, covered = spare_rows(device, torch.float16, case, 64)
+    out, lse = twin("flash_attention_varlen", "flash_attention_varlen_with_lse")(*arguments, **MASKS[mask])
+    assert_zeros_elsewhere(out, lse, covered, packed.expected(**MASKS[mask]))
+
+
+def test_a_short_max_seqlen_kv_hides_no_window(cuda: str) -> None:
+    packed = Packed(cuda, torch.float16, ((300,), (300,)))
+    q, k, v = packed.tensors
+    out = kernels.flash_attention_varlen(q, k, v, *packed.ends, 300, 30, causal=True, window=40)
+    assert_attends(out, packed.expected(causal=True, window=40))
+
+
+def test_a_cuda_graph_replays_with_fewer_rows(cuda: str) -> None:
+    packed = Packed(cuda, torch.float16, ((100, 40, 60), (100, 40, 60)), heads=(4, 2), head_dim=128)
+    arguments = (*packed.tensors, *packed.ends, 200, 200)
+    kernels.flash_attention_varlen(*arguments, causal=True)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out = kernels.flash_attention_varlen(*arguments, causal=True)
+    for ends in packed.ends:
+        ends.copy_(torch.tensor([0, 3, 133, 133], dtype=torch.int32))
+    out.fill_(torch.nan)
+    graph.replay()
+    assert torch.equal(out[133:], torch.zeros_like(out[133:]))
+    assert out[:133].isfinite().all()
+
+
 @pytest.mark.parametrize("head_dim", [64, 128])
 def test_many_sequences_of_many_lengths(head_dim: int, cuda: str) -> None:
     generator = torch.Generator().manual_seed(3)

@@ -18,6 +18,7 @@ from perf_suite.references.int4_kv import (
 )
 from warpwatch import kernels
 
+from .bfloat16 import skip_without_bfloat16
 from .test_flash_attention import assert_attends
 
 Cache = tuple[torch.Tensor, ...]  # codes of keys and values, scales of both, windows of both
@@ -196,6 +197,67 @@ def test_what_was_appended_is_attended(device: str) -> None:
     assert_attends(out, expected(q, cache, lengths))
     exact = reference(q, k, v, lengths)
     assert (out.double() - exact).norm() < 0.15 * exact.norm()  # what 4 bits cost unit normal keys and values
+
+
+def beyond_half(device: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Keys and values with outliers of bfloat16: of one sign, of both, infinite, just within float16, whole groups."""
+    skip_without_bfloat16(device, torch.bfloat16)
+    k, v = (torch.randn(1, 2, 77, 64, device=device) for _ in range(2))
+    for x in (k, v):
+        x[:, :, 3, 3], x[:, :, 5, 40], x[:, :, 6, 41] = 7e4, -3e38, 3e38
+        x[:, :, 40, 7], x[:, :, 41, 8], x[:, :, 42, 9] = torch.inf, 65280.0, -65280.0
+        x[:, :, 66, 3], x[:, :, 70, 4] = 7e4, -7e4  # which stay in the window
+        x[:, :, :32, 11], x[:, :, 9, 32:] = 1e5, -1e5
+    return k.bfloat16(), v.bfloat16()
+
+
+def test_magnitudes_beyond_float16_count_as_its_largest(device: str) -> None:
+    k, v = beyond_half(device)
+    lengths = lengths_on(device, 77)
+    cache = _empty_cache(k, 96)
+    kernels.int4_kv_append(k, v, *cache, lengths)
+    k_codes, v_codes, k_scales, v_scales, _, _ = cache
+    for x, (codes, scales), dequantize in (
+        (k, (k_codes, k_scales), int4_dequantize_keys),
+        (v, (v_codes, v_scales), int4_dequantize_values),
+    ):
+        held = dequantize(codes, scales)[:, :, :64]
+        assert held.abs().max() <= 65504
+        # Half a step of the grid, which reaches over the whole of float16 at most, and a rounding of it.
+        assert (held - x[:, :, :64].double().clamp(-65504, 65504)).abs().max() <= 131008 / 30 + 90
+    assert torch.equal(k_codes[:, :, :64], int4_quantize_keys(k[:, :, :64])[0])
+    assert torch.equal(k_scales[:, :, :2], int4_quantize_keys(k[:, :, :64])[1])
+    assert torch.equal(v_codes[:, :, :64], int4_quantize_values(v[:, :, :64])[0])
+    assert torch.equal(v_scales[:, :, :64], int4_quantize_values(v[:, :, :64])[1])
+    q = torch.zeros(1, 4, 1, 64, dtype=torch.bfloat16, device=device)
+    q[:, 1] = 1e-3
+    out = kernels.int4_decode_attention(q, *cache, lengths)
+    within = (*cache[:4], *(x.float().clamp(-65504, 65504) for x in cache[4:]))
+    torch.testing.assert_close(out.double(), expected(q, within, lengths), rtol=2e-2, atol=4.0)
+
+
+def test_the_triton_twins_agree_beyond_float16(device: str, twin: Callable[..., Callable[..., object]]) -> None:
+    if device == "cpu" and numpy.lib.NumpyVersion(numpy.__version__) >= "2.4.0":
+        pytest.skip("Triton 3.6's interpreter makes loop bounds in a way that NumPy refuses from 2.4 on")
+    k, v = (x.float() for x in beyond_half(device))
+    lengths = lengths_on(device, 77)
+    by_operator, by_twin = _empty_cache(k, 96), _empty_cache(k, 96)
+    kernels.int4_kv_append(k, v, *by_operator, lengths)
+    if device == "cpu":
+        for tensor in (k, v, *by_twin, lengths):
+            tensor.share_memory_()
+    twin("int4_kv_append")(k, v, *by_twin, lengths)
+    for ours, theirs in zip(by_operator, by_twin, strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def _empty_cache(k: torch.Tensor, capacity: int) -> Cache:
+    batch, heads, _, head_dim = k.shape
+    codes = [torch.zeros(batch, heads, capacity, head_dim // 2, dtype=torch.uint8, device=k.device) for _ in range(2)]
+    k_scales = torch.zeros(batch, heads, capacity // 32, 2, head_dim, dtype=torch.float16, device=k.device)
+    v_scales = torch.zeros(batch, heads, capacity, head_dim // 32, 2, dtype=torch.float16, device=k.device)
+    windows = [k.new_zeros(batch, heads, 32, head_dim) for _ in range(2)]
+    return codes[0], codes[1], k_scales, v_scales, windows[0], windows[1]
 
 
 def refusal(call: Callable[[], object]) -> str:

@@ -11,6 +11,8 @@ import torch
 from perf_suite.references.reduce_sum import reduce_sum as reference
 from warpwatch import kernels
 
+from .bfloat16 import skip_without_bfloat16
+
 DTYPES = [torch.float16, torch.bfloat16, torch.float32]
 # (outer, reduced, inner); on the GPU rows take a part of a warp up to 256 loads, then a block, and one long row or few
 # columns are cut into parts.
@@ -221,3 +223,32 @@ def test_offsets_beyond_32_bits(start: int, cuda: str) -> None:
     assert kernels.reduce_sum(x).item() == 100
     assert kernels.reduce_sum(x.view(-1, 64), 0).sum().item() == 100
     assert kernels.reduce_sum(x.view(-1, 64), 1).float().sum().item() == 100
+
+
+# Small sums, of which a block takes several: outer indices below, at and above a block's share.
+SMALL = list(itertools.product((1, 63, 64, 65, 1000), (1, 2, 5, 8, 33), (2, 4, 9)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", SMALL, ids=str)
+def test_small_sums_share_a_block(shape: tuple[int, int, int], dtype: torch.dtype, device: str) -> None:
+    skip_without_bfloat16(device, dtype)
+    x = torch.randint(-3, 4, shape, device=device).to(dtype)  # exact in every order
+    assert torch.equal(kernels.reduce_sum(x, 1), x.sum(1))
+    assert torch.equal(kernels.reduce_sum(x, 1), kernels.reduce_sum(x, 1))
+
+
+def test_a_million_small_sums(cuda: str) -> None:
+    x = torch.randint(-3, 4, (1 << 20, 8, 4), device=cuda).float()
+    assert torch.equal(kernels.reduce_sum(x, 1), x.sum(1))
+
+
+def test_more_sums_than_a_grid_has_blocks(cuda: str) -> None:
+    if torch.cuda.mem_get_info()[0] < 40 << 30:
+        pytest.skip("16 GiB of x and 8 of sums want 40 GiB of free memory")
+    x = torch.ones(1 << 31, 2, 2, dtype=torch.float16, device=cuda)
+    x[-1, 1, 1] = 3.0
+    out = kernels.reduce_sum(x, 1)
+    assert out.shape == (1 << 31, 2)
+    assert out[-1].tolist() == [2.0, 4.0]
+    assert out[:: 1 << 20].eq(2.0).all()

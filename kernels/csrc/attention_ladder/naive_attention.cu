@@ -47,17 +47,18 @@ __global__ void __launch_bounds__(32 * kWarps)
   for (int j = 0; j < seen; ++j) {
     float dot = 0.0f;
     for (int d = lane; d < p.head_dim; d += 32) dot = fmaf(widened(q[d]), widened(k[j * p.k_strides.row + d]), dot);
-    const float score = p.scale * warp_sum(dot);
+    const float score = warp_sum(dot);
     if (lane == 0) scores[j] = score;
     top = fmaxf(top, score);
   }
   __syncwarp();  // lane 0's scores are there for all lanes
   if (top == -INFINITY) top = 0.0f;  // all scores NaN, or none: exp(score - top) is then NaN, or not asked for
 
-  // Two: weights in place of scores; and their sum.
+  // Two: weights in place of scores; and their sum. The maximum comes off before the scale goes on: multiplied first, large
+  // scores are rounded by more than they differ.
   float sum = 0.0f;
   for (int j = lane; j < seen; j += 32) {
-    const float weight = expf(scores[j] - top);
+    const float weight = expf((scores[j] - top) * p.scale);
     scores[j] = weight;
     sum += weight;
   }

@@ -24,14 +24,15 @@ void attend(const FlashAttentionParams& p, int64_t batch, int64_t head, int64_t 
     const Element* k = row(p.k, p.k_strides, batch, head_kv, j);
     float dot = 0.0f;
     for (int d = 0; d < p.head_dim; ++d) dot += static_cast<float>(q[d]) * static_cast<float>(k[d]);
-    weights[j] = p.scale * dot;
+    weights[j] = dot;
     top = std::max(top, weights[j]);
   }
   float sum = 0.0f;
   std::fill(sums.begin(), sums.end(), 0.0f);
   for (int64_t j = 0; j < seen; ++j) {
     const Element* v = row(p.v, p.v_strides, batch, head_kv, j);
-    const float weight = std::exp(weights[j] - top);
+    // The maximum comes off before the scale goes on: multiplied first, large scores are rounded by more than they differ.
+    const float weight = std::exp((weights[j] - top) * p.scale);
     sum += weight;
     for (int d = 0; d < p.head_dim; ++d) sums[d] += weight * static_cast<float>(v[d]);
   }

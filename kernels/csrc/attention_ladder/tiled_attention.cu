@@ -90,18 +90,19 @@ __global__ void __launch_bounds__(Shape::kThreads) tiled_attention_kernel(const 
     float top = row_max;
 #pragma unroll
     for (int j = 0; j < kKeysPerLane; ++j) {
-      scores[j] = first_key + x + kLanes * j < seen ? p.scale * scores[j] : -INFINITY;
+      if (first_key + x + kLanes * j >= seen) scores[j] = -INFINITY;
       top = fmaxf(top, scores[j]);
     }
     for (int step = kLanes / 2; step > 0; step /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, step));
     // A row that has seen no key has the maximum -inf. Subtracting 0 then gives weights 0, not -inf + inf.
+    // The maximum comes off before the scale goes on: multiplied first, large scores are rounded by more than they differ.
     const float base = top == -INFINITY ? 0.0f : top;
-    const float shrink = expf(row_max - base);
+    const float shrink = expf((row_max - base) * p.scale);
     row_max = top;
     row_sum *= shrink;
 #pragma unroll
     for (int j = 0; j < kKeysPerLane; ++j) {
-      const float weight = expf(scores[j] - base);
+      const float weight = expf((scores[j] - base) * p.scale);
       row_sum += weight;
       tiles.weights[row][x + kLanes * j] = weight;
     }

@@ -58,7 +58,8 @@ DecodeAttentionParams DecodeAttentionOperands::parameters(const Tensor& q, Tenso
       .out = out.data_ptr(),
       .lengths = lengths ? static_cast<const int32_t*>(lengths->data_ptr()) : nullptr,
       .partial_out = nullptr,
-      .partial_lse = nullptr,
+      .partial_max = nullptr,
+      .partial_sum = nullptr,
       .q_batch_stride = q.stride(0),
       .q_head_stride = q.stride(1),
       .q_row_stride = q.stride(2),
@@ -129,9 +130,10 @@ std::optional<Tensor> DecodeAttentionOperands::divide(DecodeAttentionParams& p, 
   p.splits = decode_attention_splits(blocks, p.capacity, slots);
   if (p.splits == 1) return std::nullopt;
   const int64_t part_rows = int64_t{p.splits} * p.batch * p.heads_q * p.seq_q;
-  Tensor workspace = torch::stable::new_empty(q, {part_rows * (p.head_dim + 1)}, ScalarType::Float);
+  Tensor workspace = torch::stable::new_empty(q, {part_rows * (p.head_dim + 2)}, ScalarType::Float);
   p.partial_out = static_cast<float*>(workspace.data_ptr());
-  p.partial_lse = p.partial_out + part_rows * p.head_dim;
+  p.partial_max = p.partial_out + part_rows * p.head_dim;
+  p.partial_sum = p.partial_max + part_rows;
   return workspace;
 }
 

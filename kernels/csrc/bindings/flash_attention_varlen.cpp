@@ -2,6 +2,7 @@
 // checks the tensors, fills the params, and calls the CPU's version or the one for this GPU.
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <tuple>
 
@@ -80,7 +81,8 @@ FlashAttentionPackedParams parameters(const Tensor& q, const Tensor& k, const Te
       .scale = attention_scale(options.scale, q.size(2)),
       .dtype = kernel_dtype(q),
       .causal = options.causal,
-      .window = options.window && *options.window < seq_kv ? static_cast<int>(*options.window) : 0,
+      // Of all keys and not of max_seqlen_kv, which on a GPU may be less than a sequence has.
+      .window = options.window && *options.window < k.size(0) ? static_cast<int>(*options.window) : 0,
   };
   return {attention, static_cast<const int32_t*>(lengths.cu_seqlens_q.data_ptr()),
           static_cast<const int32_t*>(lengths.cu_seqlens_kv.data_ptr()), static_cast<int>(q.size(0))};
@@ -119,6 +121,11 @@ Tensor run_on_cuda(const Tensor& q, const Tensor& k, const Tensor& v, Tensor* ls
   const Tensor v_aligned = aligned(v);
   Tensor out = torch::stable::new_empty(q, q.sizes());
   const FlashAttentionPackedParams p = parameters(q_aligned, k_aligned, v_aligned, out, lse, lengths, options);
+  if (p.batch == 0 || p.seq_q == 0) {  // then no block comes by, and every row belongs to no sequence
+    torch::stable::zero_(out);
+    if (lse != nullptr) torch::stable::fill_(*lse, -std::numeric_limits<double>::infinity());
+    return out;
+  }
   check_launch(kOp, launch_attention(kOp, p, gpu.compute_capability(), gpu.stream()));
   return out;
 }

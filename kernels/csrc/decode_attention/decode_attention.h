@@ -26,7 +26,8 @@ struct DecodeAttentionParams {
   void* out;               // contiguous
   const int32_t* lengths;  // (batch), taken as 0 .. capacity; null: every sequence has `capacity` keys
   float* partial_out;      // (splits, batch * heads_q * seq_q, head_dim), each part normalized; unused when splits is 1
-  float* partial_lse;      // (splits, batch * heads_q * seq_q): log2 of the part's sum of 2^(scaled score); likewise
+  float* partial_max;      // (splits, batch * heads_q * seq_q): the largest score of a part, -inf of one without keys; likewise
+  float* partial_sum;      // the same shape: a part's sum of 2^(scale_log2 (score - partial_max))
   int64_t q_batch_stride, q_head_stride, q_row_stride;  // in elements, as all strides
   int batch, heads_q, heads_kv, seq_q, capacity, head_dim;
   int group;  // heads_q / heads_kv, that no block has to divide
@@ -64,8 +65,8 @@ cudaError_t decode_attention_sm80(const DecodeAttentionParams& p, const Contiguo
 cudaError_t decode_attention_fp32(const DecodeAttentionParams& p, const ContiguousCache& cache,
                                   cudaStream_t stream);  // fp32, on any GPU
 
-// out from partial_out and partial_lse, for splits > 1; the launchers above call it.
-cudaError_t decode_attention_combine_parts(const DecodeAttentionParams& p, cudaStream_t stream);
+// out from the parts, for splits > 1; the launchers above call it. scale_log2 turns partial_max into exponents of 2.
+cudaError_t decode_attention_combine_parts(const DecodeAttentionParams& p, float scale_log2, cudaStream_t stream);
 
 }  // namespace warpwatch
 #endif

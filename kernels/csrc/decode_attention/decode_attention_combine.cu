@@ -1,7 +1,8 @@
 // The second kernel of decode_attention, on any GPU: each row's parts, weighted by their share of the row's sum.
 //
-// out = sum over parts of 2^(lse - top) part / sum over parts of 2^(lse - top); one block a row, its warps taking turns
-// at the parts. It reads splits * 4 (head_dim + 1) bytes a row, what the first kernel has just left in L2. Its blocks may
+// out = sum over parts of weight part / sum over parts of weight, weight = 2^(scale_log2 (max - top)) sum; one block a row,
+// its warps taking turns at the parts. It reads splits * 4 (head_dim + 2) bytes a row, what the first kernel has just left
+// in L2. Maxima and sums come apart: in one log-sum-exp of large scores, fp32 has no bits left for the sums. Its blocks may
 // begin while the first kernel still runs (dependent_launch.cuh).
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -20,7 +21,8 @@ namespace {
 constexpr int kWarps = 8;
 
 template <typename Element, int HeadDim>
-__global__ void __launch_bounds__(32 * kWarps) decode_attention_combine(const DecodeAttentionParams p) {
+__global__ void __launch_bounds__(32 * kWarps) decode_attention_combine(const DecodeAttentionParams p,
+                                                                        const float scale_log2) {
   constexpr int kFours = HeadDim / 4;
   constexpr int kFoursPerLane = (kFours + 31) / 32;
   __shared__ float4 sums[kWarps][kFours];
@@ -28,16 +30,18 @@ __global__ void __launch_bounds__(32 * kWarps) decode_attention_combine(const De
   const int lane = threadIdx.x % 32;
   const int64_t rows = gridDim.x;
   const int64_t row = blockIdx.x;
-  const float* lse = p.partial_lse + row;
+  const float* maxima = p.partial_max + row;
+  const float* part_sums = p.partial_sum + row;
   wait_for_previous_kernel();
 
   // Each warp finds the row's maximum and sum by itself.
   float top = -INFINITY;
-  for (int s = lane; s < p.splits; s += 32) top = fmaxf(top, lse[s * rows]);
+  for (int s = lane; s < p.splits; s += 32) top = fmaxf(top, maxima[s * rows]);
   for (int step = 16; step > 0; step /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, step));
   const float base = top == -INFINITY ? 0.0f : top;  // no part saw a key: weights 0, not -inf + inf
+  const auto weight_of = [&](int s) { return exp2f((maxima[s * rows] - base) * scale_log2) * part_sums[s * rows]; };
   float total = 0.0f;
-  for (int s = lane; s < p.splits; s += 32) total += exp2f(lse[s * rows] - base);
+  for (int s = lane; s < p.splits; s += 32) total += weight_of(s);
   for (int step = 16; step > 0; step /= 2) total += __shfl_xor_sync(0xffffffffu, total, step);
 
   float4 sum[kFoursPerLane];
@@ -45,7 +49,7 @@ __global__ void __launch_bounds__(32 * kWarps) decode_attention_combine(const De
   for (int c = 0; c < kFoursPerLane; ++c) sum[c] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll 4
   for (int s = warp; s < p.splits; s += kWarps) {
-    const float weight = exp2f(lse[s * rows] - base);
+    const float weight = weight_of(s);
     const float4* part = reinterpret_cast<const float4*>(p.partial_out + (s * rows + row) * HeadDim);
 #pragma unroll
     for (int c = 0; c < kFoursPerLane; ++c) {
@@ -67,31 +71,31 @@ __global__ void __launch_bounds__(32 * kWarps) decode_attention_combine(const De
 }
 
 template <typename Element, int HeadDim>
-cudaError_t launch_kernel(const DecodeAttentionParams& p, int rows, cudaStream_t stream) {
-  return launch_dependent(decode_attention_combine<Element, HeadDim>, rows, 32 * kWarps, stream, p);
+cudaError_t launch_kernel(const DecodeAttentionParams& p, float scale_log2, int rows, cudaStream_t stream) {
+  return launch_dependent(decode_attention_combine<Element, HeadDim>, rows, 32 * kWarps, stream, p, scale_log2);
 }
 
 template <typename Element>
-cudaError_t launch(const DecodeAttentionParams& p, int rows, cudaStream_t stream) {
+cudaError_t launch(const DecodeAttentionParams& p, float scale_log2, int rows, cudaStream_t stream) {
   switch (p.head_dim) {
-    case 64: return launch_kernel<Element, 64>(p, rows, stream);
-    case 96: return launch_kernel<Element, 96>(p, rows, stream);
-    case 128: return launch_kernel<Element, 128>(p, rows, stream);
-    case 256: return launch_kernel<Element, 256>(p, rows, stream);
+    case 64: return launch_kernel<Element, 64>(p, scale_log2, rows, stream);
+    case 96: return launch_kernel<Element, 96>(p, scale_log2, rows, stream);
+    case 128: return launch_kernel<Element, 128>(p, scale_log2, rows, stream);
+    case 256: return launch_kernel<Element, 256>(p, scale_log2, rows, stream);
     default: return cudaErrorInvalidValue;
   }
 }
 
 }  // namespace
 
-cudaError_t decode_attention_combine_parts(const DecodeAttentionParams& p, cudaStream_t stream) {
+cudaError_t decode_attention_combine_parts(const DecodeAttentionParams& p, float scale_log2, cudaStream_t stream) {
   const int64_t rows = int64_t{p.batch} * p.heads_q * p.seq_q;
   if (rows > INT_MAX) return cudaErrorInvalidValue;
   if (rows == 0) return cudaSuccess;
   switch (p.dtype) {
-    case Dtype::kFloat16: return launch<__half>(p, static_cast<int>(rows), stream);
-    case Dtype::kBFloat16: return launch<__nv_bfloat16>(p, static_cast<int>(rows), stream);
-    case Dtype::kFloat32: return launch<float>(p, static_cast<int>(rows), stream);
+    case Dtype::kFloat16: return launch<__half>(p, scale_log2, static_cast<int>(rows), stream);
+    case Dtype::kBFloat16: return launch<__nv_bfloat16>(p, scale_log2, static_cast<int>(rows), stream);
+    case Dtype::kFloat32: return launch<float>(p, scale_log2, static_cast<int>(rows), stream);
   }
   return cudaErrorInvalidValue;
 }

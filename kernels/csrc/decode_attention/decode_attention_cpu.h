@@ -54,15 +54,16 @@ struct DecodeCpuBlock {
       decode_add_scaled(scores, q[size_t(r) * head_dim + d], &keys[d * kDecodeCpuKeys], kDecodeCpuKeys);
     }
     float top = row_max[r];
-    for (int j = 0; j < seen; ++j) top = std::max(top, scale * scores[j]);
+    for (int j = 0; j < seen; ++j) top = std::max(top, scores[j]);
     // A row whose scores are all NaN keeps the maximum -inf; its weights are then NaN too, as they should be.
     const float base = top == kDecodeCpuNothing ? 0.0f : top;
-    const float shrink = std::exp(row_max[r] - base);  // 0 for the first keys: exp(-inf)
+    // The maximum comes off before the scale goes on: multiplied first, large scores are rounded by more than they differ.
+    const float shrink = std::exp((row_max[r] - base) * scale);  // 0 for the first keys: exp(-inf)
     float* row = &out[size_t(r) * head_dim];
     for (int d = 0; d < head_dim; ++d) row[d] *= shrink;
     float sum = row_sum[r] * shrink;
     for (int j = 0; j < seen; ++j) {
-      const float weight = std::exp(scale * scores[j] - base);
+      const float weight = std::exp((scores[j] - base) * scale);
       sum += weight;
       decode_add_scaled(row, weight, &values[j * head_dim], head_dim);
     }

@@ -29,6 +29,7 @@ struct DecodeAttentionFp32 {
   static constexpr int kRounds = 2;
   static_assert(HeadDim % (4 * kLanes) == 0, "each lane holds whole fours");
   using Shape = LaunchShape<32 * kWarps, 0>;  // the space is static
+  static constexpr float scale_log2(const DecodeAttentionParams& p) { return p.scale * kLog2E; }
   using Space = MergeSpace<kWarps, kRows, HeadDim>;
   using Head = typename HeadOf<Cache, float>::Type;
 
@@ -45,7 +46,7 @@ struct DecodeAttentionFp32 {
     const int group = threadIdx.x % 32 / kLanes;
     const DecodeAttentionWork work = decode_attention_work_of_block<kRows>(p, blockIdx.x);
     const Head head(cache, work.batch, work.head_kv);
-    const float scale_log2 = p.scale * kLog2E;
+    const RawScores exponents{scale_log2(p)};
 
     const float4 zero = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     float4 queries[kRows][kFours];
@@ -98,15 +99,15 @@ struct DecodeAttentionFp32 {
           if (first + j * kGroups + group >= seen[r]) scores[j] = -INFINITY;
           top = fmaxf(top, scores[j]);
         }
-        const float base = top == -INFINITY ? 0.0f : __fmul_rn(top, scale_log2);  // as in merge_columns
-        const float shrink = exp2f(__fmul_rn(row_max[r], scale_log2) - base);  // exactly 1 while the maximum stays
+        const float factor = exp2f(exponents.rescaling(row_max[r], top));  // exactly 1 while the maximum stays
+        const float base = exponents.base_or_subtract(top, scores);
         row_max[r] = top;
-        row_sum[r] *= shrink;
+        row_sum[r] *= factor;
 #pragma unroll
-        for (int c = 0; c < kFours; ++c) out[r][c] = scaled(shrink, out[r][c]);
+        for (int c = 0; c < kFours; ++c) out[r][c] = scaled(factor, out[r][c]);
 #pragma unroll
         for (int j = 0; j < kRounds; ++j) {
-          const float weight = exp2f(fmaf(scores[j], scale_log2, -base));
+          const float weight = exp2f(exponents.exponent(scores[j], base));
           row_sum[r] += weight;
 #pragma unroll
           for (int c = 0; c < kFours; ++c) add_weighted(out[r][c], weight, values[j][c]);
@@ -119,8 +120,7 @@ struct DecodeAttentionFp32 {
       float top = row_max[r];
 #pragma unroll
       for (int step = kLanes; step < 32; step *= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, step));
-      const float base = top == -INFINITY ? 0.0f : top * scale_log2;
-      const float weight = exp2f(fmaf(row_max[r], scale_log2, -base));
+      const float weight = exp2f(exponents.rescaling(row_max[r], top));
       float sum = weight * row_sum[r];
 #pragma unroll
       for (int step = kLanes; step < 32; step *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
@@ -144,7 +144,7 @@ struct DecodeAttentionFp32 {
       }
     }
     __syncthreads();
-    merge_columns<float, HeadDim>(space, p, work, scale_log2, 0);
+    merge_columns<float, HeadDim>(space, p, work, exponents, 0);
   }
 };
 

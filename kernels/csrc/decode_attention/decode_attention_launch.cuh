@@ -8,7 +8,8 @@
 
 namespace warpwatch {
 
-// `kernel` takes (DecodeAttentionParams, Cache). Its Kernel tells the packed queries of a block (kRows) and its Shape.
+// `kernel` takes (DecodeAttentionParams, Cache). Its Kernel has the packed queries of a block (kRows), its Shape,
+// and what turns its maxima into exponents of 2 (scale_log2).
 template <typename Kernel, typename Cache>
 cudaError_t launch_decode_attention(void (*kernel)(DecodeAttentionParams, Cache), const DecodeAttentionParams& p,
                                     const Cache& cache, cudaStream_t stream) {
@@ -22,7 +23,7 @@ cudaError_t launch_decode_attention(void (*kernel)(DecodeAttentionParams, Cache)
   }
   kernel<<<blocks, Kernel::Shape::kThreads, Kernel::Shape::kDynamicSharedBytes, stream>>>(p, cache);
   if (cudaError_t error = cudaGetLastError(); error != cudaSuccess || p.splits == 1) return error;
-  return decode_attention_combine_parts(p, stream);
+  return decode_attention_combine_parts(p, Kernel::scale_log2(p), stream);
 }
 
 }  // namespace warpwatch

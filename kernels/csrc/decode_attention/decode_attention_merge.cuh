@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "decode_attention/decode_attention_work.cuh"
+#include "flash_attention/flash_attention_softmax.cuh"
 #include "primitives/mma.cuh"
 
 namespace warpwatch {
@@ -23,7 +24,7 @@ template <int Warps, int Rows, int Columns>
 struct MergeSpace {
   float out[Warps][Rows][Columns + 8];  // not normalized
   float row_max[Warps][Rows];           // of raw scores, -inf where a warp saw no key
-  float row_sum[Warps][Rows];           // of 2^(scale_log2 (score - row_max))
+  float row_sum[Warps][Rows];           // of weights relative to row_max, as RawScores::rescaling takes them
 };
 
 __device__ __forceinline__ void store_four(float* to, float4 x) { *reinterpret_cast<float4*>(to) = x; }
@@ -49,7 +50,7 @@ __device__ __forceinline__ float4 scaled(float factor, float4 x) {
 template <typename Element, int HeadDim, int Warps, int Rows, int Columns>
 __device__ __forceinline__ void merge_columns(const MergeSpace<Warps, Rows, Columns>& space,
                                               const DecodeAttentionParams& p, const DecodeAttentionWork& work,
-                                              float scale_log2, int first_column) {
+                                              const RawScores& exponents, int first_column) {
   constexpr int kFours = Columns / 4;
   for (int i = threadIdx.x; i < work.rows * kFours; i += 32 * Warps) {
     const int row = i / kFours;
@@ -57,13 +58,11 @@ __device__ __forceinline__ void merge_columns(const MergeSpace<Warps, Rows, Colu
     float top = -INFINITY;
 #pragma unroll
     for (int w = 0; w < Warps; ++w) top = fmaxf(top, space.row_max[w][row]);
-    // A row that has seen no key has the maximum -inf. Subtracting 0 then gives weights 0, not -inf + inf.
-    const float base = top == -INFINITY ? 0.0f : top * scale_log2;
     float total = 0.0f;
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll
     for (int w = 0; w < Warps; ++w) {
-      const float weight = exp2f(fmaf(space.row_max[w][row], scale_log2, -base));
+      const float weight = exp2f(exponents.exact_rescaling(space.row_max[w][row], top));
       total = fmaf(weight, space.row_sum[w][row], total);
       add_weighted(sum, weight, *reinterpret_cast<const float4*>(&space.out[w][row][column]));
     }
@@ -75,7 +74,10 @@ __device__ __forceinline__ void merge_columns(const MergeSpace<Warps, Rows, Colu
       const int64_t rows = int64_t{p.batch} * p.heads_q * p.seq_q;
       const int64_t part_row = work.split * rows + out_row;
       store_four(p.partial_out + part_row * HeadDim + first_column + column, mean);
-      if (first_column + column == 0) p.partial_lse[part_row] = total == 0.0f ? -INFINITY : base + log2f(total);
+      if (first_column + column == 0) {
+        p.partial_max[part_row] = top;
+        p.partial_sum[part_row] = total;
+      }
     }
   }
 }

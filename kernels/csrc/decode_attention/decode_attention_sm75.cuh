@@ -84,6 +84,7 @@ struct DecodeAttentionSm75 {
   static constexpr int kTilesBytes = kWarps * kTileBytes;  // then the queries
   static constexpr int kSharedBytes = std::max<int>(kTilesBytes + Queries::kSharedBytes, sizeof(Space));
   using Shape = LaunchShape<32 * kWarps, kSharedBytes>;
+  static constexpr float scale_log2(const DecodeAttentionParams& p) { return p.scale * kLog2E; }
   using Head = typename HeadOf<Cache, __half>::Type;
 
   static __device__ __forceinline__ void run(const DecodeAttentionParams& p, const Cache& cache) {
@@ -93,7 +94,7 @@ struct DecodeAttentionSm75 {
     const DecodeAttentionWork work = decode_attention_work_of_block<kRows>(p, blockIdx.x);
     int batch = work.batch, head_kv = work.head_kv;
     Head head(cache, batch, head_kv);
-    const float scale_log2 = p.scale * kLog2E;
+    const RawScores exponents{scale_log2(p)};
 
     constexpr int kStride = kWarps * kDecodeKeys;  // from one of the warp's tiles to its next
     int key = work.first_key + warp * kDecodeKeys;
@@ -125,13 +126,13 @@ struct DecodeAttentionSm75 {
         in_flight.load(head.key_row(head.page_of(next), next), head.key_stride, work.end_key - next);
       }
       __syncwarp();  // this tile's values are stored
-      state.add_values(scores, lane_values, scale_log2);
+      state.add_values(scores, lane_values, exponents);
     }
 
     // Worked out again rather than kept in registers through the loop, which has none to spare.
     int block = blockIdx.x;
     asm volatile("" : "+r"(block));
-    state.template finish<kWarps>(shared, p, decode_attention_work_of_block<kRows>(p, block), scale_log2);
+    state.template finish<kWarps>(shared, p, decode_attention_work_of_block<kRows>(p, block), exponents);
   }
 };
 

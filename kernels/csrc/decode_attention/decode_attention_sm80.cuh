@@ -42,6 +42,7 @@ struct DecodeAttentionSm80 {
                                      DecodeQueriesInShared<Element, HeadDim, RowTiles>>;
   static constexpr int kSharedBytes = std::max<int>(kRingBytes + Queries::kSharedBytes, sizeof(Space));
   using Shape = LaunchShape<32 * kWarps, kSharedBytes>;
+  static constexpr float scale_log2(const DecodeAttentionParams& p) { return p.scale * kLog2E; }
   using Head = typename HeadOf<Cache, Element>::Type;
 
   // One warp copies 16 rows; those from live_rows on become zeros.
@@ -64,7 +65,7 @@ struct DecodeAttentionSm80 {
     const uint32_t ring = shared_address(shared) + warp * kStages * 2 * kTileBytes;
     const DecodeAttentionWork work = decode_attention_work_of_block<kRows>(p, blockIdx.x);
     const Head head(cache, work.batch, work.head_kv);
-    const float scale_log2 = p.scale * kLog2E;
+    const RawScores exponents{scale_log2(p)};
 
     constexpr int kStride = kWarps * kDecodeKeys;  // from one of the warp's tiles to its next
     int key = work.first_key + warp * kDecodeKeys;   // of the tile that is computed
@@ -95,7 +96,7 @@ struct DecodeAttentionSm80 {
       const uint32_t tile = ring + stage * 2 * kTileBytes;
       float scores[RowTiles][2][4];
       state.score(scores, tile + lane_keys, key, p, work);
-      state.add_values(scores, tile + kTileBytes + lane_values, scale_log2);
+      state.add_values(scores, tile + kTileBytes + lane_values, exponents);
       stage = stage + 1 == kStages ? 0 : stage + 1;
     }
     cp_async_wait<0>();
@@ -103,7 +104,7 @@ struct DecodeAttentionSm80 {
     // Worked out again rather than kept in registers through the loop, which has none to spare.
     int block = blockIdx.x;
     asm volatile("" : "+r"(block));
-    state.template finish<kWarps>(shared, p, decode_attention_work_of_block<kRows>(p, block), scale_log2);
+    state.template finish<kWarps>(shared, p, decode_attention_work_of_block<kRows>(p, block), exponents);
   }
 };
 

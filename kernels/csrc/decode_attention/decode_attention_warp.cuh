@@ -148,8 +148,8 @@ struct DecodeWarp {
   }
 
   // Adds the weighted values. `values` is the tile plus lane_in_value_tile.
-  __device__ __forceinline__ void add_values(float (&scores)[RowTiles][2][4], uint32_t values, float scale_log2) {
-    softmax.step(scores, out, scale_log2);
+  __device__ __forceinline__ void add_values(float (&scores)[RowTiles][2][4], uint32_t values, const RawScores& exponents) {
+    softmax.step(scores, out, exponents);
     uint32_t a[RowTiles][4];
 #pragma unroll
     for (int r = 0; r < RowTiles; ++r) {
@@ -174,7 +174,7 @@ struct DecodeWarp {
   // Puts the block's warps together and stores. All of the block call it, when nobody needs the tiles any more.
   template <int Warps>
   __device__ __forceinline__ void finish(unsigned char* shared, const DecodeAttentionParams& p,
-                                         const DecodeAttentionWork& work, float scale_log2) const {
+                                         const DecodeAttentionWork& work, const RawScores& exponents) const {
     constexpr int kColumns = kMergeColumns<HeadDim, RowTiles>;
     auto& space = *reinterpret_cast<MergeSpace<Warps, 16 * RowTiles, kColumns>*>(shared);
     const int warp = threadIdx.x / 32;
@@ -203,7 +203,7 @@ struct DecodeWarp {
         }
       }
       __syncthreads();
-      merge_columns<Element, HeadDim>(space, p, work, scale_log2, first);
+      merge_columns<Element, HeadDim>(space, p, work, exponents, first);
     }
   }
 };

@@ -46,20 +46,22 @@ void add_keys(Block& block, int r, int first, int end, int head_dim, float scale
   for (int d = 0; d < head_dim; ++d) {
     add_scaled(scores, block.q[r * head_dim + d], &block.keys[d * kKeys], kKeys);
   }
-  float top = block.row_max[r];
-  for (int j = first; j < end; ++j) {
-    scores[j] *= scale;
-    if (bias != nullptr) scores[j] += static_cast<float>(bias[j]);
-    top = std::max(top, scores[j]);
+  // Without a bias scores stay raw, and the maximum comes off before the scale goes on: multiplied first, large scores are
+  // rounded by more than they differ.
+  if (bias != nullptr) {
+    for (int j = first; j < end; ++j) scores[j] = scores[j] * scale + static_cast<float>(bias[j]);
+    scale = 1.0f;
   }
+  float top = block.row_max[r];
+  for (int j = first; j < end; ++j) top = std::max(top, scores[j]);
   // Where a bias of -inf has hidden all keys so far, subtracting 0 gives weights 0, not -inf + inf.
   const float base = top == kNothing ? 0.0f : top;
-  const float shrink = std::exp(block.row_max[r] - base);  // 0 for the first keys: exp(-inf)
+  const float shrink = std::exp((block.row_max[r] - base) * scale);  // 0 for the first keys: exp(-inf)
   float* out = &block.out[r * head_dim];
   for (int d = 0; d < head_dim; ++d) out[d] *= shrink;
   float sum = block.row_sum[r] * shrink;
   for (int j = first; j < end; ++j) {
-    const float weight = std::exp(scores[j] - base);
+    const float weight = std::exp((scores[j] - base) * scale);
     sum += weight;
     add_scaled(out, weight, &block.values[j * head_dim], head_dim);
   }
@@ -125,7 +127,7 @@ void attend(const FlashAttentionParams& p, Block& block, int64_t batch, int64_t 
     for (int d = 0; d < p.head_dim; ++d) {
       out[r * p.out_strides.row + d] = static_cast<Element>(block.out[r * p.head_dim + d] * normalizer);
     }
-    if (beside.lse != nullptr) beside.lse[r] = block.row_max[r] + std::log(block.row_sum[r]);
+    if (beside.lse != nullptr) beside.lse[r] = block.row_max[r] * (beside.bias == nullptr ? p.scale : 1.0f) + std::log(block.row_sum[r]);
   }
 }
 

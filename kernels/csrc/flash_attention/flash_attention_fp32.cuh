@@ -120,7 +120,10 @@ struct Fp32Attention {
     const int lane_column = part * kChunks * kLanes + x;  // in 16 bytes
 
     const FlashAttentionWork work = work_of_block<Windowed>(p, schedule, blockIdx.x, kQueries);
-    if (kPacked<Params> && work.first_query >= work.seq_q) return;
+    if constexpr (kPacked<Params>) {
+      zero_uncovered_rows<float>(p, schedule, work, kQueries);
+      if (work.first_query >= work.seq_q) return;
+    }
     const float* q = query_rows(static_cast<const float*>(p.q), p.q_strides, work);
     const float* k = key_rows(static_cast<const float*>(p.k), p.k_strides, work);
     const float* v = key_rows(static_cast<const float*>(p.v), p.v_strides, work);
@@ -212,10 +215,10 @@ struct Fp32Attention {
 #pragma unroll
           for (int other = 0; other < Sharing; ++other) top[r] = fmaxf(top[r], shared.part[first_row + row_of(r)][other]);
         }
-        const float base = top[r] == -INFINITY ? 0.0f : exponents.base(top[r]);  // as in OnlineSoftmax::step
-        const float shrink = exp2f(exponents.shrink(row_max[r], base));  // exactly 1 while the maximum stays
+        const float factor = exp2f(exponents.rescaling(row_max[r], top[r]));  // exactly 1 while the maximum stays
+        const float base = exponents.base_or_subtract(top[r], scores[r]);
         row_max[r] = top[r];
-        row_sum[r] *= shrink;
+        row_sum[r] *= factor;
 #pragma unroll
         for (int j = 0; j < KeysPerLane; ++j) {
           scores[r][j] = exp2f(exponents.exponent(scores[r][j], base));
@@ -223,10 +226,10 @@ struct Fp32Attention {
         }
 #pragma unroll
         for (int c = 0; c < kChunks; ++c) {
-          out[r][c].x *= shrink;
-          out[r][c].y *= shrink;
-          out[r][c].z *= shrink;
-          out[r][c].w *= shrink;
+          out[r][c].x *= factor;
+          out[r][c].y *= factor;
+          out[r][c].z *= factor;
+          out[r][c].w *= factor;
         }
       }
 #pragma unroll

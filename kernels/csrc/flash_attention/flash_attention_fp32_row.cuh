@@ -1,6 +1,7 @@
 // One query's attention by one warp on the ordinary units, for a row in which the tensor cores met what is not finite.
 //
-// Lane l scores keys l, l + 32, ... and sums output columns l + 32 c. Slow: it is there for infinities and NaN alone.
+// Lane l scores keys l, l + 32, ... and sums output columns l + 32 c. Slow: it is there for infinities and NaN alone, and
+// ends where nothing but NaN can come of it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -35,21 +36,26 @@ __device__ __forceinline__ void attend_row(const Params& p, const FlashAttention
   float out[HeadDim / 32] = {};
   for (int first = begin; first < end; first += 32) {
     const int key = first + lane;
-    float score = -INFINITY;
+    float scores[1] = {-INFINITY};
+    float& score = scores[0];
     if (key < end) {
       score = 0.0f;
 #pragma unroll 4
-      for (int d = 0; d < HeadDim; ++d) score = fmaf(q[d], k[key * p.k_strides.row + d], score);
+      for (int d = 0; d < HeadDim; d += 4) {
+        const float4 a = *reinterpret_cast<const float4*>(q + d);
+        const float4 b = *reinterpret_cast<const float4*>(k + key * p.k_strides.row + d);
+        score = fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, score))));
+      }
       if constexpr (kBiased<Params>) score = fmaf(score, p.scale, bias_row(p, work, query)[key]);
     }
     const float top = over_warp(fmaxf(row_max, score), [](float a, float b) { return fmaxf(a, b); });
-    const float base = top == -INFINITY ? 0.0f : exponents.base(top);  // as in OnlineSoftmax::step
-    const float shrink = exp2f(exponents.shrink(row_max, base));
+    const float factor = exp2f(exponents.rescaling(row_max, top));
+    const float base = exponents.base_or_subtract(top, scores);
     const float weight = exp2f(exponents.exponent(score, base));
     row_max = top;
-    row_sum = fmaf(row_sum, shrink, over_warp(weight, [](float a, float b) { return a + b; }));
+    row_sum = fmaf(row_sum, factor, over_warp(weight, [](float a, float b) { return a + b; }));
 #pragma unroll
-    for (int c = 0; c < HeadDim / 32; ++c) out[c] *= shrink;
+    for (int c = 0; c < HeadDim / 32; ++c) out[c] *= factor;
     for (int j = 0; j < min(end - first, 32); ++j) {
       const float of_key = __shfl_sync(0xffffffffu, weight, j);
 #pragma unroll
@@ -57,6 +63,8 @@ __device__ __forceinline__ void attend_row(const Params& p, const FlashAttention
         out[c] = fmaf(of_key, v[(first + j) * p.v_strides.row + lane + 32 * c], out[c]);
       }
     }
+    // A NaN in a query or in a key that it sees makes NaN of all that follows: whole rows of them are soon done with.
+    if (isnan(row_sum)) break;
   }
   const float normalizer = row_sum == 0.0f ? 0.0f : __frcp_rn(row_sum);
   __syncwarp();  // what other lanes stored there comes first

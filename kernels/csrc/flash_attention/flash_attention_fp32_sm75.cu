@@ -63,7 +63,10 @@ __global__ void __launch_bounds__(Shape::kThreads)
   const int rows = 2 * (threadIdx.x / kLanes);  // this lane's are rows and rows + 1
 
   const FlashAttentionWork work = work_of_block<Windowed>(p, schedule, blockIdx.x, kQueries);
-  if (kPacked<Params> && work.first_query >= work.seq_q) return;
+  if constexpr (kPacked<Params>) {
+    zero_uncovered_rows<float>(p, schedule, work, kQueries);
+    if (work.first_query >= work.seq_q) return;
+  }
   const float* q = query_rows(static_cast<const float*>(p.q), p.q_strides, work);
   const float* k = key_rows(static_cast<const float*>(p.k), p.k_strides, work);
   const float* v = key_rows(static_cast<const float*>(p.v), p.v_strides, work);
@@ -114,10 +117,10 @@ __global__ void __launch_bounds__(Shape::kThreads)
         top = fmaxf(top, scores[r][j]);
       }
       for (int step = kLanes / 2; step > 0; step /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, step));
-      const float base = top == -INFINITY ? 0.0f : exponents.base(top);  // as in OnlineSoftmax::step
-      const float shrink = exp2f(exponents.shrink(row_max[r], base));  // exactly 1 while the maximum stays
+      const float factor = exp2f(exponents.rescaling(row_max[r], top));  // exactly 1 while the maximum stays
+      const float base = exponents.base_or_subtract(top, scores[r]);
       row_max[r] = top;
-      row_sum[r] *= shrink;
+      row_sum[r] *= factor;
 #pragma unroll
       for (int j = 0; j < kKeysPerLane; ++j) {
         const float weight = exp2f(exponents.exponent(scores[r][j], base));
@@ -126,10 +129,10 @@ __global__ void __launch_bounds__(Shape::kThreads)
       }
 #pragma unroll
       for (int c = 0; c < kChunks; ++c) {
-        out[r][c].x *= shrink;
-        out[r][c].y *= shrink;
-        out[r][c].z *= shrink;
-        out[r][c].w *= shrink;
+        out[r][c].x *= factor;
+        out[r][c].y *= factor;
+        out[r][c].z *= factor;
+        out[r][c].w *= factor;
       }
     }
     __syncthreads();  // weights are stored, and nobody reads the keys

@@ -36,11 +36,8 @@ cudaError_t flash_attention_hbm(const FlashAttentionPackedParams& p, cudaStream_
 cudaError_t flash_attention_hbm_takes(int head_dim, bool& takes) {
   takes = head_dim == 96 || head_dim == 128;
   if (!takes) return cudaSuccess;
-  int device = 0, shared_bytes = 0;
-  cudaError_t status = cudaGetDevice(&device);
-  if (status == cudaSuccess) {
-    status = cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
-  }
+  int shared_bytes = 0;
+  const cudaError_t status = device_attribute<cudaDevAttrMaxSharedMemoryPerMultiprocessor>(shared_bytes);
   takes = shared_bytes >= kFlashAttentionHbmSharedBytes;
   return status;
 }

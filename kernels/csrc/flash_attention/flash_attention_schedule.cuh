@@ -10,10 +10,12 @@
 
 #include <algorithm>
 #include <climits>
+#include <cmath>
 #include <cstdint>
 #include <type_traits>
 
 #include "flash_attention/flash_attention.h"
+#include "primitives/device_attribute.h"
 
 namespace warpwatch {
 
@@ -28,12 +30,8 @@ constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // cudaErrorInvalidValue when the grid would pass 2**31 - 1 blocks.
 inline cudaError_t make_schedule(const FlashAttentionParams& p, int queries, int element_bytes,
                                  FlashAttentionSchedule* schedule) {
-  int device = 0;
   int l2_bytes = 0;
-  if (cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
-  if (cudaError_t error = cudaDeviceGetAttribute(&l2_bytes, cudaDevAttrL2CacheSize, device); error != cudaSuccess) {
-    return error;
-  }
+  if (cudaError_t error = device_attribute<cudaDevAttrL2CacheSize>(l2_bytes); error != cudaSuccess) return error;
   const int64_t heads = int64_t{p.batch} * p.heads_q;
   const int64_t tiles = ceil_div(p.seq_q, queries);
   if (heads > INT_MAX || heads * tiles > INT_MAX) return cudaErrorInvalidValue;
@@ -83,7 +81,7 @@ cudaError_t launch_flash_attention(FlashAttentionKernel<Params>* kernel, const P
 struct FlashAttentionWork {
   int batch, head, head_kv;
   int query_row, key_row;  // where a packed sequence begins; else 0
-  int seq_q, seq_kv;       // of the sequence
+  int seq_q, seq_kv;       // of the sequence; seq_q no more than max_seqlen_q
   int first_query;         // of packed sequences it may lie behind the last one: then there is nothing to do
   int first_key;   // the block's queries see keys first_key .. keys - 1 at most; 0 without a window
   int keys;
@@ -109,15 +107,17 @@ __device__ __forceinline__ FlashAttentionWork work_of_block(const Params& p, con
   if constexpr (kPacked<Params>) {
     work.query_row = p.cu_seqlens_q[work.batch];
     work.key_row = p.cu_seqlens_kv[work.batch];
-    work.seq_q = p.cu_seqlens_q[work.batch + 1] - work.query_row;
+    const int queries_there = p.cu_seqlens_q[work.batch + 1] - work.query_row;
+    work.seq_q = min(queries_there, p.seq_q);
     work.seq_kv = p.cu_seqlens_kv[work.batch + 1] - work.key_row;
+    work.diagonal = work.seq_kv - queries_there;
   } else {
     work.query_row = work.key_row = 0;
     work.seq_q = p.seq_q;
     work.seq_kv = p.seq_kv;
+    work.diagonal = work.seq_kv - work.seq_q;
   }
   work.first_query = (p.causal ? schedule.query_tiles - 1 - tile : tile) * queries;
-  work.diagonal = work.seq_kv - work.seq_q;
   const int last_query = min(work.seq_q - work.first_query, queries) + work.first_query - 1;
   work.keys = p.causal ? max(min(work.seq_kv, last_query + work.diagonal + 1), 0) : work.seq_kv;
   work.first_key = Windowed ? max(work.first_query + work.diagonal + 1 - p.window, 0) : 0;
@@ -147,6 +147,27 @@ __device__ __forceinline__ const float* bias_row(const FlashAttentionBiasedParam
   return head_pointer(static_cast<const float*>(p.bias), p.bias_strides, work.batch, work.head) +
          query * p.bias_strides.row;
 }
+// Rows of packed queries that no block works out become zeros, their log-sum-exp -inf: those of a sequence behind the first
+// max_seqlen_q, and those behind the last sequence. The blocks of a sequence and head share them. All of the block call it.
+template <typename Element>
+__device__ __forceinline__ void zero_uncovered_rows(const FlashAttentionPackedParams& p,
+                                                    const FlashAttentionSchedule& schedule,
+                                                    const FlashAttentionWork& work, int queries) {
+  const bool is_last = work.batch == p.batch - 1;
+  const int end = (is_last ? p.total_q : p.cu_seqlens_q[work.batch + 1]) - work.query_row;
+  if (end <= work.seq_q) return;
+  const int chunks = p.head_dim * static_cast<int>(sizeof(Element)) / 16;  // of a row
+  Element* const out = head_pointer(static_cast<Element*>(p.out), p.out_strides, 0, work.head);
+  for (int64_t first = int64_t{work.seq_q} + work.first_query; first < end; first += schedule.query_tiles * queries) {
+    const int rows = static_cast<int>(min(int64_t{queries}, end - first));
+    for (int i = threadIdx.x; i < rows * chunks; i += blockDim.x) {
+      const int64_t row = work.query_row + first + i / chunks;
+      reinterpret_cast<uint4*>(out + row * p.out_strides.row)[i % chunks] = make_uint4(0, 0, 0, 0);
+      if (p.lse != nullptr && i % chunks == 0) p.lse[int64_t{work.head} * p.total_q + row] = -INFINITY;
+    }
+  }
+}
+
 template <typename Params>
 __device__ __forceinline__ float* lse_rows(const Params& p, const FlashAttentionWork& work) {
   if constexpr (kPacked<Params>) return p.lse + int64_t{work.head} * p.total_q + work.query_row;

@@ -79,7 +79,10 @@ struct Kernel {
     const int warp_row = threadIdx.x / 32 * RowsPerWarp;
 
     const FlashAttentionWork work = work_of_block<Windowed>(p, schedule, blockIdx.x, kQueries);
-    if (kPacked<Params> && work.first_query >= work.seq_q) return;
+    if constexpr (kPacked<Params>) {
+      zero_uncovered_rows<__half>(p, schedule, work, kQueries);
+      if (work.first_query >= work.seq_q) return;
+    }
     const int first_query = work.first_query + warp_row;  // of this warp
     const __half* q = query_rows(static_cast<const __half*>(p.q), p.q_strides, work);
     const __half* k = key_rows(static_cast<const __half*>(p.k), p.k_strides, work);

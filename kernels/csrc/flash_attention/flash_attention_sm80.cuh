@@ -40,7 +40,10 @@ struct Kernel {
     const int warp_row = threadIdx.x / 32 * RowsPerWarp;
 
     const FlashAttentionWork work = work_of_block<Windowed>(p, schedule, blockIdx.x, kQueries);
-    if (kPacked<Params> && work.first_query >= work.seq_q) return;
+    if constexpr (kPacked<Params>) {
+      zero_uncovered_rows<Element>(p, schedule, work, kQueries);
+      if (work.first_query >= work.seq_q) return;
+    }
     const int key_tiles = (work.keys + Keys - 1) / Keys;
     const int origin = Windowed ? work.first_key / Keys * Keys : 0;  // of the last tile walked; keys are counted from there
     const int keys_there = work.seq_kv - origin;

@@ -26,7 +26,7 @@ FlashAttentionParams with_shared_heads_as_rows(FlashAttentionParams p) {
 template <typename Element, bool kWindowed>
 cudaError_t launch_head_dim(const FlashAttentionParams& p, cudaStream_t stream) {
   int processors = 0;
-  if (cudaError_t error = count_processors(processors); error != cudaSuccess) return error;
+  if (cudaError_t error = device_attribute<cudaDevAttrMultiProcessorCount>(processors); error != cudaSuccess) return error;
   if (p.head_dim == 128) return launch_sm90a<Element, 128, kFlashAttentionSm90aTile128, kWindowed>(p, stream);
   if (p.head_dim != 64) return cudaErrorInvalidValue;
   if constexpr (!kWindowed) {

@@ -17,6 +17,7 @@
 #include "flash_attention/flash_attention_softmax.cuh"
 #include "flash_attention/flash_attention_split_softmax.cuh"
 #include "flash_attention/flash_attention_warp.cuh"
+#include "primitives/device_attribute.h"
 #include "primitives/launch_shape.h"
 #include "primitives/tensor_map.h"
 #include "primitives/tma_ring.cuh"
@@ -235,12 +236,6 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks)
   Sm90aKernel<Element, kHeadDim, kTile, kWindowed>::run(p, schedule, q, k, v);
 }
 
-inline cudaError_t count_processors(int& processors) {
-  int device = 0;
-  if (cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
-  return cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-}
-
 inline cudaError_t map_rows(CUtensorMap& map, const void* tensor, const FlashAttentionStrides& strides, HeadSizes sizes,
                             int box_rows) {
   const int64_t row = sizes.rows > 1 ? strides.row : sizes.head_dim;  // of a single one, the stride may be anything
@@ -270,7 +265,7 @@ cudaError_t launch_sm90a(const FlashAttentionParams& p, cudaStream_t stream) {
     status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kDynamicSharedBytes);
   }
   int processors = 0;
-  if (status == cudaSuccess) status = count_processors(processors);
+  if (status == cudaSuccess) status = device_attribute<cudaDevAttrMultiProcessorCount>(processors);
   if (status != cudaSuccess) return status;
   if (p.causal && !kWindowed && int64_t{p.batch} * p.heads_kv <= processors / 2) {
     schedule.heads_per_section = p.batch * p.heads_q;

@@ -13,9 +13,13 @@ constexpr float kLog2E = 1.4426950408889634f;
 
 // 2^x, to 2 ulp; 2^-inf is 0.
 __device__ __forceinline__ float exp2_approximate(float x) {
+#ifdef __CUDA_ARCH__
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
   return y;
+#else
+  return exp2f(x);  // tests run the arithmetic of this file on the CPU
+#endif
 }
 
 __device__ __forceinline__ float quad_max(float x) {
@@ -93,22 +97,55 @@ __device__ __forceinline__ void mask_seen(float (&scores)[RowTiles][KeyTiles][4]
   }
 }
 
-// How a score becomes an exponent of 2. Raw scores are multiplied by scale_log2, each product rounded alike, so that a
-// maximum that stays shrinks by exactly 1, however many tiles come.
+// How a raw score becomes an exponent of 2: the maximum's product with scale_log2 is rounded to a base, and each score is
+// multiplied and the base subtracted in one fma. The rounding, 2^-24 of the base, is then the same power of two in all
+// weights of a row and cancels in the end, as long as the weights keep within fp16. Beyond kLargestBase they may not, so
+// there the maximum is subtracted from the scores before anything is multiplied: exact, at one more operation a score.
 struct RawScores {
+  static constexpr float kLargestBase = 16777216.0f;  // 2^24, where the rounding is at most 1
   float scale_log2;
-  __device__ __forceinline__ float base(float top) const { return __fmul_rn(top, scale_log2); }
+
+  // A row that has seen no key has the maximum -inf. Subtracting 0 then gives weights 0, not -inf + inf.
+  __device__ __forceinline__ float base(float top) const { return top == -INFINITY ? 0.0f : __fmul_rn(top, scale_log2); }
+  __device__ __forceinline__ static bool is_large(float base) { return fabsf(base) > kLargestBase; }
   __device__ __forceinline__ float exponent(float score, float base) const { return fmaf(score, scale_log2, -base); }
-  __device__ __forceinline__ float shrink(float top, float base) const { return __fmul_rn(top, scale_log2) - base; }
+
+  // The base of these scores, or 0 and the maximum subtracted from them if it is large.
+  template <int Count>
+  __device__ __forceinline__ float base_or_subtract(float top, float (&scores)[Count]) const {
+    const float rounded = base(top);
+    if (!is_large(rounded)) return rounded;
+#pragma unroll
+    for (int j = 0; j < Count; ++j) scores[j] -= top;
+    return 0.0f;
+  }
+
+  // log2 of the factor that takes what was summed under the maximum `from` to the maximum `to`; exactly 0 where they are equal.
+  // What was summed under a maximum is relative to its base, or to its exact product if the base is large.
+  __device__ __forceinline__ float rescaling(float from, float to) const {
+    const float old_base = __fmul_rn(from, scale_log2);
+    const float new_base = base(to);
+    if (is_large(old_base)) return is_large(new_base) ? (from - to) * scale_log2 : fmaf(from, scale_log2, -new_base);
+    return is_large(new_base) ? fmaf(-to, scale_log2, old_base) : old_base - new_base;
+  }
+  // The same, to the exact product of `to` whether or not it is large: what sums of different origin are relative to.
+  __device__ __forceinline__ float exact_rescaling(float from, float to) const {
+    const float old_base = __fmul_rn(from, scale_log2);
+    const float new_top = to == -INFINITY ? 0.0f : to;
+    return is_large(old_base) ? (from - new_top) * scale_log2 : fmaf(-new_top, scale_log2, old_base);
+  }
 };
 
 // Scores that are scaled and have their bias, which may be the lowest number of its dtype: -3.4e38 is what many a model
 // hides keys with. The maximum is subtracted before anything is multiplied, so that a query that sees nothing else averages
 // over those keys, as the formula says, and -inf - -inf never comes up.
 struct BiasedScores {
-  __device__ __forceinline__ float base(float top) const { return top; }
+  __device__ __forceinline__ float base(float top) const { return top == -INFINITY ? 0.0f : top; }
+  __device__ __forceinline__ static bool is_large(float) { return false; }
+  template <int Count>
+  __device__ __forceinline__ float base_or_subtract(float top, const float (&)[Count]) const { return base(top); }
   __device__ __forceinline__ float exponent(float score, float base) const { return (score - base) * kLog2E; }
-  __device__ __forceinline__ float shrink(float top, float base) const { return (top - base) * kLog2E; }
+  __device__ __forceinline__ float rescaling(float from, float to) const { return (from - base(to)) * kLog2E; }
 };
 
 template <typename Params>
@@ -132,44 +169,45 @@ struct OnlineSoftmax {
     }
   }
 
-  template <int KeyTiles, int OutTiles>
-  __device__ __forceinline__ void step(float (&scores)[RowTiles][KeyTiles][4], float (&out)[RowTiles][OutTiles][4],
-                                       float scale_log2) {
-    step(scores, out, RawScores{scale_log2});
-  }
-
-  // scores become weights 2^(exponent(score) - exponent(maximum)); what was summed under the old maximum shrinks to the new.
+  // scores become weights 2^(exponent(score) - exponent(maximum)); what was summed under the old maximum is rescaled.
   template <int KeyTiles, int OutTiles, typename Exponents>
   __device__ __forceinline__ void step(float (&scores)[RowTiles][KeyTiles][4], float (&out)[RowTiles][OutTiles][4],
                                        const Exponents& exponents) {
 #pragma unroll
     for (int r = 0; r < RowTiles; ++r) {
+      float top[2];
       float base[2];
-      float shrink[2];
-      bool rose = false;
+      bool rose_or_large = false;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        float top = row_max[r][half];
+        top[half] = row_max[r][half];
 #pragma unroll
         for (int n = 0; n < KeyTiles; ++n) {
-          top = fmaxf(top, fmaxf(scores[r][n][2 * half], scores[r][n][2 * half + 1]));
+          top[half] = fmaxf(top[half], fmaxf(scores[r][n][2 * half], scores[r][n][2 * half + 1]));
         }
-        top = quad_max(top);
-        rose = rose || top != row_max[r][half];
-        // A row that has seen no key has the maximum -inf. Subtracting 0 then gives weights 0, not -inf + inf.
-        base[half] = top == -INFINITY ? 0.0f : exponents.base(top);
-        shrink[half] = exp2_approximate(exponents.shrink(row_max[r][half], base[half]));
-        row_max[r][half] = top;
+        top[half] = quad_max(top[half]);
+        base[half] = exponents.base(top[half]);
+        rose_or_large = rose_or_large || top[half] != row_max[r][half] || exponents.is_large(base[half]);
       }
-      // After the first tiles a maximum seldom rises: where no row of the warp's has a new one, all shrink by 1.
-      if (__any_sync(0xffffffffu, rose)) {
+      // After the first tiles a maximum seldom rises: where no row of the warp's has a new one, all are rescaled by 1.
+      if (__any_sync(0xffffffffu, rose_or_large)) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          row_sum[r][half] *= shrink[half];
+          const float factor = exp2_approximate(exponents.rescaling(row_max[r][half], top[half]));
+          row_max[r][half] = top[half];
+          row_sum[r][half] *= factor;
 #pragma unroll
           for (int n = 0; n < OutTiles; ++n) {
-            out[r][n][2 * half] *= shrink[half];
-            out[r][n][2 * half + 1] *= shrink[half];
+            out[r][n][2 * half] *= factor;
+            out[r][n][2 * half + 1] *= factor;
+          }
+          if (exponents.is_large(base[half])) {
+            base[half] = 0.0f;
+#pragma unroll
+            for (int n = 0; n < KeyTiles; ++n) {
+              scores[r][n][2 * half] -= top[half];
+              scores[r][n][2 * half + 1] -= top[half];
+            }
           }
         }
       }

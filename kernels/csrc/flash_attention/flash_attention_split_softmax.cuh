@@ -38,13 +38,14 @@ struct PackedWeights {
 
 // The step of OnlineSoftmax in two halves, so that what was summed before may still be on its way when the weights are.
 struct SplitSoftmax : OnlineSoftmax<1> {
-  float shrink[2];
+  float factor[2];  // of what was summed before, where weigh() is true
 
-  // scores become weights; true where a lane of the warp has a new maximum.
+  // scores become weights; true where the warp's output is to be rescaled.
   template <int kKeyTiles>
   __device__ __forceinline__ bool weigh(float (&scores)[1][kKeyTiles][4], const RawScores& exponents) {
+    float top[2];
     float base[2];
-    bool rose = false;
+    bool rose_or_large = false;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float tops[2] = {row_max[0][half], scores[0][0][2 * half]};
@@ -53,15 +54,30 @@ struct SplitSoftmax : OnlineSoftmax<1> {
         tops[0] = fmaxf(tops[0], scores[0][n][2 * half]);
         tops[1] = fmaxf(tops[1], scores[0][n][2 * half + 1]);
       }
-      const float top = quad_max(fmaxf(tops[0], tops[1]));
-      rose = rose || top != row_max[0][half];
-      base[half] = top == -INFINITY ? 0.0f : exponents.base(top);
-      shrink[half] = exp2_approximate(exponents.shrink(row_max[0][half], base[half]));
-      row_max[0][half] = top;
+      top[half] = quad_max(fmaxf(tops[0], tops[1]));
+      base[half] = exponents.base(top[half]);
+      rose_or_large = rose_or_large || top[half] != row_max[0][half] || exponents.is_large(base[half]);
+    }
+    const bool rescales = __any_sync(0xffffffffu, rose_or_large);
+    if (rescales) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        factor[half] = exp2_approximate(exponents.rescaling(row_max[0][half], top[half]));
+        row_max[0][half] = top[half];
+        row_sum[0][half] *= factor[half];
+        if (exponents.is_large(base[half])) {
+          base[half] = 0.0f;
+#pragma unroll
+          for (int n = 0; n < kKeyTiles; ++n) {
+            scores[0][n][2 * half] -= top[half];
+            scores[0][n][2 * half + 1] -= top[half];
+          }
+        }
+      }
     }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float sums[2] = {row_sum[0][half] * shrink[half], 0.0f};
+      float sums[2] = {row_sum[0][half], 0.0f};
 #pragma unroll
       for (int n = 0; n < kKeyTiles; ++n) {
 #pragma unroll
@@ -73,7 +89,7 @@ struct SplitSoftmax : OnlineSoftmax<1> {
       }
       row_sum[0][half] = sums[0] + sums[1];
     }
-    return __any_sync(0xffffffffu, rose);
+    return rescales;
   }
 
   template <int kOutTiles>
@@ -81,7 +97,7 @@ struct SplitSoftmax : OnlineSoftmax<1> {
 #pragma unroll
     for (int n = 0; n < kOutTiles; ++n) {
 #pragma unroll
-      for (int c = 0; c < 4; ++c) out[0][n][c] *= shrink[c / 2];
+      for (int c = 0; c < 4; ++c) out[0][n][c] *= factor[c / 2];
     }
   }
 };

@@ -45,7 +45,10 @@ struct Tf32Attention {
     const int warp_row = threadIdx.x / 32 * kWarpRows;
 
     const FlashAttentionWork work = work_of_block<Windowed>(p, schedule, blockIdx.x, kQueries);
-    if (kPacked<Params> && work.first_query >= work.seq_q) return;
+    if constexpr (kPacked<Params>) {
+      zero_uncovered_rows<float>(p, schedule, work, kQueries);
+      if (work.first_query >= work.seq_q) return;
+    }
     const float* q = query_rows(static_cast<const float*>(p.q), p.q_strides, work);
     const float* k = key_rows(static_cast<const float*>(p.k), p.k_strides, work);
     const float* v = key_rows(static_cast<const float*>(p.v), p.v_strides, work);

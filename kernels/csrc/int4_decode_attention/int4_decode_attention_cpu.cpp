@@ -14,7 +14,7 @@ struct Int4Row {
   int head_dim;
 
   float operator[](int d) const {
-    if (window != nullptr) return static_cast<float>(window[d]);
+    if (window != nullptr) return within_half(static_cast<float>(window[d]));
     const float code = static_cast<float>(codes[d / 2] >> (4 * (d % 2)) & 15);
     const int scale = is_key ? d : d / kInt4Group * 2;
     const int zero = is_key ? head_dim + d : scale + 1;

@@ -206,8 +206,8 @@ struct Int4Format {
       for (int i = 0; i < Words; ++i) {
         const uint16_t low = static_cast<uint16_t>(raw[i]);
         const uint16_t high = static_cast<uint16_t>(raw[i] >> 16);
-        halves[i] = pack<__half>(as_float(*reinterpret_cast<const Element*>(&low)),
-                                 as_float(*reinterpret_cast<const Element*>(&high)));
+        halves[i] = pack<__half>(within_half(as_float(*reinterpret_cast<const Element*>(&low))),
+                                 within_half(as_float(*reinterpret_cast<const Element*>(&high))));
       }
     }
 

@@ -31,8 +31,13 @@ struct Grid {
       most = fmaxf(most, value);
       not_a_number |= value != value;
     }
+    least = within_half(least);
+    most = within_half(most);
     zero = __float2half_rn(not_a_number ? __int_as_float(0x7fc00000) : least);
-    scale = __float2half_rn(__fdiv_rn(__fsub_rn(most, least), 15.0f));
+    const float exact = __fdiv_rn(__fsub_rn(most, least), 15.0f);
+    scale = __float2half_rn(exact);
+    // Rounded up, the scale may take the largest code beyond fp16.
+    if (__fadd_rn(__fmul_rn(15.0f, __half2float(scale)), least) > kLargestHalf) scale = __float2half_rd(exact);
     offset = __half2float(zero);
     const float step = __half2float(scale);
     inverse = step > 0.0f ? __frcp_rn(step) : 0.0f;

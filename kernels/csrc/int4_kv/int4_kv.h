@@ -12,7 +12,8 @@
 // 0 .. capacity - 1 is left out. The window must hold what came before in the first row's group. Of 32 numbers x
 //   zero = fp16(min x), scale = fp16((max x - min x) / 15), code = (x - zero) / scale to the nearest integer in 0 .. 15
 //   (0 where scale is 0), so that x is within half a scale of scale * code + zero but for the rounding of the two
-// Magnitudes beyond 65504 become infinite in fp16, and NaN of any of the 32 makes zero NaN.
+// Magnitudes beyond 65504, the largest of fp16, count as that, in the window too; where rounding would take 15 scale + zero
+// beyond it, scale is rounded down. NaN of any of the 32 makes zero NaN.
 // 5 bits an element instead of 16: 2 batch heads_kv head_dim (capacity 5 / 8 + 32 * 2) bytes.
 //
 // Liu et al., "KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache" (ICML 2024), at 4 bits.
@@ -21,10 +22,17 @@
 #include <cstdint>
 
 #include "framework/dtype.h"
+#include "primitives/host_device.h"
 
 namespace warpwatch {
 
 constexpr int kInt4Group = 32;
+constexpr float kLargestHalf = 65504.0f;
+
+// x, or the nearest number that fp16 has room for; a NaN stays one.
+WARPWATCH_HOST_DEVICE float within_half(float x) {
+  return x > kLargestHalf ? kLargestHalf : x < -kLargestHalf ? -kLargestHalf : x;
+}
 
 struct Int4KvParams {
   const void* rows[2];  // k, v

@@ -26,8 +26,12 @@ struct Grid {
       most = std::max(most, x[i * stride]);
       not_a_number |= x[i * stride] != x[i * stride];
     }
+    least = within_half(least);
+    most = within_half(most);
     zero = Half(not_a_number ? std::numeric_limits<float>::quiet_NaN() : least);
     scale = Half((most - least) / 15.0f);
+    // Rounded up, the scale may take the largest code beyond fp16.
+    if (15.0f * static_cast<float>(scale) + least > kLargestHalf) --scale.x;
     inverse = static_cast<float>(scale) > 0.0f ? 1.0f / static_cast<float>(scale) : 0.0f;
   }
   uint8_t code(float x) const {

@@ -28,6 +28,7 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks) int8_linear_decode(const
   }
 
   int sums[kXTiles][4] = {};
+  if (warp * kChunk >= p.k) wait_for_previous_kernel();  // a warp without a chunk waits too: what follows may rely on it
   for (int first = warp * kChunk; first < p.k; first += kWarps * kChunk * kDepth) {
     // Chunks past the end of k count as zeros, so that all threads of a warp multiply.
     uint4 w[kDepth][2], x[kDepth][kXTiles];

@@ -68,7 +68,7 @@ struct Int8WeightBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
   __device__ __forceinline__ void multiply(const Ring& ring, int slabs) {
     // Some of the eight wgmmas of a slab run while the weights of the next ones become numbers.
     constexpr int kAtOnce = kRows == 256 ? 2 : 4;
-    uint32_t a[2][kAtOnce][4];
+    uint32_t a[2][kAtOnce][4] = {};
     wgmma_settle(this->sums[0]);  // the zeros are there before the first wgmma is
     for (int i = 0; i < slabs; ++i) {
       ring.wait_full(i);
@@ -86,6 +86,8 @@ struct Int8WeightBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
         }
         wgmma_commit();
         wgmma_wait<1>();  // for those that read the other numbers
+        // Which ptxas forgets from one turn of the loop over slabs to the next: their registers are in use until here.
+        wgmma_settle(a[1 - turn % 2]);
         if (turn == 0 && i > 0) ring.release(i - 1);
       }
     }

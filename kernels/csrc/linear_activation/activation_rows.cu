@@ -42,9 +42,9 @@ __device__ __forceinline__ void store(void* to, int64_t at, const float (&values
 
 template <typename Element, int kEach, Activation kActivation>
 __global__ void __launch_bounds__(kThreads) bias_activation_rows(const ActivationRowsParams p) {
+  wait_for_previous_kernel();
   const int n = (blockIdx.x * kThreads + threadIdx.x) * kEach;
   if (n >= p.n) return;
-  wait_for_previous_kernel();
   float bias[kEach], values[kEach];
   load<Element>(p.bias, n, bias);
   for (int64_t m = blockIdx.y; m < p.m; m += gridDim.y) {
@@ -57,9 +57,9 @@ __global__ void __launch_bounds__(kThreads) bias_activation_rows(const Activatio
 
 template <typename Element, int kEach>
 __global__ void __launch_bounds__(kThreads) silu_mul_rows(const ActivationRowsParams p) {
+  wait_for_previous_kernel();
   const int n = (blockIdx.x * kThreads + threadIdx.x) * kEach;
   if (n >= p.n) return;
-  wait_for_previous_kernel();
   float bias[kEach], up_bias[kEach], values[kEach], up[kEach];
   load<Element>(p.bias, n, bias);
   load<Element>(p.up_bias, n, up_bias);

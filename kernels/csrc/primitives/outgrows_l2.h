@@ -5,14 +5,15 @@
 
 #include <cstdint>
 
+#include "primitives/device_attribute.h"
+
 namespace warpwatch {
 
 // More than half of the current device's L2, of which what is read once a call would be driven out by other bytes.
 // 16.8 MB of weights, called for again and again out of an H200's 60 MB, are 9 % slower where they make room first.
 inline cudaError_t outgrows_l2(bool& outgrows, int64_t bytes) {
-  int device = 0, l2_bytes = 0;
-  cudaError_t status = cudaGetDevice(&device);
-  if (status == cudaSuccess) status = cudaDeviceGetAttribute(&l2_bytes, cudaDevAttrL2CacheSize, device);
+  int l2_bytes = 0;
+  const cudaError_t status = device_attribute<cudaDevAttrL2CacheSize>(l2_bytes);
   outgrows = 2 * bytes > l2_bytes;
   return status;
 }

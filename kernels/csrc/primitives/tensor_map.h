@@ -4,6 +4,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <cstdint>
 
 namespace warpwatch {
@@ -14,14 +15,19 @@ cudaError_t encode_tiles(CUtensorMap& map, CUtensorMapDataType type, const void*
                          const cuuint64_t (&strides_bytes)[kRank - 1], const cuuint32_t (&box)[kRank],
                          CUtensorMapSwizzle swizzle) {
   using Encode = decltype(&cuTensorMapEncodeTiled);
-  static const Encode encode = [] {
+  // Kept once it is found: before the first use of the driver the look-up may fail, and succeed later.
+  static std::atomic<Encode> known{nullptr};
+  Encode encode = known.load(std::memory_order_relaxed);
+  if (encode == nullptr) {
     void* found = nullptr;
     cudaDriverEntryPointQueryResult result;
     const cudaError_t status =
         cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result);
-    return status == cudaSuccess && result == cudaDriverEntryPointSuccess ? reinterpret_cast<Encode>(found) : nullptr;
-  }();
-  if (encode == nullptr) return cudaErrorNotSupported;
+    if (status != cudaSuccess) return status;
+    if (result != cudaDriverEntryPointSuccess || found == nullptr) return cudaErrorNotSupported;
+    encode = reinterpret_cast<Encode>(found);
+    known.store(encode, std::memory_order_relaxed);
+  }
   cuuint32_t steps[kRank];
   for (cuuint32_t& step : steps) step = 1;
   const CUresult status =

@@ -25,10 +25,11 @@ __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(Pending) : "memory");
 }
 
-// Behind a wait, for the registers of C: the compiler, which sees no more than the order of instructions, keeps what is
+// Behind a wait, for the registers of C, and of A where it comes from registers: the compiler, which sees no more than the order of instructions, keeps what is
 // computed of them behind the wait too.
 __device__ __forceinline__ void wgmma_settle(float& value) { asm volatile("" : "+f"(value)::"memory"); }
 __device__ __forceinline__ void wgmma_settle(int& value) { asm volatile("" : "+r"(value)::"memory"); }
+__device__ __forceinline__ void wgmma_settle(uint32_t& value) { asm volatile("" : "+r"(value)::"memory"); }
 template <typename Sum, int kTiles>
 __device__ __forceinline__ void wgmma_settle(Sum (&c)[kTiles][4]) {
 #pragma unroll

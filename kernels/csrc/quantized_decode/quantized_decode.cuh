@@ -68,6 +68,7 @@ struct QuantizedDecode {
   using Queries = typename Format::Queries;
   static constexpr int kSharedBytes = std::max<int>(kRingBytes, sizeof(Space));
   using Shape = LaunchShape<32 * Warps, kSharedBytes>;
+  static constexpr float scale_log2(const DecodeAttentionParams&) { return 1.0f; }  // row_max is in powers of two already
 
   typename Format::Sums sums;
   float row_max[RowTiles][2];  // of score + log2(scale of the value); the same in lanes of one t
@@ -203,7 +204,7 @@ struct QuantizedDecode {
         }
       }
       __syncthreads();
-      merge_columns<Element, HeadDim>(space, p, work, 1.0f, first);  // row_max is in powers of two already
+      merge_columns<Element, HeadDim>(space, p, work, RawScores{scale_log2(p)}, first);
     }
   }
 

@@ -74,9 +74,13 @@ cudaError_t launch_columns(const ReduceSumParams& p, const Launch& launch) {
   const int64_t loads = (p.inner - 1) / Load<Element, kWide>::kElements + 1;
   const int lanes = reduce_sum_column_lanes(loads, p.reduced);
   const int64_t column_blocks = (loads - 1) / lanes + 1;
-  if (column_blocks > INT32_MAX || p.outer * p.splits > INT32_MAX / column_blocks) return cudaErrorInvalidConfiguration;
-  return launch(reduce_sum_columns<Element, kWide>, p.outer * p.splits * column_blocks, kReduceSumThreads, p, lanes,
-                static_cast<uint32_t>(column_blocks));
+  const int rows = reduce_sum_column_rows(lanes, p.reduced);
+  const int64_t outer_blocks = (p.outer - 1) / (kReduceSumThreads / (lanes * rows)) + 1;
+  if (column_blocks > INT32_MAX || outer_blocks * p.splits > INT32_MAX / column_blocks) {
+    return cudaErrorInvalidConfiguration;
+  }
+  return launch(reduce_sum_columns<Element, kWide>, outer_blocks * p.splits * column_blocks, kReduceSumThreads, p, lanes,
+                rows, static_cast<uint32_t>(column_blocks));
 }
 
 // Pieces begin on multiples of 16 bytes where each row of neighbours does.

@@ -54,6 +54,11 @@ constexpr int reduce_sum_column_lanes(int64_t loads, int64_t reduced) {
   return lanes;
 }
 
+// Threads of a block that share such loads; the others take the next outer index, so that small sums fill a block too.
+constexpr int reduce_sum_column_rows(int lanes, int64_t reduced) {
+  return reduce_sum_power_of_two((reduced - 1) / kReduceSumColumnPieces + 1, kReduceSumThreads / lanes);
+}
+
 // Parts of each sum of columns, where `loads` make a row.
 constexpr int64_t reduce_sum_column_splits(int64_t outer, int64_t reduced, int64_t loads) {
   const int lanes = reduce_sum_column_lanes(loads, reduced);
