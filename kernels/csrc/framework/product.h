@@ -11,7 +11,7 @@ namespace warpwatch {
 // The tensor without its history, so that what is computed of it inside of an operator has none.
 inline Tensor detached(const Tensor& tensor) {
   std::array<StableIValue, 1> stack{torch::stable::detail::from(tensor)};
-  STABLE_TORCH_ERROR_CODE_CHECK(torch_call_dispatcher("aten::detach", "", stack.data(), TORCH_ABI_VERSION));
+  TORCH_ERROR_CODE_CHECK(torch_call_dispatcher("aten::detach", "", stack.data(), TORCH_ABI_VERSION));
   return torch::stable::detail::to<Tensor>(stack[0]);
 }
 
@@ -26,7 +26,7 @@ inline Tensor product_with_transposed(const Tensor& x, const Tensor& weight, con
   std::array<StableIValue, 3> stack{
       torch::stable::detail::from(detached(x)), torch::stable::detail::from(detached(weight)),
       torch::stable::detail::from(std::optional<Tensor>(detached(*bias)))};
-  STABLE_TORCH_ERROR_CODE_CHECK(torch_call_dispatcher("aten::linear", "", stack.data(), TORCH_ABI_VERSION));
+  TORCH_ERROR_CODE_CHECK(torch_call_dispatcher("aten::linear", "", stack.data(), TORCH_ABI_VERSION));
   return torch::stable::detail::to<Tensor>(stack[0]);
 }
 
