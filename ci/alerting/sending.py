@@ -18,7 +18,7 @@ from warpwatch.ci.alerting.failing import DeliveryError, pause_ms
 from warpwatch.ci.alerting.message import Message
 from warpwatch.ci.alerting.places import Places
 from warpwatch.ci.alerting.worker import is_gone, this_worker
-from warpwatch.dashboard.faults import located
+from warpwatch.dashboard.faults import line_of
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.outbox import (
     LEASE_MS,
@@ -48,22 +48,24 @@ class Sent:
 
 def empty_outbox(
     store: Store, places: Places, *, give_up_days: float, only_due: bool, now_ms: Callable[[], int],
-    is_stopped: Callable[[], bool] = lambda: False,
+    is_stopped: Callable[[], bool] = lambda: False, project: str | None = None,
 ) -> Sent:  # fmt: skip
-    """Delivers what waits for these places: this round's, and what earlier ones could not."""
+    """Delivers what waits for these places: this round's, and what earlier ones could not. Of one project, whose places
+    they are, or of every one."""
     worker, done = this_worker(), Sent()
-    tried: set[int] = set()
+    last = 0
     failures: Counter[str] = Counter()
     chance = random.Random()
     while not is_stopped():
         open_places = [name for name in places.names if failures[name] < _MOST_FAILURES]
         delivery = claim_next(
-            store, destinations=open_places, worker=worker, now_ms=now_ms(), only_due=only_due, but=tried,
+            store, destinations=open_places, worker=worker, now_ms=now_ms(), only_due=only_due, after=last,
+            project=project,
             is_gone=lambda other: other == worker or is_gone(other),  # our own is of a round that the database ended
         )  # fmt: skip
         if delivery is None:
             break
-        tried.add(delivery.id)
+        last = delivery.id
         try:
             delivered = _deliver(store, places, delivery)
         except DeliveryError as error:
@@ -86,8 +88,10 @@ def _deliver(store: Store, places: Places, delivery: Delivery) -> Delivered:
     except (DeliveryError, *_AWAY):
         raise
     except Exception as error:  # a fault of ours, or of a library: the other messages shall go out
-        scheme = delivery.destination.partition("://")[0]
-        raise DeliveryError(f"{scheme}: {located(error)}. Please report this") from error
+        # Without its own words, which may hold the address.
+        raise DeliveryError(
+            f"{delivery.destination}: {type(error).__name__}, {line_of(error)}. Please report this"
+        ) from error
 
 
 def _note_failure(

@@ -17,8 +17,14 @@ def is_webhook(address: str) -> bool:
 
 def check(address: str) -> None:
     """Raises DeliveryError for one that leads nowhere."""
-    if not urlsplit(address).hostname:
-        raise DeliveryError(f"cannot send to {address!r}: the address names no host")
+    try:
+        parts = urlsplit(address)
+        known = parts.hostname is not None and parts.port != 0
+    except ValueError:  # whose words hold parts of the address
+        known = False
+    if not known:
+        scheme = address.partition("://")[0]
+        raise DeliveryError(f"cannot send to {scheme}://…: the address names no host; wanted such as https://HOST/PATH")
 
 
 def post(message: Message, address: str) -> None:

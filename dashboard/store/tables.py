@@ -369,7 +369,7 @@ outbox = Table(
     "outbox", metadata, _id(), _ref("project"),
     Column("thread", Text, nullable=False),  # one alert's, or one digest's
     Column("number", Integer, nullable=False),  # within the thread
-    Column("destination", Text, nullable=False),
+    Column("destination", Text, nullable=False),  # a name without secrets
     Column("payload", Text, nullable=False),
     Column("queued_ms", BigInteger, nullable=False),
     Column("attempts", Integer, nullable=False, server_default="0"),
@@ -382,6 +382,9 @@ outbox = Table(
     Column("error", Text),
     UniqueConstraint("thread", "destination", "number"),
 )  # fmt: skip
+# Nearly all messages were delivered long ago.
+_WAITS = outbox.c.delivered_ms.is_(None) & outbox.c.given_up_ms.is_(None)
+Index("ix_outbox_waiting", outbox.c.id, sqlite_where=_WAITS, postgresql_where=_WAITS)
 
 # What lets a runner add results over HTTP: of a project, for one purpose. Only a hash of it is kept.
 token = Table(

@@ -122,15 +122,23 @@ def test_an_address_nobody_knows_is_refused_before_anything_is_recorded(history:
     assert history.alert("--to", inbox.url).stdout == "1 new, 1 sent, 0 not delivered\n"
 
 
-def test_a_webhook_without_a_host_is_refused(history: History) -> None:
-    refused = history.alert("--to", "https:///hook")
+@pytest.mark.parametrize(
+    "address",
+    ["https:///s3cr3t", "https://[::1/s3cr3t", "https://w:s3/cr3t@example.org/", "https://hook:s3cr3t/", "s3cr3t"],
+)
+def test_an_address_without_a_host_is_refused_and_not_repeated(address: str, history: History) -> None:
+    refused = history.alert("--to", address)
     assert refused.returncode == 2
-    assert "names no host" in refused.stderr
+    assert "names no host" in refused.stderr or "cannot send to" in refused.stderr
+    for part in ("s3cr3t", "cr3t", "s3/"):
+        assert part not in refused.stdout + refused.stderr
 
 
 def test_a_retired_destination_does_not_fail_later_alerts(history: History, inbox: Inbox) -> None:
     assert history.alert("--to", "http://127.0.0.1:9/").returncode == 1
-    assert history.alert("--to", inbox.url).stdout == "0 new, 0 sent, 0 not delivered\n"
+    retired = history.alert("--to", inbox.url)
+    assert (retired.returncode, retired.stdout) == (0, "0 new, 0 sent, 0 not delivered\n")
+    assert '1 messages wait for "http://127.0.0.1:9/", which neither --to nor warpwatch.toml names' in retired.stderr
     inbox_later = history.alert("--to", "http://127.0.0.1:9/")
     assert (inbox_later.returncode, inbox_later.stdout) == (1, "0 new, 0 sent, 1 not delivered\n")
 
