@@ -149,12 +149,16 @@ def mark_delivered(
 
 
 def mark_failed(
-    store: Store, delivery_id: int, *, worker: str, error: str, next_attempt_ms: int, given_up_ms: int | None = None
+    store: Store, delivery_id: int, *, worker: str, error: str, next_attempt_ms: int, given_up_ms: int | None = None,
+    not_before_ms: int = 0,
 ) -> bool:  # fmt: skip
-    """Records why a message did not arrive, when it is tried again, or that it is not; False as above."""
+    """Records why a message did not arrive, when it is tried again, or that it is not; False as above.
+
+    `not_before_ms` is until when the destination asked to be left alone.
+    """
     return _settle(
         store, delivery_id, worker, claimed_ms=None, claimed_by=None, error=error[:2000],
-        next_attempt_ms=next_attempt_ms, given_up_ms=given_up_ms,
+        next_attempt_ms=next_attempt_ms, given_up_ms=given_up_ms, not_before_ms=not_before_ms,
     )  # fmt: skip
 
 
@@ -197,6 +201,21 @@ def undelivered(store: Store, project: str) -> tuple[Undelivered, ...]:
         )
         for row in rows
     )  # fmt: skip
+
+
+def destinations_that_wait(store: Store, *, now_ms: int, project: str | None = None) -> dict[str, datetime]:
+    """Destinations that asked to be left alone, and until when."""
+    table = tables.outbox
+    where = [table.c.delivered_ms.is_(None), table.c.given_up_ms.is_(None), table.c.not_before_ms > now_ms]
+    with store.read() as connection:
+        if project is not None:
+            where.append(table.c.project_id == project_id(connection, project))
+        rows = connection.execute(
+            select(table.c.destination, func.max(table.c.not_before_ms).label("until"))
+            .where(*where)
+            .group_by(table.c.destination)
+        ).all()
+    return {row.destination: _moment(row.until) for row in rows}
 
 
 def unnamed_destinations(store: Store, project: str, named: Collection[str]) -> dict[str, int]:

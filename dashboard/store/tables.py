@@ -374,6 +374,7 @@ outbox = Table(
     Column("queued_ms", BigInteger, nullable=False),
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("next_attempt_ms", BigInteger, nullable=False, server_default="0"),
+    Column("not_before_ms", BigInteger, nullable=False, server_default="0"),  # as the destination asked
     Column("claimed_ms", BigInteger),
     Column("claimed_by", Text),
     Column("delivered_ms", BigInteger),

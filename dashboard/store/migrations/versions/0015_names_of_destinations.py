@@ -1,4 +1,5 @@
-"""Destinations are kept by names without secrets, and messages that wait are found without those that were delivered.
+"""Destinations are kept by names without secrets, and until when they asked to be left alone; messages that wait are
+found without those that were delivered.
 
 Addresses of a command line stood in the outbox as they were given, tokens and passwords included. The names are those
 that `warpwatch alert` gives the same addresses now (ci/alerting/places.py), so that their messages go on.
@@ -41,6 +42,7 @@ def upgrade() -> None:
         taken.add(name)
         if name != address:
             connection.execute(sa.update(_OUTBOX).where(_OUTBOX.c.destination == address).values(destination=name))
+    op.add_column("outbox", sa.Column("not_before_ms", sa.BigInteger(), nullable=False, server_default="0"))
     waits = sa.text("delivered_ms IS NULL AND given_up_ms IS NULL")
     op.create_index("ix_outbox_waiting", "outbox", ["id"], sqlite_where=waits, postgresql_where=waits)
 
