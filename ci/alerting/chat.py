@@ -9,6 +9,7 @@ import requests
 
 from warpwatch.ci.alerting.failing import DeliveryError, retry_after_s
 from warpwatch.ci.alerting.message import Message
+from warpwatch.dashboard.code_span import without_links_in_spans
 
 
 def notify(message: Message, address: str) -> None:
@@ -16,7 +17,7 @@ def notify(message: Message, address: str) -> None:
     service = apprise.Apprise()
     with _answers() as answers:
         if service.add(address) and service.notify(
-            title=message.title, body=message.text, body_format=apprise.NotifyFormat.MARKDOWN
+            title=message.title, body=without_links_in_spans(message.text), body_format=apprise.NotifyFormat.MARKDOWN
         ):
             return
     scheme = address.partition("://")[0]

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from asv.commands import make_argparser
 
 from tests.asv_results import AsvResults, hash_of
 from tests.http_inbox import Inbox, listening
@@ -64,10 +63,9 @@ def test_a_regression_is_told_once_with_commit_size_and_command(history: History
     (row,) = message["regressions"]
     assert row["relative_change"] == pytest.approx(1.0, abs=0.02)
     assert row["interval_95"][0] < row["relative_change"] < row["interval_95"][1]
-    command = shlex.split(message["reproduce"])
-    parsed = make_argparser()[0].parse_args(command[1:])  # asv's own reading of it
-    assert (parsed.base, parsed.branch) == (hash_of(9), hash_of(10))
-    assert re.search(parsed.bench[0], "suite.Bench.track_latency")
+    *command, pattern = shlex.split(message["reproduce"])
+    assert command == ["warpwatch", "gate", hash_of(9), hash_of(10), "--bench"]
+    assert re.search(pattern, "suite.Bench.track_latency")
     assert message["url"] == f"https://perf.example.org/demo/commit/{hash_of(10)}"
 
     again = history.alert("--to", inbox.url)
@@ -112,7 +110,7 @@ def test_apprise_delivers_where_an_address_is_not_a_webhook(history: History, in
     assert done.returncode == 0, done.stderr
     (message,) = inbox.received
     assert hash_of(10)[:8] in message["title"]
-    assert "Reproduce: `asv continuous" in message["message"]
+    assert "Reproduce: `warpwatch gate" in message["message"]
 
 
 def test_an_address_nobody_knows_is_refused_before_anything_is_recorded(history: History, inbox: Inbox) -> None:
