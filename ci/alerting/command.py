@@ -18,7 +18,7 @@ from warpwatch.ci.policy.policy import Policy
 from warpwatch.ci.policy.reading import PolicyError, find_policy, read_policy
 from warpwatch.ci.policy.stating import limits_stated_by
 from warpwatch.dashboard.commands import choose_project
-from warpwatch.dashboard.opening import gave_up, open_store
+from warpwatch.dashboard.opening import gave_up, open_store, read_settings
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.outbox import revive, undelivered
 from warpwatch.dashboard.store.stated_limits import state_limits
@@ -89,7 +89,7 @@ def alert(
         )
     its = Round(
         store=store, project=name, policy=policy, places=open_places(policy, given, dry_run=dry_run),
-        memory=TrustMemory(), rules=whole.rule,
+        memory=TrustMemory(read_settings().threshold), rules=whole.rule,
     )  # fmt: skip
     if dry_run:
         look = its.look(dry_run=True)
