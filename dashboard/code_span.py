@@ -39,9 +39,14 @@ def defused(text: str) -> str:
     return _ACTIVE.sub(_BREAK, _BREAKS.sub(" ", text).strip())
 
 
+def without_links(text: str) -> str:
+    """The text with what programs would make a link of broken by a sign that has no width."""
+    return _LINK.sub(_BREAK, text)
+
+
 def without_links_in_spans(markdown: str) -> str:
     """For programs that know no code spans, or none of several backticks, and make a link of each address in them."""
-    return _SPAN.sub(lambda span: f"{span[1]}{_LINK.sub(_BREAK, span[2])}{span[1]}", markdown)
+    return _SPAN.sub(lambda span: f"{span[1]}{without_links(span[2])}{span[1]}", markdown)
 
 
 def longest_run(text: str) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from jinja2 import Environment
 
 from warpwatch.ci.alerting.digest import Digest
-from warpwatch.dashboard.code_span import defused, inert
+from warpwatch.dashboard.code_span import inert, without_links
 from warpwatch.dashboard.pages.addresses import commit_address, project_in_path
 from warpwatch.dashboard.quantities import change
 from warpwatch.dashboard.store.alert_records import Alert
@@ -91,18 +91,18 @@ def as_html(told: Digest, parts: Sequence[Part]) -> str:
 
 
 _TEMPLATES = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-_TEMPLATES.filters["defused"] = defused
+_TEMPLATES.filters["without_links"] = without_links
 _TEMPLATE = _TEMPLATES.from_string(
     """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{{ title | defused }}</title></head>
+<html lang="en"><head><meta charset="utf-8"><title>{{ title | without_links }}</title></head>
 <body style="font-family: sans-serif; max-width: 46em">
-<h1 style="font-size: 1.3em">{{ title | defused }}</h1>
+<h1 style="font-size: 1.3em">{{ title | without_links }}</h1>
 <p>From {{ told.since.strftime("%Y-%m-%d %H:%M") }} to {{ told.until.strftime("%Y-%m-%d %H:%M") }} UTC.</p>
 {% for part in parts %}
 <h2 style="font-size: 1.1em">{{ part.title }}</h2>
 <ul>
 {% for row in part.rows %}
-{% set text = row.text | defused %}
+{% set text = row.text | without_links %}
 <li>{% if row.address %}<a href="{{ row.address }}">{{ text }}</a>{% else %}{{ text }}{% endif %}</li>
 {% endfor %}
 </ul>

@@ -141,7 +141,7 @@ def test_a_strangers_words_do_nothing(evil: str, regression: Regression, sqlite_
             html = _Page(message.html)
             assert html.tags <= {"html", "head", "meta", "title", "body", "h1", "h2", "p", "ul", "li", "a"}
             assert all(link.startswith(f"{DASHBOARD}/demo/") for link in html.links)
-            _assert_inert(html.text)
+            assert not re.search(r"https?://|www\.|//evil", html.text)
 
 
 def test_the_payload_is_as_it_was_recorded(regression: Regression, sqlite_store: Store) -> None:
