@@ -17,7 +17,7 @@ from warpwatch.ci.alerting.repository import MainBranch
 from warpwatch.ci.alerting.routing import Matter, destinations
 from warpwatch.ci.policy.alerts import AlertsTable
 from warpwatch.dashboard.limit_rules.rule import LimitRule
-from warpwatch.dashboard.naming import kernel_name
+from warpwatch.dashboard.naming import kernel_of
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alert_progress import go_on
 from warpwatch.dashboard.store.alert_records import Alert
@@ -150,7 +150,7 @@ class _Regressions:
         self._look.note(message, to)
 
     def _to(self, machine: str, its: Sequence[Regression]) -> tuple[str, ...]:
-        kernels = {kernel_name(one.series, self._workloads.get((one.series.suite, one.series.workload or "")))
+        kernels = {kernel_of(one.series, self._workloads.get((one.series.suite, one.series.workload or "")))
                    for one in its}  # fmt: skip
         matter = Matter(kind="regression", machine=machine, kernels=kernels, owners=self._owners_of(its))
         return destinations(matter, self._its.policy, self._its.given)
