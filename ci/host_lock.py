@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from warpwatch.ci.acceptance.wording import shown
 from warpwatch.ci.visible_gpus import visible_gpus
 
 _POLL_S = 0.5
@@ -142,10 +143,12 @@ def _note(descriptor: int) -> None:
 
 
 def _holder(descriptor: int) -> Holder | None:
-    """None where it has not said yet."""
+    """None where it has not said yet. Any user may write there: what is said is made fit for a terminal."""
     try:
-        return Holder(**json.loads(os.pread(descriptor, 4096, 0)))
-    except (ValueError, TypeError):
+        told = json.loads(os.pread(descriptor, 4096, 0))
+        user, command, since = (shown(str(told[name])) for name in ("user", "command", "since"))
+        return Holder(pid=int(told["pid"]), user=user, command=command, since=since)
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None
 
 

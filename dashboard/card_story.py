@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from warpwatch.dashboard.measure_again import MeasureAgain, measure_again
 from warpwatch.dashboard.parts_of_change import PartsOfChange, parts_of_change
-from warpwatch.dashboard.reproduce import asv_comparison
+from warpwatch.dashboard.reproduce import gate_command
 from warpwatch.dashboard.store.card_records import Card
 from warpwatch.dashboard.store.queries.code_between import CodeBetween
 from warpwatch.dashboard.store.records import Commit, Regression, SeriesChange
@@ -63,7 +63,7 @@ def card_story(card: Card, code: CodeBetween | None) -> CardStory:
         unlikely=len(change.posterior) - len(suspects),
         unmeasured=unmeasured,
         log=_log(*ends),
-        reproduce=asv_comparison(worst.series, *ends),
+        reproduce=gate_command(worst.series, *ends),
         wanted=measure_again(worst.series, change),
     )
 

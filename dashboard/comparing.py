@@ -14,7 +14,7 @@ from warpwatch.dashboard.drift import Drift
 from warpwatch.dashboard.judged_by import JudgedBy, judged_by
 from warpwatch.dashboard.limit_rules.stated import StatedLimits
 from warpwatch.dashboard.metrics import Metric
-from warpwatch.dashboard.naming import module_of
+from warpwatch.dashboard.naming import kernel_of
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.records import Commit, Series, Workload
 from warpwatch.dashboard.store.store import Store
@@ -157,7 +157,7 @@ def _rows(
             ComparedRow(
                 against=against,
                 judged=row,
-                kernel=workload.operator if workload else module_of(row.series.benchmark),
+                kernel=kernel_of(row.series, workload),
                 dtype=workload.dtype if workload else None,
             )
         )

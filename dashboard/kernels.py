@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from statistics import fmean, median
 
 from warpwatch.dashboard.metrics import Metric
-from warpwatch.dashboard.naming import module_of, natural
+from warpwatch.dashboard.naming import kernel_name, natural
 from warpwatch.dashboard.store.standing import Standing, State
 
 URGENT = (State.REGRESSED, State.STOPPED, State.INVALID, State.IMPROVED)
@@ -72,16 +72,12 @@ class KernelLine:
         return (max(dates) - self.since) / timedelta(days=1)
 
 
-def kernel_name(standing: Standing) -> str:
-    """The operator, or the module of the benchmark where no operator is known."""
-    return standing.row.operator or module_of(standing.row.series.benchmark)
-
-
 def kernel_lines(standings: Iterable[Standing]) -> tuple[KernelLine, ...]:
     """The kernels on their machines: what wants attention first, else by name."""
     together: dict[tuple[str, str], list[Standing]] = {}
     for each in standings:
-        together.setdefault((kernel_name(each), each.row.series.machine), []).append(each)
+        name = kernel_name(each.row.series.benchmark, each.row.operator)
+        together.setdefault((name, each.row.series.machine), []).append(each)
     lines = [_line(name, machine, rows) for (name, machine), rows in together.items()]
     order = list(State)
     return tuple(sorted(lines, key=lambda line: (order.index(line.state), natural(line.name), line.machine)))

@@ -38,6 +38,17 @@ def canary_name(workload: str) -> str:
     return next((part for part in workload.split("-")[1:] if part.isalpha()), workload)
 
 
-def kernel_name(series: Series, workload: Workload | None) -> str:
+def kernel_name(benchmark: str, operator: str | None) -> str:
+    """What a benchmark's kernel is called, wherever globs name kernels: the operator that the suite tells, or the
+    benchmark's module where it tells none, "benchmarks.rope" of "benchmarks.rope.Rope.track_latency"."""
+    return operator or module_of(benchmark)
+
+
+def kernel_of(series: Series, workload: Workload | None) -> str:
+    """Of a series; `workload` is what the suite told of its case."""
+    return kernel_name(series.benchmark, workload.operator if workload is not None else None)
+
+
+def kernel_page(series: Series, workload: Workload | None) -> str:
     """What a series' kernel page is called: the operator's name, or the benchmark's where no operator is known."""
     return workload.operator if workload is not None else series.benchmark

@@ -30,11 +30,11 @@ def asv_between(series: Series, base: Commit, head: Commit, steps: int) -> str |
     return f"asv run --record-samples --steps {steps} --bench {_pattern(series)} {commits}"
 
 
-def asv_comparison(series: Series, base: Commit, head: Commit) -> str | None:
-    """`asv continuous` for the same at two commits."""
+def gate_command(series: Series, base: Commit, head: Commit) -> str | None:
+    """`warpwatch gate` for the same at two commits: measured in turns, until it is sure."""
     if not series.is_asvs:
         return None
-    return f"asv continuous --bench {_pattern(series)} {shlex.quote(base.hash)} {shlex.quote(head.hash)}"
+    return f"warpwatch gate {shlex.quote(base.hash)} {shlex.quote(head.hash)} --bench {_pattern(series)}"
 
 
 def _pattern(series: Series) -> str:

@@ -7,13 +7,15 @@ from pathlib import Path
 
 from warpwatch.dashboard.access_settings import AccessSettings
 
+DEFAULT_THRESHOLD = 0.02
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """One program's settings. `from_env` reads them; tests and commands make their own."""
 
     database: str  # SQLAlchemy URL
-    threshold: float = 0.02  # smallest relative change that matters
+    threshold: float = DEFAULT_THRESHOLD  # smallest relative change that matters
     upload_limit_mib: int = 128  # of one request
     access: AccessSettings = field(default_factory=AccessSettings)
 
@@ -26,7 +28,7 @@ class Settings:
         """
         environ = os.environ if environ is None else environ
         default = f"sqlite:///{(cwd or Path.cwd()) / '.warpwatch' / 'warpwatch.db'}"
-        threshold = environ.get("WARPWATCH_THRESHOLD", "0.02")
+        threshold = environ.get("WARPWATCH_THRESHOLD", str(DEFAULT_THRESHOLD))
         try:
             value = float(threshold)
         except ValueError:

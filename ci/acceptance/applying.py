@@ -5,8 +5,8 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from warpwatch.dashboard.check import Check, CheckRow
-from warpwatch.dashboard.limit_rules.rule import kernel_of
 from warpwatch.dashboard.limit_rules.series_limits import Workloads
+from warpwatch.dashboard.naming import kernel_of
 from warpwatch.dashboard.quantities import change, share
 from warpwatch.dashboard.store.acceptances import Acceptance, Expired
 from warpwatch.dashboard.store.records import Series

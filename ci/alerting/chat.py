@@ -1,15 +1,46 @@
 """Chat and whatever else apprise knows. These know no key: a sender killed in mid-delivery may repeat itself."""
 
-import apprise
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
-from warpwatch.ci.alerting.failing import DeliveryError
+import apprise
+import requests
+
+from warpwatch.ci.alerting.failing import DeliveryError, retry_after_s
 from warpwatch.ci.alerting.message import Message
+from warpwatch.dashboard.code_span import without_links_in_spans
 
 
 def notify(message: Message, address: str) -> None:
     """Send once. Raises DeliveryError."""
     service = apprise.Apprise()
-    if not service.add(address) or not service.notify(
-        title=message.title, body=message.text, body_format=apprise.NotifyFormat.MARKDOWN
-    ):
-        raise DeliveryError(f"{address.partition('://')[0]}:// did not take the message (apprise)")
+    with _answers() as answers:
+        if service.add(address) and service.notify(
+            title=message.title, body=without_links_in_spans(message.text), body_format=apprise.NotifyFormat.MARKDOWN
+        ):
+            return
+    scheme = address.partition("://")[0]
+    refused = next((each for each in reversed(answers) if not each.ok), None)
+    if refused is None:
+        raise DeliveryError(f"{scheme}:// did not take the message (apprise)")
+    raise DeliveryError(
+        f"{scheme}:// answered {refused.status_code} {refused.reason} (apprise)", retry_after_s(refused.headers)
+    )
+
+
+@contextmanager
+def _answers() -> Iterator[list[requests.Response]]:
+    """What services answer in the block. apprise sends with requests, and tells neither status nor headers."""
+    answers: list[requests.Response] = []
+    send = requests.Session.send
+
+    def noting(*words: Any, **settings: Any) -> requests.Response:
+        answers.append(send(*words, **settings))
+        return answers[-1]
+
+    requests.Session.send = noting  # type: ignore[method-assign]
+    try:
+        yield answers
+    finally:
+        requests.Session.send = send  # type: ignore[method-assign]

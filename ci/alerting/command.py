@@ -18,7 +18,7 @@ from warpwatch.ci.policy.policy import Policy
 from warpwatch.ci.policy.reading import PolicyError, find_policy, read_policy
 from warpwatch.ci.policy.stating import limits_stated_by
 from warpwatch.dashboard.commands import choose_project
-from warpwatch.dashboard.opening import gave_up, open_store
+from warpwatch.dashboard.opening import gave_up, open_store, read_settings
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.outbox import revive, undelivered
 from warpwatch.dashboard.store.stated_limits import state_limits
@@ -89,7 +89,7 @@ def alert(
         )
     its = Round(
         store=store, project=name, policy=policy, places=open_places(policy, given, dry_run=dry_run),
-        memory=TrustMemory(), rules=whole.rule,
+        memory=TrustMemory(read_settings().threshold), rules=whole.rule,
     )  # fmt: skip
     if dry_run:
         look = its.look(dry_run=True)
@@ -106,9 +106,10 @@ def alert(
             click.echo(f"{revive(store, name, now_ms=now_ms())} tried again")
         look = its.look()
         sent = its.send(only_due=False)
+        unnamed = its.unnamed_words()
     except OperationalError as error:
         raise gave_up(error, to_go_on="call it again: what was not sent is sent then") from error
-    for line in (*sent.said, *unrouted_words(look.unrouted)):
+    for line in (*sent.said, *unrouted_words(look.unrouted), *unnamed):
         click.echo(line, err=True)
     click.echo(round_words(look, sent))
     if sent.failed or look.unrouted:
@@ -150,11 +151,10 @@ def outbox_lines(store: Store, project: str) -> list[str]:
     """A line for each message that has not arrived."""
     lines = []
     for each in undelivered(store, project):
-        scheme, _, rest = each.destination.partition("://")
-        place = f"{scheme}://…" if rest else scheme  # an address on the command line may hold its secret
         state = f"given up on {each.given_up:%Y-%m-%d %H:%M}" if each.given_up else "waits"
         if each.next_attempt and not each.given_up:
             state += f" for {each.next_attempt:%Y-%m-%d %H:%M:%S} UTC"
         title = Message.from_json(each.payload).title
-        lines.append(f"{place}: {title}: {state}, {each.attempts} attempts" + (f": {each.error}" if each.error else ""))
+        error = f": {each.error}" if each.error else ""
+        lines.append(f"{each.destination}: {title}: {state}, {each.attempts} attempts{error}")
     return lines

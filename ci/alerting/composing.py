@@ -1,6 +1,7 @@
 """What an alert says: which commit, what got slower and by how much, and how to see it again.
 
-The text is Markdown, in which others' words (subjects, benchmarks with their parameters, kernels) stand in code spans.
+The text is Markdown, in which others' words (subjects, benchmarks with their parameters, kernels, units) stand in code
+spans; in the title, which knows none, what would be active is broken. The payload is as it was recorded.
 """
 
 from collections.abc import Sequence
@@ -9,13 +10,13 @@ from typing import Any
 from warpwatch.ci.alerting.following import Action
 from warpwatch.ci.alerting.grouping import common_range
 from warpwatch.ci.alerting.message import Message, key_of
-from warpwatch.dashboard.code_span import code_span
+from warpwatch.dashboard.code_span import code_span, defused, inert
 from warpwatch.dashboard.formatting import share_words
 from warpwatch.dashboard.measure_again import measure_again
 from warpwatch.dashboard.pages.addresses import commit_address
 from warpwatch.dashboard.pages.change_json import judgement_json
 from warpwatch.dashboard.quantities import change, quantity
-from warpwatch.dashboard.reproduce import asv_comparison
+from warpwatch.dashboard.reproduce import gate_command
 from warpwatch.dashboard.store.alert_records import Alert
 from warpwatch.dashboard.store.records import Commit, Regression, RegressionGroup
 
@@ -33,7 +34,7 @@ def compose(
     moved = change(worst.change.magnitude, worst.change.before)
     title = f"{group.project}: {_PREFIX[action]}{moved} on {group.machine} at {group.commit.hash[:8]} ({what})"
     lines = [
-        *([*news, ""] if news else []),
+        *([*map(code_span, news), ""] if news else []),
         f"First bad commit {_commit(group.commit)}; the last measured good one is {_commit(group.previous_commit)}.",
         *_range(group),
         "",
@@ -45,12 +46,12 @@ def compose(
         lines += ["", "Compiled code:", "", *[f"- {code_span(line)}" for line in code]]
     if wanted := measure_again(worst.series, worst.change):
         lines += (
-            ["", f"{wanted.reason} On {wanted.machine}:", "", f"`{wanted.command}`"]
+            ["", f"{inert(wanted.reason)} On {inert(wanted.machine)}:", "", code_span(wanted.command)]
             if wanted.command
-            else ["", wanted.reason]
+            else ["", inert(wanted.reason)]
         )
     if command := _reproduce(group):
-        lines += ["", f"Reproduce: `{command}`"]
+        lines += ["", f"Reproduce: {code_span(command)}"]
     if owners:
         lines += ["", f"Owners: {', '.join(owners)}"]
     if dashboard_url:
@@ -61,7 +62,7 @@ def compose(
         "compiled_code": [*code],
     }  # fmt: skip
     return Message(
-        key=key, thread=thread, action=action.value, title=title, text="\n".join(lines), payload=payload,
+        key=key, thread=thread, action=action.value, title=defused(title), text="\n".join(lines), payload=payload,
         labels=("regression",),
     )  # fmt: skip
 
@@ -72,7 +73,7 @@ def compose_end(alert: Alert, *, number: int, why: str, dashboard_url: str | Non
     title = f"{alert.project}: resolved on {alert.machine}: {names} (since {alert.commit.hash[:8]})"
     lines = [
         f"The alert of {alert.opened:%Y-%m-%d} about {len(alert.series)} series at {_commit(alert.commit)} is over: "
-        f"{why}."
+        f"{inert(why)}."
     ]  # fmt: skip
     if dashboard_url:
         lines += ["", commit_address(dashboard_url, alert.project, alert.commit.hash)]
@@ -87,7 +88,7 @@ def compose_end(alert: Alert, *, number: int, why: str, dashboard_url: str | Non
         "why": why,
     }
     return Message(
-        key=key, thread=alert.thread, action=Action.RESOLVED.value, title=title, text="\n".join(lines),
+        key=key, thread=alert.thread, action=Action.RESOLVED.value, title=defused(title), text="\n".join(lines),
         payload=payload, labels=("regression",),
     )  # fmt: skip
 
@@ -111,12 +112,12 @@ def _range(group: RegressionGroup) -> list[str]:
     its = common_range(group.regressions)
     if (its.start.hash, its.end.hash) == (group.previous_commit.hash, group.commit.hash):
         return []
-    return [f"With 95 % it came after {its.start.hash[:8]} and by {its.end.hash[:8]}."]
+    return [f"With 95 % it came after {inert(its.start.hash[:8])} and by {inert(its.end.hash[:8])}."]
 
 
 def _reproduce(group: RegressionGroup) -> str | None:
     """The command that measures the worst series at both ends of the range again, if it is asv's."""
-    return asv_comparison(group.regressions[0].series, group.previous_commit, group.commit)
+    return gate_command(group.regressions[0].series, group.previous_commit, group.commit)
 
 
 def _row(regression: Regression) -> str:
@@ -124,7 +125,7 @@ def _row(regression: Regression) -> str:
     unit = series.metric.unit
     interval = f" ({change(moved.low)} to {change(moved.high)})" if moved.low < moved.high else ""
     return (
-        f"{code_span(series.title)}: {quantity(moved.before, unit)} → {quantity(moved.after, unit)}, "
+        f"{code_span(series.title)}: {inert(quantity(moved.before, unit))} → {inert(quantity(moved.after, unit))}, "
         f"{change(moved.magnitude, moved.before)}{interval}{_of_the_machine(regression)}"
     )
 
@@ -140,7 +141,7 @@ def _of_the_machine(regression: Regression) -> str:
 
 
 def _commit(commit: Commit) -> str:
-    return f"{commit.hash[:8]}" + (f" “{code_span(commit.subject)}”" if commit.subject else "")
+    return inert(commit.hash[:8]) + (f" “{code_span(commit.subject)}”" if commit.subject else "")
 
 
 def _commit_json(value: Commit) -> dict[str, Any]:

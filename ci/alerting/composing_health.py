@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from warpwatch.ci.alerting.following import Action
 from warpwatch.ci.alerting.message import Message, key_of
+from warpwatch.dashboard.code_span import defused, inert
 from warpwatch.dashboard.pages.addresses import project_in_path
 from warpwatch.dashboard.store.health_alerts import HealthFinding
 
@@ -18,7 +19,7 @@ def compose_health(
     title = f"{project}: {_PREFIX[action]}{finding.machine}: {finding.says}"
     is_over = action is Action.RESOLVED
     lines = ["This is over; it was:", ""] if is_over else []
-    lines += [f"- {line}" for line in finding.lines]
+    lines += [f"- {inert(line)}" for line in finding.lines]
     if owners:
         lines += ["", f"Owners: {', '.join(owners)}"]
     url = None
@@ -33,6 +34,6 @@ def compose_health(
         "lines": [*finding.lines], "owners": [*owners], "url": url,
     }  # fmt: skip
     return Message(
-        key=key, thread=thread, action=action.value, title=title, text="\n".join(lines), payload=payload,
+        key=key, thread=thread, action=action.value, title=defused(title), text="\n".join(lines), payload=payload,
         labels=(finding.kind.value,),
     )  # fmt: skip

@@ -36,10 +36,13 @@ def run_daemon(its: Round, *, seconds: float) -> None:
         signal.signal(number, end)
     _log.info("watching %s every %g s", its.project, seconds)
     next_look = time.monotonic()
+    unnamed: list[str] = []
     while not ended.is_set():
         is_time = time.monotonic() >= next_look
         try:
             _round(its, ended, look=is_time)
+            if is_time:
+                unnamed = _say_new(its.unnamed_words(), unnamed)
         except SQLAlchemyError as error:
             _log.error("the database is away, and is tried again: %s", str(error.args[0]).strip().splitlines()[0])
         except Exception as error:  # a fault of ours must not end the watch
@@ -64,6 +67,14 @@ def _round(its: Round, ended: threading.Event, *, look: bool) -> None:
     else:
         sent = its.send(only_due=True, is_stopped=ended.is_set)
     _say(sent)
+
+
+def _say_new(lines: list[str], before: list[str]) -> list[str]:
+    """Says those that were not said the last time."""
+    for line in lines:
+        if line not in before:
+            _log.warning(line)
+    return lines
 
 
 def _say(sent: Sent) -> None:

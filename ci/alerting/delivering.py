@@ -24,9 +24,9 @@ def check_address(address: str) -> None:
     if webhook.is_webhook(address):
         webhook.check(address)
     elif not apprise.Apprise().add(address):
-        scheme = address.partition("://")[0]
+        scheme, rest = address.partition("://")[::2]
         raise DeliveryError(
-            f"cannot send to {scheme!r}: wanted a webhook (https://…) or an apprise address "
+            f"cannot send to {scheme if rest else '…'!r}: wanted a webhook (https://…) or an apprise address "
             "such as slack://…, mailto://… or ntfy://…"
         )
 

@@ -8,6 +8,7 @@ from warpwatch.ci.alerting.digest_text import as_html, as_text, digest_parts, di
 from warpwatch.ci.alerting.message import Message, key_of, thread_of
 from warpwatch.ci.alerting.rounds import Round, now_ms
 from warpwatch.ci.alerting.routing import Matter, destinations
+from warpwatch.dashboard.code_span import defused
 from warpwatch.dashboard.store.outbox import queue_in_project, told_destinations
 
 
@@ -23,7 +24,7 @@ def compose_digest(told: Digest, dashboard_url: str | None) -> Message:
                   for part in parts],
     }  # fmt: skip
     return Message(
-        key=key_of(thread, 1), thread=thread, title=digest_title(told), text=as_text(told, parts),
+        key=key_of(thread, 1), thread=thread, title=defused(digest_title(told)), text=as_text(told, parts),
         html=as_html(told, parts), payload=payload, labels=("digest",),
     )  # fmt: skip
 

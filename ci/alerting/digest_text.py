@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from jinja2 import Environment
 
 from warpwatch.ci.alerting.digest import Digest
+from warpwatch.dashboard.code_span import inert, without_links
 from warpwatch.dashboard.pages.addresses import commit_address, project_in_path
 from warpwatch.dashboard.quantities import change
 from warpwatch.dashboard.store.alert_records import Alert
@@ -80,7 +81,7 @@ def as_text(told: Digest, parts: Sequence[Part]) -> str:
     lines = [f"From {told.since:%Y-%m-%d %H:%M} to {told.until:%Y-%m-%d %H:%M} UTC."]
     for part in parts:
         lines += ["", f"**{part.title}**", ""]
-        lines += [f"- {row.text}" + (f" {row.address}" if row.address else "") for row in part.rows]
+        lines += [f"- {inert(row.text)}" + (f" {row.address}" if row.address else "") for row in part.rows]
     return "\n".join(lines)
 
 
@@ -89,17 +90,20 @@ def as_html(told: Digest, parts: Sequence[Part]) -> str:
     return _TEMPLATE.render(title=digest_title(told), told=told, parts=parts)
 
 
-_TEMPLATE = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
+_TEMPLATES = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+_TEMPLATES.filters["without_links"] = without_links
+_TEMPLATE = _TEMPLATES.from_string(
     """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{{ title }}</title></head>
+<html lang="en"><head><meta charset="utf-8"><title>{{ title | without_links }}</title></head>
 <body style="font-family: sans-serif; max-width: 46em">
-<h1 style="font-size: 1.3em">{{ title }}</h1>
+<h1 style="font-size: 1.3em">{{ title | without_links }}</h1>
 <p>From {{ told.since.strftime("%Y-%m-%d %H:%M") }} to {{ told.until.strftime("%Y-%m-%d %H:%M") }} UTC.</p>
 {% for part in parts %}
 <h2 style="font-size: 1.1em">{{ part.title }}</h2>
 <ul>
 {% for row in part.rows %}
-<li>{% if row.address %}<a href="{{ row.address }}">{{ row.text }}</a>{% else %}{{ row.text }}{% endif %}</li>
+{% set text = row.text | without_links %}
+<li>{% if row.address %}<a href="{{ row.address }}">{{ text }}</a>{% else %}{{ text }}{% endif %}</li>
 {% endfor %}
 </ul>
 {% endfor %}

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from warpwatch.dashboard.kernels import kernel_name
+from warpwatch.dashboard.naming import kernel_name
 from warpwatch.dashboard.store.health_alerts import HealthFinding, HealthKind
 from warpwatch.dashboard.store.records import Status
 from warpwatch.dashboard.store.standing import Standing
@@ -25,7 +25,8 @@ def _findings(kind: HealthKind, standings: Sequence[Standing]) -> tuple[HealthFi
     its: dict[tuple[str, str], list[Standing]] = {}
     for each in standings:
         if each.row.status is _STATUS_OF[kind]:
-            its.setdefault((each.row.series.machine, kernel_name(each)), []).append(each)
+            kernel = kernel_name(each.row.series.benchmark, each.row.operator)
+            its.setdefault((each.row.series.machine, kernel), []).append(each)
     return tuple(
         HealthFinding(
             kind=kind, subject=f"{machine} · {kernel}", machine=machine, kernel=kernel,

@@ -17,15 +17,13 @@ from warpwatch.ci.alerting.repository import MainBranch
 from warpwatch.ci.alerting.routing import Matter, destinations
 from warpwatch.ci.policy.alerts import AlertsTable
 from warpwatch.dashboard.limit_rules.rule import LimitRule
-from warpwatch.dashboard.naming import kernel_name
+from warpwatch.dashboard.naming import kernel_of
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alert_progress import go_on
 from warpwatch.dashboard.store.alert_records import Alert
-from warpwatch.dashboard.store.alerts import alerts, held_regressions, new_regressions, open_alert
+from warpwatch.dashboard.store.alerts import alerts_now, open_alert
 from warpwatch.dashboard.store.outbox import told_destinations
 from warpwatch.dashboard.store.records import Commit, Project, Regression, RegressionGroup
-
-_MOST_ALERTS = 100_000
 
 
 @dataclass(slots=True)
@@ -88,18 +86,9 @@ class _Regressions:
 
     def look(self) -> None:
         policy = self._its.policy
-        new = [
-            one
-            for found in new_regressions(
-                self._store, self._name, recent_days=policy.recent_days, most_false=policy.most_false
-            )
-            for one in found.regressions
-        ]
-        known = alerts(self._store, self._name, limit=_MOST_ALERTS)
-        held = held_regressions(self._store, self._name).held if known else {}
-        alerted = {one.series.key for alert in known for one in alert.series}
-        levels = queries.series_changes(self._store, alerted | {one.series.key for one in new})
-        new = [one for one in new if counts(one, policy, levels.get(one.series.key, ()))]
+        now = alerts_now(self._store, self._name, recent_days=policy.recent_days, most_false=policy.most_false)
+        known, held, levels = now.alerts, now.held, now.changes
+        new = [one for one in now.new if counts(one, policy, levels.get(one.series.key, ()))]
         joining = self._joining(new, known)
         taken = {id(one) for its in joining.values() for one in its}
         told = told_destinations(self._store, [alert.thread for alert in known])
@@ -161,7 +150,7 @@ class _Regressions:
         self._look.note(message, to)
 
     def _to(self, machine: str, its: Sequence[Regression]) -> tuple[str, ...]:
-        kernels = {kernel_name(one.series, self._workloads.get((one.series.suite, one.series.workload or "")))
+        kernels = {kernel_of(one.series, self._workloads.get((one.series.suite, one.series.workload or "")))
                    for one in its}  # fmt: skip
         matter = Matter(kind="regression", machine=machine, kernels=kernels, owners=self._owners_of(its))
         return destinations(matter, self._its.policy, self._its.given)

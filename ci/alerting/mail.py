@@ -17,6 +17,7 @@ from apprise.plugins.email.smtp import SMTPSecureMode
 
 from warpwatch.ci.alerting.failing import DeliveryError
 from warpwatch.ci.alerting.message import Message
+from warpwatch.dashboard.code_span import without_links_in_spans
 
 _TIMEOUT_S = 10.0  # for each answer of the server
 
@@ -78,8 +79,12 @@ def _connect(account: Account) -> smtplib.SMTP:
     if account.secure_mode == SMTPSecureMode.SSL:
         return smtplib.SMTP_SSL(account.host, account.port, timeout=_TIMEOUT_S, context=context)
     server = smtplib.SMTP(account.host, account.port, timeout=_TIMEOUT_S)
-    if account.secure_mode == SMTPSecureMode.STARTTLS:
-        server.starttls(context=context)
+    try:
+        if account.secure_mode == SMTPSecureMode.STARTTLS:
+            server.starttls(context=context)
+    except BaseException:
+        server.close()
+        raise
     return server
 
 
@@ -96,7 +101,7 @@ def _mail(message: Message, account: Account) -> EmailMessage:
     if message.thread and message.thread != message.key:
         mail["In-Reply-To"] = mail["References"] = f"<{message.thread}@{domain}>"
     mail["Auto-Submitted"] = "auto-generated"  # RFC 3834: no out-of-office replies
-    mail.set_content(message.text)
+    mail.set_content(without_links_in_spans(message.text))
     if message.html is not None:
         mail.add_alternative(message.html, subtype="html")
     return mail

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from warpwatch.ci.alerting.repository import MainBranch
 from warpwatch.ci.policy.alerts import AlertsTable
-from warpwatch.dashboard.kernels import kernel_name
+from warpwatch.dashboard.naming import kernel_name
 from warpwatch.dashboard.statistics.arrival import Arrival
 from warpwatch.dashboard.store.health_alerts import HealthFinding, HealthKind
 from warpwatch.dashboard.store.machine_records import Machine
@@ -56,7 +56,8 @@ def stopped_benchmarks(standings: Sequence[Standing]) -> tuple[HealthFinding, ..
     stopped: dict[tuple[str, str], list[Standing]] = {}
     for each in standings:
         if each.state is State.STOPPED:
-            stopped.setdefault((each.row.series.machine, kernel_name(each)), []).append(each)
+            kernel = kernel_name(each.row.series.benchmark, each.row.operator)
+            stopped.setdefault((each.row.series.machine, kernel), []).append(each)
     return tuple(
         HealthFinding(
             kind=HealthKind.MISSING, subject=f"{machine} · {kernel}", machine=machine, kernel=kernel,

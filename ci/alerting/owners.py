@@ -12,13 +12,14 @@ from warpwatch.ci.alerting.repository import MainBranch
 from warpwatch.ci.policy.alerts import AlertsTable
 from warpwatch.dashboard.limit_rules.rule import LimitRule
 from warpwatch.dashboard.limit_rules.series_limits import Workloads
-from warpwatch.dashboard.naming import kernel_name, module_of
+from warpwatch.dashboard.naming import kernel_of
 from warpwatch.dashboard.store.records import Series
 
 
 class Owners:
     """Owners by series, and by kernel. A kernel's sources are those that `[alerts.sources]` names, else all files and
-    folders that are called like it: `kernels/csrc/rope/…` and `kernels/operators/rope.py` of `rope`."""
+    folders that are called like it, or like the last part of its module: `kernels/csrc/rope/…` and
+    `kernels/operators/rope.py` of `rope`, and of `benchmarks.rope`."""
 
     def __init__(self, policy: AlertsTable, main: MainBranch, rules: Sequence[LimitRule] = ()) -> None:
         self._sources, self._rules = policy.sources, rules
@@ -33,11 +34,11 @@ class Owners:
         for one in series:
             workload = workloads.get((one.suite, one.workload or ""))
             stated = [rule.owners for rule in self._rules if rule.owners is not None and rule.matches(one, workload)]
-            found |= dict.fromkeys(stated[-1] if stated else self.of(kernel_name(one, workload)))
+            found |= dict.fromkeys(stated[-1] if stated else self.of(kernel_of(one, workload)))
         return tuple(found)
 
     def _of(self, kernel: str) -> tuple[str, ...]:
-        """Of an operator or a benchmark: those of most files first."""
+        """Of a kernel: those of most files first."""
         counted = Counter(name for path in self._paths(kernel) for _, name in self._codeowners.of(path))
         return tuple(name for name, _ in counted.most_common())
 
@@ -45,7 +46,7 @@ class Owners:
         named = [path for glob, paths in self._sources.items() if fnmatchcase(kernel, glob) for path in paths]
         if named:
             return [each.lstrip("/") + ("_" if each.endswith("/") else "") for each in named]
-        name = module_of(kernel).rpartition(".")[2]
+        name = kernel.rpartition(".")[2]
         return [path for path in self._main.files if name in _names(path)]
 
 

@@ -1,25 +1,65 @@
-"""The destinations of one program: those of the policy file by name, those of the command line by address.
+"""The destinations of one program: those of the policy file by name, and the addresses of its command line.
 
-Addresses and tokens are taken from the environment when a message goes out; the store knows destinations by name.
+Addresses and tokens are taken from the environment when a message goes out. The store knows every destination by a name
+without secrets, which stays the same when a token is replaced: what was told there goes on there.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from urllib.parse import urlsplit
 
 from warpwatch.ci.alerting.delivering import Delivered, check_address, deliver, deliver_to_github
 from warpwatch.ci.alerting.failing import DeliveryError
 from warpwatch.ci.alerting.message import Message
 from warpwatch.ci.policy.alerts import AlertsTable, Destination
 
+_MAIL = re.compile(
+    r"(?P<scheme>mailtos?://)((?P<user>[^:/@?#]*)(:[^/@?#]*)?@)?(?P<host>[^:/@?#]+(:\d+)?)(?P<to>/[^?#]*)?"
+    r"(\?(?P<settings>[^#]*))?"
+)
+_ADDRESSES = ("from", "to", "cc", "bcc")  # settings of mail; others may be secrets
+
+
+def address_names(addresses: Sequence[str]) -> dict[str, str]:
+    """Names of addresses, with the addresses: what is no secret of each. Of several with one name the later ones get
+    numbers, in the order of the command line."""
+    named: dict[str, str] = {}
+    for address in dict.fromkeys(addresses):
+        name = first = _without_secrets(address)
+        number = 1
+        while name in named:
+            number += 1
+            name = f"{first} ({number})"
+        named[name] = address
+    return named
+
+
+def _without_secrets(address: str) -> str:
+    """A webhook's host, a mail's addresses, and of other services the scheme: each part of the rest may be a token."""
+    scheme = address.partition("://")[0] + "://"
+    if scheme in {"http://", "https://"}:
+        parts = urlsplit(address)
+        host = parts.netloc.rpartition("@")[2]
+        is_open = parts.netloc == host and parts.path in {"", "/"} and not parts.query and not parts.fragment
+        return address if is_open else scheme + host
+    mail = _MAIL.fullmatch(address)
+    if mail is None:
+        return scheme
+    user = f"{mail['user']}@" if mail["user"] else ""
+    told = "&".join(each for each in (mail["settings"] or "").split("&") if each.partition("=")[0] in _ADDRESSES)
+    return f"{scheme}{user}{mail['host']}{mail['to'] or ''}" + (f"?{told}" if told else "")
+
 
 class Places:
     """Where messages may go. Raises DeliveryError for one that nothing can be sent to."""
 
     def __init__(self, policy: AlertsTable, given: Sequence[str], environment: Mapping[str, str]) -> None:
-        self.given = tuple(dict.fromkeys(given))
+        for address in given:
+            check_address(address)
+        self.given = tuple(given)
+        self._given = address_names(given)
         self._named = {each.name: each for each in policy.destination}
         self._environment = environment
-        for address in self.given:
-            check_address(address)
         for each in policy.destination:
             if each.url_env is not None:
                 check_address(self._secret(each.url_env, each.name))
@@ -29,13 +69,13 @@ class Places:
     @property
     def names(self) -> tuple[str, ...]:
         """All destinations, as the outbox calls them."""
-        return (*self.given, *self._named)
+        return (*self._given, *self._named)
 
     def deliver(self, message: Message, destination: str, receipt: Callable[[], str | None]) -> Delivered:
         """Send once. Raises DeliveryError."""
         its = self._named.get(destination)
         if its is None:
-            return deliver(message, destination)
+            return deliver(message, self._given[destination])
         if its.url_env is not None:
             return deliver(message, self._secret(its.url_env, its.name))
         return self._as_issue(message, its, receipt)

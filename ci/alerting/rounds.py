@@ -12,6 +12,7 @@ from warpwatch.ci.alerting.trusting import TrustMemory
 from warpwatch.ci.policy.alerts import AlertsTable
 from warpwatch.dashboard.limit_rules.rule import LimitRule
 from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store.outbox import unnamed_destinations
 
 _COUNTED = ("updated", "reopened", "resolved")
 
@@ -41,8 +42,17 @@ class Round:
         """Delivers what waits."""
         return empty_outbox(
             self.store, self.places, give_up_days=self.policy.give_up_days, only_due=only_due, now_ms=now_ms,
-            is_stopped=is_stopped,
+            is_stopped=is_stopped, project=self.project,
         )  # fmt: skip
+
+    def unnamed_words(self) -> list[str]:
+        """What is said of destinations that messages wait for, and that this program does not know."""
+        waiting = unnamed_destinations(self.store, self.project, self.places.names)
+        return [
+            f'{count} messages wait for "{name}", which neither --to nor warpwatch.toml names any more: they are sent '
+            "once an address there is named again"
+            for name, count in waiting.items()
+        ]
 
 
 def round_words(look: Look, sent: Sent) -> str:

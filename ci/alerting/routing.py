@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from warpwatch.ci.alerting.places import address_names
 from warpwatch.ci.policy.alerts import AlertsTable, Route
 
 
@@ -20,7 +21,7 @@ class Matter:
 def destinations(matter: Matter, policy: AlertsTable, given: Sequence[str]) -> tuple[str, ...]:
     """The names of destinations, each once. `given` are addresses of the command line, which get everything."""
     matching = [name for route in policy.route if _matches(route, matter) for name in route.to]
-    return tuple(dict.fromkeys((*given, *(matching or policy.to))))
+    return tuple(dict.fromkeys((*address_names(given), *(matching or policy.to))))
 
 
 def _matches(route: Route, matter: Matter) -> bool:

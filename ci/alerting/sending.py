@@ -1,7 +1,7 @@
 """Empties the outbox: each message that is due goes to its destination, and what became of it is noted.
 
-A destination that fails three times is left alone until the next round. A message that waited for longer than it may
-is given up: that is said each time, until somebody revives it.
+A destination that fails three times is left alone until the next round, one that asks for it (Retry-After) for so
+long. A message that waited for longer than it may is given up: that is said each time, until somebody revives it.
 """
 
 import logging
@@ -18,12 +18,13 @@ from warpwatch.ci.alerting.failing import DeliveryError, pause_ms
 from warpwatch.ci.alerting.message import Message
 from warpwatch.ci.alerting.places import Places
 from warpwatch.ci.alerting.worker import is_gone, this_worker
-from warpwatch.dashboard.faults import located
+from warpwatch.dashboard.faults import line_of
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.outbox import (
     LEASE_MS,
     Delivery,
     claim_next,
+    destinations_that_wait,
     mark_delivered,
     mark_failed,
     newest_receipt,
@@ -48,27 +49,34 @@ class Sent:
 
 def empty_outbox(
     store: Store, places: Places, *, give_up_days: float, only_due: bool, now_ms: Callable[[], int],
-    is_stopped: Callable[[], bool] = lambda: False,
+    is_stopped: Callable[[], bool] = lambda: False, project: str | None = None,
 ) -> Sent:  # fmt: skip
-    """Delivers what waits for these places: this round's, and what earlier ones could not."""
+    """Delivers what waits for these places: this round's, and what earlier ones could not. Of one project, whose places
+    they are, or of every one."""
     worker, done = this_worker(), Sent()
-    tried: set[int] = set()
+    last = 0
+    waiting = destinations_that_wait(store, now_ms=now_ms(), project=project)
+    if not only_due:
+        for name in waiting.keys() & {*places.names}:
+            done.failed += 1
+            done.said.append(f"{name}: not tried, for it asked to be left alone until {waiting[name]:%H:%M:%S} UTC")
     failures: Counter[str] = Counter()
     chance = random.Random()
     while not is_stopped():
-        open_places = [name for name in places.names if failures[name] < _MOST_FAILURES]
+        open_places = [name for name in places.names if failures[name] < _MOST_FAILURES and name not in waiting]
         delivery = claim_next(
-            store, destinations=open_places, worker=worker, now_ms=now_ms(), only_due=only_due, but=tried,
+            store, destinations=open_places, worker=worker, now_ms=now_ms(), only_due=only_due, after=last,
+            project=project,
             is_gone=lambda other: other == worker or is_gone(other),  # our own is of a round that the database ended
         )  # fmt: skip
         if delivery is None:
             break
-        tried.add(delivery.id)
+        last = delivery.id
         try:
             delivered = _deliver(store, places, delivery)
         except DeliveryError as error:
-            failures[delivery.destination] += 1
-            _note_failure(store, delivery, worker, str(error), done, give_up_days, now_ms(), chance)
+            failures[delivery.destination] += 1 if error.wait_s is None else _MOST_FAILURES
+            _note_failure(store, delivery, worker, error, done, give_up_days, now_ms(), chance)
         else:
             _note_delivery(store, delivery, worker, delivered, now_ms)
             done.sent += 1
@@ -86,18 +94,22 @@ def _deliver(store: Store, places: Places, delivery: Delivery) -> Delivered:
     except (DeliveryError, *_AWAY):
         raise
     except Exception as error:  # a fault of ours, or of a library: the other messages shall go out
-        scheme = delivery.destination.partition("://")[0]
-        raise DeliveryError(f"{scheme}: {located(error)}. Please report this") from error
+        # Without its own words, which may hold the address.
+        raise DeliveryError(
+            f"{delivery.destination}: {type(error).__name__}, {line_of(error)}. Please report this"
+        ) from error
 
 
 def _note_failure(
-    store: Store, delivery: Delivery, worker: str, error: str, done: Sent, give_up_days: float, now_ms: int,
+    store: Store, delivery: Delivery, worker: str, error: DeliveryError, done: Sent, give_up_days: float, now_ms: int,
     chance: random.Random,
 ) -> None:  # fmt: skip
     is_late = now_ms - delivery.queued_ms > give_up_days * _DAY_MS
+    not_before_ms = now_ms + round((error.wait_s or 0.0) * 1000)
     mark_failed(
-        store, delivery.id, worker=worker, error=error,
-        next_attempt_ms=now_ms + pause_ms(delivery.attempts, chance), given_up_ms=now_ms if is_late else None,
+        store, delivery.id, worker=worker, error=str(error), not_before_ms=not_before_ms,
+        next_attempt_ms=max(now_ms + pause_ms(delivery.attempts, chance), not_before_ms),
+        given_up_ms=now_ms if is_late else None,
     )  # fmt: skip
     done.failed += 1
     done.given_up += is_late

@@ -4,7 +4,7 @@ from urllib.parse import urljoin, urlsplit
 
 import requests
 
-from warpwatch.ci.alerting.failing import DeliveryError, host_of
+from warpwatch.ci.alerting.failing import DeliveryError, host_of, retry_after_s
 from warpwatch.ci.alerting.message import Message
 
 _TIMEOUT_S = 10.0
@@ -17,8 +17,14 @@ def is_webhook(address: str) -> bool:
 
 def check(address: str) -> None:
     """Raises DeliveryError for one that leads nowhere."""
-    if not urlsplit(address).hostname:
-        raise DeliveryError(f"cannot send to {address!r}: the address names no host")
+    try:
+        parts = urlsplit(address)
+        known = parts.hostname is not None and parts.port != 0
+    except ValueError:  # whose words hold parts of the address
+        known = False
+    if not known:
+        scheme = address.partition("://")[0]
+        raise DeliveryError(f"cannot send to {scheme}://…: the address names no host; wanted such as https://HOST/PATH")
 
 
 def post(message: Message, address: str) -> None:
@@ -33,9 +39,10 @@ def post(message: Message, address: str) -> None:
             address, json=dict(message.payload), headers=headers, timeout=_TIMEOUT_S, allow_redirects=False, stream=True
         ) as response:
             status, reason, moved_to = response.status_code, response.reason, response.headers.get("Location")
+            wait_s = retry_after_s(response.headers)
     except requests.RequestException as error:
         raise DeliveryError(f"{host_of(address)}: {type(error).__name__}") from error
     if 300 <= status < 400 and moved_to:
         raise DeliveryError(f"{host_of(address)} sends on to {host_of(urljoin(address, moved_to))}: give that address")
     if not 200 <= status < 300:
-        raise DeliveryError(f"{host_of(address)} answered {status} {reason}")
+        raise DeliveryError(f"{host_of(address)} answered {status} {reason}", wait_s)

@@ -64,7 +64,9 @@ class Destination(Table):
 class Route(Table):
     """Alerts that match every key given here go to these destinations; of several globs one is enough."""
 
-    kernel: Words = Field(default=(), description=f"{_GLOBS}: the operator, or the benchmark where none is known")
+    kernel: Words = Field(
+        default=(), description=f"{_GLOBS}: the operator, or the benchmark's module where none is known"
+    )
     machine: Words = Field(default=(), description=_GLOBS)
     owner: Words = Field(default=(), description='globs of CODEOWNERS\' names, such as "@org/attention"')
     kind: Annotated[Words, AfterValidator(_kinds)] = Field(default=(), description=f"some of {', '.join(KINDS)}")

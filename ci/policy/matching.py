@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from warpwatch.ci.policy.policy import Policy
-from warpwatch.dashboard.limit_rules.rule import LimitRule, kernel_of
+from warpwatch.dashboard.limit_rules.rule import LimitRule
 from warpwatch.dashboard.limit_rules.series_limits import Workloads
+from warpwatch.dashboard.naming import kernel_of
 from warpwatch.dashboard.store.records import Series
 
 

@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 
 from warpwatch.ci.gate.artefact import Acceptance, ArtefactRow, GateArtefact, verdict_of
 from warpwatch.dashboard.metrics import Better
-from warpwatch.dashboard.naming import module_of
+from warpwatch.dashboard.naming import kernel_name
 from warpwatch.dashboard.store import acceptances
 from warpwatch.dashboard.verdict import Verdict
 
@@ -49,5 +49,5 @@ def _covers(said: acceptances.Acceptance, row: ArtefactRow) -> bool:
         return False
     if said.at_most is not None and (change is None or abs(change) > said.at_most):
         return False
-    names = (row.operator or module_of(row.benchmark), row.benchmark, row.title, row.key)
+    names = (kernel_name(row.benchmark, row.operator), row.benchmark, row.title, row.key)
     return any(fnmatchcase(name, said.pattern) for name in names)

@@ -8,6 +8,8 @@ from pathlib import Path
 import click
 
 from warpwatch.ci.push.upload import check_server
+from warpwatch.ci.runner.actions_runner import OLDEST, RELEASES, is_too_old, version_of
+from warpwatch.ci.runner.ceilings import ceiling_folder
 from warpwatch.ci.runner.clock_lock import Choice
 from warpwatch.ci.runner.host import Host
 from warpwatch.ci.runner.labels import gpu_label
@@ -31,7 +33,8 @@ def service_of(
         )
     return Service(
         folder=host.folder, user=owner.pw_name, group=grp.getgrgid(owner.pw_gid).gr_name,
-        measuring=Path(host.python).parent, serving=serving, calendar=calendar, labels=labels, clocks=tuple(choices),
+        measuring=Path(host.python).parent, serving=serving, calendar=calendar, labels=labels,
+        ceilings=ceiling_folder(host), clocks=tuple(choices),
         nvidia_smi=host.which("nvidia-smi") or "/usr/bin/nvidia-smi", server=check_server(server) if server else None,
         project=project, repository=repository, runner_group=runner_group,
         actions_runner=actions_runner.resolve() if repository else None,
@@ -49,12 +52,25 @@ def secret_steps(where: Host, service: Service, token_file: Path | None, github_
             steps.append(file_step(where, f"the token in /{path}", path, given.read_text().strip() + "\n", mode=0o600))
         elif is_wanted and where.is_root and not (where.root / path).is_file():
             raise SetupError(f"{is_wanted} wants a token: give {option}")
-    if service.repository and service.actions_runner and not (service.actions_runner / "run.sh").is_file():
-        raise SetupError(
-            f"{service.actions_runner} has no run.sh: unpack GitHub's runner there (its page of releases: "
-            "https://github.com/actions/runner/releases), or name its folder with --actions-runner"
-        )
+    if service.repository and service.actions_runner:
+        _check_actions_runner(where, service.actions_runner)
     return steps
+
+
+def _check_actions_runner(where: Host, folder: Path) -> None:
+    if not (folder / "run.sh").is_file():
+        raise SetupError(
+            f"{folder} has no run.sh: unpack GitHub's runner there (its page of releases: {RELEASES}), or name its "
+            "folder with --actions-runner"
+        )
+    version = version_of(where, folder)
+    if version is None:
+        click.echo(f"  note           {folder} does not say its version; the workflows need {OLDEST} or newer")
+    elif is_too_old(version):
+        raise SetupError(
+            f"GitHub's runner in {folder} is {version}, and the workflows need {OLDEST} or newer: unpack a newer one "
+            f"there ({RELEASES})"
+        )
 
 
 def unit_steps(where: Host, service: Service) -> list[Step]:

@@ -1,6 +1,8 @@
 """The steps of a set-up: each shows exactly what it does, and tells whether it is done and whether it wants root."""
 
+import os
 import shlex
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,11 +49,7 @@ def file_step(host: Host, title: str, path: str, text: str, *, mode: int = 0o644
     def do() -> None:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            temporary = target.with_name(f".{target.name}.new")
-            temporary.touch(mode=mode)
-            temporary.chmod(mode)
-            temporary.write_text(text)
-            temporary.replace(target)
+            write_file(target, text, mode=mode)
         except OSError as error:
             raise SetupError(f"cannot write {target}: {error.strerror}") from error
 
@@ -60,6 +58,23 @@ def file_step(host: Host, title: str, path: str, text: str, *, mode: int = 0o644
     indented = "".join(f"    {line}\n" for line in shown.splitlines())
     return Step(title=title, shows=(f"write {target} (mode {mode:o}):\n{indented.rstrip()}",), do=do,
                 wants_root=host.root == Path("/"), is_done=is_done)  # fmt: skip
+
+
+def write_file(target: Path, text: str, *, mode: int) -> None:
+    """Puts a new file in the place of any that is there, whose mode, and whoever has it open, would else get the text.
+
+    Raises OSError; then what was there still is.
+    """
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # of mode 0600
+    new = Path(name)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+            os.fchmod(file.fileno(), mode)
+        new.replace(target)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
 
 
 def perform(steps: Sequence[Step], host: Host, *, dry_run: bool, say: Callable[[str], None]) -> list[Step]:

@@ -22,6 +22,7 @@ class Service:
     serving: Path  # the bin folder that holds secrets' programs: nobody else's code may write there
     calendar: str  # systemd.time(7)
     labels: tuple[str, ...]
+    ceilings: Path  # the folder with the cards' calibrations
     clocks: tuple[Choice, ...] = ()
     nvidia_smi: str = "/usr/bin/nvidia-smi"
     server: str | None = None  # a dashboard

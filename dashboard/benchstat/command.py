@@ -8,8 +8,8 @@ import click
 from warpwatch.dashboard.benchstat import text
 from warpwatch.dashboard.benchstat.compare_sets import compare_sets
 from warpwatch.dashboard.benchstat.result_set import NoResultSetError, read_result_set
+from warpwatch.dashboard.opening import read_settings
 from warpwatch.dashboard.output import OutputFile, table_width, write
-from warpwatch.dashboard.settings import Settings
 
 _WIDE = 1000
 
@@ -35,11 +35,10 @@ def benchstat(a: str, b: str, layout: str, search: str, output: Path | None) -> 
     if a == b == "-":
         raise _CannotCompare("stdin can be one of the sets only; give a file or a folder for the other")
     try:
-        threshold = Settings.from_env().threshold
         sets = [read_result_set(given, sys.stdin.buffer) for given in (a, b)]
     except (NoResultSetError, ValueError) as error:
         raise _CannotCompare(str(error)) from error
-    compared = compare_sets(*sets, threshold=threshold, search=search)
+    compared = compare_sets(*sets, threshold=read_settings().threshold, search=search)
     if not compared.rows:
         which = f" whose name or values hold {search!r}" if search else ""
         raise _CannotCompare(f"neither {a} nor {b} has a number of a benchmark{which}")

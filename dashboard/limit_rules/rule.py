@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from warpwatch.dashboard.limit_rules.floor import WANTED, FloorValue
 from warpwatch.dashboard.limit_rules.table import Table
 from warpwatch.dashboard.limit_rules.words import Word, Words
-from warpwatch.dashboard.naming import module_of
+from warpwatch.dashboard.naming import kernel_of
 from warpwatch.dashboard.store.records import Series, Workload
 
 _GLOBS = 'a glob or several, such as "rope*" or ["rope", "*attention*"]'
@@ -62,11 +62,6 @@ class LimitRule(Table):
             values |= {**workload.parameters, "dtype": workload.dtype, "operator": workload.operator}
         values |= dict(series.parameters)
         return all(name in values and _any(globs, str(values[name])) for name, globs in self.parameters.items())
-
-
-def kernel_of(series: Series, workload: Workload | None) -> str:
-    """What globs of kernels are held against: the operator, or asv's module where none is known."""
-    return workload.operator if workload is not None else module_of(series.benchmark)
 
 
 def _any(globs: tuple[str, ...], value: str) -> bool:

@@ -30,4 +30,4 @@ def compare_address(project: str, base: str, head: str) -> str:
 
 def commit_address(dashboard_url: str, project: str, commit_hash: str) -> str:
     """The commit's page on the dashboard at this URL, for messages that are read elsewhere."""
-    return f"{dashboard_url.rstrip('/')}/{project_in_path(project)}/commit/{commit_hash}"
+    return f"{dashboard_url.rstrip('/')}/{project_in_path(project)}/commit/{quote(commit_hash, safe='')}"

@@ -13,7 +13,7 @@ from warpwatch.dashboard.figures.samples import samples_beside
 from warpwatch.dashboard.narrowing import QUIET, Narrowing, narrow
 from warpwatch.dashboard.pages.shared import pages, project_or_404, store, words_asked
 from warpwatch.dashboard.pages.sides import NoSideError, Sides, asked_by, asked_sides
-from warpwatch.dashboard.reproduce import asv_command, asv_comparison
+from warpwatch.dashboard.reproduce import asv_command, gate_command
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.records import Commit, Project
 
@@ -84,7 +84,7 @@ def _opened(project: str, sides: Sides, row: ComparedRow) -> dict[str, Any]:
         codes = [queries.compiled_at(store(), project, commit.hash, operator=row.kernel) for commit in (base, head)]
         if any(codes):
             difference = compiled_difference(*(_of(series.implementation, each) for each in codes))
-    again = asv_comparison(series, base, head) if base != head else asv_command(series, head)
+    again = gate_command(series, base, head) if base != head else asv_command(series, head)
     return {
         "sides": sides, "row": row, "samples": samples_beside(samples, unit),
         "recent": recent(histories, chosen, unit), "difference": difference, "command": again,

@@ -15,7 +15,7 @@ from warpwatch.dashboard.figures.palette import look
 from warpwatch.dashboard.judged_by import JudgedBy, steps_judged_by
 from warpwatch.dashboard.measure_again import measure_again
 from warpwatch.dashboard.metrics import Metric
-from warpwatch.dashboard.naming import kernel_name
+from warpwatch.dashboard.naming import kernel_page
 from warpwatch.dashboard.pages.change_json import change_json, episode_json
 from warpwatch.dashboard.pages.point import panel
 from warpwatch.dashboard.pages.runners import standings_of
@@ -117,7 +117,7 @@ def show(project: str, key: str) -> str:
         choices=choices(shown, siblings, queries.elsewhere(store(), key), _found(own)),
         words=words_asked("find"),
         point=panel(facts) if facts else None,
-        kernel=kernel_name(own, shown.history.workload),
+        kernel=kernel_page(own, shown.history.workload),
     )
 
 

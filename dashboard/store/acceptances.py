@@ -42,7 +42,7 @@ def record_acceptances(
 
     Raises ValueError if there is no such project.
     """
-    with store.write(project) as connection:
+    with store.write(project, of_project=True) as connection:
         owner = connection.execute(select(tables.project.c.id).where(tables.project.c.name == project)).scalar()
         if owner is None:
             raise ValueError(f"no project {project!r} in the store")

@@ -50,7 +50,7 @@ def go_on(
     """Writes a step of an alert with its messages (destination -> payload). False if it is not as it was read."""
     if not progress.changes(alert):
         return True
-    with store.write(alert.project) as connection:
+    with store.write(alert.project, of_project=True) as connection:
         owner = project_id(connection, alert.project)
         table = tables.alert
         now = connection.execute(

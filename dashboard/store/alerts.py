@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select
+from sqlalchemy import Connection, Row, Select, insert, select
 
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.statistics.false_discovery import LIMIT
@@ -23,10 +23,11 @@ from warpwatch.dashboard.store.alert_records import (
     Told,
 )
 from warpwatch.dashboard.store.choosing import is_among, is_one_of
-from warpwatch.dashboard.store.queries.commits import commits
-from warpwatch.dashboard.store.queries.regressions import regressions
+from warpwatch.dashboard.store.queries.regressions import regressions_in
+from warpwatch.dashboard.store.queries.series_changes import series_changes_in
 from warpwatch.dashboard.store.reading import (
     Workloads,
+    commit_record,
     commits_by_id,
     project_id,
     select_series,
@@ -37,8 +38,6 @@ from warpwatch.dashboard.store.records import Commit, Regression, RegressionGrou
 from warpwatch.dashboard.store.rows import insert_new
 from warpwatch.dashboard.store.store import Store
 
-_ALL = 1_000_000
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldRegressions:
@@ -46,6 +45,36 @@ class HeldRegressions:
 
     held: Mapping[int, tuple[Regression, ...]]
     fresh: tuple[RegressionGroup, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertsNow:
+    """What a look at a project sees, all of one moment."""
+
+    new: tuple[Regression, ...]  # that no alert holds and that count
+    held: Mapping[int, tuple[Regression, ...]]  # by the id of their alert
+    alerts: tuple[Alert, ...]  # the newest first; a resolved one only if it holds a regression
+    changes: Mapping[str, tuple[SeriesChange, ...]]  # all of each series that has an alert or a new regression
+
+
+def alerts_now(store: Store, project: str, *, recent_days: float, most_false: float) -> AlertsNow:
+    """New regressions, as `new_regressions` has them, and the alerts that may go on, read in one transaction.
+
+    Read in several, an analysis or another process in between would make one contradict the other.
+    """
+    with store.read() as connection:
+        owner = project_id(connection, project)
+        if owner is None:
+            return AlertsNow(new=(), held={}, alerts=(), changes={})
+        its = _held_regressions(connection, project)
+        groups = _new_regressions(connection, owner, its, recent_days, most_false)
+        new = tuple(one for group in groups for one in group.regressions)
+        table = tables.alert
+        may_go_on = (table.c.state != AlertState.RESOLVED.value) | is_among(connection, table.c.id, list(its.held))
+        rows = connection.execute(_alert_rows(owner).where(may_go_on)).all()
+        known = _records(connection, project, owner, rows)
+        keys = {one.series.key for alert in known for one in alert.series} | {one.series.key for one in new}
+        return AlertsNow(new=new, held=its.held, alerts=known, changes=series_changes_in(connection, keys))
 
 
 def new_regressions(
@@ -58,12 +87,25 @@ def new_regressions(
 
     Only commits at most `recent_days` older than the project's newest: a first import of years of history is no news.
     """
-    newest = next(iter(commits(store, project, limit=1)), None)
-    if newest is None:
+    with store.read() as connection:
+        owner = project_id(connection, project)
+        if owner is None:
+            return ()
+        return _new_regressions(connection, owner, _held_regressions(connection, project), recent_days, most_false)
+
+
+def _new_regressions(
+    connection: Connection, owner: int, its: HeldRegressions, recent_days: float, most_false: float
+) -> tuple[RegressionGroup, ...]:
+    table = tables.commit
+    row = connection.execute(
+        select(table).where(table.c.project_id == owner).order_by(table.c.position.desc()).limit(1)
+    ).first()
+    if row is None:
         return ()
-    since = newest.date - timedelta(days=recent_days)
+    since = commit_record(row).date - timedelta(days=recent_days)
     found = []
-    for group in held_regressions(store, project).fresh:
+    for group in its.fresh:
         sure = tuple(
             one for one in group.regressions if one.change.q_value is not None and one.change.q_value <= most_false
         )
@@ -82,28 +124,32 @@ def held_regressions(store: Store, project: str) -> HeldRegressions:
     suspects, or was opened with: measured in between, it is told more closely, and a run that is off may have it told
     too closely for a while.
     """
+    with store.read() as connection:
+        return _held_regressions(connection, project)
+
+
+def _held_regressions(connection: Connection, project: str) -> HeldRegressions:
     table, alert, first, good = tables.alert_series, tables.alert, tables.commit.alias(), tables.commit.alias()
     own = tables.commit
-    with store.read() as connection:
-        rows = connection.execute(
-            select(
-                tables.series.c.key, table.c.alert_id, table.c.place, own.c.hash, own.c.position, alert.c.told,
-                first.c.position.label("first_bad"), good.c.position.label("last_good"),
-            )
-            .join(tables.series, tables.series.c.id == table.c.series_id)
-            .join(own, own.c.id == table.c.commit_id)
-            .join(alert, alert.c.id == table.c.alert_id)
-            .join(first, first.c.id == alert.c.commit_id)
-            .join(good, good.c.id == alert.c.previous_commit_id)
-            .where(alert.c.project_id == project_id(connection, project))
-        ).all()  # fmt: skip
-        opened = _first_ranges(connection, project, rows)
+    rows = connection.execute(
+        select(
+            tables.series.c.key, table.c.alert_id, table.c.place, own.c.hash, own.c.position, alert.c.told,
+            first.c.position.label("first_bad"), good.c.position.label("last_good"),
+        )
+        .join(tables.series, tables.series.c.id == table.c.series_id)
+        .join(own, own.c.id == table.c.commit_id)
+        .join(alert, alert.c.id == table.c.alert_id)
+        .join(first, first.c.id == alert.c.commit_id)
+        .join(good, good.c.id == alert.c.previous_commit_id)
+        .where(alert.c.project_id == project_id(connection, project))
+    ).all()  # fmt: skip
+    opened = _first_ranges(connection, project, rows)
     alerted: dict[str, list[Any]] = {}
     for row in rows:
         alerted.setdefault(row.key, []).append(row)
     held: dict[int, list[Regression]] = {}
     fresh = []
-    for group in regressions(store, project, also=ChangeKind.MAY_BE_CHANCE, limit=_ALL, below_limits=True):
+    for group in regressions_in(connection, project, (ChangeKind.STEP, ChangeKind.MAY_BE_CHANCE)):
         left = []
         for one in group.regressions:
             known = alerted.get(one.series.key, ())
@@ -214,23 +260,26 @@ def alerts(
         if owner is None:
             return ()
         rows = connection.execute(
-            select(table, tables.machine.c.name.label("machine_name"), tables.machine.c.findings)
-            .join(tables.machine, tables.machine.c.id == table.c.machine_id)
-            .where(table.c.project_id == owner, table.c.state.in_([state.value for state in states]))
-            .order_by(table.c.opened_ms.desc(), table.c.id.desc())
-            .limit(limit)
+            _alert_rows(owner).where(table.c.state.in_([state.value for state in states])).limit(limit)
         ).all()
         return _records(connection, project, owner, rows)
+
+
+def _alert_rows(owner: int) -> Select[Any]:
+    """For `_records`, the newest first."""
+    table = tables.alert
+    return (
+        select(table, tables.machine.c.name.label("machine_name"), tables.machine.c.findings)
+        .join(tables.machine, tables.machine.c.id == table.c.machine_id)
+        .where(table.c.project_id == owner)
+        .order_by(table.c.opened_ms.desc(), table.c.id.desc())
+    )
 
 
 def alerts_by_id(connection: Connection, project: str, owner: int, ids: Iterable[int]) -> dict[int, Alert]:
     """Those of the alerts that are the project's."""
     table = tables.alert
-    rows = connection.execute(
-        select(table, tables.machine.c.name.label("machine_name"), tables.machine.c.findings)
-        .join(tables.machine, tables.machine.c.id == table.c.machine_id)
-        .where(table.c.project_id == owner, is_among(connection, table.c.id, list(ids)))
-    ).all()
+    rows = connection.execute(_alert_rows(owner).where(is_among(connection, table.c.id, list(ids)))).all()
     return {alert.id: alert for alert in _records(connection, project, owner, rows)}
 
 

@@ -51,7 +51,7 @@ def record_bisect(store: Store, project: str, bisected: Bisected, *, now_ms: int
             add_annotation(
                 store, project, culprit.commit, series=bisected.series, author=AUTHOR, text=bisected.says, now_ms=now_ms
             )  # fmt: skip
-    with store.write(project) as connection:
+    with store.write(project, of_project=True) as connection:
         found = _alerts_between(connection, project, bisected)
         for alert, state in found:
             _tell(connection, project, alert, state, bisected, now_ms)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, or_, select, update
+from sqlalchemy import Connection, Row, func, or_, select, update
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.choosing import is_one_of
@@ -22,6 +22,7 @@ from warpwatch.dashboard.store.rows import insert_new
 from warpwatch.dashboard.store.store import Store
 
 LEASE_MS = 120_000  # that a claim lasts: longer than any delivery
+_AT_ONCE = 20  # messages that are looked at for one that nobody is about to deliver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,14 +86,15 @@ def told_destinations(store: Store, threads: Collection[str]) -> dict[str, froze
 
 
 def claim_next(
-    store: Store, *, destinations: Collection[str], worker: str, now_ms: int, only_due: bool = True,
-    but: Collection[int] = (), is_gone: Callable[[str], bool] = lambda worker: False, lease_ms: int = LEASE_MS,
+    store: Store, *, destinations: Collection[str], worker: str, now_ms: int, only_due: bool = True, after: int = 0,
+    project: str | None = None, is_gone: Callable[[str], bool] = lambda worker: False, lease_ms: int = LEASE_MS,
 ) -> Delivery | None:  # fmt: skip
     """Claims the oldest message to one of these destinations that nobody else is about to deliver; None without any.
 
-    `only_due`: of messages that failed before, those whose next attempt has come. `but` are ids to pass over. A claim
-    of a sender that `is_gone` does not count. A destination that nobody names any more keeps its messages, and is no
-    failure.
+    `only_due`: of messages that failed before, those whose next attempt has come. `after` is the id of the message that
+    was claimed before this one in the same round: those up to it had their turn. `project` is whose destinations they
+    are; None: every project's. A claim of a sender that `is_gone` does not count. A destination that nobody names any
+    more keeps its messages, and is no failure.
     """
     table, earlier = tables.outbox, tables.outbox.alias()
     overtaken = (
@@ -110,23 +112,29 @@ def claim_next(
     if only_due:
         where.append(or_(table.c.attempts == 0, table.c.next_attempt_ms <= now_ms, table.c.claimed_by.is_not(None)))
     with store.write("outbox") as connection:
-        rows = connection.execute(select(table).where(*where).order_by(table.c.id)).all()
-        free = (row for row in rows if row.id not in but and _is_free(row, now_ms, lease_ms, is_gone))
-        row = next(free, None)
-        if row is None:
-            return None
-        connection.execute(
+        if project is not None:
+            where.append(table.c.project_id == project_id(connection, project))
+        claim = select(table.c.id, table.c.claimed_by, table.c.claimed_ms).where(*where).order_by(table.c.id)
+        free = None
+        while free is None:
+            rows = connection.execute(claim.where(table.c.id > after).limit(_AT_ONCE)).all()
+            if not rows:
+                return None
+            free = next((row.id for row in rows if _is_free(row, now_ms, lease_ms, is_gone)), None)
+            after = rows[-1].id
+        row = connection.execute(
             update(table)
-            .where(table.c.id == row.id)
+            .where(table.c.id == free)
             .values(claimed_ms=now_ms, claimed_by=worker, attempts=table.c.attempts + 1)
-        )
+            .returning(table)
+        ).one()
     return Delivery(
         id=row.id, thread=row.thread, number=row.number, destination=row.destination, payload=row.payload,
-        attempts=row.attempts + 1, queued_ms=row.queued_ms,
+        attempts=row.attempts, queued_ms=row.queued_ms,
     )  # fmt: skip
 
 
-def _is_free(row: Row[Any], now_ms: int, lease_ms: int, is_gone: Callable[[str], bool]) -> bool:
+def _is_free(row: Any, now_ms: int, lease_ms: int, is_gone: Callable[[str], bool]) -> bool:
     return row.claimed_by is None or row.claimed_ms <= now_ms - lease_ms or is_gone(row.claimed_by)
 
 
@@ -141,12 +149,16 @@ def mark_delivered(
 
 
 def mark_failed(
-    store: Store, delivery_id: int, *, worker: str, error: str, next_attempt_ms: int, given_up_ms: int | None = None
+    store: Store, delivery_id: int, *, worker: str, error: str, next_attempt_ms: int, given_up_ms: int | None = None,
+    not_before_ms: int = 0,
 ) -> bool:  # fmt: skip
-    """Records why a message did not arrive, when it is tried again, or that it is not; False as above."""
+    """Records why a message did not arrive, when it is tried again, or that it is not; False as above.
+
+    `not_before_ms` is until when the destination asked to be left alone.
+    """
     return _settle(
         store, delivery_id, worker, claimed_ms=None, claimed_by=None, error=error[:2000],
-        next_attempt_ms=next_attempt_ms, given_up_ms=given_up_ms,
+        next_attempt_ms=next_attempt_ms, given_up_ms=given_up_ms, not_before_ms=not_before_ms,
     )  # fmt: skip
 
 
@@ -189,6 +201,37 @@ def undelivered(store: Store, project: str) -> tuple[Undelivered, ...]:
         )
         for row in rows
     )  # fmt: skip
+
+
+def destinations_that_wait(store: Store, *, now_ms: int, project: str | None = None) -> dict[str, datetime]:
+    """Destinations that asked to be left alone, and until when."""
+    table = tables.outbox
+    where = [table.c.delivered_ms.is_(None), table.c.given_up_ms.is_(None), table.c.not_before_ms > now_ms]
+    with store.read() as connection:
+        if project is not None:
+            where.append(table.c.project_id == project_id(connection, project))
+        rows = connection.execute(
+            select(table.c.destination, func.max(table.c.not_before_ms).label("until"))
+            .where(*where)
+            .group_by(table.c.destination)
+        ).all()
+    return {row.destination: _moment(row.until) for row in rows}
+
+
+def unnamed_destinations(store: Store, project: str, named: Collection[str]) -> dict[str, int]:
+    """Destinations that messages of a project wait for and nobody names any more, with how many wait for each."""
+    table = tables.outbox
+    with store.read() as connection:
+        rows = connection.execute(
+            select(table.c.destination, func.count().label("messages"))
+            .where(
+                table.c.project_id == project_id(connection, project), table.c.destination.not_in(named),
+                table.c.delivered_ms.is_(None), table.c.given_up_ms.is_(None),
+            )
+            .group_by(table.c.destination)
+            .order_by(table.c.destination)
+        ).all()  # fmt: skip
+    return {row.destination: row.messages for row in rows}
 
 
 def _moment(milliseconds: int) -> datetime:

@@ -369,11 +369,12 @@ outbox = Table(
     "outbox", metadata, _id(), _ref("project"),
     Column("thread", Text, nullable=False),  # one alert's, or one digest's
     Column("number", Integer, nullable=False),  # within the thread
-    Column("destination", Text, nullable=False),
+    Column("destination", Text, nullable=False),  # a name without secrets
     Column("payload", Text, nullable=False),
     Column("queued_ms", BigInteger, nullable=False),
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("next_attempt_ms", BigInteger, nullable=False, server_default="0"),
+    Column("not_before_ms", BigInteger, nullable=False, server_default="0"),  # as the destination asked
     Column("claimed_ms", BigInteger),
     Column("claimed_by", Text),
     Column("delivered_ms", BigInteger),
@@ -382,6 +383,9 @@ outbox = Table(
     Column("error", Text),
     UniqueConstraint("thread", "destination", "number"),
 )  # fmt: skip
+# Nearly all messages were delivered long ago.
+_WAITS = outbox.c.delivered_ms.is_(None) & outbox.c.given_up_ms.is_(None)
+Index("ix_outbox_waiting", outbox.c.id, sqlite_where=_WAITS, postgresql_where=_WAITS)
 
 # What lets a runner add results over HTTP: of a project, for one purpose. Only a hash of it is kept.
 token = Table(

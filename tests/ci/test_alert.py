@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from asv.commands import make_argparser
 
 from tests.asv_results import AsvResults, hash_of
 from tests.http_inbox import Inbox, listening
@@ -64,10 +63,9 @@ def test_a_regression_is_told_once_with_commit_size_and_command(history: History
     (row,) = message["regressions"]
     assert row["relative_change"] == pytest.approx(1.0, abs=0.02)
     assert row["interval_95"][0] < row["relative_change"] < row["interval_95"][1]
-    command = shlex.split(message["reproduce"])
-    parsed = make_argparser()[0].parse_args(command[1:])  # asv's own reading of it
-    assert (parsed.base, parsed.branch) == (hash_of(9), hash_of(10))
-    assert re.search(parsed.bench[0], "suite.Bench.track_latency")
+    *command, pattern = shlex.split(message["reproduce"])
+    assert command == ["warpwatch", "gate", hash_of(9), hash_of(10), "--bench"]
+    assert re.search(pattern, "suite.Bench.track_latency")
     assert message["url"] == f"https://perf.example.org/demo/commit/{hash_of(10)}"
 
     again = history.alert("--to", inbox.url)
@@ -112,7 +110,7 @@ def test_apprise_delivers_where_an_address_is_not_a_webhook(history: History, in
     assert done.returncode == 0, done.stderr
     (message,) = inbox.received
     assert hash_of(10)[:8] in message["title"]
-    assert "Reproduce: `asv continuous" in message["message"]
+    assert "Reproduce: `warpwatch gate" in message["message"]
 
 
 def test_an_address_nobody_knows_is_refused_before_anything_is_recorded(history: History, inbox: Inbox) -> None:
@@ -122,15 +120,23 @@ def test_an_address_nobody_knows_is_refused_before_anything_is_recorded(history:
     assert history.alert("--to", inbox.url).stdout == "1 new, 1 sent, 0 not delivered\n"
 
 
-def test_a_webhook_without_a_host_is_refused(history: History) -> None:
-    refused = history.alert("--to", "https:///hook")
+@pytest.mark.parametrize(
+    "address",
+    ["https:///s3cr3t", "https://[::1/s3cr3t", "https://w:s3/cr3t@example.org/", "https://hook:s3cr3t/", "s3cr3t"],
+)
+def test_an_address_without_a_host_is_refused_and_not_repeated(address: str, history: History) -> None:
+    refused = history.alert("--to", address)
     assert refused.returncode == 2
-    assert "names no host" in refused.stderr
+    assert "names no host" in refused.stderr or "cannot send to" in refused.stderr
+    for part in ("s3cr3t", "cr3t", "s3/"):
+        assert part not in refused.stdout + refused.stderr
 
 
 def test_a_retired_destination_does_not_fail_later_alerts(history: History, inbox: Inbox) -> None:
     assert history.alert("--to", "http://127.0.0.1:9/").returncode == 1
-    assert history.alert("--to", inbox.url).stdout == "0 new, 0 sent, 0 not delivered\n"
+    retired = history.alert("--to", inbox.url)
+    assert (retired.returncode, retired.stdout) == (0, "0 new, 0 sent, 0 not delivered\n")
+    assert '1 messages wait for "http://127.0.0.1:9/", which neither --to nor warpwatch.toml names' in retired.stderr
     inbox_later = history.alert("--to", "http://127.0.0.1:9/")
     assert (inbox_later.returncode, inbox_later.stdout) == (1, "0 new, 0 sent, 1 not delivered\n")
 

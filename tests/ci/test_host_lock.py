@@ -1,5 +1,6 @@
 """One measurement at a time on a GPU: real processes, real locks, and an nvidia-smi that prints what one printed."""
 
+import json
 import os
 import signal
 import subprocess
@@ -57,6 +58,30 @@ def test_who_waits_learns_no_password(tmp_path: Path, monkeypatch: pytest.Monkey
         pass
     assert "--database postgresql://…@db.example.org/history" in str(busy.value)
     assert "s3cr3t" not in (tmp_path / "warpwatch-GPU-1.lock").read_text()
+
+
+@pytest.mark.parametrize(
+    "noted",
+    [
+        {"pid": 7, "user": "eve\x1b[2J", "command": "asv\x1b]0;owned\x07\u202e run\r\n$ ", "since": "\x9b31m"},
+        {"pid": "\x1b[2J", "user": "eve", "command": "asv", "since": "now"},
+        {"pid": 7, "user": ["\x1b"], "command": {"\x1b": 1}, "since": None},
+        ["\x1b"],
+        "[" * 4000,
+    ],
+)
+def test_what_another_user_notes_does_nothing_to_a_terminal(
+    noted: object, holder: tuple[subprocess.Popen, str], tmp_path: Path
+) -> None:
+    """Anybody may write into the lock's file."""
+    text = noted if isinstance(noted, str) else json.dumps(noted)
+    (tmp_path / "warpwatch-GPU-1.lock").write_text(text)
+    said: list[str] = []
+    with pytest.raises(GpuBusyError) as busy, gpu_lock(["GPU-1"], wait_s=0.1, folder=tmp_path, say=said.append):
+        pass
+    for line in (*said, str(busy.value)):
+        assert line.isprintable(), line
+        assert "GPU-1" in line
 
 
 def test_one_that_waits_goes_on_when_the_other_ends(holder: tuple[subprocess.Popen, str], tmp_path: Path) -> None:

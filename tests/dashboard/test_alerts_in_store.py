@@ -2,18 +2,24 @@
 
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from alembic import command
+from sqlalchemy import create_engine, delete, event, make_url, text
 
-from tests.asv_results import hash_of
+from tests.asv_results import AsvResults, hash_of
 from warpwatch.dashboard.analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_results import import_results
 from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store import alerts as alerts_of_store
+from warpwatch.dashboard.store.acceptances import Acceptance, record_acceptances
 from warpwatch.dashboard.store.alert_progress import Progress, go_on
 from warpwatch.dashboard.store.alert_records import AlertState
-from warpwatch.dashboard.store.alerts import alerts, held_regressions, new_regressions, open_alert
+from warpwatch.dashboard.store.alerts import alerts, alerts_now, held_regressions, new_regressions, open_alert
+from warpwatch.dashboard.store.migrate import alembic_config
 from warpwatch.dashboard.store.outbox import (
     claim_next,
     mark_delivered,
@@ -21,7 +27,9 @@ from warpwatch.dashboard.store.outbox import (
     queue_in_project,
     revive,
     undelivered,
+    unnamed_destinations,
 )
+from warpwatch.dashboard.store.tables import changepoint
 
 STEADY = [1.0, 1.01, 0.99, 1.0, 1.01, 1.0, 0.99, 1.0, 1.01, 1.0]
 SLOW = [2.0, 2.01, 1.99, 2.0, 2.01, 2.0, 2.01, 1.99, 2.0, 2.01]
@@ -216,3 +224,105 @@ def test_an_alert_does_not_end_by_findings_that_are_being_made(
     assert not go_on(store, alert, over, messages={}, now_ms=3000)  # analysed since it was read
     (alert,) = alerts(store, "demo")
     assert go_on(store, alert, over, messages={}, now_ms=4000)
+
+
+def test_emptying_the_outbox_takes_time_in_proportion_to_what_waits(sqlite_store: Store, asv: AsvResults) -> None:
+    """Counted in steps of SQLite's machine; other messages, delivered long ago, add none."""
+    asv.benchmark("suite.Bench.track_it")
+    asv.commit(0, {"suite.Bench.track_it": asv.row([1.0])})
+    asv.load(sqlite_store)
+    steps = 0
+
+    def step() -> None:
+        nonlocal steps
+        steps += 1
+
+    event.listen(sqlite_store.engine, "checkout", lambda connection, *_: connection.set_progress_handler(step, 1))
+
+    def emptied(thread: str, count: int) -> int:
+        for number in range(count):
+            queue_in_project(sqlite_store, "demo", f"{thread}{number}", 1, {"a": "{}"}, now_ms=1)
+        before, last, claimed = steps, 0, 0
+        while message := claim_next(sqlite_store, destinations=["a"], worker="w", now_ms=2, after=last):
+            claimed, last = claimed + 1, message.id
+            mark_delivered(sqlite_store, message.id, worker="w", now_ms=3)
+        assert claimed == count
+        return steps - before
+
+    few, many, few_again = emptied("a", 30), emptied("b", 240), emptied("c", 30)
+    assert few > 0
+    assert many < 8 * few * 1.5
+    assert few_again < few * 1.5
+
+
+def test_addresses_of_before_become_names_without_their_secrets(database: str) -> None:
+    engine = create_engine(
+        make_url(database).set(drivername="postgresql+psycopg") if "postgresql" in database else database
+    )
+    addresses = ["https://hooks.org/s3cr3t", "https://hooks.org/an0ther", "http://hook/", "chat", "slack://s3cr3t/a/b"]
+    with engine.begin() as connection:
+        config = alembic_config()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0014")
+        connection.execute(text("INSERT INTO project (name) VALUES ('demo')"))
+        for number, address in enumerate([*addresses, addresses[0]]):
+            connection.execute(
+                text(
+                    "INSERT INTO outbox (project_id, thread, number, destination, payload, queued_ms)"
+                    " SELECT id, 't', :number, :address, '{}', 1 FROM project"
+                ),
+                {"number": number, "address": address},
+            )
+    engine.dispose()
+    store = Store(database)
+    names = ["https://hooks.org", "https://hooks.org (2)", "http://hook/", "chat", "slack://", "https://hooks.org"]
+    assert [each.destination for each in undelivered(store, "demo")] == names
+    assert unnamed_destinations(store, "demo", ["https://hooks.org", "chat"]) == {
+        "http://hook/": 1, "https://hooks.org (2)": 1, "slack://": 1,
+    }  # fmt: skip
+    store.close()
+
+
+def test_a_look_sees_one_moment(store: Store, regressed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another process does while it reads is seen by the next one, and by no part of this one."""
+    group = new_regressions(store, "demo")[0]
+    read = alerts_of_store.regressions_in
+
+    def read_while_another_alerts(*words: Any) -> Any:
+        monkeypatch.undo()
+        assert open_alert(store, group, messages={}, now_ms=1000) is not None
+        return read(*words)
+
+    monkeypatch.setattr(alerts_of_store, "regressions_in", read_while_another_alerts)
+    before = alerts_now(store, "demo", recent_days=30, most_false=0.05)
+    assert (len(before.new), before.held, before.alerts) == (1, {}, ())
+    after = alerts_now(store, "demo", recent_days=30, most_false=0.05)
+    assert (after.new, [alert.id for alert in after.alerts], [*after.held]) == ((), [1], [1])
+    assert after.changes[group.regressions[0].series.key]
+
+
+def test_a_resolved_alert_is_read_only_where_the_detector_still_tells_its_change(store: Store, regressed: Any) -> None:
+    def known() -> list[AlertState]:
+        return [alert.state for alert in alerts_now(store, "demo", recent_days=30, most_false=0.05).alerts]
+
+    open_alert(store, new_regressions(store, "demo")[0], messages={}, now_ms=1000)
+    assert known() == [AlertState.OPEN]
+    (alert,) = alerts(store, "demo")
+    keys = frozenset({alert.series[0].series.key})
+    assert go_on(store, alert, Progress(held=(), resolved=keys, state=AlertState.RESOLVED), messages={}, now_ms=2000)
+    assert known() == [AlertState.RESOLVED]
+    with store.write("demo") as connection:  # as an analysis of newer results may
+        connection.execute(delete(changepoint))
+    assert known() == []
+
+
+def test_what_is_written_of_one_project_leaves_what_is_remembered_of_others(store: Store, regressed: Any) -> None:
+    open_alert(store, new_regressions(store, "demo")[0], messages={}, now_ms=1000)
+    regressed.load(store, project="other")
+    (alert,) = alerts(store, "demo")
+    said = Acceptance(pattern="*", reason="known", by="ann", at=datetime.now(UTC), source="a note", at_most=None)
+    before = store.written("other")
+    over = Progress(held=(), resolved=frozenset({alert.series[0].series.key}), state=AlertState.RESOLVED)
+    assert go_on(store, alert, over, messages={}, now_ms=2000)
+    record_acceptances(store, "demo", hash_of(1), hash_of(2), [said], now_ms=3)
+    assert store.written("other") == before

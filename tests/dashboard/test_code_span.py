@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 
 from warpwatch.dashboard.code_span import code_span
 
-HOSTILE = ["<img src=x onerror=alert(1)>", "@everyone", "[a](https://evil)", "`` ` ``", "#1 **x** https://evil", "`"]
+BROKEN = ["a\n\n# PWN", "\r\n\r\n> x", "a\u2028\u2028- b", "a\n\n```\nb"]
+HOSTILE = [
+    *BROKEN, "<img src=x onerror=alert(1)>", "@everyone", "[a](https://evil)", "`` ` ``", "#1 **x** https://evil", "`",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", HOSTILE)

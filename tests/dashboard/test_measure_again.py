@@ -8,7 +8,7 @@ import pytest
 
 from warpwatch.dashboard.measure_again import measure_again
 from warpwatch.dashboard.metrics import metric
-from warpwatch.dashboard.reproduce import asv_between, asv_command, asv_commits, asv_comparison
+from warpwatch.dashboard.reproduce import asv_between, asv_command, asv_commits, gate_command
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.statistics.machine_state import Control
 from warpwatch.dashboard.store.records import Commit, ControlShare, Series, SeriesChange
@@ -77,7 +77,7 @@ def test_what_a_result_file_calls_a_commit_is_never_a_command() -> None:
     base, head = hostile[9:11]
     commands = [
         asv_command(SERIES, head), asv_commits(SERIES, hostile[:3]), asv_between(SERIES, base, head, 5),
-        asv_comparison(SERIES, base, head),
+        gate_command(SERIES, base, head),
     ]  # fmt: skip
     for command in commands:
         assert command is not None

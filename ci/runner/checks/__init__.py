@@ -12,7 +12,8 @@ CHECKS: tuple[Check, ...] = (
     card.temperature, card.processes, card.display, clocks.held_down, clocks.application_clocks, clocks.lockable,
     clocks.left_locked, computer.governor, computer.load, computer.time_sync, disk.room, software.python,
     software.torch, software.compiler, software.cuda_compiler, software.git, software.ccache, asv.project,
-    asv.machine, asv.calibration, service.units, service.credentials, queue.waiting, queue.dashboard,
+    asv.machine, asv.calibration, service.units, service.jobs, service.actions_runner,
+    service.credentials, queue.waiting, queue.dashboard,
 )  # fmt: skip
 
 

@@ -1,10 +1,13 @@
 """The services that `warpwatch runner setup` installs: there, enabled, not failed; and their secrets."""
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
+from warpwatch.ci.runner.actions_runner import OLDEST, RELEASES, is_too_old, version_of
 from warpwatch.ci.runner.finding import Finding, good, note, unknown, wrong
 from warpwatch.ci.runner.host import Host
-from warpwatch.ci.runner.unit_names import SECRETS, UNIT_FOLDER, WATCHED_UNITS
+from warpwatch.ci.runner.unit_names import ACTIONS, SECRETS, UNIT_FOLDER, WATCHED_UNITS
 
 _SETUP = "sudo warpwatch runner setup"
 
@@ -50,6 +53,46 @@ def units(host: Host) -> Iterator[Finding]:
             )
         else:
             yield good("services", f"systemctl show {name}", f"{state}, {enabled}")
+
+
+def jobs(host: Host) -> Iterator[Finding]:
+    """Whether a job of GitHub's finds what another one left, by the unit's file."""
+    unit = host.root / UNIT_FOLDER / ACTIONS
+    text = host.read(f"{UNIT_FOLDER}/{ACTIONS}")
+    if text is None:
+        return
+    lines = set(text.splitlines())
+    if lines >= {"DynamicUser=yes", "PrivateTmp=yes"} and any(line.startswith("Environment=HOME=") for line in lines):
+        yield good("jobs", str(unit), "each job has a user and a home of its own")
+    else:
+        yield wrong(
+            "jobs",
+            str(unit),
+            "jobs have the user and the home of who measures",
+            why="What a pull request's job leaves there (.gitconfig, pip's and ccache's caches) acts on later runs.",
+            fix=_SETUP,
+        )
+
+
+def actions_runner(host: Host) -> Iterator[Finding]:
+    """The program that takes them, in the folder that the unit's file names."""
+    stated = re.search(r"^ActionsRunner=(.+)$", host.read(f"{UNIT_FOLDER}/{ACTIONS}") or "", re.MULTILINE)
+    if stated is None:
+        return
+    folder = Path(stated[1])
+    version = version_of(host, folder)
+    if version is None:
+        yield unknown("GitHub's runner", str(folder), "it does not say its version")
+    elif is_too_old(version):
+        yield wrong(
+            "GitHub's runner",
+            str(folder),
+            f"version {version}",
+            why=f"The workflows need {OLDEST} or newer: a job ends before its first step.",
+            fix=f"unpack a newer one there: {RELEASES}",
+        )
+    else:
+        yield good("GitHub's runner", str(folder), f"version {version}")
 
 
 def credentials(host: Host) -> Iterator[Finding]:

@@ -37,7 +37,12 @@ def regressions(
     # Of all machines: a machine's name may be anybody's invention.
     kinds = (kind,) if also is None else (kind, also)
     asked = ("regressions", all_metrics, kinds)
-    groups = store.remember(project, asked, lambda: _regressions(store, project, all_metrics, kinds))
+
+    def read() -> tuple[RegressionGroup, ...]:
+        with store.read() as connection:
+            return regressions_in(connection, project, kinds, all_metrics=all_metrics)
+
+    groups = store.remember(project, asked, read)
     kept = (group for group in groups if machine in {None, group.machine})
     return tuple(kept if below_limits else _counting(kept))[:limit]
 
@@ -49,26 +54,26 @@ def _counting(groups: Iterable[RegressionGroup]) -> Iterator[RegressionGroup]:
             yield group if len(its) == len(group.regressions) else replace(group, regressions=its)
 
 
-def _regressions(
-    store: Store, project: str, all_metrics: bool, kinds: Sequence[ChangeKind]
+def regressions_in(
+    connection: Connection, project: str, kinds: Sequence[ChangeKind], *, all_metrics: bool = False
 ) -> tuple[RegressionGroup, ...]:
-    with store.read() as connection:
-        owner = project_id(connection, project)
-        if owner is None:
-            return ()
-        known = workloads(connection, owner)
-        found = []
-        if rows := _rows(connection, tables.changepoint, owner, kinds):
-            commits = commits_by_id(connection, commits_of_changes(rows))
-            below = find_below_limits(connection, owner, known)
-            found += [
-                Regression(series=series_record(row, known), change=change_record(row, commits),
-                           counts=(row.id, row.commit_id) not in below)
-                for row in rows
-            ]  # fmt: skip
-        if rows := _rows(connection, tables.episode, owner, kinds):
-            commits = commits_by_id(connection, commits_of_episodes(rows))
-            found += [Regression(series=series_record(row, known), change=episode_record(row, commits)) for row in rows]
+    """As `regressions`, all of them, those below the limits too, as this transaction sees them."""
+    owner = project_id(connection, project)
+    if owner is None:
+        return ()
+    known = workloads(connection, owner)
+    found = []
+    if rows := _rows(connection, tables.changepoint, owner, kinds):
+        commits = commits_by_id(connection, commits_of_changes(rows))
+        below = find_below_limits(connection, owner, known)
+        found += [
+            Regression(series=series_record(row, known), change=change_record(row, commits),
+                       counts=(row.id, row.commit_id) not in below)
+            for row in rows
+        ]  # fmt: skip
+    if rows := _rows(connection, tables.episode, owner, kinds):
+        commits = commits_by_id(connection, commits_of_episodes(rows))
+        found += [Regression(series=series_record(row, known), change=episode_record(row, commits)) for row in rows]
     found = [one for one in found if one.series.is_watched and (all_metrics or one.series.metric.is_judged)]
     found.sort(key=lambda one: (-one.change.commit.position, one.change.commit.hash, one.series.machine))
     groups = []

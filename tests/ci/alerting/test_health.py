@@ -8,11 +8,13 @@ import pytest
 from tests.asv_results import hash_of
 from tests.ci.alerting.conftest import NAME, Scene
 from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
-from tests.http_inbox import Inbox
+from tests.http_inbox import Inbox, listening
+from warpwatch.ci.alerting import trusting
 from warpwatch.ci.alerting.runner_health import RunnerFacts, unhealthy_runner
-from warpwatch.ci.policy.alerts import AlertsTable
+from warpwatch.ci.policy.alerts import AlertsTable, Destination, Route
 from warpwatch.dashboard.limit_rules.rule import LimitRule
 from warpwatch.dashboard.statistics.binomial import counted_share
+from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.alert_records import AlertState
 from warpwatch.dashboard.store.deciding import Decision
 from warpwatch.dashboard.store.health_alerts import health_alerts
@@ -21,6 +23,7 @@ from warpwatch.dashboard.store.machine_history import RunConditions
 from warpwatch.dashboard.trust import FalseAlarms, Trust
 
 STEADY = [1.0, 1.01, 0.99, 1.0, 1.01, 1.0, 0.99, 1.0, 1.01, 1.0]
+SLOW = [1.3, 1.31, 1.29, 1.3, 1.31, 1.3, 1.29, 1.3, 1.31, 1.3]
 OTHER = "suite.Other.track_latency"
 After = Callable[..., datetime]
 
@@ -70,6 +73,33 @@ def test_a_benchmark_that_is_measured_no_more_is_missed(scene: Scene, inbox: Inb
     assert told(inbox) == [("missing data", "opened")] * len(told(inbox))
     assert [message["kernel"] for message in inbox.received if message["kernel"]] == ["suite"]
     assert f"{OTHER} is measured no more" in next(m["title"] for m in inbox.received if m["kernel"])
+
+
+def test_a_plain_asv_projects_kernel_is_its_module_for_routes_rules_and_owners_alike(
+    scene: Scene, inbox: Inbox, after: After
+) -> None:
+    """Of regressions and of the data's troubles: one route has both."""
+    slow, stopped, other = "benchmarks.sort.Sort.track_it", "benchmarks.sort.Sort.track_more", "benchmarks.mix.track_it"
+    scene.policy = AlertsTable(
+        destination=(Destination(name="sort", url_env="SORT"), Destination(name="rest", url_env="REST")), to=("rest",),
+        route=(Route(kernel=("benchmarks.sort",), to=("sort",)),),
+    )  # fmt: skip
+    scene.rules = (LimitRule(kernel=("benchmarks.sort",), owners=("@org/sort",)),)
+    for name in (slow, stopped, other):
+        scene.asv.benchmark(name)
+    for number, value in enumerate([*STEADY, *SLOW]):
+        rows = {name: scene.asv.row([value], started_at=number + 1, spread=0.002) for name in (slow, other)}
+        if number < 8:
+            rows[stopped] = scene.asv.row([2.0 + number / 1e4], started_at=number + 1)
+        scene.asv.commit(number, rows)
+    scene.asv.load(scene.store)
+    with listening() as rest:
+        scene.to, scene.environment = (), {"SORT": inbox.url, "REST": rest.url}
+        scene.look(now=after(20), health=True)
+        assert {event for event, _ in told(inbox)} == {"regression", "missing data"}
+        assert all(message["owners"] == ["@org/sort"] for message in inbox.received)
+        assert {row["benchmark"] for message in inbox.received for row in message.get("regressions", ())} >= {slow}
+        assert stopped not in str(rest.received)
 
 
 def at(number: int) -> datetime:
@@ -199,3 +229,14 @@ def test_throttling_and_false_alarms_count_by_what_is_sure_of_them() -> None:
     assert found(3, 1, 10) == ()  # of so few nothing is sure
     assert found(40, 0, 100) == ("throttled",)
     assert found(40, 5, 100) == ("false alarms", "throttled")
+
+
+def test_trust_is_judged_by_the_threshold_that_it_is_given_and_none_of_the_environment(
+    scene: Scene, suite: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WARPWATCH_THRESHOLD", "no number")
+    (machine,) = queries.machines(scene.store, "demo")
+    for threshold in (0.02, 0.3):
+        told = trusting.TrustMemory(threshold).of(scene.store, "demo", machine)
+        assert told is not None
+        assert told.threshold == threshold

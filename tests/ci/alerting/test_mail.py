@@ -2,6 +2,8 @@
 
 import email
 import email.policy
+import socket
+import threading
 from collections.abc import Iterator
 from email.message import EmailMessage
 from typing import Any
@@ -14,6 +16,7 @@ from tests.ci.alerting.conftest import Scene
 from tests.ci.alerting.test_lifecycle import SLOW, STEADY
 from warpwatch.ci.alerting.delivering import deliver
 from warpwatch.ci.alerting.failing import DeliveryError
+from warpwatch.ci.alerting.mail import account_of, send
 from warpwatch.ci.alerting.message import Message
 from warpwatch.dashboard.store.outbox import undelivered
 
@@ -124,3 +127,29 @@ def test_what_the_server_says_is_told_without_the_password(mailbox: Mailbox, por
     with pytest.raises(DeliveryError, match="ConnectionRefusedError"):
         deliver(message(), "mailto://127.0.0.1:9?from=watch@kernels.org&to=ann@kernels.org")
     assert mailbox.mails == []
+
+
+def test_a_connection_that_cannot_be_secured_is_closed(free_port: int) -> None:
+    with socket.create_server(("127.0.0.1", free_port)) as listener:
+        ends: list[bytes] = []
+
+        def refuse_tls() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.sendall(b"220 here\r\n")
+                connection.recv(1000)
+                connection.sendall(b"250-here\r\n250 STARTTLS\r\n")
+                connection.recv(1000)
+                connection.sendall(b"454 TLS not available\r\n")
+                connection.settimeout(20)
+                ends.append(connection.recv(1000))  # b"" is the end; without one it times out
+
+        server = threading.Thread(target=refuse_tls)
+        server.start()
+        account = account_of(f"mailtos://w:p@127.0.0.1:{free_port}?mode=starttls&from=w@k.org&to=ann@k.org")
+        assert account is not None
+        with pytest.raises(DeliveryError, match="454") as held:  # which holds the frames of the call
+            send(message(), account)
+        server.join()
+        assert held.value.__traceback__ is not None
+        assert ends == [b""]

@@ -37,7 +37,7 @@ def test_an_alert_carries_the_compiled_code_s_difference(told: list[Message]) ->
     assert "registers 96 → 128" in message.text
     assert any("registers 96 → 128" in line for line in message.payload["compiled_code"])
     assert "First bad commit" in message.text
-    assert "Reproduce: `asv continuous" in message.text
+    assert "Reproduce: `warpwatch gate" in message.text
     assert message.text.rstrip().endswith(message.payload["first_bad_commit"]["hash"])
 
 

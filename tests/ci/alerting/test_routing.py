@@ -8,13 +8,17 @@ import pytest
 from tests.asv_results import AsvResults
 from tests.ci.alerting.conftest import Scene
 from tests.ci.alerting.test_lifecycle import SLOW, STEADY
-from tests.http_inbox import listening
+from tests.http_inbox import Inbox, listening
 from warpwatch.ci.alerting.owners import Owners
+from warpwatch.ci.alerting.places import Places, address_names
 from warpwatch.ci.alerting.repository import MainBranch
 from warpwatch.ci.alerting.routing import Matter, destinations
+from warpwatch.ci.alerting.sending import empty_outbox
 from warpwatch.ci.policy.alerts import AlertsTable, Destination, Route
 from warpwatch.ci.policy.reading import PolicyError, parse_policy
 from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store.outbox import queue_in_project, undelivered
+from warpwatch.dashboard.store.tables import metadata
 
 CODEOWNERS = """
 *                        @org/all
@@ -50,7 +54,7 @@ def main(request: pytest.FixtureRequest, tmp_path: Path) -> MainBranch:
 def test_the_owners_of_a_kernel_are_those_of_its_sources(main: MainBranch) -> None:
     owners = Owners(AlertsTable(), main)
     assert set(owners.of("rope")) == {"@ann", "@org/rope", "@org/all"}
-    assert set(owners.of("benchmarks.rope.Rope.track_latency")) == set(owners.of("rope"))
+    assert set(owners.of("benchmarks.rope")) == set(owners.of("rope"))
     assert owners.of("attention") == ("bo@kernels.org",)
     assert owners.of("gelu") == ()  # whose last line names nobody
     assert owners.of("unheard_of") == ()
@@ -174,3 +178,71 @@ def test_an_alert_goes_where_its_kernel_s_route_leads_and_its_address_stays_out_
 def test_a_fault_of_the_file_is_told_by_table_and_key(text: str, said: str) -> None:
     with pytest.raises(PolicyError, match=said):
         parse_policy(text, "warpwatch.toml")
+
+
+SECRET = "s3cr3t"
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("https://hooks.example.org/", "https://hooks.example.org/"),  # an address without secrets is its own name
+        ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+        (f"https://hooks.slack.com/services/T0/B0/{SECRET}", "https://hooks.slack.com"),
+        (f"https://hooks.example.org/?key={SECRET}", "https://hooks.example.org"),
+        (f"https://watch:{SECRET}@hooks.example.org:8443/", "https://hooks.example.org:8443"),
+        (f"https://hooks.example.org/#{SECRET}", "https://hooks.example.org"),
+        (f"slack://{SECRET}/{SECRET}/{SECRET}/#perf", "slack://"),
+        (f"discord://123/{SECRET}", "discord://"),
+        ("mailto://smtp.org?from=a@w.org&to=b@w.org", "mailto://smtp.org?from=a@w.org&to=b@w.org"),
+        (
+            f"mailtos://watch:{SECRET}@smtp.org:587/bo@w.org?to=b@w.org",
+            "mailtos://watch@smtp.org:587/bo@w.org?to=b@w.org",
+        ),
+        (f"mailtos://smtp.org?user=w&pass={SECRET}&to=b@w.org", "mailtos://smtp.org?to=b@w.org"),
+        (f"mailtos://watch:x/{SECRET}@smtp.org", "mailtos://"),
+    ],
+)
+def test_a_destination_is_called_by_what_is_no_secret_of_its_address(address: str, name: str) -> None:
+    assert address_names([address]) == {name: address}
+    rotated = address.replace(SECRET, "an0ther")
+    assert address_names([rotated]) == {name: rotated}
+
+
+def test_addresses_that_differ_in_secrets_alone_are_told_apart_by_their_order() -> None:
+    first, second, third = (f"https://hooks.slack.com/services/{which}" for which in "abc")
+    names = ["https://hooks.slack.com", "https://hooks.slack.com (2)"]
+    assert list(address_names([first, second, first])) == names
+    assert address_names([third, second])["https://hooks.slack.com"] == third
+
+
+def test_no_secret_of_an_address_is_stored_and_a_new_one_gets_what_follows(
+    scene: Scene, inbox: Inbox, tmp_path: Path
+) -> None:
+    scene.to = (f"{inbox.url}/hook/{SECRET}?key={SECRET}",)
+    scene.measure([*STEADY, *SLOW])
+    inbox.answer = 503
+    scene.look()
+    with scene.store.read() as connection:
+        kept = [str(tuple(row)) for table in metadata.sorted_tables for row in connection.execute(table.select())]
+    assert any(inbox.url in row for row in kept)
+    assert not [row for row in kept if SECRET in row]
+    inbox.answer = 204
+    scene.to = (f"{inbox.url}/hook/rotated",)
+    scene.measure(STEADY, first=20)
+    scene.look()
+    assert inbox.received[0]["action"] == "opened"
+    assert [message["action"] for message in inbox.received[1:]] == ["opened", "resolved"]
+
+
+def test_messages_of_another_project_are_not_sent_to_this_ones_address(scene: Scene, inbox: Inbox) -> None:
+    """Whose names may be the same without their secrets."""
+    scene.to = (f"{inbox.url}/of/demo",)
+    scene.measure([*STEADY, *SLOW])
+    (name,) = address_names(scene.to)
+    scene.asv.load(scene.store, project="other")
+    queue_in_project(scene.store, "other", "t", 1, {name: "{}"}, now_ms=1)
+    places = Places(scene.policy, scene.to, {})
+    sent = empty_outbox(scene.store, places, give_up_days=7, only_due=False, now_ms=lambda: 2, project="demo")
+    assert (sent.sent, sent.failed) == (0, 0)
+    assert len(undelivered(scene.store, "other")) == 1

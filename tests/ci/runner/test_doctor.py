@@ -13,12 +13,14 @@ import pytest
 from click.testing import CliRunner
 
 from tests.ci.runner.fake_nvidia_smi import RTX_4090, T4, FakeNvidiaSmi
+from tests.ci.runner.services import make_service, unpack_actions_runner
 from warpwatch.ci.push.spool import spool_for
 from warpwatch.ci.runner.checks import CHECKS, examine
 from warpwatch.ci.runner.doctor import as_text, doctor
 from warpwatch.ci.runner.finding import Finding, State
 from warpwatch.ci.runner.host import Host
 from warpwatch.ci.runner.labels import gpu_label
+from warpwatch.ci.runner.unit_files import unit_files
 
 
 def _of(host: Host, check: str) -> list[Finding]:
@@ -262,3 +264,39 @@ def test_a_service_that_does_not_run_is_told(
     (smi.folder / "systemctl").chmod(0o755)
     (service,) = _of(host, "services")
     assert (service.state, found in service.found) == (state, True)
+
+
+def _install_actions(host: Host, tmp_path: Path, version: str | None, leave_out: str = "") -> None:
+    runner = unpack_actions_runner(tmp_path / "runner of GitHub", version)
+    unit = unit_files(make_service(tmp_path, actions_runner=runner))["warpwatch-actions.service"]
+    folder = host.root / "etc/systemd/system"
+    folder.mkdir(parents=True)
+    (folder / "warpwatch-actions.service").write_text(unit.replace(f"{leave_out}\n" if leave_out else "", ""))
+
+
+@pytest.mark.parametrize(
+    ("version", "state"),
+    [("2.335.9", State.WRONG), ("2.336.0", State.GOOD), ("2.400.1", State.GOOD), (None, State.UNKNOWN)],
+)
+def test_the_version_of_githubs_runner_is_looked_at(
+    version: str | None, state: State, host: Host, tmp_path: Path
+) -> None:
+    _install_actions(host, tmp_path, version)
+    (told,) = _of(host, "GitHub's runner")
+    assert (told.state, told.looked_at) == (state, str(tmp_path / "runner of GitHub"))
+    assert version is None or version in told.found
+
+
+def test_a_runner_without_its_list_is_asked_for_its_version(host: Host, tmp_path: Path) -> None:
+    _install_actions(host, tmp_path, None)
+    program = tmp_path / "runner of GitHub" / "bin" / "Runner.Listener"
+    program.write_text("#!/bin/sh\n[ $1 = --version ] && echo 2.300.1\n")
+    program.chmod(0o755)
+    assert _of(host, "GitHub's runner")[0].found == "version 2.300.1"
+
+
+@pytest.mark.parametrize("leave_out", ["", "DynamicUser=yes", "PrivateTmp=yes",
+                                       "Environment=HOME=/var/lib/warpwatch-actions/home"])  # fmt: skip
+def test_a_unit_that_gives_jobs_a_shared_home_is_wrong(leave_out: str, host: Host, tmp_path: Path) -> None:
+    _install_actions(host, tmp_path, "2.336.0", leave_out)
+    assert _of(host, "jobs")[0].state is (State.WRONG if leave_out else State.GOOD)

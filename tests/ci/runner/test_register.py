@@ -1,7 +1,11 @@
 """A runner's registration for one job, against a local server that answers as GitHub's documentation says."""
 
+import itertools
 import json
+import re
+import socket
 from collections.abc import Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -9,13 +13,16 @@ import pytest
 from click.testing import CliRunner
 
 from tests.answering import answering
-from warpwatch.ci.runner.register import AwayError, just_in_time, patiently, register
+from warpwatch.ci.runner.register import AwayError, just_in_time, patiently, register, runner_names
+
+_MADE = (201, {"runner": {"id": 23}, "encoded_jit_config": "abc123=="})
 
 
 class _GitHub(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.answer: tuple[int, object] = (201, {"runner": {"id": 23}, "encoded_jit_config": "abc123=="})
+        self.answer: tuple[int, object] = _MADE
+        self.headers: dict[str, str] = {}
         self.asked: list[tuple[str, dict[str, str], dict[str, object]]] = []
 
 
@@ -27,8 +34,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.asked.append((self.path, dict(self.headers), body))
         status, told = self.server.answer
         self.send_response(status)
+        for name, value in self.server.headers.items():
+            self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(json.dumps(told).encode())
+        self.wfile.write(told if isinstance(told, bytes) else json.dumps(told).encode())
 
     def log_message(self, *_: object) -> None:
         pass
@@ -40,10 +49,14 @@ def github() -> Iterator[_GitHub]:
         yield server
 
 
+def _url(github: _GitHub) -> str:
+    return f"http://127.0.0.1:{github.server_port}"
+
+
 def _words(github: _GitHub, tmp_path: Path) -> list[str]:
     (tmp_path / "token").write_text("github_secret\n")
     return ["--repository", "o/r", "--label", "gpu-t4", "--token-file", str(tmp_path / "token"), "--output",
-            str(tmp_path / "job.env"), "--api", f"http://127.0.0.1:{github.server_port}", "--name", "box"]  # fmt: skip
+            str(tmp_path / "job.env"), "--api", _url(github), "--name", "box"]  # fmt: skip
 
 
 def test_the_configuration_is_written_for_its_owner_alone(github: _GitHub, tmp_path: Path) -> None:
@@ -89,23 +102,142 @@ def test_what_github_refuses_is_told_and_nothing_is_written(
     assert not (tmp_path / "job.env").exists()
 
 
-@pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_github_that_is_away_is_asked_again_until_it_answers(status: int, github: _GitHub) -> None:
+INCIDENTS: list[tuple[int, object, dict[str, str]]] = [
+    (429, {"message": "later"}, {}),
+    (500, {"message": "later"}, {}),
+    (502, b"<html>Bad Gateway</html>", {}),
+    (503, b"", {}),
+    (200, ["not", "an", "object"], {}),
+    (201, {"runner": {"id": 23}}, {}),
+    (401, {"message": "Bad credentials"}, {}),
+    (404, {"message": "Not Found"}, {}),
+    (403, {"message": "Resource not accessible"}, {}),
+    (403, {"message": "API rate limit exceeded for user ID 1."}, {"x-ratelimit-remaining": "0"}),
+    (403, {"message": "You have exceeded a secondary rate limit."}, {"x-ratelimit-remaining": "59"}),
+    (409, {"message": "Already exists"}, {}),
+    (422, {"message": "Validation Failed"}, {}),
+]
+
+
+@pytest.mark.parametrize(("status", "told", "headers"), INCIDENTS)
+def test_nothing_that_github_answers_ends_the_wait(
+    status: int, told: object, headers: dict[str, str], github: _GitHub
+) -> None:
     """The service that takes jobs waits for this one, and systemd starts it no more once this one has failed."""
-    answers = [(status, {"message": "later"})] * 7 + [(201, {"encoded_jit_config": "abc123=="})]
+    github.headers = headers
+    answers = [(status, told)] * 9 + [_MADE]
+    waited: list[float] = []
+
+    def ask() -> str:
+        github.answer = answers.pop(0)
+        return just_in_time(_url(github), "o/r", "github_secret", name="box", labels=("gpu-t4",), group=1)
+
+    assert patiently(ask, lambda line: None, sleep=waited.append) == "abc123=="
+    assert len(waited) == 9
+    assert waited[0] >= 15
+    assert max(waited) == waited[-1] == 300
+
+
+@pytest.mark.parametrize(
+    ("headers", "message", "wait"),
+    [
+        ({}, "later", 15),
+        ({"Retry-After": "45"}, "later", 45),
+        ({"Retry-After": "3600"}, "later", 300),
+        ({"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "99999999999"}, "API rate limit exceeded", 300),
+        ({"X-RateLimit-Remaining": "12"}, "You have exceeded a secondary rate limit", 60),
+    ],
+)
+def test_the_pause_is_what_github_asks_for_up_to_five_minutes(
+    headers: dict[str, str], message: str, wait: float, github: _GitHub
+) -> None:
+    github.headers = headers
+    answers: list[tuple[int, object]] = [(403, {"message": message}), _MADE]
     waited: list[float] = []
     said: list[str] = []
 
     def ask() -> str:
         github.answer = answers.pop(0)
-        url = f"http://127.0.0.1:{github.server_port}"
-        return just_in_time(url, "o/r", "github_secret", name="box", labels=("gpu-t4",), group=1)
+        return just_in_time(_url(github), "o/r", "github_secret", name="box", labels=("gpu-t4",), group=1)
 
-    assert patiently(ask, said.append, sleep=waited.append) == "abc123=="
-    assert waited == [15, 30, 60, 120, 240, 300, 300]
-    assert said[0] == f"GitHub answers {status}: later; again in 15 s"
+    patiently(ask, said.append, sleep=waited.append)
+    assert waited == [wait]
+    assert ("Administration" in said[0]) == (message == "later" and not headers)  # a limit is no missing permission
 
 
-def test_a_github_that_nobody_reaches_is_away() -> None:
+@pytest.mark.parametrize(
+    "api",
+    ["http://127.0.0.1:9", "http://no-such-host.invalid"],
+    ids=["nobody listens", "no such name in the DNS"],
+)
+def test_a_github_that_nobody_reaches_is_away(api: str) -> None:
     with pytest.raises(AwayError, match="does not answer"):
-        just_in_time("http://127.0.0.1:9", "o/r", "github_secret", name="box", labels=("gpu-t4",), group=1)
+        just_in_time(api, "o/r", "github_secret", name="box", labels=("gpu-t4",), group=1)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--api", "api.github.com", "wanted an address such as https://api.github.com"),
+        ("--api", "ftp://api.github.com", "wanted an address such as https://api.github.com"),
+        ("--api", "https://", "wanted an address such as https://api.github.com"),
+        ("--repository", "https://github.com/o/r", "wanted OWNER/NAME"),
+        ("--name", "x" * 65, "has 65 characters"),
+        ("token", "two\nlines", "holds no token"),
+        ("token", "", "holds no token"),
+        ("token", "ключ", "holds no token"),
+    ],
+)
+def test_a_setting_that_cannot_be_right_ends_the_wait_with_its_name(
+    option: str, value: str, said: str, github: _GitHub, tmp_path: Path
+) -> None:
+    words = [*_words(github, tmp_path), "--wait", *([option, value] if option != "token" else [])]
+    if option == "token":
+        (tmp_path / "token").write_text(value)
+    done = CliRunner().invoke(register, words)
+    assert done.exit_code == 1
+    assert said in done.output
+    assert "two" not in done.output
+    assert github.asked == []
+
+
+@pytest.mark.parametrize("wanted", [None, "a-runner", "r" * 64])
+def test_names_fit_and_a_taken_one_is_not_asked_for_again(wanted: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "h" * 63)
+    names = list(itertools.islice(runner_names(wanted), 20))
+    assert len(set(names)) == 20
+    assert all(0 < len(name) <= 64 for name in names)
+    assert wanted is None or names[0] == wanted
+
+
+def test_a_taken_name_makes_way_for_another(github: _GitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def free_the_name(_seconds: float) -> None:
+        github.answer = _MADE
+
+    monkeypatch.setattr("warpwatch.ci.runner.register.patiently", partial(patiently, sleep=free_the_name))
+    github.answer = (422, {"message": "Already exists - A runner with the name *** already exists"})
+    done = CliRunner().invoke(register, [*_words(github, tmp_path), "--wait"])
+    assert done.exit_code == 0, done.output
+    first, second = (body["name"] for _, _, body in github.asked)
+    assert first == "box"
+    assert re.fullmatch(r"box-[0-9a-f]{8}", str(second))
+
+
+def test_a_file_that_others_may_read_or_have_open_gets_no_credential(github: _GitHub, tmp_path: Path) -> None:
+    written = tmp_path / "job.env"
+    written.write_text("before")
+    written.chmod(0o644)
+    with written.open() as held:
+        done = CliRunner().invoke(register, _words(github, tmp_path))
+        assert done.exit_code == 0, done.output
+        assert held.read() == "before"
+    assert written.stat().st_mode & 0o777 == 0o600
+    assert written.read_text() == "ACTIONS_RUNNER_INPUT_JITCONFIG=abc123==\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["job.env", "token"]
+
+
+def test_an_output_that_cannot_be_written_is_named(github: _GitHub, tmp_path: Path) -> None:
+    done = CliRunner().invoke(register, [*_words(github, tmp_path), "--output", str(tmp_path / "no/such/job.env")])
+    assert done.exit_code == 1
+    assert "no/such" in done.output
+    assert "Traceback" not in done.output

@@ -12,13 +12,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.ci.runner.fake_nvidia_smi import RTX_4090, T4, FakeNvidiaSmi
-from warpwatch.ci.runner.clock_lock import Choice
+from tests.ci.runner.services import make_service, unpack_actions_runner
 from warpwatch.ci.runner.host import Host
-from warpwatch.ci.runner.nvidia_smi import Gpu
 from warpwatch.ci.runner.service_steps import unit_steps
 from warpwatch.ci.runner.setup_command import setup
 from warpwatch.ci.runner.steps import SetupError, command_step, file_step, perform
-from warpwatch.ci.runner.unit_files import Service, unit_files
+from warpwatch.ci.runner.unit_files import unit_files
 
 
 @pytest.fixture
@@ -102,30 +101,12 @@ def test_what_cannot_be_meant_is_named(words: list[str], said: str, checkout: Pa
     assert said in done.output
 
 
-def _service(tmp_path: Path, **given: object) -> Service:
-    cards = [Gpu(uuid=card["uuid"], name=card["name"], driver="580", told=card) for card in (T4, RTX_4090)]
-    programs = tmp_path / "programs"
-    programs.mkdir(exist_ok=True)
-    for name in ("warpwatch", "nvidia-smi", "run.sh"):
-        (programs / name).write_text("#!/bin/sh\n")
-        (programs / name).chmod(0o755)
-    folder = tmp_path / "a folder with 100% blanks"
-    folder.mkdir(exist_ok=True)
-    values: dict[str, object] = {
-        "folder": folder, "user": "root", "group": "root", "measuring": programs, "serving": programs,
-        "calendar": "*-*-* 03:00", "labels": ("gpu-rtx4090", "gpu-t4"), "nvidia_smi": str(programs / "nvidia-smi"),
-        "clocks": tuple(Choice(card=card, sm_mhz=960, memory_mhz=5001, why="") for card in cards),
-        "server": "https://perf.example.org", "project": "demo", "repository": "o/r", "actions_runner": programs,
-    }  # fmt: skip
-    return Service(**{**values, **given})  # type: ignore[arg-type]
-
-
 def test_systemd_takes_every_unit(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("no systemd-analyze here")
     units = tmp_path / "units"
     units.mkdir()
-    for name, text in unit_files(_service(tmp_path)).items():
+    for name, text in unit_files(make_service(tmp_path)).items():
         (units / name).write_text(text)
     words = ["systemd-analyze", "verify", "--man=no", *(str(path) for path in sorted(units.iterdir()))]
     environ = {**os.environ, "SYSTEMD_UNIT_PATH": f"{units}:"}
@@ -138,10 +119,10 @@ def test_systemd_takes_every_unit(tmp_path: Path) -> None:
 
 
 def test_units_are_only_those_that_are_wanted_and_clocks_come_back(tmp_path: Path) -> None:
-    files = unit_files(_service(tmp_path, clocks=(), server=None, repository=None))
+    files = unit_files(make_service(tmp_path, clocks=(), server=None, repository=None))
     assert set(files) == {"warpwatch-measure.service", "warpwatch-measure.timer"}
     assert "warpwatch-clocks" not in files["warpwatch-measure.service"]
-    clocks = unit_files(_service(tmp_path))["warpwatch-clocks.service"]
+    clocks = unit_files(make_service(tmp_path))["warpwatch-clocks.service"]
     for card in (T4, RTX_4090):
         for when in ("ExecStart", "ExecReload"):
             assert re.search(rf"^{when}=.*-i {card['uuid']} --lock-gpu-clocks=960,960$", clocks, re.MULTILINE)
@@ -150,15 +131,72 @@ def test_units_are_only_those_that_are_wanted_and_clocks_come_back(tmp_path: Pat
     assert clocks.count("ExecStopPost=-") == 4
 
 
+def _settings(unit: str) -> list[tuple[str, str]]:
+    """Of a unit's file, in order."""
+    lines = [line for line in unit.splitlines() if "=" in line and not line.startswith("#")]
+    return [(name, value) for name, _, value in (line.partition("=") for line in lines)]
+
+
+def test_a_job_has_a_user_and_a_home_that_are_gone_with_it(tmp_path: Path) -> None:
+    service = make_service(tmp_path)
+    settings = _settings(unit_files(service)["warpwatch-actions.service"])
+    names = [name for name, _ in settings]
+    wipe = "/usr/bin/find /var/lib/warpwatch-actions/ -mindepth 1 -delete"
+    before = [value for name, value in settings if name == "ExecStartPre"]
+    assert before[0] == f"+{wipe}"
+    assert before[-1] == "/usr/bin/mkdir /var/lib/warpwatch-actions/home"
+    assert ("ExecStopPost", f"-+{wipe}") in settings
+    assert {("StateDirectory", "warpwatch-actions"), ("Environment", "HOME=/var/lib/warpwatch-actions/home"),
+            ("DynamicUser", "yes"), ("PrivateTmp", "yes"), ("ProtectHome", "tmpfs")} <= set(settings)  # fmt: skip
+    assert "User" not in names  # of who measures
+    writable = [value for name, value in settings if name in {"ReadWritePaths", "BindPaths"}]
+    assert writable == ["-/run/lock"]
+
+
+def test_a_job_reads_the_ceilings_of_who_measures(tmp_path: Path) -> None:
+    settings = _settings(unit_files(make_service(tmp_path))["warpwatch-actions.service"])
+    ceilings = tmp_path / "the ceilings"
+    assert ("Environment", f'"WARPWATCH_CEILINGS={ceilings}"') in settings
+    assert any(name == "BindReadOnlyPaths" and f'"-{ceilings}"' in value for name, value in settings)
+
+
+def test_what_the_timer_measures_runs_beside_no_other_users_temporary_files(tmp_path: Path) -> None:
+    settings = _settings(unit_files(make_service(tmp_path))["warpwatch-measure.service"])
+    assert {("User", "root"), ("PrivateTmp", "yes")} <= set(settings)
+
+
+@pytest.mark.parametrize("version", ["2.335.0", "2.99.9", "1.400.1"])
+def test_a_runner_that_is_too_old_for_the_workflows_is_refused(version: str, checkout: Path, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("t")
+    runner = unpack_actions_runner(tmp_path / "runner", version)
+    words = ["--github", "o/r", "--github-token-file", str(tmp_path / "token"), "--actions-runner", str(runner)]
+    done = _setup(checkout, "--dry-run", *words)
+    assert done.exit_code == 1
+    assert f"is {version}, and the workflows need 2.336.0 or newer" in done.output
+
+
+@pytest.mark.parametrize("version", ["2.336.0", "2.1000.0", "3.0.0", None])
+def test_a_runner_of_a_version_that_does_or_is_not_told_is_taken(
+    version: str | None, checkout: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "token").write_text("t")
+    runner = unpack_actions_runner(tmp_path / "runner", version)
+    words = ["--github", "o/r", "--github-token-file", str(tmp_path / "token"), "--actions-runner", str(runner)]
+    done = _setup(checkout, "--dry-run", *words)
+    assert done.exit_code == 0, done.output
+    assert ("does not say its version" in done.output) == (version is None)
+
+
 def test_the_registration_says_the_group_of_an_organizations_runners(tmp_path: Path) -> None:
-    of_a_repository = unit_files(_service(tmp_path))["warpwatch-registration.service"]
+    of_a_repository = unit_files(make_service(tmp_path))["warpwatch-registration.service"]
     assert "--group" not in of_a_repository
-    told = unit_files(_service(tmp_path, repository="kernels-org", runner_group=5))["warpwatch-registration.service"]
+    of_an_organization = unit_files(make_service(tmp_path, repository="kernels-org", runner_group=5))
+    told = of_an_organization["warpwatch-registration.service"]
     assert "register --repository kernels-org --group 5 --label" in told
 
 
 def test_a_second_time_everything_is_done_already(checkout: Path, tmp_path: Path) -> None:
-    service = _service(tmp_path)
+    service = make_service(tmp_path)
     where = Host(folder=checkout, root=tmp_path / "root")
     said: list[str] = []
     assert perform(unit_steps(where, service), where, dry_run=False, say=said.append) == []
@@ -167,7 +205,7 @@ def test_a_second_time_everything_is_done_already(checkout: Path, tmp_path: Path
     said.clear()
     perform(unit_steps(where, service), where, dry_run=False, say=said.append)
     assert all(line.startswith("  done already") for line in said)
-    changed = _service(tmp_path, calendar="hourly")
+    changed = make_service(tmp_path, calendar="hourly")
     said.clear()
     perform(unit_steps(where, changed), where, dry_run=False, say=said.append)
     assert [line for line in said if "doing" in line] == ["  doing          unit warpwatch-measure.timer"]

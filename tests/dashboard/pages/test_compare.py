@@ -204,8 +204,7 @@ def test_an_opened_row_shows_samples_history_code_and_the_command(
         assert f"{len(samples[0])} samples" in page
         assert "registers <b" in re.sub(r"\s+", " ", page)
         assert "96 → 128" in page
-        assert "asv continuous --bench" in page
-        assert f"{base.hash} {slow}" in page
+        assert f"warpwatch gate {base.hash} {slow} --bench" in page
 
 
 def test_a_row_of_other_sides_is_a_404(client: FlaskClient, addresses: dict[str, str]) -> None:

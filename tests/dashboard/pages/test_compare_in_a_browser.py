@@ -58,7 +58,7 @@ def test_a_row_opens_under_itself_stays_accessible_and_closes(
         opened = tab.page.locator(".ww-opened")
         opened.wait_for()
         assert row.get_attribute("aria-expanded") == "true"
-        assert "asv continuous" in opened.inner_text()
+        assert "warpwatch gate" in opened.inner_text()
         assert opened.locator("circle").count() > 20
         assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
         assert faults(tab) == []

@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from warpwatch.dashboard.metrics import metric
-from warpwatch.dashboard.reproduce import asv_command, asv_comparison
+from warpwatch.dashboard.reproduce import asv_command, gate_command
 from warpwatch.dashboard.store.records import Commit, Series
 
 COMMIT = Commit(
@@ -59,4 +59,4 @@ def test_a_benchmark_without_parameters_is_its_name() -> None:
 def test_what_another_tool_measured_has_no_command_of_asvs() -> None:
     series = replace(_series("test_rope.test_apply", "fp16"), is_asvs=False)
     assert asv_command(series, COMMIT) is None
-    assert asv_comparison(series, COMMIT, COMMIT) is None
+    assert gate_command(series, COMMIT, COMMIT) is None

@@ -79,7 +79,7 @@ def test_a_card_explains_itself(client: FlaskClient, addresses: dict[str, str]) 
     assert "registers 96 → to 128 , occupancy 50.0 % → to 37.5 %" in page
     assert re.search(r"Culprit [0-9a-f]{8} ci: the runner checks its clocks before a run · \d\d % by the values", page)
     assert re.search(r"git log --oneline [0-9a-f]{40}\.\.[0-9a-f]{40}", page)
-    assert "asv continuous --bench" in page
+    assert re.search(r"warpwatch gate [0-9a-f]{40} [0-9a-f]{40} --bench", page)
 
 
 def test_two_at_one_card_the_later_reads_what_the_other_did(client: FlaskClient, store: Store) -> None:
