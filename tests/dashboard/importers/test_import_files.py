@@ -13,11 +13,12 @@ import pytest
 from tests.asv_results import AsvResults, hash_of
 from tests.dashboard.importers.reading import COMMIT, GIVEN, RECORDED, recorded
 from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.importers.archive import Limits, TooLargeError
+from warpwatch.dashboard.importers.archive import TooLargeError
 from warpwatch.dashboard.importers.asv_folder import NoResultsError
 from warpwatch.dashboard.importers.given import Given
 from warpwatch.dashboard.importers.import_files import import_path
 from warpwatch.dashboard.importers.import_results import ImportSummary
+from warpwatch.dashboard.importers.limits import ImportLimits
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.records import Point, Series, Status
 
@@ -388,7 +389,7 @@ def test_a_bomb_adds_nothing(sqlite_store: Store, asv: AsvResults, tmp_path: Pat
     asv.commit(1, {BENCH: asv.row([1.0])})
     (asv.folder / "zeros").write_bytes(bytes(2_000_000))
     with pytest.raises(TooLargeError, match="more than 1 MiB"):
-        _load(sqlite_store, _tar(tmp_path / "a.tar.gz", asv.folder), limits=Limits(total_bytes=2**20))
+        _load(sqlite_store, _tar(tmp_path / "a.tar.gz", asv.folder), limits=ImportLimits(archive_bytes=2**20))
     assert queries.projects(sqlite_store) == ()
 
 
