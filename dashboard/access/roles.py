@@ -50,5 +50,5 @@ def _matches(entry: str, name: str, groups: tuple[str, ...]) -> bool:
     if entry.startswith("group:"):
         return entry.removeprefix("group:") in groups
     if entry.startswith("*@"):
-        return name.casefold().endswith(entry[1:].casefold())
+        return name.count("@") == 1 and name.casefold().endswith(entry[1:].casefold())
     return entry == "*" or entry.casefold() == name.casefold()
