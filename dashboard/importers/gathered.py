@@ -52,13 +52,13 @@ class Gathered:
             return
         self._count += 1
         self._samples += len(value.samples)
-        for what, count, most in (
+        for what, number, most in (
             ("benchmarks", len(self._values), FILE_BENCHMARKS),
             ("values", self._count, FILE_VALUES),
             ("samples", self._samples, FILE_SAMPLES),
             (f"values of {benchmark[:200]}", len(known) + 1, BENCHMARK_COMBINATIONS),
         ):
-            if count > most:
+            if number > most:
                 raise BeyondLimitError(f"more than {most:,} {what}, the limit of one file: give it in several files")
         known[value.parameters] = value
 
