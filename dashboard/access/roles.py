@@ -24,6 +24,7 @@ class Person:
     """Somebody whose name we know: one who logged in, the one at this machine, or a program with a token."""
 
     name: str
+    subject: str  # tells people of one name apart, as whoever names them does
     role: Role
 
 

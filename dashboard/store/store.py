@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import orjson
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, select, text
-from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.exc import ArgumentError, DatabaseError
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.migrate import is_newest, migrate
@@ -54,9 +54,12 @@ class Store:
             if not is_ready:
                 with self.write("schema") as connection:
                     migrate(connection)
-        except OperationalError as error:
+        except (DatabaseError, sqlite3.DatabaseError) as error:  # the second from _prepare_sqlite
             self.close()
-            raise StoreError(f"cannot open the database {self.url.render_as_string()}: {error.orig}") from error
+            said = error.orig if isinstance(error, DatabaseError) else error
+            raise StoreError(
+                f"cannot open the database {self.url.render_as_string()}: {said}{_advice(said)}"
+            ) from error
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -155,6 +158,12 @@ class Store:
         self.engine.dispose()
 
 
+def _advice(said: object) -> str:
+    if isinstance(said, sqlite3.DatabaseError) and not isinstance(said, sqlite3.OperationalError):
+        return ". The file is damaged, or is no SQLite database: put a copy of it back, or name another one"
+    return ""
+
+
 def _never() -> bool:
     return False
 
@@ -216,8 +225,9 @@ def _from_json(text: str) -> Any:
 def _prepare_sqlite(dbapi_connection: Any, _record: object) -> None:
     dbapi_connection.isolation_level = None  # transactions are ours: the driver's own would commit before DDL
     cursor = dbapi_connection.cursor()
+    # FULL: what a commit has acknowledged is on the disk, and outlasts a power failure also with write-ahead logging.
     # An import of one file more stays below so many pages: what it writes goes into the file once, as it ends.
-    for pragma in (f"busy_timeout={_PATIENCE_S * 1000}", "synchronous=NORMAL", "foreign_keys=ON", "cache_size=-131072",
+    for pragma in (f"busy_timeout={_PATIENCE_S * 1000}", "synchronous=FULL", "foreign_keys=ON", "cache_size=-131072",
                    "temp_store=MEMORY", "wal_autocheckpoint=4000"):  # fmt: skip
         cursor.execute(f"PRAGMA {pragma}")
     _enter_wal(cursor)
