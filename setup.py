@@ -72,7 +72,7 @@ setup(
     ext_modules=[Extension("warpwatch.kernels._C", sources=[], py_limited_api=True, optional=True)],
     cmdclass={"build_ext": BuildKernels, "bdist_wheel": StableWheel},
     entry_points={"console_scripts": ["warpwatch = warpwatch.ci.main:main"]},
-    # The dashboard and the gate; they need neither torch nor a GPU. Lower bounds exclude versions with known advisories.
+    # The dashboard and the gate; they need neither torch nor a GPU. Versions with known advisories are excluded.
     install_requires=[
         "flask>=3.1.1",
         "jinja2>=3.1.6",  # pages; a runner's systemd units and a digest's mail
