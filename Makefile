@@ -104,6 +104,6 @@ LOCKED := .github/actions/warpwatch/locked.txt
 locked:
 	(sed '/^[^#]/,$$d' $(LOCKED); \
 	 $(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
-	 | uv pip compile setup.py - --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
+	 | uv pip compile setup.py - --extra postgresql --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
 	   --no-annotate) > $(LOCKED).new
 	mv $(LOCKED).new $(LOCKED)

@@ -72,20 +72,22 @@ setup(
     ext_modules=[Extension("warpwatch.kernels._C", sources=[], py_limited_api=True, optional=True)],
     cmdclass={"build_ext": BuildKernels, "bdist_wheel": StableWheel},
     entry_points={"console_scripts": ["warpwatch = warpwatch.ci.main:main"]},
-    install_requires=[  # the dashboard and the gate; they need neither torch nor a GPU
-        "flask>=3.1",
-        "jinja2>=3.1",  # pages; a runner's systemd units and a digest's mail
+    # The dashboard and the gate; they need neither torch nor a GPU. Versions with known advisories are excluded.
+    install_requires=[
+        "flask>=3.1.1",
+        "jinja2>=3.1.6",  # pages; a runner's systemd units and a digest's mail
         "flask-limiter>=4.0",
         "authlib>=1.9",  # logging in by OpenID Connect
         "sqlalchemy>=2.0.40,<2.2",
         "alembic>=1.13",
-        "waitress>=3.0",
+        "waitress>=3.0.1",
         "flask-compress>=1.17",
         "click>=8.1",
         "numpy>=1.26",
+        "scipy>=1.13",  # quantiles of the beta distribution
         "json5>=0.9",  # asv.conf.json has comments
-        "orjson>=3.10",
-        "requests>=2.31",
+        "orjson>=3.11.6",
+        "requests>=2.32.4",
         "zstandard>=0.23",  # stored points, and archives; Python's own comes with 3.14
         "apprise>=1.9",
         "codeowners>=0.9",  # whose a kernel is

@@ -27,7 +27,7 @@ class ProxyLogin:
     """A reverse proxy has logged them in, and names them in headers."""
 
     user_header: str = "X-Forwarded-User"
-    groups_header: str = "X-Forwarded-Groups"
+    groups_header: str | None = None  # None: the proxy names no groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ def _login(environ: Mapping[str, str]) -> OpenIdLogin | ProxyLogin | None:
     if kind == "proxy":
         return ProxyLogin(
             user_header=environ.get("WARPWATCH_USER_HEADER") or "X-Forwarded-User",
-            groups_header=environ.get("WARPWATCH_GROUPS_HEADER") or "X-Forwarded-Groups",
+            groups_header=environ.get("WARPWATCH_GROUPS_HEADER") or None,
         )
     if kind != "openid":
         raise ValueError(f"WARPWATCH_LOGIN is {kind!r}; wanted openid, proxy or none")

@@ -7,6 +7,7 @@ from warpwatch.dashboard import delivery, errors, formatting, kept, security
 from warpwatch.dashboard.access import rate_limits
 from warpwatch.dashboard.access.protecting import protect
 from warpwatch.dashboard.api import resources
+from warpwatch.dashboard.importers.scratch import remove_abandoned
 from warpwatch.dashboard.pages import (
     badges,
     commits,
@@ -44,6 +45,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     """
     app = Flask(__name__)
     settings = settings or Settings.from_env()
+    remove_abandoned()
     app.extensions["store"] = Store(settings.database)
     app.config["THRESHOLD"] = settings.threshold
     app.config["MAX_CONTENT_LENGTH"] = settings.upload_limit_mib * 2**20

@@ -4,7 +4,7 @@ import sqlite3
 
 from flask import Flask, g, request
 from flask.typing import ResponseReturnValue
-from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import DatabaseError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnectionError
 from werkzeug.exceptions import HTTPException, ServiceUnavailable
 
@@ -13,6 +13,10 @@ from warpwatch.dashboard.pages import login
 from warpwatch.dashboard.pages.shared import error_page
 
 _AGAIN_S = 5
+_DAMAGED = (
+    "The database cannot be read: its file is damaged. Whoever runs this dashboard puts a copy of it back; "
+    "the server’s log has the database’s complaint."
+)
 
 
 def register(app: Flask) -> None:
@@ -24,6 +28,17 @@ def register(app: Flask) -> None:
         return _answer(ServiceUnavailable(retry_after=_AGAIN_S))
 
     app.register_error_handler(HTTPException, _answer)
+
+    def damaged(error: Exception) -> ResponseReturnValue:
+        if type(error) not in {DatabaseError, sqlite3.DatabaseError}:
+            raise error  # a fault of ours, such as a statement that no database takes
+        app.logger.error("the database cannot be read", exc_info=error)
+        g.setdefault("token", None)
+        return _answer(ServiceUnavailable(_DAMAGED, retry_after=_AGAIN_S))
+
+    # What SQLite says of a file that is damaged or no database at all.
+    app.register_error_handler(DatabaseError, damaged)
+    app.register_error_handler(sqlite3.DatabaseError, damaged)
     # SQLite's own: the store asks it how often it was written without SQLAlchemy.
     for kind in (OperationalError, InterfaceError, NoConnectionError, sqlite3.OperationalError):
         app.register_error_handler(kind, database_away)

@@ -10,12 +10,12 @@ from dataclasses import replace
 from threading import Timer
 
 import click
-import waitress
 from flask import Flask
 from waitress.server import BaseWSGIServer
 
 from warpwatch.dashboard.access_settings import AccessSettings, is_loopback
 from warpwatch.dashboard.app import create_app
+from warpwatch.dashboard.connections import allow_more_files, make_server
 from warpwatch.dashboard.pages.prepared import prepare
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import StoreError
@@ -44,6 +44,7 @@ _RECORDS = 50_000  # made, and not given up again, before circles are looked for
 @click.option("--open", "opens", is_flag=True, help="Open the page in a browser.")
 def serve(host: str, port: int, database: str | None, threads: int, opens: bool) -> None:
     """Serve the dashboard until Ctrl+C."""
+    allow_more_files()
     try:
         settings = Settings.from_env()
         settings = replace(settings, database=database) if database else settings
@@ -91,15 +92,8 @@ def server_of(app: Flask, listener: socket.socket, *, threads: int) -> BaseWSGIS
     """The application on a socket that listens."""
     # A line for each request that waits for a thread: the log would be those alone, just when there is much to do.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-    return waitress.create_server(
-        app,
-        sockets=[listener],
-        threads=threads,
-        ident="warpwatch",
-        # waitress takes a body whole before the application can refuse it in words: beyond this it hangs up itself.
-        max_request_body_size=2 * app.config["MAX_CONTENT_LENGTH"],
-        clear_untrusted_proxy_headers=False,  # the application wants to know that a proxy stands between
-    )
+    # waitress takes a body whole before the application can refuse it in words: beyond this it hangs up itself.
+    return make_server(app, listener, threads=threads, most_body_bytes=2 * app.config["MAX_CONTENT_LENGTH"])
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -21,6 +21,9 @@ _NAME = "openid"
 _PATIENCE_S = 10
 _CLOCKS_APART_S = 60
 _LONGEST_NAME = 200
+_SIGNING = frozenset(
+    {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"}
+)
 _log = logging.getLogger(__name__)
 
 
@@ -61,11 +64,12 @@ def to_provider(callback: str) -> Response:
     return answer
 
 
-def from_provider() -> tuple[str, tuple[str, ...]]:
-    """The name and the groups of the one whom the provider sends back. Raises LoginError."""
+def from_provider() -> tuple[str, str, tuple[str, ...]]:
+    """The name, the subject and the groups of the one whom the provider sends back. Raises LoginError."""
     login = _login()
     wanted = {"iss": {"essential": True, "value": login.issuer}, "aud": {"essential": True, "value": login.client_id}}
     try:
+        _want_signatures(_client().load_server_metadata())
         answer = _client().authorize_access_token(claims_options=wanted, leeway=_CLOCKS_APART_S)
     except (AuthlibBaseError, JoseError, RequestException, RuntimeError, ValueError) as error:
         _log.warning("login refused: %s: %s", type(error).__name__, error)
@@ -73,7 +77,8 @@ def from_provider() -> tuple[str, tuple[str, ...]]:
     claims = answer.get("userinfo")
     if not claims:
         raise LoginError("The provider sent no ID token; is this client registered for OpenID Connect there?")
-    return _name(claims, login), relevant_groups(requester.access_settings(), _groups(claims, login))
+    name, groups = _name(claims, login), relevant_groups(requester.access_settings(), _groups(claims, login))
+    return name, f"{claims['iss']} {claims['sub']}", groups
 
 
 def _login() -> OpenIdLogin:
@@ -92,6 +97,15 @@ def _check_issuer(metadata: dict[str, Any]) -> None:
     if metadata.get("issuer") != _login().issuer:
         raise ValueError(f"WARPWATCH_OPENID_ISSUER is {_login().issuer!r}, and its discovery document says "
                          f"{metadata.get('issuer')!r}; they must be the same to the letter")  # fmt: skip
+
+
+def _want_signatures(metadata: dict[str, Any]) -> None:
+    """Leaves the provider's algorithms that sign by a private key. Authlib takes an ID token of any that it lists:
+    with "none" an unsigned one, with HS256 one signed by whatever both sides know.
+    """
+    listed = metadata.get("id_token_signing_alg_values_supported")
+    signing = [each for each in listed if each in _SIGNING] if isinstance(listed, list) else []
+    metadata["id_token_signing_alg_values_supported"] = signing or ["RS256"]
 
 
 def _said(error: Exception) -> str:

@@ -3,6 +3,7 @@
 import ipaddress
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from flask import Flask, request
 from werkzeug.middleware.proxy_fix import ProxyFix
@@ -19,20 +20,28 @@ _LONGEST_NAME = 200
 def register(app: Flask, settings: AccessSettings) -> None:
     """Put the proxies' rule in front of the application."""
     if settings.proxies:
-        app.wsgi_app = TrustedProxies(app.wsgi_app, settings.proxies)  # type: ignore[method-assign]
+        prefix = urlsplit(settings.public_url or "").path
+        app.wsgi_app = TrustedProxies(app.wsgi_app, settings.proxies, prefix)  # type: ignore[method-assign]
 
 
 class TrustedProxies:
-    """Reads X-Forwarded-For, -Proto, -Host and -Prefix where the peer is one of these proxies, and nowhere else."""
+    """Reads X-Forwarded-For, -Proto and -Host where the peer is one of these proxies, and nowhere else.
 
-    def __init__(self, app: "WSGIApplication", proxies: tuple[Network, ...]) -> None:
+    X-Forwarded-Prefix counts only where it is the path of the public address: a proxy that sets none may pass on what
+    its client sent, and links would lead wherever that says.
+    """
+
+    def __init__(self, app: "WSGIApplication", proxies: tuple[Network, ...], prefix: str) -> None:
         self._plain = app
         self._fixed = ProxyFix(app, x_for=1, x_proto=1, x_host=1, x_prefix=1)
         self._proxies = proxies
+        self._prefix = prefix
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         """Answers a request."""
         environ[_TRUSTED] = self._trusts(environ.get("REMOTE_ADDR", ""))
+        if environ.get("HTTP_X_FORWARDED_PREFIX", "").rstrip("/") != self._prefix:
+            environ.pop("HTTP_X_FORWARDED_PREFIX", None)
         return (self._fixed if environ[_TRUSTED] else self._plain)(environ, start_response)
 
     def _trusts(self, peer: str) -> bool:
@@ -45,11 +54,14 @@ class TrustedProxies:
 
 
 def named(login: ProxyLogin) -> tuple[str | None, tuple[str, ...]]:
-    """The name and groups that a trusted proxy gives this request; nobody where another peer says so."""
-    if not request.environ.get(_TRUSTED):
-        return None, ()
+    """The name and groups that a trusted proxy gives this request; nobody where another peer says so.
+
+    A name with a comma is two headers, of which the client may have sent one: then it is nobody.
+    """
     name = _text(request.headers.get(login.user_header, ""))
-    groups = _text(request.headers.get(login.groups_header, "")).split(",")
+    if not request.environ.get(_TRUSTED) or "," in name:
+        return None, ()
+    groups = _text(request.headers.get(login.groups_header, "")).split(",") if login.groups_header else []
     return name[:_LONGEST_NAME] or None, tuple(group.strip() for group in groups if group.strip())
 
 

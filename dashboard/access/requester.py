@@ -4,6 +4,7 @@ import getpass
 import os
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from flask import Flask, current_app, g, request, session
 
@@ -15,8 +16,9 @@ from warpwatch.dashboard.pages.shared import store
 from warpwatch.dashboard.store.tokens import Scope, Token, use_token
 
 _FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via")
+_OF_EVERY_PROJECT = frozenset({"api_document.openapi"})  # which names none
 _ROLES = {Scope.READ: Role.READER, Scope.TRIAGE: Role.TRIAGER}
-LOGGED_IN = "person"  # of the session: name, groups, when (seconds since 1970)
+LOGGED_IN = "person"  # of the session: name, subject, groups, when (seconds since 1970)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +43,11 @@ def access_settings() -> AccessSettings:
 def person() -> Person | None:
     """Who makes this request; None for one whose name we do not know, or who has no role here."""
     if "person" not in g:
-        name, role = _named()
-        g.person = Person(name=name, role=role) if name is not None and role is not None else None
+        name, subject, role = _named()
+        if name is None or subject is None or role is None:
+            g.person = None
+        else:
+            g.person = Person(name=name, subject=subject, role=role)
         g.known_as = name
     found: Person | None = g.person
     return found
@@ -73,11 +78,11 @@ def is_logged_in() -> bool:
     return can_log_in() and _logged_in() is not None
 
 
-def log_in(name: str, groups: tuple[str, ...]) -> None:
+def log_in(name: str, subject: str, groups: tuple[str, ...]) -> None:
     """Begins a session of this person's, and nothing of an earlier one stays in it."""
     session.clear()
     session.permanent = True
-    session[LOGGED_IN] = {"name": name, "groups": list(groups), "at": int(time.time())}
+    session[LOGGED_IN] = {"name": name, "subject": subject, "groups": list(groups), "at": int(time.time())}
 
 
 def log_out() -> None:
@@ -128,28 +133,42 @@ def _access() -> Access:
     return found
 
 
-def _named() -> tuple[str | None, Role | None]:
+def _named() -> tuple[str | None, str | None, Role | None]:
+    """Name, subject and role of whoever makes this request."""
     settings = access_settings()
     if has_bearer():
         found = token()
-        is_for = found is not None and found.project == (request.view_args or {}).get("project")
-        return (f"token {found.name}", _ROLES.get(found.scope) if is_for else None) if found else (None, None)
+        if found is None:
+            return None, None, None
+        is_for = found.project == (request.view_args or {}).get("project") or request.endpoint in _OF_EVERY_PROJECT
+        return f"token {found.name}", f"token {found.id}", _ROLES.get(found.scope) if is_for else None
     if is_local():
-        return _access().local_name, Role.ADMIN
+        return _access().local_name, "local", Role.ADMIN
     if isinstance(settings.login, ProxyLogin):
         name, groups = proxies.named(settings.login)
-        return name, role_of(settings, name, groups) if name else None
-    found_here = _logged_in()
-    if found_here is None:
-        return None, None
-    return found_here[0], role_of(settings, *found_here)
+        return name, f"proxy {name}", role_of(settings, name, groups) if name else None
+    said = _logged_in()
+    if said is None:
+        return None, None, None
+    return said["name"], said["subject"], role_of(settings, said["name"], tuple(said["groups"]))
 
 
-def _logged_in() -> tuple[str, tuple[str, ...]] | None:
-    said = session.get(LOGGED_IN) if can_log_in() else None
+def _logged_in() -> dict[str, Any] | None:
+    said: dict[str, Any] | None = session.get(LOGGED_IN) if can_log_in() else None
     if said is None or time.time() - said["at"] > access_settings().session_hours * 3600:
         return None
-    return str(said["name"]), tuple(said["groups"])
+    return said
+
+
+def is_a_login(said: object) -> bool:
+    """Whether a session's entry is what `log_in` writes; an earlier release may have written another."""
+    return (
+        isinstance(said, dict)
+        and all(isinstance(said.get(key), str) for key in ("name", "subject"))
+        and isinstance(said.get("groups"), list)
+        and all(isinstance(group, str) for group in said["groups"])
+        and isinstance(said.get("at"), int)
+    )
 
 
 def _user_name() -> str:

@@ -24,6 +24,7 @@ class Person:
     """Somebody whose name we know: one who logged in, the one at this machine, or a program with a token."""
 
     name: str
+    subject: str  # tells people of one name apart, as whoever names them does
     role: Role
 
 
@@ -50,5 +51,5 @@ def _matches(entry: str, name: str, groups: tuple[str, ...]) -> bool:
     if entry.startswith("group:"):
         return entry.removeprefix("group:") in groups
     if entry.startswith("*@"):
-        return name.casefold().endswith(entry[1:].casefold())
+        return name.count("@") == 1 and name.casefold().endswith(entry[1:].casefold())
     return entry == "*" or entry.casefold() == name.casefold()

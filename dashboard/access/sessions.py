@@ -3,14 +3,16 @@
 from datetime import timedelta
 from urllib.parse import urlsplit
 
-from flask import Flask, current_app, request, session
-from flask.sessions import SecureCookieSessionInterface
+from flask import Flask, Request, current_app, request, session
+from flask.sessions import SecureCookieSession, SecureCookieSessionInterface
 
 from warpwatch.dashboard.access import csrf, requester
 from warpwatch.dashboard.access.proxies import host_name
 from warpwatch.dashboard.access.requester import access_settings
 from warpwatch.dashboard.access_settings import AccessSettings
 
+_FLASHED = "_flashes"  # Flask's messages
+_OF_LOGIN = "_state_"  # Authlib's, of logins that were begun
 _OF_EVERY_ANSWER = frozenset({csrf.KEY, requester.LOGGED_IN, "_permanent"})  # the last is Flask's
 
 
@@ -36,8 +38,27 @@ def is_encrypted() -> bool:
     return request.is_secure or (public.scheme == "https" and host_name(request.host) == public.hostname)
 
 
+def _is_ours(opened: SecureCookieSession) -> bool:
+    flashed = opened.get(_FLASHED, [])
+    return (
+        isinstance(opened.get(csrf.KEY, ""), str)
+        and (requester.LOGGED_IN not in opened or requester.is_a_login(opened[requester.LOGGED_IN]))
+        and isinstance(flashed, list)
+        and all(isinstance(each, (list, tuple)) and len(each) == 2 for each in flashed)
+        and all(isinstance(value, dict) for key, value in opened.items() if key.startswith(_OF_LOGIN))
+    )
+
+
 class _Sessions(SecureCookieSessionInterface):
     """Flask's, with what depends on the request."""
+
+    def open_session(self, app: Flask, request: Request) -> SecureCookieSession | None:
+        """As the cookie says; a new one for a cookie of another shape, such as an earlier release's."""
+        try:
+            opened = super().open_session(app, request)
+        except (AttributeError, TypeError, ValueError):
+            opened = None
+        return opened if opened is not None and _is_ours(opened) else self.session_class()
 
     def get_cookie_secure(self, app: Flask) -> bool:
         return is_encrypted()

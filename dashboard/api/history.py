@@ -1,6 +1,6 @@
 """`/api/projects/<project>/series/<key>/history`: one series over commits, with what was found in it."""
 
-from datetime import date, datetime
+from datetime import datetime
 from typing import ClassVar
 
 from flask import Blueprint, abort
@@ -8,7 +8,7 @@ from pydantic import Field
 
 from warpwatch.dashboard.api.limits import LimitsSource, limits_source
 from warpwatch.dashboard.api.operation import operation
-from warpwatch.dashboard.api.questions import CommitPrefix, Table
+from warpwatch.dashboard.api.questions import CommitPrefix, Day, Table
 from warpwatch.dashboard.api.series import series_or_404
 from warpwatch.dashboard.api.shapes import SeriesShape, Shape, commit_position, finite, series_shape
 from warpwatch.dashboard.judged_by import steps_judged_by
@@ -29,9 +29,9 @@ class HistoryQuestion(Table):
     """The first commit's hash or its beginning."""
     last: CommitPrefix | None = Field(None, alias="to")
     """The last commit's."""
-    since: date | None = None
+    since: Day | None = None
     """Only commits of that day (UTC) and later."""
-    until: date | None = None
+    until: Day | None = None
     """Only commits of that day and earlier."""
 
 

@@ -2,15 +2,19 @@
 a filter with a slip of the pen would else answer another question.
 """
 
+import re
+from datetime import date
 from typing import Annotated, Literal, TypeVar
 
 from flask import request
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from warpwatch.dashboard.api.problems import WrongQuestionError
 
 Text = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]  # databases refuse the character zero
 CommitPrefix = Annotated[str, Field(pattern="^[0-9a-fA-F]{4,64}$")]
+# Pydantic itself takes a number for seconds since 1970.
+Day = Annotated[date, BeforeValidator(lambda said: date.fromisoformat(_full_date(said)))]
 Asked = TypeVar("Asked", bound="Question")
 
 
@@ -47,6 +51,12 @@ def asked(kind: type[Asked]) -> Asked:
     except ValidationError as error:
         faults = [(".".join(map(str, one["loc"])), _sentence(one["type"], one["msg"])) for one in error.errors()]
         raise WrongQuestionError(faults) from error
+
+
+def _full_date(said: str) -> str:
+    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", said, re.ASCII):
+        raise ValueError("wanted a date such as 2026-01-31")
+    return said
 
 
 def _sentence(kind: str, message: str) -> str:

@@ -1,6 +1,6 @@
 """`/api/projects/<project>/regressions`: what got worse."""
 
-from datetime import UTC, date, datetime, time
+from datetime import UTC, datetime, time
 
 from flask import Blueprint
 
@@ -8,7 +8,7 @@ from warpwatch.dashboard.api.answers import listing
 from warpwatch.dashboard.api.history import Change, change_shape
 from warpwatch.dashboard.api.limits import LimitsSource, limits_source
 from warpwatch.dashboard.api.operation import operation
-from warpwatch.dashboard.api.questions import Paged, Text
+from warpwatch.dashboard.api.questions import Day, Paged, Text
 from warpwatch.dashboard.api.shapes import CommitShape, Listing, SeriesShape, Shape, commit_shape, series_shape
 from warpwatch.dashboard.pages.shared import project_or_404, store
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
@@ -24,7 +24,7 @@ class RegressionsQuestion(Paged):
 
     machine: Text = ""
     kind: ChangeKind = ChangeKind.STEP
-    since: date | None = None
+    since: Day | None = None
     """Only commits of that day (UTC) and later."""
 
 

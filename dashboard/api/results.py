@@ -7,7 +7,6 @@ failed. The body goes to a temporary file in pieces.
 import base64
 import hashlib
 import re
-import tempfile
 import time
 from pathlib import Path
 
@@ -23,19 +22,20 @@ from warpwatch.dashboard.api.operation import describe
 from warpwatch.dashboard.api.problems import problem_response
 from warpwatch.dashboard.api.questions import Question, Text, asked
 from warpwatch.dashboard.api.shapes import Shape
-from warpwatch.dashboard.importers.archive import ArchiveError, Limits, NoRoomError, TooLargeError, is_archive
+from warpwatch.dashboard.importers.archive import ArchiveError, NoRoomError, TooLargeError, is_archive
 from warpwatch.dashboard.importers.asv_folder import NoResultsError
 from warpwatch.dashboard.importers.formats import KNOWN
 from warpwatch.dashboard.importers.given import Given, milliseconds
 from warpwatch.dashboard.importers.import_files import import_path
 from warpwatch.dashboard.importers.import_results import ImportSummary
+from warpwatch.dashboard.importers.limits import upload_limits
+from warpwatch.dashboard.importers.scratch import scratch_folder
 from warpwatch.dashboard.pages.shared import store
 from warpwatch.dashboard.parallel import local_workers
 from warpwatch.dashboard.store.set_aside import note_set_aside
 from warpwatch.dashboard.store.tokens import Scope
 
 bp = Blueprint("api_results", __name__)
-_UNPACKED_FACTOR = 8  # an archive may unpack to so many times the limit of a body; JSON of results packs about as well
 _CHUNK = 1024 * 1024
 _NAME = "upload"
 _SHA256 = re.compile(r"sha-256=:([A-Za-z0-9+/]{43}=):")  # in RFC 9530's Content-Digest, among others perhaps
@@ -78,10 +78,10 @@ def add(project: str) -> ResponseReturnValue:
     """
     name = _authorise(project)
     given = _given(asked(UploadQuestion))
-    with tempfile.TemporaryDirectory(prefix="warpwatch-") as folder:
-        path = Path(folder) / _NAME
+    with scratch_folder() as folder:
+        path = folder / _NAME
         _receive(path)
-        limits = Limits(total_bytes=_limit_bytes() * _UNPACKED_FACTOR, file_bytes=_limit_bytes())
+        limits = upload_limits(_limit_bytes())
         try:
             summary = import_path(store(), path, project=project, given=given, limits=limits, workers=1)
             told = _plain(summary.set_aside, folder)
@@ -152,7 +152,7 @@ def _limit_bytes() -> int:
     return limit
 
 
-def _told(summary: ImportSummary, analysed: int, folder: str) -> Uploaded:
+def _told(summary: ImportSummary, analysed: int, folder: Path) -> Uploaded:
     return Uploaded(
         project=summary.project, files=summary.files, unchanged=summary.unchanged, points=summary.points,
         series_analysed=analysed, set_aside=_plain(summary.set_aside, folder),
@@ -160,6 +160,6 @@ def _told(summary: ImportSummary, analysed: int, folder: str) -> Uploaded:
     )  # fmt: skip
 
 
-def _plain(lines: tuple[str, ...], folder: str) -> list[str]:
+def _plain(lines: tuple[str, ...], folder: Path) -> list[str]:
     """Lines without the temporary folder's name."""
     return [line.replace(f"{folder}/", "") for line in lines]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from warpwatch.dashboard.importers.asv_folder import NoResultsError, open_folder, read_benchmarks, result_files
-from warpwatch.dashboard.importers.asv_result import BrokenFileError
+from warpwatch.dashboard.importers.broken_file import BrokenFileError
 from warpwatch.dashboard.importers.formats import UnknownFormatError, read_any
 from warpwatch.dashboard.importers.given import Beside, Given
 from warpwatch.dashboard.store.incoming import Listed, ResultFile

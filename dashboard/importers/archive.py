@@ -7,23 +7,23 @@ out and named; an archive that unpacks to more than the limits is refused as a w
 import bz2
 import errno
 import gzip
-import io
 import lzma
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from stat import S_ISLNK
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO
 
 import zstandard
 
-_MIB = 1024 * 1024
-_CHUNK = _MIB
-_LARGEST_HEADER = 16 * _MIB  # of a tar's member, its name and attributes included
+from warpwatch.dashboard.importers.limits import ARCHIVE_PATH_PARTS, LEFT_OUT_NAMED, MIB, ImportLimits
+from warpwatch.dashboard.importers.tar_members import HeaderTooLargeError, members
+from warpwatch.dashboard.store.incoming import storable
+
+_CHUNK = MIB
 _COMPRESSED: Mapping[bytes, Callable[[BinaryIO], Any]] = {
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
     b"BZh": bz2.BZ2File,
@@ -34,7 +34,7 @@ _ZIP_ENTRY = b"PK\x01\x02"
 _TAR_MAGIC = slice(257, 262)
 _BROKEN = (
     tarfile.TarError, zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, lzma.LZMAError,
-    zstandard.ZstdError, EOFError, NotImplementedError, ValueError, OverflowError,
+    zstandard.ZstdError, EOFError, NotImplementedError, ValueError, OverflowError, RecursionError,
 )  # fmt: skip
 _NO_SUCH_FILE = {errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL}
 
@@ -51,15 +51,6 @@ class NoRoomError(ArchiveError):
     """An archive that the disk cannot take."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What an archive may unpack to. A member of more than `file_bytes` is left out; the others refuse it whole."""
-
-    total_bytes: int = 4096 * _MIB
-    file_bytes: int = 512 * _MIB
-    members: int = 100_000
-
-
 def is_archive(path: Path) -> bool:
     """Whether the file begins like an archive or a compressed file."""
     with path.open("rb") as file:
@@ -67,7 +58,7 @@ def is_archive(path: Path) -> bool:
     return start.startswith((*_ZIP, *_COMPRESSED)) or start[_TAR_MAGIC] == b"ustar"
 
 
-def unpack(archive: Path, folder: Path, limits: Limits) -> tuple[str, ...]:
+def unpack(archive: Path, folder: Path, limits: ImportLimits) -> tuple[str, ...]:
     """Writes the archive's files below an empty folder; returns the members left out, each with the reason.
 
     A single compressed file is written under the archive's name without its suffix.
@@ -78,16 +69,19 @@ def unpack(archive: Path, folder: Path, limits: Limits) -> tuple[str, ...]:
         start = file.read(512)
     try:
         if start.startswith(_ZIP):
-            return tuple(_unpack_zip(archive, folder, budget))
+            return _some(_unpack_zip(archive, folder, budget))
         with _decompressed(archive, start) as stream:
             is_tar = stream.read(512)[_TAR_MAGIC] == b"ustar"
         with _decompressed(archive, start) as stream:
             if is_tar:
-                return tuple(_unpack_tar(stream, folder, budget))
+                return _some(_unpack_tar(stream, folder, budget))
             with (folder / (archive.stem or "file")).open("wb") as file:
-                if not _copy(stream, file, budget):
-                    raise TooLargeError(f"it unpacks to more than {limits.file_bytes // _MIB} MiB; that is the limit")
+                if not _copy(_counted(stream, budget), file, budget):
+                    most = limits.file_bytes // MIB
+                    raise TooLargeError(f"it unpacks to more than {most} MiB, the limit of one file")
             return ()
+    except HeaderTooLargeError as error:
+        raise TooLargeError(str(error)) from error
     except _BROKEN as error:
         raise ArchiveError(f"a broken archive: {error or type(error).__name__}") from error
     except OSError as error:
@@ -96,46 +90,37 @@ def unpack(archive: Path, folder: Path, limits: Limits) -> tuple[str, ...]:
         raise NoRoomError(f"it cannot be unpacked below {folder}: {error.strerror}") from error
 
 
+def _some(left_out: Iterator[str]) -> tuple[str, ...]:
+    """The first of the members left out, and how many more there are."""
+    first, number = [], 0
+    for line in left_out:
+        number += 1
+        if number <= LEFT_OUT_NAMED:
+            first.append(line)
+    more = number - len(first)
+    return tuple([*first, f"and {more:,} more members that were left out"] if more else first)
+
+
 class _Budget:
     """Counts what was unpacked, and stops at the limits."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ImportLimits) -> None:
         self.limits = limits
-        self._bytes = self._members = 0
+        self._bytes = self._entries = 0
 
-    def member(self) -> None:
-        self._members += 1
-        if self._members > self.limits.members:
-            raise TooLargeError(f"more than {self.limits.members} members; that is the limit of an archive")
+    def entry(self) -> None:
+        """Counts a member, or a folder made for one."""
+        self._entries += 1
+        if self._entries > self.limits.archive_entries:
+            most = f"{self.limits.archive_entries:,}"
+            raise TooLargeError(f"more than {most} members and folders, the limit of an archive; send it in parts")
 
     def spend(self, count: int) -> None:
+        """Counts bytes that were unpacked, whether they are kept or passed over."""
         self._bytes += count
-        if self._bytes > self.limits.total_bytes:
-            raise TooLargeError(f"it unpacks to more than {self.limits.total_bytes // _MIB} MiB; that is the limit")
-
-
-class _Stream(io.RawIOBase):
-    """A tar's bytes for tarfile, which would read a header of any size that a member states into memory."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-
-    def read(self, size: int = -1) -> bytes:
-        if not 0 <= size <= _LARGEST_HEADER:
-            raise TooLargeError(f"a member's header of {size} bytes; at most {_LARGEST_HEADER} make sense")
-        return self._file.read(size)
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def seekable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return True
+        if self._bytes > self.limits.archive_bytes:
+            most = self.limits.archive_bytes // MIB
+            raise TooLargeError(f"it unpacks to more than {most} MiB, the limit of an archive; send it in parts")
 
 
 @contextmanager
@@ -150,21 +135,15 @@ def _decompressed(archive: Path, start: bytes) -> Iterator[IO[bytes]]:
 
 
 def _unpack_tar(stream: IO[bytes], folder: Path, budget: _Budget) -> Iterator[str]:
-    with tarfile.open(fileobj=cast(IO[bytes], _Stream(stream)), mode="r:") as tar:
-        while (member := tar.next()) is not None:
-            budget.member()
-            if member.size < 0:
-                raise ArchiveError(f"a broken archive: {member.name} has {member.size} bytes")
-            if member.isdir():
-                continue
-            reason = "neither a file nor a folder, but a link or a device" if not member.isreg() else None
-            target = _target(folder, member.name)
-            if reason or target is None:
-                yield f"{member.name}: {reason or 'a path that leads out of the archive'}"
-                continue
-            source = tar.extractfile(member)
-            assert source is not None
-            yield from _write(source, target, member.name, budget)
+    for member in members(stream, budget.spend):
+        budget.entry()
+        if member.is_folder:
+            continue
+        target = _target(folder, member.name)
+        if member.problem is not None or isinstance(target, str):
+            yield f"{_shown(member.name)}: {member.problem or target}"
+        else:
+            yield from _write(member.read, target, member.name, folder, budget)
 
 
 def _unpack_zip(archive: Path, folder: Path, budget: _Budget) -> Iterator[str]:
@@ -172,7 +151,7 @@ def _unpack_zip(archive: Path, folder: Path, budget: _Budget) -> Iterator[str]:
         tail = b""
         while chunk := file.read(_CHUNK):
             for _ in range((tail + chunk).count(_ZIP_ENTRY)):
-                budget.member()
+                budget.entry()
             tail = chunk[-len(_ZIP_ENTRY) + 1 :]
     with zipfile.ZipFile(archive) as opened:
         for member in opened.infolist():
@@ -180,48 +159,75 @@ def _unpack_zip(archive: Path, folder: Path, budget: _Budget) -> Iterator[str]:
                 continue
             target = _target(folder, member.filename)
             if S_ISLNK(member.external_attr >> 16):
-                yield f"{member.filename}: neither a file nor a folder, but a link"
+                yield f"{_shown(member.filename)}: neither a file nor a folder, but a link"
             elif member.flag_bits & 1:
-                yield f"{member.filename}: encrypted"
-            elif target is None:
-                yield f"{member.filename}: a path that leads out of the archive"
+                yield f"{_shown(member.filename)}: encrypted"
+            elif isinstance(target, str):
+                yield f"{_shown(member.filename)}: {target}"
             else:
                 with opened.open(member) as source:
-                    yield from _write(source, target, member.filename, budget)
+                    yield from _write(_counted(source, budget), target, member.filename, folder, budget)
 
 
-def _target(folder: Path, name: str) -> Path | None:
-    """Where a member goes, or None if its name leads anywhere else."""
+def _counted(source: IO[bytes], budget: "_Budget") -> Callable[[int], bytes]:
+    def read(size: int) -> bytes:
+        chunk = source.read(size)
+        budget.spend(len(chunk))
+        return chunk
+
+    return read
+
+
+def _target(folder: Path, name: str) -> Path | str:
+    """Where a member goes, or the reason why it cannot."""
     path = PurePosixPath(name.replace("\\", "/"))
     if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name or path.parts[0].endswith(":"):
-        return None
+        return "a path that leads out of the archive"
+    if len(path.parts) > ARCHIVE_PATH_PARTS:
+        return f"a path of {len(path.parts)} parts; the limit is {ARCHIVE_PATH_PARTS}"
     return folder.joinpath(*path.parts)
 
 
-def _write(source: IO[bytes], target: Path, name: str, budget: _Budget) -> Iterator[str]:
+def _shown(name: str) -> str:
+    """A member's name for a message: what no file name can have, escaped, and not too long."""
+    return name[:200] if storable(name) else ascii(name[:200])
+
+
+def _write(read: Callable[[int], bytes], target: Path, name: str, folder: Path, budget: _Budget) -> Iterator[str]:
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        _make_folders(target.parent, folder, budget)
         file = target.open("wb")
     except UnicodeEncodeError:
-        yield f"{name!r}: no file can have that name"
+        yield f"{_shown(name)}: no file can have that name"
         return
     except OSError as error:
         if error.errno not in _NO_SUCH_FILE:
             raise
-        yield f"{name[:200]}: no file can have that name here ({error.strerror})"
+        yield f"{_shown(name)}: no file can have that name here ({error.strerror})"
         return
     with file:
-        is_whole = _copy(source, file, budget)
+        is_whole = _copy(read, file, budget)
     if not is_whole:
         target.unlink()
-        yield f"{name}: it has more than {budget.limits.file_bytes // _MIB} MiB, the most that is read of one file"
+        most = budget.limits.file_bytes // MIB
+        yield f"{_shown(name)}: it has more than {most} MiB, the most that is read of one file"
 
 
-def _copy(source: IO[bytes], file: BinaryIO, budget: _Budget) -> bool:
+def _make_folders(folder: Path, top: Path, budget: _Budget) -> None:
+    """Makes a folder and those above it, below the top, each counted."""
+    missing = []
+    while folder != top and not folder.is_dir():
+        missing.append(folder)
+        folder = folder.parent
+    for each in reversed(missing):
+        budget.entry()
+        each.mkdir()
+
+
+def _copy(read: Callable[[int], bytes], file: BinaryIO, budget: _Budget) -> bool:
     """Copies all of it, or stops and returns False where a file has more than is read of one."""
     copied = 0
-    while chunk := source.read(_CHUNK):
-        budget.spend(len(chunk))
+    while chunk := read(_CHUNK):
         copied += len(chunk)
         if copied > budget.limits.file_bytes:
             return False

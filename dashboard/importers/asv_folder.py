@@ -1,13 +1,19 @@
 """An asv results folder: which files it holds, what its machines are called, what `benchmarks.json` lists."""
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from warpwatch.dashboard.importers.asv_result import machine_details
+from warpwatch.dashboard.importers.broken_file import BrokenFileError
+from warpwatch.dashboard.importers.json_text import read_json
+from warpwatch.dashboard.importers.limits import MIB, RESULT_FILE_BYTES
+from warpwatch.dashboard.importers.regular_file import read_regular
 from warpwatch.dashboard.store.incoming import Listed
+
+_LARGEST_MACHINE_FILE = MIB
 
 
 class NoResultsError(Exception):
@@ -136,27 +142,31 @@ def _read_conf(path: Path) -> Mapping[str, Any]:
 
 def _read_machine(path: Path) -> Mapping[str, str]:
     try:
-        data = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        data = read_json(read_regular(path, _LARGEST_MACHINE_FILE))
+        return machine_details({k: v for k, v in data.items() if k != "version"}) if isinstance(data, dict) else {}
+    except (BrokenFileError, OSError, RecursionError):
         return {}
-    return {k: str(v) for k, v in data.items() if k != "version"} if isinstance(data, dict) else {}
 
 
 def read_benchmarks(path: Path) -> tuple[Mapping[str, Listed] | None, tuple[str, ...]]:
     """What asv's `benchmarks.json` lists, None if it cannot be read; and why it cannot."""
     try:
-        data = json.loads(path.read_bytes())
+        data = read_json(read_regular(path, RESULT_FILE_BYTES))
         if not isinstance(data, dict):
             raise ValueError(f"a {type(data).__name__} where asv writes an object")
         return {name: _listed(entry) for name, entry in data.items() if isinstance(entry, dict)}, ()
-    except (OSError, TypeError, ValueError, RecursionError) as error:
+    except (BrokenFileError, OSError, TypeError, ValueError, RecursionError) as error:
         return None, (f"{path}: {error}; units and parameter names are guessed",)
 
 
 def _listed(entry: Mapping[str, Any]) -> Listed:
     return Listed(
-        unit=entry.get("unit"),
-        kind=entry.get("type"),
+        unit=_text(entry.get("unit")),
+        kind=_text(entry.get("type")),
         parameter_names=tuple(map(str, entry.get("param_names") or ())),
         parameters=tuple(frozenset(map(str, choices)) for choices in entry.get("params") or ()),
     )
+
+
+def _text(raw: Any) -> str | None:
+    return raw if isinstance(raw, str) else None

@@ -5,26 +5,29 @@ null when every point failed, and a value is null where one point failed and NaN
 """
 
 import hashlib
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-import orjson
-
 from warpwatch.dashboard.importers.asv_values import ValueLists, as_float, as_integer
+from warpwatch.dashboard.importers.broken_file import BeyondLimitError, BrokenFileError
+from warpwatch.dashboard.importers.given import check_commit
+from warpwatch.dashboard.importers.json_text import read_json
+from warpwatch.dashboard.importers.limits import (
+    BENCHMARK_COMBINATIONS,
+    BENCHMARK_PARAMETERS,
+    FILE_BENCHMARKS,
+    FILE_PROBLEMS,
+    FILE_SAMPLES,
+    FILE_VALUES,
+)
 from warpwatch.dashboard.store.incoming import LATEST_MS, ResultFile, storable, storable_name
 from warpwatch.dashboard.store.packed import EntryHead, PackedEntries
 
-# Of one file: five times the most that is known, and up to 1 GB of memory where all of their series are new. Its size
-# is no measure of them: one null may stand for all combinations of a benchmark's parameters.
-MOST_VALUES = 500_000
-
-
-class BrokenFileError(Exception):
-    """A file that cannot be understood; the message says what was seen."""
+_MOST_DETAILS, _LONGEST_DETAIL = 100, 2_000  # facts of a machine; characters
+_MOST_COLUMNS = 64  # of a row; asv writes eight to twelve
 
 
 def read_result(text: bytes, file_name: str) -> ResultFile:
@@ -32,15 +35,17 @@ def read_result(text: bytes, file_name: str) -> ResultFile:
 
     Raises BrokenFileError if it is not JSON, lacks the commit, the date or the results, or has too many values.
     """
-    data = _parse(text)
+    data = read_json(text)
     if not isinstance(data, dict):
         raise BrokenFileError(f"a {type(data).__name__} where asv writes an object")
     for key, kind in (("commit_hash", str), ("results", dict)):
         if not isinstance(data.get(key), kind):
             raise BrokenFileError(f"no {key!r}, which every asv result has")
-    commit = data["commit_hash"].lower()
-    if not commit or len(commit) > 64:
-        raise BrokenFileError(f"commit_hash is {commit[:70]!r}; wanted a hash of at most 64 characters")
+    commit = check_commit(data["commit_hash"], "commit_hash")
+    if len(data["results"]) > FILE_BENCHMARKS:
+        raise BeyondLimitError(
+            f"{len(data['results']):,} benchmarks; the limit of one file is {FILE_BENCHMARKS:,}: give them in several"
+        )
     date_ms = as_integer(data.get("date"))
     if date_ms is None or not 0 <= date_ms <= LATEST_MS:
         raise BrokenFileError(f"date is {str(data.get('date'))[:40]!r}; wanted milliseconds since 1970")
@@ -48,7 +53,7 @@ def read_result(text: bytes, file_name: str) -> ResultFile:
     params = given if isinstance(given, dict) else {}
     environment = str(data.get("env_name") or file_name.removesuffix(".json").partition("-")[2] or "unknown")
     machine = str(params["machine"]) if params.get("machine") else None
-    for name in (commit, environment, machine or "unknown"):
+    for name in (environment, machine or "unknown"):
         if not storable_name(name):
             raise BrokenFileError(f"a name that no database takes: {name[:40]!a}")
     lists = ValueLists()
@@ -58,43 +63,30 @@ def read_result(text: bytes, file_name: str) -> ResultFile:
             drafts.append(_draft(benchmark, columns, lists, _known))
         except (BrokenFileError, TypeError, ValueError) as error:
             name = benchmark if storable_name(benchmark) else ascii(benchmark[:40])
-            problems.append(f"{name}: {error}")
-        if drafts and drafts[-1].end > MOST_VALUES:
-            raise BrokenFileError(f"more than {MOST_VALUES:,} values; give them in several files")
+            problems.append(f"{name[:200]}: {error}")
+        if drafts and drafts[-1].end > FILE_VALUES:
+            raise BeyondLimitError(f"more than {FILE_VALUES:,} values, the limit of one file: give it in several files")
+        if lists.samples > FILE_SAMPLES:
+            raise BeyondLimitError(f"more than {FILE_SAMPLES:,} samples, the limit of one file")
+    if problems and not drafts:
+        raise BrokenFileError(f"none of its benchmarks can be read; {problems[0]}")
     packed = lists.packed()
     return ResultFile(
         commit=commit,
         date_ms=date_ms,
         environment=environment,
         machine=machine,
-        details={str(k): str(v) for k, v in params.items() if v is not None and storable(f"{k}{v}")},
+        details=machine_details(params),
         entries=replace(packed, heads=tuple(_heads(drafts, packed))),
-        problems=tuple(problems),
+        problems=some_problems(problems),
     )
-
-
-def _parse(text: bytes) -> Any:
-    """Python's JSON, by a reader that is three times as fast but knows no NaN.
-
-    A bare NaN is handed to it in quotes, which `as_float` reads as well. In a string the quotes would end it, so what
-    had one there is no JSON any more: that, and whatever else it refuses, is left to Python's own reader.
-    """
-    if b"Infinity" not in text:
-        try:
-            return orjson.loads(text.replace(b"NaN", b'"NaN"') if b"NaN" in text else text)
-        except orjson.JSONDecodeError:
-            pass
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise BrokenFileError(f"not JSON: {error}") from error
-    except RecursionError as error:
-        raise BrokenFileError("JSON that is nested too deep to be a result file") from error
 
 
 def _rows(data: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[Any]]]:
     """Each benchmark with the columns that `_COLUMNS` names, whichever format the file has."""
     names = data.get("result_columns")
+    if isinstance(names, list) and len(names) > _MOST_COLUMNS:
+        raise BrokenFileError(f"{len(names)} result_columns; wanted at most {_MOST_COLUMNS}")
     place = {name: n for n, name in enumerate(names) if isinstance(name, str)} if isinstance(names, list) else {}
     width = len(names) if isinstance(names, list) else 0
     chosen = itemgetter(*(place.get(name, width) for name in _COLUMNS))
@@ -111,6 +103,18 @@ def _rows(data: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[Any]]]:
                               row.get("samples")]  # fmt: skip
         else:  # format 1, a benchmark without parameters: the bare number
             yield benchmark, [row, None, started.get(benchmark), None, None, None, None, None]
+
+
+def machine_details(facts: Mapping[Any, Any]) -> dict[str, str]:
+    """What a file says of its machine, in texts that can be stored and shown."""
+    known = [(str(key), str(value)) for key, value in facts.items() if value not in (None, "")]
+    return {k: v for k, v in known[:_MOST_DETAILS] if len(k) + len(v) <= _LONGEST_DETAIL and storable(k + v)}
+
+
+def some_problems(problems: Sequence[str]) -> tuple[str, ...]:
+    """The first of them, and how many more there are."""
+    more = len(problems) - FILE_PROBLEMS
+    return tuple(problems) if more <= 0 else (*problems[:FILE_PROBLEMS], f"and {more:,} more parts were left out")
 
 
 class _Draft(NamedTuple):
@@ -130,7 +134,13 @@ def _draft(benchmark: str, columns: Sequence[Any], lists: ValueLists, known: "_K
     choices, parameters, count = known.of(benchmark, params or [])
     if result is not None and not isinstance(result, list):
         result = [result]
-    if count > MOST_VALUES or (result is not None and len(result) != count):
+    if count > BENCHMARK_COMBINATIONS:
+        raise BeyondLimitError(
+            f"{count:,} combinations of its parameters; the limit of one benchmark is {BENCHMARK_COMBINATIONS:,}"
+        )
+    if count == 0:
+        raise BrokenFileError("a parameter without values")
+    if result is not None and len(result) != count:
         had = "no" if result is None else len(result)
         raise BrokenFileError(f"{had} values for {count} parameter combinations")
     result = [None] * count if result is None else result
@@ -166,6 +176,8 @@ class _KnownParameters:
             return before[1]
         if not isinstance(params, list) or not all(isinstance(choices, list) for choices in params):
             raise BrokenFileError("its params are not lists")
+        if len(params) > BENCHMARK_PARAMETERS:
+            raise BeyondLimitError(f"{len(params):,} parameters; the limit of one benchmark is {BENCHMARK_PARAMETERS}")
         choices = tuple([tuple(["nan" if choice == "NaN" else str(choice) for choice in each]) for each in params])
         whole = repr(choices).encode("utf-8", "surrogatepass")
         if not storable_name(benchmark) or not all(storable(choice) for each in choices for choice in each):

@@ -46,6 +46,11 @@ class ValueLists:
             self._samples.extend(kept)
         return start
 
+    @property
+    def samples(self) -> int:
+        """How many samples there are so far."""
+        return len(self._samples)
+
     def packed(self) -> PackedEntries:
         """All of it in columns, without heads. What is no number has a status and a reason instead."""
         value = _floats(self._results)

@@ -3,12 +3,17 @@
 Append-only, written while the suite runs; a last line without its end is one still being written, and is left alone.
 """
 
+import io
 import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from warpwatch.dashboard.importers.asv_result import some_problems
+from warpwatch.dashboard.importers.broken_file import BeyondLimitError
+from warpwatch.dashboard.importers.json_text import check_memory
+from warpwatch.dashboard.importers.limits import CONTEXT_RECORDS
 from warpwatch.dashboard.store.incoming import Context, ContextMeasurement, ContextProfile, ContextRun
 from warpwatch.dashboard.store.records import Status
 
@@ -16,10 +21,16 @@ SCHEMA = 1
 
 
 def read_context(text: bytes) -> Context:
-    """Reads a context file's text. Lines that cannot be understood are named in `problems` and left out."""
+    """Reads a context file's text. Lines that cannot be understood are named in `problems` and left out.
+
+    Raises BeyondLimitError if it holds more than the limits allow.
+    """
     runs: dict[str, ContextRun] = {}
     workloads, measurements, profiles, compiled, problems = [], [], [], [], []
-    for number, line in enumerate(text.splitlines(keepends=True), start=1):
+    check_memory(text)
+    if text.count(b"\n") > CONTEXT_RECORDS:
+        raise BeyondLimitError(f"a context of more than {CONTEXT_RECORDS:,} records, the limit of one file")
+    for number, line in enumerate(io.BytesIO(text), start=1):
         if not line.endswith(b"\n") or not line.strip():
             continue
         try:
@@ -39,14 +50,14 @@ def read_context(text: bytes) -> Context:
                 compiled.append((runs[record["run"]], record))
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
             said = f"no {error}" if isinstance(error, KeyError) else str(error)
-            problems.append(f"line {number}: {said}")
+            problems.append(f"line {number}: {said[:500]}")
     return Context(
         runs=runs,
         workloads=tuple(workloads),
         measurements=tuple(measurements),
         profiles=tuple(profiles),
         compiled=tuple(compiled),
-        problems=tuple(problems),
+        problems=some_problems(problems),
     )
 
 

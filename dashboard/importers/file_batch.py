@@ -6,7 +6,10 @@ from pathlib import Path
 
 from sqlalchemy.exc import DataError
 
+from warpwatch.dashboard.importers.broken_file import BeyondLimitError
+from warpwatch.dashboard.importers.limits import Allowance
 from warpwatch.dashboard.store.incoming import ResultFile
+from warpwatch.dashboard.store.series_ids import SeriesLimitError
 from warpwatch.dashboard.store.store import Store
 from warpwatch.dashboard.store.writing import NewFile, ProjectWriter
 
@@ -21,6 +24,7 @@ class FileBatch:
     store: Store
     project: str
     repository: str | None
+    allowance: Allowance
     writer: ProjectWriter | None = None
     points: int = 0
     set_aside: list[str] = field(default_factory=list)
@@ -30,11 +34,16 @@ class FileBatch:
 
     def open(self) -> ProjectWriter:
         """The project's writer."""
-        self.writer = self.writer or ProjectWriter(self.store, self.project, repository=self.repository, listed=None)
+        self.writer = self.writer or ProjectWriter(
+            self.store, self.project, repository=self.repository, listed=None, most_series=self.allowance.series
+        )
         return self.writer
 
     def add(self, path: Path, name: str, digest: str, results: Sequence[ResultFile]) -> None:
-        """Takes what a file holds: all of it goes in, or nothing."""
+        """Takes what a file holds: all of it goes in, or nothing. Raises BeyondLimitError."""
+        refusal = self.allowance.refusal(sum(len(entry.values) for result in results for entry in result.entries))
+        if refusal is not None:
+            raise BeyondLimitError(refusal)
         new = [NewFile(path=name, digest=digest, result=r, machine=str(r.machine), context=None) for r in results]
         self._waiting.append((path, new))
         self._values += sum(1 + len(value.samples) for r in results for entry in r.entries for value in entry.values)
@@ -50,9 +59,9 @@ class FileBatch:
         try:
             self.points += writer.write_all([file for _, new in waiting for file in new])
             self.warnings += [f"{path}: {p}" for path, new in waiting for file in new for p in file.result.problems]
-        except DataError as error:
+        except (DataError, SeriesLimitError) as error:
             if len(waiting) == 1:
-                self.set_aside.append(f"{waiting[0][0]}: {error.orig}")
+                self.set_aside.append(f"{waiting[0][0]}: {error.orig if isinstance(error, DataError) else error}")
                 return
             for one in waiting:  # one of them holds what the database refuses: without it the others go in
                 self._waiting = [one]

@@ -1,13 +1,14 @@
 """Which format a result file has, told by its content: asv, pytest-benchmark, NVBench or Google Benchmark."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from warpwatch.dashboard.importers import google_benchmark, nvbench, pytest_benchmark
-from warpwatch.dashboard.importers.asv_result import BrokenFileError, read_result
+from warpwatch.dashboard.importers.asv_result import read_result
+from warpwatch.dashboard.importers.broken_file import BrokenFileError
 from warpwatch.dashboard.importers.given import Beside, Given
+from warpwatch.dashboard.importers.json_text import read_json
 from warpwatch.dashboard.store.incoming import ResultFile
 
 
@@ -29,6 +30,9 @@ _FORMATS = tuple(
         ("NVBench", nvbench), ("pytest-benchmark", pytest_benchmark), ("Google Benchmark", google_benchmark)
     )
 )  # fmt: skip
+_NOT_AS_WRITTEN = (
+    AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError
+)  # fmt: skip
 KNOWN = "asv, pytest-benchmark, NVBench and Google Benchmark"
 
 
@@ -45,14 +49,12 @@ def read_any(text: bytes, file_name: str, given: Given, beside: Beside) -> tuple
     that is not given.
     """
     refuse_if_no_json(text[:512])
-    try:
-        data = json.loads(text)
-    except RecursionError as error:
-        raise BrokenFileError("JSON that is nested too deep to be a result file") from error
-    except ValueError as error:
-        raise BrokenFileError(f"not JSON: {error}") from error
+    data = read_json(text)
     if "commit_hash" in data and "results" in data:
-        result = read_result(text, file_name)
+        try:
+            result = read_result(text, file_name)
+        except _NOT_AS_WRITTEN as error:
+            raise BrokenFileError(f"not as asv writes it: {type(error).__name__}: {error}") from error
         if not result.machine and not given.machine:
             raise BrokenFileError("no machine is named; give it (--machine, or machine= in a URL)")
         return (replace(result, machine=result.machine or given.machine),)
@@ -62,6 +64,6 @@ def read_any(text: bytes, file_name: str, given: Given, beside: Beside) -> tuple
         raise UnknownFormatError(f"JSON of no known format (it has {shown}); wanted that of {KNOWN}")
     try:
         return found.read(data, given, beside)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError) as error:
+    except _NOT_AS_WRITTEN as error:
         said = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise BrokenFileError(f"not as {found.name} writes it: {said}") from error

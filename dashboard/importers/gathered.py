@@ -8,7 +8,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from warpwatch.dashboard.importers.asv_result import BrokenFileError
+from warpwatch.dashboard.importers.asv_result import machine_details, some_problems
+from warpwatch.dashboard.importers.broken_file import BeyondLimitError, BrokenFileError
+from warpwatch.dashboard.importers.given import check_commit
+from warpwatch.dashboard.importers.limits import (
+    BENCHMARK_COMBINATIONS,
+    BENCHMARK_PARAMETERS,
+    FILE_BENCHMARKS,
+    FILE_SAMPLES,
+    FILE_VALUES,
+)
 from warpwatch.dashboard.store.incoming import LATEST_MS, Entry, Listed, ResultFile, Value, storable, storable_name
 from warpwatch.dashboard.store.records import Status
 
@@ -22,17 +31,35 @@ class Gathered:
         self._values: dict[str, dict[tuple[str, ...], Value]] = {}
         self._listed: dict[str, Listed] = {}
         self._problems: list[str] = []
+        self._count = self._samples = 0
 
     def add(self, benchmark: str, listed: Listed, value: Value) -> None:
-        """Adds a benchmark's value. One that is there already, or that no database takes, is noted and left out."""
+        """Adds a benchmark's value. One that is there already, or that no database takes, is noted and left out.
+
+        Raises BeyondLimitError if it is one too many.
+        """
+        if len(value.parameters) > BENCHMARK_PARAMETERS:
+            count = f"{len(value.parameters):,} parameters"
+            self.note(f"{benchmark[:200]!a}: {count}; the limit of one benchmark is {BENCHMARK_PARAMETERS}")
+            return
         if not storable_name(benchmark) or not all(map(storable, (*listed.parameter_names, *value.parameters))):
             self.note(f"{benchmark[:200]!a}: a name or parameter that no database takes")
             return
         self._listed.setdefault(benchmark, listed)
         known = self._values.setdefault(benchmark, {})
         if value.parameters in known:
-            self.note(f"{benchmark}({', '.join(value.parameters)}): it is there twice; the first one counts")
+            self.note(f"{benchmark}({', '.join(value.parameters)[:200]}): it is there twice; the first one counts")
             return
+        self._count += 1
+        self._samples += len(value.samples)
+        for what, number, most in (
+            ("benchmarks", len(self._values), FILE_BENCHMARKS),
+            ("values", self._count, FILE_VALUES),
+            ("samples", self._samples, FILE_SAMPLES),
+            (f"values of {benchmark[:200]}", len(known) + 1, BENCHMARK_COMBINATIONS),
+        ):
+            if number > most:
+                raise BeyondLimitError(f"more than {most:,} {what}, the limit of one file: give it in several files")
         known[value.parameters] = value
 
     def note(self, problem: str) -> None:
@@ -45,22 +72,24 @@ class Gathered:
     ) -> ResultFile:  # fmt: skip
         """The record. Raises BrokenFileError if no value was added, or a name or date cannot be stored."""
         if not self._values:
-            raise BrokenFileError("it holds no measured benchmark")
-        for name in (commit, environment, machine):
-            if not storable_name(name) or len(commit) > 64:
+            why = f" that can be read; {self._problems[0]}" if self._problems else ""
+            raise BrokenFileError(f"it holds no measured benchmark{why}")
+        commit = check_commit(commit, "the commit")
+        for name in (environment, machine):
+            if not storable_name(name):
                 raise BrokenFileError(f"a name that no database takes: {name[:200]!a}")
         if not 0 <= date_ms <= LATEST_MS:
             raise BrokenFileError(f"the commit's date is {date_ms} milliseconds after 1970; wanted a time until 9999")
         if started_ms is not None and not 0 <= started_ms <= LATEST_MS:
             started_ms = None
         return ResultFile(
-            commit=commit.lower(),
+            commit=commit,
             date_ms=date_ms,
             environment=environment,
             machine=machine,
-            details={k: str(v) for k, v in details.items() if v not in (None, "") and storable(str(v))},
+            details=machine_details(details),
             entries=tuple(_entry(name, started_ms, tuple(values.values())) for name, values in self._values.items()),
-            problems=tuple(self._problems),
+            problems=some_problems(self._problems),
             listed=self._listed,
         )
 

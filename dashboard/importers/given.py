@@ -5,6 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from warpwatch.dashboard.importers.broken_file import BrokenFileError
+
+_HASH = re.compile(r"[0-9a-f]{7,64}")
 _FULL_HASH = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
 # The bytes of a file that belongs to a result file, by its name below the result file's folder; None if it is absent.
@@ -18,6 +21,16 @@ class Given:
     commit: str | None = None  # full hash
     date_ms: int | None = None  # when it was committed
     machine: str | None = None
+
+
+def check_commit(commit: str, what: str) -> str:
+    """The hash in lower case. Raises BrokenFileError for what is none, such as a branch or `unversioned`."""
+    lower = commit.lower()
+    if not _HASH.fullmatch(lower):
+        raise BrokenFileError(
+            f"{what} is {commit[:80]!a}; wanted a commit's hash, 7 to 64 hexadecimal digits (git rev-parse HEAD)"
+        )
+    return lower
 
 
 def is_full_hash(text: str) -> bool:

@@ -10,12 +10,13 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from warpwatch.dashboard.importers.asv_result import BrokenFileError
+from warpwatch.dashboard.importers.broken_file import BeyondLimitError, BrokenFileError
 from warpwatch.dashboard.importers.gathered import Gathered, finite, measured, not_measured
-from warpwatch.dashboard.importers.given import Beside, Given, is_full_hash, milliseconds
-from warpwatch.dashboard.store.incoming import Listed, ResultFile, Value
+from warpwatch.dashboard.importers.given import Beside, Given, check_commit, is_full_hash, milliseconds
+from warpwatch.dashboard.store.incoming import LONGEST_NAME, Listed, ResultFile, Value
 from warpwatch.dashboard.store.records import Status
 
+_MOST_REPETITIONS, _MOST_COUNTERS = 10_000, 100  # of a benchmark
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _ITS_OWN = frozenset(
     {"name", "family_index", "per_family_instance_index", "run_name", "run_type", "repetitions", "repetition_index",
@@ -42,7 +43,8 @@ def recognises(data: Mapping[str, Any]) -> bool:
 def read(data: Mapping[str, Any], given: Given, _beside: Beside) -> tuple[ResultFile, ...]:
     """Reads a file. Raises BrokenFileError if it lacks what is not given, or holds no benchmark."""
     context = data["context"]
-    commit, machine = given.commit or _named(context), given.machine or context.get("host_name")
+    named = None if given.commit and not is_full_hash(str(context.get("commit")).lower()) else _named(context)
+    commit, machine = given.commit or named, given.machine or context.get("host_name")
     if not commit:
         raise BrokenFileError(
             "no commit: Google Benchmark does not record it; give it (--commit, or commit= in a URL), "
@@ -53,14 +55,18 @@ def read(data: Mapping[str, Any], given: Given, _beside: Beside) -> tuple[Result
     date = re.sub(r"^(\d{4})/(\d\d)/(\d\d)-", r"\1-\2-\3 ", str(context.get("date")))  # as old versions write it
     started_ms = milliseconds(date)
     gathered = Gathered()
-    if given.commit and _named(context) not in (None, given.commit):
-        gathered.note(f"it says that it is of {_named(context)}; it went in as {given.commit}, as given")
+    if given.commit and named not in (None, given.commit):
+        gathered.note(f"it says that it is of {named}; it went in as {given.commit}, as given")
     runs: dict[str, list[_Run]] = {}
     for raw in data["benchmarks"]:
         if isinstance(raw, dict) and raw.get("name"):
+            if max(len(str(raw["name"])), len(str(raw.get("run_name")))) > LONGEST_NAME:
+                raise BeyondLimitError(f"{str(raw['name'])[:80]!a}: a name of more than {LONGEST_NAME:,} characters")
             run = _typed(raw)
             runs.setdefault(str(run.get("run_name") or run["name"]), []).append(run)
     for name, its_runs in runs.items():
+        if len(its_runs) > _MOST_REPETITIONS:
+            raise BeyondLimitError(f"{name}: {len(its_runs):,} runs of it; at most {_MOST_REPETITIONS:,} are read")
         benchmark, names, values = _named_parameters(name)
         for metric, unit, value in _metrics(its_runs, values):
             gathered.add(f"{benchmark}.{metric}", Listed(unit=unit, parameter_names=names), value)
@@ -79,8 +85,14 @@ def read(data: Mapping[str, Any], given: Given, _beside: Beside) -> tuple[Result
 
 def _named(context: Mapping[str, Any]) -> str | None:
     """The commit that the run was told to note."""
-    told = str(context.get("commit") or "").lower()
-    return told if is_full_hash(told) else None
+    told = context.get("commit")
+    if not told:
+        return None
+    try:
+        return check_commit(str(told), "the context's commit")
+    except BrokenFileError as error:
+        how = "--benchmark_context=commit=$(git rev-parse HEAD) notes it, or give it (--commit, or commit= in a URL)"
+        raise BrokenFileError(f"{error}; {how}") from error
 
 
 def _typed(run: _Run) -> _Run:
@@ -130,7 +142,10 @@ def _metrics(runs: Sequence[_Run], parameters: tuple[str, ...]) -> Iterator[tupl
     if factor is None:
         raise BrokenFileError(f"{of_run['name']}: time_unit is {of_run['time_unit']!r}; wanted one of ns, us, ms, s")
     columns = [("real_time", "latency", "seconds", factor), ("cpu_time", "cpu_time", "seconds", factor)]
-    columns += [(key, *_counter(key), 1.0) for key, raw in of_run.items() if key not in _ITS_OWN and _is_number(raw)]
+    counters = [key for key, raw in of_run.items() if key not in _ITS_OWN and _is_number(raw)]
+    if len(counters) > _MOST_COUNTERS:
+        raise BeyondLimitError(f"{of_run['name']}: {len(counters):,} counters; at most {_MOST_COUNTERS} are read")
+    columns += [(key, *_counter(key), 1.0) for key in counters]
     for key, metric, unit, scale in columns:
         if len(good) > 1:
             samples = [number * scale for run in good if (number := finite(run.get(key))) is not None]

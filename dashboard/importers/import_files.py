@@ -2,12 +2,11 @@
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from warpwatch.dashboard.importers.archive import Limits, is_archive, unpack
+from warpwatch.dashboard.importers.archive import is_archive, unpack
 from warpwatch.dashboard.importers.asv_folder import (
     AsvFolder,
     NoResultsError,
@@ -15,26 +14,34 @@ from warpwatch.dashboard.importers.asv_folder import (
     project_name,
     read_benchmarks,
 )
-from warpwatch.dashboard.importers.asv_result import BrokenFileError
+from warpwatch.dashboard.importers.broken_file import BrokenFileError
 from warpwatch.dashboard.importers.commit_order import put_in_order
 from warpwatch.dashboard.importers.file_batch import FileBatch
 from warpwatch.dashboard.importers.formats import KNOWN, read_any, refuse_if_no_json
 from warpwatch.dashboard.importers.git_history import commit_date_ms, resolve
 from warpwatch.dashboard.importers.given import Beside, Given, is_full_hash
 from warpwatch.dashboard.importers.import_results import ImportSummary, import_results
+from warpwatch.dashboard.importers.limits import (
+    ARCHIVE_PATH_PARTS,
+    REST_REFUSED,
+    RESULT_FILE_BYTES,
+    SAMPLES_FILE_BYTES,
+    Allowance,
+    ImportLimits,
+)
+from warpwatch.dashboard.importers.regular_file import read_regular
+from warpwatch.dashboard.importers.scratch import scratch_folder
 from warpwatch.dashboard.store.incoming import Listed
 from warpwatch.dashboard.store.store import Store
 
 _Progress = Callable[[int, int], None]
 _NOT_RESULTS = frozenset({".git", ".warpwatch"})
 _CONF = ".conf.json"  # how the names of asv's configurations end
-_LARGEST_RESULT = 512 * 1024 * 1024  # bytes; its JSON takes several times as much memory
-_LARGEST_SAMPLES = 64 * 1024 * 1024  # bytes of a file beside a result
 
 
 def import_path(
     store: Store, path: Path, *, project: str | None = None, repository: Path | None = None, given: Given | None = None,
-    limits: Limits | None = None, workers: int | None = None, progress: _Progress = lambda done, total: None,
+    limits: ImportLimits | None = None, workers: int | None = None, progress: _Progress = lambda done, total: None,
 ) -> ImportSummary:  # fmt: skip
     """Adds to the store what is new in a results folder, a file of any known format, or an archive.
 
@@ -43,26 +50,35 @@ def import_path(
     and ArchiveError.
     """
     given = given or Given()
+    limits = limits or ImportLimits()
     if path.is_dir() and not (path / "asv.conf.json").is_file() and not _is_asvs(path):
         name = project or project_name(path.resolve())
-        return _import_tree(store, path, path, name, repository, given, workers, progress, None)
+        allowance = _allowance(store, name, limits)
+        return _import_tree(store, path, path, name, repository, given, allowance, workers, progress, None)
     if not path.is_file() or path.name.endswith(_CONF):
         folder = open_folder(path, project=project, repository=repository)
-        summary = _noted(import_results(store, folder, workers=workers, progress=progress), given)
+        allowance = _allowance(store, folder.project, limits)
+        summary = import_results(store, folder, allowance=allowance, workers=workers, progress=progress)
+        summary = _noted(summary, given)
         others = _not_asvs(folder.results)
         if not others:
             return summary
-        more = _import_files(store, others, folder.results, folder.project, folder.repository, given, progress)
+        more = _import_files(
+            store, others, folder.results, folder.project, folder.repository, given, allowance, progress
+        )
         return _together(folder.project, [summary, more])
     name = project or project_name(path.resolve().parent)
+    allowance = _allowance(store, name, limits)
     if not is_archive(path):
-        return _import_files(store, [path], path.parent, name, repository, given, progress)
-    with tempfile.TemporaryDirectory(prefix="warpwatch-") as temporary:
-        inside = Path(temporary) / "archive"  # below a folder of its own, in case that it is of one machine's results
+        return _import_files(store, [path], path.parent, name, repository, given, allowance, progress)
+    with scratch_folder() as temporary:
+        inside = temporary / "archive"  # below a folder of its own, in case that it is of one machine's results
         inside.mkdir()
-        left_out = [f"{path}: {line}" for line in unpack(path, inside, limits or Limits())]
+        left_out = [f"{path}: {line}" for line in unpack(path, inside, limits)]
         try:
-            summary = _import_tree(store, Path(temporary), path, name, repository, given, workers, progress, inside)
+            summary = _import_tree(
+                store, temporary, path, name, repository, given, allowance, workers, progress, inside
+            )
         except NoResultsError as error:
             also = f"; left out: {'; '.join(left_out[:3])}" if left_out else ""
             raise NoResultsError(f"{error}{also}".replace(f"{inside}/", "")) from error
@@ -70,8 +86,8 @@ def import_path(
 
 
 def _import_tree(
-    store: Store, root: Path, shown: Path, project: str, repository: Path | None, given: Given, workers: int | None,
-    progress: _Progress, unpacked: Path | None,
+    store: Store, root: Path, shown: Path, project: str, repository: Path | None, given: Given, allowance: Allowance,
+    workers: int | None, progress: _Progress, unpacked: Path | None,
 ) -> ImportSummary:  # fmt: skip
     """Everything below a folder: the asv results folders in it, and single files of other formats.
 
@@ -85,12 +101,12 @@ def _import_tree(
         below = (unpacked or root).resolve()
         opened = [replace(each, prefix=f"{each.results.relative_to(below).as_posix()}/") for each in opened]
     parts = []
-    for number, folder in enumerate(opened):
+    for number, folder in enumerate(opened):  # each takes what the one before has left
         beside = [other.listed for other in opened[:number] + opened[number + 1 :]]
-        summary = import_results(store, folder, beside=beside, workers=workers, progress=progress)
+        summary = import_results(store, folder, beside=beside, allowance=allowance, workers=workers, progress=progress)
         parts.append(_noted(summary, given))
     if files:
-        parts.append(_import_files(store, files, root, project, repository, given, progress))
+        parts.append(_import_files(store, files, root, project, repository, given, allowance, progress))
     summary = _together(project, parts)
     if not summary.files and not folders:
         first = f"; of {len(files)} files the first: {summary.set_aside[0]}" if files else ""
@@ -131,6 +147,8 @@ def _find(root: Path) -> tuple[list[Path], list[Path]]:
             inside.clear()
             continue
         inside[:] = sorted(name for name in inside if name not in _NOT_RESULTS and not _holds_samples(name, names))
+        if len(here.relative_to(root).parts) >= ARCHIVE_PATH_PARTS:
+            inside.clear()  # results lie higher
         files += [here / name for name in sorted(names) if (here / name).is_file()]
     return folders, files
 
@@ -164,7 +182,7 @@ def _holds_samples(folder: str, beside: Iterable[str]) -> bool:
 
 def _import_files(
     store: Store, files: Sequence[Path], root: Path, project: str, repository: Path | None, given: Given,
-    progress: _Progress,
+    allowance: Allowance, progress: _Progress,
 ) -> ImportSummary:  # fmt: skip
     """Files one by one, each whole or not at all; what cannot be read is set aside."""
     from warpwatch.dashboard.store import queries  # all of them, which asv's folders need not wait for
@@ -172,12 +190,15 @@ def _import_files(
     known = queries.project(store, project)
     its_repository = str(repository.resolve()) if repository else known.repository if known else None
     given = _completed(given, its_repository)
-    batch = FileBatch(store=store, project=project, repository=its_repository)
+    batch = FileBatch(store=store, project=project, repository=its_repository, allowance=allowance)
     if known:
         batch.open()
     unchanged = 0
     for done, path in enumerate(files):
         progress(done, len(files))
+        if allowance.is_used_up:
+            batch.set_aside.append(f"{path}: {REST_REFUSED}")
+            continue
         try:
             text = _text(path)
             digest = _digest(text, given)
@@ -199,12 +220,9 @@ def _import_files(
 
 
 def _text(path: Path) -> bytes:
-    if path.stat().st_size > _LARGEST_RESULT:
-        raise BrokenFileError(f"it has more than {_LARGEST_RESULT // 2**20} MiB, the most that is read of one file")
-    with path.open("rb") as file:
+    with path.open("rb") as file:  # a regular one: the folder's others are not looked at
         refuse_if_no_json(file.read(512))
-        file.seek(0)
-        return file.read()
+    return read_regular(path, RESULT_FILE_BYTES)
 
 
 def _completed(given: Given, repository: str | None) -> Given:
@@ -229,9 +247,23 @@ def _beside(path: Path) -> Beside:
         found = path.parent / folder / file
         if not _holds_samples(folder, [path.name]) or "/" in file or not found.is_file():
             return None
-        return found.read_bytes() if found.stat().st_size <= _LARGEST_SAMPLES else None
+        try:
+            return read_regular(found, SAMPLES_FILE_BYTES)
+        except OSError:
+            return None
 
     return read
+
+
+def _allowance(store: Store, project: str, limits: ImportLimits) -> Allowance:
+    """What an import may add to the project as it is now."""
+    series = None
+    if limits.new_series is not None and limits.project_series is not None:
+        from warpwatch.dashboard.store import queries
+
+        known = queries.project(store, project)
+        series = min((known.series if known else 0) + limits.new_series, limits.project_series)
+    return Allowance(values=limits.values, series=series)
 
 
 def _noted(summary: ImportSummary, given: Given) -> ImportSummary:

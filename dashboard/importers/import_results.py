@@ -12,11 +12,13 @@ from sqlalchemy.exc import DataError
 
 from warpwatch.dashboard.importers.asv_folder import AsvFolder
 from warpwatch.dashboard.importers.commit_order import put_in_order
+from warpwatch.dashboard.importers.limits import REST_REFUSED, Allowance
 from warpwatch.dashboard.importers.read_files import FileRead, FileToRead, context_path, read_file, stamp_of
 from warpwatch.dashboard.parallel import AHEAD, in_order, local_workers, one_apart
 from warpwatch.dashboard.store.incoming import Listed
 from warpwatch.dashboard.store.ordering import mark_listed
 from warpwatch.dashboard.store.packed import PackedEntries
+from warpwatch.dashboard.store.series_ids import SeriesLimitError
 from warpwatch.dashboard.store.store import Store
 from warpwatch.dashboard.store.writing import NewFile, ProjectWriter
 
@@ -40,7 +42,8 @@ class ImportSummary:
 
 def import_results(
     store: Store, folder: AsvFolder, *, beside: Sequence[Mapping[str, Listed] | None] = (),
-    workers: int | None = None, progress: Callable[[int, int], None] = lambda done, total: None,
+    allowance: Allowance | None = None, workers: int | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> ImportSummary:  # fmt: skip
     """Adds to the store what is new in the folder, then puts the commits in order.
 
@@ -49,14 +52,20 @@ def import_results(
     are done. The analysis is a step of its own: see analysis.py.
     """
     repository = str(folder.repository) if folder.repository else None
-    writer = ProjectWriter(store, folder.project, repository=repository, listed=folder.listed)
-    work = _Import(writer=writer, warnings=list(folder.problems))
+    allowance = allowance or Allowance()
+    writer = ProjectWriter(
+        store, folder.project, repository=repository, listed=folder.listed, most_series=allowance.series
+    )
+    work = _Import(writer=writer, allowance=allowance, warnings=list(folder.problems))
     files = list(_files(folder, writer))
     touched = [file for file in files if not writer.is_untouched(file.name, stamp_of(file.path))]
     work.unchanged = len(files) - len(touched)
     for done, read in enumerate(_read(touched, workers)):
         progress(work.unchanged + done, len(files))
         work.take(read)
+        if allowance.is_used_up:
+            work.set_aside += [f"{file.path}: {REST_REFUSED}" for file in touched[done + 1 :]]
+            break
     work.finish()
     progress(len(files), len(files))
     warnings = [*work.warnings, *put_in_order(store, writer)]
@@ -107,6 +116,7 @@ class _Import:
     """Takes files as they come, and writes them when there are enough."""
 
     writer: ProjectWriter
+    allowance: Allowance
     warnings: list[str]
     unchanged: int = 0
     points: int = 0
@@ -127,6 +137,8 @@ class _Import:
                 f"{read.file.path}: it names no machine, and lies in no folder that does: pack the machine's folder,"
                 " not what is in it"
             )
+        elif (refusal := self.allowance.refusal(_count(read))) is not None:
+            self.set_aside.append(f"{read.file.path}: {refusal}")
         else:
             new = NewFile(
                 path=read.file.name, digest=read.digest, result=read.result, context=read.context, stamp=read.stamp,
@@ -148,7 +160,7 @@ class _Import:
             return
         try:
             self.points += self.writer.write_all([new for _, new in waiting])
-        except DataError:
+        except (DataError, SeriesLimitError):
             for read, new in waiting:  # one of them holds what the database refuses: without it the others go in
                 self._write_alone(read, new)
             return
@@ -158,8 +170,9 @@ class _Import:
     def _write_alone(self, read: FileRead, new: NewFile) -> None:
         try:
             self.points += self.writer.write_all([new])
-        except DataError as error:
-            self.set_aside.append(f"{read.file.path}: {error.orig}")
+        except (DataError, SeriesLimitError) as error:
+            said = error.orig if isinstance(error, DataError) else error
+            self.set_aside.append(f"{read.file.path}: {said}")
         else:
             self._warn(read)
 
@@ -169,6 +182,11 @@ class _Import:
         self.warnings.extend(
             f"{context_path(path)}: {problem}" for problem in (read.context.problems if read.context else ())
         )
+
+
+def _count(read: FileRead) -> int:
+    entries = read.result.entries if read.result is not None else ()
+    return len(entries.value) if isinstance(entries, PackedEntries) else sum(len(entry.values) for entry in entries)
 
 
 def _size_of(read: FileRead) -> int:

@@ -11,13 +11,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
-from warpwatch.dashboard.importers.asv_result import BrokenFileError
+from warpwatch.dashboard.importers.broken_file import BeyondLimitError, BrokenFileError
 from warpwatch.dashboard.importers.gathered import Gathered, finite, measured, not_measured
 from warpwatch.dashboard.importers.given import Beside, Given
 from warpwatch.dashboard.store.incoming import Listed, ResultFile, Value
 from warpwatch.dashboard.store.records import Status
 
 _VERSION = 1
+_MOST_DEVICES = 64
 _METRICS = (  # metric, unit, tags of the summary that states it: the first that is there
     ("latency", "seconds", ("nv/cold/time/gpu/mean", "nv/cpu_only/time/cpu/mean")),
     ("median_latency", "seconds", ("nv/cold/time/gpu/median", "nv/cpu_only/time/cpu/median")),
@@ -61,6 +62,8 @@ def read(data: Mapping[str, Any], given: Given, beside: Beside) -> tuple[ResultF
             names, values = _axes(state)
             for metric, unit, value in _values(state, values, beside):
                 gathered.add(f"{benchmark['name']}.{metric}", Listed(unit=unit, parameter_names=names), value)
+    if len(of_device) > _MOST_DEVICES:
+        raise BeyondLimitError(f"{len(of_device):,} devices; at most {_MOST_DEVICES} of one file are read")
     if not of_device:
         raise BrokenFileError("it holds no measured benchmark")
     machines = _machines({key: devices.get(key, {}) for key in of_device}, given)

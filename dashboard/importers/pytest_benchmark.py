@@ -8,12 +8,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from warpwatch.dashboard.importers.asv_result import BrokenFileError
+from warpwatch.dashboard.importers.broken_file import BrokenFileError
 from warpwatch.dashboard.importers.gathered import Gathered, measured, not_measured
 from warpwatch.dashboard.importers.given import Beside, Given, milliseconds
 from warpwatch.dashboard.store.incoming import Listed, ResultFile
 from warpwatch.dashboard.store.records import Status
 
+_NO_COMMIT = "unversioned"  # what it writes outside of a repository
 _NO_JSON = "UNSERIALIZABLE["  # what pytest-benchmark writes before the repr of an object, which may hold its address
 
 
@@ -25,7 +26,8 @@ def recognises(data: Mapping[str, Any]) -> bool:
 def read(data: Mapping[str, Any], given: Given, _beside: Beside) -> tuple[ResultFile, ...]:
     """Reads a file. Raises BrokenFileError if it lacks what is not given, or holds no benchmark."""
     machine_info, commit_info = data["machine_info"], _mapping(data.get("commit_info"))
-    commit, machine = given.commit or commit_info.get("id"), given.machine or machine_info.get("node")
+    told = None if commit_info.get("id") == _NO_COMMIT else commit_info.get("id")
+    commit, machine = given.commit or told, given.machine or machine_info.get("node")
     if not commit:
         raise BrokenFileError("no commit: pytest-benchmark saw no repository; give it (--commit, or commit= in a URL)")
     if not machine:
@@ -35,8 +37,8 @@ def read(data: Mapping[str, Any], given: Given, _beside: Beside) -> tuple[Result
     gathered = Gathered()
     if commit_info.get("dirty"):
         gathered.note(f"{str(commit)[:8]} was measured with changes that were not committed")
-    if given.commit and commit_info.get("id") not in (None, given.commit):
-        gathered.note(f"it says that it is of {str(commit_info['id'])[:8]}; it went in as {given.commit[:8]}, as given")
+    if given.commit and told not in (None, given.commit):
+        gathered.note(f"it says that it is of {str(told)[:8]}; it went in as {given.commit[:8]}, as given")
     for record in data["benchmarks"]:
         if isinstance(record, dict) and record.get("name"):
             _add(gathered, record)

@@ -4,17 +4,17 @@ A file whose stamp (size, times and inode, as git's index has them) is that of t
 """
 
 import hashlib
-import os
-import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpwatch.dashboard.importers.asv_result import BrokenFileError, read_result
+from warpwatch.dashboard.importers.asv_result import read_result
+from warpwatch.dashboard.importers.broken_file import BrokenFileError
 from warpwatch.dashboard.importers.context_file import read_context
+from warpwatch.dashboard.importers.limits import CONTEXT_FILE_BYTES, RESULT_FILE_BYTES
+from warpwatch.dashboard.importers.regular_file import read_regular
 from warpwatch.dashboard.store.incoming import Context, ResultFile
 
-MOST_BYTES = 256 * 1024 * 1024  # of one file: fifty times the largest that is known, and memory for it is to be had
 _FRESH_NS = 2_000_000_000  # a file touched so shortly ago may be touched again without its times telling
 
 
@@ -44,9 +44,9 @@ def read_file(file: FileToRead) -> FileRead:
     """Reads a file. Never raises for what is wrong with it."""
     try:
         stamp = stamp_of(file.path)
-        text = _bytes_of(file.path)
+        text = read_regular(file.path, RESULT_FILE_BYTES)
         beside = context_path(file.path)
-        context_text = _bytes_of(beside) if beside.exists() else None
+        context_text = read_regular(beside, CONTEXT_FILE_BYTES) if beside.exists() else None
         digest = _digest(text, context_text)
         if digest == file.known_digest:
             return FileRead(file=file, digest=digest, stamp=stamp)
@@ -83,17 +83,6 @@ def stamp_of(path: Path) -> str | None:
             return None
         parts.append(f"{seen.st_size}-{seen.st_mtime_ns}-{seen.st_ctime_ns}-{seen.st_ino}")
     return "|".join(parts)
-
-
-def _bytes_of(path: Path) -> bytes:
-    with path.open("rb") as file:
-        seen = os.fstat(file.fileno())
-        if not stat.S_ISREG(seen.st_mode):
-            raise BrokenFileError("no regular file")
-        if seen.st_size > MOST_BYTES:
-            size, most = seen.st_size / 1e6, MOST_BYTES / 1e6
-            raise BrokenFileError(f"{path.name} has {size:.0f} MB; at most {most:.0f} MB of one file are read")
-        return file.read(MOST_BYTES)
 
 
 def _digest(text: bytes, context: bytes | None) -> str:

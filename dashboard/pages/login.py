@@ -57,10 +57,10 @@ def callback() -> ResponseReturnValue:
         abort(404)
     asked = _local(session.pop(_NEXT, None))
     try:
-        name, groups = openid.from_provider()
+        name, subject, groups = openid.from_provider()
     except openid.LoginError as error:
         return page(str(error)), 403
-    log_in(name, groups)
+    log_in(name, subject, groups)
     return redirect(asked)
 
 

@@ -31,8 +31,8 @@ def add(project: str) -> ResponseReturnValue:
         abort(400, f"The note is longer than {MOST_TEXT:,} characters.")
     try:
         number = add_annotation(
-            store(), found.name, commit, series=request.form.get("series") or None, author=who.name, text=text,
-            now_ms=time.time_ns() // 1_000_000,
+            store(), found.name, commit, series=request.form.get("series") or None, author=who.name,
+            owner=who.subject, text=text, now_ms=time.time_ns() // 1_000_000,
         )  # fmt: skip
     except NothingToAnnotateError as error:
         abort(404, f"{error}.")
@@ -52,7 +52,7 @@ def delete(project: str, number: int) -> ResponseReturnValue:
     its = annotation(store(), found.name, number)
     if its is None:
         abort(404, "There is no such note any more.")
-    if its.author != who.name and not who.role.includes(Role.ADMIN):
+    if its.owner != who.subject and not who.role.includes(Role.ADMIN):
         abort(403, f"This note is {its.author}’s: only who wrote a note deletes it.")
     delete_annotation(store(), found.name, number)
     return redirect(back_to(url_for("commits.show", project=project, prefix=its.commit)), code=303)

@@ -30,11 +30,13 @@ class Annotation:
     author: str
     text: str
     created: datetime
+    owner: str | None  # Person.subject of who wrote it; None if nobody knows
 
 
 def add_annotation(
-    store: Store, project: str, commit: str, *, series: str | None = None, author: str, text: str, now_ms: int
-) -> int:
+    store: Store, project: str, commit: str, *, series: str | None = None, author: str, owner: str | None = None,
+    text: str, now_ms: int,
+) -> int:  # fmt: skip
     """Adds a note on a commit (full hash), or on a series (its key) at it; returns the note's id.
 
     Raises NothingToAnnotateError, and ValueError for a text or author that is empty or that no database takes.
@@ -48,8 +50,8 @@ def add_annotation(
         if commit_id is None:
             raise NothingToAnnotateError(f"{project} has no commit {commit!r} with results")
         series_id = _series_id(connection, project, series) if series is not None else None
-        values = {"commit_id": commit_id, "series_id": series_id, "author": author.strip(), "text": text.strip(),
-                  "created_ms": now_ms}  # fmt: skip
+        values = {"commit_id": commit_id, "series_id": series_id, "author": author.strip(), "owner": owner,
+                  "text": text.strip(), "created_ms": now_ms}  # fmt: skip
         made = connection.execute(insert(_annotation).values(**values).returning(_annotation.c.id))
         return int(made.scalar_one())
 
@@ -128,7 +130,7 @@ def annotation(store: Store, project: str, annotation_id: int) -> Annotation | N
 def _record(row: Row[Any]) -> Annotation:
     return Annotation(
         id=row.id, commit=row.hash, series=row.key, author=row.author, text=row.text,
-        created=datetime.fromtimestamp(row.created_ms / 1000, UTC),
+        created=datetime.fromtimestamp(row.created_ms / 1000, UTC), owner=row.owner,
     )  # fmt: skip
 
 

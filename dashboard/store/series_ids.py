@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from warpwatch.dashboard.metrics import metric_name, unit_of
 from warpwatch.dashboard.store import tables
@@ -19,7 +19,12 @@ from warpwatch.dashboard.store.packed import EntryHead
 from warpwatch.dashboard.store.rows import insert_new
 
 _series = tables.series
+MOST_SERIES_BYTES = 8_000
 _MOST_LAYOUTS = 8  # of a place that are remembered: benchmarks come and go, and files are not read in commits' order
+
+
+class SeriesLimitError(Exception):
+    """A file with series that cannot be added; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +43,9 @@ class Place:
 class SeriesIds:
     """Ids by parameters, remembered between transactions that committed."""
 
-    def __init__(self, listed: Mapping[str, Listed]) -> None:
+    def __init__(self, listed: Mapping[str, Listed], *, room: int | None = None) -> None:
         self._listed = dict(listed)
+        self._room = room  # for so many new ones; None: any number
         self._known: dict[tuple[int, int, int], dict[tuple[str, ...], int]] = {}
         self._layouts: dict[tuple[int, int], list[tuple[list[Any], Ints]]] = {}  # of a place, the last used first
         self._read_whole: set[tuple[int, int]] = set()
@@ -83,6 +89,10 @@ class SeriesIds:
         known = self._known.setdefault(key, {})
         new = [parameters for parameters in dict.fromkeys(combinations) if parameters not in known]
         if new:
+            if self._room is not None:
+                self._room -= len(new)
+                if self._room < 0:
+                    raise SeriesLimitError("more new series than this upload may add to its project")
             rows = [self._row(place, benchmark_id, benchmark, parameters) for parameters in new]
             insert_new(connection, _series, rows)  # another import may have made some of them since they were read
             parameters_of = dict(zip((row["key"] for row in rows), new, strict=True))
@@ -113,6 +123,13 @@ class SeriesIds:
             names = tuple(f"parameter {n}" for n in range(1, len(parameters) + 1))
         value_of = dict(zip(names, plain(parameters), strict=True))
         identity = [place.project_name, benchmark, parameters, place.machine_name, place.environment_name]
+        unit = unit_of(benchmark, listed.unit, parameters)
+        size = sum(len(text.encode()) for text in (*names, *parameters, unit or ""))
+        if size > MOST_SERIES_BYTES:
+            raise SeriesLimitError(
+                f"{benchmark[:200]}: the parameters of a series, with their names and its unit, have {size:,} bytes; "
+                f"at most {MOST_SERIES_BYTES:,} are kept"
+            )
         return {
             "project_id": place.project,
             "benchmark_id": benchmark_id,
@@ -121,10 +138,15 @@ class SeriesIds:
             "key": hashlib.blake2b(json.dumps(identity).encode(), digest_size=8).hexdigest(),
             "parameters": [list(pair) for pair in zip(names, parameters, strict=True)],
             "metric": metric_name(benchmark, listed.kind),
-            "unit": unit_of(benchmark, listed.unit, parameters),
+            "unit": unit,
             "workload": value_of.get("workload"),
             "implementation": value_of.get("implementation"),
         }
+
+
+def count_series(connection: Connection, project_id: int) -> int:
+    """How many series the project has."""
+    return connection.execute(select(func.count()).where(_series.c.project_id == project_id)).scalar_one()
 
 
 def plain(parameters: Iterable[str]) -> tuple[str, ...]:

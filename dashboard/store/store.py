@@ -60,9 +60,12 @@ class Store:
         except NewerSchemaError as error:
             self.close()
             raise StoreError(f"{self.url.render_as_string()}: {error}") from error
-        except DatabaseError as error:
+        except (DatabaseError, sqlite3.DatabaseError) as error:  # the second from _prepare_sqlite
             self.close()
-            raise StoreError(f"cannot open the database {self.url.render_as_string()}: {error.orig}") from error
+            said = error.orig if isinstance(error, DatabaseError) else error
+            raise StoreError(
+                f"cannot open the database {self.url.render_as_string()}: {said}{_advice(said)}"
+            ) from error
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -161,6 +164,12 @@ class Store:
         self.engine.dispose()
 
 
+def _advice(said: object) -> str:
+    if isinstance(said, sqlite3.DatabaseError) and not isinstance(said, sqlite3.OperationalError):
+        return ". The file is damaged, or is no SQLite database: put a copy of it back, or name another one"
+    return ""
+
+
 def _never() -> bool:
     return False
 
@@ -236,8 +245,9 @@ def _from_json(text: str) -> Any:
 def _prepare_sqlite(dbapi_connection: Any, _record: object) -> None:
     dbapi_connection.isolation_level = None  # transactions are ours: the driver's own would commit before DDL
     cursor = dbapi_connection.cursor()
+    # FULL: what a commit has acknowledged is on the disk, and outlasts a power failure also with write-ahead logging.
     # An import of one file more stays below so many pages: what it writes goes into the file once, as it ends.
-    for pragma in (f"busy_timeout={_PATIENCE_S * 1000}", "synchronous=NORMAL", "foreign_keys=ON", "cache_size=-131072",
+    for pragma in (f"busy_timeout={_PATIENCE_S * 1000}", "synchronous=FULL", "foreign_keys=ON", "cache_size=-131072",
                    "temp_store=MEMORY", "wal_autocheckpoint=4000"):  # fmt: skip
         cursor.execute(f"PRAGMA {pragma}")
     _enter_wal(cursor)

@@ -403,6 +403,7 @@ token = Table(
 annotation = Table(
     "annotation", metadata, _id(), _ref("commit"), _ref("series", null=True),
     Column("author", Text, nullable=False),
+    Column("owner", Text),  # who may delete it: names are not of one person alone; null: nobody but an admin
     Column("text", Text, nullable=False),
     Column("created_ms", BigInteger, nullable=False),
     Index(None, "commit_id"),

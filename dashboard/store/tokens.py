@@ -4,18 +4,21 @@ A token is 32 random bytes, so that a plain SHA-256 of it needs neither salt nor
 """
 
 import hashlib
+import logging
 import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
 from sqlalchemy import ColumnElement, Row, insert, select, update
+from sqlalchemy.exc import OperationalError
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.incoming import LONGEST_NAME, storable_name
 from warpwatch.dashboard.store.names import project_row
 from warpwatch.dashboard.store.store import Store
 
+_log = logging.getLogger(__name__)
 _PREFIX = "warpwatch_"  # so that scanners of leaked secrets can tell what it is
 _BYTES = 32
 _NOTED_EVERY_MS = 3_600_000  # a write makes pages work out anew what they remember, see remembered.py
@@ -74,8 +77,11 @@ def use_token(store: Store, secret: str, *, now_ms: int) -> Token | None:
     if row is None:
         return None
     if row.last_used_ms is None or now_ms - row.last_used_ms >= _NOTED_EVERY_MS:
-        with store.write("tokens") as connection:
-            connection.execute(update(_token).where(_token.c.id == row.id).values(last_used_ms=now_ms))
+        try:
+            with store.write("tokens") as connection:
+                connection.execute(update(_token).where(_token.c.id == row.id).values(last_used_ms=now_ms))
+        except OperationalError as error:  # reading does not want a database that can be written
+            _log.warning("the use of token %d is not noted: %s", row.id, error.orig)
     return _record(row)
 
 

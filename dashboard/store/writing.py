@@ -20,7 +20,7 @@ from warpwatch.dashboard.store.names import Names, project_row
 from warpwatch.dashboard.store.ordering import mark_self_described
 from warpwatch.dashboard.store.point_buffer import PointBuffer
 from warpwatch.dashboard.store.removals import removals
-from warpwatch.dashboard.store.series_ids import SeriesIds
+from warpwatch.dashboard.store.series_ids import SeriesIds, count_series
 from warpwatch.dashboard.store.store import Store
 
 
@@ -40,11 +40,14 @@ class ProjectWriter:
     """Adds result files to one project of a store."""
 
     def __init__(
-        self, store: Store, project: str, *, repository: str | None, listed: Mapping[str, Listed] | None
-    ) -> None:
+        self, store: Store, project: str, *, repository: str | None, listed: Mapping[str, Listed] | None,
+        most_series: int | None = None,
+    ) -> None:  # fmt: skip
+        """`most_series` is how many the project may have with what is added; None is any number."""
         self.project, self.repository = project, repository
         self._store = store
         self._listed = listed or {}
+        self._most_series = most_series
         self._removals = -1  # as long as no ids are remembered that could be removed
         with store.write(project, of_project=True) as connection:
             self._read(connection)
@@ -68,7 +71,10 @@ class ProjectWriter:
         return self.write_all([NewFile(path=path, digest=digest, result=result, machine=machine, context=context)])
 
     def write_all(self, files: Sequence[NewFile]) -> int:
-        """Adds what is new in the files, all or none; returns the number of points added."""
+        """Adds what is new in the files, all or none; returns the number of points added.
+
+        Raises SeriesLimitError if they have more new series than the project may have, or one that is too large.
+        """
         try:
             return self._write_all(files)
         except IntegrityError:  # what was remembered has been removed since (retention.py)
@@ -115,7 +121,10 @@ class ProjectWriter:
         ).all()
         self._files: dict[str, tuple[str, str | None]] = {row.path: (row.digest, row.stamp) for row in rows}
         self._names = Names(self.project_id)
-        self._series = SeriesIds(self._listed)
+        room = None
+        if self._most_series is not None:
+            room = max(0, self._most_series - count_series(connection, self.project_id))
+        self._series = SeriesIds(self._listed, room=room)
         self._removals = removals(connection)
 
 

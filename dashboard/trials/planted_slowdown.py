@@ -19,9 +19,10 @@ from pathlib import Path
 import click
 
 from warpwatch.dashboard.check import Check, check
-from warpwatch.dashboard.importers.archive import Limits, unpack
+from warpwatch.dashboard.importers.archive import unpack
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.importers.limits import ImportLimits
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.verdict import Verdict
 
@@ -154,7 +155,7 @@ def main(archives: tuple[Path, ...], pairs: int, threshold: float) -> None:
     same: list[Pair] = []
     for archive in archives:
         with tempfile.TemporaryDirectory(prefix="warpwatch-runs-") as name:
-            unpack(archive, Path(name), Limits())
+            unpack(archive, Path(name), ImportLimits())
             runs = runs_of(Path(name))
             planted += [judged(base, head, runs, threshold) for base, head in tries(runs)]
             same += [judged(base, head, runs, threshold) for base, head in alike(runs, pairs - len(same))]

@@ -29,10 +29,10 @@ def _write(asv: Any, text: bytes) -> Path:
     ("text", "said"),
     [
         (b"[" * 200_000, "nested too deep"),
-        (b'{"commit_hash": "' + b"a" * 100 + b'", "results": {}, "date": 1}', "at most 64"),
-        (b'{"commit_hash": "ab", "results": {}, "date": 1e300}', "milliseconds since 1970"),
-        (b'{"commit_hash": "a\\u0000b", "results": {}, "date": 1}', "no database takes"),
-        (b'{"commit_hash": "\\ud800", "results": {}, "date": 1}', "no database takes"),
+        (b'{"commit_hash": "' + b"a" * 100 + b'", "results": {}, "date": 1}', "7 to 64 hexadecimal"),
+        (b'{"commit_hash": "abababab", "results": {}, "date": 1e300}', "milliseconds since 1970"),
+        (b'{"commit_hash": "a\\u0000b", "results": {}, "date": 1}', "7 to 64 hexadecimal"),
+        (b'{"commit_hash": "\\ud800", "results": {}, "date": 1}', "7 to 64 hexadecimal"),
         (b"", "not JSON"),
         (b"\xff\xfe\x00", "not JSON"),
     ],
@@ -68,7 +68,7 @@ def test_a_hostile_entry_costs_no_more_than_itself(store: Store, asv: Any, row: 
 
 
 def test_a_gigantic_file_is_set_aside_unread(store: Store, asv: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_files, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(read_files, "RESULT_FILE_BYTES", 10_000)
     asv.commit(1, {BENCH: asv.row([1.0])})
     _write(asv, b"{" + b" " * 20_000)
     summary = import_results(store, open_folder(asv.folder, project="demo"))
@@ -86,8 +86,8 @@ def test_files_that_nobody_touched_are_not_opened_again(
     touched = sorted((results.folder / "box").glob("0*.json"))[1]
     touched.write_text(touched.read_text())
     opened = []
-    original = read_files._bytes_of
-    monkeypatch.setattr(read_files, "_bytes_of", lambda path: opened.append(path) or original(path))
+    original = read_files.read_regular
+    monkeypatch.setattr(read_files, "read_regular", lambda path, most: opened.append(path) or original(path, most))
     assert import_results(sqlite_store, folder).unchanged == 3
     assert opened == [touched]
     assert import_results(sqlite_store, folder).unchanged == 3

@@ -42,7 +42,7 @@ def test_it_has_what_setup_asks_for():
     assert unmet(locked()) == []
     older = {**locked(), "flask": "2.0"}
     del older["ninja"]
-    assert unmet(older) == ["flask>=3.1", "ninja"]
+    assert [Requirement(one).name for one in unmet(older)] == ["flask", "ninja"]
 
 
 def test_what_may_write_installs_nothing_else():
@@ -52,3 +52,27 @@ def test_what_may_write_installs_nothing_else():
         'install --require-hashes --no-deps --requirement "$SOURCE/.github/actions/warpwatch/locked.txt"',
         'install --no-build-isolation --no-deps "$(realpath "$SOURCE")"',
     ]
+
+
+def test_versions_with_known_advisories_are_not_admitted():
+    """The last one that an advisory names, of each."""
+    advised = {"waitress": "3.0.0", "jinja2": "3.1.5", "requests": "2.32.3", "flask": "3.1.0", "orjson": "3.11.5"}
+    admitted = {one.name: one.specifier for one in wanted()}
+    assert [name for name, version in advised.items() if version in admitted[name]] == []
+
+
+def test_deployments_install_locked_files_alone():
+    dockerfile = (ROOT / "ci/recipes/dashboard/Dockerfile").read_text().replace("\\\n", " ")
+    services = (ROOT / "ci/runner/README.md").read_text()
+    for text in (dockerfile, services):
+        installs = [line.split() for line in re.findall(r"/opt/warpwatch/bin/pip (install .*?)(?: && |\n)", text)]
+        hashed, ours = installs
+        assert {"--require-hashes", "--no-deps"} <= set(hashed)
+        assert hashed[-1].endswith(".github/actions/warpwatch/locked.txt")
+        assert {"--no-build-isolation", "--no-deps"} <= set(ours)
+
+
+def test_the_locked_versions_are_audited():
+    [step] = [step for step in read(ROOT / ".github/workflows/audit.yml")["jobs"]["audit"]["steps"] if "run" in step]
+    assert "pip-audit" in step["run"]
+    assert "--requirement .github/actions/warpwatch/locked.txt" in step["run"]

@@ -34,6 +34,7 @@ class Provider:
                                                             "email_verified": True, "groups": ["kernels"]})  # fmt: skip
     claims: dict[str, Any] = field(default_factory=dict)  # that replace the right ones; None leaves one out
     algorithm: str = "RS256"
+    algorithms: list[str] | None = field(default_factory=lambda: ["RS256"])  # that its discovery document lists
     signing_key: RSAKey | OctKey | bytes | None = None  # another than it publishes
     published_issuer: str | None = None
     keeps_id_token: bool = False
@@ -68,7 +69,7 @@ def _application(provider: Provider) -> Flask:
             authorization_endpoint=f"{provider.url}/authorize",
             token_endpoint=f"{provider.url}/token",
             jwks_uri=f"{provider.url}/keys",
-            id_token_signing_alg_values_supported=["RS256"],
+            id_token_signing_alg_values_supported=provider.algorithms,
             code_challenge_methods_supported=["S256"],
         )
 

@@ -215,6 +215,21 @@ def test_a_bad_answer_of_the_provider_lets_nobody_in(
     assert browser.get(f"{url}/login/start?next=/form", timeout=60).status_code == 200
 
 
+@pytest.mark.parametrize(
+    "listed", [["RS256", "none", "HS256"], ["none"], ["HS256"], ["HS256", "HS384", "HS512"], [], None]
+)
+@pytest.mark.parametrize("spoil", [_unsigned, _signed_with_the_public_key_as_a_secret, _signed_with_the_clients_secret])
+def test_a_provider_that_lists_algorithms_without_a_private_key_is_not_believed(
+    listed: list[str] | None, spoil: Callable[[Provider], None], provider: Provider, dashboard: Callable[..., str]
+) -> None:
+    provider.algorithms = listed
+    url = dashboard()
+    spoil(provider)
+    assert requests.get(f"{url}/login/start", timeout=60).status_code == 403
+    provider.algorithm, provider.signing_key = "RS256", None
+    assert requests.get(f"{url}/login/start?next=/form", timeout=60).status_code == 200
+
+
 def _begin(url: str) -> tuple[requests.Session, str]:
     """A login begun, and where the provider would send the browser back to."""
     browser = requests.Session()

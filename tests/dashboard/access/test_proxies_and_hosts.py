@@ -43,6 +43,37 @@ def test_groups_and_names_of_any_script_come_from_the_proxy_too(dashboard: Calla
         assert name in page.text
 
 
+def test_groups_count_only_where_their_header_is_named(dashboard: Callable[..., str]) -> None:
+    url = dashboard(login=ProxyLogin(), proxies=LOCAL, admins=("group:ops",))
+    headers = {"X-Forwarded-User": "rita", "X-Forwarded-Groups": "ops", "Remote-Groups": "ops"}
+    account = requests.get(f"{url}/account", headers=headers, timeout=60)
+    assert "rita" in account.text
+    assert "Admin: may" not in account.text
+
+
+@pytest.mark.parametrize("public_url", ["https://perf.example.org", "https://perf.example.org/bench", None])
+def test_a_prefix_counts_only_where_it_is_the_public_addresss(
+    public_url: str | None, dashboard: Callable[..., str]
+) -> None:
+    url = dashboard(proxies=LOCAL, public_url=public_url)
+    for prefix in ("//evil.example", "/other", "https://evil.example", "/bench/more"):
+        seen = requests.get(f"{url}/seen", headers={"X-Forwarded-Prefix": prefix}, timeout=60)
+        assert seen.json()["url"] == f"{url}/seen"
+
+
+def test_a_name_of_two_headers_is_nobodys(dashboard: Callable[..., str]) -> None:
+    url = dashboard(
+        login=ProxyLogin(), proxies=LOCAL, reading_wants_login=True, triagers=("*@example.org",), readers=("*",)
+    )
+    for name, status in (
+        ("bob@other.org, x@example.org", 401), ("x@example.org,bob@other.org", 401), ("ann@example.org", 200)
+    ):  # fmt: skip
+        account = requests.get(f"{url}/account", headers={"X-Forwarded-User": name}, timeout=60)
+        assert account.status_code == status
+    both = requests.get(f"{url}/account", headers={"X-Forwarded-User": "bob@evil.org@example.org"}, timeout=60)
+    assert "Triager" not in both.text
+
+
 def test_changes_under_a_proxys_login_want_our_token_too(dashboard: Callable[..., str]) -> None:
     url = dashboard(login=ProxyLogin(), proxies=LOCAL, triagers=("ada",))
     browser, token = browser_with_token(url)

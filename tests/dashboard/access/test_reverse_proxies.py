@@ -119,6 +119,30 @@ def test_behind_nginx_as_described_people_have_their_own_addresses_and_no_name_o
         assert "Admin: may" in account.text
 
 
+def test_behind_nginx_as_described_nobody_chooses_groups_or_a_prefix(dashboard: Callable[..., str]) -> None:
+    """Neither where their headers are named nor where they are not."""
+    for groups_header in ("X-Forwarded-Groups", None):
+        login = ProxyLogin(groups_header=groups_header)
+        url = dashboard(login=login, proxies=LOCAL, public_url="https://perf.example.org", admins=("group:ops",))
+        named = _described(url.removeprefix("http://")).replace('X-Forwarded-User ""', "X-Forwarded-User rita")
+        with nginx(named) as outside:
+            for prefix in ("//evil.example", "/bench", "https://evil.example"):
+                headers = {"Host": "perf.example.org", "X-Forwarded-Groups": "ops", "X-Forwarded-Prefix": prefix}
+                account = requests.get(f"{outside}/account", headers=headers, timeout=PATIENCE_S)
+                assert "rita" in account.text
+                assert "Admin: may" not in account.text
+                assert prefix not in account.text
+                seen = requests.get(f"{outside}/seen", headers=headers, timeout=PATIENCE_S).json()
+                assert seen["url"] == "http://perf.example.org/seen"
+
+
+def test_recipes_strip_what_a_client_says_of_itself() -> None:
+    caddyfile = (README.parents[1] / "ci" / "recipes" / "dashboard" / "Caddyfile").read_text()
+    for text in (caddyfile, README.read_text().partition("```caddy\n")[2].partition("```")[0]):
+        for header in ("User", "Groups", "Prefix"):
+            assert f"request_header -X-Forwarded-{header}\n" in text
+
+
 @pytest.mark.parametrize("family", ["127.0.0.1", "::1", "::ffff:127.0.0.1"])
 @pytest.mark.parametrize("is_named", [True, False], ids=["by its name", "by the list of all"])
 def test_the_user_at_the_other_end_is_told_by_the_system(

@@ -1,6 +1,7 @@
 """Files of other formats, folders and archives into the store: once each, in order, whatever they hold."""
 
 import json
+import os
 import subprocess
 import tarfile
 import threading
@@ -13,11 +14,12 @@ import pytest
 from tests.asv_results import AsvResults, hash_of
 from tests.dashboard.importers.reading import COMMIT, GIVEN, RECORDED, recorded
 from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.importers.archive import Limits, TooLargeError
+from warpwatch.dashboard.importers.archive import TooLargeError
 from warpwatch.dashboard.importers.asv_folder import NoResultsError
 from warpwatch.dashboard.importers.given import Given
 from warpwatch.dashboard.importers.import_files import import_path
 from warpwatch.dashboard.importers.import_results import ImportSummary
+from warpwatch.dashboard.importers.limits import ImportLimits
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.records import Point, Series, Status
 
@@ -388,7 +390,7 @@ def test_a_bomb_adds_nothing(sqlite_store: Store, asv: AsvResults, tmp_path: Pat
     asv.commit(1, {BENCH: asv.row([1.0])})
     (asv.folder / "zeros").write_bytes(bytes(2_000_000))
     with pytest.raises(TooLargeError, match="more than 1 MiB"):
-        _load(sqlite_store, _tar(tmp_path / "a.tar.gz", asv.folder), limits=Limits(total_bytes=2**20))
+        _load(sqlite_store, _tar(tmp_path / "a.tar.gz", asv.folder), limits=ImportLimits(archive_bytes=2**20))
     assert queries.projects(sqlite_store) == ()
 
 
@@ -437,3 +439,25 @@ def test_names_that_a_database_refuses_cost_themselves_alone(store: Store, tmp_p
     path.write_text(json.dumps(data))
     (line,) = _load(store, path, given=GIVEN).set_aside
     assert "no database takes" in line
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("name", ["box/machine.json", "box/0101-env.context.jsonl", "benchmarks.json", "box/odd.json",
+                                  "other.json"])  # fmt: skip
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_pipe_or_a_device_in_a_folder_is_not_waited_for(
+    name: str, kind: str, sqlite_store: Store, asv: AsvResults
+) -> None:
+    asv.commit(1, {"suite.time_it": asv.row([1.0])})
+    (result,) = [path for path in (asv.folder / "box").glob("*.json") if path.name != "machine.json"]
+    path = asv.folder / name.replace("0101-env", result.stem)
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    summary = import_path(sqlite_store, asv.folder, project="demo")
+    if "context" in name:
+        assert "is no regular file" in summary.set_aside[0]
+    else:
+        assert summary.points == 1
