@@ -1,5 +1,6 @@
 """What the compare page is made of: reading, narrowing, difference of compiled code, figures, what is remembered."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -175,3 +176,14 @@ def test_a_point_shows_samples_and_code_as_a_comparison_does(history_store: Sett
     assert difference.has_both
     assert f"{difference.unchanged} build" in panel
     assert panel.count("ww-code-name") == len(difference.changes)
+
+
+@given(floats(1e-6, 1e-3), floats(1.0, 50.0), integers(2, 300))
+def test_dots_of_sides_far_apart_stand_upright_and_inside_their_strip(level: float, times: float, count: int) -> None:
+    near = [level * (1 + 0.01 * index / count) for index in range(count)]
+    found = samples_beside([("base", near), ("head", [times * each for each in near])], "seconds")
+    assert found is not None
+    for strip in found.strips:
+        columns = {dot.x for dot in strip.dots}
+        assert all(0 <= dot.x <= 100 and 2.4 <= dot.y <= HEIGHT for dot in strip.dots)
+        assert all(abs(one - other) > 1 for one, other in itertools.pairwise(sorted(columns)))
