@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warpwatch.dashboard.store.incoming import Listed
+from warpwatch.dashboard.store.incoming import Listed, storable
 
 
 class NoResultsError(Exception):
@@ -139,7 +139,9 @@ def _read_machine(path: Path) -> Mapping[str, str]:
         data = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return {}
-    return {k: str(v) for k, v in data.items() if k != "version"} if isinstance(data, dict) else {}
+    if not isinstance(data, dict):
+        return {}
+    return {k: str(v) for k, v in data.items() if k != "version" and v is not None and storable(f"{k}{v}")}
 
 
 def read_benchmarks(path: Path) -> tuple[Mapping[str, Listed] | None, tuple[str, ...]]:

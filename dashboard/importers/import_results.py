@@ -6,7 +6,7 @@ that were not yet committed, and the next import reads them again.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlalchemy.exc import DataError
 
@@ -77,7 +77,8 @@ def _files(folder: AsvFolder, writer: ProjectWriter) -> Iterator[FileToRead]:
     for machine in folder.machines():
         for path in machine.files:
             name = f"{folder.prefix}{machine.path.name}/{path.name}"
-            yield FileToRead(path=path, name=name, machine=machine.machine, known_digest=writer.digest_of(name))
+            yield FileToRead(path=path, name=name, machine=machine.machine, known_digest=writer.digest_of(name),
+                             details=machine.details)  # fmt: skip
 
 
 def _read(files: list[FileToRead], workers: int | None) -> Iterator[FileRead]:
@@ -128,9 +129,11 @@ class _Import:
                 " not what is in it"
             )
         else:
+            # asv's files repeat only what their version knew of the machine: the folder's own file may say more.
+            said = {**read.file.details, **read.result.details}
             new = NewFile(
-                path=read.file.name, digest=read.digest, result=read.result, context=read.context, stamp=read.stamp,
-                machine=machine,
+                path=read.file.name, digest=read.digest, result=replace(read.result, details=said),
+                context=read.context, stamp=read.stamp, machine=machine,
             )  # fmt: skip
             self._waiting.append((read, new))
             self._size += _size_of(read)

@@ -4,6 +4,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
+from warpwatch.dashboard.machine_facts import gpu_of
 from warpwatch.dashboard.statistics.detection import ANALYSIS_VERSION
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.machine_records import Card, Machine
@@ -92,7 +93,7 @@ def _machine(connection: Connection, row: Row[Any]) -> Machine:
     context = row.context or {}
     return Machine(
         name=row.name,
-        gpu=(context.get("gpu") or {}).get("name"),
+        gpu=(context.get("gpu") or {}).get("name") or gpu_of(row.details),
         cpu=(context.get("cpu") or {}).get("model") or row.details.get("cpu"),
         details=row.details,
         limits=limits_of(context),
