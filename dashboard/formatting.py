@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from warpwatch.dashboard import clock, quantities
 from warpwatch.dashboard.check_words import NOISE_BY, remark, short_remark
+from warpwatch.dashboard.commit_links import commit_link, difference_link
 from warpwatch.dashboard.figures.palette import look
 from warpwatch.dashboard.figures.sparkline import sparkline
 from warpwatch.dashboard.machine_facts import further_facts
@@ -85,6 +86,7 @@ def register(app: Flask) -> None:
         control_words=control_words,
         growth=growth,
         web_name=web_name,
+        web_host=web_host,
         q_words=q_words,
         role_word=role_word,
         percent=percent,
@@ -109,6 +111,8 @@ def register(app: Flask) -> None:
         breakable=breakable,
         alike=alike,
         further_facts=further_facts,
+        commit_outside=commit_link,
+        difference_outside=difference_link,
     )
 
 
@@ -166,6 +170,11 @@ def web_name(address: str) -> str:
     parts = urlsplit(address)
     last = parts.path.rstrip("/").rpartition("/")[2]
     return f"{parts.hostname} {last}" if 0 < len(last) <= 12 else str(parts.hostname)
+
+
+def web_host(address: str) -> str:
+    """Where a link leads: "github.com"."""
+    return str(urlsplit(address).hostname)
 
 
 def q_words(q: float) -> str:

@@ -59,7 +59,7 @@ def import_results(
         work.take(read)
     work.finish()
     progress(len(files), len(files))
-    warnings = [*work.warnings, *put_in_order(store, writer)]
+    warnings = [*work.warnings, *put_in_order(store, writer, commit_url=folder.commit_url)]
     listings = [each for each in (folder.listed, *beside) if each is not None]
     if len(listings) == 1 + len(beside):  # otherwise a benchmark may be one of those that nobody lists
         mark_listed(store, folder.project, writer.project_id, listings)

@@ -44,6 +44,7 @@ def _projects(store: Store) -> tuple[Project, ...]:
             select(
                 table.c.name,
                 table.c.repository,
+                table.c.commit_url,
                 count(tables.machine).label("machines"),
                 count(tables.series).label("series"),
                 count(tables.commit).label("commits"),
@@ -59,6 +60,7 @@ def _projects(store: Store) -> tuple[Project, ...]:
             name=row.name, repository=row.repository, machines=row.machines, series=row.series, commits=row.commits,
             newest_commit=moment(row.newest_commit), newest_run=moment(row.newest_run),
             unanalysed=row.stale if row.analysis_version == ANALYSIS_VERSION else row.series, unjudged=row.unjudged,
+            commit_url=row.commit_url,
         )
         for row in rows
     ]  # fmt: skip
