@@ -39,7 +39,7 @@ def evidence(row: CheckRow) -> str:
     if row.comparison and (needed := runs_needed(row)):
         by = NOISE_BY[row.comparison.noise_source]
         if needed > MOST_RUNS_ADVISED:
-            return f"too noisy to compare: runs scatter by {row.comparison.noise * 100:.2g} % (noise {by})"
+            return f"too noisy to compare (noise {by})"
         return f"{needed} more run{'s' * (needed > 1)} of each (noise {by})"
     if row.control_change is not None:
         return f"control {change(row.control_change)}"
