@@ -32,9 +32,12 @@ class Couple:
 
 
 def check_machines(
-    store: Store, project: str, commit: Commit, base: str, head: str, *, limits: LimitsOf
+    store: Store, project: str, commit: Commit, base: str, head: str, *, limits: LimitsOf, are_models: bool = False
 ) -> tuple[Couple, ...]:  # fmt: skip
-    """Every judged series of one machine against the same of the other, rivals and canaries too."""
+    """Every judged series of one machine against the same of the other, rivals and canaries too.
+
+    Two models (`are_models`) differ whatever the noise: then what was measured decides, and no test.
+    """
     found = queries.pairs(store, project, commit.hash, commit.hash)
     at_base = {_work(pair.series): pair for pair in found if pair.series.machine == base}
     couples = [
@@ -42,7 +45,8 @@ def check_machines(
         for pair in found
         if pair.series.machine == head and (other := at_base.get(_work(pair.series))) is not None
     ]
-    return _judged(found, couples, limits, is_one_run=False)
+    judged = _judged(found, couples, limits, is_one_run=False)
+    return tuple(replace(each, row=_by_level(each.row)) for each in judged) if are_models else judged
 
 
 def check_implementations(
@@ -68,6 +72,16 @@ def check_implementations(
     couples = [(rival, ours) for rivals, all_ours in cases.values() for ours in all_ours for rival in rivals]
     couples = [(rival, ours) for rival, ours in couples if rival is not ours]
     return _judged(found, couples, limits, is_one_run=True)
+
+
+def _by_level(row: CheckRow) -> CheckRow:
+    """The row with the verdict of its levels alone: how far they lie apart, and which way."""
+    if row.comparison is None or row.verdict is Verdict.MISSING:
+        return row
+    change, metric = row.comparison.change, row.series.metric
+    if abs(change) < row.limits.counts_from(row.base, row.head):
+        return replace(row, verdict=Verdict.UNCHANGED)
+    return replace(row, verdict=Verdict.REGRESSED if metric.is_worse(change) else Verdict.IMPROVED)
 
 
 def _work(series: Series) -> tuple[object, ...]:

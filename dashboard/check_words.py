@@ -1,9 +1,13 @@
 """What is said of a judged row beside its numbers: why it could not be told, and what would tell it."""
 
+from collections.abc import Collection
+
 from warpwatch.dashboard.check import CheckRow
 from warpwatch.dashboard.quantities import change
 from warpwatch.dashboard.statistics.noise import NoiseSource
 from warpwatch.dashboard.verdict import Verdict
+
+MOST_RUNS_ADVISED = 30  # of each side: more is no advice, the machine or the benchmark has to become quieter first
 
 NOISE_BY = {
     NoiseSource.RUNS: "by these runs",
@@ -21,12 +25,21 @@ def remark(row: CheckRow) -> str:
     return "; ".join(part for part in (evidence(row), why_not_deciding(row)) if part)
 
 
+def short_remark(row: CheckRow, shared: Collection[str]) -> str:
+    """The remark where the reasons `shared` by many rows are told once elsewhere: of those only what comes first."""
+    if row.reason not in shared:
+        return remark(row)
+    return "; ".join(part for part in ((row.reason or "").partition(":")[0], why_not_deciding(row)) if part)
+
+
 def evidence(row: CheckRow) -> str:
     """The reason, else what it needs to be told, else how the rivals of the same workload moved."""
     if row.reason:
         return row.reason
     if row.comparison and (needed := runs_needed(row)):
         by = NOISE_BY[row.comparison.noise_source]
+        if needed > MOST_RUNS_ADVISED:
+            return f"too noisy to compare (noise {by})"
         return f"{needed} more run{'s' * (needed > 1)} of each (noise {by})"
     if row.control_change is not None:
         return f"control {change(row.control_change)}"

@@ -5,7 +5,7 @@ The judgement is that of check.py and check_sides.py; here each row learns what 
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from warpwatch.dashboard.check import CheckRow, check, place_of
@@ -18,6 +18,9 @@ from warpwatch.dashboard.naming import kernel_of
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.records import Commit, Series, Workload
 from warpwatch.dashboard.store.store import Store
+from warpwatch.dashboard.verdict import Verdict
+
+_SAID_ONCE = 3  # rows of one reason
 
 
 class By(StrEnum):
@@ -70,6 +73,15 @@ class ComparedRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SharedReason:
+    """Why several rows of a comparison could not be judged."""
+
+    reason: str
+    rows: int
+    cards: tuple[float, float, int] | None  # how far these GPUs differ, 95 %, by so many baselines; None: not one range
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
     """A comparison: regressions first, then what could not be told, the largest first.
 
@@ -89,6 +101,23 @@ class Compared:
     machines: tuple[str, ...]
     dtypes: tuple[str, ...]
     metrics: tuple[Metric, ...]
+    are_models: bool = False  # two machines with other GPUs (or CPUs): judged by their levels alone
+
+    @property
+    def shared_reasons(self) -> tuple[SharedReason, ...]:
+        """Why several rows could not be judged, to be said once for all of them; the commonest first."""
+        together: dict[str, list[CheckRow]] = {}
+        for row in self.rows:
+            if row.judged.verdict is Verdict.INCONCLUSIVE and row.judged.reason:
+                together.setdefault(row.judged.reason, []).append(row.judged)
+        found = [_shared(reason, rows) for reason, rows in together.items() if len(rows) >= _SAID_ONCE]
+        return tuple(sorted(found, key=lambda each: -each.rows))
+
+
+def _shared(reason: str, rows: Iterable[CheckRow]) -> SharedReason:
+    rows = tuple(rows)
+    across = {(each.cards_low, each.cards_high, each.controls) for row in rows if (each := row.across) is not None}
+    return SharedReason(reason=reason, rows=len(rows), cards=across.pop() if len(across) == 1 else None)
 
 
 def compare_commits(
@@ -107,8 +136,11 @@ def compare_machines(
 ) -> Compared:  # fmt: skip
     """One machine against another at a commit that both measured."""
     limits = judged_by(store, project, threshold=threshold)
-    couples = check_machines(store, project, commit, base, head, limits=limits.limits)
-    return _compared(store, project, By.MACHINE, (commit, commit), _in_order(couples), limits)
+    models = {each.name: each.gpu or each.cpu for each in queries.machines(store, project)}
+    are_models = None not in (known := (models.get(base), models.get(head))) and known[0] != known[1]
+    couples = check_machines(store, project, commit, base, head, limits=limits.limits, are_models=are_models)
+    compared = _compared(store, project, By.MACHINE, (commit, commit), _in_order(couples), limits)
+    return replace(compared, are_models=are_models)
 
 
 def compare_implementations(

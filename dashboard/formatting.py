@@ -8,11 +8,13 @@ from flask import Flask
 from markupsafe import Markup
 
 from warpwatch.dashboard import clock, quantities
-from warpwatch.dashboard.check_words import NOISE_BY, remark
+from warpwatch.dashboard.check_words import NOISE_BY, remark, short_remark
+from warpwatch.dashboard.commit_links import commit_link, difference_link
 from warpwatch.dashboard.figures.palette import look
 from warpwatch.dashboard.figures.sparkline import sparkline
+from warpwatch.dashboard.machine_facts import further_facts
 from warpwatch.dashboard.metrics import Metric, Role
-from warpwatch.dashboard.naming import card_name, name_in_module
+from warpwatch.dashboard.naming import alike, card_name, name_in_module
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.statistics.growth import growth
 from warpwatch.dashboard.statistics.machine_state import Control
@@ -42,7 +44,7 @@ _COMPARED_MEANINGS = {
     Verdict.REGRESSED: "Worse by more than the noise, and by enough to matter",
     Verdict.IMPROVED: "Better by more than the noise, and by enough to matter",
     Verdict.UNCHANGED: "Any difference is too small to matter, and the data could have shown a larger one",
-    Verdict.INCONCLUSIVE: "The noise hides a difference that would matter; more runs of both sides tell",
+    Verdict.INCONCLUSIVE: "Not judged: too few or too noisy runs, or unlike conditions of the two; the row says why",
     Verdict.INVALID: "Measured at base; at head throttled, wrong or failed: no number",
     Verdict.MISSING: "One of the two sides has no number",
 }
@@ -84,6 +86,7 @@ def register(app: Flask) -> None:
         control_words=control_words,
         growth=growth,
         web_name=web_name,
+        web_host=web_host,
         q_words=q_words,
         role_word=role_word,
         percent=percent,
@@ -94,6 +97,7 @@ def register(app: Flask) -> None:
         compared_meaning=compared_meaning,
         noise_by=noise_by,
         remark=remark,
+        short_remark=short_remark,
         short_hash=short_hash,
         day=day,
         moment=moment,
@@ -105,6 +109,10 @@ def register(app: Flask) -> None:
         sparkline=sparkline,
         name_in_module=name_in_module,
         breakable=breakable,
+        alike=alike,
+        further_facts=further_facts,
+        commit_outside=commit_link,
+        difference_outside=difference_link,
     )
 
 
@@ -162,6 +170,11 @@ def web_name(address: str) -> str:
     parts = urlsplit(address)
     last = parts.path.rstrip("/").rpartition("/")[2]
     return f"{parts.hostname} {last}" if 0 < len(last) <= 12 else str(parts.hostname)
+
+
+def web_host(address: str) -> str:
+    """Where a link leads: "github.com"."""
+    return str(urlsplit(address).hostname)
 
 
 def q_words(q: float) -> str:

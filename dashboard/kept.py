@@ -47,6 +47,13 @@ class _OnceError(Exception):
         self.answer = answer
 
 
+class _StreamedError(Exception):
+    """Carries an answer that goes out while it is made: nobody holds the whole of it."""
+
+    def __init__(self, response: Response) -> None:
+        self.response = response
+
+
 class Compressed:
     """For Flask-Compress: what it made of the answer that goes out is kept beside it."""
 
@@ -87,6 +94,10 @@ def _keeping(kept: Remembered, view: Callable[..., Any]) -> Callable[..., Any]:
             answer = kept.get(state, _key(), lambda: _made(view, path), _weight)
         except _OnceError as once:
             answer = once.answer
+        except _StreamedError as streamed:
+            streamed.response.cache_control.private = True
+            streamed.response.cache_control.no_cache = True
+            return streamed.response
         return _finished(_sent(answer))
 
     return answered
@@ -103,6 +114,8 @@ def _key() -> bytes:
 def _made(view: Callable[..., Any], path: dict[str, Any]) -> _Answer:
     with csrf.without_reader() as stand_in:
         response = current_app.make_response(view(**path))
+        if response.is_streamed:
+            raise _StreamedError(response)
         body = response.get_data()
     has_forms = stand_in.encode() in body
     if not has_forms:

@@ -1,6 +1,7 @@
 """How things are called on a page: an asv benchmark's module, its name there, its place in a list; a card."""
 
 import re
+from collections.abc import Iterable
 
 from warpwatch.dashboard.store.records import Series, Workload
 
@@ -31,6 +32,22 @@ def name_in_module(benchmark: str) -> str:
 def card_name(uuid: str) -> str:
     """A GPU's UUID cut to what tells cards apart: "GPU-5f1c22ab"."""
     return uuid[:12]
+
+
+def cudnn_version(version: str) -> str:
+    """As NVIDIA writes it: "9.19.0" of the number 91900 that the library tells; before version 9, 8902 is "8.9.2"."""
+    if not version.isdecimal() or len(version) not in {4, 5}:
+        return version
+    major, rest = divmod(int(version), 10_000 if len(version) == 5 else 1000)
+    return f"{major}.{rest // 100}.{rest % 100}"
+
+
+def alike(listed: Iterable[Series]) -> frozenset[str]:
+    """The keys of those series of a list that nothing but the environment tells apart from another of it."""
+    places: dict[tuple[object, ...], set[str]] = {}
+    for each in listed:
+        places.setdefault((each.benchmark, each.parameters, each.machine), set()).add(each.key)
+    return frozenset(key for keys in places.values() if len(keys) > 1 for key in keys)
 
 
 def canary_name(workload: str) -> str:

@@ -6,7 +6,7 @@
 from collections.abc import Callable, Sequence
 
 from warpwatch.ci.gate.artefact import CUT, ArtefactRow, CodeDifference, CodeFact, GateArtefact, GateVerdict
-from warpwatch.dashboard.check_words import NOISE_BY
+from warpwatch.dashboard.check_words import MOST_RUNS_ADVISED, NOISE_BY
 from warpwatch.dashboard.formatting import change_word, count
 from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.quantities import change, number, quantity, share
@@ -109,6 +109,8 @@ def _told(row: ArtefactRow, quote: Quote) -> str:
         return quote(row.reason)
     if row.runs_needed and row.change is not None:
         noise = f"noise {number(100 * row.change.noise)} % {NOISE_BY[row.change.noise_source]}"
+        if row.runs_needed > MOST_RUNS_ADVISED:
+            return f"too noisy to compare ({noise})"
         return f"{count(row.runs_needed, 'more run')} of each would tell ({noise})"
     return f"counts from {share(row.counts_from)}" if row.counts_from is not None else ""
 

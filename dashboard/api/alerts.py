@@ -14,7 +14,7 @@ from warpwatch.dashboard.store.alert_records import Alert, AlertEvent, AlertStat
 from warpwatch.dashboard.store.alerts import alerts
 
 bp = Blueprint("api_alerts", __name__, url_prefix="/api/projects/<project:project>")
-_MOST_ALERTS = 10_000
+_MOST_ALERTS = 1_000_000_000  # all of them
 
 
 class AlertsQuestion(Paged):

@@ -18,13 +18,17 @@ from warpwatch.dashboard.csv_text import csv_text
 _Path = tuple[str, ...]
 
 
-def as_csv(answer: BaseModel) -> str:
-    """The field that the answer's class calls `csv_rows`. Objects become columns "commit.hash", lists JSON text."""
+def as_csv(answer: BaseModel, *, has_head: bool = True) -> str:
+    """The field that the answer's class calls `csv_rows`. Objects become columns "commit.hash", lists JSON text.
+
+    Without its head it goes on behind the part before.
+    """
     field: str = getattr(type(answer), "csv_rows", "items")
     columns = csv_columns(type(answer), field)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
-    writer.writerow([".".join(path) for path in columns])
+    if has_head:
+        writer.writerow([".".join(path) for path in columns])
     writer.writerows([_cell(_at(item, path)) for path in columns] for item in getattr(answer, field))
     return out.getvalue()
 

@@ -9,8 +9,8 @@ from typing import Any
 from flask import Blueprint, Response
 from pydantic import BaseModel
 
-from warpwatch.dashboard.api.answers import answer_response
-from warpwatch.dashboard.api.questions import Question, Table, asked
+from warpwatch.dashboard.api.answers import answer_response, wants_whole_list, whole_list
+from warpwatch.dashboard.api.questions import Paged, Question, Table, asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +41,8 @@ def operation(
         @wraps(view)
         def answered(**path: str) -> Response:
             told = asked(question)
+            if isinstance(told, Paged) and wants_whole_list(told):
+                return whole_list(lambda part: view(**path, asked=part), told)
             return answer_response(view(**path, asked=told), told)
 
         describe(answered, view.__doc__, question=question, answer=answer, tag=tag, statuses=statuses)

@@ -36,7 +36,7 @@ class Paged(Table):
     """The parameters of every list."""
 
     limit: int = Field(100, ge=1, le=1000)
-    """Most items of one answer."""
+    """Most items of one answer. CSV without `limit` and `offset` has all of them."""
     offset: int = Field(0, ge=0, le=10_000_000)
     """Items to pass over; `next` in the answer is the address that goes on."""
 

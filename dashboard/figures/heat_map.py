@@ -1,7 +1,7 @@
 """A kernel's shapes over commits: how far each lies from its reference level, and where its level changed.
 
 A reference is the level on one physical card. Against that, what another card measured is no change of the kernel
-alone: such cells are pale, and their numbers in brackets.
+alone: such cells are pale, and their numbers have a star.
 """
 
 import itertools
@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any
 
 from warpwatch.dashboard import quantities
+from warpwatch.dashboard.figures.history_view import commit_tick
 from warpwatch.dashboard.figures.hover import commit_text
 from warpwatch.dashboard.figures.layout import layout, plain
 from warpwatch.dashboard.figures.palette import INK, MUTED
@@ -20,9 +21,9 @@ from warpwatch.dashboard.status_words import no_number
 from warpwatch.dashboard.store.kernel_records import Kernel, ShapeRow
 
 _LEAST_SPAN = 0.05  # of the colours, either way: noise must not look like a change
-_MOST_SPAN = 0.5
+_MOST_SPAN = 0.7
 _WRITTEN = 16  # commits up to which each cell has its number
-_PALE = 0.4
+_PALE = 0.65
 _OF_LEVEL = 3  # commits that tell the reference level, up to a change
 
 
@@ -54,7 +55,7 @@ def heat_rows(kernel: Kernel, reference: Reference) -> tuple[HeatRow, ...]:
 
 def heat_map_figure(kernel: Kernel, rows: Sequence[HeatRow], names: Sequence[str]) -> dict[str, Any]:
     """Plotly's JSON. Blue is better and vermillion worse, whichever way the metric counts."""
-    commits = [commit.hash[:8] for commit in kernel.commits]
+    commits = [commit_tick(commit) for commit in kernel.commits]
     metric = kernel.rows[0].series.metric
     sign = 1 if metric.is_worse(0.1) else -1
     sizes = sorted(abs(each) for row in rows for each in row.change if each is not None)
@@ -89,7 +90,7 @@ def heat_map_figure(kernel: Kernel, rows: Sequence[HeatRow], names: Sequence[str
             hovermode="closest",
             xaxis={"type": "linear", "tickmode": "array", "tickvals": list(range(len(commits))), "ticktext": commits,
                    "range": [-0.5, len(commits) - 0.5], "showgrid": False, "zeroline": False, "automargin": True,
-                   "tickfont": {"color": MUTED, "size": 11, "family": "ui-monospace, monospace"}, "fixedrange": True},
+                   "tickfont": {"color": MUTED, "size": 10, "family": "ui-monospace, monospace"}, "fixedrange": True},
             yaxis={"type": "linear", "tickmode": "array", "tickvals": list(range(len(rows))), "ticktext": labels,
                    "range": [len(rows) - 0.5, -0.5], "showgrid": False, "zeroline": False, "automargin": True,
                    "title": {"text": ""}, "tickfont": {"color": INK, "size": 11}, "fixedrange": True},
@@ -200,7 +201,7 @@ def _numbers(rows: Sequence[HeatRow]) -> dict[str, Any]:
     return {
         "type": "scatter", "mode": "text", "hoverinfo": "skip", "showlegend": False, "name": "numbers",
         "x": [x for x, *_ in told], "y": [y for _, y, *_ in told],
-        "text": [f"({_percent(change)})" if there else _percent(change) for *_, change, there in told],
+        "text": [f"{_percent(change)}*" if there else _percent(change) for *_, change, there in told],
         "textfont": {"color": INK, "size": 10},
     }  # fmt: skip
 

@@ -22,13 +22,15 @@ from warpwatch.dashboard.figures.history_lines import (
 )
 from warpwatch.dashboard.figures.history_machine import canary_axis, canary_lines
 from warpwatch.dashboard.figures.history_marks import mark_axis, mark_labels, mark_lines, mark_traces
-from warpwatch.dashboard.figures.history_view import RUN_DIGITS, Frame, HistoryView, meta, x_axis
+from warpwatch.dashboard.figures.history_view import RUN_DIGITS, Frame, HistoryView, Scale, meta, x_axis
 from warpwatch.dashboard.figures.hover import no_number_text
 from warpwatch.dashboard.figures.layout import axis, layout, plain
 from warpwatch.dashboard.figures.palette import INK, MUTED
 from warpwatch.dashboard.figures.panes import Domain, Panes, panes
 from warpwatch.dashboard.store.records import Commit, History, Point, Status
 from warpwatch.dashboard.store.shown_records import ShownHistory
+
+_NEAR_ZERO = 0.1  # of the largest value: an axis of smaller ones reaches down to zero, for it has room to spare
 
 
 def history_figure(shown: ShownHistory, view: HistoryView) -> dict[str, Any]:
@@ -66,7 +68,7 @@ def history_figure(shown: ShownHistory, view: HistoryView) -> dict[str, Any]:
             xaxis={**x_axis(frame, shown.window), "anchor": _lowest(parts)},
             yaxis=_value_axis(history, view, axis_unit, parts.main, typical * factor if values else None),
             **({"yaxis2": mark_axis(parts.no_numbers)} if no_number else {}),
-            **({"yaxis3": canary_axis(parts.canaries)} if canaries else {}),
+            **({"yaxis3": canary_axis(canaries, parts.canaries)} if canaries else {}),
             **({"yaxis4": mark_axis(parts.marks)} if shown.marks else {}),
             **beside_axes(shown.beside, parts.beside, view.scale),
             shapes=[*mark_lines(shown.marks, frame), *change_lines(history.changes, frame, is_ours)],
@@ -74,6 +76,7 @@ def history_figure(shown: ShownHistory, view: HistoryView) -> dict[str, Any]:
                 *change_labels(history.changes, frame, is_ours),
                 *mark_labels(shown.marks, frame, parts.marks),
                 *beside_headings(shown.beside, parts.beside, history.series),
+                *_not_from_zero(history, view, parts.main),
             ],
             meta=meta(frame, shown.extent),
         ),
@@ -109,6 +112,20 @@ def _value_axis(
         # Noise of a thousandth must not fill the height: the axis spans at least 6 % of the typical value.
         more = {"autorangeoptions": {"include": [typical * 0.97, typical * 1.03]}} if typical else {}
     return axis(plain(name), type=view.scale.value, domain=list(domain), exponentformat="SI", **more)
+
+
+def _not_from_zero(history: History, view: HistoryView, domain: Domain) -> list[dict[str, Any]]:
+    """A word at the foot of a linear axis that leaves zero out, so that heights are not read as values."""
+    values = [point.value for point in history.points if point.value is not None]
+    if view.scale is not Scale.LINEAR or not values or min(values) <= _NEAR_ZERO * max(values):
+        return []
+    return [
+        {
+            "name": "foot", "text": "axis does not start at 0", "x": 0, "xref": "paper", "xanchor": "left",
+            "y": domain[0], "yref": "paper", "yanchor": "bottom", "showarrow": False,
+            "font": {"color": MUTED, "size": 10},
+        }
+    ]  # fmt: skip
 
 
 def _no_numbers(points: Sequence[Point], frame: Frame) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """The lines of a history: our own values with their spread and levels, rivals and twins, and other series below."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any
 
@@ -10,8 +11,8 @@ from warpwatch.dashboard.figures.hover import no_number_text, point_text
 from warpwatch.dashboard.figures.layout import axis, plain
 from warpwatch.dashboard.figures.palette import INK, MUTED, SURFACE, look
 from warpwatch.dashboard.figures.panes import Domain
-from warpwatch.dashboard.naming import name_in_module
-from warpwatch.dashboard.store.records import History, Series, Status
+from warpwatch.dashboard.naming import card_name, name_in_module
+from warpwatch.dashboard.store.records import Commit, History, Point, Series, Status
 from warpwatch.dashboard.store.shown_records import Beside, Level, Spread
 
 _FAR = 4.0  # another implementation this many times away starts hidden, so that our own history stays readable
@@ -20,17 +21,21 @@ _LONGEST = 90  # characters of a small plot's heading
 
 
 def band(spread: Sequence[Spread], frame: Frame) -> list[dict[str, Any]]:
-    """Between the first and third quartile of the samples."""
+    """Between the first and third quartile of the samples; the key names the upper edge, which is filled down to the
+    lower one."""
     if len(spread) < 2:
         return []
     common = {
         "x": [frame.x(each.commit) for each in spread], "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip",
-        "showlegend": False, "legendgroup": "own",
+        "showlegend": False, "legendgroup": "quartiles",
     }  # fmt: skip
     return [
         {**common, "y": [frame.y(each.low) for each in spread]},
-        {**common, "y": [frame.y(each.high) for each in spread], "fill": "tonexty", "fillcolor": "--ww-band"},
-    ]
+        {
+            **common, "y": [frame.y(each.high) for each in spread], "fill": "tonexty", "fillcolor": "--ww-band",
+            "name": "quartiles of the samples", "showlegend": True,
+        },
+    ]  # fmt: skip
 
 
 def own_values(history: History, frame: Frame) -> list[dict[str, Any]]:
@@ -53,11 +58,39 @@ def own_values(history: History, frame: Frame) -> list[dict[str, Any]]:
         "x": [frame.x(point.commit) for point in numbers],
         "y": [frame.y(point.value) for point in numbers],
         "line": stroke, "marker": {"color": own.colour, "size": size},
-        "text": [point_text(point, history.series.metric.unit, short=frame.is_long) for point in numbers],
+        "text": [
+            point_text(point, history.series.metric.unit, more=more, short=frame.is_long)
+            for point, more in zip(numbers, _compared(history, numbers, line), strict=True)
+        ],
         "hovertemplate": "%{text}<extra></extra>",
         "customdata": [point.run[:RUN_DIGITS] for point in numbers],
     }  # fmt: skip
     return [points] if single else [through_medians, points]
+
+
+def _compared(history: History, numbers: Sequence[Point], line: Sequence[tuple[Commit, float]]) -> Iterator[list[str]]:
+    """Of each point: its change against the commit before, its fastest rival at that commit, and its GPU."""
+    before = {commit.hash: previous for previous, (commit, _) in itertools.pairwise(line)}
+    rivals: dict[str, tuple[float, str]] = {}
+    for other in history.others:
+        if other.series.is_baseline and other.series.metric.unit == history.series.metric.unit:
+            for commit, value in by_commit(other.points):
+                theirs = (value, look(other.series.implementation).label)
+                rivals[commit.hash] = min(theirs, rivals.get(commit.hash, theirs))
+    for point in numbers:
+        said = []
+        if point.value is not None and (known := before.get(point.commit.hash)) is not None:
+            previous, value = known
+            if value:
+                said.append(f"{quantities.change(point.value / value - 1)} against {previous.hash[:8]}")
+        if point.value is not None and (rival := rivals.get(point.commit.hash)) is not None:
+            value, name = rival
+            theirs_is = f"{name} {quantities.quantity(value, history.series.metric.unit)}"
+            is_speed = history.series.metric.is_time and point.value > 0
+            said.append(f"{quantities.ratio(value / point.value)} as fast as {theirs_is}" if is_speed else theirs_is)
+        if point.card is not None:
+            said.append(f"on {card_name(point.card)}")
+        yield said
 
 
 def level_lines(levels: Sequence[Level], frame: Frame) -> list[dict[str, Any]]:

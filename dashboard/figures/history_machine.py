@@ -1,5 +1,6 @@
 """What the machine did beside a history: its canaries in a strip below, relative to themselves."""
 
+import math
 from collections.abc import Sequence
 from statistics import median
 from typing import Any
@@ -8,24 +9,24 @@ from warpwatch.dashboard import quantities
 from warpwatch.dashboard.figures.history_view import Frame, by_commit, runs_of
 from warpwatch.dashboard.figures.hover import canary_text
 from warpwatch.dashboard.figures.layout import axis, plain
-from warpwatch.dashboard.figures.palette import GREY, GRID, SKY
+from warpwatch.dashboard.figures.palette import CANARIES, GRID
 from warpwatch.dashboard.naming import canary_name
 from warpwatch.dashboard.store.records import OtherHistory
 
-_LOOKS = ((GREY, "solid", "square"), (SKY, "dash", "cross"))
-_LEAST_SPAN = 1.0  # per cent either way, so that noise does not fill the strip
+_ENDS = (1, 2, 5, 10, 20, 50)  # of the axis, in per cent either way; beyond the last, the farthest value
 
 
 def canary_lines(canaries: Sequence[OtherHistory], frame: Frame) -> list[dict[str, Any]]:
     """Each canary's commits in per cent of its own median: a flat line is a machine that stood still."""
     shown = {commit.hash for commit in frame.commits}
     traces = []
-    for number, canary in enumerate(canaries):
+    with_numbers = [canary for canary in canaries if by_commit(canary.points)]  # another machine's kind has none here
+    for number, canary in enumerate(with_numbers):
         line = [(commit, value) for commit, value in by_commit(canary.points) if commit.hash in shown]
         if not line:
             continue
         middle = median(value for _, value in line)
-        colour, dash, symbol = _LOOKS[number % len(_LOOKS)]
+        colour, dash, symbol = CANARIES[number % len(CANARIES)]
         name = canary_name(canary.series.workload or "")
         traces.append(
             {
@@ -43,14 +44,19 @@ def canary_lines(canaries: Sequence[OtherHistory], frame: Frame) -> list[dict[st
     return traces
 
 
-def canary_axis(domain: tuple[float, float]) -> dict[str, Any]:
-    """The strip's axis in per cent, never narrower than what a machine scatters anyway."""
+def canary_axis(lines: Sequence[dict[str, Any]], domain: tuple[float, float]) -> dict[str, Any]:
+    """The strip's axis in per cent: its middle and both ends are written, so that its scale is plain.
+
+    It is never narrower than what a machine scatters anyway.
+    """
+    farthest = round(max(abs(value) for line in lines for value in line["y"]), 3)
+    end = next((each for each in _ENDS if each >= farthest), math.ceil(farthest))
     return axis(
         "",
         domain=list(domain),
-        autorangeoptions={"include": [-_LEAST_SPAN, _LEAST_SPAN]},
-        nticks=3,
-        ticksuffix=" %",
+        range=[-1.15 * end, 1.15 * end],
+        tickvals=[-end, 0, end],
+        ticktext=[f"−{end:g} %", "0 %", f"+{end:g} %"],
         fixedrange=True,
         zeroline=True,
         zerolinewidth=1,

@@ -1,5 +1,6 @@
 """What is marked at commits, in a strip below the plot: releases, notes, and where the machine became another."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ _LOOKS = {
 }
 _LONGEST = 28  # characters of a mark's label
 _MOST_LINES = 40
+_CARD = re.compile(r"^card (GPU-[0-9a-f]{4})[0-9a-f]*")
 
 
 def mark_traces(marks: Sequence[Mark], frame: Frame) -> list[dict[str, Any]]:
@@ -71,5 +73,5 @@ def mark_labels(marks: Sequence[Mark], frame: Frame, domain: Domain) -> list[dic
 
 
 def _short(text: str) -> str:
-    line = text.splitlines()[0] if text else ""
+    line = _CARD.sub(r"\1", text.splitlines()[0] if text else "")  # short enough for neighbours to have theirs too
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1].rstrip() + "…"

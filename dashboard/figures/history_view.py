@@ -7,7 +7,7 @@ from enum import StrEnum
 from statistics import median
 from typing import Any
 
-from warpwatch.dashboard.figures.layout import axis
+from warpwatch.dashboard.figures.layout import axis, date_axis
 from warpwatch.dashboard.figures.palette import MUTED
 from warpwatch.dashboard.store.records import Commit, Point, Status
 from warpwatch.dashboard.store.shown_records import Extent, Place
@@ -89,20 +89,26 @@ def x_axis(frame: Frame, window: tuple[Commit, Commit] | None) -> dict[str, Any]
         return axis("")
     if frame.spacing is Spacing.DATE:
         time = (last.date - first.date) * _ROOM or timedelta(hours=12)
-        return axis("", type="date", range=[(first.date - time).isoformat(), (last.date + time).isoformat()])
+        return date_axis(range=[(first.date - time).isoformat(), (last.date + time).isoformat()])
     low, high = int(frame.x(first)), int(frame.x(last))
     room = 0.5 + (high - low) * _ROOM
     return axis(
         "", type="linear", range=[low - room, high + room], tickmode="array", tickvals=[low, high],
-        ticktext=[first.hash[:8], last.hash[:8]], tickangle=0,
+        ticktext=[commit_tick(first), commit_tick(last)], tickangle=0,
         tickfont={"color": MUTED, "size": 11, "family": "ui-monospace, monospace"},
     )  # fmt: skip
+
+
+def commit_tick(commit: Commit) -> str:
+    """A commit under a figure: its hash, and its day in UTC below."""
+    return f"{commit.hash[:8]}<br>{commit.date:%Y-%m-%d}"
 
 
 def meta(frame: Frame, extent: Extent) -> dict[str, Any]:
     """What the page's scripts know of a figure: its commits, and whether a closer look would show more points."""
     return {
         "commits": [commit.hash[:8] for commit in frame.commits],
+        "days": [f"{commit.date:%Y-%m-%d}" for commit in frame.commits],
         "places": [frame.x(commit) for commit in frame.commits],
         "spacing": frame.spacing.value,
         "thinned": extent.is_thinned,

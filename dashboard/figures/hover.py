@@ -1,6 +1,7 @@
 """What a point says when pointed at. Plotly reads a small HTML here, so everything from outside is made plain."""
 
 import textwrap
+from collections.abc import Sequence
 
 from warpwatch.dashboard import quantities
 from warpwatch.dashboard.figures.layout import plain
@@ -15,8 +16,11 @@ _SUBJECT = 70
 _LINES = 6  # of a note
 
 
-def point_text(point: Point, unit: str, *, short: bool = False) -> str:
-    """Value, spread, samples, commit. With `short` only value, hash and date: where there are very many points."""
+def point_text(point: Point, unit: str, *, more: Sequence[str] = (), short: bool = False) -> str:
+    """Value, spread, samples, what `more` there is to say of it, commit.
+
+    With `short` only value, hash and date: where there are very many points.
+    """
     value = f"<b>{plain(quantities.quantity(point.value, unit))}</b>"
     if short:
         return f"{value}<br>{commit_text(point.commit, short=True)}"
@@ -25,7 +29,7 @@ def point_text(point: Point, unit: str, *, short: bool = False) -> str:
         value += f"  quartiles {plain(low)} to {plain(high)}"
     if point.sample_count:
         value += f", {point.sample_count} sample{'s' if point.sample_count > 1 else ''}"
-    return f"{value}<br>{commit_text(point.commit)}"
+    return "<br>".join([value, *map(plain, more), commit_text(point.commit)])
 
 
 def canary_text(name: str, value: float, change: float, commit: Commit, *, short: bool = False) -> str:
@@ -122,7 +126,7 @@ def _workload_text(point: RooflinePoint, label: str) -> str:
 
 def commit_text(commit: Commit, *, short: bool = False) -> str:
     """Hash and date, and unless `short` what was done and by whom."""
-    lines = [f"{commit.hash[:8]} · {commit.date:%Y-%m-%d %H:%M}"]
+    lines = [f"{commit.hash[:8]} · {commit.date:%Y-%m-%d %H:%M} UTC"]
     if short:
         return lines[0]
     if commit.subject:

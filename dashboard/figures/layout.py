@@ -38,6 +38,19 @@ def axis(title: str, **more: Any) -> dict[str, Any]:
     }
 
 
+def date_axis(**more: Any) -> dict[str, Any]:
+    """An axis of dates as everything else writes them: ISO 8601, in UTC."""
+    day = "%Y-%m-%d"
+    stops = [
+        {"dtickrange": [None, 60_000], "value": f"%H:%M:%S\n{day}"},
+        {"dtickrange": [60_000, 86_400_000], "value": f"%H:%M\n{day}"},
+        {"dtickrange": [86_400_000, "M1"], "value": day},
+        {"dtickrange": ["M1", "M12"], "value": "%Y-%m"},
+        {"dtickrange": ["M12", None], "value": "%Y"},
+    ]
+    return axis("UTC", **{"type": "date", "tickformatstops": stops, "hoverformat": f"{day} %H:%M UTC", **more})
+
+
 def plain(text: str) -> str:
     """A text for plotly, which reads a small HTML in labels and hovers: what came from outside stays text."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 
 from warpwatch.dashboard import quantities
-from warpwatch.dashboard.figures.layout import axis, layout, plain
-from warpwatch.dashboard.figures.palette import GREY, GRID, INK, MUTED, SKY
+from warpwatch.dashboard.figures.layout import axis, date_axis, layout, plain
+from warpwatch.dashboard.figures.palette import CANARIES, GRID, INK, MUTED
 from warpwatch.dashboard.naming import canary_name, card_name
 from warpwatch.dashboard.store.machine_history import RunConditions, SeriesRuns
 from warpwatch.dashboard.trust import RUNS, Detectable
 
 _CLOCK, _HEAT, _HELD = "--ww-blue", "--ww-orange", "--ww-vermillion"
-_CANARIES = ((GREY, "square"), (SKY, "cross"), ("--ww-purple", "diamond"), ("--ww-green", "triangle-up"))
 _RUN_LOOKS = (("--ww-blue", "solid"), ("--ww-orange", "dash"), ("--ww-green", "dot"))
 _SHARES = np.linspace(0.0, 1.0, 51)
 MOST_TOLD = 9.0  # tenfold: what wants more is not told at all
@@ -35,7 +34,8 @@ def conditions_figure(runs: Sequence[RunConditions], canaries: Sequence[SeriesRu
     if timed:
         strips.append(("clock held back while measuring (ms)", [_held(timed)],
                        {"rangemode": "tozero", "autorangeoptions": {"include": [0, 1]}}))  # fmt: skip
-    lines = [line for number, one in enumerate(canaries) if (line := _canary(one, number)) is not None]
+    in_order = sorted(canaries, key=lambda one: one.series.workload or "")  # as beside a series: one look on both pages
+    lines = [line for number, one in enumerate(in_order) if (line := _canary(one, number)) is not None]
     if lines:
         include = {"autorangeoptions": {"include": [-_LEAST_SPAN, _LEAST_SPAN]}}
         strips.append(("canaries (% from their own median)", lines, include))
@@ -54,10 +54,13 @@ def conditions_figure(runs: Sequence[RunConditions], canaries: Sequence[SeriesRu
              "yref": "paper", "showarrow": False, "font": {"size": 12, "color": INK}}
         )  # fmt: skip
     last = f"y{len(strips)}" if len(strips) > 1 else "y"
+    if lines:  # the last strip; its key stands over it, at the right
+        axes["legend"] = {"orientation": "h", "x": 1, "xanchor": "right", "y": 0.87 * height, "yanchor": "bottom",
+                          "bgcolor": "rgba(0,0,0,0)", "font": {"color": INK, "size": 12}}  # fmt: skip
     return {
         "data": data,
         "layout": layout(
-            hovermode="closest", showlegend=False, annotations=labels, xaxis=axis("", type="date", anchor=last),
+            hovermode="closest", showlegend=bool(lines), annotations=labels, xaxis=date_axis(anchor=last),
             margin={"l": 52, "r": 14, "t": 6, "b": 40}, **axes,
         ),
     }  # fmt: skip
@@ -69,14 +72,15 @@ def _at(moment: datetime | None) -> str:
 
 def _text(run: RunConditions, *said: str) -> str:
     card = card_name(run.card) if run.card else ""
-    facts = [f"{run.started_at:%Y-%m-%d %H:%M}", *said, card, f"{run.measurements} measurements"]
+    facts = [f"{run.started_at:%Y-%m-%d %H:%M} UTC", *said, card, f"{run.measurements} measurements"]
     return "<br>".join(plain(fact) for fact in facts if fact)
 
 
 def _clock(runs: Sequence[RunConditions]) -> dict[str, Any]:
     middle = [(run.clock_hz or 0.0) / 1e6 for run in runs]
     return {
-        "type": "scatter", "mode": "markers", "name": "SM clock", "x": [_at(run.started_at) for run in runs],
+        "type": "scatter", "mode": "markers", "name": "SM clock", "showlegend": False,
+        "x": [_at(run.started_at) for run in runs],
         "y": middle,
         "error_y": {
             "type": "data", "symmetric": False, "thickness": 1, "width": 2, "color": MUTED,
@@ -95,7 +99,7 @@ def _clock(runs: Sequence[RunConditions]) -> dict[str, Any]:
 def _heat(runs: Sequence[RunConditions]) -> list[dict[str, Any]]:
     x = [_at(run.started_at) for run in runs]
     said = [_text(run, f"{run.temperature_c:g} °C, at most {run.temperature_high_c:g} °C") for run in runs]
-    common: dict[str, Any] = {"type": "scatter", "mode": "markers", "x": x, "text": said,
+    common: dict[str, Any] = {"type": "scatter", "mode": "markers", "showlegend": False, "x": x, "text": said,
                               "hovertemplate": "%{text}<extra></extra>"}  # fmt: skip
     return [
         {**common, "name": "median", "y": [run.temperature_c for run in runs], "marker": {"color": _HEAT, "size": 6}},
@@ -106,7 +110,8 @@ def _heat(runs: Sequence[RunConditions]) -> list[dict[str, Any]]:
 
 def _held(runs: Sequence[RunConditions]) -> dict[str, Any]:
     return {
-        "type": "scatter", "mode": "markers", "name": "held back", "x": [_at(run.started_at) for run in runs],
+        "type": "scatter", "mode": "markers", "name": "held back", "showlegend": False,
+        "x": [_at(run.started_at) for run in runs],
         "y": [1e3 * sum(run.throttled_s.values()) for run in runs],
         "marker": {"color": _HELD, "size": 6, "symbol": "x"},
         "hovertemplate": "%{text}<extra></extra>",
@@ -126,16 +131,16 @@ def _canary(runs: SeriesRuns, number: int) -> dict[str, Any] | None:
     name = canary_name(runs.series.workload or runs.series.title)
     order = np.argsort(runs.started_ms[known], kind="stable")
     at, values = runs.started_ms[known][order].tolist(), runs.value[known][order].tolist()
-    colour, symbol = _CANARIES[number % len(_CANARIES)]
+    colour, dash, symbol = CANARIES[number % len(CANARIES)]
     moments = [datetime.fromtimestamp(each / 1000, UTC) for each in at]
     return {
-        "type": "scatter", "mode": "lines+markers", "name": plain(f"canary {name}"),
+        "type": "scatter", "mode": "lines+markers", "name": plain(f"canary {name}"), "showlegend": True,
         "x": [_at(each) for each in moments],
-        "y": [100 * (value / middle - 1) for value in values], "line": {"color": colour, "width": 1},
+        "y": [100 * (value / middle - 1) for value in values], "line": {"color": colour, "width": 1, "dash": dash},
         "marker": {"color": colour, "size": 5, "symbol": symbol}, "hovertemplate": "%{text}<extra></extra>",
         "text": [
             plain(f"canary {name}: {quantities.quantity(value, runs.series.metric.unit)}")
-            + f"<br>{quantities.change(value / middle - 1)}<br>{moment:%Y-%m-%d %H:%M}"
+            + f"<br>{quantities.change(value / middle - 1)}<br>{moment:%Y-%m-%d %H:%M} UTC"
             for value, moment in zip(values, moments, strict=True)
         ],
     }  # fmt: skip

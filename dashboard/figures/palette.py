@@ -1,7 +1,8 @@
 """How an implementation looks in every figure: always the same colour and symbol, and rivals hollow and dashed.
 
-The colours are Okabe and Ito's ("Color Universal Design", 2008), told apart with any colour vision; their values for
-each theme are in static/warpwatch.css. Vermillion is kept for regressions.
+The colours are Okabe and Ito's ("Color Universal Design", 2008), told apart with any colour vision, and four more, so
+that no two implementations of the table share one; their values for each theme are in static/warpwatch.css. Vermillion
+is kept for regressions.
 """
 
 import zlib
@@ -25,20 +26,27 @@ GREY = "--ww-grey"
 SKY = "--ww-sky"
 WORSE = "--ww-vermillion"
 BETTER = "--ww-green"
+# Of canaries by their place in the order of their workloads' names: colour, dash, symbol.
+CANARIES = (
+    (GREY, "solid", "square"), (SKY, "dash", "cross"), ("--ww-purple", "dot", "diamond"),
+    ("--ww-green", "dashdot", "triangle-up"),
+)  # fmt: skip
 
 _LOOKS = {
     "warpwatch": Look(label="warpwatch", colour="--ww-blue", dash="solid"),
     "triton": Look(label="Triton", colour="--ww-purple", dash="solid"),
-    "unfused": Look(label="warpwatch, unfused", colour="--ww-sky", dash="solid"),
+    "unfused": Look(label="warpwatch, unfused", colour="--ww-indigo", dash="solid"),
     "naive": Look(label="naive", colour="--ww-yellow", dash="solid"),
-    "unquantized": Look(label="warpwatch, unquantized", colour="--ww-sky", dash="solid"),
+    "unquantized": Look(label="warpwatch, unquantized", colour="--ww-brown", dash="solid"),
     "sdpa": Look(label="SDPA", colour="--ww-green", dash="dash"),
-    "sdpa_flash": Look(label="SDPA, FlashAttention-2", colour="--ww-sky", dash="longdash"),
+    "sdpa_flash": Look(label="SDPA, FlashAttention-2", colour="--ww-lime", dash="longdash"),
     "cublas": Look(label="cuBLAS", colour="--ww-orange", dash="dash"),
     "eager": Look(label="PyTorch eager", colour="--ww-grey", dash="dot"),
-    "torch_compile": Look(label="torch.compile", colour="--ww-sky", dash="dashdot"),
+    "torch_compile": Look(label="torch.compile", colour="--ww-teal", dash="dashdot"),
 }
-_FURTHER_COLOURS = ("--ww-orange", "--ww-sky", "--ww-purple", "--ww-green", "--ww-yellow")
+_FURTHER_COLOURS = (
+    "--ww-orange", "--ww-teal", "--ww-purple", "--ww-green", "--ww-yellow", "--ww-indigo", "--ww-brown", "--ww-lime",
+)  # fmt: skip
 
 
 def look(implementation: str | None) -> Look:

@@ -12,13 +12,14 @@ from typing import Any
 
 from warpwatch.dashboard.figures.hover import profiled_text, roofline_text, trail_text
 from warpwatch.dashboard.figures.layout import axis, layout, plain
-from warpwatch.dashboard.figures.palette import GRID, MUTED, look
+from warpwatch.dashboard.figures.palette import GRID, INK, MUTED, look
 from warpwatch.dashboard.figures.roofs import ridges, roof_labels, roof_lines, roofs_of
 from warpwatch.dashboard.store.machine_records import Roofline, RooflinePoint
 
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "star", "hexagon", "cross", "pentagon", "hourglass")
 _LOGARITHMIC = {"type": "log", "dtick": 1, "minor": {"ticks": "outside", "ticklen": 3}}
 _FAINT = 0.35
+_GAP = "\u00a0\u00a0\u00a0"  # between a point and its name
 
 
 def roofline_figure(roofline: Roofline) -> dict[str, Any]:
@@ -37,6 +38,7 @@ def roofline_figure(roofline: Roofline) -> dict[str, Any]:
             *_trails(points),
             *_marks(points),
             *_operator_key(points),
+            *_names(points),
         ],
         "layout": layout(
             hovermode="closest",
@@ -109,7 +111,8 @@ def _marks(points: Sequence[RooflinePoint]) -> list[dict[str, Any]]:
         }  # fmt: skip
         marker: dict[str, Any] = {
             "color": their_look.colour,
-            "size": 10 if is_rival else 11,
+            # Of several in one place each is seen: a small dot on a large one, in the ring of a rival.
+            "size": 14 if is_rival else 11 if implementation == "warpwatch" else 7,
             "line": {"width": 1.6 if is_rival else 0.5, "color": their_look.colour if is_rival else GRID},
         }
         alone = [point for point in mine if not point.measured_intensity]
@@ -161,6 +164,25 @@ def _operator_key(points: Sequence[RooflinePoint]) -> list[dict[str, Any]]:
             "marker": {"color": MUTED, "size": 10, "symbol": symbol},
         }
         for operator, symbol in _symbols(points).items()
+    ]  # fmt: skip
+
+
+def _names(points: Sequence[RooflinePoint]) -> list[dict[str, Any]]:
+    """Each operator's name at its fastest point of ours; roofline.js hides those that find no room."""
+    fastest: dict[str, RooflinePoint] = {}
+    for point in points:
+        known = fastest.get(point.workload.operator)
+        if not point.series.is_baseline and (known is None or known.flop_rate < point.flop_rate):
+            fastest[point.workload.operator] = point
+    if not fastest:
+        return []
+    return [
+        {
+            "name": "names", "mode": "text", "showlegend": False, "hoverinfo": "skip", "textposition": "middle right",
+            "x": [point.measured_intensity or point.intensity for point in fastest.values()],
+            "y": [point.flop_rate for point in fastest.values()],
+            "text": [f"{_GAP}{plain(operator)}{_GAP}" for operator in fastest], "textfont": {"color": INK, "size": 10},
+        }
     ]  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from warpwatch.dashboard.figures.layout import plain
 from warpwatch.dashboard.figures.palette import INK, MUTED
 from warpwatch.dashboard.store.machine_records import Ceilings, Roofline
 
+_BELOW = 5.0  # times further left than the lowest named ridge, so that the slope's own words stay below that name
 _LINE = 0.2 / 6  # of the decades that a figure shows: the height of a line of words
 
 
@@ -67,8 +68,10 @@ def roof_labels(
 ) -> list[dict[str, Any]]:
     """What each roof is and who says so, above the highest of those near each other: below are the points.
 
-    Annotations on log axes stand at the logarithm of their place. `lowest` is the throughput of the lowest point, where
-    that is below the slope's beginning.
+    The highest roofs are named at the right end. Over a lower one there are points of other dtypes, so that its name
+    ends where it meets the slope: left of that and above the slope there are none. Annotations on log axes stand at
+    the logarithm of their place. `lowest` is the throughput of the lowest point, where that is below the slope's
+    beginning.
     """
     sources = [each for each in (() if roofs.peaks is None else (roofs.peaks,), roofs.measured) if each]
     if not sources:
@@ -78,13 +81,19 @@ def roof_labels(
               "yanchor": "bottom", "align": "right"}  # fmt: skip
     labels = []
     highest = [_flats(ends[-1], dtypes) for ends in sources]
-    for near in _near_each_other(highest, _bottom(sources[0][-1], left, lowest)):
+    slope = sources[0][-1].bandwidth_bps
+    groups = _near_each_other(highest, _bottom(sources[0][-1], left, lowest))
+    lowest_ridge = right
+    for near in groups:
         text = [f"{words} ({ends[0].source})" for ends in sources if (words := _peaks_text(ends, near))]
         top_peak = max(flats[dtype] for flats in highest for dtype in near if dtype in flats)
-        labels.append({**common, "x": log10(right), "y": log10(top_peak), "text": _lines(text)})
+        end = right if near is groups[-1] else top_peak / slope
+        lowest_ridge = min(lowest_ridge, end)
+        labels.append({**common, "x": log10(end), "y": log10(top_peak), "text": _lines(text)})
     top, flats = sources[0][-1], highest[0]
     # It ends at three quarters of the slope: further left the slope only falls away from the words.
     place = left**0.25 * (max(flats.values(), default=right * top.bandwidth_bps) / top.bandwidth_bps) ** 0.75
+    place = min(place, lowest_ridge / _BELOW)
     text = [
         f"{_range([quantities.quantity(each.bandwidth_bps, 'B/s') for each in ends])} ({ends[0].source})"
         for ends in sources

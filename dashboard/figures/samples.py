@@ -73,7 +73,7 @@ def _strip(name: str, samples: np.ndarray[tuple[int], np.dtype[np.float64]], sca
         column = round(place / 100 * _BINS)
         above = height.get(column, 0)
         height[column] = above + 1
-        dots.append((place, above))
+        dots.append((round(100 * column / _BINS, 2), above))  # upright above each other, whatever the axis spans
     tall = max(height.values())
     room = min(_DOT, (HEIGHT - 20) / tall)  # many of one value are pushed together
     return Strip(

@@ -2,16 +2,17 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from warpwatch.dashboard.commit_links import commit_url_of, web_address
 from warpwatch.dashboard.importers.asv_result import machine_details
 from warpwatch.dashboard.importers.broken_file import BrokenFileError
 from warpwatch.dashboard.importers.json_text import read_json
 from warpwatch.dashboard.importers.limits import MIB, RESULT_FILE_BYTES
 from warpwatch.dashboard.importers.regular_file import read_regular
-from warpwatch.dashboard.store.incoming import Listed
+from warpwatch.dashboard.store.incoming import Listed, storable
 
 _LARGEST_MACHINE_FILE = MIB
 
@@ -41,6 +42,7 @@ class AsvFolder:
     problems: tuple[str, ...] = ()
     prefix: str = ""  # of its files' names in the store, where other folders are imported beside it
     nameless: Path | None = None  # the machine's folder, if any, whose name is not the machine's
+    commit_url: str | None = None  # as asv.conf.json states it
 
     def machines(self) -> Iterator[MachineFolder]:
         """Every sub-folder that holds result files, in order of name."""
@@ -59,6 +61,7 @@ class AsvProject:
     name: str | None
     repository: Path | None  # None if it is not on this machine
     benchmarks: Path  # the folder of their modules
+    commit_url: str | None  # what a commit's hash is put behind to read it
 
 
 def asv_project(conf_path: Path) -> AsvProject:
@@ -70,6 +73,7 @@ def asv_project(conf_path: Path) -> AsvProject:
         name=conf.get("project"),
         repository=repository.resolve() if (repository / ".git").exists() else None,
         benchmarks=conf_path.parent / str(conf.get("benchmark_dir", "benchmarks")),
+        commit_url=web_address(conf.get("show_commit_url")) or commit_url_of(str(conf.get("repo", ""))),
     )
 
 
@@ -96,25 +100,23 @@ def open_folder(path: Path, *, project: str | None = None, repository: Path | No
     if not path.exists():
         raise NoResultsError(f"{path} does not exist")
     conf_path = path if path.is_file() else path / "asv.conf.json"
-    results = path
+    results, commit_url = path, None
     if conf_path.is_file():
         told = asv_project(conf_path)
         results = told.results
         if not results.is_dir():
             raise NoResultsError(f"{results} is no folder, and {conf_path} puts results there: has asv run yet?")
         project = project or told.name
-        repository = repository or told.repository
+        repository, commit_url = repository or told.repository, told.commit_url
     folder = AsvFolder(
         results=results.resolve(),
         project=project or project_name(results.resolve()),
         repository=repository.resolve() if repository else None,
+        commit_url=commit_url,
     )
     if (folder.results / "benchmarks.json").is_file():
         listed, problems = read_benchmarks(folder.results / "benchmarks.json")
-        return AsvFolder(
-            results=folder.results, project=folder.project, repository=folder.repository,
-            listed=listed, problems=problems,
-        )  # fmt: skip
+        return replace(folder, listed=listed, problems=problems)
     if next(folder.machines(), None) is None:
         raise NoResultsError(f"{path} holds neither benchmarks.json nor <machine>/<commit>-<environment>.json")
     return folder
@@ -143,9 +145,12 @@ def _read_conf(path: Path) -> Mapping[str, Any]:
 def _read_machine(path: Path) -> Mapping[str, str]:
     try:
         data = read_json(read_regular(path, _LARGEST_MACHINE_FILE))
-        return machine_details({k: v for k, v in data.items() if k != "version"}) if isinstance(data, dict) else {}
     except (BrokenFileError, OSError, RecursionError):
         return {}
+    if not isinstance(data, dict):
+        return {}
+    known = {k: v for k, v in data.items() if k != "version" and v is not None and storable(f"{k}{v}")}
+    return machine_details(known)
 
 
 def read_benchmarks(path: Path) -> tuple[Mapping[str, Listed] | None, tuple[str, ...]]:

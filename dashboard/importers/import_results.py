@@ -6,7 +6,7 @@ that were not yet committed, and the next import reads them again.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlalchemy.exc import DataError
 
@@ -68,7 +68,7 @@ def import_results(
             break
     work.finish()
     progress(len(files), len(files))
-    warnings = [*work.warnings, *put_in_order(store, writer)]
+    warnings = [*work.warnings, *put_in_order(store, writer, commit_url=folder.commit_url)]
     listings = [each for each in (folder.listed, *beside) if each is not None]
     if len(listings) == 1 + len(beside):  # otherwise a benchmark may be one of those that nobody lists
         mark_listed(store, folder.project, writer.project_id, listings)
@@ -86,7 +86,8 @@ def _files(folder: AsvFolder, writer: ProjectWriter) -> Iterator[FileToRead]:
     for machine in folder.machines():
         for path in machine.files:
             name = f"{folder.prefix}{machine.path.name}/{path.name}"
-            yield FileToRead(path=path, name=name, machine=machine.machine, known_digest=writer.digest_of(name))
+            yield FileToRead(path=path, name=name, machine=machine.machine, known_digest=writer.digest_of(name),
+                             details=machine.details)  # fmt: skip
 
 
 def _read(files: list[FileToRead], workers: int | None) -> Iterator[FileRead]:
@@ -140,9 +141,11 @@ class _Import:
         elif (refusal := self.allowance.refusal(_count(read))) is not None:
             self.set_aside.append(f"{read.file.path}: {refusal}")
         else:
+            # asv's files repeat only what their version knew of the machine: the folder's own file may say more.
+            said = {**read.file.details, **read.result.details}
             new = NewFile(
-                path=read.file.name, digest=read.digest, result=read.result, context=read.context, stamp=read.stamp,
-                machine=machine,
+                path=read.file.name, digest=read.digest, result=replace(read.result, details=said),
+                context=read.context, stamp=read.stamp, machine=machine,
             )  # fmt: skip
             self._waiting.append((read, new))
             self._size += _size_of(read)

@@ -5,7 +5,8 @@ A file whose stamp (size, times and inode, as git's index has them) is that of t
 
 import hashlib
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from warpwatch.dashboard.importers.asv_result import read_result
@@ -26,6 +27,7 @@ class FileToRead:
     name: str  # in the project
     machine: str | None  # its folder's
     known_digest: str | None
+    details: Mapping[str, str] = field(default_factory=dict)  # of the machine, as its folder's machine.json says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """The commits that have results, and all that one of them did."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from flask import Blueprint, abort, redirect, render_template, request, url_for
@@ -8,17 +9,32 @@ from flask.typing import ResponseReturnValue
 
 from warpwatch.dashboard.comparing import By
 from warpwatch.dashboard.judged_by import steps_judged_by
+from warpwatch.dashboard.naming import natural
 from warpwatch.dashboard.pages.commit_facts import commit_verdicts, compiled_changes, failures, machine_states
-from warpwatch.dashboard.pages.shared import page_number, pages, project_or_404, store, words_asked
+from warpwatch.dashboard.pages.shared import Pages, page_number, pages, project_or_404, store, words_asked
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.annotations import annotations
-from warpwatch.dashboard.store.records import CommitPage, Status
+from warpwatch.dashboard.store.records import CommitPage, CommitPoint, Status
 from warpwatch.dashboard.store.stated_limits import stated_limits
 
 bp = Blueprint("commits", __name__)
 
 _COMMITS_OF_A_PAGE = 200
-_ROWS_OF_A_PAGE = 100
+_GROUPS_OF_A_PAGE = 60
+_ROWS_OF_A_GROUP = 8
+_ROWS_OF_A_PAGE = 100  # when one kernel is asked for
+_OPENED = 100  # rows found by words, up to which their groups stand open
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedGroup:
+    """A kernel's series that were recorded at a commit."""
+
+    name: str
+    total: int
+    failed: int  # without a number
+    rows: tuple[CommitPoint, ...]  # those that are shown
+    is_open: bool
 
 
 @bp.get("/<project:project>/commits")
@@ -58,8 +74,7 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
         for point in there
         if all(word in f"{point.series.title} {point.series.machine}".lower() for word in wanted)
     ]
-    points.sort(key=lambda point: not point.series.metric.is_judged)  # what is judged comes first
-    place = pages(_ROWS_OF_A_PAGE, len(points))
+    groups, place = _recorded(found.name, points, request.args.get("kernel", ""), is_open=bool(words))
     measured = queries.measured_on(store(), found.name, commit.hash)
     verdicts = commit_verdicts(found.name, commit, measured)
     return render_template(
@@ -67,7 +82,9 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
         commit_page=page,
         stated=stated_limits(store(), found.name),
         words=words,
-        points=place.of(points),
+        groups=groups,
+        kernel=request.args.get("kernel", ""),
+        recorded=len(points),
         place=place,
         unavailable=len(page.points) - len(there),
         measured=measured,
@@ -80,6 +97,37 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
         by=By.COMMIT,
         is_code_whole=request.args.get("compiled") == "all",
     )
+
+
+def _recorded(
+    project: str, points: Sequence[CommitPoint], kernel: str, *, is_open: bool
+) -> tuple[list[RecordedGroup], Pages]:  # fmt: skip
+    """What was recorded, by kernel, a page at a time; of the one that is asked for all rows, of others the first."""
+    known = queries.project_workloads(store(), project)
+    together: dict[str, list[CommitPoint]] = {}
+    for point in points:
+        workload = known.get((point.series.suite, point.series.workload)) if point.series.workload else None
+        name = workload.operator if workload else point.series.benchmark.rpartition(".")[0] or point.series.benchmark
+        together.setdefault(name, []).append(point)
+    for rows in together.values():
+        rows.sort(key=lambda point: not point.series.metric.is_judged)  # what is judged comes first
+    if kernel:
+        together = {name: rows for name, rows in together.items() if name == kernel}
+        place = pages(_ROWS_OF_A_PAGE, len(together.get(kernel, ())))
+        return [_group(name, rows, place.of(rows), is_open=True) for name, rows in together.items()], place
+    place = pages(_GROUPS_OF_A_PAGE, len(together))
+    opens = is_open and len(points) <= _OPENED
+    return [
+        _group(name, rows, rows if opens else rows[:_ROWS_OF_A_GROUP], is_open=opens)
+        for name, rows in place.of(sorted(together.items(), key=lambda group: natural(group[0])))
+    ], place
+
+
+def _group(
+    name: str, rows: Sequence[CommitPoint], shown: Sequence[CommitPoint], *, is_open: bool
+) -> RecordedGroup:  # fmt: skip
+    failed = sum(point.status in {Status.INVALID, Status.FAILED, Status.WRONG} for point in rows)
+    return RecordedGroup(name=name, total=len(rows), failed=failed, rows=tuple(shown), is_open=is_open)
 
 
 def _has_controls(project: str) -> bool:

@@ -73,14 +73,14 @@ def one(project: str, name: str) -> str:
     if told is None:
         abort(404, f"{found.name} has no machine named “{name}”.")
     here = [each for each in standings_of(found.name) if each.row.series.machine == name]
-    mine = {key: its for key, its in queries.arrivals(store(), found.name).items() if key == name}
+    arrivals = queries.arrivals(store(), found.name)
     controls = [each for each in told.history.series if each.series.is_control and each.series.metric.is_latency]
     return render_template(
         "machine.html",
         machine=machine,
         has_kernels=any(each.row.operator for each in here),
-        runner=next(iter(runners(mine, here, clock.now())), None),
-        longest=_moments(mine[name].longest) if name in mine else None,
+        runner=next((each for each in runners(arrivals, here, clock.now()) if each.name == name), None),
+        longest=_moments(arrivals[name].longest) if name in arrivals else None,
         told=told,
         smallest=_quantiles(told.trust),
         run_counts=RUNS,

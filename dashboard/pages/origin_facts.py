@@ -6,6 +6,7 @@ from typing import Any
 
 from warpwatch.dashboard import quantities
 from warpwatch.dashboard.formatting import count, moment
+from warpwatch.dashboard.naming import cudnn_version
 from warpwatch.dashboard.store.records import Origin
 
 _SOFTWARE = {"torch": "PyTorch", "cuda": "CUDA", "cudnn": "cuDNN", "triton": "Triton", "nvbench": "NVBench",
@@ -18,7 +19,7 @@ def origin_facts(origin: Origin) -> tuple[tuple[str, str], ...]:
         *_machine(origin),
         *_software(origin.software),
         *_measuring(origin.measuring),
-        *([("Measured", moment(origin.started_at))] if origin.started_at else []),
+        *([("Run began", moment(origin.started_at))] if origin.started_at else []),
         ("Run", origin.run),
     )
 
@@ -47,7 +48,8 @@ def _machine(origin: Origin) -> Iterator[tuple[str, str]]:
 def _software(software: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, version in software.items():
         if version:
-            yield _SOFTWARE.get(name, name), str(version)
+            said = cudnn_version(str(version)) if name == "cudnn" else str(version)
+            yield _SOFTWARE.get(name, name), said
 
 
 def _measuring(measuring: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -88,13 +90,13 @@ def _conditions(measuring: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if _is_number(measuring.get("tries")) and measuring["tries"] > 1:
         yield "Tries", f"{measuring['tries']}, the earlier ones invalid"
     if _is_number(measuring.get("at_s")):
-        yield "Measured at", f"{measuring['at_s']:.0f} s into the run"
+        yield "Measured", f"{measuring['at_s']:.0f} s into the run"
 
 
 def _quantities(measuring: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What was measured beside the latency."""
     if measuring.get("sample_count"):
-        yield "Samples", str(measuring["sample_count"])
+        yield "Calls timed", str(measuring["sample_count"])
     for name, field, unit in (("Warm latency", "warm_latency_s", "s"),
                               ("Steady latency", "steady_latency_s", "s"), ("SM cycles", "sm_cycles", "cycles"),
                               ("Peak memory over inputs and outputs", "peak_memory_bytes", "bytes")):  # fmt: skip

@@ -13,7 +13,7 @@ from warpwatch.dashboard.kernels import KernelLine, Typical, kernel_lines
 from warpwatch.dashboard.pages.runners import runners, standings_of
 from warpwatch.dashboard.pages.shared import here, listed_projects, pages, project_or_404, store, words_asked
 from warpwatch.dashboard.standing_words import state_detail, state_meaning, state_word
-from warpwatch.dashboard.statistics.arrival import Arrival
+from warpwatch.dashboard.statistics.arrival import Arrival, is_archived
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.card_records import WAITING, CardFilter
 from warpwatch.dashboard.store.queries.standings import MONTH_DAYS, YEAR_DAYS
@@ -89,10 +89,13 @@ def index() -> ResponseReturnValue:
     projects = listed_projects()
     if len(projects) == 1:
         return redirect(url_for(".show", project=projects[0].name))
+    now_s = clock.now().timestamp()
+    arrivals = {each.name: tuple(queries.arrivals(store(), each.name).values()) for each in projects}
     return render_template(
         "projects.html",
         projects=projects,
-        late={each.name: _overdue(each.name) for each in projects},
+        late={name: _overdue(its, now_s) for name, its in arrivals.items()},
+        archived={name for name, its in arrivals.items() if is_archived((one.newest_s for one in its), now_s)},
         waiting={
             each.name: queries.cards(store(), each.name, CardFilter(standings=WAITING), limit=0).total
             for each in projects
@@ -148,10 +151,9 @@ def show(project: str) -> str:
     )
 
 
-def _overdue(project: str) -> int:
-    """How many of its machines fell silent."""
-    now = clock.now().timestamp()
-    return sum(its.is_overdue(now) for its in queries.arrivals(store(), project).values())
+def _overdue(arrivals: Iterable[Arrival], now_s: float) -> int:
+    """How many machines of a project fell silent."""
+    return sum(its.is_overdue(now_s) for its in arrivals)
 
 
 def everything(project: str) -> Everything:

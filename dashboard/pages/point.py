@@ -16,7 +16,7 @@ from warpwatch.dashboard.store.shown_records import PointFacts
 bp = Blueprint("point", __name__, url_prefix="/<project:project>/series")
 
 # What differs from run to run and tells nothing.
-_OF_ONE_RUN = frozenset({"Run", "Measured", "Measured at", "Seed", "Samples"})
+_OF_ONE_RUN = frozenset({"Run", "Run began", "Measured", "Seed", "Calls timed"})
 
 
 @bp.get("/<key>/point")

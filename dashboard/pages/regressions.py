@@ -52,12 +52,16 @@ class ShownCard:
 
 @bp.get("/<project:project>/regressions")
 def show(project: str) -> str:
-    """The cards, narrowed by state, machine, words and period; another kind than steps is listed, not triaged."""
+    """The cards, narrowed by state, machine, words and period.
+
+    Another kind than steps, and with `direction=better` what improved, is listed and not triaged.
+    """
     found = project_or_404(project)
     asked = request.args.get("kind", "")
     kind = ChangeKind(asked) if asked in set(_KINDS) else ChangeKind.STEP
-    if kind is not ChangeKind.STEP:
-        return _other_kind(found, kind)
+    is_worse = request.args.get("direction", "") != "better"
+    if kind is not ChangeKind.STEP or not is_worse:
+        return _other_kind(found, kind, is_worse=is_worse)
     wanted = _filter()
     listed = queries.cards(
         store(),
@@ -86,7 +90,7 @@ def show(project: str) -> str:
         place=pages(_CARDS_OF_A_PAGE, listed.total),
         troubled=[each for each in troubles if each.is_told],
         known_troubles=[each for each in troubles if not each.is_told],
-        **_frame(found, kind),
+        **_frame(found, kind, is_worse=True),
     )
 
 
@@ -139,7 +143,7 @@ def _since() -> datetime | None:
     return clock.now() - timedelta(days=int(_period())) if _period() else None
 
 
-def _frame(project: Project, kind: ChangeKind) -> dict[str, object]:
+def _frame(project: Project, kind: ChangeKind, *, is_worse: bool) -> dict[str, object]:
     """What the form of both lists shows."""
     return {
         "machine": request.args.get("machine", ""),
@@ -147,14 +151,15 @@ def _frame(project: Project, kind: ChangeKind) -> dict[str, object]:
         "period": _period(),
         "periods": PERIODS,
         "kind": kind,
+        "is_worse": is_worse,
         "kinds": _KINDS,
         "machines": queries.machines(store(), project.name),
     }
 
 
-def _other_kind(project: Project, kind: ChangeKind) -> str:
-    """Changes that no commit is accused of: nobody has to do anything about them."""
-    frame = _frame(project, kind)
+def _other_kind(project: Project, kind: ChangeKind, *, is_worse: bool) -> str:
+    """Changes that nobody has to do anything about: no commit is accused of them, or they are for the better."""
+    frame = _frame(project, kind, is_worse=is_worse)
     machine = request.args.get("machine") or None
     listed = queries.unaccused(
         store(),
@@ -163,6 +168,7 @@ def _other_kind(project: Project, kind: ChangeKind) -> str:
         machine=machine,
         words=words_asked(),
         since=_since(),
+        is_worse=is_worse,
         limit=_CARDS_OF_A_PAGE,
         offset=(page_number() - 1) * _CARDS_OF_A_PAGE,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from warpwatch.dashboard.pages.shared import store
-from warpwatch.dashboard.statistics.arrival import Arrival
+from warpwatch.dashboard.statistics.arrival import Arrival, is_archived
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.standing import Standing, State
 
@@ -20,17 +20,20 @@ class Runner:
     usual_pause: timedelta | None
     patience: timedelta
     is_overdue: bool
+    is_archived: bool  # with all others of its project: nobody waits for its data
     stopped: int  # rows that it leaves out
     invalid: int  # rows without a number at their newest commit
 
     @property
     def wants_attention(self) -> bool:
         """Whether somebody should look at it."""
-        return self.is_overdue or bool(self.stopped)
+        return not self.is_archived and (self.is_overdue or bool(self.stopped))
 
 
 def runners(arrivals: dict[str, Arrival], standings: Sequence[Standing], now: datetime) -> tuple[Runner, ...]:
-    """Every machine that measured something; those that want attention first, the longest silent before the others."""
+    """Every machine of a project that measured something; those that want attention first, the longest silent before
+    the others."""
+    archived = is_archived((its.newest_s for its in arrivals.values()), now.timestamp())
     counted = Counter((each.row.series.machine, each.state) for each in standings)
     found = [
         Runner(
@@ -39,6 +42,7 @@ def runners(arrivals: dict[str, Arrival], standings: Sequence[Standing], now: da
             usual_pause=timedelta(seconds=its.usual_pause_s) if its.usual_pause_s is not None else None,
             patience=timedelta(seconds=its.patience_s),
             is_overdue=its.is_overdue(now.timestamp()),
+            is_archived=archived,
             stopped=counted[name, State.STOPPED],
             invalid=counted[name, State.INVALID],
         )

@@ -101,7 +101,7 @@ def error_page(error: HTTPException) -> str:
 
 def register_globals(app: Flask) -> None:
     """The names that templates use without being given them."""
-    app.jinja_env.globals.update(static_file=static_file, here=here)
+    app.jinja_env.globals.update(static_file=static_file, here=here, gpu_beside=gpu_beside)
     app.context_processor(_frame)
 
 
@@ -109,6 +109,18 @@ def listed_projects() -> tuple[Project, ...]:
     """The projects that pages name: all of the store's, or those that an exported site is of."""
     only = current_app.config.get("ONLY_PROJECTS")
     return tuple(each for each in queries.projects(store()) if only is None or each.name in only)
+
+
+def gpu_beside(machine: str) -> str:
+    """The GPU of a machine of the page's project, to stand beside its name; empty where the name tells it, or nobody
+    does."""
+    project = g.project.name
+    gpus = store().remember(
+        project, "gpus", lambda: {each.name: each.gpu for each in queries.machines(store(), project)}
+    )
+    gpu = gpus.get(machine) or ""
+    words = [word for word in gpu.lower().split() if word != "nvidia"]
+    return "" if all(word in machine.lower() for word in words) else gpu
 
 
 def static_file(name: str) -> str:

@@ -19,7 +19,7 @@ _QUESTIONS: Mapping[str, frozenset[str]] = {
     "overview.show": frozenset({"page", "machine", "kernel"}),
     "series.search": frozenset({"page"}),
     "roofline.show": frozenset({"machine"}),
-    "regressions.show": frozenset({"page", "kind"}),
+    "regressions.show": frozenset({"page", "kind", "direction"}),
     "commits.index": frozenset({"page"}),
     "images.history": frozenset({"theme"}),
     "images.roofline": frozenset({"machine", "theme"}),

@@ -9,7 +9,7 @@
     const names = narrow ? 30 : Math.min(330, 7 * Math.max(...layout.yaxis.ticktext.map((name) => name.length)));
     const commits = layout.xaxis.ticktext.length;
     const wide = (plot.clientWidth - names) / commits;
-    const apart = Math.max(1, Math.ceil(70 / wide));
+    const apart = Math.max(1, Math.ceil(64 / wide));
     layout.xaxis.tickvals = layout.xaxis.tickvals.filter((place) => place % apart === 0);
     layout.xaxis.ticktext = layout.xaxis.tickvals.map((place) => layout.meta.commits[place]);
     const numbers = data.find((trace) => trace.name === "numbers");

@@ -15,18 +15,18 @@
 
   // Plotly's own names for an axis of numbers would be numbers: a few commits get theirs instead.
   function nameCommits(layout, width) {
-    const { commits, places, spacing } = layout.meta;
+    const { commits, days, places, spacing } = layout.meta;
     if (spacing === "date" || !layout.xaxis.range) return;
     const [from, to] = layout.xaxis.range;
     const seen = places.map((each, index) => index).filter((index) => places[index] >= from && places[index] <= to);
-    const most = Math.max(2, Math.floor(width / 95));
+    const most = Math.max(2, Math.floor(width / 78));
     const apart = (to - from) / most;
     const named = [];
     for (const index of seen) {
       if (!named.length || places[index] - places[named.at(-1)] >= apart) named.push(index);
     }
     layout.xaxis.tickvals = named.map((index) => places[index]);
-    layout.xaxis.ticktext = named.map((index) => commits[index]);
+    layout.xaxis.ticktext = named.map((index) => `${commits[index]}<br>${days[index]}`);
   }
 
   // Labels stand beside their commit: changes in two lanes over the plot, marks in their strip. Which come first in the

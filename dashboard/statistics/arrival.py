@@ -7,12 +7,13 @@ days, so that a weekend is no alarm.
 """
 
 import itertools
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 SITTING_S = 2 * 3600.0
 LEAST_PATIENCE_S = 2 * 86400.0
+ARCHIVED_S = 90 * 86400.0  # of silence of a whole project: it is an archive, and nobody waits for its data
 _PATIENCE = 3  # usual pauses
 _NEWEST = 50  # visits
 
@@ -47,6 +48,12 @@ class Arrival:
     def is_overdue(self, now_s: float) -> bool:
         """Whether its data has stopped coming."""
         return now_s - self.newest_s > self.patience_s
+
+
+def is_archived(newest_s: Iterable[float], now_s: float) -> bool:
+    """Whether all machines of a project, by the start of the newest run of each, have been silent for so long."""
+    newest = max(newest_s, default=None)
+    return newest is not None and now_s - newest > ARCHIVED_S
 
 
 def arrival(runs: Sequence[tuple[float, Hashable]]) -> Arrival | None:

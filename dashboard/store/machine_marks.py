@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from warpwatch.dashboard.naming import card_name
+from warpwatch.dashboard.naming import card_name, cudnn_version
 
 _WORDS = {"gpu": "GPU", "driver": "driver", "torch": "PyTorch", "cuda": "CUDA", "cudnn": "cuDNN", "triton": "Triton"}
 
@@ -36,7 +36,9 @@ def machine_marks(taken: Sequence[Taken], facts: Mapping[int, RunFacts]) -> list
     told, card = _UNTOLD, None
     for each in taken:
         now = facts.get(each.facts, _UNTOLD)
-        words = [f"{_WORDS[name]} {old} → {new}" for name, old, new in _difference(told, now)]
+        words = [
+            f"{_WORDS[name]} {_version(name, old)} → {_version(name, new)}" for name, old, new in _difference(told, now)
+        ]
         if each.card is not None and card is not None and each.card != card:
             words.insert(0, f"card {card_name(each.card)}")
         if words:
@@ -45,6 +47,10 @@ def machine_marks(taken: Sequence[Taken], facts: Mapping[int, RunFacts]) -> list
         if now is not _UNTOLD and now != told:
             told = RunFacts(*(new if new is not None else old for old, new in zip(told, now, strict=True)))
     return found
+
+
+def _version(name: str, said: str) -> str:
+    return cudnn_version(said) if name == "cudnn" else said
 
 
 def _difference(before: RunFacts, after: RunFacts) -> list[tuple[str, Any, Any]]:

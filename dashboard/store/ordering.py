@@ -35,6 +35,16 @@ def commit_hashes(store: Store, project_id: int) -> tuple[str, ...]:
         return tuple(connection.execute(select(table.c.hash).where(table.c.project_id == project_id)).scalars())
 
 
+def keep_commit_url(store: Store, project: str, project_id: int, commit_url: str) -> None:
+    """Remembers where a project's commits are read outside."""
+    table = tables.project
+    with store.read() as connection:
+        known = connection.execute(select(table.c.commit_url).where(table.c.id == project_id)).scalar()
+    if known != commit_url:
+        with store.write(project, of_project=True) as connection:
+            connection.execute(update(table).where(table.c.id == project_id).values(commit_url=commit_url))
+
+
 def order_commits(store: Store, project: str, project_id: int, history: Sequence[KnownCommit]) -> None:
     """Gives every commit its position.
 

@@ -38,6 +38,7 @@ class Project:
     newest_run: datetime | None
     unanalysed: int = 0  # series with values that the analysis has not seen, or that other rules than today's told of
     unjudged: int = 0  # machines with findings that have not been judged together
+    commit_url: str | None = None  # a commit's full hash is put behind it, and it is read there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

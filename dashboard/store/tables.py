@@ -53,6 +53,7 @@ project = Table(
     Column("name", Text, nullable=False, unique=True),
     Column("repository", Text),
     Column("analysis_version", Integer, nullable=False, server_default="0"),  # by whose rules its series were analysed
+    Column("commit_url", Text),  # a commit's full hash is put behind it; null: nobody stated one
 )  # fmt: skip
 
 machine = Table(

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from warpwatch.dashboard.naming import card_name
+from warpwatch.dashboard.naming import card_name, cudnn_version
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.machine_history import RunConditions, Software
@@ -80,9 +80,13 @@ def _facts(row: Any) -> tuple[tuple[str, str], ...] | None:
     return (
         ("card", card_name(row.card) if row.card else ""),
         ("driver", str(gpu.get("driver") or "")),
-        *((name, str(said.get(name) or "")) for name in _SOFTWARE),
+        *((name, _version(name, str(said.get(name) or ""))) for name in _SOFTWARE),
         ("power limit", f"{limit:g} W" if limit else ""),
     )
+
+
+def _version(name: str, said: str) -> str:
+    return cudnn_version(said) if name == "cudnn" else said
 
 
 def _conditions(row: Any, noted: Sequence[Mapping[str, Any]]) -> RunConditions:

@@ -4,6 +4,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
+from warpwatch.dashboard.machine_facts import gpu_of
 from warpwatch.dashboard.statistics.detection import ANALYSIS_VERSION
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.machine_records import Card, Machine
@@ -43,6 +44,7 @@ def _projects(store: Store) -> tuple[Project, ...]:
             select(
                 table.c.name,
                 table.c.repository,
+                table.c.commit_url,
                 count(tables.machine).label("machines"),
                 count(tables.series).label("series"),
                 count(tables.commit).label("commits"),
@@ -58,6 +60,7 @@ def _projects(store: Store) -> tuple[Project, ...]:
             name=row.name, repository=row.repository, machines=row.machines, series=row.series, commits=row.commits,
             newest_commit=moment(row.newest_commit), newest_run=moment(row.newest_run),
             unanalysed=row.stale if row.analysis_version == ANALYSIS_VERSION else row.series, unjudged=row.unjudged,
+            commit_url=row.commit_url,
         )
         for row in rows
     ]  # fmt: skip
@@ -92,7 +95,7 @@ def _machine(connection: Connection, row: Row[Any]) -> Machine:
     context = row.context or {}
     return Machine(
         name=row.name,
-        gpu=(context.get("gpu") or {}).get("name"),
+        gpu=(context.get("gpu") or {}).get("name") or gpu_of(row.details),
         cpu=(context.get("cpu") or {}).get("model") or row.details.get("cpu"),
         details=row.details,
         limits=limits_of(context),

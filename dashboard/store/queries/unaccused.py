@@ -1,4 +1,5 @@
-"""What got worse and no commit is accused of: steps in doubt, machine states, transients, drifts; by commit, machine.
+"""Changes that nobody triages, by commit and machine: for the worse steps in doubt, machine states, transients and
+drifts, of which no commit is accused; for the better every kind.
 
 There may be thousands: groups are counted in the database, and those of one page read.
 """
@@ -13,6 +14,7 @@ from sqlalchemy import Connection, select
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.choosing import is_among
+from warpwatch.dashboard.store.queries.below_limits import BelowLimits, below_limits
 from warpwatch.dashboard.store.queries.watched import Watched, named_series, watched_metrics
 from warpwatch.dashboard.store.reading import (
     change_record,
@@ -29,9 +31,19 @@ from warpwatch.dashboard.store.records import Regression, RegressionGroup
 from warpwatch.dashboard.store.store import Store
 
 _TABLES = {
+    ChangeKind.STEP: (tables.changepoint,),
     ChangeKind.MAY_BE_CHANCE: (tables.changepoint,),
     ChangeKind.MACHINE_STATE: (tables.changepoint, tables.episode),
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """Which changes."""
+
+    kind: ChangeKind
+    is_worse: bool
+    below: BelowLimits  # steps that are too small to count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,20 +57,24 @@ class GroupList:
 
 def unaccused(
     store: Store, project: str, kind: ChangeKind, *, machine: str | None = None, words: str = "",
-    since: datetime | None = None, limit: int = 20, offset: int = 0,
+    since: datetime | None = None, is_worse: bool = True, limit: int = 20, offset: int = 0,
 ) -> GroupList:  # fmt: skip
-    """Groups of changes of one kind, with those of their series alone that have every word in their name."""
+    """Groups of changes of one kind for the worse, or for the better, with those of their series alone that have every
+    word in their name."""
     with store.read() as connection:
         owner = project_id(connection, project)
         if owner is None:
             return GroupList(groups=(), total=0, any_at_all=False)
         watched = watched_metrics(connection, owner)
         named = named_series(connection, owner, words) if words.split() else None
-        its_tables = _TABLES.get(kind, (tables.episode,))
-        places = {place for table in its_tables for place in _places(connection, table, owner, kind, watched, None)}
+        below = (
+            below_limits(connection, owner, workloads(connection, owner)) if kind is ChangeKind.STEP else frozenset()
+        )
+        its_tables, which = _TABLES.get(kind, (tables.episode,)), _Wanted(kind=kind, is_worse=is_worse, below=below)
+        places = {place for table in its_tables for place in _places(connection, table, owner, which, watched, None)}
         found = places
         if named is not None:
-            found = {each for table in its_tables for each in _places(connection, table, owner, kind, watched, named)}
+            found = {each for table in its_tables for each in _places(connection, table, owner, which, watched, named)}
         commits = commits_by_id(connection, {commit for commit, _ in found})
         of_project = select(tables.machine.c.id, tables.machine.c.name).where(tables.machine.c.project_id == owner)
         names = {row.id: row.name for row in connection.execute(of_project)}
@@ -70,7 +86,7 @@ def unaccused(
         wanted.sort(key=lambda place: (-commits[place[0]].position, commits[place[0]].hash, names[place[1]]))
         shown = wanted[offset : offset + limit]
         rows = [
-            one for table in its_tables for one in _regressions(connection, table, owner, kind, watched, named, shown)
+            one for table in its_tables for one in _regressions(connection, table, owner, which, watched, named, shown)
         ]
         by_place: dict[tuple[int, int], list[Regression]] = {place: [] for place in shown}
         for place, one in rows:
@@ -90,28 +106,33 @@ def _group(project: str, found: Sequence[Regression]) -> RegressionGroup:
 
 
 def _places(
-    connection: Connection, table: Any, owner: int, kind: ChangeKind, watched: Watched, named: set[int] | None
+    connection: Connection, table: Any, owner: int, which: _Wanted, watched: Watched, named: set[int] | None
 ) -> set[tuple[int, int]]:
     """Commit and machine of each group, by id."""
     series = tables.series
-    kinds = (series.c.benchmark_id, series.c.implementation, series.c.metric, series.c.unit)
+    columns = (series.c.benchmark_id, series.c.implementation, series.c.metric, series.c.unit)
     query = (
-        select(*kinds, table.c.commit_id, series.c.machine_id)
+        select(series.c.id, *columns, table.c.commit_id, series.c.machine_id)
         .join(series, series.c.id == table.c.series_id)
-        .where(series.c.project_id == owner, series.c.listed, table.c.is_worse, table.c.kind == kind.value)
+        .where(
+            series.c.project_id == owner,
+            series.c.listed,
+            table.c.is_worse.is_(which.is_worse),
+            table.c.kind == which.kind.value,
+        )
         .distinct()
-    )
+    )  # fmt: skip
     if named is not None:
         query = query.where(is_among(connection, series.c.id, named))
     return {
         (commit, machine)
-        for *its_kind, commit, machine in connection.execute(query).all()
-        if watched(*its_kind) is not None
+        for number, *its_kind, commit, machine in connection.execute(query).all()
+        if watched(*its_kind) is not None and (number, commit) not in which.below
     }
 
 
 def _regressions(
-    connection: Connection, table: Any, owner: int, kind: ChangeKind, watched: Watched, named: set[int] | None,
+    connection: Connection, table: Any, owner: int, which: _Wanted, watched: Watched, named: set[int] | None,
     places: Sequence[tuple[int, int]],
 ) -> list[tuple[tuple[int, int], Regression]]:  # fmt: skip
     """The changes of these groups, each with its group's commit and machine."""
@@ -125,13 +146,14 @@ def _regressions(
             .where(
                 series.c.project_id == owner,
                 series.c.listed,
-                table.c.is_worse,
-                table.c.kind == kind.value,
+                table.c.is_worse.is_(which.is_worse),
+                table.c.kind == which.kind.value,
                 is_among(connection, table.c.commit_id, {commit for commit, _ in places}),
             )
         )
         if (row.commit_id, row.machine_id) in set(places)
         and (named is None or row.id in named)
+        and (row.id, row.commit_id) not in which.below
         and watched(row.benchmark_id, row.implementation, row.metric, row.unit) is not None
     ]
     known = workloads(connection, owner)

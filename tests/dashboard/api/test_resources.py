@@ -83,8 +83,8 @@ def test_a_part_of_a_history_is_chosen_by_commits_or_by_days(api: Api) -> None:
 
 @pytest.mark.parametrize("path", [
     "/series?limit=50", "/overview", "/machines", "/commits", "/regressions", "/alerts", "/health-alerts", "/canaries",
-    "/roofline?machine=runner-t4", "/series/{key}/history", "/series/{key}/compiled-code", "/commits/{commit}/values",
-    "/comparison?base={base}&head={commit}",
+    "/roofline?machine=runner-t4", "/series/{key}/history", "/series/{key}/compiled-code",
+    "/commits/{commit}/values?limit=1000", "/comparison?base={base}&head={commit}",
 ])  # fmt: skip
 def test_csv_has_a_row_for_each_item_and_the_same_values(api: Api, path: str) -> None:
     address = f"/projects/{KERNELS}" + path.format(

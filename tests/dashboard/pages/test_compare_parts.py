@@ -1,5 +1,6 @@
 """What the compare page is made of: reading, narrowing, difference of compiled code, figures, what is remembered."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ from hypothesis.strategies import floats, integers, lists
 
 from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.check import CheckRow
+from warpwatch.dashboard.check_words import evidence, short_remark
 from warpwatch.dashboard.comparing import ComparedRow, compare_commits
 from warpwatch.dashboard.compiled_difference import compiled_difference
 from warpwatch.dashboard.figures.recent import COMMITS, recent
@@ -20,8 +22,10 @@ from warpwatch.dashboard.figures.scale import scale_around
 from warpwatch.dashboard.narrowing import QUIET, Narrowing, narrow
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.statistics.noise import difference_scale
+from warpwatch.dashboard.statistics.other_card import AcrossCards
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.records import CompiledCode, Status
+from warpwatch.dashboard.verdict import Verdict
 
 
 def test_a_pair_has_the_levels_of_its_history_on_the_card_of_both(history_store: Settings) -> None:
@@ -175,3 +179,61 @@ def test_a_point_shows_samples_and_code_as_a_comparison_does(history_store: Sett
     assert difference.has_both
     assert f"{difference.unchanged} build" in panel
     assert panel.count("ww-code-name") == len(difference.changes)
+
+
+@given(floats(1e-6, 1e-3), floats(1.0, 50.0), integers(2, 300))
+def test_dots_of_sides_far_apart_stand_upright_and_inside_their_strip(level: float, times: float, count: int) -> None:
+    near = [level * (1 + 0.01 * index / count) for index in range(count)]
+    found = samples_beside([("base", near), ("head", [times * each for each in near])], "seconds")
+    assert found is not None
+    for strip in found.strips:
+        columns = {dot.x for dot in strip.dots}
+        assert all(0 <= dot.x <= 100 and 2.4 <= dot.y <= HEIGHT for dot in strip.dots)
+        assert all(abs(one - other) > 1 for one, other in itertools.pairwise(sorted(columns)))
+
+
+def test_a_reason_of_many_rows_is_said_once_with_how_far_their_cards_differ(history_store: Settings) -> None:
+    store = Store(history_store.database)
+    newest, before = queries.commits(store, "kernels", limit=2)
+    compared = compare_commits(store, "kernels", before, newest, threshold=0.02)
+    store.close()
+    across = AcrossCards(
+        change=-0.4, low=-0.5, high=-0.3, cards_low=-0.018, cards_high=0.024, controls=297, q_value=0.03
+    )  # fmt: skip
+
+    def unjudged(row: ComparedRow, reason: str, across: AcrossCards | None = None) -> ComparedRow:
+        judged = replace(row.judged, verdict=Verdict.INCONCLUSIVE, reason=reason, comparison=None, across=across)
+        return replace(row, judged=judged)
+
+    one, two = (
+        "another card: base was measured on A and head on B",
+        "another card: base was measured on A and head on C",
+    )
+    rows = [unjudged(row, one, across) for row in compared.rows[:4]]
+    rows += [unjudged(row, two, across._replace(cards_low=-0.01 * n)) for n, row in enumerate(compared.rows[4:7])]
+    rows += [unjudged(compared.rows[7], "the machine moved: canary triad +3.0 %")]
+    shared = replace(compared, rows=tuple(rows)).shared_reasons
+    assert [(each.reason, each.rows) for each in shared] == [(one, 4), (two, 3)]
+    assert shared[0].cards == (-0.018, 0.024, 297)
+    assert shared[1].cards is None
+    said = {each.reason for each in shared}
+    assert short_remark(rows[0].judged, said).startswith("another card")
+    assert "measured on" not in short_remark(rows[0].judged, said)
+    assert short_remark(rows[-1].judged, said).startswith("the machine moved: canary triad +3.0 %")
+
+
+_NOISY = "too noisy to compare"
+
+
+@pytest.mark.parametrize(
+    ("needed", "advice"), [(1, "1 more run of each"), (30, "30 more runs of each"), (31, _NOISY), (794, _NOISY)]
+)
+def test_only_so_many_more_runs_are_advised(history_store: Settings, needed: int, advice: str) -> None:
+    store = Store(history_store.database)
+    newest, before = queries.commits(store, "kernels", limit=2)
+    compared = compare_commits(store, "kernels", before, newest, threshold=0.02)
+    store.close()
+    row = next(each.judged for each in compared.rows if each.judged.comparison is not None and not each.judged.reason)
+    assert row.comparison is not None
+    noisy = replace(row, verdict=Verdict.INCONCLUSIVE, comparison=row.comparison._replace(runs_needed=needed))
+    assert evidence(noisy).startswith(advice)

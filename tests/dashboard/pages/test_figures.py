@@ -120,7 +120,7 @@ def test_levels_span_their_segments_and_the_change_is_marked_where_it_begins() -
     assert levels["y"] == [1.0, 1.0, None, 1.1, 1.1, None]
     mark = _named(figure, "regression")
     assert mark["x"] == [3]
-    assert [label["text"] for label in figure["layout"]["annotations"]] == ["+10.0 %"]
+    assert [label["text"] for label in figure["layout"]["annotations"]] == ["+10.0 %", "axis does not start at 0"]
     assert "+9.0 % to +11.0 %" in mark["text"][0]
 
 
@@ -242,7 +242,7 @@ def test_more_operators_than_shapes_leave_the_figure_to_its_points() -> None:
     points = [_roofline_point(f"operator_{number}", "warpwatch") for number in range(10)]
     figure = _roofline(*points, measured=MEASURED)
     assert set(_named(figure, "warpwatch")["marker"]["symbol"]) == {"circle"}
-    assert [trace["name"] for trace in figure["data"] if trace.get("name")] == ["warpwatch"]
+    assert [trace["name"] for trace in figure["data"] if trace.get("name")] == ["warpwatch", "names"]
 
 
 def test_labels_of_roofs_share_a_place_where_slow_points_take_the_room() -> None:
@@ -341,6 +341,7 @@ def test_the_machines_canaries_stand_in_a_strip_of_their_own_relative_to_themsel
     assert triad["y"] == pytest.approx([0.0, 0.0, 2.0])
     assert "+2.0 %" in triad["text"][2]
     layout = figure["layout"]
+    assert layout["yaxis3"]["ticktext"] == ["−2 %", "0 %", "+2 %"]
     assert layout["yaxis3"]["domain"][1] < layout["yaxis"]["domain"][0]
     assert layout["xaxis"]["anchor"] == "y3"
     assert canary_summary(canaries) == "canary triad from 0.0 % to +2.0 %; canary matmul from 0.0 % to 0.0 %"
@@ -352,13 +353,14 @@ def test_another_card_is_marked_where_it_came_in_and_levels_do_not_cross_to_it()
     values = [1.0, 1.0, 1.2, 1.2, 1.3, 1.3, 1.3, 1.3]
     points = [_point(index, value, card=card) for index, (value, card) in enumerate(zip(values, cards, strict=True))]
     figure = history_figure(_history(*points, changes=(_change(2, 1.0, 1.2),)), HistoryView())
-    marks = [label for label in figure["layout"]["annotations"] if label["text"].startswith("card")]
-    assert [(mark["x"], mark["text"]) for mark in marks] == [(4, "card GPU-bbbbbbbb")]
+    marks = [label for label in figure["layout"]["annotations"] if label.get("name") == "mark"]
+    assert [(mark["x"], mark["text"]) for mark in marks] == [(4, "GPU-bbbb")]
+    assert _named(figure, "machine changed")["text"][0].startswith("machine: card GPU-bbbbbbbb")
     lines = [line for line in figure["layout"]["shapes"] if line["type"] == "line"]
     assert sorted({line["x0"] for line in lines}) == [2, 4]
     assert _named(figure, "level")["y"] == [1.0, 1.0, None, 1.2, 1.2, None, 1.3, 1.3, None]
     unknown = history_figure(_history(*(replace(point, card=None) for point in points)), HistoryView())
-    assert unknown["layout"]["annotations"] == []
+    assert [label for label in unknown["layout"]["annotations"] if label.get("name") == "mark"] == []
 
 
 def test_the_levels_of_a_card_go_on_where_another_measured_between() -> None:
@@ -398,3 +400,67 @@ def test_a_share_is_drawn_in_per_cent() -> None:
     figure = history_figure(_history(_point(0, 0.5), _point(1, 0.625), series=share), HistoryView())
     assert _named(figure, "warpwatch")["y"] == pytest.approx([50.0, 62.5])
     assert figure["layout"]["yaxis"]["title"]["text"].endswith("(% of peak)")
+
+
+@pytest.mark.parametrize(("farthest", "end"), [(0.0, "1"), (0.9, "1"), (1.1, "2"), (7.0, "10"), (80.0, "80")])
+def test_a_canary_strip_writes_its_scale(farthest: float, end: str) -> None:
+    canary = _canary("cuda-fp32-triad-128mib", 1.0, 1.0, 1.0 + farthest / 100)
+    figure = history_figure(_history(*(_point(n, 1.0) for n in range(3)), canaries=(canary,)), HistoryView())
+    axis = figure["layout"]["yaxis3"]
+    assert axis["ticktext"] == [f"−{end} %", "0 %", f"+{end} %"]
+    assert axis["range"][0] < -farthest <= farthest < axis["range"][1]
+
+
+def test_a_commit_is_named_with_its_day_and_dates_are_iso_in_utc() -> None:
+    shown = _history(*(_point(index, 1.0) for index in range(3)))
+    even = history_figure(shown, HistoryView())["layout"]
+    assert even["xaxis"]["ticktext"] == ["00000000<br>2026-01-01", "00000002<br>2026-01-03"]
+    assert even["meta"]["days"] == ["2026-01-01", "2026-01-02", "2026-01-03"]
+    dates = history_figure(shown, HistoryView(spacing=Spacing.DATE))["layout"]["xaxis"]
+    assert dates["title"]["text"] == "UTC"
+    assert all("%b" not in stop["value"] for stop in dates["tickformatstops"])
+
+
+def test_a_point_says_its_change_its_rival_and_its_gpu() -> None:
+    rival = OtherHistory(series=_series("sdpa", is_baseline=True), points=(_point(0, 3e-6), _point(1, 3e-6)))
+    points = (_point(0, 4e-6, card="GPU-aaaaaaaa-1"), _point(1, 2e-6, card="GPU-bbbbbbbb-2"))
+    first, second = _named(history_figure(_history(*points, rivals=(rival,)), HistoryView()), "warpwatch")["text"]
+    assert "against" not in first
+    assert "0.750× as fast as SDPA 3.00 µs<br>on GPU-aaaaaaaa<br>" in first
+    assert "−50.0 % against 00000000<br>1.50× as fast as SDPA 3.00 µs<br>on GPU-bbbbbbbb<br>" in second
+    assert second.count("UTC") == 1
+
+
+def test_the_key_names_the_band_and_an_axis_without_zero_says_so() -> None:
+    points = [_point(index, 2.0, q25=1.9, q75=2.1) for index in range(3)]
+    figure = history_figure(_history(*points), HistoryView())
+    assert _named(figure, "quartiles of the samples")["showlegend"] is True
+    feet = [label for label in figure["layout"]["annotations"] if label.get("name") == "foot"]
+    assert [label["text"] for label in feet] == ["axis does not start at 0"]
+    for shown, view in (
+        (_history(*points), HistoryView(scale=Scale.LOG)),
+        (_history(_point(0, 0.0), _point(1, 2.0)), HistoryView()),
+        (_history(_point(0, None)), HistoryView()),
+    ):
+        assert "does not start" not in str(history_figure(shown, view)["layout"]["annotations"])
+
+
+def test_points_of_one_place_are_seen_through_each_other() -> None:
+    rival = _roofline_point("rope", "eager", is_baseline=True)
+    points = [_roofline_point("rope", "warpwatch"), _roofline_point("rope", "triton"), rival]
+    figure = _roofline(*points, measured=MEASURED)
+    sizes = {name: _named(figure, name)["marker"]["size"] for name in ("warpwatch", "Triton", "PyTorch eager")}
+    assert sizes["Triton"] < sizes["warpwatch"] < sizes["PyTorch eager"]
+    assert [text.strip("\xa0") for text in _named(figure, "names")["text"]] == ["rope"]
+
+
+def test_a_lower_roof_is_named_where_no_point_can_be() -> None:
+    peaks = replace(PEAKS, flops={"fp16": 1e15, "fp32": 5e13})
+    fast = _roofline_point("rope", "warpwatch")
+    points = [fast, replace(fast, workload=replace(fast.workload, dtype="fp32"))]
+    labels = _roofline(*points, peaks=peaks)["layout"]["annotations"]
+    (lower,) = [label for label in labels if label["text"].startswith("fp32")]
+    assert lower["xanchor"] == "right"
+    assert 10 ** lower["x"] == pytest.approx(5e13 / peaks.bandwidth_bps)  # it ends on the slope
+    (slope,) = [label for label in labels if "B/s" in label["text"]]
+    assert slope["x"] < lower["x"]

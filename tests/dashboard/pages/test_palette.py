@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from warpwatch.dashboard import pages
+from warpwatch.dashboard.figures.heat_map import _MOST_SPAN, _PALE
+from warpwatch.dashboard.figures.palette import _LOOKS
 
 STYLE = Path(pages.__file__).parents[1] / "static" / "warpwatch.css"
 # Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency" (IEEE TVCG
@@ -80,3 +82,37 @@ def test_words_are_read_and_marks_are_seen_against_their_ground(theme: str) -> N
             assert _contrast(colours[name], colours[ground]) >= 4.5, (name, ground)
         for name in _LINES:
             assert _contrast(colours[name], colours[ground]) >= 3, (name, ground)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_two_known_implementations_share_a_colour(theme: str) -> None:
+    colours = _themes()[theme]
+    lines = {name: colours[known.colour] for name, known in _LOOKS.items()}
+    near = {pair: _apart(lines[pair[0]], lines[pair[1]], "usual") for pair in combinations(lines, 2)}
+    assert min(near.values()) > 24, sorted(near.items(), key=lambda each: each[1])[:3]
+    assert min(_contrast(colour, colours["--ww-surface"]) for colour in lines.values()) >= 3
+
+
+def test_cells_of_a_heat_map_that_moved_differently_look_different() -> None:
+    style = (STYLE.parent / "series.css").read_text()
+    for theme in ("light", "dark"):
+        (block,) = re.findall(rf'\[data-bs-theme="{theme}"\] {{ (--ww-cell:.*?) }}', style)
+        cell = {name: _linear(value) for name, value in re.findall(r"(--[\w-]+): (#[0-9a-f]{6});", block)}
+        ground = _srgb(_linear(_themes()[theme]["--ww-surface"]))
+
+        def seen(change: float, end: np.ndarray, *, cell=cell, ground=ground) -> np.ndarray:
+            share = min(change / _MOST_SPAN, 1.0)
+            mixed = (1 - share) * _srgb(cell["--ww-cell"]) + share * _srgb(end)
+            return _lab(_from_srgb(_PALE * mixed + (1 - _PALE) * ground))
+
+        for side in ("--ww-cell-better", "--ww-cell-worse"):
+            apart = np.linalg.norm(seen(0.68, cell[side]) - seen(0.39, cell[side]))
+            assert apart > 10, (theme, side, apart)
+
+
+def _srgb(linear: np.ndarray) -> np.ndarray:
+    return np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+
+
+def _from_srgb(value: np.ndarray) -> np.ndarray:
+    return np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)

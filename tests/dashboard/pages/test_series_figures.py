@@ -179,7 +179,7 @@ def test_what_another_card_measured_is_marked_so_and_no_level_is_of_two_cards() 
     figure = heat_map_figure(kernel, (row,), ["w"])
     assert _named(figure, "cells")["z"][0][:2] == [0.0, None]
     assert _named(figure, "on another card")["z"][0][:2] == [None, 1.0]
-    assert _named(figure, "numbers")["text"][:2] == ["0.0", "(2×)"]
+    assert _named(figure, "numbers")["text"][:2] == ["0.0", "2×*"]
     assert "another card than the reference: B" in _named(figure, "cells")["text"][0][1]
     assert [line["x0"] for line in figure["layout"]["shapes"]] == [0.5, 1.5, 2.5, 3.5]
     (newest,) = heat_rows(kernel, Reference.NEWEST)

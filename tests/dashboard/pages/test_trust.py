@@ -9,7 +9,9 @@ import pytest
 from flask.testing import FlaskClient
 
 from tests.dashboard.pages.browsing import HOSTILE, Tab
+from tests.dashboard.pages.whole_history import history_figure
 from warpwatch.dashboard.app import create_app
+from warpwatch.dashboard.figures.history_view import HistoryView
 from warpwatch.dashboard.figures.machine import MOST_TOLD, conditions_figure, detectable_figure
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
@@ -98,3 +100,26 @@ def test_the_worst_series_sort_by_any_column(address: str, new_tab: Callable[...
     assert levels == sorted(levels)
     assert len(levels) > 5
     assert tab.complaints == []
+
+
+def test_a_canary_looks_alike_beside_a_series_and_on_its_machines_page(
+    history_store: Settings, addresses: dict[str, str]
+) -> None:
+    store = Store(history_store.database)
+    history, machine = (
+        queries.history(store, addresses["profiled"]), queries.machine_history(store, "kernels", "nvidia-h200")
+    )  # fmt: skip
+    runs = queries.conditions(store, "kernels", "nvidia-h200")
+    assert history is not None and machine is not None  # noqa: PT018
+    canaries = [each for each in machine.series if each.series.is_control and each.series.metric.is_latency]
+    beside = history_figure(history, HistoryView())
+    store.close()
+    looks = []
+    for figure in (beside, conditions_figure(runs, canaries), conditions_figure(runs, canaries[::-1])):
+        assert figure is not None
+        lines = [trace for trace in figure["data"] if trace.get("name", "").startswith("canary")]
+        looks.append({each["name"]: (each["line"]["color"], each["marker"]["symbol"]) for each in lines})
+        assert all(each.get("showlegend", True) for each in lines)
+        assert figure["layout"].get("showlegend", True)
+    assert len(looks[0]) == 2
+    assert looks[0] == looks[1] == looks[2]
