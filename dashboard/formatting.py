@@ -70,6 +70,7 @@ def register(app: Flask) -> None:
         throughput=quantities.throughput,
         latency=quantities.latency,
         change=quantities.change,
+        change_range=quantities.change_range,
         share=quantities.share,
         share_apart=share_apart,
         limit=limit,

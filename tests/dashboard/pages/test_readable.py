@@ -27,7 +27,7 @@ def _plain(page: str) -> str:
 @pytest.mark.parametrize("width", [768, 1024, 1200, 1320, 1440, 1600])
 def test_the_overviews_names_keep_room_at_every_width(width: int, address: str, new_tab: Callable[..., Tab]) -> None:
     tab = new_tab(width=width)
-    tab.open(f"{address}/kernels/?open=rope%2540nvidia-h200")
+    tab.open(f"{address}/kernels/?open=rope%40nvidia-h200")
     page = tab.page
     assert page.locator(".ww-workload").count() > 1
     assert page.locator(".ww-folded .ww-column-name").evaluate(_WIDTH) >= 200
