@@ -97,8 +97,10 @@
     };
     document.addEventListener("warpwatch:theme", () => redraw());
     plot.on("plotly_click", (event) => {
-      const place = event.points[0].customdata;
-      if (place && chart.dataset.seriesUrl) location.assign(chart.dataset.seriesUrl.replace(/SERIES(?=(\.html)?$)/, place));
+      const [series, run] = [event.points[0].customdata ?? []].flat(); // the run of the point, where the figure knows it
+      if (!series || !chart.dataset.seriesUrl) return;
+      const page = chart.dataset.seriesUrl.replace(/SERIES(?=(\.html)?$)/, series);
+      location.assign(run ? `${page}?${new URLSearchParams({ run })}` : page);
     });
     if ("range" in chart.dataset) plot.on("plotly_relayout", () => keepRange(plot));
     chart.dispatchEvent(new CustomEvent("warpwatch:drawn", { detail: { Plotly, plot, redraw } }));
