@@ -12,6 +12,23 @@ from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.quantities import quantity, throughput
 from warpwatch.dashboard.settings import Settings
 
+# Values of which one line holds the number and the next one the unit; sentences that results bring are their authors'.
+_BROKEN_VALUES = r"""() => {
+  const found = [];
+  const value = /[\d.,]+ (?:[kMGTmµnp]?(?:s|B|Hz|W|J|B\/s|FLOP\/s|OP\/s)|%)(?![\w\/])/g;
+  const texts = document.createTreeWalker(document.getElementById("main"), NodeFilter.SHOW_TEXT);
+  for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+    if (!text.parentElement.checkVisibility() || !text.parentElement.closest("td:not([colspan]), dd")) continue;
+    if (text.parentElement.closest(".ww-why, .ww-reason, .ww-was")) continue;
+    for (const each of text.data.matchAll(value)) {
+      const range = document.createRange();
+      range.setStart(text, each.index);
+      range.setEnd(text, each.index + each[0].length);
+      if (new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size > 1) found.push(each[0]);
+    }
+  }
+  return found;
+}"""
 _WIDTH = "element => element.getBoundingClientRect().width"
 
 
@@ -32,6 +49,21 @@ def test_the_overviews_names_keep_room_at_every_width(width: int, address: str, 
     assert page.locator(".ww-workload").count() > 1
     assert page.locator(".ww-folded .ww-column-name").evaluate(_WIDTH) >= 200
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [390, 800, 1100, 1440])
+def test_no_line_ends_between_a_number_and_its_unit(
+    width: int, address: str, new_tab: Callable[..., Tab], addresses: dict[str, str]
+) -> None:
+    tab = new_tab(width=width)
+    for path in (
+        "?open=rope%40nvidia-h200", "regressions?state=all", "kernel/rope", "machines", "roofline",
+        f"commit/{addresses['slow_commit']}", f"compare?head={addresses['slow_commit']}&show=all",
+        "compare?by=machine&base=runner-t4&head=nvidia-h200&show=all", f"series/{addresses['profiled']}",
+    ):  # fmt: skip
+        tab.page.goto(f"{address}/kernels/{path}")
+        assert tab.page.evaluate(_BROKEN_VALUES) == [], path
+        assert tab.page.evaluate("document.documentElement.scrollWidth") <= width, path
 
 
 def test_the_longest_age_stays_in_the_overviews_card(address: str, new_tab: Callable[..., Tab]) -> None:
