@@ -12,7 +12,7 @@ from warpwatch.dashboard.check_words import NOISE_BY, remark
 from warpwatch.dashboard.figures.palette import look
 from warpwatch.dashboard.figures.sparkline import sparkline
 from warpwatch.dashboard.metrics import Metric, Role
-from warpwatch.dashboard.naming import card_name, name_in_module
+from warpwatch.dashboard.naming import card_name, name_in_module, series_name
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.statistics.growth import growth
 from warpwatch.dashboard.statistics.machine_state import Control
@@ -105,6 +105,7 @@ def register(app: Flask) -> None:
         count=count,
         sparkline=sparkline,
         name_in_module=name_in_module,
+        series_name=series_name,
         breakable=breakable,
     )
 

@@ -173,3 +173,21 @@ def test_the_projects_tell_where_something_is_to_do(client: FlaskClient) -> None
     assert waiting is not None
     assert rows["kernels"].split()[:2] == ["kernels", waiting[1]]
     assert rows["young"].split()[:2] == ["young", "none"]
+
+
+def test_titles_of_tabs_begin_with_what_tells_them_apart(client: FlaskClient, addresses: dict[str, str]) -> None:
+    def title(path: str) -> str:
+        found = re.search(r"<title>(.*?)</title>", client.get(path).text)
+        assert found is not None
+        return found[1].removesuffix(" · warpwatch")
+
+    assert title("/kernels/") == "Overview of kernels"
+    assert (
+        title(f"/kernels/series/{addresses['profiled']}") == "rope cuda-fp16-b8-h32-s2048-d128 warpwatch on nvidia-h200"
+    )
+    assert title(f"/kernels/series/{addresses['share']}").startswith(
+        "rope cuda-fp16-b8-h32-s2048-d128 warpwatch speed of"
+    )
+    hostile = client.get(re.findall(r'href="(/[^"]*img[^"]*/)"', client.get("/").text)[0] + "series").text
+    (series,) = set(re.findall(r'href="(/[^"]+/series/\w{16})"', hostile))
+    assert title(series).startswith("Names.time_it &lt;img")
