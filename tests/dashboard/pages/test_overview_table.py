@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.asv_results import AsvResults
-from tests.dashboard.pages.browsing import Tab, a_client, serving
+from tests.dashboard.pages.browsing import Tab, a_client, faults, serving
 from tests.dashboard.suite_results import SUITE, Suite
 from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.kernels import Typical
@@ -182,3 +182,23 @@ def test_the_address_of_an_opened_kernel_leads_to_it_in_any_order(address: str, 
     target = again.page.locator(":target")
     assert target.locator("[aria-expanded=true]").text_content() == "rope"
     assert target.locator("tr.ww-workload").count() == tab.page.locator("tr.ww-workload").count()
+
+
+def test_the_implementations_of_a_workload_are_one_block_that_names_it_once(
+    address: str, new_tab: Callable[..., Tab]
+) -> None:
+    for width in (1440, 390):
+        tab = new_tab(width=width)
+        tab.open(f"{address}/kernels/?open=rope%40nvidia-h200")
+        names = tab.page.locator("tr.ww-workload .ww-name").all_inner_texts()
+        assert [bool(re.match(r"cuda-", name)) for name in names[:4]] == [True, False, True, False]
+        assert names[1].startswith("Triton")
+        links = tab.page.locator("tr.ww-workload .ww-series")
+        assert (links.nth(1).get_attribute("aria-label") or "").startswith("cuda-")
+        assert links.nth(0).get_attribute("href") != links.nth(1).get_attribute("href")
+        assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert faults(tab) == []
+    with_one = tab.page.goto(f"{address}/kernels/?q=rope+triton+latency+h200&machine=nvidia-h200")
+    assert with_one is not None
+    first = tab.page.locator("tr.ww-workload .ww-series").first
+    assert first.inner_text().startswith("cuda-")  # the only one that the filter leaves has its workload's name
