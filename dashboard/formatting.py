@@ -14,7 +14,7 @@ from warpwatch.dashboard.figures.palette import look
 from warpwatch.dashboard.figures.sparkline import sparkline
 from warpwatch.dashboard.machine_facts import further_facts
 from warpwatch.dashboard.metrics import Metric, Role
-from warpwatch.dashboard.naming import alike, card_name, name_in_module
+from warpwatch.dashboard.naming import alike, card_name, name_in_module, series_name
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.statistics.growth import growth
 from warpwatch.dashboard.statistics.machine_state import Control
@@ -72,6 +72,7 @@ def register(app: Flask) -> None:
         throughput=quantities.throughput,
         latency=quantities.latency,
         change=quantities.change,
+        change_range=quantities.change_range,
         share=quantities.share,
         share_apart=share_apart,
         limit=limit,
@@ -108,6 +109,7 @@ def register(app: Flask) -> None:
         count=count,
         sparkline=sparkline,
         name_in_module=name_in_module,
+        series_name=series_name,
         breakable=breakable,
         alike=alike,
         further_facts=further_facts,

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import fmean, median
+from urllib.parse import quote
 
 from warpwatch.dashboard.metrics import Metric
 from warpwatch.dashboard.naming import kernel_name, natural
@@ -65,6 +66,25 @@ class KernelLine:
     def key(self) -> str:
         """What names it in a URL."""
         return f"{self.name}@{self.machine}"
+
+    @property
+    def anchor(self) -> str:
+        """What names it within its page, in characters that an id may have."""
+        return quote(self.key, safe="@")
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every implementation has a row for every workload, so that these numbers and `others` add up."""
+        others = sum(number for _, number in self.others)
+        return len(self.rows) == self.workloads * max(1, len(self.implementations)) + others
+
+    @property
+    def others(self) -> tuple[tuple[str, int], ...]:
+        """How many rows of a timed kernel have another metric than latency, by its label."""
+        if not any(each.row.series.metric.is_latency for each in self.rows):
+            return ()
+        labels = Counter(m.label for each in self.rows if not (m := each.row.series.metric).is_latency)
+        return tuple(sorted(labels.items()))
 
     def days(self) -> float:
         """How far back its machine's data reaches from its newest commit."""

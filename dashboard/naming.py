@@ -29,6 +29,17 @@ def name_in_module(benchmark: str) -> str:
     return benchmark if module == benchmark else benchmark[len(module) + 1 :]
 
 
+def series_name(series: Series, operator: str | None) -> str:
+    """What tells a series from others, without its module: "rope cuda-fp16-s2048 triton", "Sort.time_sort 4096"."""
+    case = [value for name, value in series.parameters if value and name not in {"implementation", "workload"}]
+    if series.workload:
+        label = None if series.metric.is_latency else series.metric.label
+        parts = [operator, series.workload, series.implementation, *case, label]
+    else:
+        parts = [name_in_module(series.benchmark), *case, series.implementation]
+    return " ".join(part for part in parts if part)
+
+
 def card_name(uuid: str) -> str:
     """A GPU's UUID cut to what tells cards apart: "GPU-5f1c22ab"."""
     return uuid[:12]

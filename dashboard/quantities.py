@@ -113,6 +113,13 @@ def change(relative: float | None, before: float | None = None) -> str:
     return f"{relative * 100:+z.1f} %".replace("-", "−").replace("+0.0", "0.0")
 
 
+def change_range(low: float | None, high: float | None) -> str:
+    """The ends of a relative change in one unit: "−3.2 % to +18.0 %", or "0.0330× to 2.27×" if one end is a ratio."""
+    if low is not None and high is not None and low < 1.0 <= high:
+        return f"{ratio(low + 1)} to {change(high)}"
+    return f"{change(low)} to {change(high)}"
+
+
 def share(fraction: float | None) -> str:
     """A fraction of one as "63 %"; below one per cent with a decimal, as "0.4 %"."""
     if fraction is None:

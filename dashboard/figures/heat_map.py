@@ -70,7 +70,7 @@ def heat_map_figure(kernel: Kernel, rows: Sequence[HeatRow], names: Sequence[str
         "text": [[_cell_text(kernel, row, name, place) for place in range(len(commits))]
                  for row, name in zip(rows, labels, strict=True)],
         "hovertemplate": "%{text}<extra></extra>",
-        "customdata": [[row.shape.series.key] * len(commits) for row in rows],
+        "customdata": [[_point_of(row, place) for place in range(len(commits))] for row in rows],
     }  # fmt: skip
     own, elsewhere = (
         [[None if each is None or there is not wanted else round(sign * each, 5)
@@ -95,7 +95,7 @@ def heat_map_figure(kernel: Kernel, rows: Sequence[HeatRow], names: Sequence[str
                    "range": [len(rows) - 0.5, -0.5], "showgrid": False, "zeroline": False, "automargin": True,
                    "title": {"text": ""}, "tickfont": {"color": INK, "size": 11}, "fixedrange": True},
             shapes=_new_cards(kernel),
-            meta={"commits": commits},
+            meta={"commits": commits, "newest": [_newest(row) for row in rows]},
         ),
     }  # fmt: skip
 
@@ -184,7 +184,7 @@ def _marks(kernel: Kernel, rows: Sequence[HeatRow]) -> list[dict[str, Any]]:
             # Where cells have numbers the signs stand before them.
             "x": [x - (aside if found is not none else 0) for x, _, _ in found], "y": [y for _, y, _ in found],
             "marker": {"symbol": symbol, "size": 8, "color": INK, "line": {"width": 1.5, "color": INK}},
-            "customdata": [row.shape.series.key for _, _, row in found],
+            "customdata": [_point_of(row, x) for x, _, row in found],
         }
         for name, symbol, found in looks
         if found
@@ -204,6 +204,17 @@ def _numbers(rows: Sequence[HeatRow]) -> dict[str, Any]:
         "text": [f"{_percent(change)}*" if there else _percent(change) for *_, change, there in told],
         "textfont": {"color": INK, "size": 10},
     }  # fmt: skip
+
+
+def _point_of(row: HeatRow, place: int) -> list[str]:
+    """What the address of a cell's point is made of: the series, and the run."""
+    cell = row.shape.cells[place]
+    return [row.shape.series.key, cell.run if cell is not None else ""]
+
+
+def _newest(row: HeatRow) -> str:
+    """The change at the newest commit with a number, for screens on which cells have no room for theirs."""
+    return next((_percent(change) for change in reversed(row.change) if change is not None), "")
 
 
 def _percent(change: float) -> str:

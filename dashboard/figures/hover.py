@@ -62,7 +62,7 @@ def change_text(change: SeriesChange, metric: Metric, word: str) -> str:
     before, after = (quantities.quantity(value, metric.unit) for value in (change.before, change.after))
     interval = ""  # what is exact has none
     if change.low < change.high:
-        interval = f" (95 %: {quantities.change(change.low)} to {quantities.change(change.high)})"
+        interval = f" (95 %: {quantities.change_range(change.low, change.high)})"
     return (
         f"<b>{quantities.change(change.magnitude, change.before)}</b> {word}{interval}"
         f"<br>{plain(before)} → {plain(after)}<br>{commit_text(change.commit)}"

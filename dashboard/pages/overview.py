@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from urllib.parse import quote, unquote
 
 from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
@@ -119,7 +118,7 @@ def show(project: str) -> str:
     kept = _in_order(_kept(on_machine, narrowed, told.texts), order)
     rows = sum(len(its) for _, its in kept)
     place = pages(_ROWS_OF_A_PAGE, rows) if narrowed.kernel else pages(_LINES_OF_A_PAGE, len(kept))
-    opened = {unquote(each) for each in request.args.get("open", "").split(",") if each}
+    opened = set(request.args.getlist("open"))
     opens_all = bool(narrowed.text or narrowed.verdict) and rows <= _ROWS_OF_A_LINE  # then `open` names what is closed
     shown = _whole(kept, place.of) if narrowed.kernel else [
         _shown(line, its, is_open=(line.key in opened) is not opens_all) for line, its in place.of(kept)
@@ -129,7 +128,7 @@ def show(project: str) -> str:
         filter=narrowed,
         is_narrowed=narrowed != Filter(),
         states=_states(on_machine),
-        kernels=sorted({line.name for line in told.lines}),
+        kernels=sorted({line.name for line in told.lines if line.rows} | ({narrowed.kernel} - {""})),
         kernel_word="Kernel" if any(each.row.operator for each in told.standings) else "Module",
         machines=sorted(told.arrivals),
         runners=runners(told.arrivals, told.standings, clock.now()),
@@ -139,7 +138,7 @@ def show(project: str) -> str:
         has_any=bool(told.standings),
         place=place,
         order=order,
-        toggled=lambda key: here(open=",".join(quote(each, safe="") for each in sorted(opened ^ {key}))),
+        toggled=lambda key: here(open=sorted(opened ^ {key})),
         regressions=told.regressions,
         improvements=told.improvements,
         operators=told.operators,

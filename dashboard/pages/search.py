@@ -73,7 +73,7 @@ def _sections(result: SearchResult, project: str | None, words: str) -> tuple[Se
     return tuple(
         Section(
             heading=HEADINGS[found.kind],
-            lines=tuple(Line(hit=hit, address=_address_of(hit)) for hit in found.hits),
+            lines=tuple(Line(hit=hit, address=_address_of(hit, words)) for hit in found.hits),
             total=found.total,
             more=url_for("series.search", project=project, q=words)
             if project is not None and found.kind is HitKind.SERIES and found.total > len(found.hits)
@@ -87,14 +87,16 @@ def _address(project: str | None, words: str) -> str:
     return url_for(".show", project=project, q=words) if project is not None else url_for(".everywhere", q=words)
 
 
-def _address_of(hit: Hit) -> str:
+def _address_of(hit: Hit, words: str) -> str:
     match hit.kind:
         case HitKind.PROJECT:
             return url_for("overview.show", project=hit.place)
         case HitKind.KERNEL | HitKind.MODULE:
-            return url_for("overview.show", project=hit.project, kernel=hit.place)
-        case HitKind.WORKLOAD:
-            return url_for("overview.show", project=hit.project, q=hit.place)
+            others = " ".join(word for word in words.split() if word.lower() not in hit.place.lower())
+            of_workloads = others if hit.kind is HitKind.KERNEL else ""
+            return url_for("overview.show", project=hit.project, kernel=hit.place, q=of_workloads or None)
+        case HitKind.WORKLOAD:  # other kernels have workloads of the same name
+            return url_for("overview.show", project=hit.project, kernel=hit.beside, q=hit.place)
         case HitKind.MACHINE:
             return url_for("overview.show", project=hit.project, machine=hit.place)
         case HitKind.COMMIT:

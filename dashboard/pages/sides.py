@@ -51,10 +51,13 @@ def asked_by() -> By:
 
 
 def asked_sides(project: Project) -> Sides | None:
-    """What the URL names, with what it leaves open filled in; None where it names nothing to compare.
+    """What the URL names, with what it leaves open filled in; None where it has neither side, not even an empty one.
 
     Raises NoSideError.
     """
+    asked = request.args.get("by", "")
+    if asked and asked not in set(By):
+        raise NoSideError(f"Nothing is compared by “{asked}”: choose one of {', '.join(By)}.")
     by = asked_by()
     if by is By.COMMIT:
         return _commits(project)
@@ -102,9 +105,9 @@ def find(project: Project, name: str) -> Commit:
 
 
 def _commits(project: Project) -> Sides | None:
-    base, head = (request.args.get(side, "").strip() for side in ("base", "head"))
-    if not base and not head:
+    if not {"base", "head"} & set(request.args):
         return None
+    base, head = (request.args.get(side, "").strip() for side in ("base", "head"))
     newest = queries.commits(store(), project.name, limit=1)
     if not newest:
         raise NoSideError("No commit has results yet.")

@@ -96,12 +96,26 @@
       plot.dataset.drawn = document.documentElement.dataset.bsTheme;
     };
     document.addEventListener("warpwatch:theme", () => redraw());
+    plot.on("plotly_afterplot", () => scaleOnPaper(plot));
     plot.on("plotly_click", (event) => {
-      const place = event.points[0].customdata;
-      if (place && chart.dataset.seriesUrl) location.assign(chart.dataset.seriesUrl.replace(/SERIES(?=(\.html)?$)/, place));
+      const [series, run] = [event.points[0].customdata ?? []].flat(); // the run of the point, where the figure knows it
+      if (!series || !chart.dataset.seriesUrl) return;
+      const page = chart.dataset.seriesUrl.replace(/SERIES(?=(\.html)?$)/, series);
+      location.assign(run ? `${page}?${new URLSearchParams({ run })}` : page);
     });
     if ("range" in chart.dataset) plot.on("plotly_relayout", () => keepRange(plot));
     chart.dispatchEvent(new CustomEvent("warpwatch:drawn", { detail: { Plotly, plot, redraw } }));
+  }
+
+  // Nobody knows how wide the paper is before the page is laid out on it: there the figure is scaled, not drawn anew.
+  function scaleOnPaper(plot) {
+    const isPrinting = document.documentElement.hasAttribute("data-printing");
+    const { width, height } = plot._fullLayout;
+    plot.querySelector(".svg-container").style.aspectRatio = isPrinting ? `${width} / ${height}` : "";
+    for (const svg of plot.querySelectorAll(".main-svg")) {
+      if (isPrinting) svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+      else svg.removeAttribute("viewBox");
+    }
   }
 
   // The visible commits go into the URL (and into the links that keep them), so that a zoom can be shared.

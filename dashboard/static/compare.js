@@ -50,6 +50,12 @@
     link.setAttribute("aria-expanded", "false");
   }
 
+  // A click anywhere on a row opens it, but on what has a use of its own, and at the end of a selection.
+  document.querySelector(".ww-compared tbody")?.addEventListener("click", (event) => {
+    if (event.target.closest("a, button, summary, .ww-opened-row") || getSelection().toString()) return;
+    event.target.closest("tr").querySelector("a[data-open]").click();
+  });
+
   for (const link of document.querySelectorAll("a[data-open]")) {
     link.setAttribute("role", "button");
     link.setAttribute("aria-expanded", "false");

@@ -1,12 +1,34 @@
-// A kernel's heat map on whatever width there is: commits keep their names where these fit, cells their numbers, and on a
-// phone shapes are called by their number in the table below.
+// A kernel's heat map on whatever width there is: commits keep their names where these fit, cells their numbers. On a phone
+// shapes are called by what tells them apart, in lines, and each row ends in its newest number.
 (() => {
   const plot = document.querySelector("[data-heat-map] .ww-plot");
   if (!plot) return;
+
+  // "cuda-fp16-b1-s2048" of shapes that all begin with "cuda": "fp16-b1-<br>s2048".
+  function short(names) {
+    const parts = names.map((name) => name.split(/(?<=[-_., ])/));
+    const isShared = (part) => names.length > 1 && parts.every((each) => each.includes(part));
+    return parts.map((all) => {
+      const own = all.filter((part) => !isShared(part));
+      const lines = [""];
+      for (const part of own.length ? own : all) {
+        if (lines.at(-1) && lines.at(-1).length + part.length > 19) lines.push("");
+        lines[lines.length - 1] += part;
+      }
+      return lines.map((line) => (line.length > 22 ? `${line.slice(0, 21)}…` : line)).slice(0, 3).join("<br>");
+    });
+  }
+
   plot.addEventListener("warpwatch:layout", ({ detail: { data, layout } }) => {
     const narrow = plot.clientWidth < 600;
-    if (narrow) layout.yaxis.ticktext = layout.yaxis.tickvals.map((row) => String(row + 1));
-    const names = narrow ? 30 : Math.min(330, 7 * Math.max(...layout.yaxis.ticktext.map((name) => name.length)));
+    if (narrow) {
+      layout.yaxis.ticktext = short(layout.yaxis.ticktext);
+      layout.yaxis.tickfont = { ...layout.yaxis.tickfont, size: 9 };
+      layout.margin = { ...layout.margin, r: 38 };
+      const beside = { xref: "paper", x: 1, xanchor: "left", showarrow: false, font: layout.yaxis.tickfont };
+      layout.annotations = layout.meta.newest.map((text, y) => ({ ...beside, y, text }));
+    }
+    const names = narrow ? 130 : Math.min(330, 7 * Math.max(...layout.yaxis.ticktext.map((name) => name.length)));
     const commits = layout.xaxis.ticktext.length;
     const wide = (plot.clientWidth - names) / commits;
     const apart = Math.max(1, Math.ceil(64 / wide));

@@ -4,7 +4,7 @@ document.addEventListener("click", async (event) => {
   const link = event.target.closest("a[data-opens]");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
   event.preventDefault();
-  const number = link.closest("tbody").id;
+  const kernel = link.closest("tbody").id;
   let answer;
   try {
     answer = await fetch(link.href);
@@ -15,8 +15,6 @@ document.addEventListener("click", async (event) => {
   }
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   document.getElementById("kernels").replaceWith(page.getElementById("kernels"));
-  const address = new URL(link.href);
-  address.hash = "";
-  history.replaceState(null, "", address);
-  document.querySelector(`#${number} a[data-opens]`).focus();
+  history.replaceState(null, "", link.href);
+  document.getElementById(kernel).querySelector("a[data-opens]").focus();
 });

@@ -14,8 +14,8 @@ from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.statistics.false_discovery import LIMIT
 from warpwatch.dashboard.store import outbox, tables
 from warpwatch.dashboard.store.alert_events import add_event, events_of
+from warpwatch.dashboard.store.alert_membership import AlertMembership
 from warpwatch.dashboard.store.alert_records import (
-    SAME_PLACE,
     Alert,
     AlertedSeries,
     AlertState,
@@ -34,7 +34,7 @@ from warpwatch.dashboard.store.reading import (
     series_record,
     workloads,
 )
-from warpwatch.dashboard.store.records import Commit, Regression, RegressionGroup, SeriesChange
+from warpwatch.dashboard.store.records import Commit, Regression, RegressionGroup
 from warpwatch.dashboard.store.rows import insert_new
 from warpwatch.dashboard.store.store import Store
 
@@ -118,77 +118,27 @@ def held_regressions(store: Store, project: str) -> HeldRegressions:
     """Which regression belongs to which alert.
 
     Steps that may be chance are among them: an alert goes on where one more run doubts what it was opened for.
-
-    A changepoint of an alerted series is the same regression where it lies within SAME_PLACE of the alerted one,
-    counted in commits with a number, and where the commits between which it lies are among those that the alert
-    suspects, or was opened with: measured in between, it is told more closely, and a run that is off may have it told
-    too closely for a while.
     """
     with store.read() as connection:
         return _held_regressions(connection, project)
 
 
 def _held_regressions(connection: Connection, project: str) -> HeldRegressions:
-    table, alert, first, good = tables.alert_series, tables.alert, tables.commit.alias(), tables.commit.alias()
-    own = tables.commit
-    rows = connection.execute(
-        select(
-            tables.series.c.key, table.c.alert_id, table.c.place, own.c.hash, own.c.position, alert.c.told,
-            first.c.position.label("first_bad"), good.c.position.label("last_good"),
-        )
-        .join(tables.series, tables.series.c.id == table.c.series_id)
-        .join(own, own.c.id == table.c.commit_id)
-        .join(alert, alert.c.id == table.c.alert_id)
-        .join(first, first.c.id == alert.c.commit_id)
-        .join(good, good.c.id == alert.c.previous_commit_id)
-        .where(alert.c.project_id == project_id(connection, project))
-    ).all()  # fmt: skip
-    opened = _first_ranges(connection, project, rows)
-    alerted: dict[str, list[Any]] = {}
-    for row in rows:
-        alerted.setdefault(row.key, []).append(row)
+    owner = project_id(connection, project)
+    membership = AlertMembership(connection, owner) if owner is not None else None
     held: dict[int, list[Regression]] = {}
     fresh = []
     for group in regressions_in(connection, project, (ChangeKind.STEP, ChangeKind.MAY_BE_CHANCE)):
         left = []
         for one in group.regressions:
-            known = alerted.get(one.series.key, ())
-            same = [row for row in known if _is_same(one.change, row, opened.get(row.alert_id))]
-            if same:
-                _, nearest = min((abs(one.change.index - row.place), row.alert_id) for row in same)
-                held.setdefault(nearest, []).append(one)
+            alert = membership.alert_of_change(one.series.key, one.change) if membership is not None else None
+            if alert is not None:
+                held.setdefault(alert, []).append(one)
             elif one.counts:
                 left.append(one)
         if left:
             fresh.append(replace(group, regressions=tuple(left)))
     return HeldRegressions(held={number: tuple(its) for number, its in held.items()}, fresh=tuple(fresh))
-
-
-def _first_ranges(connection: Connection, project: str, rows: Sequence[Any]) -> dict[int, tuple[int, int]]:
-    """Of alerts that know it: the places of the commits, after the first and up to the last, that were told first."""
-    told = {row.alert_id: tuple(row.told["first_range"]) for row in rows if (row.told or {}).get("first_range")}
-    table, owner = tables.commit, project_id(connection, project)
-    names = {name for ends in told.values() for name in ends}
-    places = {
-        row.hash: row.position
-        for row in connection.execute(
-            select(table.c.hash, table.c.position).where(
-                table.c.project_id == owner, is_one_of(connection, table.c.hash, names)
-            )
-        )
-    }
-    found = {number: tuple(places.get(name) for name in ends) for number, ends in told.items()}
-    return {number: (start, end) for number, (start, end) in found.items() if start is not None and end is not None}
-
-
-def _is_same(change: SeriesChange, row: Any, opened: tuple[int, int] | None) -> bool:
-    if abs(change.index - row.place) <= SAME_PLACE or change.commit.hash == row.hash:
-        return True
-    if opened is not None and opened[0] < change.commit.position <= opened[1]:
-        return True
-    if None in (row.position, row.first_bad, row.last_good):
-        return False
-    return bool(row.last_good < change.commit.position <= max(row.first_bad, row.position))
 
 
 def open_alert(
@@ -211,14 +161,8 @@ def open_alert(
         commit_ids = commit_ids_of(
             connection, owner, [c for x in series.values() for c in (x.commit, x.previous_commit)]
         )
-        taken = {
-            tuple(row)
-            for row in connection.execute(
-                select(tables.alert_series.c.series_id, tables.alert_series.c.commit_id)
-                .where(is_among(connection, tables.alert_series.c.series_id, [row.id for row in rows]))
-            )
-        }  # fmt: skip
-        fresh = [row for row in rows if (row.id, commit_ids[series[row.key].commit.hash]) not in taken]
+        membership = AlertMembership(connection, owner)
+        fresh = [row for row in rows if membership.alert_of_change(row.key, series[row.key]) is None]
         if not fresh:
             return None
         alert = insert_alert(

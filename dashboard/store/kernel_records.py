@@ -14,6 +14,7 @@ class Cell:
     status: Status
     reason: str | None
     cards: frozenset[str] = frozenset()  # that measured the value, where they are known
+    run: str = ""  # the newest one of the commit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

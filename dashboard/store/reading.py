@@ -32,9 +32,23 @@ class Workloads(dict[tuple[str, str], Workload]):
         rivals, ours = self._names
         return implementation in rivals and implementation not in ours
 
+    def operator(self, suite: str, workload: str | None) -> str | None:
+        """The operator of a workload; of one without a record, what all recorded workloads of the suite agree on."""
+        if (recorded := self.get((suite, workload or ""))) is not None:
+            return recorded.operator
+        operators = self._operators.get(suite, set())
+        return next(iter(operators)) if len(operators) == 1 else None
+
     def is_control(self, suite: str, implementation: str | None) -> bool:
         """Whether it is a canary of the suite."""
         return (suite, implementation) in self.controls
+
+    @cached_property
+    def _operators(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for (suite, _), workload in self.items():
+            found.setdefault(suite, set()).add(workload.operator)
+        return found
 
     @cached_property
     def _named(self) -> frozenset[tuple[str, str]]:

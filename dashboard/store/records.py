@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from warpwatch.dashboard.metrics import Metric
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
@@ -141,6 +141,11 @@ class Series:
     def suite(self) -> str:
         """The benchmark without its method: "benchmarks.rope.Rope"."""
         return self.benchmark.rpartition(".")[0]
+
+    def measures_the_same(self, other: Self) -> bool:
+        """Whether the two differ in their implementation alone."""
+        mine, others = ((x.benchmark, x.case, x.metric, x.machine, x.environment) for x in (self, other))
+        return mine == others
 
     @property
     def case(self) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ def test_a_kernels_host_overhead_is_a_row_of_it_and_no_workload(store: Store, as
     )  # fmt: skip
     overhead = replace(timed[0], row=replace(timed[0].row, series=series))
     (line,) = kernel_lines([*timed, overhead])
-    assert (line.workloads, len(line.rows)) == (2, 3)
+    assert (line.workloads, len(line.rows), line.others, line.is_complete) == (2, 3, (("host overhead", 1),), True)
 
 
 def test_steps_of_a_level_add_up_over_the_time_that_is_asked(store: Store, asv: Any) -> None:

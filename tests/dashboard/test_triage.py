@@ -11,7 +11,7 @@ from tests.asv_results import START_MS, AsvResults, hash_of
 from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alert_progress import Progress, go_on
-from warpwatch.dashboard.store.alert_records import AlertState, EventKind
+from warpwatch.dashboard.store.alert_records import AlertState, EventKind, Told
 from warpwatch.dashboard.store.alerts import alerts, new_regressions, open_alert
 from warpwatch.dashboard.store.card_records import WAITING, Card, CardFilter, CardOrder, Seen, Standing
 from warpwatch.dashboard.store.deciding import ChangedMeanwhileError, Decision, is_web_address
@@ -70,6 +70,56 @@ def test_an_alert_that_was_sent_is_the_same_card(store: Store, regressed: AsvRes
     assert card.regressions[0].change.commit.hash == hash_of(10)
     triage(store, "demo", [card.seen], ACKNOWLEDGE, **WHO)
     assert claim_next(store, destinations=["http://hook"], worker="w", now_ms=6) is not None
+
+
+def measured_in_between(store: Store, timed_history: Callable[..., Any]) -> None:
+    """A change between two commits far apart is alerted, then a bisection moves it beyond SAME_PLACE commits."""
+    timed_history(STEADY).load(store)
+    timed_history(SLOW, first=100).load(store)
+    (group,) = new_regressions(store, "demo")
+    open_alert(store, group, messages={}, now_ms=5)
+    for number in range(10, 100, 6):
+        timed_history([1.0 if number < 60 else 2.0], first=number).load(store)
+
+
+def test_a_change_that_moved_within_the_range_of_its_alert_is_on_the_card_of_that_alert(
+    store: Store, timed_history: Callable[..., Any]
+) -> None:
+    measured_in_between(store, timed_history)
+    card = the_card(store)
+    assert card.alert is not None
+    assert [one.change.commit.hash for one in card.regressions] == [hash_of(64)]
+    assert triage(store, "demo", [card.seen], ACKNOWLEDGE, **WHO) == (card.alert.id,)
+    assert [alert.id for alert in alerts(store, "demo")] == [card.alert.id]
+
+
+def test_a_change_within_the_range_of_an_alert_s_first_message_is_on_its_card(
+    store: Store, timed_history: Callable[..., Any]
+) -> None:
+    timed_history(STEADY).load(store)
+    timed_history(SLOW, first=100).load(store)
+    (group,) = new_regressions(store, "demo")
+    ends = (hash_of(9), hash_of(100))
+    told = Told(thread="t", messages=1, start=ends[0], end=ends[1], worst=(1.0, 0.9, 1.1), first_range=ends)
+    open_alert(store, group, messages={}, now_ms=5, told=told)
+    for number in range(10, 100, 6):
+        timed_history([1.0 if number < 60 else 2.0], first=number).load(store)
+    (alert,) = alerts(store, "demo")
+    commits = {commit.hash: commit for commit in queries.commits(store, "demo")}
+    narrowed = (commits[hash_of(94)], commits[hash_of(100)])  # an outlier had the range narrowed too far
+    assert go_on(store, alert, Progress(held=(), resolved=frozenset(), between=narrowed), messages={}, now_ms=6)
+    card = the_card(store)
+    assert (card.alert and card.alert.id, card.regressions[0].change.commit.hash) == (alert.id, hash_of(64))
+
+
+def test_no_second_alert_opens_for_a_change_that_belongs_to_one(
+    store: Store, timed_history: Callable[..., Any]
+) -> None:
+    measured_in_between(store, timed_history)
+    (group,) = queries.regressions(store, "demo")  # as a daemon saw it before the alert was there
+    assert open_alert(store, group, messages={"http://hook": "{}"}, now_ms=7) is None
+    assert len(alerts(store, "demo")) == 1
+    assert claim_next(store, destinations=["http://hook"], worker="w", now_ms=8) is None
 
 
 def test_whose_it_is_its_link_and_its_notes_are_kept_and_taken_off(store: Store, regressed: AsvResults) -> None:

@@ -1,7 +1,7 @@
 """All cards of a project in outline: which series each holds, where it stands and how much it weighs.
 
-A change of an alert's series within SAME_PLACE commits with a number of the alerted one is the alert's, as for
-`new_regressions`. The others are cards by commit and machine, which nobody has triaged yet.
+A change that belongs to an alert is on the card of that alert. The others are cards by commit and machine, which nobody
+has triaged yet.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.statistics.machine_state import Control
 from warpwatch.dashboard.statistics.sure_loss import sure_loss
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.alert_records import SAME_PLACE
+from warpwatch.dashboard.store.alert_membership import AlertMembership
 from warpwatch.dashboard.store.calendar import NOT_PLACED
 from warpwatch.dashboard.store.card_records import Seen, Standing
 from warpwatch.dashboard.store.choosing import is_among
@@ -83,28 +83,24 @@ def card_index(connection: Connection, owner: int) -> Index:
     keys |= more_keys
     alerts = {row.id: row for row in connection.execute(select(tables.alert).where(tables.alert.c.project_id == owner))}
     of_alerts: dict[int, dict[int, Found]] = {number: {} for number in alerts}
-    places: dict[int, list[tuple[Found, int]]] = {}
     for alert, remembered in held:
         of_alerts[alert][remembered.series_id] = remembered
-        places.setdefault(remembered.series_id, []).append((remembered, alert))
+    ends = {each for one in (*(one for _, one in told), *(one for _, one in held)) for each in _ends(one)}
+    ends |= {each for row in alerts.values() for each in (row.commit_id, row.previous_commit_id)}
+    commits = _commits(connection, ends)
+    membership = AlertMembership(connection, owner)
     fresh: dict[tuple[int, int], list[Found]] = {}
     for machine, one in told:
-        near = [
-            (abs(one.place - remembered.place), alert)
-            for remembered, alert in places.get(one.series_id, ())
-            if abs(one.place - remembered.place) <= SAME_PLACE or one.commit_id == remembered.commit_id
-        ]
-        if near:
-            of_alerts[min(near)[1]][one.series_id] = one
+        commit = commits[one.commit_id]
+        its_alert = membership.alert_of(keys[one.series_id], commit.hash, _position(commit), one.place)
+        if its_alert is not None:
+            of_alerts[its_alert][one.series_id] = one
         elif one.is_doubtful:
             continue
         elif (one.series_id, one.commit_id) in below:
             left_out += 1
         else:
             fresh.setdefault((one.commit_id, machine), []).append(one)
-    ends = {each for one in (*(one for _, one in told), *(one for _, one in held)) for each in _ends(one)}
-    ends |= {each for row in alerts.values() for each in (row.commit_id, row.previous_commit_id)}
-    commits = _commits(connection, ends)
     its_machines = select(tables.machine.c.id, tables.machine.c.name).where(tables.machine.c.project_id == owner)
     machines = {row.id: row.name for row in connection.execute(its_machines)}
 
@@ -114,7 +110,7 @@ def card_index(connection: Connection, owner: int) -> Index:
         return Outline(
             seen=seen, standing=standing, alert=alert, machine_id=machine, machine=machines[machine],
             commit_id=between[0], previous_commit_id=between[1],
-            position=commit.position if commit.position is not None else NOT_PLACED, date_ms=commit.date_ms,
+            position=_position(commit), date_ms=commit.date_ms,
             matching=tuple(its), total=len(its),
             loss=sum(sure_loss(one.low, one.high, machine_share=one.machine_share) for one in its),
         )  # fmt: skip
@@ -126,10 +122,10 @@ def card_index(connection: Connection, owner: int) -> Index:
         )
         for number, row in alerts.items()
     ]  # fmt: skip
-    for (commit, machine), its in fresh.items():
+    for (number, machine), its in fresh.items():
         newest_good = max((one.previous_commit_id for one in its), key=lambda number: commits[number].position or 0)
-        seen = Seen(key=f"new-{commits[commit].hash}-{machine}", version=_digest(its))
-        found.append(outline(seen, Standing.UNTRIAGED, None, machine, (commit, newest_good), its))
+        seen = Seen(key=f"new-{commits[number].hash}-{machine}", version=_digest(its))
+        found.append(outline(seen, Standing.UNTRIAGED, None, machine, (number, newest_good), its))
     found.sort(key=lambda one: (-one.position, one.machine, one.seen.key))
     return Index(outlines=tuple(found), keys=keys, any_at_all=bool(found), below_limits=left_out)
 
@@ -141,6 +137,10 @@ def narrowed(connection: Connection, owner: int, index: Index, words: str) -> In
         replace(one, matching=tuple(each for each in one.matching if each.series_id in found)) for one in index.outlines
     )
     return replace(index, outlines=tuple(outlines))
+
+
+def _position(commit: Any) -> int:
+    return commit.position if commit.position is not None else NOT_PLACED
 
 
 def _ends(one: Found) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """One kernel over all its shapes and the newest commits."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,7 @@ def kernel(
         shown = ranks[-commits:]
         commit_ids = order.calendar.commits[np.argsort(order.rank)[shown]].tolist()
         its_commits = commits_by_id(connection, commit_ids)
+        runs = _run_names(connection, histories.values(), shown)
         changes = changes_of(connection, ids)
         verdicts = _verdicts(connection, known, ids)
         return Kernel(
@@ -81,8 +82,8 @@ def kernel(
             older=len(ranks) > len(shown),
             rows=tuple(
                 ShapeRow(
-                    series=one, cells=_cells(histories[number], shown, order.calendar), changes=changes.get(number, ()),
-                    verdict=verdicts.get(number, Verdict.MISSING),
+                    series=one, cells=_cells(histories[number], shown, order.calendar, runs),
+                    changes=changes.get(number, ()), verdict=verdicts.get(number, Verdict.MISSING),
                 )
                 for number, one in found
                 if number in histories
@@ -139,7 +140,15 @@ def _verdicts(connection: Connection, known: Workloads, ids: Sequence[int]) -> M
     return verdicts_within_limits(connection, known, rows)
 
 
-def _cells(line: Line, shown: Ints, calendar: Calendar) -> tuple[Cell | None, ...]:
+def _run_names(connection: Connection, histories: Iterable[Line], shown: Ints) -> Mapping[int, str]:
+    """Of every run at these commits, by its id."""
+    table = tables.run
+    ids = {number for line in histories for number in line.points.run[np.isin(line.rank, shown)].tolist()}
+    rows = connection.execute(select(table.c.id, table.c.name).where(is_among(connection, table.c.id, ids)))
+    return {row.id: row.name for row in rows}
+
+
+def _cells(line: Line, shown: Ints, calendar: Calendar, runs: Mapping[int, str]) -> tuple[Cell | None, ...]:
     """Each commit's median, or why it has none."""
     here = np.isin(line.rank, shown)
     good = here & line.has_number
@@ -157,7 +166,7 @@ def _cells(line: Line, shown: Ints, calendar: Calendar) -> tuple[Cell | None, ..
         status = STATUS_OF_CODE[0] if rank in value else STATUS_OF_CODE[int(line.points.status[place])]
         return Cell(
             value=value.get(rank), status=status, reason=reasons[int(line.points.reason[place])],
-            cards=frozenset(cards.get(rank, ())),
+            cards=frozenset(cards.get(rank, ())), run=runs[int(line.points.run[place])],
         )  # fmt: skip
 
     return tuple(cell(rank) for rank in shown.tolist())

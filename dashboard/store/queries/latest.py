@@ -33,6 +33,7 @@ class Latest:
 
     series: Series
     workload: Workload | None
+    operator: str | None
     status: Status
     verdict: Verdict
     summary: Row[Any]  # of the summary table, with what is said of the step behind its change
@@ -72,7 +73,7 @@ def latest(connection: Connection, known: Workloads, *where: Any) -> list[Latest
     limits = _limits(connection, rows)
     verdicts = verdicts_within_limits(connection, known, rows)
     found = [_latest(series, row, verdicts[row.id], known, rivals, limits[row.run_id]) for series, row in pairs]
-    found.sort(key=lambda item: _order(item.series, item.workload))
+    found.sort(key=_order)
     return found
 
 
@@ -116,9 +117,10 @@ def _same_run(series: Series, row: Row[Any]) -> tuple[Any, ...]:
     return (series.benchmark, series.case, series.machine, series.environment, row.commit_id, row.run_id)
 
 
-def _order(series: Series, workload: Workload | None) -> tuple[Any, ...]:
-    operator = workload.operator if workload else ""
-    return (series.machine, operator, series.benchmark, not series.is_watched, series.parameters, series.environment)
+def _order(item: Latest) -> tuple[Any, ...]:
+    series = item.series
+    return (series.machine, item.operator or "", series.benchmark, not series.is_watched, series.parameters,
+            series.environment)  # fmt: skip
 
 
 def _latest(
@@ -138,6 +140,7 @@ def _latest(
     return Latest(
         series=series,
         workload=workload,
+        operator=known.operator(series.suite, series.workload),
         status=STATUS_OF_CODE[row.status],
         verdict=verdict,
         summary=row,

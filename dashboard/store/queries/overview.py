@@ -74,7 +74,7 @@ def overview_row(item: Latest, beside: Sequence[Latest], commits: dict[int, Comm
     ]
     return OverviewRow(
         series=item.series,
-        operator=item.workload.operator if item.workload else None,
+        operator=item.operator,
         value=row.value,
         status=item.status,
         reason=row.reason,

@@ -11,7 +11,7 @@ from itertools import islice
 
 from sqlalchemy import Connection, select
 
-from warpwatch.dashboard.naming import module_of
+from warpwatch.dashboard.naming import module_of, series_name
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.reading import (
     COMMIT_COLUMNS,
@@ -20,6 +20,7 @@ from warpwatch.dashboard.store.reading import (
     project_id,
     select_series,
     series_record,
+    workload_of,
     workloads,
 )
 from warpwatch.dashboard.store.records import Series
@@ -72,6 +73,8 @@ def _found(indexes: Sequence[_Index], words: Sequence[str], limit: int) -> Searc
     kinds = []
     for kind in HitKind:
         entries = [entry for index in indexes for entry in _having(index.get(kind, ()), words)]
+        if kind is HitKind.KERNEL:
+            entries += [entry for index in indexes for entry in _kernels_of_workloads(index, words)]
         if entries:
             kinds.append(HitsOfKind(kind=kind, hits=_best(entries, words, limit), total=len(entries)))
     return SearchResult(kinds=tuple(kinds))
@@ -84,6 +87,15 @@ def _having(entries: Sequence[_Entry], words: Sequence[str]) -> Sequence[_Entry]
         else:
             entries = [entry for entry in entries if word in entry.text]
     return entries
+
+
+def _kernels_of_workloads(index: _Index, words: Sequence[str]) -> Iterable[_Entry]:
+    """The kernels that some of the words name, and of which a workload has all of them: "attention fp16 s2048"."""
+    operators = {entry.hit.beside for entry in _having(index.get(HitKind.WORKLOAD, ()), words)}
+    for entry in index.get(HitKind.KERNEL, ()):
+        named = [word in entry.text for word in words]
+        if entry.hit.place in operators and any(named) and not all(named):
+            yield entry
 
 
 def _best(matching: Sequence[_Entry], words: Sequence[str], limit: int) -> tuple[Hit, ...]:
@@ -160,8 +172,13 @@ def _entries(connection: Connection, project: str, owner: int) -> Iterable[_Entr
         yield _entry(
             HitKind.COMMIT, project, commit.subject or "no subject", beside, place=commit.hash, searched=searched
         )
+    has_several = len({one.environment for one in series}) > 1
     for one in series:
-        yield _entry(HitKind.SERIES, project, one.title, f"{one.machine} · {one.environment}", place=one.key)
+        workload = workload_of(one, known)
+        name = series_name(one, workload.operator) if workload is not None else one.title
+        beside = f"{one.machine} · {one.environment}" if has_several else one.machine
+        searched = f"{name} {one.title} {one.machine} {one.environment}"
+        yield _entry(HitKind.SERIES, project, name, beside, place=one.key, searched=searched)
 
 
 def _kernels(project: str, series: Sequence[Series], known: Workloads) -> Iterable[_Entry]:

@@ -207,6 +207,15 @@ def test_an_opened_row_shows_samples_history_code_and_the_command(
         assert f"warpwatch gate {base.hash} {slow} --bench" in page
 
 
+@pytest.mark.parametrize("by", ["kernel", "commits", "Machine", "<b>"])
+def test_what_nothing_is_compared_by_is_said_and_no_comparison_of_commits(client: FlaskClient, by: str) -> None:
+    for path in ("", "/row"):
+        answer = client.get(f"/kernels/compare{path}", query_string={"by": by, "base": "", "head": ""})
+        assert answer.status_code == 404
+        assert "choose one of commit, machine, implementation" in answer.text
+        assert "<b>”" not in answer.text
+
+
 def test_a_row_of_other_sides_is_a_404(client: FlaskClient, addresses: dict[str, str]) -> None:
     for path in (f"?head={addresses['slow_commit']}&series={addresses['hostile']}", "?head=nothing&series=x", ""):
         assert client.get(f"/kernels/compare/row{path}").status_code == 404

@@ -27,6 +27,37 @@ def test_two_sides_are_chosen_by_a_form_that_suggests_commits(address: str, new_
     assert tab.complaints == []
 
 
+def test_two_empty_sides_are_the_newest_commit_and_the_one_before_it(
+    address: str, browser: Browser, new_tab: Callable[..., Tab]
+) -> None:
+    without_script = browser.new_context(java_script_enabled=False)
+    for page in (new_tab().page, without_script.new_page()):
+        page.goto(f"{address}/kernels/compare")
+        newest = [each.get_attribute("value") or "" for each in page.locator("datalist option").all()[:2]]
+        page.get_by_role("button", name="Compare").click()
+        page.wait_for_url("**head=*")
+        asked = parse_qs(urlsplit(page.url).query)
+        assert [asked[side][0][:8] for side in ("head", "base")] == newest
+    without_script.close()
+
+
+def test_a_click_anywhere_on_a_row_opens_it_but_not_what_has_a_use_of_its_own(
+    address: str, new_tab: Callable[..., Tab], addresses: dict[str, str]
+) -> None:
+    tab = new_tab()
+    tab.open(f"{address}/kernels/compare?head={addresses['slow_commit']}&show=all&q=decode+warpwatch+t4")
+    row, opened = tab.page.locator(".ww-compared tbody > tr").first, tab.page.locator(".ww-opened")
+    row.locator("[data-label=Head]").click()
+    opened.wait_for()
+    opened.locator("figcaption").first.click()
+    assert opened.count() == 1
+    row.locator("[data-label=Verdict]").click()
+    assert opened.count() == 0
+    row.locator("[data-label=Head]").dblclick()  # selects a word
+    assert tab.page.evaluate("getSelection().toString()") != ""
+    assert tab.complaints == []
+
+
 def test_filters_are_in_the_url_and_another_reader_sees_the_same(
     address: str, new_tab: Callable[..., Tab], addresses: dict[str, str]
 ) -> None:

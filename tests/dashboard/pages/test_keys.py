@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.dashboard.pages.browsing import Tab
 
 _FOCUSED = "document.activeElement"
@@ -65,6 +67,25 @@ def test_t_goes_to_the_regressions_from_anywhere(address: str, new_tab: Callable
     tab.open(f"{address}/kernels/commits")
     tab.page.keyboard.press("t")
     tab.page.wait_for_url("**/kernels/regressions")
+
+
+@pytest.mark.parametrize(("key", "page"), [("t", "regressions?state=all&order=worst"), ("c", "compare?base=&head=")])
+def test_the_key_of_a_page_leaves_that_page_as_it_is(
+    key: str, page: str, address: str, new_tab: Callable[..., Tab]
+) -> None:
+    tab = new_tab()
+    tab.open(f"{address}/kernels/{page}")
+    there = tab.page.url
+    for pressed in "jj":
+        tab.page.keyboard.press(pressed)
+    chosen = tab.page.evaluate_handle("document.activeElement")
+    assert chosen.evaluate("item => item !== document.body")
+    tab.page.keyboard.press(key)
+    tab.page.keyboard.press("?")
+    assert key not in tab.page.get_by_role("dialog").locator("kbd").all_inner_texts()
+    tab.page.keyboard.press("Escape")
+    assert tab.page.url == there
+    assert chosen.evaluate("item => item === document.activeElement")  # of this very page: nothing was loaded anew
 
 
 def test_c_compares_the_rows_commit_with_the_one_before_or_goes_to_the_comparison(

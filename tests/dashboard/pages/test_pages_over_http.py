@@ -229,7 +229,7 @@ def test_thousands_of_series_are_a_page_that_can_be_read(tmp_path: Path) -> None
     client = _with_many_series(tmp_path)
     first = client.get("/many/").text
     assert (first.count("ww-line"), first.count("ww-workload")) == (1, 0)
-    opened = client.get("/many/?open=suite%2540machine").text
+    opened = client.get("/many/?open=suite%40machine").text
     assert opened.count("ww-workload") == 41  # the first forty, and where the others are
     assert 'href="/many/?kernel=suite&amp;machine=machine"' in opened
     whole = client.get("/many/?kernel=suite").text

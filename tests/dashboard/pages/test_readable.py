@@ -12,6 +12,23 @@ from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.quantities import quantity, throughput
 from warpwatch.dashboard.settings import Settings
 
+# Values of which one line holds the number and the next one the unit; sentences that results bring are their authors'.
+_BROKEN_VALUES = r"""() => {
+  const found = [];
+  const value = /[\d.,]+ (?:[kMGTmµnp]?(?:s|B|Hz|W|J|B\/s|FLOP\/s|OP\/s)|%)(?![\w\/])/g;
+  const texts = document.createTreeWalker(document.getElementById("main"), NodeFilter.SHOW_TEXT);
+  for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+    if (!text.parentElement.checkVisibility() || !text.parentElement.closest("td:not([colspan]), dd")) continue;
+    if (text.parentElement.closest(".ww-why, .ww-reason, .ww-was")) continue;
+    for (const each of text.data.matchAll(value)) {
+      const range = document.createRange();
+      range.setStart(text, each.index);
+      range.setEnd(text, each.index + each[0].length);
+      if (new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size > 1) found.push(each[0]);
+    }
+  }
+  return found;
+}"""
 _WIDTH = "element => element.getBoundingClientRect().width"
 
 
@@ -27,11 +44,26 @@ def _plain(page: str) -> str:
 @pytest.mark.parametrize("width", [768, 1024, 1200, 1320, 1440, 1600])
 def test_the_overviews_names_keep_room_at_every_width(width: int, address: str, new_tab: Callable[..., Tab]) -> None:
     tab = new_tab(width=width)
-    tab.open(f"{address}/kernels/?open=rope%2540nvidia-h200")
+    tab.open(f"{address}/kernels/?open=rope%40nvidia-h200")
     page = tab.page
     assert page.locator(".ww-workload").count() > 1
     assert page.locator(".ww-folded .ww-column-name").evaluate(_WIDTH) >= 200
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [390, 800, 1100, 1440])
+def test_no_line_ends_between_a_number_and_its_unit(
+    width: int, address: str, new_tab: Callable[..., Tab], addresses: dict[str, str]
+) -> None:
+    tab = new_tab(width=width)
+    for path in (
+        "?open=rope%40nvidia-h200", "regressions?state=all", "kernel/rope", "machines", "roofline",
+        f"commit/{addresses['slow_commit']}", f"compare?head={addresses['slow_commit']}&show=all",
+        "compare?by=machine&base=runner-t4&head=nvidia-h200&show=all", f"series/{addresses['profiled']}",
+    ):  # fmt: skip
+        tab.page.goto(f"{address}/kernels/{path}")
+        assert tab.page.evaluate(_BROKEN_VALUES) == [], path
+        assert tab.page.evaluate("document.documentElement.scrollWidth") <= width, path
 
 
 def test_the_longest_age_stays_in_the_overviews_card(address: str, new_tab: Callable[..., Tab]) -> None:
@@ -141,3 +173,21 @@ def test_the_projects_tell_where_something_is_to_do(client: FlaskClient) -> None
     assert waiting is not None
     assert rows["kernels"].split()[:2] == ["kernels", waiting[1]]
     assert rows["young"].split()[:2] == ["young", "none"]
+
+
+def test_titles_of_tabs_begin_with_what_tells_them_apart(client: FlaskClient, addresses: dict[str, str]) -> None:
+    def title(path: str) -> str:
+        found = re.search(r"<title>(.*?)</title>", client.get(path).text)
+        assert found is not None
+        return found[1].removesuffix(" · warpwatch")
+
+    assert title("/kernels/") == "Overview of kernels"
+    assert (
+        title(f"/kernels/series/{addresses['profiled']}") == "rope cuda-fp16-b8-h32-s2048-d128 warpwatch on nvidia-h200"
+    )
+    assert title(f"/kernels/series/{addresses['share']}").startswith(
+        "rope cuda-fp16-b8-h32-s2048-d128 warpwatch speed of"
+    )
+    hostile = client.get(re.findall(r'href="(/[^"]*img[^"]*/)"', client.get("/").text)[0] + "series").text
+    (series,) = set(re.findall(r'href="(/[^"]+/series/\w{16})"', hostile))
+    assert title(series).startswith("Names.time_it &lt;img")

@@ -1,11 +1,16 @@
 """The search box: it answers while one types, by hand and by keys, says so, and is a page where no script runs."""
 
+import html
+import re
 from collections.abc import Callable
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from flask.testing import FlaskClient
 from playwright.sync_api import Browser, Route
 
-from tests.dashboard.pages.browsing import HOSTILE, Tab
+from tests.dashboard.pages.browsing import HOSTILE, Tab, a_client
+from warpwatch.dashboard.settings import Settings
 
 _LIST = "[data-search-list]"
 _MORE_WORDS_AND_DOWN = """words => {
@@ -108,6 +113,56 @@ def test_without_a_script_enter_leads_to_the_results(address: str, browser: Brow
     page.get_by_role("link", name="attention decode").click()
     assert page.locator("[data-hit]").count() > 0
     context.close()
+
+
+def hits(client: FlaskClient, words: str) -> dict[str, list[tuple[str, str, str]]]:
+    """By heading: the address, the name and what stands beside it."""
+    page = client.get("/kernels/search", query_string={"q": words}).text
+    found = {}
+    for section in re.findall(r'<section class="ww-hits".*?</section>', page, re.DOTALL):
+        lines = re.findall(r'href="([^"]+)" data-hit>(.*?)</a>', section)
+        parts = [re.sub(r"<[^>]+>", "|", line).strip("|").split("|") for _, line in lines]
+        found[section.partition('aria-label="')[2].partition('"')[0]] = [
+            (html.unescape(address), each[0], each[-1]) for (address, _), each in zip(lines, parts, strict=True)
+        ]
+    return found
+
+
+def test_words_of_a_kernel_and_of_its_workloads_offer_the_kernel(history_store: Settings) -> None:
+    with a_client(history_store) as client:
+        found = hits(client, "Attention fp16 s2048")
+        assert [(address, name) for address, name, _ in found["Kernels"]] == [
+            ("/kernels/?kernel=flash_attention&q=fp16+s2048", "flash_attention")
+        ]
+        page = client.get(found["Kernels"][0][0]).text
+        shown = set(re.findall(r'class="ww-series"[^>]*>([^<]+)', page))
+        assert {name.strip() for name in shown} == {"cuda-fp16-b1-h32-s2048-d128-causal"}
+        assert [address for address, *_ in hits(client, "rope")["Kernels"]] == ["/kernels/?kernel=rope"]
+        assert "Kernels" not in hits(client, "rope s512 d64 full")  # no workload of rope has all words
+        assert "Kernels" not in hits(client, "s2048 d128")  # no kernel is named
+
+
+def test_a_workload_leads_to_its_own_kernel(history_store: Settings) -> None:
+    with a_client(history_store) as client:
+        workloads = hits(client, "fp16")["Workloads"]
+        assert len(workloads) > 4
+        for address, name, operator in workloads:
+            asked = parse_qs(urlsplit(address).query)
+            assert asked == {"kernel": [operator], "q": [name]}
+            page = client.get(address).text.replace("<wbr>", "")
+            lines = re.findall(r'<tr class="ww-line.*?<th[^>]*>([^<]*)', page, re.DOTALL)
+            assert set(lines) <= {operator}
+
+
+def test_series_are_named_by_workload_and_their_environment_only_where_there_are_several(
+    history_store: Settings,
+) -> None:
+    with a_client(history_store) as client:
+        series = hits(client, "rope s512 latency t4")["Series"]
+    names = {name for _, name, _ in series}
+    assert "rope cuda-fp16-b1-h32-s512-d64 warpwatch" in names
+    assert not any(name.startswith("benchmarks.") for name in names)
+    assert {machine for *_, machine in series} == {"runner-t4"}
 
 
 def test_a_hostile_name_in_the_list_stays_text(address: str, new_tab: Callable[..., Tab]) -> None:

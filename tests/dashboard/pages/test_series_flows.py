@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.asv_results import AsvResults, hash_of
-from tests.dashboard.pages.browsing import HOSTILE, Tab, serving
+from tests.dashboard.pages.browsing import HOSTILE, Tab, faults, serving
 from tests.dashboard.pages.test_pages_behaviour import _click_point, _drag, _point_at
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
@@ -198,7 +198,26 @@ def test_another_series_comes_onto_the_axis_and_leaves_it(
     assert tab.complaints == []
 
 
-def test_a_cell_of_the_heat_map_leads_to_its_shape(address: str, new_tab: Callable[..., Tab]) -> None:
+def test_on_a_phone_the_heat_map_names_its_rows_and_their_newest_change(
+    address: str, new_tab: Callable[..., Tab]
+) -> None:
+    tab = new_tab(width=390)
+    tab.open(f"{address}/kernels/kernel/flash_attention?machine=nvidia-h200")
+    labels = tab.page.locator(".ww-plot .ytick text").all_text_contents()
+    # What they have in common is left out: cuda, fp16, h32.
+    assert labels == ["b1-s2048-d128-causal", "b8-kv8-s1-4096-d128-decode", "b16-s512-d64-full"]
+    newest = tab.page.locator(".ww-plot .annotation-text").all_text_contents()
+    cells = tab.page.locator("[aria-labelledby=shapes-heading] [data-label=Change]").all_text_contents()
+    assert [cell.split()[0] for cell in cells] == newest
+    for swatch in tab.page.locator(".ww-key > span").all():
+        assert swatch.evaluate("item => item.getClientRects().length") == 1
+        assert swatch.locator("i").count() == 1
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert faults(tab) == []
+    assert tab.complaints == []
+
+
+def test_a_cell_of_the_heat_map_leads_to_its_shape_at_its_commit(address: str, new_tab: Callable[..., Tab]) -> None:
     tab = new_tab()
     tab.open(f"{address}/kernels/kernel/rope?machine=nvidia-h200")
     rows = tab.page.locator("[aria-labelledby=shapes-heading] tbody tr")
@@ -211,8 +230,10 @@ def test_a_cell_of_the_heat_map_leads_to_its_shape(address: str, new_tab: Callab
       return [box.x + xaxis._offset + xaxis.d2p(3), box.y + yaxis._offset + yaxis.d2p(1)];
     }""")
     _point_at(tab, lambda: (x, y))
+    commit = tab.page.evaluate("document.querySelector('.ww-plot').layout.meta.commits[3]")
     tab.page.mouse.click(x, y)
-    tab.page.wait_for_url(f"**{link}")
+    tab.page.wait_for_url(f"**{link}?run=*")
+    assert commit in tab.page.locator("#point").inner_text()
     tab.page.get_by_title("All its shapes over commits").click()
     tab.page.wait_for_url("**/kernel/rope?**")
     tab.page.get_by_label("Against").select_option("newest")

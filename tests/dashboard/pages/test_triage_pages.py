@@ -5,11 +5,13 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
 from playwright.sync_api import Page
 
+from tests.asv_results import AsvResults
 from tests.dashboard.pages.browsing import HOSTILE, Tab, a_client, serving
 from warpwatch.dashboard.access_settings import AccessSettings, ProxyLogin
 from warpwatch.dashboard.app import create_app
@@ -69,6 +71,30 @@ def test_a_form_without_a_script_sets_a_state_with_its_note_and_shows_the_list_a
     assert "1 regression set to “acknowledged”." in page
     assert "looking" in page
     assert the_cards(store)[1].alert.events[-1].note == "looking"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("unit", "levels"),
+    [
+        ("unit", ["26.0 no unit stated", "27.5 no unit stated"]),
+        ("seconds", ["26.0 s", "27.5 s"]),
+    ],
+)
+def test_the_levels_of_a_card_have_units_or_say_that_none_is_stated(
+    unit: str, levels: list[str], asv: AsvResults, tmp_path: Path
+) -> None:
+    settings = Settings(database=f"sqlite:///{tmp_path / 'own.db'}")
+    asv.benchmark("suite.Bench.track_it", unit=unit)
+    for number in range(20):
+        row = asv.row([26.0 if number < 10 else 27.5], started_at=number + 1, spread=0.002)
+        asv.commit(number, {"suite.Bench.track_it": row})
+    store = Store(settings.database)
+    asv.load(store)
+    store.close()
+    with a_client(settings) as client:
+        page = client.get("/demo/regressions?state=all").text
+    cells = re.findall(r'data-label="(?:From|To)">(.*?)</td>', page)
+    assert [" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in cells] == levels
 
 
 def test_a_card_explains_itself(client: FlaskClient, addresses: dict[str, str]) -> None:

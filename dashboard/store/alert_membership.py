@@ -1,0 +1,77 @@
+"""The alert that a changepoint belongs to: one rule for the alert daemon, the regressions page and triage."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.alert_records import SAME_PLACE
+from warpwatch.dashboard.store.choosing import is_one_of
+from warpwatch.dashboard.store.records import SeriesChange
+
+
+class AlertMembership:
+    """The series of a project's alerts, and which alert a changepoint of one of them belongs to.
+
+    A changepoint of an alerted series is the same regression if it lies within SAME_PLACE of the alerted one, counted
+    in commits with a number, or at the same commit, or between the commits that the alert suspects now or suspected
+    when it was opened: commits measured in between narrow the range, and a run with outliers may narrow it too far for
+    a while.
+    """
+
+    def __init__(self, connection: Connection, project: int) -> None:
+        part, alert, own = tables.alert_series, tables.alert, tables.commit
+        first, good = own.alias(), own.alias()
+        rows = connection.execute(
+            select(
+                tables.series.c.key, part.c.alert_id, part.c.place, own.c.hash, own.c.position, alert.c.told,
+                first.c.position.label("first_bad"), good.c.position.label("last_good"),
+            )
+            .join(tables.series, tables.series.c.id == part.c.series_id)
+            .join(own, own.c.id == part.c.commit_id)
+            .join(alert, alert.c.id == part.c.alert_id)
+            .join(first, first.c.id == alert.c.commit_id)
+            .join(good, good.c.id == alert.c.previous_commit_id)
+            .where(alert.c.project_id == project)
+        ).all()  # fmt: skip
+        self._first_ranges = _first_ranges(connection, project, rows)
+        self._alerted: dict[str, list[Any]] = {}
+        for row in rows:
+            self._alerted.setdefault(row.key, []).append(row)
+
+    def alert_of_change(self, series: str, change: SeriesChange) -> int | None:
+        """The id of the alert that a change of the series with this key belongs to."""
+        return self.alert_of(series, change.commit.hash, change.commit.position, change.index)
+
+    def alert_of(self, series: str, commit: str, position: int, place: int) -> int | None:
+        """The same for the hash and the position of the change's commit, and its place among those with a number."""
+        same = [row for row in self._alerted.get(series, ()) if self._is_same(row, commit, position, place)]
+        return min((abs(place - row.place), row.alert_id) for row in same)[1] if same else None
+
+    def _is_same(self, row: Any, commit: str, position: int, place: int) -> bool:
+        if abs(place - row.place) <= SAME_PLACE or commit == row.hash:
+            return True
+        opened = self._first_ranges.get(row.alert_id)
+        if opened is not None and opened[0] < position <= opened[1]:
+            return True
+        if None in (row.position, row.first_bad, row.last_good):
+            return False
+        return bool(row.last_good < position <= max(row.first_bad, row.position))
+
+
+def _first_ranges(connection: Connection, project: int, rows: Sequence[Any]) -> dict[int, tuple[int, int]]:
+    """Positions of the last good and the first bad commit of the first message, of alerts that recorded them."""
+    told = {row.alert_id: tuple(row.told["first_range"]) for row in rows if (row.told or {}).get("first_range")}
+    table = tables.commit
+    names = {name for ends in told.values() for name in ends}
+    positions = {
+        row.hash: row.position
+        for row in connection.execute(
+            select(table.c.hash, table.c.position).where(
+                table.c.project_id == project, is_one_of(connection, table.c.hash, names)
+            )
+        )
+    }
+    found = {number: tuple(positions.get(name) for name in ends) for number, ends in told.items()}
+    return {number: (start, end) for number, (start, end) in found.items() if start is not None and end is not None}
