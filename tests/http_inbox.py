@@ -17,6 +17,7 @@ class Inbox(ThreadingHTTPServer):
         self.received: list[dict[str, Any]] = []
         self.keys: list[str | None] = []  # of the Idempotency-Key headers
         self.answer = 204
+        self.retry_after: str | None = None  # with every answer
         self.moved_to: str | None = None  # with an answer that sends on
         self.asked: list[str] = []  # paths of GET, which a login page would answer
 
@@ -35,6 +36,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(self.server.answer)
         if self.server.moved_to is not None:
             self.send_header("Location", self.server.moved_to)
+        if self.server.retry_after is not None:
+            self.send_header("Retry-After", self.server.retry_after)
         self.end_headers()
 
     def do_GET(self) -> None:

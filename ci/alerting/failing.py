@@ -9,6 +9,11 @@ _FIRST_MS, _LONGEST_MS = 30_000, 3_600_000
 class DeliveryError(Exception):
     """The destination did not take the message; the text says which one and why, without the secrets of its address."""
 
+    def __init__(self, said: str, wait_s: float = 0.0) -> None:
+        """`wait_s` is how long the destination asks to be left alone."""
+        super().__init__(said)
+        self.wait_s = wait_s
+
 
 def pause_ms(attempts: int, chance: random.Random) -> int:
     """How long to wait after so many attempts: half a minute, twice as long each time, an hour at most.

@@ -67,8 +67,8 @@ def empty_outbox(
         try:
             delivered = _deliver(store, places, delivery)
         except DeliveryError as error:
-            failures[delivery.destination] += 1
-            _note_failure(store, delivery, worker, str(error), done, give_up_days, now_ms(), chance)
+            failures[delivery.destination] += _MOST_FAILURES if error.wait_s else 1
+            _note_failure(store, delivery, worker, error, done, give_up_days, now_ms(), chance)
         else:
             _note_delivery(store, delivery, worker, delivered, now_ms)
             done.sent += 1
@@ -91,13 +91,14 @@ def _deliver(store: Store, places: Places, delivery: Delivery) -> Delivered:
 
 
 def _note_failure(
-    store: Store, delivery: Delivery, worker: str, error: str, done: Sent, give_up_days: float, now_ms: int,
+    store: Store, delivery: Delivery, worker: str, error: DeliveryError, done: Sent, give_up_days: float, now_ms: int,
     chance: random.Random,
 ) -> None:  # fmt: skip
+    pause = max(pause_ms(delivery.attempts, chance), round(1000 * error.wait_s))
     is_late = now_ms - delivery.queued_ms > give_up_days * _DAY_MS
     mark_failed(
-        store, delivery.id, worker=worker, error=error,
-        next_attempt_ms=now_ms + pause_ms(delivery.attempts, chance), given_up_ms=now_ms if is_late else None,
+        store, delivery.id, worker=worker, error=str(error),
+        next_attempt_ms=now_ms + pause, given_up_ms=now_ms if is_late else None,
     )  # fmt: skip
     done.failed += 1
     done.given_up += is_late

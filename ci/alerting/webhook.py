@@ -6,6 +6,7 @@ import requests
 
 from warpwatch.ci.alerting.failing import DeliveryError, host_of
 from warpwatch.ci.alerting.message import Message
+from warpwatch.ci.forges.retrying import asked_wait_s
 
 _TIMEOUT_S = 10.0
 
@@ -33,9 +34,10 @@ def post(message: Message, address: str) -> None:
             address, json=dict(message.payload), headers=headers, timeout=_TIMEOUT_S, allow_redirects=False, stream=True
         ) as response:
             status, reason, moved_to = response.status_code, response.reason, response.headers.get("Location")
+            wait_s = asked_wait_s(response.headers) or 0.0
     except requests.RequestException as error:
         raise DeliveryError(f"{host_of(address)}: {type(error).__name__}") from error
     if 300 <= status < 400 and moved_to:
         raise DeliveryError(f"{host_of(address)} sends on to {host_of(urljoin(address, moved_to))}: give that address")
     if not 200 <= status < 300:
-        raise DeliveryError(f"{host_of(address)} answered {status} {reason}")
+        raise DeliveryError(f"{host_of(address)} answered {status} {reason}", wait_s)
