@@ -151,11 +151,18 @@ def _tell(
         # A commit that nobody asked to measure gets no check run on a stranger's word.
         click.echo(f"stale: the pull request is at {newest[:8]}, this tells of {told[0].head.hash[:8]}", err=True)
         return True
+    failed: ForgeError | None = None
     if forge != "github-comment":
-        for each in told:
-            is_new = thread.put_check_run(replace(check_run(each, links), details_url=workflow_run_url()))
-            click.echo(f"check run {'created' if is_new else 'was there'}", err=True)
-    return forge != "github-check" and _comment(thread, told, markdown(told, links, GITHUB_MOST), key)
+        try:
+            for each in told:
+                is_new = thread.put_check_run(replace(check_run(each, links), details_url=workflow_run_url()))
+                click.echo(f"check run {'created' if is_new else 'was there'}", err=True)
+        except ForgeError as error:  # the comment says as much, and may be taken
+            failed = error
+    is_stale = forge != "github-check" and _comment(thread, told, markdown(told, links, GITHUB_MOST), key)
+    if failed is not None:
+        raise failed
+    return is_stale
 
 
 def _comment(thread: Thread, told: list[GateArtefact], text: str, key: str) -> bool:

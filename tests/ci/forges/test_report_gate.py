@@ -178,3 +178,13 @@ def test_a_forge_whose_comments_are_away_gets_the_check_runs_and_a_sentence(
     assert "Traceback" not in done.output
     if isinstance(forge.server, GitHubServer):
         assert [run["conclusion"] for run in forge.server.runs.values()] == ["failure"]
+
+
+def test_check_runs_that_are_refused_leave_the_comment(github: Forge, file: Path, pauses: list[float]) -> None:
+    github.server.failures += [
+        Failure(operation="post /repos/{owner}/{repo}/check-runs", status=500) for _ in range(20)
+    ]
+    done = _run(github, file, "--to", "github", "--pull-request", 7)
+    assert done.exit_code == 1
+    assert "Error: gave up after 6 attempts, try again later: GitHub answered 500 (the check runs" in done.output
+    assert len(github.talk.mine()) == 1
