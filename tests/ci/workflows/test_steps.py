@@ -354,3 +354,33 @@ def test_a_merge_queue_gets_the_required_checks():
     assert "merge_group" in read_workflow(FOLDER / "build.yml")["on"]
     [gate] = read_workflow(FOLDER / "perf-pr.yml")["jobs"].values()
     assert "github.event.workflow_run.event == 'merge_group'" in gate["if"]
+
+
+@pytest.mark.parametrize(
+    ("workflow", "title", "values", "calls"),
+    [
+        ("gate.yml", "Measure base and head in turns",
+         {"needs.plan.outputs.base": "b" * 40, "needs.plan.outputs.head": "c" * 40, "inputs.folder": ".",
+          "inputs.bench": "", "inputs.budget": "", "matrix.gpu": "gpu-t4", "strategy.job-total": "2"},
+         ["set-up -m asv machine --yes", f"warpwatch gate {'b' * 40} {'c' * 40} --folder . --machines 2 --artefact"]),
+        ("measure.yml", "Measure", {"inputs.folder": ".", "inputs.bench": "rope"},
+         ["python -m asv machine --yes",
+          "warpwatch alone warpwatch runner measure --no-fetch --commits 3 --bench rope"]),
+    ],
+)  # fmt: skip
+def test_what_measures_is_told_what_the_steps_before_found_out(workflow, title, values, calls, tmp_path):
+    programs, called = tmp_path / "bin", tmp_path / "called"
+    programs.mkdir()
+    for name in ("warpwatch", "python", "set-up"):
+        (programs / name).write_text(f'#!/bin/sh\necho "{name} $@" >> {called}\n')
+        (programs / name).chmod(0o755)
+    environment = {
+        "PATH": f"{programs}:/usr/bin:/bin",
+        "COMMITS": "3",
+        "WARPWATCH_ASV_PYTHON": str(programs / "set-up"),
+    }
+    done = run_step(workflow, "measure", title, folder=tmp_path, temporary=tmp_path, values=values,
+                    environment=environment)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = called.read_text().splitlines()
+    assert [line.startswith(call) for line, call in zip(lines, calls, strict=True)] == [True, True], lines
