@@ -15,13 +15,14 @@ class DeliveryError(Exception):
         self.wait_s = wait_s
 
 
-def pause_ms(attempts: int, chance: random.Random) -> int:
+def pause_ms(attempts: int, chance: random.Random, asked_s: float = 0.0) -> int:
     """How long to wait after so many attempts: half a minute, twice as long each time, an hour at most.
 
-    Between half and all of that, by chance, so that what failed together does not come back together.
+    Between half and all of that, by chance, so that what failed together does not come back together. As long as the
+    destination asks for at least, but for an hour at most too: years are a clock that is wrong.
     """
     whole = min(_FIRST_MS * 2 ** min(attempts - 1, 20), _LONGEST_MS)
-    return round(whole * chance.uniform(0.5, 1.0))
+    return max(round(whole * chance.uniform(0.5, 1.0)), min(round(1000 * asked_s), _LONGEST_MS))
 
 
 def host_of(url: str) -> str:

@@ -94,7 +94,7 @@ def _note_failure(
     store: Store, delivery: Delivery, worker: str, error: DeliveryError, done: Sent, give_up_days: float, now_ms: int,
     chance: random.Random,
 ) -> None:  # fmt: skip
-    pause = max(pause_ms(delivery.attempts, chance), round(1000 * error.wait_s))
+    pause = pause_ms(delivery.attempts, chance, error.wait_s)
     is_late = now_ms - delivery.queued_ms > give_up_days * _DAY_MS
     mark_failed(
         store, delivery.id, worker=worker, error=str(error),
