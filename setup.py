@@ -95,6 +95,7 @@ setup(
         "githubkit>=0.16",  # reports on pull requests, alerts as issues
         "hishel<2",  # githubkit 0.16 imports what 2.0 no longer has
         "python-gitlab>=5",  # and on merge requests
+        "tenacity>=9",  # both asked again, as their rate limits want it
     ],
     extras_require={
         "kernels": ["torch>=2.10", "triton>=3.4; platform_machine == 'x86_64'"],

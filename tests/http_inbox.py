@@ -17,6 +17,7 @@ class Inbox(ThreadingHTTPServer):
         self.received: list[dict[str, Any]] = []
         self.keys: list[str | None] = []  # of the Idempotency-Key headers
         self.answer = 204
+        self.retry_after: str | None = None  # with every answer
         self.moved_to: str | None = None  # with an answer that sends on
         self.retry_after: str | None = None
         self.asked: list[str] = []  # paths of GET, which a login page would answer

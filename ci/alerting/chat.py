@@ -7,8 +7,9 @@ from typing import Any
 import apprise
 import requests
 
-from warpwatch.ci.alerting.failing import DeliveryError, retry_after_s
+from warpwatch.ci.alerting.failing import DeliveryError
 from warpwatch.ci.alerting.message import Message
+from warpwatch.ci.forges.retrying import asked_wait_s
 from warpwatch.dashboard.code_span import without_links_in_spans
 
 
@@ -25,7 +26,7 @@ def notify(message: Message, address: str) -> None:
     if refused is None:
         raise DeliveryError(f"{scheme}:// did not take the message (apprise)")
     raise DeliveryError(
-        f"{scheme}:// answered {refused.status_code} {refused.reason} (apprise)", retry_after_s(refused.headers)
+        f"{scheme}:// answered {refused.status_code} {refused.reason} (apprise)", asked_wait_s(refused.headers)
     )
 
 

@@ -4,8 +4,9 @@ from urllib.parse import urljoin, urlsplit
 
 import requests
 
-from warpwatch.ci.alerting.failing import DeliveryError, host_of, retry_after_s
+from warpwatch.ci.alerting.failing import DeliveryError, host_of
 from warpwatch.ci.alerting.message import Message
+from warpwatch.ci.forges.retrying import asked_wait_s
 
 _TIMEOUT_S = 10.0
 
@@ -39,7 +40,7 @@ def post(message: Message, address: str) -> None:
             address, json=dict(message.payload), headers=headers, timeout=_TIMEOUT_S, allow_redirects=False, stream=True
         ) as response:
             status, reason, moved_to = response.status_code, response.reason, response.headers.get("Location")
-            wait_s = retry_after_s(response.headers)
+            wait_s = asked_wait_s(response.headers)
     except requests.RequestException as error:
         raise DeliveryError(f"{host_of(address)}: {type(error).__name__}") from error
     if 300 <= status < 400 and moved_to:

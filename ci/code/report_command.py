@@ -11,7 +11,7 @@ from warpwatch.ci.forges.address import Address
 from warpwatch.ci.forges.retrying import ForgeError
 from warpwatch.ci.forges.sticky import put_comment
 from warpwatch.ci.pull_requests.events import Event, asked
-from warpwatch.ci.pull_requests.repository import Repository, RepositoryError
+from warpwatch.ci.pull_requests.repository import Repository
 from warpwatch.dashboard.opening import CannotTellError
 
 _KEY = "code"  # beside the gate's comment
@@ -39,6 +39,6 @@ def report_code(file: Path) -> None:
         outcome = put_comment(thread, _KEY, pull.head, as_markdown(told))
     except CodeFileError as error:
         raise CannotTellError(str(error)) from error
-    except (ForgeError, RepositoryError) as error:
+    except ForgeError as error:
         raise click.ClickException(str(error)) from error
     click.echo(f"{outcome.value}: {headline(told)}")

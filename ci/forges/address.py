@@ -45,6 +45,13 @@ class Address:
         return found
 
 
+def workflow_run_url(run: str | None = None, environment: Mapping[str, str] = os.environ) -> str | None:
+    """The page of a run of a GitHub workflow, by default the one that this job belongs to; None outside of one."""
+    server = environment.get("GITHUB_SERVER_URL") or "https://github.com"
+    repository, number = environment.get("GITHUB_REPOSITORY"), run or environment.get("GITHUB_RUN_ID")
+    return f"{server}/{repository}/actions/runs/{number}" if repository and number else None
+
+
 def _needed(environment: Mapping[str, str], variable: str) -> str:
     found = environment.get(variable)
     if not found:

@@ -4,17 +4,18 @@ Of an answer only what is needed is read: githubkit's models of whole answers re
 interest differs from the description they were made of, as GitHub's own examples do.
 """
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
+import httpx
 from githubkit import GitHub, TokenAuthStrategy
-from githubkit.exception import GitHubException, RateLimitExceeded, RequestError, RequestFailed
+from githubkit.exception import GitHubException, RequestError, RequestFailed
 
-from warpwatch.ci.forges.retrying import ForgeError, TransientError, again
+from warpwatch.ci.forges.retrying import ForgeError, TransientError, again, check_answer
 from warpwatch.ci.forges.sticky import Comment
 from warpwatch.ci.reports.check_run import Annotation, CheckRun
 
@@ -22,12 +23,25 @@ ACTIONS_BOT = "github-actions[bot]"  # whom a workflow's own token writes as
 _PAGE = 100
 _ANNOTATIONS_EACH = 50  # of a request
 _WRITERS = {"admin", "maintain", "write"}
+_NOT_OURS = {403, 404, 422}  # the answers to a change of another application's check run
 _TIMEOUT_S = 30.0
+_WRONG_ADDRESS = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
 
 
-def open_github(token: str, api_url: str | None = None) -> GitHub[TokenAuthStrategy]:
-    """A client that asks nothing twice by itself: what failed may have been done."""
-    return GitHub(TokenAuthStrategy(token), base_url=api_url, auto_retry=False, timeout=_TIMEOUT_S)
+def open_github(token: str, api_url: str | None = None, *, timeout_s: float = _TIMEOUT_S) -> GitHub[TokenAuthStrategy]:
+    """A client that asks nothing twice by itself: what failed may have been done.
+
+    githubkit's own retries know neither a Retry-After that is a date, nor an answer without JSON.
+    """
+    return GitHub(
+        TokenAuthStrategy(token), base_url=api_url, auto_retry=False, timeout=timeout_s, http_cache=False,
+        event_hooks={"request": [], "response": [_check]}, user_agent="warpwatch",
+    )  # fmt: skip
+
+
+def _check(response: httpx.Response) -> None:
+    response.read()
+    check_answer("GitHub", response.request.method, response.status_code, response.headers, response.text)
 
 
 class GitHubThread:
@@ -37,16 +51,16 @@ class GitHubThread:
         """`repository` is "owner/name". Without an author the token is asked for its own."""
         self._github, self._number = github, number
         self._owner, _, self._name = repository.partition("/")
-        self.author = author or again(self._own_name)
+        self.author = author or self._own_name()
 
     def head(self) -> str:
         """The newest commit of the pull request."""
-        with _said(f"pull request {self._number}"):
+        with github_errors(f"(pull request {self._number})"):
             return str(self._github.rest.pulls.get(self._owner, self._name, self._number).json()["head"]["sha"])
 
     def comments(self) -> Iterable[Comment]:
         """All comments, page by page."""
-        with _said("its comments"):
+        with github_errors("(its comments)"):
             pages: Iterable[Any] = self._github.rest.paginate(
                 self._github.rest.issues.list_comments, map_func=lambda page: page.json(), owner=self._owner,
                 repo=self._name, issue_number=self._number, per_page=_PAGE,
@@ -55,31 +69,31 @@ class GitHubThread:
 
     def create(self, body: str) -> Comment:
         """A further comment."""
-        with _said("a new comment"):
+        with github_errors("(a new comment)"):
             made = self._github.rest.issues.create_comment(self._owner, self._name, self._number, body=body)
             return _comment(made.json())
 
     def update(self, comment: int, body: str) -> None:
         """Another text for a comment."""
-        with _said(f"comment {comment}"):
+        with github_errors(f"(comment {comment})"):
             self._github.rest.issues.update_comment(self._owner, self._name, comment, body=body)
 
     def delete(self, comment: int) -> None:
         """Another job may have been first."""
-        with _said(f"comment {comment}", gone_is_fine=True):
+        with github_errors(f"(comment {comment})", gone_is_fine=True):
             self._github.rest.issues.delete_comment(self._owner, self._name, comment)
 
     def may_write(self, user: str) -> bool:
         """Whether that user may push to the repository."""
-        with _said(f"the permission of {user}", gone_is_fine=True):
+        with github_errors(f"(the permission of {user})", gone_is_fine=True):
             asked = self._github.rest.repos.get_collaborator_permission_level(self._owner, self._name, user)
             return asked.json()["permission"] in _WRITERS
         return False
 
-    def put_check_run(self, report: CheckRun, *, sleep: Callable[[float], None] = time.sleep) -> bool:
+    def put_check_run(self, report: CheckRun, *, sleep: Callable[[float], None] | None = None) -> bool:
         """Makes this the newest check run of its name at the commit; whether it was not before.
 
-        What was sent of it is not sent again.
+        What was sent of it is not sent again. One that is in progress is completed.
         """
         return again(lambda: self._put_check_run(report), sleep=sleep)
 
@@ -89,50 +103,77 @@ class GitHubThread:
         It is there if the newest of its name says the same: an older one was taken back since. The run of the workflow
         stands before the digest, for repository.py to find.
         """
-        digest = sha256(repr(report).encode()).hexdigest()
+        digest = sha256(repr(replace(report, details_url=None)).encode()).hexdigest()
         key = f"{report.workflow_run}:{digest}" if report.workflow_run else digest
         checks, place = self._github.rest.checks, (self._owner, self._name)
-        with _said(f"the check runs of {report.head[:8]}; the token needs checks: write"):
+        with github_errors(f"(the check runs of {report.head[:8]}; the token needs checks: write)"):
             listed = checks.list_for_ref(
                 *place, report.head, check_name=report.name, per_page=_PAGE, filter_="all"
             ).json()["check_runs"]  # fmt: skip
-            newest = max(listed, key=lambda each: int(each["id"]), default=None)  # which alone counts for a branch
-            run = newest if newest is not None and newest["external_id"] == key else None
-            sent = run["output"]["annotations_count"] if run is not None else _ANNOTATIONS_EACH
-            made = run or checks.create(
-                *place, name=report.name, head_sha=report.head, external_id=key, status="completed",
-                conclusion=report.conclusion, output=_output(report, 0),
-            ).json()  # fmt: skip
+            newest: Any = max(listed, key=lambda each: int(each["id"]), default={})  # which alone counts for a branch
+            is_there = bool(newest) and newest["external_id"] == key
+            if newest and report.conclusion == "cancelled" and newest.get("details_url") != report.details_url:
+                return False  # what was cancelled says nothing over the run that came after it
+            sent = newest["output"]["annotations_count"] if is_there else _ANNOTATIONS_EACH
+            made = newest if is_there else self._begin_check_run(report, key, newest)
             for first in range(sent, len(report.annotations), _ANNOTATIONS_EACH):
                 checks.update(*place, made["id"], output=_output(report, first))
-        return run is None
+        return not is_there
+
+    def _begin_check_run(self, report: CheckRun, key: str, newest: Mapping[str, Any]) -> Any:
+        """The first request of a report: it completes the newest check run if that is in progress and ours."""
+        checks, place = self._github.rest.checks, (self._owner, self._name)
+        state: dict[str, Any] = {"status": "in_progress"}
+        if report.conclusion is not None:
+            state = {"status": "completed", "conclusion": report.conclusion}
+        if report.details_url is not None:
+            state["details_url"] = report.details_url
+        state |= {"external_id": key, "output": _output(report, 0)}
+        if newest and newest["status"] != "completed":
+            try:
+                return checks.update(*place, newest["id"], **state).json()
+            except RequestFailed as error:
+                if error.response.status_code not in _NOT_OURS:
+                    raise
+        return checks.create(*place, name=report.name, head_sha=report.head, **state).json()
 
     def _own_name(self) -> str:
-        try:
-            with _said("whose token it is"):
+        """A workflow's token may not ask; a name that is wrong is found out by the first comment (sticky.py)."""
+
+        def ask() -> str:
+            with github_errors("(whose token it is)"):
                 return str(self._github.rest.users.get_authenticated().json()["login"])
+
+        try:
+            return again(ask)
         except ForgeError:
-            return ACTIONS_BOT  # a workflow's token may not ask
+            return ACTIONS_BOT
 
 
 @contextmanager
-def _said(what: str, *, gone_is_fine: bool = False) -> Iterator[None]:
-    """githubkit's errors as ours: what to wait for, and what will not do."""
+def github_errors(request: str, *, gone_is_fine: bool = False) -> Iterator[None]:
+    """githubkit's errors as ours: TransientError where a later request may succeed, else ForgeError.
+
+    `request` are the words of their messages that say what was asked for.
+    """
     try:
         yield
-    except RateLimitExceeded as error:
-        raise TransientError(f"GitHub limits our rate ({what})", error.retry_after.total_seconds()) from error
     except RequestFailed as error:
         status = error.response.status_code
         if gone_is_fine and status == 404:
             return
-        if status >= 500 or status == 429:
-            raise TransientError(f"GitHub answered {status} ({what})") from error
-        raise ForgeError(f"GitHub answered {status} ({what}): {_reason(error)}") from error
+        raise ForgeError(f"GitHub answered {status} {request}: {_reason(error)}", status) from error
     except RequestError as error:
-        raise TransientError(f"GitHub did not answer ({what}): {type(error.exc).__name__}") from error
-    except (GitHubException, KeyError, TypeError, ValueError) as error:
-        raise ForgeError(f"GitHub's answer cannot be read ({what}): {error!r}") from error
+        cause = error.exc
+        if isinstance(cause, TransientError):
+            raise TransientError(
+                f"{cause} {request}", cause.wait_s, first_s=cause.first_s, status=cause.status
+            ) from error  # fmt: skip
+        if isinstance(cause, httpx.TransportError) and not isinstance(cause, _WRONG_ADDRESS):
+            raise TransientError(f"GitHub did not answer {request}: {type(cause).__name__}") from error
+        raise ForgeError(f"GitHub cannot be asked {request}: {cause}") from error
+    except (GitHubException, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ForgeError(f"GitHub's answer cannot be read {request}: {error!r}") from error
 
 
 def _reason(error: RequestFailed) -> str:

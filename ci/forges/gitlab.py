@@ -9,17 +9,30 @@ import requests
 from gitlab import Gitlab
 from gitlab.exceptions import GitlabError
 
-from warpwatch.ci.forges.retrying import ForgeError, TransientError, again
+from warpwatch.ci.forges.retrying import ForgeError, TransientError, again, check_answer
 from warpwatch.ci.forges.sticky import Comment
 
 _PAGE = 100
 _DEVELOPER = 30  # access levels from here on may push (docs.gitlab.com/api/access_requests)
 _TIMEOUT_S = 30.0
+_AWAY = (
+    requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError,
+    requests.exceptions.ContentDecodingError,
+)  # fmt: skip
 
 
 def open_gitlab(token: str, url: str) -> Gitlab:
-    """A client that asks nothing twice by itself, but what GitLab refused for our rate."""
-    return Gitlab(url, private_token=token, timeout=_TIMEOUT_S, retry_transient_errors=False, keep_base_url=True)
+    """A client that asks nothing twice by itself: what failed may have been done."""
+    session = requests.Session()
+    session.hooks["response"] = [_check]
+    return Gitlab(
+        url, private_token=token, timeout=_TIMEOUT_S, retry_transient_errors=False, keep_base_url=True, session=session
+    )  # fmt: skip
+
+
+def _check(response: requests.Response, *_: Any, **__: Any) -> None:
+    """Before python-gitlab sees it, which would wait by itself, and whose errors have no headers."""
+    check_answer("GitLab", response.request.method or "", response.status_code, response.headers, response.text)
 
 
 class GitLabThread:
@@ -35,60 +48,66 @@ class GitLabThread:
 
     def head(self) -> str:
         """The newest commit of the merge request."""
-        with _said(f"merge request {self._number}"):
+        with _gitlab_errors(f"merge request {self._number}"):
             return str(self._project.mergerequests.get(self._number).sha)
 
     def comments(self) -> Iterable[Comment]:
         """All notes that people wrote, page by page, the oldest first."""
-        with _said("its notes"):
+        with _gitlab_errors("its notes"):
             found = list(self._notes.list(iterator=True, per_page=_PAGE, order_by="created_at", sort="asc"))
-        self._ids |= {each.author["username"]: each.author["id"] for each in found}
-        return [_comment(each) for each in found if not each.system]
+            self._ids |= {each.author["username"]: each.author["id"] for each in found}
+            return [_comment(each) for each in found if not each.system]
 
     def create(self, body: str) -> Comment:
         """A further note."""
-        with _said("a new note"):
+        with _gitlab_errors("a new note"):
             return _comment(self._notes.create({"body": body}))
 
     def update(self, comment: int, body: str) -> None:
         """Another text for a note."""
-        with _said(f"note {comment}"):
+        with _gitlab_errors(f"note {comment}"):
             self._notes.update(comment, {"body": body})
 
     def delete(self, comment: int) -> None:
         """Another job may have been first."""
-        with _said(f"note {comment}", gone_is_fine=True):
+        with _gitlab_errors(f"note {comment}", gone_is_fine=True):
             self._notes.delete(comment)
 
     def may_write(self, user: str) -> bool:
         """Whether that author of a note may push to the project."""
         if user not in self._ids:
             return False
-        with _said(f"the access of {user}", gone_is_fine=True):
+        with _gitlab_errors(f"the access of {user}", gone_is_fine=True):
             return bool(self._project.members_all.get(self._ids[user]).access_level >= _DEVELOPER)
         return False
 
     def _own_name(self) -> str:
-        with _said("whose token it is (a job's own token may not write notes: a project access token may)"):
+        with _gitlab_errors("whose token it is (a job's own token may not write notes: a project access token may)"):
             self._gitlab.auth()
             assert self._gitlab.user is not None
             return str(self._gitlab.user.username)
 
 
 @contextmanager
-def _said(what: str, *, gone_is_fine: bool = False) -> Iterator[None]:
-    """python-gitlab's errors as ours: what to wait for, and what will not do."""
+def _gitlab_errors(request: str, *, gone_is_fine: bool = False) -> Iterator[None]:
+    """python-gitlab's errors as ours: TransientError where a later request may succeed, else ForgeError."""
     try:
         yield
+    except TransientError as error:
+        raise TransientError(
+            f"{error} ({request})", error.wait_s, first_s=error.first_s, status=error.status
+        ) from error  # fmt: skip
     except GitlabError as error:
-        status = error.response_code or 0
+        status = error.response_code
         if gone_is_fine and status == 404:
             return
-        if status >= 500 or status == 429:
-            raise TransientError(f"GitLab answered {status} ({what})") from error
-        raise ForgeError(f"GitLab answered {status} ({what}): {str(error.error_message)[:200]}") from error
+        raise ForgeError(f"GitLab answered {status} ({request}): {str(error.error_message)[:200]}", status) from error
+    except _AWAY as error:
+        raise TransientError(f"GitLab did not answer ({request}): {type(error).__name__}") from error
     except requests.RequestException as error:
-        raise TransientError(f"GitLab did not answer ({what}): {type(error).__name__}") from error
+        raise ForgeError(f"GitLab cannot be asked ({request}): {error}") from error
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ForgeError(f"GitLab's answer cannot be read ({request}): {error!r}") from error
 
 
 def _comment(note: Any) -> Comment:

@@ -5,11 +5,12 @@ A reply counts for the head whose report stood there when it was written: what i
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 from warpwatch.ci.acceptance.wording import WANTED, parse_wording
+from warpwatch.ci.forges.retrying import again
 from warpwatch.ci.forges.sticky import Comment, Thread, own_comments
 from warpwatch.ci.gate.artefact import plain
 from warpwatch.dashboard.store.acceptances import Acceptance
@@ -40,8 +41,14 @@ class Replies:
     refused: tuple[str, ...]  # for each line that does not count a sentence why
 
 
-def replies_of(thread: AskedThread, key: str, head: str) -> Replies:
-    """The replies that accept something, as they stand to this head."""
+def replies_of(
+    thread: AskedThread, key: str, head: str, *, sleep: Callable[[float], None] | None = None
+) -> Replies:  # fmt: skip
+    """The replies that accept something, as they stand to this head. Raises ForgeError."""
+    return again(lambda: _replies(thread, key, head), sleep=sleep)
+
+
+def _replies(thread: AskedThread, key: str, head: str) -> Replies:
     accepted, expired, refused = [], [], []
     reports = [marker for _, marker in own_comments(thread, key) if marker.head == head]
     allowed: dict[str, bool] = {}

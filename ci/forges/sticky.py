@@ -6,7 +6,6 @@ where the head moves while it is being written, the newer one's report is put ba
 """
 
 import re
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -86,7 +85,7 @@ def marker_of(body: str) -> Marker | None:
 
 
 def put_comment(
-    thread: Thread, key: str, head: str, text: str, *, sleep: Callable[[float], None] = time.sleep
+    thread: Thread, key: str, head: str, text: str, *, sleep: Callable[[float], None] | None = None
 ) -> Outcome:  # fmt: skip
     """Makes the comment of this key say `text` of `head`. `key` tells our comments on one pull request apart."""
     return again(lambda: _put(thread, key, head, text), sleep=sleep)

@@ -28,6 +28,7 @@ class AsvRuns:
     project: str
     patterns: Sequence[str] = ()  # asv's --bench; none: all
     arguments: Sequence[str] = ()  # further ones of asv run
+    python: str = sys.executable  # runs asv
     held: Sequence[int] = ()  # descriptors of the host's lock, which asv keeps even if the gate is killed
 
     def run(self, commit: str, series: Collection[Series] | None = None) -> None:
@@ -37,7 +38,7 @@ class AsvRuns:
         for pattern in patterns:
             words += ["--bench", pattern]
         done = subprocess.run(
-            [sys.executable, "-m", "asv", *words, f"{commit}^!"],
+            [self.python, "-m", "asv", *words, f"{commit}^!"],
             cwd=self.folder, capture_output=True, text=True, pass_fds=self.held,
         )  # fmt: skip
         if done.returncode not in (0, _FAILED_SOME):

@@ -37,6 +37,8 @@ from warpwatch.dashboard.verdict import Verdict
 @click.option("--bench", "patterns", multiple=True, metavar="REGEX",
               help="As asv's; may be given several times. Default: as warpwatch.toml says, else all.")  # fmt: skip
 @click.option("--asv", "arguments", multiple=True, metavar="ARGUMENT", help="A further argument of asv run.")
+@click.option("--asv-python", default=sys.executable, envvar="WARPWATCH_ASV_PYTHON", metavar="FILE",
+              help="Python that runs asv; else WARPWATCH_ASV_PYTHON, else warpwatch's own.")  # fmt: skip
 @click.option("--runs", "most_runs", type=click.IntRange(2, 24),
               help="Of each commit, at most; default: as warpwatch.toml says, else 12.")  # fmt: skip
 @click.option("--budget", type=click.FloatRange(0, min_open=True), metavar="MINUTES",
@@ -58,8 +60,8 @@ from warpwatch.dashboard.verdict import Verdict
 @click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
 def gate(
     base: str, head: str, folder: Path, project: str | None, patterns: tuple[str, ...], arguments: tuple[str, ...],
-    most_runs: int | None, budget: float | None, machines: int, threshold: float | None, policy_file: Path | None,
-    accept_file: Path | None, layout: str, output: Path | None,
+    asv_python: str, most_runs: int | None, budget: float | None, machines: int, threshold: float | None,
+    policy_file: Path | None, accept_file: Path | None, layout: str, output: Path | None,
     artefact_file: Path | None, database: str | None,
 ) -> None:  # fmt: skip
     """Measure two commits beside each other, again and again, until it is sure what moved.
@@ -94,7 +96,10 @@ def gate(
         store, name, repository, *ends, found=found, accept_file=accept_file, threshold=threshold,
         default_threshold=settings.threshold,
     )  # fmt: skip
-    runs = AsvRuns(folder=folder, store=store, project=name, patterns=patterns or stated.bench, arguments=arguments)
+    runs = AsvRuns(
+        folder=folder, store=store, project=name, patterns=patterns or stated.bench, arguments=arguments,
+        python=asv_python,
+    )  # fmt: skip
 
     def look(error: float) -> Check:
         sides = [_recorded(runs, commit) for commit in ends]

@@ -8,9 +8,10 @@ import click
 from warpwatch.ci.acceptance.wording import WANTED, parse_wording
 from warpwatch.ci.forges.replies import commands
 from warpwatch.ci.forges.retrying import ForgeError, again
+from warpwatch.ci.pull_requests.answering import answering_failures, refuse
 from warpwatch.ci.pull_requests.conclusion import NAME
 from warpwatch.ci.pull_requests.events import Event, NewComment, new_comment
-from warpwatch.ci.pull_requests.repository import Repository, RepositoryError
+from warpwatch.ci.pull_requests.repository import Repository
 
 
 class NotAcceptedError(Exception):
@@ -27,7 +28,7 @@ class Accepted:
 
 
 def accepted(comment: NewComment, repository: Repository) -> Accepted:
-    """Raises NotAcceptedError, RepositoryError, ForgeError."""
+    """Raises NotAcceptedError, ForgeError."""
     if not again(lambda: repository.thread(comment.pull).may_write(comment.author)):
         raise NotAcceptedError("only who may push to this repository can say that")
     pull = repository.pull_request(comment.pull)
@@ -60,16 +61,19 @@ def accept_reply(output: Path) -> None:
             click.echo("no `/warpwatch accept` on a pull request")
             return
         repository = Repository.of_workflow()
+    except ForgeError as error:
+        raise click.ClickException(str(error)) from error
+    with answering_failures(repository, comment.id, f"@{comment.author}: not accepted", comment.pull):
         try:
             told = accepted(comment, repository)
         except NotAcceptedError as refused:
-            repository.react(comment.id, "-1")
-            repository.reply(comment.pull, f"@{comment.author}: not accepted; {refused}.")
+            refuse(repository, comment.pull, comment.id, f"@{comment.author}: not accepted; {refused}.")
             click.echo(f"not accepted from {comment.author}: {refused}")
             return
-        repository.react(comment.id, "+1")
-    except (RepositoryError, ForgeError) as error:
-        raise click.ClickException(str(error)) from error
     with output.open("a", encoding="utf-8") as file:
         file.write(f"pull={told.pull}\nhead={told.head}\nrun={told.run}\n")
     click.echo(f"{told.head} of #{told.pull} is told anew from run {told.run}, on the word of {comment.author}")
+    try:
+        repository.react(comment.id, "+1")
+    except ForgeError as error:  # what was asked for goes on
+        click.echo(f"left undone: {error}", err=True)

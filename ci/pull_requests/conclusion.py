@@ -12,6 +12,10 @@ _NOT_MEASURED: Mapping[State, tuple[Conclusion, str]] = {
     State.SKIP: ("success", "not measured"),
     State.WAIT: ("action_required", "waits for a maintainer's word"),
     State.FAILED: ("failure", "not measured"),
+    State.CANCELLED: ("cancelled", "cancelled"),
+    State.TIMED_OUT: ("timed_out", "not measured"),
+    State.STOPPED: ("action_required", "not measured"),
+    State.ERROR: ("failure", "could not be planned"),
 }
 
 
@@ -19,6 +23,11 @@ def not_measured(head: str, state: State, reason: str) -> CheckRun:
     """Of a commit that the plan does not have measured."""
     told, title = _NOT_MEASURED[state]
     return _check(head, told, title, f"{reason[:1].upper()}{reason[1:]}.")
+
+
+def in_progress(head: str, base: str) -> CheckRun:
+    """Of one that is about to be measured."""
+    return _check(head, None, "is being measured", f"Measured against {base}; the log says how far it is.")
 
 
 def measured(head: str, machines: Sequence[str], artefacts: Mapping[str, GateArtefact]) -> CheckRun:
@@ -42,5 +51,5 @@ def _machine(artefact: GateArtefact | None, head: str) -> tuple[Conclusion, str]
     return conclusion(artefact), artefact.verdict.value + (", which blocks merging" if artefact.is_blocking else "")
 
 
-def _check(head: str, told: Conclusion, title: str, summary: str) -> CheckRun:
+def _check(head: str, told: Conclusion | None, title: str, summary: str) -> CheckRun:
     return CheckRun(name=NAME, head=head, conclusion=told, title=title[:255], summary=summary, annotations=())

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,10 @@ from typing import Any
 from warpwatch.ci.pull_requests.repository import PullRequest, Repository, RepositoryError
 
 APPROVED_BRANCH = "pull-request/{number}"  # holds the commit that a maintainer said may be tested
+BUILT = "success"
+# What GitHub calls the branch of a merge group: "gh-readonly-queue/main/pr-12-" and the commit it is based on.
+_QUEUED = re.compile(r"(?:refs/heads/)?gh-readonly-queue/.+/pr-(?P<number>\d+)-(?P<base>[0-9a-f]{40})")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +62,8 @@ class Asked:
     pull_request: PullRequest
     is_fork: bool
     is_approved: bool  # a maintainer said that this very commit may be tested
-    build_failed: bool = False
+    is_queued: bool = False  # a merge queue's commit of it, and not its own
+    build: str = BUILT  # how its build ended, as GitHub calls it
 
 
 def asked(event: Event, repository: Repository) -> Asked | None:
@@ -71,18 +77,48 @@ def asked(event: Event, repository: Repository) -> Asked | None:
         return _approved(event.payload["inputs"], repository)
     if event.name == "pull_request":
         return _of(repository.pull_request(event.payload["pull_request"]["number"]), repository)
+    if event.name == "merge_group":
+        group = event.payload["merge_group"]
+        return _queued(group["head_ref"], group["head_sha"], repository)
     raise RepositoryError(
-        f"no pull request in a {event.name} event; wanted workflow_run, workflow_dispatch, pull_request"
+        f"no pull request in a {event.name} event; wanted workflow_run, workflow_dispatch, pull_request, merge_group"
     )
+
+
+def head_of(event: Event) -> str:
+    """The commit that an event is about, without asking GitHub. Raises RepositoryError where it names none."""
+    places = {
+        "workflow_run": ("workflow_run", "head_sha"), "workflow_dispatch": ("inputs", "sha"),
+        "pull_request": ("pull_request", "head", "sha"), "merge_group": ("merge_group", "head_sha"),
+    }  # fmt: skip
+    found: Any = event.payload
+    for key in places.get(event.name, ("",)):
+        found = found.get(key) if isinstance(found, Mapping) else None
+    if not isinstance(found, str) or not _COMMIT.fullmatch(found):
+        raise RepositoryError(f"the {event.name} event names no commit; give --head HASH")
+    return found
 
 
 def _after_build(run: Mapping[str, Any], repository: Repository) -> Asked | None:
     source = run["head_repository"]
+    if run["event"] == "merge_group":
+        return _queued(run["head_branch"], run["head_sha"], repository, build=run["conclusion"])
     if run["event"] != "pull_request" or source is None:
         return None
     owner = source["owner"]["login"]
     found = repository.pull_request_at(run["head_sha"], owner=owner, branch=run["head_branch"])
-    return _of(found, repository, build_failed=run["conclusion"] != "success")
+    return _of(found, repository, build=run["conclusion"])
+
+
+def _queued(branch: str, head: str, repository: Repository, *, build: str = BUILT) -> Asked | None:
+    """A merge queue's commit, which GitHub made of pull requests that it let in."""
+    found = _QUEUED.fullmatch(branch)
+    if found is None:
+        return None
+    group = PullRequest(
+        number=int(found["number"]), head=head, base=found["base"], head_repository=repository.name, is_open=True
+    )
+    return Asked(pull_request=group, is_fork=False, is_approved=False, is_queued=True, build=build)
 
 
 def _approved(inputs: Mapping[str, str], repository: Repository) -> Asked | None:
@@ -96,9 +132,9 @@ def _approved(inputs: Mapping[str, str], repository: Repository) -> Asked | None
 
 
 def _of(
-    found: PullRequest | None, repository: Repository, *, is_approved: bool = False, build_failed: bool = False
+    found: PullRequest | None, repository: Repository, *, is_approved: bool = False, build: str = BUILT
 ) -> Asked | None:
     if found is None or not found.is_open:
         return None
     is_fork = found.head_repository != repository.name
-    return Asked(pull_request=found, is_fork=is_fork, is_approved=is_approved, build_failed=build_failed)
+    return Asked(pull_request=found, is_fork=is_fork, is_approved=is_approved, build=build)

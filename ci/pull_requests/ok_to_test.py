@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import click
 
 from warpwatch.ci.forges.retrying import ForgeError, again
+from warpwatch.ci.pull_requests.answering import answering_failures, refuse
 from warpwatch.ci.pull_requests.events import APPROVED_BRANCH, Event, new_comment
-from warpwatch.ci.pull_requests.repository import Repository, RepositoryError
+from warpwatch.ci.pull_requests.repository import Repository
 
 _SAID = re.compile(r"\s*/ok to test\b(?P<commit>[^\n]*)")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -37,7 +38,7 @@ def word_of(event: Event) -> Word | None:
 
 
 def grant(word: Word, repository: Repository) -> str:
-    """Copies the commit to its branch and returns it. Raises NotGrantedError, RepositoryError, ForgeError.
+    """Copies the commit to its branch and returns it. Raises NotGrantedError, ForgeError.
 
     Only the commit that was looked at counts: by its full hash, and only while it is the newest.
     """
@@ -75,17 +76,29 @@ def ok_to_test(workflow: str) -> None:
             click.echo("no `/ok to test` on a pull request")
             return
         repository = Repository.of_workflow()
+    except ForgeError as error:
+        raise click.ClickException(str(error)) from error
+    with answering_failures(repository, word.comment, f"@{word.author}: not tested", word.pull):
         try:
             commit = grant(word, repository)
         except NotGrantedError as refused:
-            repository.react(word.comment, "-1")
-            repository.reply(word.pull, f"@{word.author}: not tested; {refused}.")
+            refuse(repository, word.pull, word.comment, f"@{word.author}: not tested; {refused}.")
             click.echo(f"not granted to {word.author}: {refused}")
             return
         # A branch made with GITHUB_TOKEN starts nothing by itself, so the default branch's own workflow is what runs.
         inputs = {"pull": str(word.pull), "sha": commit}
         repository.start(workflow, ref=repository.default_branch(), inputs=inputs)
+    click.echo(f"{commit} of #{word.pull} is measured, on the word of {word.author}")
+    try:
         repository.react(word.comment, "+1")
-        click.echo(f"{commit} of #{word.pull} is measured, on the word of {word.author}")
-    except (RepositoryError, ForgeError) as error:
-        raise click.ClickException(str(error)) from error
+        delete_old_branches(repository)
+    except ForgeError as error:  # what was asked for is done
+        click.echo(f"left undone: {error}", err=True)
+
+
+def delete_old_branches(repository: Repository) -> None:
+    """Deletes the approved branches of pull requests that are closed. Raises ForgeError."""
+    for name in repository.branches(APPROVED_BRANCH.format(number="")):
+        number = name.removeprefix(APPROVED_BRANCH.format(number=""))
+        if number.isdecimal() and not repository.pull_request(int(number)).is_open:
+            repository.delete_branch(name)

@@ -5,7 +5,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from warpwatch.ci.code.comparison import CodeComparison
-from warpwatch.ci.pull_requests.events import Asked
+from warpwatch.ci.pull_requests.events import BUILT, Asked
 from warpwatch.ci.pull_requests.repository import Changed
 from warpwatch.dashboard.formatting import short_hash
 
@@ -17,6 +17,19 @@ class State(StrEnum):
     SKIP = "skip"  # nothing that is measured changed: as good as unchanged
     WAIT = "wait"  # for a maintainer's word
     FAILED = "failed"  # it does not build, or its tests fail: that is told already
+    CANCELLED = "cancelled"  # the build, or the measuring
+    TIMED_OUT = "timed-out"  # the build
+    STOPPED = "stopped"  # the build, which somebody has to let go on
+    ERROR = "error"  # nobody could plan
+
+
+_BUILDS = {
+    "failure": (State.FAILED, "{head} does not build or fails its tests"),
+    "cancelled": (State.CANCELLED, "the build of {head} was cancelled: run it again"),
+    "timed_out": (State.TIMED_OUT, "the build of {head} ran out of time: run it again"),
+    "startup_failure": (State.STOPPED, "the build of {head} could not start: its workflow's page says why"),
+    "action_required": (State.STOPPED, "the build of {head} waits for a maintainer to approve its workflow"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +57,12 @@ def _state(asked: Asked, changed: Changed, ignored: tuple[str, ...], code: CodeC
     head = asked.pull_request.head
     if asked.is_approved:
         return State.MEASURE, f"a maintainer said that {short_hash(head)} may be tested"
-    if asked.build_failed:
-        return State.FAILED, f"{short_hash(head)} does not build or fails its tests"
+    if asked.build != BUILT:
+        other = (State.STOPPED, f"the build of {{head}} ended with {asked.build}: run it again")
+        state, words = _BUILDS.get(asked.build, other)
+        return state, words.format(head=short_hash(head))
+    if asked.is_queued:
+        return State.SKIP, "its pull request was measured before it was queued; main is measured after the merge"
     if changed.files is not None and all(_is_ignored(name, ignored) for name in changed.files):
         return State.SKIP, "only files changed that no measurement depends on"
     if asked.is_fork:  # whose build wrote `code`: by its own word nobody is let in

@@ -1,15 +1,19 @@
 """`warpwatch plan-gate`: the first job of a gate's workflow, which decides for the others."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from warpwatch.ci.code.comparison import CodeComparison
 from warpwatch.ci.code.facts import CodeFileError, read_model
+from warpwatch.ci.forges.address import workflow_run_url
+from warpwatch.ci.forges.retrying import ForgeError
+from warpwatch.ci.pull_requests.conclusion import in_progress
 from warpwatch.ci.pull_requests.events import Event, asked
-from warpwatch.ci.pull_requests.plan import Plan, plan
-from warpwatch.ci.pull_requests.repository import Repository, RepositoryError
+from warpwatch.ci.pull_requests.plan import Plan, State, plan
+from warpwatch.ci.pull_requests.repository import Repository
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -23,9 +27,10 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 def plan_gate(patterns: str, code_file: Path | None, output: Path) -> None:
     """Decide which commit of which pull request is measured, or why none is.
 
-    Reads the workflow's event and asks GitHub with GITHUB_TOKEN, which may only read. The state is measure, skip
-    (nothing that is measured changed), wait (a fork's commit needs a maintainer's word), failed (it does not build), or
-    empty: about no pull request.
+    Reads the workflow's event and asks GitHub with GITHUB_TOKEN, which may read, and write checks: of a commit that is
+    to be measured the check `warpwatch gate` is in progress from now on. The state is measure, skip (nothing that is
+    measured changed, or a merge queue's commit), wait (a fork's commit needs a maintainer's word), failed (it does not
+    build), cancelled, timed-out or stopped (its build), or empty: about no pull request.
     """
     try:
         repository = Repository.of_workflow()
@@ -35,9 +40,20 @@ def plan_gate(patterns: str, code_file: Path | None, output: Path) -> None:
             return
         changed = repository.changed(wanted.pull_request.base, wanted.pull_request.head)
         told = plan(wanted, changed, ignored=tuple(patterns.split()), code=_code(code_file))
-    except RepositoryError as error:
+    except ForgeError as error:
         raise click.ClickException(str(error)) from error
     _write(output, told)
+    if told.state is State.MEASURE:
+        _announce(repository, told)
+
+
+def _announce(repository: Repository, told: Plan) -> None:
+    """A check that cannot be shown yet keeps nothing from being measured."""
+    try:
+        check = replace(in_progress(told.head, told.base), details_url=workflow_run_url())
+        repository.thread(told.pull).put_check_run(check)
+    except ForgeError as error:
+        click.echo(f"the check cannot be shown as in progress: {error}", err=True)
 
 
 def _code(path: Path | None) -> CodeComparison | None:

@@ -2,22 +2,23 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from githubkit.exception import GitHubException, RequestFailed
-
-from warpwatch.ci.forges.github import ACTIONS_BOT, GitHubThread, open_github
+from warpwatch.ci.forges.github import ACTIONS_BOT, GitHubThread, github_errors, open_github
+from warpwatch.ci.forges.retrying import ForgeError, again
 
 _MOST_FILES = 300  # GitHub lists no more of a comparison
 _NOT_FOUND = 404
 _WORKFLOWS = "github-actions"  # the application that a workflow's token is
 _NUMBER = re.compile(r"[0-9]{1,20}")
 
+Read = TypeVar("Read")
 
-class RepositoryError(Exception):
-    """GitHub refused, or is not to be reached; the message says what was asked."""
+
+class RepositoryError(ForgeError):
+    """A workflow's environment or event is not as it has to be; the message says what was expected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ class Changed:
 
 
 class Repository:
-    """Requests with one token. Every method raises RepositoryError."""
+    """Requests with one token, each tried again while GitHub is away. Every method raises ForgeError."""
 
     def __init__(self, name: str, token: str, api: str = "https://api.github.com") -> None:
         self.name = name
@@ -58,21 +59,19 @@ class Repository:
 
     def pull_request(self, number: int) -> PullRequest:
         """By its number."""
-        return _pull_request(self._ask("GET", f"pulls/{number}"))
+        return self._get(_pull_request, f"pulls/{number}")
 
     def pull_request_at(self, head: str, *, owner: str, branch: str) -> PullRequest | None:
         """The open one of a branch whose head this commit is."""
-        listed = self._ask("GET", "pulls", params={"state": "open", "head": f"{owner}:{branch}"})
-        return next((_pull_request(each) for each in listed if each["head"]["sha"] == head), None)
+
+        def of_head(listed: Any) -> PullRequest | None:
+            return next((_pull_request(each) for each in listed if each["head"]["sha"] == head), None)
+
+        return self._get(of_head, "pulls", state="open", head=f"{owner}:{branch}")
 
     def changed(self, base: str, head: str) -> Changed:
         """Of head since it left base."""
-        told = self._ask("GET", f"compare/{base}...{head}")
-        names = tuple(
-            name for each in told["files"] for name in (each["filename"], each.get("previous_filename")) if name
-        )
-        files = names if len(told["files"]) < _MOST_FILES else None
-        return Changed(merge_base=told["merge_base_commit"]["sha"], files=files)
+        return self._get(_changed, f"compare/{base}...{head}")
 
     def thread(self, number: int) -> GitHubThread:
         """The conversation of a pull request, and who may write there."""
@@ -83,52 +82,105 @@ class Repository:
 
         Only a workflow's own word counts: other applications may call a check the same.
         """
-        params = {"check_name": check, "filter": "all", "per_page": "100"}
-        told = self._ask("GET", f"commits/{head}/check-runs", params=params)["check_runs"]
-        runs = sorted((each["id"], each["external_id"] or "") for each in told if each["app"]["slug"] == _WORKFLOWS)
-        found = [run for _, key in runs if _NUMBER.fullmatch(run := key.partition(":")[0])]
-        return found[-1] if found else None
+
+        def newest(told: Any) -> str | None:
+            # The schema allows a check run of no application.
+            ours = [each for each in told["check_runs"] if (each["app"] or {}).get("slug") == _WORKFLOWS]
+            runs = sorted((each["id"], (each["external_id"] or "").partition(":")[0]) for each in ours)
+            found = [run for _, run in runs if _NUMBER.fullmatch(run)]
+            return found[-1] if found else None
+
+        return self._get(newest, f"commits/{head}/check-runs", check_name=check, filter="all", per_page="100")
 
     def branch(self, name: str) -> str | None:
         """The commit of a branch, None if there is no such."""
-        told = self._ask("GET", f"git/ref/heads/{name}", or_none=True)
-        return None if told is None else told["object"]["sha"]
+        return again(lambda: self._branch(name))
+
+    def _branch(self, name: str) -> str | None:
+        try:
+            return self._read(lambda told: str(told["object"]["sha"]), f"git/ref/heads/{name}")
+        except ForgeError as error:
+            if error.status == _NOT_FOUND:
+                return None
+            raise
+
+    def branches(self, prefix: str) -> list[str]:
+        """The names of those that begin with it."""
+
+        def names(told: Any) -> list[str]:
+            return [each["ref"].removeprefix("refs/heads/") for each in told]
+
+        return self._get(names, f"git/matching-refs/heads/{prefix}")
 
     def set_branch(self, name: str, commit: str) -> None:
         """Made where it is missing, moved where it is elsewhere."""
-        if self.branch(name) is None:
-            self._ask("POST", "git/refs", json={"ref": f"refs/heads/{name}", "sha": commit})
-        else:
-            self._ask("PATCH", f"git/refs/heads/{name}", json={"sha": commit, "force": True})
+
+        def put() -> None:
+            found = self._branch(name)
+            if found is None:
+                self._write("POST", "git/refs", {"ref": f"refs/heads/{name}", "sha": commit})
+            elif found != commit:
+                self._write("PATCH", f"git/refs/heads/{name}", {"sha": commit, "force": True})
+
+        again(put)
+
+    def delete_branch(self, name: str) -> None:
+        """Also where it is gone."""
+
+        def delete() -> None:
+            if self._branch(name) is not None:
+                self._write("DELETE", f"git/refs/heads/{name}")
+
+        again(delete)
 
     def default_branch(self) -> str:
         """Its name."""
-        return self._ask("GET", "")["default_branch"]
+        return self._get(lambda told: str(told["default_branch"]), "")
 
     def start(self, workflow: str, *, ref: str, inputs: Mapping[str, str]) -> None:
-        """A workflow (its file's name) by workflow_dispatch."""
-        self._ask("POST", f"actions/workflows/{workflow}/dispatches", json={"ref": ref, "inputs": dict(inputs)})
+        """A workflow (its file's name) by workflow_dispatch.
 
-    def reply(self, number: int, text: str) -> None:
-        """A comment on a pull request."""
-        self._ask("POST", f"issues/{number}/comments", json={"body": text})
+        Where GitHub's answer is lost it may start twice: gate.yml then cancels the first.
+        """
+        body = {"ref": ref, "inputs": dict(inputs)}
+        again(lambda: self._write("POST", f"actions/workflows/{workflow}/dispatches", body))
+
+    def answer(self, number: int, comment: int, text: str) -> None:
+        """Answers a comment on a pull request by another one, once however often this runs."""
+        thread, marker = self.thread(number), f"<!-- warpwatch:answer {comment} -->"
+
+        def put() -> None:
+            if not any(each.author == thread.author and marker in each.body for each in thread.comments()):
+                thread.create(f"{text}\n\n{marker}")
+
+        again(put)
 
     def react(self, comment: int, reaction: str) -> None:
-        """To a comment, as "+1" or "eyes"."""
-        self._ask("POST", f"issues/comments/{comment}/reactions", json={"content": reaction})
+        """To a comment, as "+1" or "eyes"; GitHub keeps one of a kind."""
+        again(lambda: self._write("POST", f"issues/comments/{comment}/reactions", {"content": reaction}))
 
-    def _ask(self, method: str, path: str, *, or_none: bool = False, **arguments: Any) -> Any:
-        url = f"/repos/{self.name}/{path}".rstrip("/")
-        try:
-            response = self._github.request(method, url, **arguments)
-        except RequestFailed as error:
-            if or_none and error.response.status_code == _NOT_FOUND:
-                return None
-            said = error.response.text[:300]
-            raise RepositoryError(f"{method} {url}: {error.response.status_code} {said}") from error
-        except GitHubException as error:
-            raise RepositoryError(f"{method} {url}: {error}") from error
-        return response.json() if response.text else None
+    def _get(self, read: Callable[[Any], Read], path: str, **params: str) -> Read:
+        return again(lambda: self._read(read, path, **params))
+
+    def _read(self, read: Callable[[Any], Read], path: str, **params: str) -> Read:
+        """What `read` makes of an answer whose shape nobody has checked."""
+        url = self._url(path)
+        with github_errors(f"(GET {url})"):
+            return read(self._github.request("GET", url, params=params).json())
+
+    def _write(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> None:
+        url = self._url(path)
+        with github_errors(f"({method} {url})"):
+            self._github.request(method, url, json=body)
+
+    def _url(self, path: str) -> str:
+        return f"/repos/{self.name}/{path}" if path else f"/repos/{self.name}"
+
+
+def _changed(told: Any) -> Changed:
+    names = tuple(name for each in told["files"] for name in (each["filename"], each.get("previous_filename")) if name)
+    files = names if len(told["files"]) < _MOST_FILES else None
+    return Changed(merge_base=told["merge_base_commit"]["sha"], files=files)
 
 
 def _pull_request(told: Mapping[str, Any]) -> PullRequest:

@@ -69,8 +69,12 @@ def push(
         try:
             push_results(folder, queue, upload, sent, patience_s=patience, again=again, say=say)
         finally:
-            _tell(sent, name, as_json)
+            is_news = bool(as_json or sent.taken or sent.set_aside)
+            if is_news:
+                _tell(sent, name, as_json)
         if not sent.waiting:
+            if not is_news:
+                _tell(sent, name, as_json)
             state_limits(folder, upload, say)
     except (SettingsError, NoResultsError) as error:
         raise click.ClickException(str(error)) from error

@@ -1,5 +1,6 @@
 """What is new goes into the queue, what waits goes to the dashboard, until nothing waits."""
 
+import math
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -184,7 +185,7 @@ def _send_patiently(
             pause = back_off.after(error)
             if clock() + pause > deadline:
                 return say(f"{error}; giving up for now")
-            say(f"{error}; again in {pause:.0f} s")
+            say(f"{error}; again in {math.ceil(pause)} s")
             sleep(pause)
 
 
@@ -212,7 +213,7 @@ def watch(
                 except AwayError as error:
                     pause = back_off.after(error)
                     next_try = time.monotonic() + pause
-                    say(f"{error}; {len(spool.waiting())} waiting; again in {pause:.0f} s")
+                    say(f"{error}; {len(spool.waiting())} waiting; again in {math.ceil(pause)} s")
             if sent.taken or sent.set_aside:
                 tell(sent)
         time.sleep(every_s)

@@ -174,5 +174,6 @@ def _innermost(error: BaseException) -> str:
     """urllib3 wraps what happened in several coats."""
     reason = error.args[0] if error.args else error
     reason = getattr(reason, "reason", reason)
-    said = str(reason)
-    return said.rpartition(": ")[2].strip("'\")") or type(error).__name__
+    said = str(reason).rpartition(": ")[2]
+    is_whole = said.count("(") == said.count(")")
+    return (said if is_whole else said.strip("'\")")) or type(error).__name__

@@ -9,7 +9,7 @@ from warpwatch.ci.reports.comment import GITHUB_MOST, markdown
 from warpwatch.ci.reports.links import Links
 from warpwatch.dashboard.verdict import Verdict
 
-Conclusion = Literal["success", "failure", "neutral", "action_required"]
+Conclusion = Literal["success", "failure", "neutral", "action_required", "cancelled", "timed_out"]
 Level = Literal["notice", "warning", "failure"]
 MOST_ANNOTATIONS = 200
 _LONGEST_TITLE = 255
@@ -33,11 +33,12 @@ class CheckRun:
 
     name: str
     head: str
-    conclusion: Conclusion
+    conclusion: Conclusion | None  # None: it is in progress
     title: str
     summary: str
     annotations: tuple[Annotation, ...]
     workflow_run: str | None = None  # whose artefacts it tells of, where somebody may want them again
+    details_url: str | None = None  # of the log
 
 
 def check_run(artefact: GateArtefact, links: Links) -> CheckRun:

@@ -3,13 +3,14 @@
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from warpwatch.ci.forges.address import Address
+from warpwatch.ci.forges.address import Address, workflow_run_url
 from warpwatch.ci.forges.replies import accept_file, replies_of
-from warpwatch.ci.forges.retrying import ForgeError
+from warpwatch.ci.forges.retrying import ForgeError, again
 from warpwatch.ci.forges.sticky import Outcome, Thread, put_comment
 from warpwatch.ci.gate.artefact import ArtefactError, GateArtefact, read_artefact
 from warpwatch.ci.reports.accepted import with_replies
@@ -84,15 +85,25 @@ def report_gate(
         Address(repository=repository, pull_request=pull_request, author=author),
         Links(dashboard=dashboard),
     )
-    try:
-        if replies:
+    refused: list[str] = []
+    stale = False
+    if replies:
+        if not forges:
+            raise click.UsageError("--replies: of which forge? Give --to github or --to gitlab too")
+        try:
             told = _answered(address, told, forges, key, accept_file)
-        stale = [_tell(forge, address, told, links, key, head) for forge in forges]
-    except ForgeError as error:
-        raise _RefusedError(str(error)) from error
+        except ForgeError as error:
+            refused.append(f"no reply counts: {error}")
+    for forge in forges:
+        try:
+            stale |= _tell(forge, address, told, links, key, head)
+        except ForgeError as error:
+            refused.append(str(error))
     for name in texts:
         _write(name, _TEXTS[name](told, links), output)
-    if any(stale):
+    if refused:
+        raise _RefusedError("; ".join(dict.fromkeys(refused)))
+    if stale:
         raise SystemExit(_STALE)
     if fail_if_blocking and any(each.is_blocking for each in told):
         click.echo("this blocks merging: see the report", err=True)
@@ -117,8 +128,6 @@ def _read(paths: Sequence[Path], head: str | None) -> list[GateArtefact]:
 def _answered(
     address: Address, told: list[GateArtefact], forges: Sequence[str], key: str, file: Path | None
 ) -> list[GateArtefact]:  # fmt: skip
-    if not forges:
-        raise click.UsageError("--replies: of which forge? Give --to github or --to gitlab too")
     thread = address.gitlab() if forges[0] == "gitlab" else address.github()
     base, head = told[0].base.hash, told[0].head.hash
     found = replies_of(thread, key, head)
@@ -138,16 +147,23 @@ def _tell(
     if address.pull_request is None and (forge != "github-check" or head is None):
         raise click.UsageError(f"--to {forge} needs --pull-request N (github-check: or --head HASH)")
     thread = address.github()
-    newest = head or thread.head()
+    newest = head or again(thread.head)
     if newest != told[0].head.hash:
         # A commit that nobody asked to measure gets no check run on a stranger's word.
         click.echo(f"stale: the pull request is at {newest[:8]}, this tells of {told[0].head.hash[:8]}", err=True)
         return True
+    failed: ForgeError | None = None
     if forge != "github-comment":
-        for each in told:
-            is_new = thread.put_check_run(check_run(each, links))
-            click.echo(f"check run {'created' if is_new else 'was there'}", err=True)
-    return forge != "github-check" and _comment(thread, told, markdown(told, links, GITHUB_MOST), key)
+        try:
+            for each in told:
+                is_new = thread.put_check_run(replace(check_run(each, links), details_url=workflow_run_url()))
+                click.echo(f"check run {'created' if is_new else 'was there'}", err=True)
+        except ForgeError as error:  # the comment says as much, and may be taken
+            failed = error
+    is_stale = forge != "github-check" and _comment(thread, told, markdown(told, links, GITHUB_MOST), key)
+    if failed is not None:
+        raise failed
+    return is_stale
 
 
 def _comment(thread: Thread, told: list[GateArtefact], text: str, key: str) -> bool:

@@ -34,7 +34,7 @@ from warpwatch.dashboard.store.reading import (
     series_record,
     workloads,
 )
-from warpwatch.dashboard.store.records import Commit, Regression, RegressionGroup
+from warpwatch.dashboard.store.records import Commit, Regression, RegressionGroup, SeriesChange
 from warpwatch.dashboard.store.rows import insert_new
 from warpwatch.dashboard.store.store import Store
 

@@ -45,7 +45,7 @@ def hub(tmp_path, monkeypatch):
         environment = {
             "GITHUB_REPOSITORY": NAME, "GITHUB_TOKEN": token, "GITHUB_API_URL": server.url, "GITHUB_EVENT_NAME": event,
             "GITHUB_EVENT_PATH": str(tmp_path / "event.json"), "GITHUB_OUTPUT": str(tmp_path / "output"),
-            "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+            "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"), "GITHUB_SERVER_URL": "https://github.com",
         }  # fmt: skip
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
@@ -57,3 +57,11 @@ def hub(tmp_path, monkeypatch):
         yield SimpleNamespace(
             server=server, commit=commit, git=git, run_for=run_for, output=output, folder=tmp_path, work=work
         )
+
+
+@pytest.fixture
+def pauses(monkeypatch):
+    """The pauses between requests that failed, which nobody waits for."""
+    made = []
+    monkeypatch.setattr("tenacity.nap.time.sleep", made.append)
+    return made

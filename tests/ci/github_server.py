@@ -44,6 +44,8 @@ class GitHubServer(ThreadingHTTPServer):
         self.comments: dict[int, dict[str, Any]] = {}
         self.check_runs: dict[int, dict[str, Any]] = {}
         self.asked: list[Request] = []
+        self.failing: dict[str, list[int]] = {}  # statuses instead of answers, by a pattern of method and path
+        self.fails_after_work = False  # whether what is asked for is done all the same
 
     @property
     def url(self) -> str:
@@ -65,6 +67,13 @@ class GitHubServer(ThreadingHTTPServer):
     def bodies(self, method: str, path: str) -> list[dict[str, Any] | None]:
         """Of the requests like this."""
         return [each.body for each in self.asked if each.method == method and re.fullmatch(path, each.path)]
+
+    def failure(self, request: str) -> int | None:
+        """The status that this request meets instead of its answer, if any."""
+        for pattern, statuses in self.failing.items():
+            if statuses and re.fullmatch(pattern, request):
+                return statuses.pop(0)
+        return None
 
     def git(self, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """In the repository."""
@@ -172,10 +181,33 @@ def _check_runs(server: GitHubServer, found: re.Match[str], query: dict[str, Any
 
 
 def _check_run(server: GitHubServer, found: re.Match[str], query: dict[str, Any], body: Any) -> Answer:
-    made = {"id": len(server.check_runs) + 1, "app": {"slug": "github-actions"}, **body}
+    is_over = body["status"] == "completed"
+    _hold_to(
+        models.ReposOwnerRepoCheckRunsPostBodyOneof0 if is_over else models.ReposOwnerRepoCheckRunsPostBodyOneof1, body
+    )
+    made = {"id": len(server.check_runs) + 1, "app": {"slug": "github-actions"}, "details_url": None, **body}
     made["output"] = {**body["output"], "annotations_count": len(body["output"].get("annotations", []))}
     server.check_runs[made["id"]] = made
     return 201, made
+
+
+def _edit_check_run(server: GitHubServer, found: re.Match[str], query: dict[str, Any], body: Any) -> Answer:
+    run = server.check_runs[int(found["run"])]
+    run |= body | {"output": {**run["output"], **body.get("output", {})}}
+    return 200, run
+
+
+def _matching_refs(server: GitHubServer, found: re.Match[str], query: dict[str, Any], body: Any) -> Answer:
+    listed = server.git("for-each-ref", "--format=%(refname) %(objectname)", f"refs/heads/{found['prefix']}*")
+    lines = (line.split() for line in listed.stdout.splitlines())
+    return 200, [{"ref": name, "object": {"sha": commit, "type": "commit"}} for name, commit in lines]
+
+
+def _delete_ref(server: GitHubServer, found: re.Match[str], query: dict[str, Any], body: Any) -> Answer:
+    if server.branch(found["branch"]) is None:
+        raise RefusedError(422, "Reference does not exist")
+    server.git("update-ref", "-d", f"refs/heads/{found['branch']}")
+    return 204, None
 
 
 def _reaction(server: GitHubServer, found: re.Match[str], query: dict[str, Any], body: Any) -> Answer:
@@ -193,6 +225,8 @@ _ROUTES: tuple[tuple[str, str, type[BaseModel] | None, Callable[..., Answer]], .
     ("GET", r"/compare/(?P<base>[0-9a-f]{40})\.\.\.(?P<head>[0-9a-f]{40})", None, _compare),
     ("GET", r"/collaborators/(?P<user>[\w-]+)/permission", None, _permission),
     ("GET", r"/git/ref/heads/(?P<branch>[\w/-]+)", None, _ref),
+    ("GET", r"/git/matching-refs/heads/(?P<prefix>[\w/-]+)", None, _matching_refs),
+    ("DELETE", r"/git/refs/heads/(?P<branch>[\w/-]+)", None, _delete_ref),
     ("POST", r"/git/refs", models.ReposOwnerRepoGitRefsPostBody, _make_ref),
     ("PATCH", r"/git/refs/heads/(?P<branch>[\w/-]+)", models.ReposOwnerRepoGitRefsRefPatchBody, _move_ref),
     ("POST", r"/actions/workflows/[\w.-]+/dispatches",
@@ -201,7 +235,8 @@ _ROUTES: tuple[tuple[str, str, type[BaseModel] | None, Callable[..., Answer]], .
     ("POST", r"/issues/\d+/comments", models.ReposOwnerRepoIssuesIssueNumberCommentsPostBody, _comment),
     ("PATCH", r"/issues/comments/(?P<comment>\d+)", models.ReposOwnerRepoIssuesCommentsCommentIdPatchBody, _edit),
     ("GET", r"/commits/(?P<commit>[0-9a-f]{40})/check-runs", None, _check_runs),
-    ("POST", r"/check-runs", models.ReposOwnerRepoCheckRunsPostBodyOneof0, _check_run),
+    ("POST", r"/check-runs", None, _check_run),
+    ("PATCH", r"/check-runs/(?P<run>\d+)", None, _edit_check_run),
     ("POST", r"/issues/comments/\d+/reactions",
      models.ReposOwnerRepoIssuesCommentsCommentIdReactionsPostBody, _reaction),
 )  # fmt: skip
@@ -236,10 +271,16 @@ class _Handler(BaseHTTPRequestHandler):
             found = re.fullmatch(pattern, path)
             if method == self.command and found:
                 _hold_to(schema, body)
-                return answer(self.server, found, parse_qs(address.query), body)
+                failure = self.server.failure(f"{self.command} {path}")
+                if failure and not self.server.fails_after_work:
+                    raise RefusedError(failure, "told to")
+                done = answer(self.server, found, parse_qs(address.query), body)
+                if failure:
+                    raise RefusedError(failure, "told to")
+                return done
         raise RefusedError(404, "Not Found")
 
-    do_GET = do_POST = do_PATCH = _answer  # noqa: N815
+    do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815
 
     def log_message(self, *_: object) -> None:
         pass

@@ -35,6 +35,10 @@ class GitHubServer(ThreadingHTTPServer):
         self.tokens: set[str | None] = set()
         self.silent_after: int | None = None  # writes that are done and then not answered
         self.answer: int | None = None  # a status instead of work
+        self.answer_times: int | None = None  # so often; None: always
+        self.answer_headers: dict[str, str] = {}
+        self.deleted: set[int] = set()  # issues
+        self.may_label = True  # whether the token may push
 
     @property
     def url(self) -> str:
@@ -86,8 +90,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _serve(self, method: str) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.server.tokens.add(self.headers.get("Authorization"))
-        if self.server.answer is not None:
-            self._answer(self.server.answer, {"message": "told to"})
+        if self.server.answer is not None and self.server.answer_times != 0:
+            if self.server.answer_times is not None:
+                self.server.answer_times -= 1
+            self._answer(self.server.answer, {"message": "told to"}, self.server.answer_headers)
             return
         parts = urlsplit(self.path)
         found = _PATH.fullmatch(parts.path)
@@ -95,6 +101,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(404, {"message": f"no such path {parts.path}"})
             return
         number = int(found["number"]) if found["number"] else None
+        if number in self.server.deleted:
+            self._answer(410, {"message": "This issue was deleted"})
+            return
         kind = "comments" if found["comments"] else "issue" if number else "issues"
         given: dict[str, Any] = {}
         if method != "GET":
@@ -117,10 +126,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _work(self, method: str, kind: str, number: int | None, given: dict[str, Any], asked: dict[str, str]) -> Any:
         server, page, size = self.server, int(asked.get("page", 1)), int(asked.get("per_page", 30))
         if kind == "issues" and method == "POST":
-            return server.issue(given)
+            return server.issue(given if server.may_label else given | {"labels": []})
         if kind == "issues":
             wanted = set(asked.get("labels", "").split(",")) - {""}
-            its = [i for i in reversed(server.issues) if wanted <= {label["name"] for label in i["labels"]}]
+            there = [i for i in reversed(server.issues) if i["number"] not in server.deleted]
+            its = [i for i in there if wanted <= {label["name"] for label in i["labels"]}]
             its = [i for i in its if asked.get("state", "open") in ("all", i["state"])]
             return its[(page - 1) * size : page * size]
         assert number is not None
@@ -132,10 +142,11 @@ class _Handler(BaseHTTPRequestHandler):
             server.issues[number - 1].update(given)
         return server.issues[number - 1]
 
-    def _answer(self, status: int, value: Any) -> None:
+    def _answer(self, status: int, value: Any, headers: dict[str, str] | None = None) -> None:
         body = json.dumps(value).encode()
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        for name, text in {"Content-Type": "application/json", **(headers or {})}.items():
+            self.send_header(name, text)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

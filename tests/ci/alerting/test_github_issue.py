@@ -92,3 +92,37 @@ def test_what_github_refuses_is_said_and_without_the_token(server: GitHubServer,
     with pytest.raises(DeliveryError, match="GitHub answered 403 for o/r: told to") as raised:
         deliver(message(), destination, "s3cr3t", None)
     assert "s3cr3t" not in str(raised.value)
+
+
+def test_an_issue_that_was_deleted_is_made_anew(server: GitHubServer, destination: Destination) -> None:
+    assert deliver(message(), destination, "s3cr3t", None) == "1"
+    server.deleted.add(1)
+    assert deliver(message("resolved", 2), destination, "s3cr3t", "1") is None
+    assert deliver(message("updated", 3), destination, "s3cr3t", "1") == "2"
+    assert deliver(message("updated", 4), destination, "s3cr3t", "2") == "2"
+    assert [len(each) for each in server.comments.values()] == [0, 1]
+
+
+def test_a_token_that_may_not_label_makes_no_second_issue(server: GitHubServer, destination: Destination) -> None:
+    server.may_label = False
+    assert deliver(message(), destination, "s3cr3t", None) == "1"
+    assert deliver(message("updated", 2), destination, "s3cr3t", None) == "1"
+
+
+@pytest.mark.parametrize("status", [429, 500, 502])
+def test_a_github_that_fails_once_is_asked_again(
+    server: GitHubServer, destination: Destination, pauses: list[float], status: int
+) -> None:
+    server.answer, server.answer_times, server.answer_headers = status, 1, {"Retry-After": "2"}
+    assert deliver(message(), destination, "s3cr3t", None) == "1"
+    assert pauses == [2.0]
+
+
+@pytest.mark.parametrize(("headers", "wait_s"), [({"Retry-After": "90"}, 90.0), ({}, 60.0)])
+def test_how_long_github_wants_to_be_left_alone_is_handed_on(
+    server: GitHubServer, destination: Destination, headers: dict[str, str], wait_s: float
+) -> None:
+    server.answer, server.answer_headers = 429, headers
+    with pytest.raises(DeliveryError, match="gave up after 1 attempt, try again later: GitHub answered 429") as raised:
+        deliver(message(), destination, "s3cr3t", None)
+    assert raised.value.wait_s == wait_s

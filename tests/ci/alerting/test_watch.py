@@ -5,17 +5,19 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.asv_results import AsvResults
 from tests.ci.alerting.conftest import Scene
-from tests.ci.alerting.test_lifecycle import SLOW, STEADY
+from tests.ci.alerting.test_lifecycle import OTHER, SLOW, STEADY
 from tests.http_inbox import Inbox
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_results import import_results
 from warpwatch.dashboard.store import Store
+from warpwatch.dashboard.store.outbox import undelivered
 
 POLICY = """
 [alerts]
@@ -100,3 +102,18 @@ def test_an_alert_that_no_route_takes_is_said(scene: Scene, folder: Path, inbox:
     assert done.returncode == 1
     assert 'nobody is told of "demo: +30.0 %' in done.stderr
     assert inbox.received == []
+
+
+@pytest.mark.parametrize("asked", ["3600", "315360000"])
+def test_a_destination_that_asks_for_time_gets_it(scene: Scene, inbox: Inbox, asked: str) -> None:
+    scene.measure([*STEADY, *SLOW])
+    scene.measure([*STEADY, *SLOW], name=OTHER, machine="another")
+    inbox.answer, inbox.retry_after = 429, asked
+    before = datetime.now(UTC)
+    scene.look()
+    assert len(inbox.received) == 1  # its other messages wait too
+    (waits, *_) = sorted(undelivered(scene.store, "demo"), key=lambda each: -each.attempts)
+    assert waits.attempts == 1
+    assert waits.next_attempt is not None
+    hour = timedelta(hours=1)
+    assert before + hour <= waits.next_attempt <= datetime.now(UTC) + hour + timedelta(seconds=1)

@@ -26,7 +26,7 @@ class Failure:
     operation: str  # the beginning of "post /repos/…"
     status: int | None  # None: the connection is cut
     headers: dict[str, str] = field(default_factory=dict)
-    body: dict[str, Any] = field(default_factory=lambda: {"message": "Server Error"})
+    body: dict[str, Any] | str = field(default_factory=lambda: {"message": "Server Error"})  # str: as it is
     done: bool = False  # whether it had its effect all the same
 
 
@@ -146,7 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.close()
             return
         status, body, headers = answer
-        data = b"" if body is None else json.dumps(body).encode()
+        data = b"" if body is None else (body if isinstance(body, str) else json.dumps(body)).encode()
         self.send_response(status)
         for name, value in {"Content-Type": "application/json", **headers}.items():
             self.send_header(name, value)

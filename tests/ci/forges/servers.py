@@ -116,6 +116,7 @@ class GitHubServer(ForgeServer):
             self.runs[number] = run
         else:
             run = self.runs[int(asked.path["check_run_id"])]
+            run |= {name: each for name, each in asked.body.items() if name != "output"}
         run["sent"] = run["sent"] + annotations
         run["output"]["annotations_count"] = len(run["sent"])
         return (201 if method == "post" else 200), run, {}

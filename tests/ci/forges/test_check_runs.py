@@ -9,7 +9,7 @@ from tests.ci.reports.examples import FULL, artefact, row
 from warpwatch.ci.forges.github import GitHubThread
 from warpwatch.ci.forges.retrying import ForgeError
 from warpwatch.ci.gate.artefact import Source
-from warpwatch.ci.reports.check_run import CheckRun, check_run
+from warpwatch.ci.reports.check_run import CheckRun, Conclusion, check_run
 from warpwatch.ci.reports.links import Links
 from warpwatch.dashboard.verdict import Verdict
 
@@ -81,3 +81,40 @@ def test_a_token_that_may_not_is_told_what_it_needs(github: Forge) -> None:
     github.server.failures.append(Failure(operation=CREATE, status=403, body=body))
     with pytest.raises(ForgeError, match="needs checks: write"):
         _put(github, check_run(FULL, Links()))
+
+
+def _state(conclusion: Conclusion | None, run: str = "1") -> CheckRun:
+    return CheckRun(
+        name="warpwatch gate", head="b" * 40, conclusion=conclusion, title=str(conclusion), summary="", annotations=(),
+        details_url=f"https://github.com/owner/name/actions/runs/{run}",
+    )  # fmt: skip
+
+
+def test_one_in_progress_is_completed(github: Forge) -> None:
+    assert isinstance(github.server, GitHubServer)
+    assert _put(github, _state(None))
+    assert [run["status"] for run in github.server.runs.values()] == ["in_progress"]
+    assert not _put(github, _state(None))
+    assert _put(github, _state("success", "2"))
+    (run,) = github.server.runs.values()
+    assert (run["status"], run["conclusion"]) == ("completed", "success")
+    assert run["details_url"].endswith("/owner/name/actions/runs/2")
+    assert _put(github, _state(None, "3"))  # measured again
+    assert [run["status"] for run in github.server.runs.values()] == ["completed", "in_progress"]
+
+
+def test_one_in_progress_of_another_application_is_left_to_it(github: Forge) -> None:
+    assert isinstance(github.server, GitHubServer)
+    _put(github, _state(None))
+    github.server.failures.append(Failure(operation=UPDATE, status=403, body={"message": "Invalid app_id"}))
+    assert _put(github, _state("success"))
+    assert [run["status"] for run in github.server.runs.values()] == ["in_progress", "completed"]
+
+
+def test_a_run_that_was_cancelled_says_nothing_over_the_one_after_it(github: Forge) -> None:
+    assert isinstance(github.server, GitHubServer)
+    _put(github, _state(None, "2"))
+    assert not _put(github, _state("cancelled", "1"))
+    assert [run["status"] for run in github.server.runs.values()] == ["in_progress"]
+    assert _put(github, _state("cancelled", "2"))
+    assert [run["conclusion"] for run in github.server.runs.values()] == ["cancelled"]

@@ -157,3 +157,34 @@ def test_a_file_that_is_no_artefact_is_refused(github: Forge, tmp_path: Path) ->
     assert done.exit_code == 2
     assert "no artefact of `warpwatch gate --artefact`" in done.output
     assert github.server.asked == []
+
+
+def test_a_forge_that_fails_once_loses_nothing(forge: Forge, file: Path, pauses: list[float]) -> None:
+    for operation in (forge.listing, forge.head, forge.post):
+        forge.server.failures.append(Failure(operation=operation, status=502))
+    done = _run(forge, file, "--to", _target(forge), "--pull-request", 7, "--replies")
+    assert done.exit_code == 0, done.output
+    assert len(forge.talk.mine()) == 1
+    assert len(pauses) == 3
+
+
+def test_a_forge_whose_comments_are_away_gets_the_check_runs_and_a_sentence(
+    forge: Forge, file: Path, pauses: list[float]
+) -> None:
+    forge.server.failures += [Failure(operation=forge.listing, status=500) for _ in range(20)]
+    done = _run(forge, file, "--to", _target(forge), "--pull-request", 7, "--replies")
+    assert done.exit_code == 1
+    assert done.output.splitlines()[-1].startswith("Error: no reply counts: gave up after 6 attempts, try again later")
+    assert "Traceback" not in done.output
+    if isinstance(forge.server, GitHubServer):
+        assert [run["conclusion"] for run in forge.server.runs.values()] == ["failure"]
+
+
+def test_check_runs_that_are_refused_leave_the_comment(github: Forge, file: Path, pauses: list[float]) -> None:
+    github.server.failures += [
+        Failure(operation="post /repos/{owner}/{repo}/check-runs", status=500) for _ in range(20)
+    ]
+    done = _run(github, file, "--to", "github", "--pull-request", 7)
+    assert done.exit_code == 1
+    assert "Error: gave up after 6 attempts, try again later: GitHub answered 500 (the check runs" in done.output
+    assert len(github.talk.mine()) == 1

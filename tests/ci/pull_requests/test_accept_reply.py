@@ -130,3 +130,30 @@ def test_what_is_no_word_asks_github_nothing(words, action, hub, regressed):
 def test_on_a_closed_pull_request_nothing_is_told(hub, regressed):
     hub.server.pulls[7]["state"] = "closed"
     assert "is not open" in say(hub)[0]
+
+
+def test_a_check_run_of_no_application_leads_nowhere(hub, regressed):
+    for each in hub.server.check_runs.values():
+        each["app"] = None
+    assert "is not measured yet" in say(hub)[0]
+
+
+def test_a_github_that_fails_is_asked_again_and_else_answered_for(hub, regressed, pauses):
+    hub.server.failing = {r"GET /commits/.*": [502, 503]}
+    assert say(hub)[1]["run"] == RUN
+    hub.server.failing = {r"GET /commits/.*": [502] * 20}
+    (hub.folder / "output").unlink()
+    number = max(hub.server.comments) + 1
+    comment = {"id": number, "user": {"login": "ada"}, "body": WORD, "created_at": "2099-01-01T00:00:00Z"}
+    hub.run_for("issue_comment", {"action": "created", "comment": comment, "issue": {"number": 7, "pull_request": {}}})
+    done = CliRunner().invoke(main, ["accept-reply"])
+    assert done.exit_code == 1
+    assert not (hub.folder / "output").exists()
+    assert "@ada: not accepted; gave up after 6 attempts" in hub.server.bodies("POST", "/issues/7/comments")[-1]["body"]
+
+
+def test_a_commit_that_is_measured_again_is_accepted_from_what_was_measured_before(hub, regressed):
+    newest = hub.server.check_runs[max(hub.server.check_runs)]
+    again = {**newest, "id": 99, "status": "in_progress", "external_id": "f" * 64}
+    hub.server.check_runs[99] = again
+    assert say(hub)[1]["run"] == RUN

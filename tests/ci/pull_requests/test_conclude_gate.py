@@ -95,3 +95,73 @@ def test_told_twice_it_is_one_check(hub):
     conclude(hub, gpus=["gpu-t4"])
     conclude(hub, gpus=["gpu-t4"])
     assert len(hub.server.check_runs) == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "conclusion"),
+    [("cancelled", "cancelled"), ("timed-out", "timed_out"), ("stopped", "action_required"), ("error", "failure")],
+)
+def test_what_ended_early_has_a_conclusion_of_its_own(state, conclusion, hub):
+    told, output = conclude(hub, state, reason="the build was cancelled")
+    assert (told, output["summary"]) == (conclusion, "The build was cancelled.")
+
+
+@pytest.mark.parametrize(
+    ("event", "payload"),
+    [
+        ("workflow_run", {"workflow_run": {"head_sha": HEAD}}),
+        ("workflow_dispatch", {"inputs": {"pull": "7", "sha": HEAD}}),
+        ("pull_request", {"pull_request": {"head": {"sha": HEAD}}}),
+        ("merge_group", {"merge_group": {"head_sha": HEAD}}),
+    ],
+)
+def test_a_plan_that_failed_is_concluded_by_the_event_alone(event, payload, hub):
+    hub.run_for(event, payload)
+    done = CliRunner().invoke(main, ["conclude-gate", str(hub.folder / "found"), "--gpus", "[]", "--state", ""])
+    assert done.exit_code == 0, done.output
+    (check,) = hub.server.check_runs.values()
+    assert (check["head_sha"], check["conclusion"], check["output"]["title"]) == (
+        HEAD,
+        "failure",
+        "could not be planned",
+    )
+    assert "its log says why" in check["output"]["summary"]
+
+
+@pytest.mark.parametrize("payload", [{}, {"workflow_run": None}, {"workflow_run": {"head_sha": "main"}}])
+def test_an_event_without_a_commit_is_named(payload, hub):
+    hub.run_for("workflow_run", payload)
+    done = CliRunner().invoke(main, ["conclude-gate", str(hub.folder), "--gpus", "[]", "--state", "error"])
+    assert done.exit_code == 1
+    assert "give --head HASH" in done.output
+
+
+def test_replies_that_cannot_be_read_leave_the_check_concluded(hub, pauses):
+    leave(hub, "gpu-t4", artefact("unchanged"))
+    hub.server.failing = {r"GET /issues/7/comments": [502] * 20}
+    assert conclude(hub, gpus=["gpu-t4"])[0] == "success"
+
+
+def test_a_github_that_fails_once_is_concluded_at_once(hub, pauses):
+    leave(hub, "gpu-t4", artefact("unchanged"))
+    hub.server.failing = {r"GET /issues/7/comments": [502], r"GET /commits/.*": [503], r"POST /check-runs": [500]}
+    assert conclude(hub, gpus=["gpu-t4"])[0] == "success"
+    assert len(hub.server.check_runs) == 1
+
+
+def test_a_superseded_commit_that_was_not_measured_is_called_so(hub):
+    hub.server.add_pull(7, head="c" * 40, base="a" * 40)
+    told, output = conclude(hub, gpus=["gpu-t4"])
+    assert told == "cancelled"
+    assert "newer commit" in output["summary"]
+    hub.server.pulls[7]["head"]["sha"] = HEAD
+    hub.server.check_runs.clear()
+    assert conclude(hub, gpus=["gpu-t4"])[0] == "failure"
+
+
+def test_the_check_links_to_the_run_that_measured(hub, monkeypatch):
+    monkeypatch.setenv("GITHUB_RUN_ID", "4711")
+    leave(hub, "gpu-t4", artefact("unchanged"))
+    conclude(hub, gpus=["gpu-t4"])
+    (check,) = hub.server.check_runs.values()
+    assert check["details_url"] == "https://github.com/ada/kernels/actions/runs/4711"

@@ -96,3 +96,49 @@ def test_a_refusal_of_github_is_told_with_the_request(hub, fork):
     done = CliRunner().invoke(main, ["ok-to-test", "--start", "perf-pr.yml"])
     assert done.exit_code == 1
     assert "GitHub answered 401 (the permission of ada): Bad credentials" in done.output
+
+
+@pytest.mark.parametrize(
+    "request_kind", [r"GET /collaborators/.*", r"GET /pulls/7", r"POST /git/refs", r"POST /actions/.*", r"GET "]
+)
+def test_a_github_that_fails_once_is_asked_again(request_kind, hub, fork, pauses):
+    hub.server.failing = {request_kind: [502]}
+    done = say(hub, f"/ok to test {fork}")
+    assert done.exit_code == 0, done.output
+    assert hub.server.branch("pull-request/7") == fork
+    assert hub.server.bodies("POST", f"/issues/comments/{COMMENT}/reactions") == [{"content": "+1"}]
+
+
+@pytest.mark.parametrize(
+    ("request_kind", "status"),
+    [(r"POST /actions/.*", 500), (r"POST /actions/.*", 404), (r"POST /git/refs", 422), (r"GET /collaborators/.*", 502)],
+)
+def test_a_maintainer_whose_word_fails_is_answered(request_kind, status, hub, fork, pauses):
+    hub.server.failing = {request_kind: [status] * 20}
+    done = say(hub, f"/ok to test {fork}")
+    assert done.exit_code == 1
+    assert "Traceback" not in done.output
+    [answer] = hub.server.bodies("POST", "/issues/7/comments")
+    assert answer["body"].startswith("@ada: not tested; ")
+    assert f"GitHub answered {status}" in answer["body"]
+    assert hub.server.bodies("POST", f"/issues/comments/{COMMENT}/reactions") == [{"content": "-1"}]
+
+
+def test_an_answer_that_was_lost_is_not_written_twice(hub, fork, pauses):
+    hub.server.failing, hub.server.fails_after_work = {r"POST /issues/7/comments": [502, 502]}, True
+    assert say(hub, "/ok to test").exit_code == 0
+    assert len(hub.server.comments) == 1
+
+
+def test_approved_branches_of_closed_pull_requests_are_deleted(hub, fork):
+    for number, state in ((5, "closed"), (6, "open")):
+        hub.server.add_pull(number, head=fork, base=fork)
+        hub.server.pulls[number]["state"] = state
+        hub.server.git("update-ref", f"refs/heads/pull-request/{number}", fork)
+    assert say(hub, f"/ok to test {fork}").exit_code == 0
+    assert [hub.server.branch(f"pull-request/{number}") for number in (5, 6, 7)] == [None, fork, fork]
+
+
+def test_branches_that_cannot_be_deleted_stop_nothing(hub, fork):
+    hub.server.failing = {r"GET /git/matching-refs/.*": [403]}
+    assert say(hub, f"/ok to test {fork}").exit_code == 0

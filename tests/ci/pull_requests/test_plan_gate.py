@@ -159,3 +159,72 @@ def test_an_event_that_nobody_planned_for_is_named(hub):
     done = CliRunner().invoke(main, ["plan-gate"])
     assert done.exit_code == 1
     assert "no pull request in a push event" in done.output
+
+
+@pytest.mark.parametrize("status", [403, 429, 500, 502])
+def test_a_github_that_fails_for_now_is_asked_again(status, hub, pull, pauses):
+    _, head = pull({"kernel.cu": "// two\n"})
+    hub.server.failing = {"GET /pulls": [502], r"GET /compare/.*": [500 if status == 403 else status] * 3}
+    assert after_build(hub, head)["state"] == "measure"
+    assert len(pauses) == 4
+
+
+def test_a_github_that_stays_away_is_said_in_one_sentence(hub, pull, pauses):
+    pull({"kernel.cu": "// two\n"})
+    hub.server.failing = {r"GET /compare/.*": [502] * 20}
+    hub.run_for("pull_request", {"pull_request": {"number": 7}})
+    done = CliRunner().invoke(main, ["plan-gate"])
+    assert done.exit_code == 1
+    assert done.output.startswith("Error: gave up after 6 attempts, try again later: GitHub answered 502 (GET /repos/")
+    assert not (hub.folder / "output").exists()
+
+
+def test_what_is_to_be_measured_has_a_check_in_progress_with_a_link(hub, pull, monkeypatch):
+    monkeypatch.setenv("GITHUB_RUN_ID", "4711")
+    _, head = pull({"kernel.cu": "// two\n"})
+    after_build(hub, head)
+    (check,) = hub.server.check_runs.values()
+    assert (check["name"], check["head_sha"], check["status"]) == ("warpwatch gate", head, "in_progress")
+    assert check["details_url"] == "https://github.com/ada/kernels/actions/runs/4711"
+
+
+def test_a_check_that_cannot_be_shown_keeps_nothing_from_being_measured(hub, pull, pauses):
+    _, head = pull({"kernel.cu": "// two\n"})
+    hub.server.failing = {r"POST /check-runs": [403]}
+    assert after_build(hub, head)["state"] == "measure"
+
+
+@pytest.mark.parametrize(
+    ("conclusion", "state", "words"),
+    [
+        ("cancelled", "cancelled", "was cancelled"),
+        ("timed_out", "timed-out", "ran out of time"),
+        ("startup_failure", "stopped", "could not start"),
+        ("action_required", "stopped", "waits for a maintainer"),
+        ("skipped", "stopped", "ended with skipped"),
+    ],
+)
+def test_a_build_that_did_not_end_is_not_one_that_failed(conclusion, state, words, hub, pull):
+    _, head = pull({"kernel.cu": "// two\n"})
+    told = after_build(hub, head, conclusion=conclusion)
+    assert told["state"] == state
+    assert words in told["reason"]
+    assert "does not build" not in told["reason"]
+
+
+@pytest.mark.parametrize(("conclusion", "state"), [("success", "skip"), ("failure", "failed")])
+def test_a_merge_queues_commit_gets_the_check_without_a_measurement(conclusion, state, hub, pull):
+    base, _ = pull({"kernel.cu": "// two\n"})
+    group = hub.commit({"kernel.cu": "// two, merged\n"}, base, branch=None)
+    branch = f"gh-readonly-queue/release/1.0/pr-7-{base}"
+    run = {"event": "merge_group", "conclusion": conclusion, "head_sha": group, "head_branch": branch,
+           "head_repository": {"full_name": "ada/kernels", "owner": {"login": "ada"}}}  # fmt: skip
+    told = planned(hub, "workflow_run", {"workflow_run": run})
+    assert (told["state"], told["pull"], told["base"], told["head"]) == (state, "7", base, group)
+
+
+def test_a_merge_group_itself_is_planned_too(hub, pull):
+    base, head = pull({"kernel.cu": "// two\n"})
+    group = {"head_sha": head, "head_ref": f"refs/heads/gh-readonly-queue/main/pr-7-{base}", "base_sha": base}
+    told = planned(hub, "merge_group", {"action": "checks_requested", "merge_group": group})
+    assert (told["state"], told["head"]) == ("skip", head)

@@ -232,3 +232,14 @@ def test_limits_that_cannot_be_taken_are_told_and_no_result_waits_for_them(
     assert said in done.stderr
     assert runner.arrived() == [0.0]
     assert stated_limits(runner.store, "demo") is None
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "127.0.0.1:9"])
+def test_a_server_that_is_not_there_is_named_in_whole_words(runner: Runner, host: str) -> None:
+    runner.measure(0, 1.0)
+    done = runner.push("--patience", "1", to=f"http://{host}")
+    assert done.exit_code == 1
+    assert "took" not in done.output
+    assert "again in 0 s" not in done.output
+    (reason,) = {line.partition(";")[0] for line in done.output.splitlines() if "does not answer: " in line}
+    assert reason.count("(") == reason.count(")")

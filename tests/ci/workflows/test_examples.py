@@ -16,7 +16,7 @@ _RIGHTS = {"": 0, "read": 1, "write": 2}
 def called(text):
     """The one job, and the workflow of ours that it calls."""
     [job] = parse(text)["jobs"].values()
-    found = re.fullmatch(r"YOUR-HOST/warpwatch/\.github/workflows/([\w-]+\.yml)@COMMIT", job["uses"])
+    found = re.fullmatch(r"OWNER/warpwatch/\.github/workflows/([\w-]+\.yml)@COMMIT", job["uses"])
     return job, read(FOLDER / found[1])
 
 
@@ -58,7 +58,7 @@ def test_the_linters_find_nothing_in_them(tmp_path):
     folder.mkdir(parents=True)
     subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
     for name, text in EXAMPLES.items():
-        (folder / name).write_text(text.replace("YOUR-HOST", "ada").replace("COMMIT", "0" * 40))
+        (folder / name).write_text(text.replace("OWNER", "ada").replace("COMMIT", "0" * 40))
     actions = tmp_path / ".github/actions/none"
     actions.mkdir(parents=True)
     (actions / "action.yml").write_text("name: none\ndescription: none\nruns: {using: composite, steps: []}\n")

@@ -20,6 +20,8 @@ from .workflow_files import read as read_workflow
 
 RESULTS = ROOT / "perf_suite/results"
 BIN = Path(sys.executable).parent
+_EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+_ADA = {f"GIT_{who}_{what}": "ada@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 WITH_COMMANDS = {"PATH": f"{BIN}:{os.environ['PATH']}"}
 
 
@@ -253,3 +255,132 @@ def test_the_build_compares_with_the_commit_it_left_main_at(hub, tmp_path):
     assert [change["kernel"] for change in told["changes"]] == ["vector_add_elements", "vector_add_pieces"]
     assert "### Compiled code: 2 changed" in (tmp_path / "summary.md").read_text()
     assert hub.git("worktree", "list").count("\n") == 0
+
+
+def test_a_plan_that_failed_is_concluded_for_the_commit_of_the_event(hub, tmp_path):
+    head = "b" * 40
+    hub.run_for("workflow_run", {"workflow_run": {"event": "pull_request", "head_sha": head}})
+    outputs = {f"needs.plan.outputs.{name}": "" for name in ("pull", "head", "state", "reason")}
+    values = {"github.token": hub.server.token, "inputs.gpus": '["gpu-t4"]', **outputs}
+    done = run_step("gate.yml", "report", "Set the check that merging may require", folder=tmp_path,
+                    temporary=tmp_path, values=values, environment=WITH_COMMANDS)  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    (check,) = hub.server.check_runs.values()
+    assert (check["head_sha"], check["conclusion"]) == (head, "failure")
+
+
+def test_a_gate_that_was_cancelled_ends_its_check(hub, tmp_path):
+    hub.run_for("workflow_run", {"workflow_run": {"head_sha": "b" * 40}})
+    values = {"github.token": hub.server.token, "inputs.gpus": '["gpu-t4"]', "needs.plan.outputs.head": "b" * 40}
+    done = run_step("gate.yml", "report", "Say that it was cancelled", folder=tmp_path, temporary=tmp_path,
+                    values=values, environment=WITH_COMMANDS)  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    (check,) = hub.server.check_runs.values()
+    assert check["conclusion"] == "cancelled"
+
+
+def test_the_report_runs_whatever_became_of_the_other_jobs():
+    report_job = read_workflow(FOLDER / "gate.yml")["jobs"]["report"]
+    assert "always()" in report_job["if"]
+    assert "needs.plan.result != 'success'" in report_job["if"]
+
+
+@pytest.mark.parametrize(("has_remote", "ends"), [(True, False), (True, True), (False, False)])
+def test_a_job_that_waited_while_a_newer_commit_came_ends_early(has_remote, ends, tmp_path):
+    """Before a remote that knows the pull request's head, and before none."""
+    subprocess.run(["git", "init", "--quiet", str(tmp_path / "work")], check=True)
+    remote, made = tmp_path / "remote", "b" * 40
+    if has_remote:
+        subprocess.run(["git", "init", "--quiet", "--bare", str(remote)], check=True)
+        made = subprocess.run(["git", "commit-tree", "-m", "x", _EMPTY_TREE], cwd=remote, check=True, text=True,
+                              capture_output=True, env={**os.environ, **_ADA}).stdout.strip()  # fmt: skip
+        subprocess.run(["git", "update-ref", "refs/pull/7/head", made], cwd=remote, check=True)
+    subprocess.run(["git", "remote", "add", "origin", str(remote)], cwd=tmp_path / "work", check=True)
+    head = "c" * 40 if ends else made
+    done = run_step("gate.yml", "measure", "End early if a newer commit is there", folder=tmp_path / "work",
+                    temporary=tmp_path, values={"needs.plan.outputs.pull": "7", "needs.plan.outputs.head": head},
+                    environment={"GITHUB_ENV": str(tmp_path / "env")})  # fmt: skip
+    assert done.returncode == int(ends), done.stdout + done.stderr
+    assert ("is not measured any more" in done.stdout) == ends
+
+
+@pytest.mark.parametrize("workflow", ["gate.yml", "measure.yml"])
+@pytest.mark.parametrize(
+    ("capabilities", "architectures"),
+    [("7.5", "75"), ("9.0", "90a"), ("12.0", "120"), ("8.9\n8.9", "89"), ("8.9\n7.5", "75;89"), (None, None)],
+)
+def test_a_gpus_machine_builds_for_its_own_gpu(workflow, capabilities, architectures, tmp_path):
+    if capabilities is not None:
+        program = tmp_path / "bin/nvidia-smi"
+        program.parent.mkdir()
+        program.write_text(f"#!/bin/sh\nprintf '%s\\n' {' '.join(capabilities.split())}\n")
+        program.chmod(0o755)
+    environment = {"GITHUB_ENV": str(tmp_path / "env"), "PATH": f"{tmp_path}/bin:/usr/bin:/bin"}
+    done = run_step(workflow, "measure", "Build for this machine's GPU alone", folder=tmp_path, temporary=tmp_path,
+                    values={"inputs.env": "A=1\nB=two words"}, environment=environment)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "env").read_text().splitlines()
+    assert lines[-2:] == ["A=1", "B=two words"]
+    assert lines[:-2] == ([f"WARPWATCH_CUDA_ARCHS={architectures}"] if architectures else [])
+
+
+def test_a_commit_is_judged_by_the_workflows_own_warpwatch_and_built_by_its_own_python(tmp_path):
+    measure = read_workflow(FOLDER / "gate.yml")["jobs"]["measure"]
+    titles = [each.get("name") or each.get("uses") for each in steps(measure)]
+    order = ["Set up", "Keep what was set up for asv alone", "$/.github/actions/warpwatch",
+             "Measure base and head in turns"]  # fmt: skip
+    assert sorted(order, key=titles.index) == order  # what comes later comes first on PATH
+    assert all("if" not in each for each in steps(measure) if each.get("uses", "").startswith("$/"))
+    done = run_step("gate.yml", "measure", "Keep what was set up for asv alone", folder=tmp_path, temporary=tmp_path,
+                    environment={**WITH_COMMANDS, "GITHUB_ENV": str(tmp_path / "env")})  # fmt: skip
+    assert done.returncode == 0
+    assert (tmp_path / "env").read_text() == f"WARPWATCH_ASV_PYTHON={BIN}/python\n"
+
+
+@pytest.mark.parametrize(("before", "count"), [("HEAD~3", 3), ("HEAD", 1), ("0" * 40, 1), ("", 1), ("HEAD~13", 10)])
+def test_each_commit_of_a_push_is_measured(before, count, tmp_path):
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    for _ in range(15):
+        subprocess.run(["git", "commit", "--quiet", "--allow-empty", "-m", "x"], cwd=tmp_path, check=True,
+                       env={**os.environ, **_ADA})  # fmt: skip
+    done = run_step("measure.yml", "measure", "Count the commits of the push", folder=tmp_path, temporary=tmp_path,
+                    values={"github.event.before": before},
+                    environment={"GITHUB_ENV": str(tmp_path / "env")})  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "env").read_text() == f"COMMITS={count}\n"
+
+
+def test_a_merge_queue_gets_the_required_checks():
+    assert "merge_group" in read_workflow(FOLDER / "build.yml")["on"]
+    [gate] = read_workflow(FOLDER / "perf-pr.yml")["jobs"].values()
+    assert "github.event.workflow_run.event == 'merge_group'" in gate["if"]
+
+
+@pytest.mark.parametrize(
+    ("workflow", "title", "values", "calls"),
+    [
+        ("gate.yml", "Measure base and head in turns",
+         {"needs.plan.outputs.base": "b" * 40, "needs.plan.outputs.head": "c" * 40, "inputs.folder": ".",
+          "inputs.bench": "", "inputs.budget": "", "matrix.gpu": "gpu-t4", "strategy.job-total": "2"},
+         ["set-up -m asv machine --yes", f"warpwatch gate {'b' * 40} {'c' * 40} --folder . --machines 2 --artefact"]),
+        ("measure.yml", "Measure", {"inputs.folder": ".", "inputs.bench": "rope"},
+         ["python -m asv machine --yes",
+          "warpwatch alone warpwatch runner measure --no-fetch --commits 3 --bench rope"]),
+    ],
+)  # fmt: skip
+def test_what_measures_is_told_what_the_steps_before_found_out(workflow, title, values, calls, tmp_path):
+    programs, called = tmp_path / "bin", tmp_path / "called"
+    programs.mkdir()
+    for name in ("warpwatch", "python", "set-up"):
+        (programs / name).write_text(f'#!/bin/sh\necho "{name} $@" >> {called}\n')
+        (programs / name).chmod(0o755)
+    environment = {
+        "PATH": f"{programs}:/usr/bin:/bin",
+        "COMMITS": "3",
+        "WARPWATCH_ASV_PYTHON": str(programs / "set-up"),
+    }
+    done = run_step(workflow, "measure", title, folder=tmp_path, temporary=tmp_path, values=values,
+                    environment=environment)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = called.read_text().splitlines()
+    assert [line.startswith(call) for line, call in zip(lines, calls, strict=True)] == [True, True], lines

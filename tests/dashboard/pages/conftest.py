@@ -1,6 +1,7 @@
-"""The dashboard as it runs: an application on a temporary store, a real socket, Debian's Chromium."""
+"""The dashboard as it runs: an application on a temporary store, a real socket, the machine's Chromium."""
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.card_records import CardFilter
 
-CHROMIUM = Path("/usr/bin/chromium")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")  # Debian's, older Ubuntus', GitHub's machines'
 CHROMIUM_ARGUMENTS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
@@ -86,13 +87,12 @@ def address(history_store: Settings) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium."""
-    if not CHROMIUM.exists():
-        pytest.skip(f"{CHROMIUM} is not installed (apt-get install chromium)")
+    """The machine's Chromium or Chrome."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.skip(f"none of {', '.join(BROWSERS)} is on PATH (Debian: apt-get install chromium)")
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(
-            executable_path=str(CHROMIUM), args=list(CHROMIUM_ARGUMENTS), timeout=PATIENCE_MS
-        )
+        opened = playwright.chromium.launch(executable_path=found, args=list(CHROMIUM_ARGUMENTS), timeout=PATIENCE_MS)
         yield opened
         opened.close()
 
