@@ -12,6 +12,8 @@ from warpwatch.dashboard.store.records import Series
 from warpwatch.dashboard.verdict import Verdict
 
 _TOLD = {Verdict.REGRESSED, Verdict.IMPROVED, Verdict.UNCHANGED}
+_CHANGED = {Verdict.REGRESSED, Verdict.IMPROVED}
+_SETTLES = 3  # runs of each commit: two outliers of one commit's two runs look like a change without scatter
 Measure = Callable[[bool, Collection[Series] | None], None]
 """Runs head (True) or base, all that was asked for (None) or what these series need, into the store."""
 
@@ -63,7 +65,7 @@ def run_gate(
         runs = look.runs
         result = check(look.family_error)
         for row in result.rows:
-            if row.verdict in _TOLD:
+            if row.verdict in (_TOLD if runs >= _SETTLES or not ahead else _TOLD - _CHANGED):
                 told.setdefault(row.series.key, row)
         result = replace(result, rows=in_order(told.get(row.series.key, row) for row in result.rows))
         seconds = clock() - began
@@ -71,6 +73,8 @@ def run_gate(
         a_run = seconds / (2 * runs)  # at most: what is still open is less than all
         within = tuple(look for look in ahead if seconds + a_run * 2 * (look.runs - runs) <= budget_s)
         may_be_told = hopeful(result, runs, within)
+        if within:
+            may_be_told += tuple(row for row in result.rows if row.verdict in _CHANGED and row.series.key not in told)
         if not may_be_told:
             return Gate(check=result, runs=runs, seconds=seconds, end=_end(result, runs, ahead, within))
         wanted = [row.series for row in may_be_told]

@@ -159,7 +159,7 @@ def judge(
         elif i in changed and abs(comparison.change) >= least:
             worse = (comparison.change > 0) == (direction is Better.LOWER)
             verdicts.append(Verdict.REGRESSED if worse else Verdict.IMPROVED)
-        elif abs(comparison.change) < least and (comparison.high - comparison.low) / 2 <= least:
+        elif -least < comparison.low and comparison.high < least:
             verdicts.append(Verdict.UNCHANGED)
         else:
             verdicts.append(Verdict.INCONCLUSIVE)

@@ -37,22 +37,24 @@ def _chance(seen: Comparison, noise: float, runs: int, threshold: float, level: 
     now, error, freedom = _runs(seen), noise * math.sqrt(2 / runs), _freedom(seen, runs)
     matters = math.log1p(threshold)
     bar = max(matters, critical_value(level, freedom) * error)
-    is_narrow = critical_value(_TWO_SIDED, freedom) * error <= matters
+    room = matters - critical_value(_TWO_SIDED, freedom) * error  # for the estimate of what is unchanged
+    is_narrow = room > 0
     variance = 2 / now - 2 / runs if is_narrow else 2 * (runs - now) / runs**2
     estimate = NormalDist(math.log1p(seen.change), noise * math.sqrt(variance))
     chance = 1 - estimate.cdf(bar) + estimate.cdf(-bar)
     if is_narrow:
-        chance += estimate.cdf(matters) - estimate.cdf(-matters)
+        chance += estimate.cdf(room) - estimate.cdf(-room)
     return chance
 
 
 def runs_to_tell(seen: Comparison, *, threshold: float, level: float) -> int:
     """Runs of each commit, those made among them, at which today's estimate and noise would be told."""
     moved, matters = abs(math.log1p(seen.change)), math.log1p(threshold)
-    tail, distance = (_TWO_SIDED, matters) if moved < matters else (level, moved)
+    tail, distance = (_TWO_SIDED, matters - moved) if moved < matters else (level, moved)
     runs = _runs(seen) + 1
     for _ in range(20):  # more runs bring more degrees of freedom; it settles in a few steps
-        wanted = math.ceil(2 * (critical_value(tail, _freedom(seen, runs)) * seen.noise / distance) ** 2)
+        reach = critical_value(tail, _freedom(seen, runs)) * seen.noise
+        wanted = math.ceil(2 * min(reach / distance, math.sqrt(_MOST_RUNS)) ** 2)
         if wanted in (runs, runs - 1):
             break
         runs = min(max(wanted, _runs(seen) + 1), _MOST_RUNS)

@@ -42,7 +42,9 @@ def _verdict(comparison: Comparison | None, better: Better = Better.LOWER, thres
         (-0.041, Better.HIGHER, Verdict.REGRESSED),
         (0.041, Better.HIGHER, Verdict.IMPROVED),
         (0.001, Better.LOWER, Verdict.UNCHANGED),
-        (0.015, Better.LOWER, Verdict.UNCHANGED),  # real, and too small to matter
+        (0.008, Better.LOWER, Verdict.UNCHANGED),
+        (-0.008, Better.LOWER, Verdict.UNCHANGED),
+        (0.015, Better.LOWER, Verdict.INCONCLUSIVE),  # its interval reaches beyond what matters
     ],
 )
 def test_a_quiet_series_gets_a_clear_verdict(change: float, better: Better, verdict: Verdict) -> None:
@@ -59,7 +61,7 @@ def test_a_noisy_series_is_inconclusive_and_says_how_many_runs_it_needs() -> Non
     assert _verdict(comparison) is Verdict.INCONCLUSIVE
     more = comparison.runs_needed
     assert more > 0
-    base, head = _runs(*[1.0] * (1 + more)), _runs(*[1.001] * (1 + more))
+    base, head = _runs(*[1.0] * (2 + more)), _runs(*[1.0] * (2 + more))
     enough = compare(base, head, history_noise=Noise(scale=0.03), threshold=0.02)
     assert enough is not None
     assert enough.runs_needed == 0
