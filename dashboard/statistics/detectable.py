@@ -17,7 +17,6 @@ from warpwatch.dashboard.statistics.student import student_tail
 
 POWER = 0.8
 _BEYOND = NormalDist().inv_cdf(POWER)
-_NEARLY_NORMAL = 1000  # degrees of freedom
 
 
 def detectable_change(noise: Noise, *, inside: float, runs: int, family: int, threshold: float) -> float:
@@ -36,7 +35,7 @@ def detectable_change(noise: Noise, *, inside: float, runs: int, family: int, th
 @lru_cache(maxsize=4096)
 def critical_value(level: float, freedom: int | None) -> float:
     """Where the two-sided tail is `level`: of Student's t, or of the normal distribution without degrees of freedom."""
-    if freedom is None or freedom > _NEARLY_NORMAL:
+    if freedom is None:
         return NormalDist().inv_cdf(1 - level / 2)
     low, high = 0.0, 2.0
     while student_tail(high, freedom) > level:
