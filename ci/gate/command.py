@@ -67,7 +67,9 @@ def gate(
     BASE and HEAD are hashes, branches or tags of the repository around asv.conf.json. Runs alternate (A B B A), what is
     settled is not measured again, and all series of all looks together raise a false alarm with 1 % at most. The
     results go into the store like any others. It waits while another measures on this GPU. Exit status: 0 unchanged or
-    better, or what got worse was accepted or does not block; 1 regressed; 2 could not tell.
+    better, or what got worse was accepted or does not block; 1 regressed, or a benchmark that has a number at BASE
+    fails at HEAD (it crashes, its result is wrong, or it is gone), or HEAD's warpwatch.toml cannot be used; 2 could not
+    tell.
     """
     settings = read_settings()
     try:
@@ -98,12 +100,14 @@ def gate(
         sides = [_recorded(runs, commit) for commit in ends]
         return check(
             store, name, *sides, threshold=terms.threshold, limits=terms.limits(store, name),
-            family_error=error, machine=machine,
+            family_error=error, machine=machine, since_ms=began_ms,
         )  # fmt: skip
 
     try:
         with gpu_lock(say=_say) as held:
             runs = replace(runs, held=held.descriptors)
+            runs.take_in()
+            began_ms = time.time_ns() // 1_000_000
             done = run_gate(
                 looks(most_runs or stated.runs, family_error),
                 lambda is_head, series: runs.run(ends[is_head], series), look,
@@ -113,7 +117,7 @@ def gate(
         record_acceptances(store, name, *ends, terms.accepted, now_ms=time.time_ns() // 1_000_000)
         if artefact_file is not None:
             told = gate_artefact(
-                store, done, machine=machine, family_error=family_error,
+                store, done, machine=machine, family_error=family_error, inconclusive=stated.inconclusive,
                 source_of=BenchmarkSources(repository, asvs.benchmarks).of,
             )  # fmt: skip
             write_artefact(told, artefact_file)

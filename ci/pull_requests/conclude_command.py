@@ -11,9 +11,12 @@ from warpwatch.ci.forges.address import Address
 from warpwatch.ci.forges.github import GitHubThread
 from warpwatch.ci.forges.replies import replies_of
 from warpwatch.ci.forges.retrying import ForgeError, again
-from warpwatch.ci.gate.artefact import ArtefactError, GateArtefact, read_artefact
+from warpwatch.ci.gate.artefact import ArtefactError, GateArtefact, Inconclusive, read_artefact
+from warpwatch.ci.policy.policy import Policy
+from warpwatch.ci.policy.reading import FILE_NAME, PolicyError, parse_policy
 from warpwatch.ci.pull_requests.conclusion import measured, not_measured
 from warpwatch.ci.pull_requests.plan import State
+from warpwatch.ci.pull_requests.repository import Repository, RepositoryError
 from warpwatch.ci.reports.accepted import with_replies
 
 _KEY = "gate"  # report-gate's own, of the comment that replies answer
@@ -34,7 +37,8 @@ def conclude_gate(
 ) -> None:  # fmt: skip
     """Set the check `warpwatch gate` of a commit, whatever became of it.
 
-    FOUND has a file gate-LABEL.json of each machine that measured. Takes GITHUB_TOKEN and GITHUB_REPOSITORY.
+    FOUND has a file gate-LABEL.json of each machine that measured. Where --gpus names none, `[gate] inconclusive` of
+    the default branch's warpwatch.toml decides. Takes GITHUB_TOKEN and GITHUB_REPOSITORY.
     Exit status: 0 told, or told before; 1 GitHub refused.
     """
     labels = _labels(gpus)
@@ -42,11 +46,13 @@ def conclude_gate(
         thread = Address(repository=None, pull_request=pull_request).github()
         if State(state) is State.MEASURE:
             artefacts = {name: each for name in labels if (each := _artefact(found, name))}
-            told = replace(measured(head, labels, _with_replies(thread, head, artefacts)), workflow_run=run)
+            inconclusive = _inconclusive(Repository.of_workflow()) if not labels else "neutral"
+            told = measured(head, labels, _with_replies(thread, head, artefacts), inconclusive)
+            told = replace(told, workflow_run=run)
         else:
             told = not_measured(head, State(state), reason)
         thread.put_check_run(told)
-    except ForgeError as error:
+    except (ForgeError, RepositoryError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(f"{told.conclusion}: {told.title}")
 
@@ -59,6 +65,17 @@ def _labels(text: str) -> list[str]:
     if not isinstance(labels, list) or not all(isinstance(each, str) for each in labels):
         raise click.UsageError(f"--gpus {text!r}: wanted a JSON list of labels")
     return labels
+
+
+def _inconclusive(repository: Repository) -> Inconclusive:
+    """By the policy of the default branch; the defaults where it has none that can be used."""
+    content = repository.file(FILE_NAME)
+    try:
+        policy = parse_policy(content, FILE_NAME) if content is not None else Policy()
+    except PolicyError as error:
+        click.echo(f"the defaults count, as the default branch's policy cannot be used: {error}", err=True)
+        policy = Policy()
+    return policy.gate.inconclusive
 
 
 def _with_replies(

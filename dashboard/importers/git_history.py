@@ -9,6 +9,10 @@ from pathlib import Path
 from warpwatch.dashboard.store.ordering import KnownCommit
 
 _LONGEST_NAME = 200  # characters of a branch, a tag or a hash
+_LINKS = {  # what `git cat-file --follow-symlinks` says of them
+    "dangling": "a link to what is not there", "symlink": "a link out of the repository", "loop": "a link to itself",
+    "notdir": "a link through a file",
+}  # fmt: skip
 
 
 class GitError(Exception):
@@ -87,12 +91,29 @@ def messages(repository: Path, base: str, head: str) -> tuple[CommitMessage, ...
     )
 
 
-def file_at(repository: Path, commit: str, path: str) -> str | None:
-    """The text of a file at a commit (full hash), named from the repository's root; None if it is not there."""
+def file_at(repository: Path, commit: str, path: str, *, most: int) -> bytes | None:
+    """The content of a file at a commit (full hash), named from the repository's root; None if it is not there.
+
+    Links inside the repository are followed, as a checkout does. Raises GitError for what is no file, for a link that
+    leads to none, and for one of more than `most` bytes.
+    """
+    name = f"{commit}:{path}"
     try:
-        return git(repository, "show", f"{commit}:{path}")
-    except GitError:
+        told = git(repository, "cat-file", "--batch-check", "--follow-symlinks", given=f"{name}\n").splitlines()[0]
+    except (GitError, IndexError):
         return None
+    if told.endswith(" missing"):
+        return None
+    number, _, kind = told.partition(" ")  # "<hash> blob 12", "<hash> tree 34", "dangling 7", "symlink 11", "loop 7"
+    kind, _, size = kind.partition(" ")
+    if kind != "blob":
+        seen = "a folder" if kind == "tree" else "a submodule" if kind in {"commit", "submodule"} else _LINKS[number]
+        raise GitError(f"{path} of {commit[:8]} is {seen}; wanted a file")
+    if int(size) > most:
+        raise GitError(f"{path} of {commit[:8]} has {size} bytes; wanted {most} at most")
+    return subprocess.run(
+        ["git", "-C", str(repository), "cat-file", "blob", number], capture_output=True, check=True
+    ).stdout
 
 
 def root_of(folder: Path) -> Path | None:
