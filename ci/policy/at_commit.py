@@ -6,6 +6,7 @@ Head's is read too: one that cannot be used would stop every comparison after it
 from dataclasses import dataclass
 from pathlib import Path
 
+from warpwatch.ci.acceptance.wording import shown
 from warpwatch.ci.policy.policy import Policy
 from warpwatch.ci.policy.reading import FILE_NAME, LARGEST_FILE, PolicyError, find_policy, parse_policy, read_policy
 from warpwatch.dashboard.importers.git_history import GitError, file_at, resolve, root_of
@@ -82,4 +83,4 @@ class _CommittedFile:
 
 
 def _one_line(error: PolicyError) -> str:
-    return "; ".join(str(error).splitlines())
+    return shown("; ".join(str(error).splitlines()))
