@@ -12,7 +12,7 @@ from warpwatch.ci.gate.artefact_writer import gate_artefact, write_artefact
 from warpwatch.ci.gate.asv_runs import AsvRuns, GateError
 from warpwatch.ci.gate.benchmark_sources import BenchmarkSources
 from warpwatch.ci.gate.looks import looks
-from warpwatch.ci.gate.sequence import End, Gate, run_gate
+from warpwatch.ci.gate.sequence import SETTLES, End, Gate, run_gate
 from warpwatch.ci.host_lock import HostLockError, gpu_lock
 from warpwatch.ci.terms import read_policy_for, read_terms
 from warpwatch.dashboard import check_text
@@ -113,7 +113,7 @@ def gate(
                 lambda is_head, series: runs.run(ends[is_head], series), look,
                 budget_s=60 * (budget or stated.budget_minutes), say=_say,
             )  # fmt: skip
-        done = replace(done, check=terms.applied(store, done.check))
+        done = replace(done, check=terms.applied(store, _noted(done)))
         record_acceptances(store, name, *ends, terms.accepted, now_ms=time.time_ns() // 1_000_000)
         if artefact_file is not None:
             told = gate_artefact(
@@ -145,6 +145,15 @@ def _recorded(runs: AsvRuns, commit: str) -> Commit:
     if found is None:
         raise GateError(f"asv recorded nothing at {commit[:8]}: does --bench name any benchmark, and does it build?")
     return found
+
+
+def _noted(done: Gate) -> Check:
+    """The check, which says where a change is not confirmed."""
+    changed = done.check.count(Verdict.REGRESSED) + done.check.count(Verdict.IMPROVED)
+    if done.runs >= SETTLES or not changed:
+        return done.check
+    note = "what changed was measured twice at each commit: a third run would confirm it"
+    return replace(done.check, notes=(*done.check.notes, note))
 
 
 def _say(line: str) -> None:
