@@ -37,8 +37,9 @@ def check(
     """Compare two recorded commits and say what moved.
 
     BASE and HEAD are hashes, or branches and tags where the project's repository is known. Exit status: 0 unchanged or
-    better, or what got worse was accepted or does not block; 1 regressed; 2 could not tell (also: an unknown commit, or
-    nothing to compare).
+    better, or what got worse was accepted or does not block; 1 regressed, or a benchmark that has a number at BASE
+    fails at HEAD, or HEAD's warpwatch.toml cannot be used; 2 could not tell (also: an unknown commit, or nothing to
+    compare).
     """
     settings = read_settings()
     store = open_store(database)

@@ -37,7 +37,7 @@ class Terms:
     def applied(self, store: Store, judged: Check) -> Check:
         """The check with what was accepted, and the notes."""
         workloads = queries.project_workloads(store, judged.project)
-        noted = replace(judged, notes=(*judged.notes, *self.notes))
+        noted = replace(judged, notes=(*judged.notes, *self.notes), fault=self.found.fault)
         return with_acceptances(noted, self.accepted, workloads, self.expired)
 
 
@@ -61,5 +61,5 @@ def read_terms(
     return Terms(
         found=found, accepted=accepted, threshold=threshold or found.policy.gate.threshold or default_threshold,
         expired=expired_acceptances(store, project, base, head), threshold_of_all=threshold,
-        notes=(*([found.note] if found.note else []), *faults),
+        notes=(*found.notes, *faults),
     )  # fmt: skip

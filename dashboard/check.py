@@ -54,7 +54,7 @@ class Outcome(IntEnum):
     """What a check ends in; also the command's exit status."""
 
     UNCHANGED_OR_BETTER = 0
-    REGRESSED = 1
+    REGRESSED = 1  # or a benchmark fails at head
     COULD_NOT_TELL = 2
 
 
@@ -71,7 +71,8 @@ class CheckRow:
     control_change: float | None  # median change of the rivals of the same workload
     limits: Limits
     across: AcrossCards | None = None  # of what another card measured: told beside, and no verdict
-    accepted: Acceptance | None = None  # a person's word that it may be slower
+    accepted: Acceptance | None = None  # a person's word that it may be slower, or gone
+    fails: bool = False  # base has a number; head was measured and has none
 
     @property
     def decides(self) -> bool:
@@ -95,17 +96,24 @@ class Check:
     rows: tuple[CheckRow, ...]
     drifts: tuple[Drift, ...]
     notes: tuple[str, ...] = ()  # what its reader has to know beside the rows
+    fault: str | None = None  # why head cannot be merged whatever its numbers are
 
     @property
     def outcome(self) -> Outcome:
-        """REGRESSED if anything that decides did; else whether every such series could be told, and there was one."""
+        """REGRESSED if anything that decides regressed or fails at head; else whether every such series could be told,
+        and there was one."""
         deciding = {row.verdict for row in self.rows if row.decides}
-        if Verdict.REGRESSED in deciding:
+        if self.fault or any(row.decides and (row.fails or row.verdict is Verdict.REGRESSED) for row in self.rows):
             return Outcome.REGRESSED
         compared = deciding or {row.verdict for row in self.rows}
-        if deciding & {Verdict.INCONCLUSIVE, Verdict.INVALID} or not compared - {Verdict.MISSING}:
+        if Verdict.INCONCLUSIVE in deciding or not compared - {Verdict.MISSING}:
             return Outcome.COULD_NOT_TELL
         return Outcome.UNCHANGED_OR_BETTER
+
+    @property
+    def failing(self) -> tuple[CheckRow, ...]:
+        """Series that have a number at base, fail at head, and decide."""
+        return tuple(row for row in self.rows if row.fails and row.decides)
 
     def count(self, verdict: Verdict) -> int:
         """How many series got that verdict."""
@@ -115,12 +123,17 @@ class Check:
 def check(
     store: Store, project: str, base: Commit, head: Commit, *, threshold: float, limits: LimitsOf | None = None,
     machine: str | None = None, all_metrics: bool = False, family_error: float = FAMILY_ERROR,
+    since_ms: int | None = None,
 ) -> Check:  # fmt: skip
     """Compares every judged series of the two commits; all are one family, so that false alarms stay rare.
 
-    `limits` tells what each series has to do to count; without it `threshold` is that of all.
+    `limits` tells what each series has to do to count; without it `threshold` is that of all. With `since_ms`, only
+    series that a run since then (milliseconds of Unix time) measured at either commit, and one that has a number at
+    base and no record at head fails there.
     """
-    found = queries.pairs(store, project, base.hash, head.hash, machine=machine, all_metrics=all_metrics)
+    found = queries.pairs(
+        store, project, base.hash, head.hash, machine=machine, all_metrics=all_metrics, since_ms=since_ms
+    )
     rows, drifts = judged_pairs(found, threshold=threshold, limits=limits, family_error=family_error)
     return Check(project=project, base=base, head=head, threshold=threshold, rows=rows, drifts=drifts)
 
@@ -178,7 +191,7 @@ def in_order(rows: Iterable[CheckRow]) -> tuple[CheckRow, ...]:
 def place_of(row: CheckRow) -> tuple[int, float]:
     """What rows are sorted by: regressions first, then what could not be told, the largest first."""
     told = row.comparison or (row.across if row.across is not None and row.across.is_told else None)
-    return _ORDER[row.verdict], -abs(told.change) if told else 0.0
+    return _ORDER[Verdict.INVALID if row.fails else row.verdict], -abs(told.change) if told else 0.0
 
 
 def _has_something(pair: Pair) -> bool:
@@ -247,6 +260,7 @@ def _row(
         control_change=math.expm1(median(math.log1p(change) for change in beside)) if beside else None,
         limits=limits,
         across=across,
+        fails=_fails(pair),
     )
 
 
@@ -256,9 +270,8 @@ def _judged(
     """The verdict of the numbers, unless there is a reason against it; then the reason too."""
     base, head = pair.base, pair.head
     if not head.runs:
-        # What failed before as well is no news.
-        news = head.status not in {None, Status.UNAVAILABLE, Status.UNCHANGED} and base.runs
-        return (Verdict.INVALID if news else Verdict.MISSING), _why_missing(head, "head")
+        is_invalid = _fails(pair) and head.status not in {None, Status.UNAVAILABLE}
+        return (Verdict.INVALID if is_invalid else Verdict.MISSING), _why_missing(head, "head")
     if not base.runs:
         return Verdict.MISSING, _why_missing(base, "base")
     if pair.other_cards:
@@ -274,6 +287,12 @@ def _judged(
         moved = ", ".join(f"canary {canary.workload} {change_text(canary.change)}" for canary in drift.canaries)
         return Verdict.INCONCLUSIVE, f"the machine moved: {moved}"
     return verdict, None
+
+
+def _fails(pair: Pair) -> bool:
+    """Whether head was measured and has no number, where base has one: what failed before as well is no news."""
+    expected = pair.head.status not in {None, Status.UNCHANGED} or (pair.head.status is None and pair.is_complete)
+    return expected and bool(pair.base.runs) and not pair.head.runs
 
 
 def _why_missing(side: Side, name: str) -> str:

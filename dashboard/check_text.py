@@ -9,6 +9,7 @@ from warpwatch.dashboard.check import Check, CheckRow, Outcome
 from warpwatch.dashboard.check_words import evidence, remark, runs_needed, why_not_deciding
 from warpwatch.dashboard.code_span import code_span
 from warpwatch.dashboard.drift import Drift
+from warpwatch.dashboard.formatting import count
 from warpwatch.dashboard.quantities import change, quantity
 from warpwatch.dashboard.store.acceptances import Acceptance
 from warpwatch.dashboard.store.records import Commit
@@ -51,7 +52,8 @@ def as_table(check: Check, width: int | None = None) -> str:
         if len(told) < len(rows):
             lines.append(f"{verdict.value:<{_INDENT}}… and {len(rows) - len(told)} more")
         lines.append("")
-    return "\n".join([*lines, _counts(check), *_drift_lines(check), *check.notes])
+    fault = [check.fault] if check.fault is not None else []
+    return "\n".join([*lines, _counts(check), *_drift_lines(check), *fault, *check.notes])
 
 
 def as_markdown(check: Check) -> str:
@@ -62,12 +64,13 @@ def as_markdown(check: Check) -> str:
     if shown:
         lines += ["| verdict | series | base | head | change | 95 % interval | |", "|---|---|--:|--:|--:|--:|---|"]
         for row in shown:
-            word = f"**{row.verdict.value}**" if row.verdict is Verdict.REGRESSED else row.verdict.value
+            word = f"**{row.verdict.value}**" if row.fails or row.verdict is Verdict.REGRESSED else row.verdict.value
             said = remark(row)
             cells = (word, code_span(_name(row, check)), *_numbers(row), code_span(said) if said else "")
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         lines.append("")
-    lines += [_counts(check), *_drift_lines(check), *(f"- {code_span(note)}" for note in check.notes)]
+    fault = [f"**{code_span(check.fault)}**"] if check.fault is not None else []
+    lines += [_counts(check), *_drift_lines(check), *fault, *(f"- {code_span(note)}" for note in check.notes)]
     return "\n".join(lines)
 
 
@@ -91,6 +94,7 @@ def as_json(check: Check) -> str:
             for d in check.drifts
         ],
         "notes": list(check.notes),
+        "fault": check.fault,
         "series": [_row_json(row) for row in check.rows],
     }
     return json.dumps(data, indent=2, ensure_ascii=False)
@@ -101,11 +105,20 @@ def _headline(check: Check) -> str:
     words = _HEADLINES[check.outcome]
     if check.outcome is Outcome.UNCHANGED_OR_BETTER and check.count(Verdict.REGRESSED):
         words = "no regression that blocks"
+    if check.outcome is Outcome.REGRESSED:
+        words = ", ".join(_why_it_fails(check))
     return f"{words}: {check.project} {base.hash[:8]} → {head.hash[:8]}"
 
 
+def _why_it_fails(check: Check) -> list[str]:
+    failing = len({(row.series.title, row.series.machine) for row in check.failing})
+    told = [_HEADLINES[Outcome.REGRESSED]] * any(row.decides and row.verdict is Verdict.REGRESSED for row in check.rows)
+    told += [f"{count(failing, 'benchmark')} {'fail' if failing > 1 else 'fails'} at head"] * (failing > 0)
+    return told + ["the policy cannot be used"] * (check.fault is not None)
+
+
 def _shown(check: Check) -> list[CheckRow]:
-    return [row for row in check.rows if row.verdict not in _COUNTED_ONLY]
+    return [row for row in check.rows if row.fails or row.verdict not in _COUNTED_ONLY]
 
 
 def _sentence(row: CheckRow) -> str:
@@ -176,6 +189,7 @@ def _row_json(row: CheckRow) -> dict[str, Any]:
     return {
         "verdict": row.verdict.value,
         "reason": row.reason,
+        "fails": row.fails,
         "series": row.series.key,
         "benchmark": row.series.benchmark,
         "parameters": dict(row.series.parameters),

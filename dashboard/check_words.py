@@ -50,7 +50,7 @@ def why_not_deciding(row: CheckRow) -> str:
     """Who accepted it and why, or that it does not block; empty of what decides, or has nothing to decide."""
     if row.accepted is not None:
         return f"accepted by {row.accepted.by} ({row.accepted.source}): {row.accepted.reason}"
-    matters = row.verdict in {Verdict.REGRESSED, Verdict.INCONCLUSIVE, Verdict.INVALID}
+    matters = row.fails or row.verdict in {Verdict.REGRESSED, Verdict.INCONCLUSIVE}
     return "does not block" if matters and not row.limits.blocks else ""
 
 

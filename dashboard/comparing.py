@@ -15,6 +15,7 @@ from warpwatch.dashboard.judged_by import JudgedBy, judged_by
 from warpwatch.dashboard.limit_rules.stated import StatedLimits
 from warpwatch.dashboard.metrics import Metric
 from warpwatch.dashboard.naming import kernel_of
+from warpwatch.dashboard.statistics.noise import times_noise
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.records import Commit, Series, Workload
 from warpwatch.dashboard.store.store import Store
@@ -54,9 +55,7 @@ class ComparedRow:
     def times_noise(self) -> float | None:
         """How many times the noise of one run the change is; None where there is no noise or no change to tell."""
         told = self.judged.comparison
-        if told is None or not told.noise or told.change <= -1:
-            return None
-        return abs(math.log1p(told.change)) / told.noise
+        return times_noise(told.change, told.noise) if told is not None else None
 
     def own_limit(self, general: float) -> float | None:
         """The smallest change that counts, where it is not what holds in general, and one of both would tell this one;

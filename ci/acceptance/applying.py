@@ -29,6 +29,8 @@ def with_acceptances(
             notes += [f"{_who(each)} is not for {row.series.title}: {_over(each, row)}" for row in too_much]
         elif not named:
             notes.append(f"{_who(each)} names no series here: nothing is accepted by it")
+        elif wrong := next((row for row in named if row.verdict is Verdict.INVALID), None):
+            notes.append(f"{_who(each)} accepts nothing: {wrong.series.title} fails at head, which nobody can accept")
         elif too_large := next((row for row in named if row.verdict is Verdict.REGRESSED), None):
             notes.append(f"{_who(each)} accepts nothing: {too_large.series.title}: {_over(each, too_large)}")
         else:
@@ -45,7 +47,9 @@ def _covers(said: Acceptance, row: CheckRow, workloads: Workloads) -> bool:
 
 
 def _looks_worse(row: CheckRow) -> bool:
-    """Regressed, or slower by what was seen and not told from noise: whoever accepts the loss accepts that too."""
+    """Regressed, gone, or slower by what was seen and not told from noise: who accepts the loss accepts that too."""
+    if row.verdict is Verdict.MISSING:
+        return row.fails
     if row.verdict is not Verdict.INCONCLUSIVE or row.comparison is None:
         return row.verdict is Verdict.REGRESSED
     return row.series.metric.is_worse(row.comparison.change)

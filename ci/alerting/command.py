@@ -15,7 +15,7 @@ from warpwatch.ci.alerting.rounds import Round, now_ms, round_words, unrouted_wo
 from warpwatch.ci.alerting.trusting import TrustMemory
 from warpwatch.ci.policy.alerts import MOST_DAYS, AlertsTable
 from warpwatch.ci.policy.policy import Policy
-from warpwatch.ci.policy.reading import PolicyError, find_policy, read_policy
+from warpwatch.ci.policy.reading import PolicyError, find_policy, read_usable_policy
 from warpwatch.ci.policy.stating import limits_stated_by
 from warpwatch.dashboard.commands import choose_project
 from warpwatch.dashboard.opening import gave_up, open_store, read_settings
@@ -117,12 +117,14 @@ def alert(
 
 
 def read_whole_policy(config: Path | None, said: dict[str, Any]) -> Policy:
-    """The policy, with what the command line says instead of its `[alerts]`. Raises a click error for a file that
-    cannot be used."""
-    try:
-        policy = read_policy(config or find_policy(Path.cwd()))
-    except PolicyError as error:
-        raise click.UsageError(str(error)) from error
+    """The policy, with what the command line says instead of its `[alerts]`.
+
+    Of a file with a fault the tables without one count, and the defaults for the rest: alerts go on, and it is said.
+    """
+    path = config or find_policy(Path.cwd())
+    policy, fault = read_usable_policy(path) if path is not None else (Policy(), None)
+    if fault is not None:
+        click.echo(f"warning: {fault}\nThe tables named here are left out, and the defaults count for them.", err=True)
     alerts = policy.alerts.model_copy(update={key: value for key, value in said.items() if value is not None})
     return policy.model_copy(update={"alerts": alerts})
 

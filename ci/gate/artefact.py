@@ -5,9 +5,9 @@ more: lengths, counts and numbers are bounded, names hold no sign that cannot be
 rows say decides the verdict. Commands and links are not in it; readers make them from what is.
 """
 
-import math
 import re
 import unicodedata
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -15,7 +15,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from warpwatch.dashboard.metrics import Better
-from warpwatch.dashboard.statistics.noise import NoiseSource
+from warpwatch.dashboard.statistics.noise import NoiseSource, times_noise
 from warpwatch.dashboard.verdict import Verdict
 
 SCHEMA_VERSION = 1
@@ -34,6 +34,7 @@ class GateVerdict(StrEnum):
     """What the gate ends in, all series together."""
 
     REGRESSED = "regressed"  # and not accepted; whether it blocks is the rows' to say
+    FAILED = "failed"  # what has a number at base has none at head, and blocks
     INCONCLUSIVE = "inconclusive"
     ACCEPTED = "accepted"  # what regressed was accepted by someone who may
     IMPROVED = "improved"
@@ -82,6 +83,8 @@ SourcePath = Annotated[
 Number = Annotated[float, Field(ge=-1e30, le=1e30)]
 Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
+Fault = Annotated[Words, Field(min_length=1)]
+Inconclusive = Literal["neutral", "failure"]
 
 
 class Part(BaseModel):
@@ -111,7 +114,7 @@ class Change(Part):
 
 
 class Acceptance(Part):
-    """Who took a regression for granted, and why."""
+    """Who took a regression, or that a benchmark is gone, for granted, and why."""
 
     by: Name
     reason: Words
@@ -159,9 +162,21 @@ class ArtefactRow(Part):
 
     @model_validator(mode="after")
     def _may_be_accepted(self) -> Self:
-        if self.accepted is not None and self.verdict not in {Verdict.REGRESSED, Verdict.INCONCLUSIVE}:
+        if self.accepted is not None and not self.may_be_accepted:
             raise ValueError(f"what is {self.verdict.value} is not accepted by anybody")
         return self
+
+    @property
+    def may_be_accepted(self) -> bool:
+        """What is slower, looks it, or is gone. A wrong result or a crash is nobody's to accept."""
+        is_gone = self.fails and self.verdict is Verdict.MISSING
+        return is_gone or self.verdict in {Verdict.REGRESSED, Verdict.INCONCLUSIVE}
+
+    @property
+    def fails(self) -> bool:
+        """Whether base has a number and head none: it crashes there, its result is wrong, or it is gone."""
+        is_absent = self.verdict is Verdict.MISSING and self.base is not None and self.head is None
+        return is_absent or self.verdict is Verdict.INVALID
 
     @property
     def title(self) -> str:
@@ -171,21 +186,33 @@ class ArtefactRow(Part):
 
     @property
     def times_noise(self) -> float | None:
-        """How many standard errors the change is, on logarithms; None where it is exact, or there is none."""
-        if self.change is None or not self.change.noise or self.change.value <= -1:
-            return None
-        runs = [max(self.change.base_runs, 1), max(self.change.head_runs, 1)]
-        return abs(math.log1p(self.change.value)) / (self.change.noise * math.sqrt(1 / runs[0] + 1 / runs[1]))
+        """The change over the noise of one run; None where it is exact, or there is none."""
+        return times_noise(self.change.value, self.change.noise) if self.change is not None else None
 
     @property
     def is_blocking(self) -> bool:
         """Whether this row alone keeps the change from being merged."""
-        return self.verdict is Verdict.REGRESSED and self.decides
+        return self.decides and (self.fails or self.verdict is Verdict.REGRESSED)
 
     @property
     def decides(self) -> bool:
         """Whether the outcome of the gate hangs on it."""
         return self.blocks and self.accepted is None
+
+
+class LeftOut(Part):
+    """Series of one kind that the file has no room for; nobody sees them, so nobody can accept them any more."""
+
+    verdict: Verdict
+    decides: bool
+    fails: bool
+    count: Annotated[int, Field(ge=1, le=1_000_000_000)]
+    accepted: bool = False
+
+    @property
+    def is_blocking(self) -> bool:
+        """As of a row."""
+        return self.decides and (self.fails or self.verdict is Verdict.REGRESSED)
 
 
 class Canary(Part):
@@ -245,30 +272,46 @@ class GateArtefact(Part):
     threshold: Share  # the smallest relative change that matters
     family_error: Share  # chance that any unchanged series is called changed
     rows: tuple[ArtefactRow, ...] = Field(max_length=MOST_ROWS)
-    rows_left_out: Count = 0  # unchanged or missing ones beyond what the file takes
+    rows_left_out: Count = 0  # rows beyond what the file takes, unchanged ones first
+    left_out: tuple[LeftOut, ...] = Field(default=(), max_length=64)  # those of them that are not unchanged
     drift: MachineDrift | None = None
     code: tuple[CodeDifference, ...] = Field(default=(), max_length=500)
+    code_left_out: Count = 0
     notes: tuple[Words, ...] = Field(default=(), max_length=50)  # what its reader has to know beside the rows
+    inconclusive: Inconclusive = "neutral"  # what the policy makes of what could not be told
+    fault: Fault | None = None  # why head cannot be merged whatever its numbers are
     cost: Cost
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
         if self.base.hash == self.head.hash:
             raise ValueError("base and head are one commit")
+        if sum(each.count for each in self.left_out) > self.rows_left_out:
+            raise ValueError("more rows of some kinds are left out than of all")
         if len({row.key for row in self.rows}) != len(self.rows):
             raise ValueError("two rows of one series")
-        if self.verdict is not (told := verdict_of(self.rows)):
+        if self.verdict is not (told := verdict_of(self.rows, self.left_out)):
             raise ValueError(f"the verdict is {self.verdict.value}, the rows say {told.value}")
         return self
 
     @property
     def is_blocking(self) -> bool:
         """Whether the change must not be merged as it is."""
-        return any(row.is_blocking for row in self.rows)
+        is_open = self.inconclusive == "failure" and is_inconclusive(self.rows, self.left_out)
+        every: tuple[ArtefactRow | LeftOut, ...] = (*self.rows, *self.left_out)
+        return self.fault is not None or is_open or any(each.is_blocking for each in every)
+
+    @property
+    def failing(self) -> tuple[ArtefactRow, ...]:
+        """The rows that fail at head and decide."""
+        return tuple(row for row in self.rows if row.fails and row.decides)
 
     def count(self, verdict: Verdict) -> int:
-        """How many rows got that verdict."""
-        return sum(row.verdict is verdict for row in self.rows)
+        """How many series got that verdict, those left out too."""
+        beyond = sum(each.count for each in self.left_out if each.verdict is verdict)
+        if verdict is Verdict.UNCHANGED:
+            beyond = self.rows_left_out - sum(each.count for each in self.left_out)
+        return beyond + sum(row.verdict is verdict for row in self.rows)
 
     def code_of(self, row: ArtefactRow) -> tuple[CodeDifference, ...]:
         """What was compiled otherwise of the kernels behind a row."""
@@ -278,18 +321,27 @@ class GateArtefact(Part):
         )  # fmt: skip
 
 
-def verdict_of(rows: tuple[ArtefactRow, ...]) -> GateVerdict:
-    """The one word for all rows."""
-    still = {row.verdict for row in rows if row.accepted is None}
-    deciding = {row.verdict for row in rows if row.decides}
+def verdict_of(rows: Sequence[ArtefactRow], left_out: Sequence[LeftOut] = ()) -> GateVerdict:
+    """The one word for all series, those left out too."""
+    every: tuple[ArtefactRow | LeftOut, ...] = (*rows, *left_out)
+    still = {each.verdict for each in every if not each.accepted}
     if Verdict.REGRESSED in still:
         return GateVerdict.REGRESSED
-    compared = deciding or {row.verdict for row in rows}
-    if deciding & {Verdict.INCONCLUSIVE, Verdict.INVALID} or not compared - {Verdict.MISSING}:
+    if any(each.fails and each.decides for each in every):
+        return GateVerdict.FAILED
+    if is_inconclusive(rows, left_out):
         return GateVerdict.INCONCLUSIVE
-    if any(row.accepted is not None for row in rows):
+    if any(each.accepted for each in every):
         return GateVerdict.ACCEPTED
     return GateVerdict.IMPROVED if Verdict.IMPROVED in still else GateVerdict.UNCHANGED
+
+
+def is_inconclusive(rows: Sequence[ArtefactRow], left_out: Sequence[LeftOut] = ()) -> bool:
+    """Whether something that decides could not be told, or nothing was compared."""
+    every: tuple[ArtefactRow | LeftOut, ...] = (*rows, *left_out)
+    deciding = {each.verdict for each in every if each.decides}
+    compared = (deciding or {each.verdict for each in every}) - {Verdict.MISSING}
+    return Verdict.INCONCLUSIVE in deciding or not (compared or any(each.accepted for each in every))
 
 
 def read_artefact(path: Path) -> GateArtefact:
@@ -318,7 +370,7 @@ def _first(error: ValidationError) -> str:
 
 def _fields() -> frozenset[str]:
     parts = (GateArtefact, ArtefactRow, Change, Acceptance, Parameter, Source, MachineDrift, Canary, CodeDifference,
-             CodeFact, Cost, ArtefactCommit)  # fmt: skip
+             CodeFact, Cost, ArtefactCommit, LeftOut)  # fmt: skip
     return frozenset(name for part in parts for name in part.model_fields)
 
 

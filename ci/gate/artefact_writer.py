@@ -1,5 +1,7 @@
 """What a gate found, put into the file that may leave its machine."""
 
+import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -16,6 +18,8 @@ from warpwatch.ci.gate.artefact import (
     CodeFact,
     Cost,
     GateArtefact,
+    Inconclusive,
+    LeftOut,
     MachineDrift,
     Parameter,
     Source,
@@ -30,6 +34,7 @@ from warpwatch.dashboard.drift import Drift
 from warpwatch.dashboard.statistics.comparison import Comparison
 from warpwatch.dashboard.store import Store, acceptances, queries
 from warpwatch.dashboard.store.records import Commit, CompiledCode, Workload
+from warpwatch.dashboard.verdict import Verdict
 
 _NAME, _WORDS, _UNIT = 200, 1000, 40  # as in artefact.py
 _FACTS, _KERNELS, _NOTES = 32, 500, 50
@@ -38,16 +43,17 @@ _LARGEST = 1e30
 
 def gate_artefact(
     store: Store, done: Gate, *, machine: str | None, family_error: float,
-    source_of: Callable[[str], Source | None] = lambda benchmark: None,
+    inconclusive: Inconclusive = "neutral", source_of: Callable[[str], Source | None] = lambda benchmark: None,
 ) -> GateArtefact:  # fmt: skip
-    """The artefact of a gate; `source_of` tells where a benchmark is written."""
+    """The artefact of a gate; `inconclusive` is the policy's, `source_of` tells where a benchmark is written."""
     check = done.check
     known = queries.project_workloads(store, check.project)
     told = [
         _row(row, known.get((row.series.suite, row.series.workload or "")), check, source_of(row.series.benchmark))
         for row in check.rows
     ]
-    rows = tuple(told[:MOST_ROWS])
+    rows, left_out = _cut(told, len(told) - MOST_ROWS)
+    code = _code(store, check.project, check.base, check.head, machine, rows) if machine is not None else ()
     gpu = next((each.gpu for each in queries.machines(store, check.project) if each.name == machine), None)
     drift = next((drift for drift in check.drifts if drift.machine == machine), None)
     return GateArtefact(
@@ -56,28 +62,82 @@ def gate_artefact(
         head=_commit(check.head),
         machine=_optional(machine),
         gpu=_optional(gpu),
-        verdict=verdict_of(rows),
+        verdict=verdict_of(rows, left_out),
         threshold=check.threshold,
         family_error=family_error,
         rows=rows,
         rows_left_out=len(told) - len(rows),
+        left_out=left_out,
         drift=_drift(drift) if drift is not None else None,
-        code=_code(store, check.project, check.base, check.head, machine, rows) if machine is not None else (),
+        code=code[:_KERNELS],
+        code_left_out=max(len(code) - _KERNELS, 0),
+        inconclusive=inconclusive,
+        fault=plain(check.fault, _WORDS) if check.fault is not None else None,
         notes=tuple(plain(note, _WORDS) for note in check.notes[:_NOTES]),
         cost=Cost(runs=done.runs, minutes=done.seconds / 60, ended=done.end.value),
     )
 
 
 def write_artefact(artefact: GateArtefact, path: Path) -> None:
-    """Writes it, without the last of its unchanged rows where it would be larger than readers take."""
-    text = artefact.model_dump_json(exclude_defaults=True)
-    rows = artefact.rows
-    while len(text.encode()) > LARGEST_FILE:
-        rows = rows[: len(rows) * 3 // 4]
-        left = len(artefact.rows) - len(rows) + artefact.rows_left_out
-        artefact = artefact.model_copy(update={"rows": rows, "rows_left_out": left, "verdict": verdict_of(rows)})
-        text = artefact.model_dump_json(exclude_defaults=True)
+    """Writes it, without some of its parts where it would be larger than readers take: quiet rows, then compiled code,
+    then the last of the other rows. Its counts and its verdict stay what they are.
+    """
+    while (text := artefact.model_dump_json(exclude_defaults=True)) and len(text.encode()) >= LARGEST_FILE:
+        artefact = _smaller(artefact)
     path.write_text(text + "\n", encoding="utf-8")
+
+
+def _smaller(artefact: GateArtefact) -> GateArtefact:
+    quiet = sum(map(_is_quiet, artefact.rows)) - 1
+    if quiet <= 0 and artefact.code:
+        code = artefact.code[: len(artefact.code) // 2]
+        left = artefact.code_left_out + len(artefact.code) - len(code)
+        return artefact.model_copy(update={"code": code, "code_left_out": left})
+    rows, gone = _cut(artefact.rows, math.ceil((quiet if quiet > 0 else len(artefact.rows)) / 4))
+    return artefact.model_copy(
+        update={
+            "rows": rows,
+            "rows_left_out": artefact.rows_left_out + len(artefact.rows) - len(rows),
+            "left_out": _added(artefact.left_out, gone),
+        }
+    )
+
+
+def _is_quiet(row: ArtefactRow) -> bool:
+    return row.verdict in {Verdict.UNCHANGED, Verdict.MISSING} and not row.fails
+
+
+def _cut(rows: Sequence[ArtefactRow], many: int) -> tuple[tuple[ArtefactRow, ...], tuple[LeftOut, ...]]:
+    """The rows without so many: of those that say least, the last go first. The kinds of what went, but unchanged."""
+    if many <= 0:
+        return tuple(rows), ()
+    order = sorted(range(len(rows)), key=lambda place: (_weight(rows[place]), -place))
+    unchanged = [place for place in order if rows[place].verdict is Verdict.UNCHANGED]
+    # One that is unchanged stays, and says that something was compared.
+    gone = set([place for place in order if place not in unchanged[-1:]][:many])
+    kinds = [
+        LeftOut(verdict=row.verdict, decides=row.decides, fails=row.fails, accepted=row.accepted is not None, count=1)
+        for place, row in enumerate(rows)
+        if place in gone and row.verdict is not Verdict.UNCHANGED
+    ]
+    return tuple(row for place, row in enumerate(rows) if place not in gone), _added((), kinds)
+
+
+def _weight(row: ArtefactRow) -> int:
+    """How much its reader needs it."""
+    if _is_quiet(row):
+        return 0
+    return 1 + 2 * row.is_blocking + row.decides
+
+
+def _added(left_out: Iterable[LeftOut], more: Iterable[LeftOut]) -> tuple[LeftOut, ...]:
+    counts: Counter[tuple[Verdict, bool, bool, bool]] = Counter()
+    for each in (*left_out, *more):
+        counts[each.verdict, each.decides, each.fails, each.accepted] += each.count
+    return tuple(
+        LeftOut(verdict=verdict, decides=decides, fails=fails, accepted=accepted, count=count)
+        for (verdict, decides, fails, accepted), count in counts.items()
+    )
 
 
 def _row(row: CheckRow, workload: Workload | None, check: Check, source: Source | None) -> ArtefactRow:
@@ -98,10 +158,11 @@ def _row(row: CheckRow, workload: Workload | None, check: Check, source: Source 
         source=source,
         verdict=row.verdict,
         reason=plain(row.reason, _WORDS) if row.reason else None,
-        base=None if row.base is None else _bounded(row.base),
+        # What head was not to measure is no failure of head's, which a number of base alone would be.
+        base=None if row.base is None or (row.verdict is Verdict.MISSING and not row.fails) else _bounded(row.base),
         head=None if row.head is None else _bounded(row.head),
         change=_change(row.comparison) if row.comparison is not None else None,
-        control_change=row.control_change,
+        control_change=None if row.control_change is None else _bounded(row.control_change),
         runs_needed=runs_needed(row),
         counts_from=None if row.counts_from == check.threshold else _bounded(row.counts_from),
         blocks=row.limits.blocks,
@@ -128,8 +189,10 @@ def _bounded(value: float) -> float:
 
 
 def _drift(drift: Drift) -> MachineDrift:
-    canaries = tuple(Canary(workload=plain(each.workload, _NAME), change=each.change) for each in drift.canaries)
-    return MachineDrift(change=drift.change, controls=drift.controls, canaries=canaries[:32])
+    canaries = tuple(
+        Canary(workload=plain(each.workload, _NAME), change=_bounded(each.change)) for each in drift.canaries
+    )
+    return MachineDrift(change=_bounded(drift.change), controls=drift.controls, canaries=canaries[:32])
 
 
 def _code(
@@ -145,7 +208,7 @@ def _code(
         *([code for code in side if code.operator in operators and (code.operator, code.architecture) in compiled]
           for side in sides)
     ).changes  # fmt: skip
-    return tuple(_difference(change) for change in changes[:_KERNELS])
+    return tuple(_difference(change) for change in changes)
 
 
 def _difference(change: CodeChange) -> CodeDifference:

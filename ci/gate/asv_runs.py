@@ -4,10 +4,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpwatch.dashboard.importers.asv_folder import open_folder
+from warpwatch.dashboard.importers.asv_folder import NoResultsError, open_folder
 from warpwatch.dashboard.importers.import_results import import_results
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.records import Series
@@ -30,6 +31,11 @@ class AsvRuns:
     arguments: Sequence[str] = ()  # further ones of asv run
     python: str = sys.executable  # runs asv
     held: Sequence[int] = ()  # descriptors of the host's lock, which asv keeps even if the gate is killed
+
+    def take_in(self) -> None:
+        """Imports what asv recorded before: a run's file has these results too, and they are none of that run."""
+        with suppress(NoResultsError):
+            import_results(self.store, open_folder(self.folder, project=self.project), workers=1)
 
     def run(self, commit: str, series: Collection[Series] | None = None) -> None:
         """Measures a commit (full hash) and imports the results. Raises GateError."""

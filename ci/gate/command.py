@@ -12,7 +12,7 @@ from warpwatch.ci.gate.artefact_writer import gate_artefact, write_artefact
 from warpwatch.ci.gate.asv_runs import AsvRuns, GateError
 from warpwatch.ci.gate.benchmark_sources import BenchmarkSources
 from warpwatch.ci.gate.looks import looks
-from warpwatch.ci.gate.sequence import End, Gate, run_gate
+from warpwatch.ci.gate.sequence import SETTLES, End, Gate, run_gate
 from warpwatch.ci.host_lock import HostLockError, gpu_lock
 from warpwatch.ci.terms import read_policy_for, read_terms
 from warpwatch.ci.uncommitted import uncommitted_warnings
@@ -69,7 +69,9 @@ def gate(
     BASE and HEAD are hashes, branches or tags of the repository around asv.conf.json. Runs alternate (A B B A), what is
     settled is not measured again, and all series of all looks together raise a false alarm with 1 % at most. The
     results go into the store like any others. It waits while another measures on this GPU. Exit status: 0 unchanged or
-    better, or what got worse was accepted or does not block; 1 regressed; 2 could not tell.
+    better, or what got worse was accepted or does not block; 1 regressed, or a benchmark that has a number at BASE
+    fails at HEAD (it crashes, its result is wrong, or it is gone), or HEAD's warpwatch.toml cannot be used; 2 could not
+    tell.
     """
     settings = read_settings()
     try:
@@ -105,25 +107,27 @@ def gate(
         sides = [_recorded(runs, commit) for commit in ends]
         return check(
             store, name, *sides, threshold=terms.threshold, limits=terms.limits(store, name),
-            family_error=error, machine=machine,
+            family_error=error, machine=machine, since_ms=began_ms,
         )  # fmt: skip
 
     try:
         with gpu_lock(say=_say) as held:
             runs = replace(runs, held=held.descriptors)
+            runs.take_in()
+            began_ms = time.time_ns() // 1_000_000
             done = run_gate(
                 looks(most_runs or stated.runs, family_error),
                 lambda is_head, series: runs.run(ends[is_head], series), look,
                 budget_s=60 * (budget or stated.budget_minutes), say=_say,
             )  # fmt: skip
-        done = replace(done, check=terms.applied(store, done.check))
+        done = replace(done, check=terms.applied(store, _noted(done)))
         text = check_text.as_text(done.check, layout, width=table_width(output))
         text += "" if layout == "json" else f"\n{_cost(done)}"
         write(text, output)  # first: whatever fails below, the verdict was printed
         record_acceptances(store, name, *ends, terms.accepted, now_ms=time.time_ns() // 1_000_000)
         if artefact_file is not None:
             told = gate_artefact(
-                store, done, machine=machine, family_error=family_error,
+                store, done, machine=machine, family_error=family_error, inconclusive=stated.inconclusive,
                 source_of=BenchmarkSources(repository, asvs.benchmarks).of,
             )  # fmt: skip
             write_artefact(told, artefact_file)
@@ -149,6 +153,15 @@ def _recorded(runs: AsvRuns, commit: str) -> Commit:
     if found is None:
         raise GateError(f"asv recorded nothing at {commit[:8]}: does --bench name any benchmark, and does it build?")
     return found
+
+
+def _noted(done: Gate) -> Check:
+    """The check, which says where a change is not confirmed."""
+    changed = done.check.count(Verdict.REGRESSED) + done.check.count(Verdict.IMPROVED)
+    if done.runs >= SETTLES or not changed:
+        return done.check
+    note = "what changed was measured twice at each commit: a third run would confirm it"
+    return replace(done.check, notes=(*done.check.notes, note))
 
 
 def _say(line: str) -> None:

@@ -12,6 +12,8 @@ from warpwatch.dashboard.store.records import Series
 from warpwatch.dashboard.verdict import Verdict
 
 _TOLD = {Verdict.REGRESSED, Verdict.IMPROVED, Verdict.UNCHANGED}
+_CHANGED = {Verdict.REGRESSED, Verdict.IMPROVED}
+SETTLES = 3  # runs of each commit: two outliers of one commit's two runs look like a change without scatter
 Measure = Callable[[bool, Collection[Series] | None], None]
 """Runs head (True) or base, all that was asked for (None) or what these series need, into the store."""
 
@@ -47,7 +49,8 @@ def run_gate(
     """Measures until no series is inconclusive, or none that is may be told by the runs that are left.
 
     No run begins that would likely end beyond the budget; the first look's runs are made whatever they take. A series
-    that was told stays told, and is not measured again, nor is one that no runs would tell. Raises ValueError without a
+    that was told stays told, and is not measured again, nor is one that no runs would tell. A change is told from three
+    runs on, unless the gate may take no more. Raises ValueError without a
     look.
     """
     began, ahead = clock(), tuple(looks)
@@ -63,7 +66,7 @@ def run_gate(
         runs = look.runs
         result = check(look.family_error)
         for row in result.rows:
-            if row.verdict in _TOLD:
+            if row.verdict in (_TOLD if runs >= SETTLES or not ahead else _TOLD - _CHANGED):
                 told.setdefault(row.series.key, row)
         result = replace(result, rows=in_order(told.get(row.series.key, row) for row in result.rows))
         seconds = clock() - began
@@ -71,8 +74,12 @@ def run_gate(
         a_run = seconds / (2 * runs)  # at most: what is still open is less than all
         within = tuple(look for look in ahead if seconds + a_run * 2 * (look.runs - runs) <= budget_s)
         may_be_told = hopeful(result, runs, within)
+        unconfirmed = tuple(row for row in result.rows if row.verdict in _CHANGED and row.series.key not in told)
+        if within:
+            may_be_told += unconfirmed
         if not may_be_told:
-            return Gate(check=result, runs=runs, seconds=seconds, end=_end(result, runs, ahead, within))
+            end = End.BUDGET if unconfirmed else _end(result, runs, ahead, within)
+            return Gate(check=result, runs=runs, seconds=seconds, end=end)
         wanted = [row.series for row in may_be_told]
 
 

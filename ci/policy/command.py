@@ -2,11 +2,12 @@
 judge by it."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from warpwatch.ci.policy.matching import RuleMatches, faults, rule_matches
+from warpwatch.ci.policy.matching import RuleMatches, faults, rule_matches, unknown_units
 from warpwatch.ci.policy.policy import Policy
 from warpwatch.ci.policy.reading import FILE_NAME, PolicyError, find_policy, read_policy
 from warpwatch.ci.policy.stating import limits_stated_by
@@ -25,7 +26,7 @@ def policy() -> None:
 
 
 @policy.command()
-@click.argument("path", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("path", required=False, type=click.Path(exists=True, path_type=Path))
 @click.option("--project", metavar="NAME", help="Needed where the store holds several.")
 @click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
 def check(path: Path | None, project: str | None, database: str | None) -> None:
@@ -44,7 +45,7 @@ def check(path: Path | None, project: str | None, database: str | None) -> None:
     store = _store(database)
     if store is None:
         click.echo("There is no store here, so nothing says what the rules match (--database, WARPWATCH_DATABASE).")
-        return
+        raise SystemExit(int(_warn(unknown_units(told))))
     wrong = _tell(store, told, choose_project(store, project).name)
     store.close()
     raise SystemExit(int(wrong))
@@ -93,10 +94,13 @@ def _tell(store: Store, told: Policy, project: str) -> bool:
         click.echo(_rule_line(each))
     rest = len(judged) - len({one.key for each in matches for one in each.series})
     click.echo(f"  {rest} are matched by no rule")
-    wrong = faults(matches)
-    for fault in wrong:
+    return _warn(faults(told, judged, matches))
+
+
+def _warn(found: Sequence[str]) -> bool:
+    for fault in found:
         click.echo(f"Warning: {fault}", err=True)
-    return bool(wrong)
+    return bool(found)
 
 
 def _gate_words(told: Policy) -> str:

@@ -40,9 +40,24 @@ def rule_matches(policy: Policy, series: Sequence[Series], workloads: Workloads)
     return tuple(found)
 
 
-def faults(matches: Sequence[RuleMatches]) -> tuple[str, ...]:
-    """What of the rules does nothing among these series, a sentence each."""
+def unknown_units(policy: Policy) -> tuple[str, ...]:
+    """The floors whose unit is none that warpwatch knows, a sentence each: without a store nobody can say more."""
+    floors = [("[gate]", policy.gate.floor)]
+    floors += [(f"[[rule]] number {number}", rule.floor) for number, rule in enumerate(policy.rule, start=1)]
+    return tuple(
+        f"{where} has a floor of {floor}, a unit that warpwatch does not know; times are in s, ms, us or ns"
+        for where, floor in floors
+        if floor is not None and not floor.is_of_known_unit
+    )
+
+
+def faults(policy: Policy, series: Sequence[Series], matches: Sequence[RuleMatches]) -> tuple[str, ...]:
+    """What of the policy does nothing among these series, a sentence each."""
     told = []
+    general = policy.gate.floor
+    if general is not None and series and all(general.of(one.metric) is None for one in series):
+        units = ", ".join(sorted({one.metric.unit for one in series}))
+        told.append(f"[gate] has a floor of {general}, and the series are in {units}: it does nothing")
     for each in matches:
         where = f"[[rule]] number {each.number}"
         if not each.series:

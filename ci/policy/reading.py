@@ -1,7 +1,9 @@
 """warpwatch.toml read into a `Policy`, or a sentence that says what is wrong with it and what was wanted."""
 
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
@@ -12,6 +14,8 @@ from pydantic_core import ErrorDetails
 from warpwatch.ci.policy.policy import Policy
 
 FILE_NAME = "warpwatch.toml"
+LARGEST_FILE = 2**20  # bytes; what a person writes is a hundredth of it
+_LONGEST_VALUE = 200
 
 
 class PolicyError(Exception):
@@ -21,7 +25,7 @@ class PolicyError(Exception):
 def find_policy(folder: Path) -> Path | None:
     """The file of a folder, or the nearest above it, up to the root of its git repository; None if there is none."""
     for place in (folder.resolve(), *folder.resolve().parents):
-        if (place / FILE_NAME).is_file():
+        if os.path.lexists(place / FILE_NAME):  # a folder or a dead link is no file, which whoever reads it will say
             return place / FILE_NAME
         if (place / ".git").exists():
             break
@@ -30,25 +34,54 @@ def find_policy(folder: Path) -> Path | None:
 
 def read_policy(path: Path | None) -> Policy:
     """The file's policy; the defaults where there is none. Raises PolicyError."""
-    if path is None or not path.exists():
-        return Policy()
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise PolicyError(f"{path}: cannot be read: {error}") from error
-    return parse_policy(text, str(path))
+    return Policy() if path is None else parse_policy(_bytes_of(path), str(path))
 
 
-def parse_policy(text: str, name: str) -> Policy:
-    """The policy of a file's text; `name` is what errors call it. Raises PolicyError."""
+def read_usable_policy(path: Path) -> tuple[Policy, str | None]:
+    """The policy of those tables of a file that can be used, and what is wrong with the others."""
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise PolicyError(f"{name}: is not TOML: {error}") from error
+        return read_policy(path), None
+    except PolicyError as error:
+        fault = str(error)
+    usable: dict[str, Any] = {}
+    with suppress(PolicyError):
+        for name, table in _tables(_bytes_of(path), str(path)).items():
+            with suppress(ValidationError):
+                Policy.model_validate({name: table})
+                usable[name] = table
+    return Policy.model_validate(usable), fault
+
+
+def parse_policy(content: str | bytes, name: str) -> Policy:
+    """The policy of a file's content; `name` is what errors call it. Raises PolicyError."""
+    data = _tables(content, name)
     try:
         return Policy.model_validate(data)
     except ValidationError as error:
         raise PolicyError("\n".join(f"{name}: {_sentence(each, data)}" for each in error.errors())) from error
+
+
+def _bytes_of(path: Path) -> bytes:
+    """Raises PolicyError."""
+    try:
+        with path.open("rb") as file:
+            return file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        if isinstance(error, FileNotFoundError) and not path.is_symlink():
+            return b""
+        raise PolicyError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _tables(content: str | bytes, name: str) -> dict[str, Any]:
+    """Raises PolicyError."""
+    if len(content) > LARGEST_FILE:
+        raise PolicyError(f"{name}: is larger than {LARGEST_FILE // 2**10} KiB, which no policy is")
+    try:
+        return tomllib.loads(content if isinstance(content, str) else content.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise PolicyError(f"{name}: is no text in UTF-8: {error}") from error
+    except (ValueError, RecursionError) as error:  # ValueError: TOML's own, and Python's for a number of 5,000 digits
+        raise PolicyError(f"{name}: is not TOML: {error}") from error
 
 
 def _sentence(error: ErrorDetails, data: Mapping[str, Any]) -> str:
@@ -105,4 +138,8 @@ def _found(data: Any, loc: Sequence[int | str]) -> str:
             data = data[str(part)]
         elif isinstance(data, list) and isinstance(part, int) and part < len(data):
             data = data[part]
-    return repr(data)
+    try:
+        shown = repr(data)
+    except ValueError:
+        return "a number of thousands of digits"
+    return shown if len(shown) <= _LONGEST_VALUE else f"{shown[:_LONGEST_VALUE]}…"

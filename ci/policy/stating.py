@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from warpwatch.ci.policy.reading import PolicyError, find_policy, parse_policy, read_policy
+from warpwatch.ci.policy.reading import LARGEST_FILE, PolicyError, find_policy, parse_policy, read_policy
 from warpwatch.dashboard.importers.git_history import GitError, file_at, git, root_of
 from warpwatch.dashboard.limit_rules.stated import StatedLimits
 
@@ -24,9 +24,13 @@ def limits_stated_by(path: Path) -> StatedLimits:
     path = path.resolve()
     root = root_of(path.parent)
     inside = path.relative_to(root.resolve()).as_posix() if root is not None else path.name
-    if root is not None and (text := file_at(root, "HEAD", inside)) is not None:
+    try:
+        content = file_at(root, "HEAD", inside, most=LARGEST_FILE) if root is not None else None
+    except GitError as error:
+        raise PolicyError(str(error)) from error
+    if root is not None and content is not None:
         commit, committed = _last_change(root, inside)
-        rules = parse_policy(text, f"{inside} of {commit[:8]}").limits
+        rules = parse_policy(content, f"{inside} of {commit[:8]}").limits
     else:
         rules, commit, committed = read_policy(path).limits, None, datetime.fromtimestamp(path.stat().st_mtime, UTC)
     try:

@@ -11,10 +11,13 @@ from warpwatch.ci.forges.address import Address, workflow_run_url
 from warpwatch.ci.forges.github import GitHubThread
 from warpwatch.ci.forges.replies import replies_of
 from warpwatch.ci.forges.retrying import ForgeError, again
-from warpwatch.ci.gate.artefact import ArtefactError, GateArtefact, read_artefact
+from warpwatch.ci.gate.artefact import ArtefactError, GateArtefact, Inconclusive, read_artefact
+from warpwatch.ci.policy.policy import Policy
+from warpwatch.ci.policy.reading import FILE_NAME, PolicyError, parse_policy
 from warpwatch.ci.pull_requests.conclusion import measured, not_measured
 from warpwatch.ci.pull_requests.events import Event, head_of
 from warpwatch.ci.pull_requests.plan import State
+from warpwatch.ci.pull_requests.repository import Repository
 from warpwatch.ci.reports.accepted import with_replies
 
 _KEY = "gate"  # report-gate's own, of the comment that replies answer
@@ -37,7 +40,8 @@ def conclude_gate(
 ) -> None:  # fmt: skip
     """Set the check `warpwatch gate` of a commit, whatever became of it.
 
-    FOUND has a file gate-LABEL.json of each machine that measured. Takes GITHUB_TOKEN and GITHUB_REPOSITORY.
+    FOUND has a file gate-LABEL.json of each machine that measured. Where --gpus names none, `[gate] inconclusive` of
+    the default branch's warpwatch.toml decides. Takes GITHUB_TOKEN and GITHUB_REPOSITORY.
     Exit status: 0 told, or told before; 1 GitHub refused.
     """
     labels = _labels(gpus)
@@ -49,7 +53,9 @@ def conclude_gate(
             if len(artefacts) < len(labels) and pull_request is not None and _is_superseded(thread, commit):
                 told = not_measured(commit, State.CANCELLED, "a newer commit of the pull request is there")
             else:
-                told = replace(measured(commit, labels, _with_replies(thread, commit, artefacts)), workflow_run=run)
+                inconclusive = _inconclusive(Repository.of_workflow()) if not labels else "neutral"
+                told = measured(commit, labels, _with_replies(thread, commit, artefacts), inconclusive)
+                told = replace(told, workflow_run=run)
         else:
             told = not_measured(commit, State(state or State.ERROR), reason or _NO_REASON)
         thread.put_check_run(replace(told, details_url=workflow_run_url(run)))
@@ -74,6 +80,17 @@ def _labels(text: str) -> list[str]:
     if not isinstance(labels, list) or not all(isinstance(each, str) for each in labels):
         raise click.UsageError(f"--gpus {text!r}: wanted a JSON list of labels")
     return labels
+
+
+def _inconclusive(repository: Repository) -> Inconclusive:
+    """By the policy of the default branch; the defaults where it has none that can be used."""
+    content = repository.file(FILE_NAME)
+    try:
+        policy = parse_policy(content, FILE_NAME) if content is not None else Policy()
+    except PolicyError as error:
+        click.echo(f"the defaults count, as the default branch's policy cannot be used: {error}", err=True)
+        policy = Policy()
+    return policy.gate.inconclusive
 
 
 def _with_replies(

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from warpwatch.ci.gate.artefact import GateArtefact
+from warpwatch.ci.gate.artefact import GateArtefact, GateVerdict, Inconclusive, plain
 from warpwatch.ci.pull_requests.plan import State
+from warpwatch.ci.reports import words
 from warpwatch.ci.reports.check_run import CheckRun, Conclusion, conclusion
+from warpwatch.dashboard.code_span import code_span
 
 NAME = "warpwatch gate"
 _WORST_FIRST: tuple[Conclusion, ...] = ("failure", "neutral", "success")
@@ -30,26 +32,39 @@ def in_progress(head: str, base: str) -> CheckRun:
     return _check(head, None, "is being measured", f"Measured against {base}; the log says how far it is.")
 
 
-def measured(head: str, machines: Sequence[str], artefacts: Mapping[str, GateArtefact]) -> CheckRun:
-    """Of one that was; both by the runner's label. The worst counts, and a machine that left nothing is the worst."""
+def measured(
+    head: str, machines: Sequence[str], artefacts: Mapping[str, GateArtefact], inconclusive: Inconclusive = "neutral"
+) -> CheckRun:
+    """Of one that was; both by the runner's label. The worst counts, and a machine that left nothing is the worst.
+
+    `inconclusive` is what the base's policy makes of a commit that no machine was to measure.
+    """
     if not machines:
         return _check(
-            head, "neutral", "not measured", "No GPU runners are named: the variable WARPWATCH_GPUS is empty."
+            head, inconclusive, "not measured", "No GPU runners are named: the variable WARPWATCH_GPUS is empty."
         )
-    found = {name: _machine(artefacts.get(name), head) for name in machines}
-    worst = min((each for each, _ in found.values()), key=_WORST_FIRST.index)
-    lines = [f"- {name}: {words}" for name, (_, words) in found.items()]
-    titles = [f"{name} {words}" for name, (each, words) in found.items() if each == worst]
+    found = {name: _conclusion(artefacts.get(name), head) for name in machines}
+    worst = min(found.values(), key=_WORST_FIRST.index)
+    lines = [f"- {name}: {_words(artefacts.get(name), head, code_span)}" for name in machines]
+    titles = [f"{name} {_words(artefacts.get(name), head, str)}" for name in machines if found[name] == worst]
     return _check(head, worst, "; ".join(titles), "\n".join(lines))
 
 
-def _machine(artefact: GateArtefact | None, head: str) -> tuple[Conclusion, str]:
+def _conclusion(artefact: GateArtefact | None, head: str) -> Conclusion:
+    return "failure" if artefact is None or artefact.head.hash != head else conclusion(artefact)
+
+
+def _words(artefact: GateArtefact | None, head: str, quote: words.Quote) -> str:
+    """What became of a machine, for a title or a summary: "regressed, which blocks merging"."""
     if artefact is None:
-        return "failure", "measured nothing; the job's log says why"
+        return "measured nothing; the job's log says why"
     if artefact.head.hash != head:
-        return "failure", "measured another commit"
-    return conclusion(artefact), artefact.verdict.value + (", which blocks merging" if artefact.is_blocking else "")
+        return "measured another commit"
+    told = [] if artefact.verdict is GateVerdict.FAILED else [artefact.verdict.value]
+    told += [words.failing(artefact, quote)] * bool(words.failing(artefact))
+    told += [] if artefact.fault is None else [quote(artefact.fault)]
+    return "; ".join(told) + (", which blocks merging" if artefact.is_blocking else "")
 
 
 def _check(head: str, told: Conclusion | None, title: str, summary: str) -> CheckRun:
-    return CheckRun(name=NAME, head=head, conclusion=told, title=title[:255], summary=summary, annotations=())
+    return CheckRun(name=NAME, head=head, conclusion=told, title=plain(title, 255), summary=summary, annotations=())

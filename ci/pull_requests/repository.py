@@ -1,5 +1,6 @@
 """One GitHub repository, as far as the workflows ask and tell it things."""
 
+import base64
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -72,6 +73,12 @@ class Repository:
     def changed(self, base: str, head: str) -> Changed:
         """Of head since it left base."""
         return self._get(_changed, f"compare/{base}...{head}")
+
+    def file(self, path: str) -> bytes | None:
+        """The content of a file of the default branch; None where there is none, or it has more than GitHub's 1 MB."""
+        told = self._ask("GET", f"contents/{path}", or_none=True)
+        is_content = isinstance(told, Mapping) and told.get("encoding") == "base64"
+        return base64.b64decode(told["content"]) if is_content else None
 
     def thread(self, number: int) -> GitHubThread:
         """The conversation of a pull request, and who may write there."""

@@ -23,7 +23,11 @@ def with_replies(
     lapsed = [each for each in expired if any(row.is_blocking and _covers(each, row) for row in rows)]
     notes = tuple(dict.fromkeys(_expired_words(each, artefact.head.hash) for each in lapsed))
     return artefact.model_copy(
-        update={"rows": rows, "verdict": verdict_of(rows), "notes": (*artefact.notes, *notes[:_MOST_EXPIRED])}
+        update={
+            "rows": rows,
+            "verdict": verdict_of(rows, artefact.left_out),
+            "notes": (*artefact.notes, *notes[:_MOST_EXPIRED]),
+        }
     )
 
 
@@ -42,10 +46,10 @@ def _accepted(row: ArtefactRow, replies: Sequence[acceptances.Acceptance]) -> Ar
 
 
 def _covers(said: acceptances.Acceptance, row: ArtefactRow) -> bool:
-    """What regressed, and what looks worse and could not be told: who takes the loss takes that too."""
+    """What regressed or is gone, and what looks worse and could not be told: who takes the loss takes that too."""
     change = row.change.value if row.change is not None else None
     looks_worse = change is not None and (change > 0) == (row.better is Better.LOWER) and change != 0
-    if row.verdict is not Verdict.REGRESSED and not (row.verdict is Verdict.INCONCLUSIVE and looks_worse):
+    if not row.may_be_accepted or (row.verdict is Verdict.INCONCLUSIVE and not looks_worse):
         return False
     if said.at_most is not None and (change is None or abs(change) > said.at_most):
         return False

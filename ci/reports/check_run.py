@@ -65,14 +65,16 @@ def _annotations(artefact: GateArtefact) -> tuple[Annotation, ...]:
     """One a benchmark, at the line that defines it: its workloads together."""
     told: dict[tuple[str, int], list[ArtefactRow]] = {}
     for row in artefact.rows:
-        if row.verdict in {Verdict.REGRESSED, Verdict.INVALID} and row.accepted is None and row.source is not None:
+        if (row.fails or row.verdict is Verdict.REGRESSED) and row.accepted is None and row.source is not None:
             told.setdefault((row.source.path, row.source.line), []).append(row)
     return tuple(_annotation(*place, rows) for place, rows in list(told.items())[:MOST_ANNOTATIONS])
 
 
 def _annotation(path: str, line: int, rows: list[ArtefactRow]) -> Annotation:
     regressed = sum(row.verdict is Verdict.REGRESSED for row in rows)
-    title = f"{regressed} regressed" if regressed else f"{len(rows)} without a valid number"
+    failing = sum(row.fails for row in rows)
+    said = [f"{regressed} regressed"] * (regressed > 0) + [f"{failing} without a number at head"] * (failing > 0)
+    title = ", ".join(said)
     lines = [f"{words.name(row)}: {words.levels(row)}, {words.moved(row)} {words.remark(row)}".strip() for row in rows]
     more = [f"… and {len(rows) - _LINES_EACH} more"] if len(rows) > _LINES_EACH else []
     return Annotation(

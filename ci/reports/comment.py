@@ -6,7 +6,7 @@ from warpwatch.ci.gate.artefact import GateArtefact, GateVerdict
 from warpwatch.ci.reports import words
 from warpwatch.ci.reports.links import Links, reproduce
 from warpwatch.ci.reports.markdown import block, details, size
-from warpwatch.ci.reports.tables import MOVED, compiled_code, folded_rows, moved_rows, widths
+from warpwatch.ci.reports.tables import compiled_code, folded_rows, has_moved, moved_rows, widths
 from warpwatch.dashboard.code_span import code_span
 from warpwatch.dashboard.verdict import Verdict
 
@@ -17,6 +17,7 @@ _LONGEST_COMMAND = 4_000
 _ACCEPT = "Meant? One who may write here replies `/warpwatch accept <glob> <why>`."
 HEADS = {
     GateVerdict.REGRESSED: "regressed",
+    GateVerdict.FAILED: "fails at head",
     GateVerdict.INCONCLUSIVE: "could not tell",
     GateVerdict.ACCEPTED: "regressed, and accepted",
     GateVerdict.IMPROVED: "improved",
@@ -56,13 +57,15 @@ def _verdict(artefact: GateArtefact) -> str:
     more = f" ({len(bad) - 1} more series regressed)" if len(bad) > 1 else ""
     is_what = words.direction(row) or "worse"
     levels = words.levels(row, code_span)
-    return f"{code_span(words.name(row))}{on} is {is_what}: **{words.moved(row)}**, {levels}{compiled}{more}"
+    said = f"{code_span(words.name(row))}{on} is {is_what}: **{words.moved(row)}**, {levels}{compiled}{more}"
+    first = (code_span(artefact.fault) if artefact.fault else "", words.failing(artefact, code_span))
+    return "; ".join([*(part for part in first if part), said])
 
 
 def _machine(artefact: GateArtefact, links: Links, most: int, with_heading: bool) -> list[str]:
     """What one machine told, in at most so many characters: most of them for what moved."""
     parts = [f"#### {code_span(words.place(artefact))}: {HEADS[artefact.verdict]}"] if with_heading else []
-    moved = [row for row in artefact.rows if row.verdict in MOVED]
+    moved = [row for row in artefact.rows if has_moved(row)]
     command = reproduce(artefact, [row for row in moved if row.verdict is Verdict.REGRESSED] or moved)
     again = []
     if command is not None and size(command) <= _LONGEST_COMMAND:
@@ -83,4 +86,5 @@ def _closing(artefacts: Sequence[GateArtefact], links: Links) -> list[str]:
     compared = f" · [compare on the dashboard]({address})" if address else ""
     subject = f" {code_span(first.head.subject)}" if first.head.subject else ""
     closing = [f"{first.base.hash} → {first.head.hash}{subject}{compared}"]
-    return [*closing, _ACCEPT] if any(artefact.is_blocking for artefact in artefacts) else closing
+    can_accept = any(row.is_blocking and row.may_be_accepted for artefact in artefacts for row in artefact.rows)
+    return [*closing, _ACCEPT] if can_accept else closing

@@ -1,15 +1,15 @@
 """A gate as JUnit's XML, which every CI server shows: a suite a machine, a case a series.
 
-Failures are what blocks, errors what gave no valid number, skipped what could not be told or compared. A regression
-that was accepted or does not block passes, and says so in its output. By the schema of Jenkins' xUnit plugin
-(junit-10.xsd), which GitLab reads too.
+Failures are what blocks, errors what gave no valid number at head, skipped what could not be told (a failure where the
+policy says so) or compared. A regression that was accepted or does not block passes, and says so in its output. By the
+schema of Jenkins' xUnit plugin (junit-10.xsd), which GitLab reads too.
 """
 
 from collections.abc import Sequence
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from warpwatch.ci.gate.artefact import ArtefactRow, GateArtefact
+from warpwatch.ci.gate.artefact import ArtefactRow, GateArtefact, Inconclusive
 from warpwatch.ci.reports import words
 from warpwatch.dashboard.verdict import Verdict
 
@@ -35,21 +35,25 @@ def _suite(artefact: GateArtefact) -> Element:
         ("threshold", f"{artefact.threshold:g}"),
     ):  # fmt: skip
         SubElement(properties, "property", name=name, value=value)
-    suite.extend(_case(row) for row in artefact.rows)
+    if artefact.fault is not None:
+        policy = SubElement(suite, "testcase", classname="warpwatch", name="policy")
+        SubElement(policy, "failure", type="policy", message=artefact.fault)
+    suite.extend(_case(row, artefact.inconclusive) for row in artefact.rows)
     failures, errors, skipped = (len(suite.findall(f"testcase/{name}")) for name in _RESULTS)
     suite.attrib |= {
-        "tests": str(len(artefact.rows)), "failures": str(failures), "errors": str(errors), "skipped": str(skipped),
+        "tests": str(len(suite.findall("testcase"))), "failures": str(failures), "errors": str(errors),
+        "skipped": str(skipped),
         "time": f"{60 * artefact.cost.minutes:.3f}",  # of all cases together: one alone took none of its own
     }  # fmt: skip
     return suite
 
 
-def _case(row: ArtefactRow) -> Element:
+def _case(row: ArtefactRow, inconclusive: Inconclusive) -> Element:
     values = ", ".join(each.value for each in row.parameters)
     case = Element("testcase", classname=row.benchmark, name=f"{row.metric}({values})" if values else row.metric)
     parts = (words.levels(row), words.moved(row) if row.change is not None else "", words.remark(row))
     said = ", ".join(part for part in parts if part)
-    result = _result(row)
+    result = _result(row, inconclusive)
     if result is not None:
         SubElement(case, result, type=row.verdict.value, message=said)
     else:
@@ -57,9 +61,11 @@ def _case(row: ArtefactRow) -> Element:
     return case
 
 
-def _result(row: ArtefactRow) -> str | None:
-    if row.verdict is Verdict.INVALID:
+def _result(row: ArtefactRow, inconclusive: Inconclusive) -> str | None:
+    if row.fails and row.accepted is None:
         return "error"
-    if row.is_blocking:
+    if row.is_blocking or (row.decides and row.verdict is Verdict.INCONCLUSIVE and inconclusive == "failure"):
         return "failure"
+    if row.accepted is not None:
+        return None
     return "skipped" if row.verdict in {Verdict.INCONCLUSIVE, Verdict.MISSING} else None

@@ -17,7 +17,7 @@ from warpwatch.dashboard.verdict import Verdict
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _RULES = {
     Verdict.REGRESSED: ("performance-regression", "A series got worse by more than its noise and by enough to matter."),
-    Verdict.INVALID: ("no-valid-number", "Measured at base; at head throttled, wrong or failed."),
+    Verdict.INVALID: ("no-valid-number", "Measured at base; at head wrong, failed, throttled or gone."),
 }
 _ELSEWHERE = ("asv.conf.json", 1)  # where no file of the benchmark is known; code scanning wants a place
 
@@ -37,7 +37,7 @@ def _run(artefact: GateArtefact, links: Links) -> dict[str, Any]:
         "tool": {"driver": {"name": "warpwatch", "semanticVersion": version("warpwatch"), "rules": rules}},
         "automationDetails": {"id": f"warpwatch/{artefact.project}/{artefact.machine or 'none'}/"},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(artefact, row, links) for row in artefact.rows if row.verdict in _RULES],
+        "results": [_result(artefact, row, links) for row in artefact.rows if _rule_of(row) in _RULES],
         "properties": {
             "base": artefact.base.hash, "head": artefact.head.hash, "verdict": artefact.verdict.value,
             "gpu": artefact.gpu,
@@ -49,8 +49,8 @@ def _result(artefact: GateArtefact, row: ArtefactRow, links: Links) -> dict[str,
     path, line = (row.source.path, row.source.line) if row.source is not None else _ELSEWHERE
     said = [f"{words.name(row)}: {words.levels(row)}", words.moved(row) if row.change else "", words.remark(row)]
     result: dict[str, Any] = {
-        "ruleId": _RULES[row.verdict][0],
-        "ruleIndex": list(_RULES).index(row.verdict),
+        "ruleId": _RULES[_rule_of(row)][0],
+        "ruleIndex": list(_RULES).index(_rule_of(row)),
         "level": "error" if row.is_blocking else "warning",
         "message": {"text": _literal(", ".join(part for part in said if part))},
         "locations": [{"physicalLocation": {"artifactLocation": {"uri": path}, "region": {"startLine": line}}}],
@@ -62,6 +62,10 @@ def _result(artefact: GateArtefact, row: ArtefactRow, links: Links) -> dict[str,
     if (address := links.series(artefact, row)) is not None:
         result["hostedViewerUri"] = address
     return result
+
+
+def _rule_of(row: ArtefactRow) -> Verdict:
+    return Verdict.INVALID if row.fails else row.verdict
 
 
 def _literal(text: str) -> str:

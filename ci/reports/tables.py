@@ -9,8 +9,8 @@ from warpwatch.ci.reports.markdown import details, size, table
 from warpwatch.dashboard.code_span import code_span
 from warpwatch.dashboard.verdict import Verdict
 
-MOVED = (Verdict.REGRESSED, Verdict.INVALID, Verdict.IMPROVED)
-_COLUMNS = ("", "series", ">base → head", ">Δ (95 %)", ">times its noise", ">controls")
+_MOVED = (Verdict.REGRESSED, Verdict.IMPROVED)
+_COLUMNS = ("", "series", ">base → head", ">Δ (95 %)", ">times the noise of a run", ">controls")
 _EMPTY = {"", "–"}
 _FOLDED = (
     (Verdict.INCONCLUSIVE, "could not be told"),
@@ -20,13 +20,19 @@ _FOLDED = (
 _AROUND = 200  # characters of the words around a folded table
 
 
+def has_moved(row: ArtefactRow) -> bool:
+    """Whether a report shows it first: it moved, or fails at head."""
+    return row.fails or row.verdict in _MOVED
+
+
 def moved_rows(artefact: GateArtefact, links: Links, most: int) -> list[str]:
     """The rows that moved, in about `most` characters."""
-    rows = [row for row in artefact.rows if row.verdict in MOVED]
+    rows = [row for row in artefact.rows if has_moved(row)]
     cells = [_cells(artefact, row, links) for row in rows]
     for row, each in zip(rows, cells, strict=True):
         each[0] = f"**{row.verdict.value}**" if row.is_blocking else row.verdict.value
     text, left = _narrow_table(cells, most)
+    left += sum(each.count for each in artefact.left_out if each.fails or each.verdict in _MOVED)
     return [part for part in (text, _no_room(left, "that moved")) if part]
 
 
@@ -37,15 +43,15 @@ def compiled_code(artefact: GateArtefact, most: int) -> list[str]:
         for each in artefact.code
     ]
     text, left = table(("compiled otherwise", "for", "what changed"), cells, most)
-    return [part for part in (text, _no_room(left, "compiled otherwise")) if part]
+    return [part for part in (text, _no_room(left + artefact.code_left_out, "compiled otherwise")) if part]
 
 
 def folded_rows(artefact: GateArtefact, links: Links, most: int) -> list[str]:
     """What says nothing new, hidden until asked for; what could not be told first, as someone may want to know why."""
     parts = []
     for verdict, what in _FOLDED:
-        rows = [row for row in artefact.rows if row.verdict is verdict]
-        beyond = artefact.rows_left_out if verdict is Verdict.UNCHANGED else 0
+        rows = [row for row in artefact.rows if row.verdict is verdict and not row.fails]
+        beyond = artefact.count(verdict) - sum(row.verdict is verdict for row in artefact.rows)
         if not rows and not beyond:
             continue
         text, left = _narrow_table([_cells(artefact, row, links) for row in rows], most - _AROUND)

@@ -12,10 +12,10 @@ from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.quantities import change, number, quantity, share
 from warpwatch.dashboard.verdict import Verdict
 
-_IN_TITLES = (Verdict.REGRESSED, Verdict.INVALID, Verdict.INCONCLUSIVE, Verdict.IMPROVED)
+_IN_TITLES = (Verdict.REGRESSED, Verdict.INCONCLUSIVE, Verdict.IMPROVED)
+_NAMED = 3  # benchmarks that fail, by name
 _VERBS = {
     Verdict.REGRESSED: "regressed",
-    Verdict.INVALID: "without a valid number",
     Verdict.INCONCLUSIVE: "could not be told",
     Verdict.IMPROVED: "improved",
 }
@@ -25,7 +25,7 @@ _ENDS = {
     "runs": "it may take no more",
     "hopeless": "the runs that it may take would not tell the rest",
 }
-_MAY_BLOCK = {Verdict.REGRESSED, Verdict.INCONCLUSIVE, Verdict.INVALID}
+_MAY_BLOCK = {Verdict.REGRESSED, Verdict.INCONCLUSIVE}
 _MOST_FACTS = 4
 _LONGEST_NAME = 300
 _KNOWN_UNITS = {"seconds", "bytes", "launches", "registers", "instructions", ""}
@@ -33,20 +33,46 @@ Quote = Callable[[str], str]
 
 
 def title(artefact: GateArtefact, quote: Quote = str) -> str:
-    """The verdict in a few words: "1 series regressed, 2 improved on Tesla T4"."""
-    accepted = sum(row.accepted is not None for row in artefact.rows)
-    still = [row.verdict for row in artefact.rows if row.accepted is None]
-    counts = {verdict: still.count(verdict) for verdict in _IN_TITLES}
-    told = [f"{counts[verdict]} {_VERBS[verdict]}" for verdict in _IN_TITLES if counts[verdict]]
-    if accepted:
-        told.insert(0, f"{accepted} accepted as slower")
+    """The verdict in a few words: "1 series regressed, 2 improved on Tesla T4"; before that what fails, by name."""
     on = f" on {quote(place(artefact))}" if place(artefact) else ""
-    if told:
-        first, _, rest = told[0].partition(" ")
-        return ", ".join([f"{first} series {rest}", *told[1:]]) + on
-    if not any(row.verdict is Verdict.UNCHANGED for row in artefact.rows):
-        return "nothing to compare" + on
-    return f"no change in {count(artefact.count(Verdict.UNCHANGED) + artefact.rows_left_out, 'series', 'series')}{on}"
+    first = [part for part in (quote(artefact.fault) if artefact.fault else "", failing(artefact, quote)) if part]
+    moved = _moved_series(artefact)
+    if moved or not first:
+        first.append(moved or _nothing_moved(artefact))
+    return "; ".join(first) + on
+
+
+def failing(artefact: GateArtefact, quote: Quote = str) -> str:
+    """ "2 benchmarks fail at head: rope(fp16), rope(fp32)"; empty where none does."""
+    rows = [row for row in artefact.rows if row.fails and row.accepted is None]
+    beyond = sum(each.count for each in artefact.left_out if each.fails and not each.accepted)
+    names = list(dict.fromkeys(row.title for row in rows))  # a benchmark may have several metrics
+    many = len(names) + beyond
+    if not many:
+        return ""
+    shown = ", ".join(quote(name) for name in names[:_NAMED])
+    more = f" and {many - _NAMED} more" if many > _NAMED else ""
+    return f"{count(many, 'benchmark')} {'fail' if many > 1 else 'fails'} at head: {shown}{more}"
+
+
+def _moved_series(artefact: GateArtefact) -> str:
+    accepted = [row for row in artefact.rows if row.accepted is not None]
+    gone = sum(row.fails for row in accepted)
+    counts = {verdict: artefact.count(verdict) - sum(row.verdict is verdict for row in accepted)
+              for verdict in _IN_TITLES}  # fmt: skip
+    told = [f"{len(accepted) - gone} accepted as slower"] * (len(accepted) > gone) + [f"{gone} accepted as gone"] * (
+        gone > 0
+    )
+    told += [f"{counts[verdict]} {_VERBS[verdict]}" for verdict in _IN_TITLES if counts[verdict]]
+    if not told:
+        return ""
+    first, _, rest = told[0].partition(" ")
+    return ", ".join([f"{first} series {rest}", *told[1:]])
+
+
+def _nothing_moved(artefact: GateArtefact) -> str:
+    unchanged = artefact.count(Verdict.UNCHANGED)
+    return f"no change in {count(unchanged, 'series', 'series')}" if unchanged else "nothing to compare"
 
 
 def place(artefact: GateArtefact) -> str:
@@ -87,7 +113,7 @@ def direction(row: ArtefactRow) -> str:
 
 
 def against_noise(row: ArtefactRow) -> str:
-    """How many standard errors: "29×"."""
+    """How many times the noise of one run: "29×"."""
     times = row.times_noise
     if times is None:
         return "exact" if row.change is not None and not row.change.noise else "–"
@@ -119,7 +145,7 @@ def _why_not_deciding(row: ArtefactRow, quote: Quote) -> str:
     if row.accepted is not None:
         said = row.accepted
         return f"accepted by {quote(said.by)} ({quote(said.source)}): {quote(said.reason)}"
-    return "does not block" if row.verdict in _MAY_BLOCK and not row.blocks else ""
+    return "does not block" if (row.fails or row.verdict in _MAY_BLOCK) and not row.blocks else ""
 
 
 def code_facts(code: CodeDifference, quote: Quote = str) -> str:

@@ -10,6 +10,10 @@ from pathlib import Path
 from warpwatch.dashboard.store.ordering import KnownCommit
 
 _LONGEST_NAME = 200  # characters of a branch, a tag or a hash
+_LINKS = {  # what `git cat-file --follow-symlinks` says of them
+    "dangling": "a link to what is not there", "symlink": "a link out of the repository", "loop": "a link to itself",
+    "notdir": "a link through a file",
+}  # fmt: skip
 
 # The repository may be a stranger's, and its configuration can name programs for git to run: to verify signatures, to
 # watch files, as hooks, and to fetch the objects that a partial clone lacks (by ssh or ext::).
@@ -97,12 +101,27 @@ def messages(repository: Path, base: str, head: str) -> tuple[CommitMessage, ...
     )
 
 
-def file_at(repository: Path, commit: str, path: str) -> str | None:
-    """The text of a file at a commit (full hash), named from the repository's root; None if it is not there."""
+def file_at(repository: Path, commit: str, path: str, *, most: int) -> bytes | None:
+    """The content of a file at a commit (full hash), named from the repository's root; None if it is not there.
+
+    Links inside the repository are followed, as a checkout does. Raises GitError for what is no file, for a link that
+    leads to none, and for one of more than `most` bytes.
+    """
+    name = f"{commit}:{path}"
     try:
-        return git(repository, "show", "--no-textconv", f"{commit}:{path}")
-    except GitError:
+        told = git(repository, "cat-file", "--batch-check", "--follow-symlinks", given=f"{name}\n").splitlines()[0]
+    except (GitError, IndexError):
         return None
+    if told.endswith(" missing"):
+        return None
+    number, _, kind = told.partition(" ")  # "<hash> blob 12", "<hash> tree 34", "dangling 7", "symlink 11", "loop 7"
+    kind, _, size = kind.partition(" ")
+    if kind != "blob":
+        seen = "a folder" if kind == "tree" else "a submodule" if kind in {"commit", "submodule"} else _LINKS[number]
+        raise GitError(f"{path} of {commit[:8]} is {seen}; wanted a file")
+    if int(size) > most:
+        raise GitError(f"{path} of {commit[:8]} has {size} bytes; wanted {most} at most")
+    return _git(repository, "cat-file", "blob", number)
 
 
 def uncommitted_files(repository: Path) -> dict[str, bool]:
@@ -133,13 +152,19 @@ def records(log: str, fields: int) -> Iterator[tuple[str, ...]]:
 
 def git(repository: Path, *arguments: str, given: str | None = None) -> str:
     """What git prints; it runs no program that the repository's configuration names. Raises GitError."""
+    printed = _git(repository, *arguments, given=given.encode(errors="surrogateescape") if given is not None else None)
+    return printed.decode(errors="replace")
+
+
+def _git(repository: Path, *arguments: str, given: bytes | None = None) -> bytes:
     try:
         done = subprocess.run(
             ["git", "-C", str(repository), *_NO_PROGRAMS, *arguments],
-            input=given, capture_output=True, text=True, errors="replace", check=False, env=os.environ | _NO_FETCHING,
+            input=given, capture_output=True, check=False, env=os.environ | _NO_FETCHING,
         )  # fmt: skip
     except FileNotFoundError as error:
         raise GitError("git is not installed") from error
     if done.returncode:
-        raise GitError(done.stderr.strip() or f"git {arguments[0]} failed in {repository}")
+        said = done.stderr.decode(errors="replace").strip()
+        raise GitError(said or f"git {arguments[0]} failed in {repository}")
     return done.stdout

@@ -13,6 +13,7 @@ from warpwatch.dashboard.quantities import in_seconds
 
 WANTED = 'an amount with its unit such as "0.5 us", "64 KiB" or "2 registers"'
 _BYTES = {"b": 1, "bytes": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
+_COUNTS = {"registers", "instructions", "launches", "barriers", "cycles"}
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([^\s\d\0][^\d\0]*)")
 
 
@@ -32,6 +33,11 @@ class Floor:
         if self.unit.lower() in _BYTES:
             return self.amount * _BYTES[self.unit.lower()] if metric.unit.lower() in {"b", "bytes"} else None
         return self.amount if self.unit.lower() == metric.unit.lower() else None
+
+    @property
+    def is_of_known_unit(self) -> bool:
+        """Whether it is a time, bytes or a count that warpwatch records; a project may have units of its own."""
+        return in_seconds(1.0, self.unit) is not None or self.unit.lower() in _BYTES.keys() | _COUNTS
 
     def __str__(self) -> str:
         return f"{Decimal(repr(self.amount)).normalize():f} {self.unit}"  # as it can be read again

@@ -22,6 +22,8 @@ from warpwatch.dashboard.verdict import Verdict
 
 UNKNOWN_BETWEEN_RUNS = 0.01  # relative; published scatter between processes is 0.4-1.5 % on quiet GPUs
 FAMILY_ERROR = 0.01  # chance that any of a family of unchanged series is called changed
+NOT_UNCHANGED = 1.5  # times what matters: a change so large is called unchanged 1 time in 20 at most
+_ONE_SIDED, _NORMAL_ONE_SIDED = 0.05, 1.645
 TAIL_FREEDOM = 4  # Student's t of one run beside its like, however well its noise is known (README.md)
 SMALLEST_NOISE = 0.0005
 
@@ -49,6 +51,7 @@ class Comparison(NamedTuple):
     head_runs: int
     runs_needed: int  # more runs of each commit until a change that matters could be told; 0 if it can be now
     freedom: int | None = None  # degrees of freedom that the noise rests on; None: as good as known
+    largest: float | None = None  # that either one-sided test at 5 % leaves possible, without its sign; None: `change`
 
 
 def compare(
@@ -105,6 +108,7 @@ def compare(
         head_runs=len(head),
         runs_needed=max(wanted - min(len(base), len(head)), 0),
         freedom=known_by,
+        largest=_largest(logs, drift, error, few),
     )
 
 
@@ -140,8 +144,9 @@ def judge(
     """The verdicts of a family, so that unchanged series give any false alarm with at most `family_error` (Holm).
 
     `threshold` is one for all, or each comparison's own, as it was compared with. REGRESSED and IMPROVED: changed by
-    the family's test, and by at least `threshold`. UNCHANGED: changed by less, and the interval reaches no further than
-    `threshold` either side of the estimate. Else INCONCLUSIVE. None is MISSING.
+    the family's test, and by at least `threshold`. UNCHANGED: changed by less, the interval reaches no further than
+    `threshold` either side of the estimate, and an equivalence test excludes changes of `NOT_UNCHANGED` times
+    `threshold`. Else INCONCLUSIVE. None is MISSING.
     What is exact is certain, so it neither belongs to the family nor makes it larger.
     """
     exact = {i for i, c in enumerate(comparisons) if c is not None and c.noise_source is NoiseSource.NONE}
@@ -159,11 +164,31 @@ def judge(
         elif i in changed and abs(comparison.change) >= least:
             worse = (comparison.change > 0) == (direction is Better.LOWER)
             verdicts.append(Verdict.REGRESSED if worse else Verdict.IMPROVED)
-        elif abs(comparison.change) < least and (comparison.high - comparison.low) / 2 <= least:
+        elif abs(comparison.change) < least and _is_equivalent(comparison, least):
             verdicts.append(Verdict.UNCHANGED)
         else:
             verdicts.append(Verdict.INCONCLUSIVE)
     return tuple(verdicts)
+
+
+def _is_equivalent(comparison: Comparison, least: float) -> bool:
+    """Whether the interval is narrow enough, and a change of `NOT_UNCHANGED` times what matters excluded."""
+    largest = abs(comparison.change) if comparison.largest is None else comparison.largest
+    return (comparison.high - comparison.low) / 2 <= least and largest < NOT_UNCHANGED * least
+
+
+def _largest(sides: Sequence[Sequence[float]], drift: float, error: float, freedom: int | None) -> float:
+    """The largest relative change that two one-sided tests leave possible (Schuirmann, Journal of Pharmacokinetics and
+    Biopharmaceutics 15:657, 1987).
+
+    Around the estimate that leaves more. Of runs that are now in one state of the machine, now in another, the
+    medians of base and head may lie in different ones; the median difference of all pairs of runs (Hodges and Lehmann,
+    Annals of Mathematical Statistics 34:598, 1963) does so less.
+    """
+    base, head = sides
+    shifts = (level(head) - level(base), level([after - before for before in base for after in head]))
+    reach = error * (student_quantile(freedom, 2 * _ONE_SIDED) if freedom is not None else _NORMAL_ONE_SIDED)
+    return max(abs(growth(shift - math.log1p(drift) + far)) for shift in shifts for far in (-reach, reach))
 
 
 def common_drift(changes: Sequence[float]) -> float:

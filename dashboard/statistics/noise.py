@@ -33,6 +33,11 @@ class Noise:
     freedom: int | None = None  # degrees of freedom that it rests on; None: as good as known
 
 
+def times_noise(change: float, noise: float) -> float | None:
+    """A relative change as a multiple of the noise of one run, on logarithms; None without noise or a ratio."""
+    return abs(math.log1p(change)) / noise if noise and change > -1 else None
+
+
 def noise_scale(values: NDArray[np.float64]) -> float:
     """Scale of one value around its level, from differences of values one, two and three apart.
 

@@ -2,7 +2,7 @@
 
 Stochastic curtailment (Lan, Simon and Halperin, Sequential Analysis 1:207, 1982): the estimate after more runs is
 normal around today's. It is told then if it is changed by the family's test and by what matters, or if it matters less
-and its interval is narrow enough (`comparison.judge`). Where the interval will be narrow enough, the estimate may go
+and that is sure (`comparison.judge`). Where the interval will be narrow enough, the estimate may go
 wherever the runs so far leave room: it scatters by their error too. Where it will not, only a large change can be told,
 and one that does not show by now is not waited for: the estimate scatters by what the further runs add. A noise that
 rests on few degrees of freedom may be smaller than it looks, so the smallest plausible one is tried too: only what has
@@ -13,12 +13,13 @@ import math
 from collections.abc import Iterable
 from statistics import NormalDist
 
-from warpwatch.dashboard.statistics.comparison import SMALLEST_NOISE, TAIL_FREEDOM, Comparison
+from warpwatch.dashboard.statistics.comparison import NOT_UNCHANGED, SMALLEST_NOISE, TAIL_FREEDOM, Comparison
 from warpwatch.dashboard.statistics.detectable import critical_value
 from warpwatch.dashboard.statistics.noise import NoiseSource
 from warpwatch.dashboard.verdict import Verdict
 
 _TWO_SIDED = 0.05  # outside a comparison's interval
+_ONE_SIDED = 0.1  # both tails of the test that what is called unchanged is so
 _PLAUSIBLE = 0.95  # that the noise is no smaller than taken
 _MOST_RUNS = 1_000_000  # what is said of more is "never"
 
@@ -37,22 +38,28 @@ def _chance(seen: Comparison, noise: float, runs: int, threshold: float, level: 
     now, error, freedom = _runs(seen), noise * math.sqrt(2 / runs), _freedom(seen, runs)
     matters = math.log1p(threshold)
     bar = max(matters, critical_value(level, freedom) * error)
-    is_narrow = critical_value(_TWO_SIDED, freedom) * error <= matters
+    reach = critical_value(_TWO_SIDED, freedom) * error
+    is_narrow = reach <= matters
     variance = 2 / now - 2 / runs if is_narrow else 2 * (runs - now) / runs**2
     estimate = NormalDist(math.log1p(seen.change), noise * math.sqrt(variance))
     chance = 1 - estimate.cdf(bar) + estimate.cdf(-bar)
     if is_narrow:
-        chance += estimate.cdf(matters) - estimate.cdf(-matters)
+        room = min(matters, math.log1p(NOT_UNCHANGED * threshold) - critical_value(_ONE_SIDED, freedom) * error)
+        chance += estimate.cdf(room) - estimate.cdf(-room)
     return chance
 
 
 def runs_to_tell(seen: Comparison, *, threshold: float, level: float) -> int:
     """Runs of each commit, those made among them, at which today's estimate and noise would be told."""
     moved, matters = abs(math.log1p(seen.change)), math.log1p(threshold)
-    tail, distance = (_TWO_SIDED, matters) if moved < matters else (level, moved)
+    tests = [(_TWO_SIDED, matters), (_ONE_SIDED, math.log1p(NOT_UNCHANGED * threshold) - moved)]
+    if moved >= matters:
+        tests = [(level, moved)]
     runs = _runs(seen) + 1
     for _ in range(20):  # more runs bring more degrees of freedom; it settles in a few steps
-        wanted = math.ceil(2 * (critical_value(tail, _freedom(seen, runs)) * seen.noise / distance) ** 2)
+        freedom = _freedom(seen, runs)
+        reach = max(critical_value(tail, freedom) / distance for tail, distance in tests)
+        wanted = math.ceil(2 * (reach * seen.noise) ** 2)
         if wanted in (runs, runs - 1):
             break
         runs = min(max(wanted, _runs(seen) + 1), _MOST_RUNS)

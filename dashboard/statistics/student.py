@@ -1,6 +1,7 @@
 """Student's t with a whole number of degrees of freedom."""
 
 import math
+from functools import lru_cache
 from statistics import NormalDist
 
 
@@ -20,10 +21,11 @@ def student_tail(t: float, freedom: int) -> float:
     return max(1 - math.sin(angle) * total, 0.0)
 
 
-def student_quantile(freedom: int) -> float:
-    """Where the two-sided tail is 5 %, by bisection."""
-    low, high = NormalDist().inv_cdf(0.975), 20.0
+@lru_cache(maxsize=4096)
+def student_quantile(freedom: int, tail: float = 0.05) -> float:
+    """Where the two-sided tail (5 % or more) is `tail`, by bisection."""
+    low, high = NormalDist().inv_cdf(1 - tail / 2), 20.0
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (middle, high) if student_tail(middle, freedom) > 0.05 else (low, middle)
+        low, high = (middle, high) if student_tail(middle, freedom) > tail else (low, middle)
     return high

@@ -4,6 +4,7 @@ Bodies are held to GitHub's published schema, as githubkit generates it; a key t
 What needs a commit asks git for it.
 """
 
+import base64
 import json
 import re
 import subprocess
@@ -124,6 +125,13 @@ def _compare(server: GitHubServer, found: re.Match[str], query: dict[str, Any], 
     return 200, {"merge_base_commit": {"sha": merge_base}, "files": files}
 
 
+def _contents(server: GitHubServer, found: re.Match[str], query: dict[str, Any], body: Any) -> Answer:
+    done = server.git("show", f"main:{found['path']}", check=False)
+    if done.returncode:
+        raise RefusedError(404, "Not Found")
+    return 200, {"type": "file", "encoding": "base64", "content": base64.encodebytes(done.stdout.encode()).decode()}
+
+
 def _permission(server: GitHubServer, found: re.Match[str], query: dict[str, Any], body: Any) -> Answer:
     if found["user"] == "nobody":
         raise RefusedError(404, "nobody is not a user")
@@ -223,6 +231,7 @@ _ROUTES: tuple[tuple[str, str, type[BaseModel] | None, Callable[..., Answer]], .
     ("GET", r"/pulls/(?P<number>\d+)", None, _pull),
     ("GET", r"/pulls", None, _pulls),
     ("GET", r"/compare/(?P<base>[0-9a-f]{40})\.\.\.(?P<head>[0-9a-f]{40})", None, _compare),
+    ("GET", r"/contents/(?P<path>.+)", None, _contents),
     ("GET", r"/collaborators/(?P<user>[\w-]+)/permission", None, _permission),
     ("GET", r"/git/ref/heads/(?P<branch>[\w/-]+)", None, _ref),
     ("GET", r"/git/matching-refs/heads/(?P<prefix>[\w/-]+)", None, _matching_refs),

@@ -39,9 +39,13 @@ class JudgedRepository:
 
 def judged_repository(
     root: Path, *, database: str, slower: Mapping[tuple[str, str], float], policy: str | None = None,
-    head_policy: str | None = None, message: str = "head",
+    head_policy: str | bytes | None = None, message: str = "head",
+    broken: Mapping[tuple[str, str], float | None] | None = None,
 ) -> JudgedRepository:  # fmt: skip
-    """Series of LEVELS_S, of which head has some slower by a share; warpwatch.toml at base and at head."""
+    """Series of LEVELS_S, of which head has some slower by a share; warpwatch.toml at base and at head.
+
+    What is `broken` has no number at head: None is asv's for a failure, NaN for what it skips.
+    """
     folder = root / "checkout"
     folder.mkdir()
     git(folder, "init", "--quiet")
@@ -52,7 +56,8 @@ def judged_repository(
         (folder / "warpwatch.toml").write_text(policy)
     hashes = [_commit(folder, f"change {number}") for number in range(len(QUIET) - 1)]
     if head_policy is not None:
-        (folder / "warpwatch.toml").write_text(head_policy)
+        content = head_policy.encode() if isinstance(head_policy, str) else head_policy
+        (folder / "warpwatch.toml").write_bytes(content)
     hashes.append(_commit(folder, message))
     for number, (commit, wobble) in enumerate(zip(hashes, QUIET, strict=True)):
         rows = {}
@@ -62,6 +67,10 @@ def judged_repository(
                 if (name, dtype) in LEVELS_S else None
                 for dtype in ("fp16", "fp32")
             ]  # fmt: skip
+            if commit == hashes[-1] and broken:
+                values = [
+                    broken.get((name, dtype), value) for dtype, value in zip(("fp16", "fp32"), values, strict=True)
+                ]
             rows[name] = results.row(values, [["'fp16'", "'fp32'"]], started_at=number + 1, spread=0.002)
         results.commit(number, rows, commit=commit)
     store = Store(database)

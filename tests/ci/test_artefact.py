@@ -103,7 +103,7 @@ def _changed(change: dict[str, Any], row: dict[str, Any] | None = None) -> dict[
         (_changed({}, {"key": "../../etc/pwd"}), "rows.0.key"),
         (_changed({}, {"key": f"{2:016x}"}), "two rows of one series"),
         (_changed({"verdict": "unchanged"}), "the rows say regressed"),
-        (_changed({}, {"verdict": "unchanged"}), "the rows say inconclusive"),
+        (_changed({}, {"verdict": "unchanged"}), "the rows say failed"),
         (_changed({"rows": [{}] * 5001}), "rows"),
         (_changed({}, {"verdict": "invalid", "accepted": {"by": "ann", "reason": "", "source": "-"}}), "not accepted"),
     ],

@@ -13,9 +13,9 @@ from warpwatch.ci.gate.asv_runs import pattern_of
 from warpwatch.ci.gate.command import gate
 from warpwatch.ci.gate.looks import looks, order
 from warpwatch.ci.gate.sequence import run_gate
-from warpwatch.ci.trials.gate_trial import PullRequest, Recorded, recorded, trial
+from warpwatch.ci.trials.gate_trial import DISTURBANCES, Disturbance, PullRequest, Recorded, recorded, trial
 from warpwatch.dashboard.metrics import metric
-from warpwatch.dashboard.statistics.comparison import FAMILY_ERROR
+from warpwatch.dashboard.statistics.comparison import FAMILY_ERROR, RunValue
 from warpwatch.dashboard.store.records import Series
 from warpwatch.dashboard.verdict import Verdict
 
@@ -84,6 +84,35 @@ def test_noise_as_recorded_raises_no_alarm_and_three_percent_are_found() -> None
     slower = trial(pool, looks(12), pull_requests=5, series=100, change=0.03, threshold=0.02, seed=8)
     assert slower.false_alarms == 0
     assert slower.found >= 0.95 * slower.planted > 0
+
+
+class _Outliers(PullRequest):
+    """Of one series, both of head's first runs are 20 % off, alike."""
+
+    def _draw(self, number: int, is_head: bool, off: float) -> RunValue:
+        drawn = super()._draw(number, is_head, off)
+        is_off = number == 0 and is_head and len(self._runs[True][self.series[0].key]) < 2
+        return drawn._replace(value=drawn.value * 1.2) if is_off else drawn
+
+
+def test_two_outliers_alike_are_no_change() -> None:
+    request = _Outliers(CALM, 30, {}, 0.0, np.random.default_rng(3))
+    first = run_gate(looks(2), request.measure, partial(request.check, 0.02), budget_s=math.inf)
+    assert first.check.count(Verdict.REGRESSED) == 1  # two runs of each cannot tell
+    request = _Outliers(CALM, 30, {}, 0.0, np.random.default_rng(3))
+    done = run_gate(looks(12), request.measure, partial(request.check, 0.02), budget_s=math.inf)
+    assert done.check.count(Verdict.REGRESSED) == 0
+    assert done.check.count(Verdict.UNCHANGED) >= 29
+
+
+@pytest.mark.parametrize("disturbance", DISTURBANCES[1:], ids=lambda each: each.name)
+def test_what_is_slower_by_more_than_matters_is_hardly_ever_called_unchanged(disturbance: Disturbance) -> None:
+    told = trial(
+        recorded(RECORDED), looks(12), pull_requests=5, series=60, change=0.03, threshold=0.02, seed=4,
+        disturbance=disturbance,
+    )  # fmt: skip
+    assert told.called_unchanged <= 0.05 * told.planted
+    assert told.false_alarms == 0
 
 
 def test_a_series_asks_asv_for_its_case_with_all_rivals_and_metrics() -> None:

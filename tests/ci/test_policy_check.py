@@ -176,3 +176,16 @@ def test_policy_check_of_what_cannot_be_read_or_is_not_there(repository: JudgedR
     assert not (tmp_path / "no.db").exists()
     nowhere = replace(repository, folder=tmp_path).warpwatch("policy", "check")
     assert (nowhere.returncode, "no warpwatch.toml here or above" in nowhere.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("floor", ["0.1 usec", "1 parsec"])
+@pytest.mark.parametrize("has_store", [True, False])
+def test_policy_check_says_that_a_floor_of_an_unknown_unit_does_nothing(
+    floor: str, has_store: bool, repository: JudgedRepository, tmp_path: Path
+) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(f'[gate]\nfloor = "{floor}"\n')
+    there = repository if has_store else replace(repository, database=f"sqlite:///{tmp_path / 'no.db'}")
+    done = there.warpwatch("policy", "check", str(path))
+    assert done.returncode == 1
+    assert f"Warning: [gate] has a floor of {floor}" in done.stderr

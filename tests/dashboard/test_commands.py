@@ -140,7 +140,7 @@ def test_check_tells_a_failure_at_head_by_its_reason(warpwatch: Callable[..., An
     asv.commit(1, {BENCH: asv.row([1.0], started_at=1)})
     asv.commit(2, {BENCH: asv.row([None], started_at=2)})
     done = _check(warpwatch, asv.folder, "00000001", "00000002")
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert "invalid" in done.stdout
     assert "the benchmark failed" in done.stdout
 

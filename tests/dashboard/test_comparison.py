@@ -213,3 +213,25 @@ def test_samples_that_scatter_without_bounds_are_compared_too() -> None:
     seen = compare([run], [run], history_noise=None, threshold=0.02)
     assert seen is not None
     assert -1 < seen.low < seen.change == 0 < seen.high < math.inf
+
+
+def test_what_two_states_of_the_machine_hide_is_not_called_unchanged() -> None:
+    """Head is 3 % slower, and most runs of base happen to fall into the slow state: their medians are alike."""
+    fast, slow = 1.0, 1.03
+    base = _runs(*[slow] * 7, *[fast] * 5)
+    head = _runs(*[1.03 * fast] * 7, *[1.03 * slow] * 5)
+    found = compare(base, head, history_noise=Noise(scale=0.015, freedom=20), threshold=0.02)
+    assert found is not None
+    assert found.change == pytest.approx(0.0, abs=1e-9)
+    assert _verdict(found) is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("noise", [0.001, 0.004, 0.006, 0.007])
+def test_at_most_one_in_twenty_slowdowns_of_half_again_what_matters_is_called_unchanged(noise: float) -> None:
+    rng = np.random.default_rng(2)
+    found = [
+        compare(_runs(a), _runs(1.03 * b), history_noise=Noise(scale=noise), threshold=0.02)
+        for a, b in np.exp(noise * rng.standard_normal((2000, 2)))
+    ]
+    verdicts = judge(found, [Better.LOWER] * len(found), threshold=0.02)
+    assert verdicts.count(Verdict.UNCHANGED) <= 0.06 * len(found)

@@ -54,6 +54,7 @@ class Pair(NamedTuple):
     other_cards: tuple[str, str] | None  # the cards of base and head, where no card measured both
     beside: bool  # every run of base was taken within BESIDE_MS of one of head, on one card, and the other way round
     reruns: tuple[tuple[float, ...], ...]  # values of equal code on one card in one sitting, around the two commits
+    is_complete: bool = False  # both commits were to be measured: what has no record at one is gone there
 
     @property
     def span(self) -> tuple[int, int] | None:
@@ -63,9 +64,13 @@ class Pair(NamedTuple):
 
 
 def pairs(
-    store: Store, project: str, base: str, head: str, *, machine: str | None = None, all_metrics: bool = False
-) -> tuple[Pair, ...]:
-    """Series of judged metrics (or all) with a record at either commit, given by full hash; controls among them."""
+    store: Store, project: str, base: str, head: str, *, machine: str | None = None, all_metrics: bool = False,
+    since_ms: int | None = None,
+) -> tuple[Pair, ...]:  # fmt: skip
+    """Series of judged metrics (or all) with a record at either commit, given by full hash; controls among them.
+
+    With `since_ms`, only those with a record there of a run that started since then, which measured both commits.
+    """
     found = {
         number: place
         for number, place in series_places(store, project).items()
@@ -84,11 +89,16 @@ def pairs(
             return ()
         around = points_around(connection, owner, found.keys(), list(id_of.values()), HISTORY_COMMITS, held)
         code_of = codes(connection, owner, around.commits)
-    return tuple(
+    made = (
         _pair(place.series, points, id_of[base], id_of[head], code_of.get(place.code, _NO_CODE))
         for number, place in found.items()
-        if (points := around.series.get(number)) is not None
+        if (points := around.series.get(number)) is not None and _has_run_since(points, since_ms)
     )
+    return tuple(made if since_ms is None else (pair._replace(is_complete=True) for pair in made))
+
+
+def _has_run_since(points: SeriesPoints, since_ms: int | None) -> bool:
+    return since_ms is None or any(row.started_ms is not None and row.started_ms >= since_ms for row in points.ends)
 
 
 def _pair(series: Series, points: SeriesPoints, base: int, head: int, code_of: Mapping[int, str]) -> Pair:

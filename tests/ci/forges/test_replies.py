@@ -126,4 +126,13 @@ def test_what_a_reply_does_not_cover_stays() -> None:
     assert with_replies(FULL, [_reply("*", at_most=0.04)]).verdict is GateVerdict.REGRESSED
     told = with_replies(FULL, [_reply("*", at_most=0.05)])
     assert [each.verdict for each in told.rows if each.accepted] == [Verdict.REGRESSED, Verdict.INCONCLUSIVE]
-    assert told.verdict is GateVerdict.INCONCLUSIVE  # one without a valid number
+    assert (told.verdict, told.is_blocking) == (GateVerdict.FAILED, True)  # one without a valid number
+
+
+def test_a_reply_accepts_that_a_benchmark_is_gone_and_no_wrong_result() -> None:
+    gone, wrong = row(1, Verdict.MISSING), row(2, Verdict.INVALID)
+    told = with_replies(artefact(gone, row(3, Verdict.UNCHANGED)), [_reply("rope*")])
+    assert (told.verdict, told.is_blocking) == (GateVerdict.ACCEPTED, False)
+    assert with_replies(artefact(gone), [_reply("rope*", at_most=0.05)]).is_blocking  # a bound is of numbers
+    told = with_replies(artefact(gone, wrong), [_reply("*")])
+    assert (told.verdict, [each.accepted is not None for each in told.rows]) == (GateVerdict.FAILED, [True, False])

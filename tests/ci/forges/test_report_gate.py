@@ -13,15 +13,17 @@ from click.testing import CliRunner, Result
 from tests.ci.forges.conftest import Forge
 from tests.ci.forges.forge_server import Asked, Failure
 from tests.ci.forges.servers import GitHubServer
-from tests.ci.reports.examples import BASE, FULL, HEAD, QUIET
+from tests.ci.reports.examples import BASE, FULL, HEAD, QUIET, artefact, row
 from warpwatch.ci.gate.artefact_writer import write_artefact
 from warpwatch.ci.reports.command import report_gate
+from warpwatch.dashboard.verdict import Verdict
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """An artefact of two regressions."""
-    write_artefact(FULL, tmp_path / "gate.json")
+    """An artefact of a regression, and of rows of every other kind but what nobody can accept."""
+    rows = tuple(row for row in FULL.rows if row.verdict is not Verdict.INVALID)
+    write_artefact(FULL.model_copy(update={"rows": rows}), tmp_path / "gate.json")
     return tmp_path / "gate.json"
 
 
@@ -88,6 +90,20 @@ def test_replies_change_the_verdict_that_is_told(forge: Forge, file: Path, tmp_p
     (told,) = forge.talk.mine()
     assert "accepted by `ann`" in told
     assert "blocks merging" not in told
+
+
+@pytest.mark.parametrize("broken", [Verdict.INVALID, Verdict.MISSING])
+def test_what_fails_at_head_fails_a_job_that_is_to_keep_a_merge_from_happening(
+    forge: Forge, broken: Verdict, tmp_path: Path
+) -> None:
+    write_artefact(artefact(row(1, broken), row(2, Verdict.UNCHANGED)), tmp_path / "gate.json")
+    words = (tmp_path / "gate.json", "--to", _target(forge), "--pull-request", 7, "--fail-if-blocking")
+    assert _run(forge, *words).exit_code == 4
+    (told,) = forge.talk.mine()
+    assert "warpwatch: fails at head" in told
+    assert "1 benchmark fails at head: `benchmarks.rope.Rope.track_latency(cuda-fp16-b1, warpwatch)`" in told
+    assert "This blocks merging" in told
+    assert ("/warpwatch accept" in told) is (broken is Verdict.MISSING)
 
 
 def test_a_check_run_needs_no_pull_request_but_the_commit_that_was_to_be_measured(github: Forge, file: Path) -> None:

@@ -41,6 +41,18 @@ def conclude(hub, state="measure", gpus=("gpu-t4", "gpu-l4"), reason=REASON):
         (("unchanged", "unchanged"), "success", "gpu-t4 unchanged; gpu-l4 unchanged"),
         (("unchanged", "inconclusive"), "neutral", "gpu-l4 inconclusive"),
         (("regressed", "inconclusive"), "failure", "gpu-t4 regressed, which blocks merging"),
+        (
+            ("unchanged", "invalid"),
+            "failure",
+            "gpu-l4 1 benchmark fails at head: benchmarks.rope.Rope.track_latency(cuda-fp16-b1, warpwatch), "
+            "which blocks merging",
+        ),
+        (
+            ("missing", "unchanged"),
+            "failure",
+            "gpu-t4 1 benchmark fails at head: benchmarks.rope.Rope.track_latency(cuda-fp16-b1, warpwatch), "
+            "which blocks merging",
+        ),
         (("unchanged", None), "failure", "gpu-l4 measured nothing; the job's log says why"),
     ],
 )
@@ -88,6 +100,20 @@ def test_a_regression_that_someone_who_may_push_accepted_is_none(author, conclus
 
 def test_without_gpus_nothing_is_called_good(hub):
     assert conclude(hub, gpus=[])[0] == "neutral"
+
+
+@pytest.mark.parametrize(
+    ("policy", "conclusion"),
+    [
+        ('[gate]\ninconclusive = "failure"\n', "failure"),
+        ('[gate]\ninconclusive = "neutral"\n', "neutral"),
+        ("[gate]\nthresold = 1\n", "neutral"),
+    ],
+)
+def test_without_gpus_the_default_branchs_policy_decides(policy, conclusion, hub):
+    hub.commit({"warpwatch.toml": policy})
+    told, output = conclude(hub, gpus=[])
+    assert (told, output["title"]) == (conclusion, "not measured")
 
 
 def test_told_twice_it_is_one_check(hub):

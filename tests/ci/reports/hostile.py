@@ -95,7 +95,8 @@ def artefacts(draw: st.DrawFn) -> GateArtefact:
         "gpu": draw(st.none() | _NAMES), "verdict": verdict_of(rows), "threshold": draw(_SHARES),
         "family_error": draw(_SHARES), "rows": rows, "rows_left_out": draw(_COUNTS), "drift": draw(st.none() | drifts),
         "code": tuple(draw(st.lists(codes, max_size=2))),
-        "notes": tuple(draw(st.lists(_WORDS, max_size=2))),
+        "notes": tuple(draw(st.lists(_WORDS, max_size=2))), "fault": draw(st.none() | _NAMES),
+        "inconclusive": draw(st.sampled_from(["neutral", "failure"])), "code_left_out": draw(_COUNTS),
         "cost": Cost(runs=draw(_COUNTS), minutes=draw(st.floats(0, 1e6)), ended=draw(_ENDS)),
     }  # fmt: skip
     return GateArtefact(**told)

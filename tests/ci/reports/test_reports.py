@@ -117,11 +117,54 @@ def test_what_was_accepted_or_does_not_block_fails_nothing() -> None:
 @pytest.mark.parametrize(
     ("told", "conclusion", "title"),
     [
-        (FULL, "failure", "1 series regressed, 1 without a valid number, 1 could not be told, 1 improved on Tesla T4"),
+        (
+            FULL,
+            "failure",
+            "1 benchmark fails at head: benchmarks.rope.Rope.track_latency(cuda-fp16-b2, warpwatch); "
+            "1 series regressed, 1 could not be told, 1 improved on Tesla T4",
+        ),
         (QUIET, "success", "no change in 2 series on Tesla T4"),
         (artefact(row(1, Verdict.INCONCLUSIVE)), "neutral", "1 series could not be told on Tesla T4"),
-        (artefact(row(1, Verdict.INVALID)), "neutral", "1 series without a valid number on Tesla T4"),
-        (artefact(row(1, Verdict.INVALID, blocks=False)), "success", "1 series without a valid number on Tesla T4"),
+        (
+            artefact(*(row(number, Verdict.INVALID, benchmark=f"b{number}", parameters=()) for number in range(5))),
+            "failure",
+            "5 benchmarks fail at head: b0, b1, b2 and 2 more on Tesla T4",
+        ),
+        (
+            artefact(row(1, Verdict.MISSING, benchmark="gone", parameters=()), row(2, Verdict.UNCHANGED)),
+            "failure",
+            "1 benchmark fails at head: gone on Tesla T4",
+        ),
+        (
+            artefact(row(1, Verdict.MISSING, base=None), row(2, Verdict.UNCHANGED)),
+            "success",
+            "no change in 1 series on Tesla T4",
+        ),
+        (
+            artefact(row(1, Verdict.MISSING, accepted=ACCEPTED), row(2, Verdict.UNCHANGED)),
+            "success",
+            "1 series accepted as gone on Tesla T4",
+        ),
+        (
+            artefact(row(1, Verdict.INVALID, blocks=False, benchmark="b", parameters=()), row(2, Verdict.UNCHANGED)),
+            "success",
+            "1 benchmark fails at head: b on Tesla T4",
+        ),
+        (
+            artefact(row(1, Verdict.INCONCLUSIVE), inconclusive="failure"),
+            "failure",
+            "1 series could not be told on Tesla T4",
+        ),
+        (
+            artefact(row(1, Verdict.REGRESSED, blocks=False), row(2, Verdict.INCONCLUSIVE), inconclusive="failure"),
+            "failure",
+            "1 series regressed, 1 could not be told on Tesla T4",
+        ),
+        (
+            artefact(row(1, Verdict.UNCHANGED), fault="head's policy cannot be used: [gate] has no key thresold"),
+            "failure",
+            "head's policy cannot be used: [gate] has no key thresold on Tesla T4",
+        ),
         (artefact(gpu=None, machine=None), "neutral", "nothing to compare"),
         (artefact(row(1, Verdict.REGRESSED, accepted=ACCEPTED)), "success", "1 series accepted as slower on Tesla T4"),
     ],
@@ -218,7 +261,7 @@ def test_no_strangers_word_becomes_more_than_a_word(told: list[GateArtefact]) ->
 
     report = etree.fromstring(junit(told).encode())
     JUNIT_SCHEMA.assertValid(report)
-    assert int(report.get("tests")) == sum(len(each.rows) for each in told)
+    assert int(report.get("tests")) == sum(len(each.rows) + (each.fault is not None) for each in told)
     SARIF_SCHEMA.validate(json.loads(sarif(told, LINKS)))
     for each in told:
         check = check_run(each, LINKS)

@@ -1,0 +1,66 @@
+"""An artefact that would be too large: what says least is left out first, and verdict and counts stay."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.ci.reports.examples import REGISTERS, artefact, row
+from warpwatch.ci.gate.artefact import ArtefactRow, GateArtefact, GateVerdict, read_artefact
+from warpwatch.ci.gate.artefact_writer import write_artefact
+from warpwatch.ci.reports.check_run import conclusion
+from warpwatch.ci.reports.words import title
+from warpwatch.dashboard.verdict import Verdict
+
+LONG: dict[str, Any] = {"environment": "e" * 1000, "reason": "é" * 1000}
+
+
+def _rows(verdict: Verdict, count: int, start: int = 0, **other: Any) -> tuple[ArtefactRow, ...]:
+    one = row(1, verdict, **{**LONG, **other})
+    return tuple(one.model_copy(update={"key": f"{start + number:016x}"}) for number in range(count))
+
+
+def _written(told: GateArtefact, folder: Path) -> GateArtefact:
+    write_artefact(told, folder / "gate.json")
+    return read_artefact(folder / "gate.json")
+
+
+def test_unchanged_and_missing_rows_go_first(tmp_path: Path) -> None:
+    rows = (
+        *_rows(Verdict.REGRESSED, 5), *_rows(Verdict.INCONCLUSIVE, 20, 100), *_rows(Verdict.IMPROVED, 10, 200),
+        *_rows(Verdict.UNCHANGED, 2000, 1000), *_rows(Verdict.MISSING, 2000, 5000, base=None),
+    )  # fmt: skip
+    told = _written(artefact(*rows), tmp_path)
+    for verdict, count in ((Verdict.REGRESSED, 5), (Verdict.INCONCLUSIVE, 20), (Verdict.IMPROVED, 10)):
+        assert sum(row.verdict is verdict for row in told.rows) == count
+    assert len(told.rows) + told.rows_left_out == len(rows)
+    assert (told.count(Verdict.UNCHANGED), told.count(Verdict.MISSING)) == (2000, 2000)
+    assert told.verdict is GateVerdict.REGRESSED
+
+
+@pytest.mark.parametrize(
+    ("verdict", "outcome"),
+    [(Verdict.INCONCLUSIVE, "neutral"), (Verdict.IMPROVED, "success"), (Verdict.REGRESSED, "failure"),
+     (Verdict.INVALID, "failure"), (Verdict.UNCHANGED, "success")],
+)  # fmt: skip
+def test_the_verdict_is_that_of_all_rows_whatever_is_left_out(verdict: Verdict, outcome: str, tmp_path: Path) -> None:
+    before = artefact(*_rows(verdict, 5000))
+    told = _written(before, tmp_path)
+    assert (told.verdict, conclusion(told), told.count(verdict)) == (before.verdict, outcome, 5000)
+    assert 0 < len(told.rows) < 5000
+    assert verdict is Verdict.INVALID or "5000 " in title(told).replace(",", "")
+
+
+def test_what_nobody_sees_is_accepted_by_nobody(tmp_path: Path) -> None:
+    told = _written(artefact(*_rows(Verdict.REGRESSED, 5000)), tmp_path)
+    assert told.model_copy(update={"rows": told.rows[:1]}).is_blocking
+
+
+def test_compiled_code_goes_before_rows_that_moved(tmp_path: Path) -> None:
+    code = REGISTERS.model_copy(update={"kernel": "é" * 1000, "facts": REGISTERS.facts[:1] * 32,
+                                        "instructions": REGISTERS.facts[:1] * 32})  # fmt: skip
+    long = code.model_copy(update={"facts": tuple(
+        fact.model_copy(update={"name": "é" * 200}) for fact in code.facts)})  # fmt: skip
+    told = _written(artefact(*_rows(Verdict.REGRESSED, 1000), code=(long,) * 500), tmp_path)
+    assert (len(told.rows), len(told.code) + told.code_left_out) == (1000, 500)
+    assert told.code_left_out > 0
