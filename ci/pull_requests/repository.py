@@ -76,9 +76,17 @@ class Repository:
 
     def file(self, path: str) -> bytes | None:
         """The content of a file of the default branch; None where there is none, or it has more than GitHub's 1 MB."""
-        told = self._ask("GET", f"contents/{path}", or_none=True)
-        is_content = isinstance(told, Mapping) and told.get("encoding") == "base64"
-        return base64.b64decode(told["content"]) if is_content else None
+
+        def content(told: Any) -> bytes | None:
+            is_content = isinstance(told, Mapping) and told.get("encoding") == "base64"
+            return base64.b64decode(told["content"]) if is_content else None
+
+        try:
+            return self._get(content, f"contents/{path}")
+        except ForgeError as error:
+            if error.status == _NOT_FOUND:
+                return None
+            raise
 
     def thread(self, number: int) -> GitHubThread:
         """The conversation of a pull request, and who may write there."""

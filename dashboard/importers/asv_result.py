@@ -138,8 +138,6 @@ def _draft(benchmark: str, columns: Sequence[Any], lists: ValueLists, known: "_K
         raise BeyondLimitError(
             f"{count:,} combinations of its parameters; the limit of one benchmark is {BENCHMARK_COMBINATIONS:,}"
         )
-    if count == 0:
-        raise BrokenFileError("a parameter without values")
     if result is not None and len(result) != count:
         had = "no" if result is None else len(result)
         raise BrokenFileError(f"{had} values for {count} parameter combinations")

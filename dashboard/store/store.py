@@ -210,7 +210,9 @@ def _engine(url: URL, *, create: bool) -> Engine:
         return engine
     path = Path(str(url.database))
     if path.is_dir():
-        raise StoreError(f"{path} is a folder; wanted a database file in it, such as {path / 'warpwatch.db'}")
+        raise StoreError(
+            f"cannot open the database {path}: a folder; name a file in it, such as {path / 'warpwatch.db'}"
+        )
     if not create and not path.exists():
         raise StoreError(_missing(url, "does not exist"))
     try:

@@ -212,9 +212,9 @@ def test_what_was_analysed_before_its_commit_had_a_place_is_analysed_again(
     timed_history([5.0], first=5).load(store)
     order = import_results_module.put_in_order
 
-    def analyse_and_order(store: Store, writer: Any) -> list[str]:
+    def analyse_and_order(store: Store, writer: Any, **more: Any) -> list[str]:
         analyse(store)
-        return order(store, writer)
+        return order(store, writer, **more)
 
     monkeypatch.setattr(import_results_module, "put_in_order", analyse_and_order)
     timed_history([1.0]).load(store)

@@ -163,17 +163,17 @@ def test_a_file_that_grows_or_changes_while_it_is_read_is_read_again(
     path = asv.commit(1, {BENCH: asv.row([1.0], started_at=1)})
     text = path.read_text()
     path.write_text(text[: int(len(text) * read_first)])
-    read = read_files._bytes_of
+    read = read_files.read_regular
 
-    def read_and_write(path: Path) -> bytes:
-        found = read(path)
+    def read_and_write(path: Path, most: int) -> bytes:
+        found = read(path, most)
         asv.commit(1, {BENCH: asv.row([2.0], started_at=2)})
         return found
 
-    monkeypatch.setattr(read_files, "_bytes_of", read_and_write)
+    monkeypatch.setattr(read_files, "read_regular", read_and_write)
     summary = import_results(sqlite_store, open_folder(asv.folder, project="demo"))
     assert len(summary.set_aside) == (read_first < 1)
-    monkeypatch.setattr(read_files, "_bytes_of", read)
+    monkeypatch.setattr(read_files, "read_regular", read)
     assert import_results(sqlite_store, open_folder(asv.folder, project="demo")).points == 1
     assert _values(sqlite_store) == ([2.0] if read_first < 1 else [1.0, 2.0])
 

@@ -36,7 +36,7 @@ def unordered(store: Store, asv: AsvResults, monkeypatch: pytest.MonkeyPatch) ->
     asv.load(store)
     _write(asv, [0])
     with monkeypatch.context() as patch:
-        patch.setattr(importing, "put_in_order", lambda store, writer: ())
+        patch.setattr(importing, "put_in_order", lambda store, writer, **_: ())
         import_results(store, open_folder(asv.folder, project="demo"))
 
     with store.read() as connection:

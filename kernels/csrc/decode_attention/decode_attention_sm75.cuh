@@ -94,7 +94,6 @@ struct DecodeAttentionSm75 {
     const DecodeAttentionWork work = decode_attention_work_of_block<kRows>(p, blockIdx.x);
     int batch = work.batch, head_kv = work.head_kv;
     Head head(cache, batch, head_kv);
-    const RawScores exponents{scale_log2(p)};
 
     constexpr int kStride = kWarps * kDecodeKeys;  // from one of the warp's tiles to its next
     int key = work.first_key + warp * kDecodeKeys;
@@ -126,13 +125,15 @@ struct DecodeAttentionSm75 {
         in_flight.load(head.key_row(head.page_of(next), next), head.key_stride, work.end_key - next);
       }
       __syncwarp();  // this tile's values are stored
-      state.add_values(scores, lane_values, exponents);
+      float log2e = kLog2E;  // multiplied anew for each tile: head_dim 256 leaves no register for the product
+      if constexpr (HeadDim == 256) asm volatile("" : "+f"(log2e));
+      state.add_values(scores, lane_values, RawScores{p.scale * log2e});
     }
 
     // Worked out again rather than kept in registers through the loop, which has none to spare.
     int block = blockIdx.x;
     asm volatile("" : "+r"(block));
-    state.template finish<kWarps>(shared, p, decode_attention_work_of_block<kRows>(p, block), exponents);
+    state.template finish<kWarps>(shared, p, decode_attention_work_of_block<kRows>(p, block), RawScores{scale_log2(p)});
   }
 };
 

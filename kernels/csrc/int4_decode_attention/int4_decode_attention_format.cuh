@@ -206,8 +206,10 @@ struct Int4Format {
       for (int i = 0; i < Words; ++i) {
         const uint16_t low = static_cast<uint16_t>(raw[i]);
         const uint16_t high = static_cast<uint16_t>(raw[i] >> 16);
-        halves[i] = pack<__half>(within_half(as_float(*reinterpret_cast<const Element*>(&low))),
-                                 within_half(as_float(*reinterpret_cast<const Element*>(&high))));
+        halves[i] = pack<__half>(as_float(*reinterpret_cast<const Element*>(&low)),
+                                 as_float(*reinterpret_cast<const Element*>(&high)));
+        // Infinite halves become the largest finite ones, as when rows are quantized: 0x7c00 becomes 0x7bff.
+        halves[i] -= __vcmpeq2(halves[i] & 0x7fff7fff, 0x7c007c00) & 0x00010001;
       }
     }
 

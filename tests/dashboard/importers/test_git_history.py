@@ -63,7 +63,7 @@ def test_no_program_of_the_repository_runs(kind: str, tmp_path: Path) -> None:
     assert resolve(folder, _FETCHED) is None
     assert commit_date_ms(folder, commit) == 1000
     assert commit_date_ms(folder, _FETCHED) is None
-    assert file_at(folder, commit, "file.txt") == "words"
+    assert file_at(folder, commit, "file.txt", most=100) == b"words"
     assert tags(folder) == (("v1", commit),)
     assert root_of(folder) == folder
     assert uncommitted_files(folder) == {"file.txt": True}

@@ -230,7 +230,8 @@ def test_a_cell_of_the_heat_map_leads_to_its_shape_at_its_commit(address: str, n
       return [box.x + xaxis._offset + xaxis.d2p(3), box.y + yaxis._offset + yaxis.d2p(1)];
     }""")
     _point_at(tab, lambda: (x, y))
-    commit = tab.page.evaluate("document.querySelector('.ww-plot').layout.meta.commits[3]")
+    label = tab.page.evaluate("document.querySelector('.ww-plot').layout.meta.commits[3]")
+    commit = label.partition("<br>")[0]  # the day is below it
     tab.page.mouse.click(x, y)
     tab.page.wait_for_url(f"**{link}?run=*")
     assert commit in tab.page.locator("#point").inner_text()

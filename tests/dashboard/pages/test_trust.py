@@ -51,7 +51,7 @@ def test_what_is_not_known_is_said_with_its_reason(client: FlaskClient) -> None:
     said = _plain(page.text)
     for sentence in ("Not known: nothing was measured twice here", "these results have no context file beside them",
                      "No canaries", "Driver and libraries are not known", "not known without a repository",
-                     "Data stopped"):  # fmt: skip
+                     "Archived"):  # fmt: skip
         assert sentence in said, sentence
 
 
