@@ -40,7 +40,7 @@ def of_kernel(project: str) -> Response:
     rows = [
         row
         for row in queries.overview(store(), found.name, machine=machine or None)
-        if kernel in ("", row.operator) and not row.was_never_there
+        if kernel in ("", row.operator or row.series.benchmark) and not row.was_never_there
     ]
     if not rows:
         abort(404, "There is no such kernel on such a machine.")
