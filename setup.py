@@ -129,7 +129,10 @@ setup(
             "pandas>=2.2",
             "pyarrow>=17",
             "jsonschema>=4.21",  # SARIF, GitHub's API and the gate's artefact against their schemas
-            "lxml>=5",  # JUnit's schema
+            "lxml>=5",  # JUnit's schema; pages' text for golden tests
+            "syrupy>=5",  # snapshots of pages and outputs
+            "inscriptis>=2.6",  # a page's text as a reader sees it
+            "time-machine>=2.16",  # golden tests' clock
             "cmarkgfm>=2024.1",  # GitHub's own Markdown parser
             "nbclient>=0.10",  # runs the example notebook
             "ipykernel>=6.29",
