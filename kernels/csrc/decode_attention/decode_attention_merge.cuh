@@ -24,7 +24,7 @@ template <int Warps, int Rows, int Columns>
 struct MergeSpace {
   float out[Warps][Rows][Columns + 8];  // not normalized
   float row_max[Warps][Rows];           // of raw scores, -inf where a warp saw no key
-  float row_sum[Warps][Rows];           // of weights relative to row_max, as RawScores::rescaling takes them
+  float row_sum[Warps][Rows];           // of weights relative to row_max, as RawScores::line gives them
 };
 
 __device__ __forceinline__ void store_four(float* to, float4 x) { *reinterpret_cast<float4*>(to) = x; }
@@ -62,7 +62,8 @@ __device__ __forceinline__ void merge_columns(const MergeSpace<Warps, Rows, Colu
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll
     for (int w = 0; w < Warps; ++w) {
-      const float weight = exp2f(exponents.exact_rescaling(space.row_max[w][row], top));
+      const float from = space.row_max[w][row];
+      const float weight = exp2f(exponents.exact_rescaling(from, exponents.line(from), top));
       total = fmaf(weight, space.row_sum[w][row], total);
       add_weighted(sum, weight, *reinterpret_cast<const float4*>(&space.out[w][row][column]));
     }

@@ -216,12 +216,12 @@ struct Fp32Attention {
           for (int other = 0; other < Sharing; ++other) top[r] = fmaxf(top[r], shared.part[first_row + row_of(r)][other]);
         }
         const float factor = exp2f(exponents.rescaling(row_max[r], top[r]));  // exactly 1 while the maximum stays
-        const float base = exponents.base_or_subtract(top[r], scores[r]);
+        const ExponentLine line = exponents.line(top[r]);
         row_max[r] = top[r];
         row_sum[r] *= factor;
 #pragma unroll
         for (int j = 0; j < KeysPerLane; ++j) {
-          scores[r][j] = exp2f(exponents.exponent(scores[r][j], base));
+          scores[r][j] = exp2f(exponents.exponent(scores[r][j], line));
           row_sum[r] += scores[r][j];
         }
 #pragma unroll

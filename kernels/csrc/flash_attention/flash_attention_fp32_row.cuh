@@ -36,8 +36,7 @@ __device__ __forceinline__ void attend_row(const Params& p, const FlashAttention
   float out[HeadDim / 32] = {};
   for (int first = begin; first < end; first += 32) {
     const int key = first + lane;
-    float scores[1] = {-INFINITY};
-    float& score = scores[0];
+    float score = -INFINITY;
     if (key < end) {
       score = 0.0f;
 #pragma unroll 4
@@ -50,8 +49,7 @@ __device__ __forceinline__ void attend_row(const Params& p, const FlashAttention
     }
     const float top = over_warp(fmaxf(row_max, score), [](float a, float b) { return fmaxf(a, b); });
     const float factor = exp2f(exponents.rescaling(row_max, top));
-    const float base = exponents.base_or_subtract(top, scores);
-    const float weight = exp2f(exponents.exponent(score, base));
+    const float weight = exp2f(exponents.exponent(score, exponents.line(top)));
     row_max = top;
     row_sum = fmaf(row_sum, factor, over_warp(weight, [](float a, float b) { return a + b; }));
 #pragma unroll

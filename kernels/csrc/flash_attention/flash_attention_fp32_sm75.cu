@@ -118,12 +118,12 @@ __global__ void __launch_bounds__(Shape::kThreads)
       }
       for (int step = kLanes / 2; step > 0; step /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, step));
       const float factor = exp2f(exponents.rescaling(row_max[r], top));  // exactly 1 while the maximum stays
-      const float base = exponents.base_or_subtract(top, scores[r]);
+      const ExponentLine line = exponents.line(top);
       row_max[r] = top;
       row_sum[r] *= factor;
 #pragma unroll
       for (int j = 0; j < kKeysPerLane; ++j) {
-        const float weight = exp2f(exponents.exponent(scores[r][j], base));
+        const float weight = exp2f(exponents.exponent(scores[r][j], line));
         row_sum[r] += weight;
         shared.weights[rows + r][x + kLanes * j] = weight;
       }

@@ -97,42 +97,48 @@ __device__ __forceinline__ void mask_seen(float (&scores)[RowTiles][KeyTiles][4]
   }
 }
 
-// How a raw score becomes an exponent of 2: the maximum's product with scale_log2 is rounded to a base, and each score is
-// multiplied and the base subtracted in one fma. The rounding, 2^-24 of the base, is then the same power of two in all
-// weights of a row and cancels in the end, as long as the weights keep within fp16. Beyond kLargestBase they may not, so
-// there the maximum is subtracted from the scores before anything is multiplied: exact, at one more operation a score.
+// A row's exponents of 2 as a line: slope * score - base, one fma a score.
+struct ExponentLine {
+  float slope = 1.0f;
+  float base = 0.0f;
+};
+
+// Raw scores: the exponent is (score - maximum) * scale_log2. The base is the maximum's product, rounded to fp32. Its
+// rounding error, `excess`, is the exponent of the maximum itself; it is the same factor in all weights of a row and cancels
+// in the end, as long as the weights stay within fp16. Below kLargestBase the excess is at most half an ulp of 2^27, 8.
+// From there on the next smaller score, an ulp below, has an exact weight of at most 2^-16. Such a row takes a power of two
+// as its slope, whose products are exact: the maximum has the weight 1, an ulp below it at most 2^-64.
 struct RawScores {
-  static constexpr float kLargestBase = 16777216.0f;  // 2^24, where the rounding is at most 1
+  static constexpr float kLargestBase = 268435456.0f;  // 2^28
   float scale_log2;
 
-  // A row that has seen no key has the maximum -inf. Subtracting 0 then gives weights 0, not -inf + inf.
-  __device__ __forceinline__ float base(float top) const { return top == -INFINITY ? 0.0f : __fmul_rn(top, scale_log2); }
-  __device__ __forceinline__ static bool is_large(float base) { return fabsf(base) > kLargestBase; }
-  __device__ __forceinline__ float exponent(float score, float base) const { return fmaf(score, scale_log2, -base); }
-
-  // The base of these scores, or 0 and the maximum subtracted from them if it is large.
-  template <int Count>
-  __device__ __forceinline__ float base_or_subtract(float top, float (&scores)[Count]) const {
-    const float rounded = base(top);
-    if (!is_large(rounded)) return rounded;
-#pragma unroll
-    for (int j = 0; j < Count; ++j) scores[j] -= top;
-    return 0.0f;
+  __device__ __forceinline__ ExponentLine line(float top) const {
+    // A row that has seen no key: the weights are 0, not 2^(-inf + inf).
+    if (top == -INFINITY) return {scale_log2, 0.0f};
+    const float base = __fmul_rn(top, scale_log2);
+    if (fabsf(base) < kLargestBase) return {scale_log2, base};
+    // 2^(30 - exponent of top), from the biased exponent; the base is then at least 2^30.
+    const float slope = __uint_as_float((284 - (__float_as_uint(top) >> 23 & 255)) << 23);
+    return {slope, __fmul_rn(top, slope)};
+  }
+  __device__ __forceinline__ static float exponent(float score, ExponentLine line) {
+    return fmaf(score, line.slope, -line.base);
+  }
+  __device__ __forceinline__ static float excess(float top, ExponentLine line) {
+    return top == -INFINITY ? 0.0f : exponent(top, line);
   }
 
-  // log2 of the factor that takes what was summed under the maximum `from` to the maximum `to`; exactly 0 where they are equal.
-  // What was summed under a maximum is relative to its base, or to its exact product if the base is large.
+  // log2 of the factor that takes sums relative to the maximum `from` to ones relative to `to`: exactly 0 where both are
+  // equal, -inf where nothing was summed.
+  __device__ __forceinline__ float rescaling(float from, ExponentLine from_line, float to, ExponentLine to_line) const {
+    return exact_rescaling(from, from_line, to) + excess(to, to_line);
+  }
   __device__ __forceinline__ float rescaling(float from, float to) const {
-    const float old_base = __fmul_rn(from, scale_log2);
-    const float new_base = base(to);
-    if (is_large(old_base)) return is_large(new_base) ? (from - to) * scale_log2 : fmaf(from, scale_log2, -new_base);
-    return is_large(new_base) ? fmaf(-to, scale_log2, old_base) : old_base - new_base;
+    return rescaling(from, line(from), to, line(to));
   }
-  // The same, to the exact product of `to` whether or not it is large: what sums of different origin are relative to.
-  __device__ __forceinline__ float exact_rescaling(float from, float to) const {
-    const float old_base = __fmul_rn(from, scale_log2);
-    const float new_top = to == -INFINITY ? 0.0f : to;
-    return is_large(old_base) ? (from - new_top) * scale_log2 : fmaf(-new_top, scale_log2, old_base);
+  // The same, to sums in which the maximum has the weight 1.
+  __device__ __forceinline__ float exact_rescaling(float from, ExponentLine from_line, float to) const {
+    return fmaf(from - (to == -INFINITY ? 0.0f : to), scale_log2, -excess(from, from_line));
   }
 };
 
@@ -140,12 +146,12 @@ struct RawScores {
 // hides keys with. The maximum is subtracted before anything is multiplied, so that a query that sees nothing else averages
 // over those keys, as the formula says, and -inf - -inf never comes up.
 struct BiasedScores {
-  __device__ __forceinline__ float base(float top) const { return top == -INFINITY ? 0.0f : top; }
-  __device__ __forceinline__ static bool is_large(float) { return false; }
-  template <int Count>
-  __device__ __forceinline__ float base_or_subtract(float top, const float (&)[Count]) const { return base(top); }
-  __device__ __forceinline__ float exponent(float score, float base) const { return (score - base) * kLog2E; }
-  __device__ __forceinline__ float rescaling(float from, float to) const { return (from - base(to)) * kLog2E; }
+  __device__ __forceinline__ static ExponentLine line(float top) { return {kLog2E, top == -INFINITY ? 0.0f : top}; }
+  __device__ __forceinline__ static float exponent(float score, ExponentLine line) { return (score - line.base) * kLog2E; }
+  __device__ __forceinline__ static float rescaling(float from, ExponentLine, float, ExponentLine to_line) {
+    return exponent(from, to_line);
+  }
+  __device__ __forceinline__ static float rescaling(float from, float to) { return exponent(from, line(to)); }
 };
 
 template <typename Params>
@@ -160,6 +166,7 @@ template <int RowTiles>
 struct OnlineSoftmax {
   float row_max[RowTiles][2];
   float row_sum[RowTiles][2];
+  ExponentLine line[RowTiles][2];  // of row_max
 
   __device__ __forceinline__ OnlineSoftmax() {
 #pragma unroll
@@ -169,6 +176,17 @@ struct OnlineSoftmax {
     }
   }
 
+  // Takes a new maximum, or the same one again; returns the factor of what was summed before.
+  template <typename Exponents>
+  __device__ __forceinline__ float raise(int r, int half, float top, const Exponents& exponents) {
+    const ExponentLine before = line[r][half];
+    line[r][half] = exponents.line(top);
+    const float factor = exp2_approximate(exponents.rescaling(row_max[r][half], before, top, line[r][half]));
+    row_max[r][half] = top;
+    row_sum[r][half] *= factor;
+    return factor;
+  }
+
   // scores become weights 2^(exponent(score) - exponent(maximum)); what was summed under the old maximum is rescaled.
   template <int KeyTiles, int OutTiles, typename Exponents>
   __device__ __forceinline__ void step(float (&scores)[RowTiles][KeyTiles][4], float (&out)[RowTiles][OutTiles][4],
@@ -176,8 +194,7 @@ struct OnlineSoftmax {
 #pragma unroll
     for (int r = 0; r < RowTiles; ++r) {
       float top[2];
-      float base[2];
-      bool rose_or_large = false;
+      bool rose = false;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         top[half] = row_max[r][half];
@@ -186,28 +203,17 @@ struct OnlineSoftmax {
           top[half] = fmaxf(top[half], fmaxf(scores[r][n][2 * half], scores[r][n][2 * half + 1]));
         }
         top[half] = quad_max(top[half]);
-        base[half] = exponents.base(top[half]);
-        rose_or_large = rose_or_large || top[half] != row_max[r][half] || exponents.is_large(base[half]);
+        rose = rose || top[half] != row_max[r][half];
       }
       // After the first tiles a maximum seldom rises: where no row of the warp's has a new one, all are rescaled by 1.
-      if (__any_sync(0xffffffffu, rose_or_large)) {
+      if (__any_sync(0xffffffffu, rose)) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          const float factor = exp2_approximate(exponents.rescaling(row_max[r][half], top[half]));
-          row_max[r][half] = top[half];
-          row_sum[r][half] *= factor;
+          const float factor = raise(r, half, top[half], exponents);
 #pragma unroll
           for (int n = 0; n < OutTiles; ++n) {
             out[r][n][2 * half] *= factor;
             out[r][n][2 * half + 1] *= factor;
-          }
-          if (exponents.is_large(base[half])) {
-            base[half] = 0.0f;
-#pragma unroll
-            for (int n = 0; n < KeyTiles; ++n) {
-              scores[r][n][2 * half] -= top[half];
-              scores[r][n][2 * half + 1] -= top[half];
-            }
           }
         }
       }
@@ -218,7 +224,7 @@ struct OnlineSoftmax {
         for (int n = 0; n < KeyTiles; ++n) {
 #pragma unroll
           for (int c = 2 * half; c < 2 * half + 2; ++c) {
-            scores[r][n][c] = exp2_approximate(exponents.exponent(scores[r][n][c], base[half]));
+            scores[r][n][c] = exp2_approximate(exponents.exponent(scores[r][n][c], line[r][half]));
             sum += scores[r][n][c];
           }
         }
