@@ -146,7 +146,7 @@ struct RawScores {
 // hides keys with. The maximum is subtracted before anything is multiplied, so that a query that sees nothing else averages
 // over those keys, as the formula says, and -inf - -inf never comes up.
 struct BiasedScores {
-  __device__ __forceinline__ static ExponentLine line(float top) { return {kLog2E, top == -INFINITY ? 0.0f : top}; }
+  __device__ __forceinline__ static ExponentLine line(float top) { return {1.0f, top == -INFINITY ? 0.0f : top}; }
   __device__ __forceinline__ static float exponent(float score, ExponentLine line) { return (score - line.base) * kLog2E; }
   __device__ __forceinline__ static float rescaling(float from, ExponentLine, float, ExponentLine to_line) {
     return exponent(from, to_line);
@@ -166,23 +166,29 @@ template <int RowTiles>
 struct OnlineSoftmax {
   float row_max[RowTiles][2];
   float row_sum[RowTiles][2];
-  ExponentLine line[RowTiles][2];  // of row_max
+  float slope[RowTiles][2];  // of the line of row_max; its base is cheaper to multiply again than to keep
 
   __device__ __forceinline__ OnlineSoftmax() {
 #pragma unroll
     for (int r = 0; r < RowTiles; ++r) {
       row_max[r][0] = row_max[r][1] = -INFINITY;
       row_sum[r][0] = row_sum[r][1] = 0.0f;
+      slope[r][0] = slope[r][1] = 1.0f;
     }
+  }
+
+  __device__ __forceinline__ ExponentLine line(int r, int half) const {
+    const float top = row_max[r][half];
+    return {slope[r][half], top == -INFINITY ? 0.0f : __fmul_rn(top, slope[r][half])};
   }
 
   // Takes a new maximum, or the same one again; returns the factor of what was summed before.
   template <typename Exponents>
   __device__ __forceinline__ float raise(int r, int half, float top, const Exponents& exponents) {
-    const ExponentLine before = line[r][half];
-    line[r][half] = exponents.line(top);
-    const float factor = exp2_approximate(exponents.rescaling(row_max[r][half], before, top, line[r][half]));
+    const ExponentLine after = exponents.line(top);
+    const float factor = exp2_approximate(exponents.rescaling(row_max[r][half], line(r, half), top, after));
     row_max[r][half] = top;
+    slope[r][half] = after.slope;
     row_sum[r][half] *= factor;
     return factor;
   }
@@ -220,11 +226,12 @@ struct OnlineSoftmax {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         float sum = row_sum[r][half];
+        const ExponentLine its = line(r, half);
 #pragma unroll
         for (int n = 0; n < KeyTiles; ++n) {
 #pragma unroll
           for (int c = 2 * half; c < 2 * half + 2; ++c) {
-            scores[r][n][c] = exp2_approximate(exponents.exponent(scores[r][n][c], line[r][half]));
+            scores[r][n][c] = exp2_approximate(exponents.exponent(scores[r][n][c], its));
             sum += scores[r][n][c];
           }
         }
