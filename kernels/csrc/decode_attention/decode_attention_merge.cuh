@@ -62,8 +62,7 @@ __device__ __forceinline__ void merge_columns(const MergeSpace<Warps, Rows, Colu
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll
     for (int w = 0; w < Warps; ++w) {
-      const float from = space.row_max[w][row];
-      const float weight = exp2f(exponents.exact_rescaling(from, exponents.line(from), top));
+      const float weight = exp2f(exponents.exact_rescaling(space.row_max[w][row], top));
       total = fmaf(weight, space.row_sum[w][row], total);
       add_weighted(sum, weight, *reinterpret_cast<const float4*>(&space.out[w][row][column]));
     }

@@ -99,8 +99,8 @@ __device__ __forceinline__ void mask_seen(float (&scores)[RowTiles][KeyTiles][4]
 
 // A row's exponents of 2 as a line: slope * score - base, one fma a score.
 struct ExponentLine {
-  float slope = 1.0f;
-  float base = 0.0f;
+  float slope;
+  float base;
 };
 
 // Raw scores: the exponent is (score - maximum) * scale_log2. The base is the maximum's product, rounded to fp32. Its
@@ -113,33 +113,26 @@ struct RawScores {
   float scale_log2;
 
   __device__ __forceinline__ ExponentLine line(float top) const {
-    // A row that has seen no key: the weights are 0, not 2^(-inf + inf).
-    if (top == -INFINITY) return {scale_log2, 0.0f};
-    const float base = __fmul_rn(top, scale_log2);
-    if (fabsf(base) < kLargestBase) return {scale_log2, base};
-    // 2^(30 - exponent of top), from the biased exponent; the base is then at least 2^30.
-    const float slope = __uint_as_float((284 - (__float_as_uint(top) >> 23 & 255)) << 23);
-    return {slope, __fmul_rn(top, slope)};
+    // 2^(30 - exponent of top): its product with top is at least 2^30.
+    const float power = __uint_as_float((284u << 23) - (__float_as_uint(top) & 0x7f800000u));
+    const float slope = fabsf(__fmul_rn(top, scale_log2)) < kLargestBase ? scale_log2 : power;
+    // A row that has seen no key: its weights are 2^-inf, not 2^(-inf + inf).
+    return {slope, top == -INFINITY ? 0.0f : __fmul_rn(top, slope)};
   }
   __device__ __forceinline__ static float exponent(float score, ExponentLine line) {
     return fmaf(score, line.slope, -line.base);
   }
-  __device__ __forceinline__ static float excess(float top, ExponentLine line) {
-    return top == -INFINITY ? 0.0f : exponent(top, line);
-  }
 
   // log2 of the factor that takes sums relative to the maximum `from` to ones relative to `to`: exactly 0 where both are
   // equal, -inf where nothing was summed.
-  __device__ __forceinline__ float rescaling(float from, ExponentLine from_line, float to, ExponentLine to_line) const {
-    return exact_rescaling(from, from_line, to) + excess(to, to_line);
-  }
-  __device__ __forceinline__ float rescaling(float from, float to) const {
-    return rescaling(from, line(from), to, line(to));
-  }
+  __device__ __forceinline__ float rescaling(float from, float to) const { return exact_rescaling(from, to) + excess(to); }
   // The same, to sums in which the maximum has the weight 1.
-  __device__ __forceinline__ float exact_rescaling(float from, ExponentLine from_line, float to) const {
-    return fmaf(from - (to == -INFINITY ? 0.0f : to), scale_log2, -excess(from, from_line));
+  __device__ __forceinline__ float exact_rescaling(float from, float to) const {
+    return fmaf(from - (to == -INFINITY ? 0.0f : to), scale_log2, -excess(from));
   }
+
+ private:
+  __device__ __forceinline__ float excess(float top) const { return top == -INFINITY ? 0.0f : exponent(top, line(top)); }
 };
 
 // Scores that are scaled and have their bias, which may be the lowest number of its dtype: -3.4e38 is what many a model
@@ -148,9 +141,6 @@ struct RawScores {
 struct BiasedScores {
   __device__ __forceinline__ static ExponentLine line(float top) { return {1.0f, top == -INFINITY ? 0.0f : top}; }
   __device__ __forceinline__ static float exponent(float score, ExponentLine line) { return (score - line.base) * kLog2E; }
-  __device__ __forceinline__ static float rescaling(float from, ExponentLine, float, ExponentLine to_line) {
-    return exponent(from, to_line);
-  }
   __device__ __forceinline__ static float rescaling(float from, float to) { return exponent(from, line(to)); }
 };
 
@@ -166,29 +156,20 @@ template <int RowTiles>
 struct OnlineSoftmax {
   float row_max[RowTiles][2];
   float row_sum[RowTiles][2];
-  float slope[RowTiles][2];  // of the line of row_max; its base is cheaper to multiply again than to keep
 
   __device__ __forceinline__ OnlineSoftmax() {
 #pragma unroll
     for (int r = 0; r < RowTiles; ++r) {
       row_max[r][0] = row_max[r][1] = -INFINITY;
       row_sum[r][0] = row_sum[r][1] = 0.0f;
-      slope[r][0] = slope[r][1] = 1.0f;
     }
-  }
-
-  __device__ __forceinline__ ExponentLine line(int r, int half) const {
-    const float top = row_max[r][half];
-    return {slope[r][half], top == -INFINITY ? 0.0f : __fmul_rn(top, slope[r][half])};
   }
 
   // Takes a new maximum, or the same one again; returns the factor of what was summed before.
   template <typename Exponents>
   __device__ __forceinline__ float raise(int r, int half, float top, const Exponents& exponents) {
-    const ExponentLine after = exponents.line(top);
-    const float factor = exp2_approximate(exponents.rescaling(row_max[r][half], line(r, half), top, after));
+    const float factor = exp2_approximate(exponents.rescaling(row_max[r][half], top));
     row_max[r][half] = top;
-    slope[r][half] = after.slope;
     row_sum[r][half] *= factor;
     return factor;
   }
@@ -226,12 +207,12 @@ struct OnlineSoftmax {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         float sum = row_sum[r][half];
-        const ExponentLine its = line(r, half);
+        const ExponentLine line = exponents.line(row_max[r][half]);
 #pragma unroll
         for (int n = 0; n < KeyTiles; ++n) {
 #pragma unroll
           for (int c = 2 * half; c < 2 * half + 2; ++c) {
-            scores[r][n][c] = exp2_approximate(exponents.exponent(scores[r][n][c], its));
+            scores[r][n][c] = exp2_approximate(exponents.exponent(scores[r][n][c], line));
             sum += scores[r][n][c];
           }
         }

@@ -64,13 +64,13 @@ struct SplitSoftmax : OnlineSoftmax<1> {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float sums[2] = {row_sum[0][half], 0.0f};
-      const ExponentLine its = line(0, half);
+      const ExponentLine line = exponents.line(row_max[0][half]);
 #pragma unroll
       for (int n = 0; n < kKeyTiles; ++n) {
 #pragma unroll
         for (int c = 0; c < 2; ++c) {
           float& score = scores[0][n][2 * half + c];
-          score = exp2_approximate(exponents.exponent(score, its));
+          score = exp2_approximate(exponents.exponent(score, line));
           sums[c] += score;
         }
       }
