@@ -66,21 +66,21 @@ constexpr int decode_attention_blocks_per_sm(Dtype dtype, int compute_capability
   return compute_capability / 10 == 9 || compute_capability / 10 == 10 ? 2 : 1;
 }
 
-// Into how many parts the keys of each sequence are divided. `blocks` there are without dividing; the GPU holds `slots`.
+// Into how many parts the `keys` of each sequence, at most so many, are divided. `blocks` there are without dividing; the GPU holds `slots`.
 // Of full waves 1, 2, ... of blocks the one is chosen whose time is shortest, counted in keys that a block walks over: its
 // part, and some 48 for its start and end, and as much again for combining. Reasoned, not measured yet.
-constexpr int decode_attention_splits(int64_t blocks, int capacity, int slots) {
+constexpr int decode_attention_splits(int64_t blocks, int keys, int slots) {
   constexpr int64_t kStartInKeys = 48;
-  const int64_t most = capacity / 64 < kDecodeAttentionMostSplits ? capacity / 64 : kDecodeAttentionMostSplits;
+  const int64_t most = keys / 64 < kDecodeAttentionMostSplits ? keys / 64 : kDecodeAttentionMostSplits;
   if (blocks == 0 || most <= 1) return 1;
   const int64_t fewest_waves = (blocks + slots - 1) / slots;
   int64_t best = 1;
-  int64_t best_cost = fewest_waves * (capacity + kStartInKeys);
+  int64_t best_cost = fewest_waves * (keys + kStartInKeys);
   for (int64_t waves = fewest_waves; waves < fewest_waves + 4; ++waves) {
     int64_t splits = waves * slots / blocks;
     if (splits > most) splits = most;
     if (splits <= 1) continue;
-    const int64_t cost = waves * ((capacity + splits - 1) / splits + kStartInKeys) + kStartInKeys;
+    const int64_t cost = waves * ((keys + splits - 1) / splits + kStartInKeys) + kStartInKeys;
     if (cost < best_cost) {
       best = splits;
       best_cost = cost;

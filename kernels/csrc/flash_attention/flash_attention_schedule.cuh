@@ -16,6 +16,7 @@
 
 #include "flash_attention/flash_attention.h"
 #include "primitives/device_attribute.h"
+#include "primitives/kernel_attribute.h"
 
 namespace warpwatch {
 
@@ -69,8 +70,7 @@ cudaError_t launch_flash_attention(FlashAttentionKernel<Params>* kernel, const P
   FlashAttentionSchedule schedule;
   if (cudaError_t error = make_schedule(p, queries, element_bytes, &schedule); error != cudaSuccess) return error;
   if (schedule.blocks == 0) return cudaSuccess;
-  if (cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                               Shape::kDynamicSharedBytes);
+  if (cudaError_t error = allow_dynamic_shared_bytes(kernel, Shape::kDynamicSharedBytes);
       error != cudaSuccess) {
     return error;
   }

@@ -18,6 +18,7 @@
 #include "flash_attention/flash_attention_split_softmax.cuh"
 #include "flash_attention/flash_attention_warp.cuh"
 #include "primitives/device_attribute.h"
+#include "primitives/kernel_attribute.h"
 #include "primitives/launch_shape.h"
 #include "primitives/tensor_map.h"
 #include "primitives/tma_ring.cuh"
@@ -262,7 +263,7 @@ cudaError_t launch_sm90a(const FlashAttentionParams& p, cudaStream_t stream) {
   if (status == cudaSuccess) status = map_rows(k, p.k, p.k_strides, keys, K::kKeys);
   if (status == cudaSuccess) status = map_rows(v, p.v, p.v_strides, keys, K::kKeys);
   if (status == cudaSuccess) {
-    status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kDynamicSharedBytes);
+    status = allow_dynamic_shared_bytes(kernel, Shape::kDynamicSharedBytes);
   }
   int processors = 0;
   if (status == cudaSuccess) status = device_attribute<cudaDevAttrMultiProcessorCount>(processors);

@@ -7,6 +7,7 @@
 #include "linear_activation/linear_activation_tiles.h"
 #include "primitives/block_product.cuh"
 #include "primitives/element.cuh"
+#include "primitives/kernel_attribute.h"
 #include "primitives/launch_shape.h"
 
 namespace warpwatch {
@@ -60,8 +61,7 @@ cudaError_t launch_fused(const LinearActivationParams& p, cudaStream_t stream) {
   if (tiles > std::numeric_limits<int>::max()) return cudaErrorInvalidValue;
   using Shape = LaunchShape<Block::kThreads, Block::kSharedBytes>;
   const auto kernel = linear_activation_fused<Block, Element, kActivation, kBlocksPerSm, Shape>;
-  const cudaError_t status =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kDynamicSharedBytes);
+  const cudaError_t status = allow_dynamic_shared_bytes(kernel, Shape::kDynamicSharedBytes);
   if (status != cudaSuccess) return status;
   kernel<<<static_cast<unsigned>(tiles), Shape::kThreads, Shape::kDynamicSharedBytes, stream>>>(p);
   return cudaGetLastError();
