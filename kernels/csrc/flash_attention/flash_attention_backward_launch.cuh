@@ -15,8 +15,23 @@
 namespace warpwatch {
 namespace {
 
-// What scores are shifted by, in powers of two: a query that is not there or sees no key gets weights 2^-inf.
-__device__ __forceinline__ float shift_of(float lse) { return lse == -INFINITY ? INFINITY : lse * kLog2E; }
+// A query's log-sum-exp in two parts: `high` in fp32, and what is left of it, in powers of two. A query that is not there or
+// sees no key gets weights 2^-inf.
+struct alignas(8) Shift {
+  float high = INFINITY;
+  float rest = 0.0f;
+
+  Shift() = default;
+  __device__ __forceinline__ explicit Shift(double lse) {
+    if (lse == -INFINITY) return;
+    high = static_cast<float>(lse);
+    rest = static_cast<float>(lse - high) * kLog2E;
+  }
+  // log2 of the weight. `high` comes off before anything is rounded, so that large scores keep their small differences.
+  __device__ __forceinline__ float exponent(float score, float scale) const {
+    return fmaf(fmaf(score, scale, -high), kLog2E, -rest);
+  }
+};
 
 // delta[row] = sum_d d_out[row, d] out[row, d]; a warp a row, 16 bytes a lane: twice of head_dim 256 in fp32.
 template <typename Element>

@@ -154,6 +154,14 @@ struct BiasedScores {
   __device__ __forceinline__ static float rescaling(float from, float to) { return exponent(from, line(to)); }
 };
 
+// The logarithm of a row's sum of exp(scale score), of which `sum` is relative to the line of the maximum `top`; -inf for a
+// row that saw nothing, whose maximum is that.
+__device__ __forceinline__ double log_sum_exp(float top, ExponentLine line, float scale, float sum) {
+  constexpr float kLn2 = 0.6931471805599453f;
+  return fma(static_cast<double>(top), static_cast<double>(scale),
+             static_cast<double>(fmaf(-kLn2, RawScores::excess(top, line), logf(sum))));
+}
+
 template <typename Params>
 __device__ __forceinline__ auto exponents_of(const Params& p) {
   if constexpr (requires { p.bias; }) return BiasedScores{};
@@ -246,9 +254,8 @@ struct OnlineSoftmax {
     return sum == 0.0f ? 0.0f : __frcp_rn(sum);
   }
 
-  // The logarithm of the row's sum of exp(scale score); -inf for a row that saw nothing, whose maximum is that.
-  __device__ __forceinline__ float log_sum_exp(int r, int half, float scale) const {
-    return fmaf(row_max[r][half], scale, logf(quad_sum(row_sum[r][half])));
+  __device__ __forceinline__ double log_sum_exp(int r, int half, float scale) const {
+    return warpwatch::log_sum_exp(row_max[r][half], line(r, half), scale, quad_sum(row_sum[r][half]));
   }
 };
 
