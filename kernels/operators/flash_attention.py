@@ -83,7 +83,8 @@ def flash_attention_backward(
     """dq, dk and dv, contiguous, of flash_attention_with_lse's out and lse; d_out of out's shape and dtype.
 
     What autograd calls, for those who keep out and lse themselves. The weights are exp(scale q k^T - lse): the scores
-    are worked out again, in float32, and never written to memory. Raises as flash_attention does.
+    are worked out again, in float32, and never written to memory. lse has bits for the weights while scaled
+    scores stay below 1e12. Raises as flash_attention does.
     """
     gradients: tuple[torch.Tensor, torch.Tensor, torch.Tensor] = _flash_attention_backward(
         d_out, q, k, v, out, lse, causal, scale, window

@@ -178,7 +178,7 @@ DIFFERENTIABLE = {"flash_attention": _flash_attention, "with a bias": _biased, "
 
 
 @pytest.mark.parametrize("keys", KEYS)
-@pytest.mark.parametrize(("size", "scale"), SIZES)
+@pytest.mark.parametrize(("size", "scale"), SIZES[:5])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("attention", DIFFERENTIABLE.values(), ids=DIFFERENTIABLE)
 @pytest.mark.parametrize("sign", [1, -1])
