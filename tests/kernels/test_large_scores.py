@@ -227,7 +227,7 @@ def assert_gradients(backward: Callable[..., tuple[torch.Tensor, ...]], tensors:
         (d_scores.mT @ q64).sum(1, keepdim=True),
         (weights.mT @ d_out.double()).sum(1, keepdim=True),
     )
-    # dq is a sum of ds k, dk of ds q, and their rounding grows with those: up to 2^12 in the column of the large number.
+    # dq is a sum of ds k, dk of ds q; their rounding grows with those: up to 2^12 in the column of the large number.
     sizes = [x.abs().amax(dim=(0, 1, 2)).clamp(min=1.0) for x in (k64, q64)]
     for gradients in (found, wanted):
         for gradient, size in zip(gradients, sizes, strict=False):
