@@ -54,7 +54,7 @@ static void run(bool split, float scale, const std::vector<float>& scores, const
     }
   }
   const float mean = 4.0f * out[0][0][0] * softmax.normalizer(0, 0);
-  std::printf("%.9g %.17g\n", mean, double(softmax.log_sum_exp(0, 0, scale)) - std::log(4.0));
+  std::printf("%.9g %.17g\n", mean, double(softmax.log_sum_exp(0, 0, scale, exponents)) - std::log(4.0));
 }
 
 int main(int, char** words) {

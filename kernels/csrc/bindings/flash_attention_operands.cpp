@@ -65,7 +65,7 @@ FlashAttentionParams attention_parameters(const Tensor& q, const Tensor& k, cons
       .k = k.data_ptr(),
       .v = v.data_ptr(),
       .out = out.data_ptr(),
-      .lse = lse == nullptr ? nullptr : static_cast<float*>(lse->data_ptr()),
+      .lse = lse == nullptr ? nullptr : static_cast<double*>(lse->data_ptr()),
       .q_strides = attention_strides(q),
       .k_strides = attention_strides(k),
       .v_strides = attention_strides(v),

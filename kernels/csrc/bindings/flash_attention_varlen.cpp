@@ -67,7 +67,7 @@ FlashAttentionPackedParams parameters(const Tensor& q, const Tensor& k, const Te
       .k = k.data_ptr(),
       .v = v.data_ptr(),
       .out = out.data_ptr(),
-      .lse = lse == nullptr ? nullptr : static_cast<float*>(lse->data_ptr()),
+      .lse = lse == nullptr ? nullptr : static_cast<double*>(lse->data_ptr()),
       .q_strides = packed_strides(q),
       .k_strides = packed_strides(k),
       .v_strides = packed_strides(v),
@@ -152,7 +152,7 @@ std::tuple<Tensor, Tensor> flash_attention_varlen_with_lse(const Tensor& q, cons
   const Lengths lengths{cu_seqlens_q, cu_seqlens_kv, max_seqlen_q, max_seqlen_kv};
   const Options options{causal, scale, window};
   check(q, k, v, lengths, options);
-  Tensor lse = torch::stable::new_empty(q, {q.size(1), q.size(0)}, ScalarType::Float);
+  Tensor lse = torch::stable::new_empty(q, {q.size(1), q.size(0)}, ScalarType::Double);
   Tensor out = Run(q, k, v, &lse, lengths, options);
   return {out, lse};
 }

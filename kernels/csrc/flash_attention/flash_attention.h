@@ -9,7 +9,8 @@
 //   places in cu_seqlens_kv, and all of the above holds within it
 //   biased: out = softmax(scale q k^T + bias) v; a bias of -inf hides a key, and a query all of whose keys are hidden gives
 //   zeros
-//   lse: (batch, heads_q, seq_q), of packed sequences (heads_q, total_q), the logarithm of sum_j exp(scale q k_j + bias_j), from which a backward pass has the weights
+//   lse: (batch, heads_q, seq_q), of packed sequences (heads_q, total_q), the logarithm of sum_j exp(scale q k_j + bias_j),
+//   from which a backward pass has the weights; in fp64, as fp32 has no bits left for the sum behind a large score
 //   4 batch heads_q seq_q seq_kv head_dim FLOP (about half when causal and square) over
 //   element size * 2 batch (heads_q seq_q + heads_kv seq_kv) head_dim bytes: compute-bound from a few hundred queries on
 //
@@ -34,7 +35,7 @@ struct FlashAttentionParams {
   const void* k;
   const void* v;
   void* out;
-  float* lse;  // contiguous, -inf where no key is seen; null where nobody asks for it
+  double* lse;  // contiguous, -inf where no key is seen; null where nobody asks for it
   FlashAttentionStrides q_strides, k_strides, v_strides, out_strides;
   int batch, heads_q, heads_kv, seq_q, seq_kv, head_dim;  // heads_q, heads_kv >= 1
   float scale;                                            // positive and finite

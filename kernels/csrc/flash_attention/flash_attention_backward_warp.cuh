@@ -70,13 +70,13 @@ struct QueryGradient {
       d_out_copies.start(p.d_out_strides.row, f.seq_q - work.first_query);
     }
 
-    float shift[2];  // of the lane's two rows
+    Shift shift[2];  // of the lane's two rows
     float delta[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int query = first_query + lane / 4 + 8 * half;
       const int64_t row = (int64_t{work.batch} * f.heads_q + work.head) * f.seq_q + query;
-      shift[half] = query < f.seq_q ? shift_of(f.lse[row]) : INFINITY;
+      if (query < f.seq_q) shift[half] = Shift(f.lse[row]);
       delta[half] = query < f.seq_q ? p.delta[row] : 0.0f;
     }
     QueriesInShared<1, HeadDim> queries;
@@ -86,7 +86,6 @@ struct QueryGradient {
     const uint32_t lane_keys = lane_address_chunks_first<HeadDim>(keys_at);
     const uint32_t lane_values = lane_address_chunks_first<HeadDim>(values_at);
     const uint32_t lane_key_rows = lane_address_rows_first<HeadDim>(keys_at);
-    const float scale_log2 = f.scale * kLog2E;
 
     float dq[1][HeadDim / 8][4] = {};
     for (; first_key >= stop; first_key -= Keys) {
@@ -107,7 +106,7 @@ struct QueryGradient {
       for (int n = 0; n < Keys / 8; ++n) {
 #pragma unroll
         for (int c = 0; c < 4; ++c) {
-          const float weight = exp2_approximate(fmaf(scores[0][n][c], scale_log2, -shift[c / 2]));
+          const float weight = exp2_approximate(shift[c / 2].exponent(scores[0][n][c], f.scale));
           scores[0][n][c] = weight * (d_weights[0][n][c] - delta[c / 2]);
         }
       }
@@ -131,7 +130,7 @@ struct KeyGradient {
   static constexpr int kKeys = 16 * Warps;
   static constexpr int kRowBytes = 2 * HeadDim;
   // Keys, values, queries, d_out, and of each query the shift and delta.
-  static constexpr int kSharedBytes = 2 * (kKeys + Queries) * kRowBytes + 2 * Queries * int(sizeof(float));
+  static constexpr int kSharedBytes = 2 * (kKeys + Queries) * kRowBytes + Queries * int(sizeof(Shift) + sizeof(float));
   static constexpr bool kWithKeys = Which != KeyGradients::kValues;
   static constexpr bool kWithValues = Which != KeyGradients::kKeys;
   static_assert(Queries <= kThreads, "a thread brings one query's shift and delta");
@@ -167,8 +166,8 @@ struct KeyGradient {
     const uint32_t values_at = keys_at + kKeys * kRowBytes;
     const uint32_t queries_at = values_at + kKeys * kRowBytes;
     const uint32_t d_out_at = queries_at + Queries * kRowBytes;
-    float* const shift = reinterpret_cast<float*>(shared + 2 * (kKeys + Queries) * kRowBytes);
-    float* const delta = shift + Queries;
+    Shift* const shift = reinterpret_cast<Shift*>(shared + 2 * (kKeys + Queries) * kRowBytes);
+    float* const delta = reinterpret_cast<float*>(shift + Queries);
     const int warp_row = threadIdx.x / 32 * 16;
     const int lane = threadIdx.x % 32;
 
@@ -193,7 +192,6 @@ struct KeyGradient {
     const uint32_t lane_queries = lane_address_chunks_first<HeadDim>(queries_at);
     const uint32_t lane_query_rows = lane_address_rows_first<HeadDim>(queries_at);
     constexpr uint32_t kToDOut = Queries * kRowBytes;  // from a place in the tile of queries to that in d_out's
-    const float scale_log2 = f.scale * kLog2E;
 
     float dk[1][kWithKeys ? HeadDim / 8 : 1][4] = {};
     float dv[1][kWithValues ? HeadDim / 8 : 1][4] = {};
@@ -211,7 +209,7 @@ struct KeyGradient {
         d_out_copies.start(p.d_out_strides.row, f.seq_q - first_query);
         if (threadIdx.x < Queries) {
           const int query = first_query + threadIdx.x;
-          shift[threadIdx.x] = query < f.seq_q ? shift_of(f.lse[first_row + query]) : INFINITY;
+          shift[threadIdx.x] = query < f.seq_q ? Shift(f.lse[first_row + query]) : Shift();
           delta[threadIdx.x] = query < f.seq_q ? p.delta[first_row + query] : 0.0f;
         }
         Family::wait();
@@ -222,11 +220,10 @@ struct KeyGradient {
         if (f.causal) mask(weights, first_key + warp_row, first_query, work.diagonal, f.window);
 #pragma unroll
         for (int n = 0; n < Queries / 8; ++n) {
-          const float2 shifts = *reinterpret_cast<const float2*>(shift + 8 * n + 2 * (lane % 4));
+          const Shift shifts[2] = {shift[8 * n + 2 * (lane % 4)], shift[8 * n + 2 * (lane % 4) + 1]};
 #pragma unroll
           for (int c = 0; c < 4; ++c) {
-            weights[0][n][c] =
-                exp2_approximate(fmaf(weights[0][n][c], scale_log2, -(c % 2 == 0 ? shifts.x : shifts.y)));
+            weights[0][n][c] = exp2_approximate(shifts[c % 2].exponent(weights[0][n][c], f.scale));
           }
         }
         if constexpr (kWithValues) multiply_values<Mma, HeadDim>(dv, weights, lane_query_rows + kToDOut);

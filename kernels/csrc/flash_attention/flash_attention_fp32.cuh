@@ -288,7 +288,7 @@ struct Fp32Attention {
       const int query = done.first_query + first_row + row_of(r);
       if (query >= done.seq_q) continue;
       if (p.lse != nullptr && x == 0 && part == 0) {
-        lse_rows(p, done)[query] = fmaf(row_max[r], kBiased<Params> ? 1.0f : p.scale, logf(sum));
+        lse_rows(p, done)[query] = exponents.log_sum_exp(row_max[r], p.scale, sum);
       }
 #pragma unroll
       for (int c = 0; c < kChunks; ++c) {

@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
     const int query = done.first_query + rows + r;
     if (query >= done.seq_q) continue;
     if (p.lse != nullptr && x == 0) {
-      lse_rows(p, done)[query] = fmaf(row_max[r], kBiased<Params> ? 1.0f : p.scale, logf(sum));
+      lse_rows(p, done)[query] = exponents.log_sum_exp(row_max[r], p.scale, sum);
     }
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {

@@ -169,7 +169,7 @@ __device__ __forceinline__ void zero_uncovered_rows(const FlashAttentionPackedPa
 }
 
 template <typename Params>
-__device__ __forceinline__ float* lse_rows(const Params& p, const FlashAttentionWork& work) {
+__device__ __forceinline__ double* lse_rows(const Params& p, const FlashAttentionWork& work) {
   if constexpr (kPacked<Params>) return p.lse + int64_t{work.head} * p.total_q + work.query_row;
   return p.lse + (int64_t{work.batch} * p.heads_q + work.head) * p.seq_q;
 }

@@ -217,7 +217,8 @@ struct Sm90aKernel {
       unsigned char* staged = queries_at + round % kTile.query_stages * (kGroups * kGroupBytes) + warp * 16 * kRowBytes;
       store_out<Element, kHeadDim>(out, softmax, staged, to, p.out_strides.row, work.seq_q - first_query);
       if (p.lse != nullptr) {
-        store_log_sum_exp<1>(softmax, p.scale, lse_rows(p, work) + first_query, work.seq_q - first_query);
+        store_log_sum_exp<1>(softmax, p.scale, exponents, lse_rows(p, work) + first_query,
+                             work.seq_q - first_query);
       }
       asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // TMA writes there next
       __syncwarp();

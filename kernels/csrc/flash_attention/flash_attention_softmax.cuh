@@ -130,6 +130,12 @@ struct RawScores {
   __device__ __forceinline__ float exact_rescaling(float from, float to) const {
     return fmaf(from - (to == -INFINITY ? 0.0f : to), scale_log2, -excess(from));
   }
+  // The logarithm of the row's sum of exp(scale score), from the sum relative to the maximum `top`; -inf for a row that saw
+  // nothing. In fp64: beside a large maximum, fp32 has no bits left for the sum.
+  __device__ __forceinline__ double log_sum_exp(float top, float scale, float sum) const {
+    constexpr float kLn2 = 0.6931471805599453f;
+    return fma(static_cast<double>(top), static_cast<double>(scale), static_cast<double>(fmaf(-kLn2, excess(top), logf(sum))));
+  }
 
  private:
   __device__ __forceinline__ float excess(float top) const { return top == -INFINITY ? 0.0f : exponent(top, line(top)); }
@@ -142,6 +148,9 @@ struct BiasedScores {
   __device__ __forceinline__ static ExponentLine line(float top) { return {1.0f, top == -INFINITY ? 0.0f : top}; }
   __device__ __forceinline__ static float exponent(float score, ExponentLine line) { return (score - line.base) * kLog2E; }
   __device__ __forceinline__ static float rescaling(float from, float to) { return exponent(from, line(to)); }
+  __device__ __forceinline__ static double log_sum_exp(float top, float, float sum) {
+    return static_cast<double>(top) + static_cast<double>(logf(sum));
+  }
 };
 
 template <typename Params>
@@ -227,9 +236,9 @@ struct OnlineSoftmax {
     return sum == 0.0f ? 0.0f : __frcp_rn(sum);
   }
 
-  // The logarithm of the row's sum of exp(scale score); -inf for a row that saw nothing, whose maximum is that.
-  __device__ __forceinline__ float log_sum_exp(int r, int half, float scale) const {
-    return fmaf(row_max[r][half], scale, logf(quad_sum(row_sum[r][half])));
+  template <typename Exponents>
+  __device__ __forceinline__ double log_sum_exp(int r, int half, float scale, const Exponents& exponents) const {
+    return exponents.log_sum_exp(row_max[r][half], scale, quad_sum(row_sum[r][half]));
   }
 };
 

@@ -130,7 +130,7 @@ struct Tf32Attention {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const float normalizer = softmax.normalizer(r, half);
-        const float lse = softmax.log_sum_exp(r, half, kBiased<Params> ? 1.0f : p.scale);
+        const double lse = softmax.log_sum_exp(r, half, p.scale, exponents);
         const int query = first_query + 16 * r + 8 * half + lane / 4;
         float nothing = 0.0f;  // NaN if anything in the row is not finite
         if (query < done.seq_q) {

@@ -193,14 +193,15 @@ __device__ __forceinline__ void store_out(const float (&out)[RowTiles][HeadDim /
 }
 
 // The log-sum-exp of the warp's rows, live_rows of them, to `global`: one lane of a quad stores its row's.
-template <int RowTiles, typename Softmax>
-__device__ __forceinline__ void store_log_sum_exp(const Softmax& softmax, float scale, float* global, int live_rows) {
+template <int RowTiles, typename Softmax, typename Exponents>
+__device__ __forceinline__ void store_log_sum_exp(const Softmax& softmax, float scale, const Exponents& exponents,
+                                                  double* global, int live_rows) {
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int r = 0; r < RowTiles; ++r) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const float lse = softmax.log_sum_exp(r, half, scale);
+      const double lse = softmax.log_sum_exp(r, half, scale, exponents);
       const int row = 16 * r + lane / 4 + 8 * half;
       if (lane % 4 == 0 && row < live_rows) global[row] = lse;
     }
