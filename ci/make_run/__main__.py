@@ -55,7 +55,7 @@ def make_run(
         show_on(app.extensions, current)
         threading.Thread(target=work, args=(app, address), name="warpwatch-measuring", daemon=True).start()
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # SIGINT is ignored in a script's background
         signal.signal(number, signal.default_int_handler)
     try:
         run_dashboard(port=port, opens=opens, before_serving=start)
