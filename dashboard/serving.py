@@ -7,6 +7,7 @@ import socket
 import sys
 import webbrowser
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from threading import Timer
 
@@ -56,12 +57,12 @@ def run_dashboard(
     database: str | None = None,
     threads: int = DEFAULT_THREADS,
     opens: bool = False,
-    before_serving: Callable[[Flask, str], None] = lambda app, address: None,
+    while_serving: Callable[[Flask, str], AbstractContextManager[None]] = lambda app, address: nullcontext(),
 ) -> None:
     """Serve the dashboard until Ctrl+C, which ends this call as usual.
 
-    `before_serving` gets the application and its address. Raises ClickException if the port is taken, the database
-    cannot be opened or a setting is wrong.
+    `while_serving` gets the application and its address; its context ends before the store is closed.
+    Raises ClickException if the port is taken, the database cannot be opened or a setting is wrong.
     """
     allow_more_files()
     try:
@@ -89,8 +90,8 @@ def run_dashboard(
     preparing = Preparing(app.extensions["store"], prepare(app))
     preparing.start()
     try:
-        before_serving(app, address)
-        server.run()
+        with while_serving(app, address):
+            server.run()
     finally:
         server.close()
         preparing.stop()

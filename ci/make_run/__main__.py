@@ -10,6 +10,8 @@ import sys
 import threading
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.error import URLError
 
 import click
@@ -19,9 +21,11 @@ from warpwatch.ci.make_run.measuring import Measuring
 from warpwatch.ci.make_run.terminal import Terminal
 from warpwatch.dashboard.measurement import Current, Measurement, show_on
 from warpwatch.dashboard.serving import DEFAULT_PORT, run_dashboard
+from warpwatch.dashboard.store.preparing import Preparing
 
 _PROJECT = "warpwatch"
 _LOOK_EVERY_S = 0.2
+_PATIENCE_S = 5.0  # with the thread, once all that it waits for has ended
 
 
 @click.command()
@@ -49,19 +53,23 @@ def make_run(
     def work(app: Flask, address: str) -> None:
         _wait_for_first_page(address)
         terminal.say(_first_page(set_up or (imported_s,) * 3, imported_s, time.time()))
-        measuring.run(lambda: _wait_for_pages(app))
+        measuring.run(lambda: _wait_for_pages(app, measuring))
 
-    def start(app: Flask, address: str) -> None:
+    @contextmanager
+    def measure(app: Flask, address: str) -> Iterator[None]:
         show_on(app.extensions, current)
-        threading.Thread(target=work, args=(app, address), name="warpwatch-measuring", daemon=True).start()
+        thread = threading.Thread(target=work, args=(app, address), name="warpwatch-measuring", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl+C would leave processes behind
+            measuring.stop()
+            thread.join(timeout=_PATIENCE_S)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # SIGINT is ignored in a script's background
         signal.signal(number, signal.default_int_handler)
-    try:
-        run_dashboard(port=port, opens=opens, before_serving=start)
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl+C would leave processes behind
-        measuring.stop()
+    run_dashboard(port=port, opens=opens, while_serving=measure)
     sys.exit(measuring.exit_status)
 
 
@@ -84,12 +92,12 @@ def _wait_for_first_page(address: str) -> None:
         click.echo(f"warning: the first page was not shown here: {error}", err=True)
 
 
-def _wait_for_pages(app: Flask) -> None:
+def _wait_for_pages(app: Flask, measuring: Measuring) -> None:
     """Returns when pages show what the last import brought: for a moment after it they show what was before."""
     preparing = app.extensions["store"].preparing
-    while preparing is not None and not preparing.is_done(_PROJECT):
+    assert isinstance(preparing, Preparing)
+    while not measuring.is_stopped and not preparing.is_done(_PROJECT):
         time.sleep(_LOOK_EVERY_S)
-        preparing = app.extensions["store"].preparing
 
 
 if __name__ == "__main__":

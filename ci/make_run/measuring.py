@@ -36,7 +36,7 @@ class Measuring:
         self._imports = 0
         self._lock = threading.Lock()
         self._sessions: list[CommandSession] = []
-        self._is_stopped = False
+        self.is_stopped = False  # by `stop`
 
     def run(self, wait_for_pages: Callable[[], None]) -> None:
         """All of it, or as much as there is before `stop`.
@@ -52,7 +52,7 @@ class Measuring:
             if self._output.not_built:
                 raise _FailedError(f"{', '.join(self._output.not_built)} did not compile")
         except _FailedError as failure:
-            if not self._is_stopped:
+            if not self.is_stopped:
                 self._state(state="failed", problem=f"{failure}. {LOG} has the output")
                 self._terminal.say(f"Failed: {failure}. {LOG} has the output; the dashboard still serves.")
         else:
@@ -62,7 +62,7 @@ class Measuring:
     def stop(self) -> None:
         """End whatever runs, with all that it started."""
         with self._lock:
-            self._is_stopped = True
+            self.is_stopped = True
         for session in self._sessions:
             session.stop()
 
@@ -77,7 +77,7 @@ class Measuring:
 
         def follow(line: str | None) -> None:
             if line is not None and (count := printed_count(line)):
-                self._state(task=task, compiled=count)
+                self._state(task="this checkout", compiled=count)
 
         self._run([*self._make, target], task, follow)
         self._terminal.say(f"{task}: {time.monotonic() - began_s:.0f} s")
@@ -107,25 +107,27 @@ class Measuring:
         self._import(wait_for_pages)
 
     def _show_commit(self, began_s: float) -> None:
-        output, now_s = self._output, time.monotonic()
+        output, now_s, left = self._output, time.monotonic(), None
         assert output.commit is not None
         commits = output.commits or output.commit
         compiled = logged_count(_ENVIRONMENTS, began_s)
-        is_compiling = output.is_building and (compiled is None or compiled.done < compiled.total)
-        self._say(self._times.enter("compiling" if is_compiling else "measuring", output.commit, now_s))
-        count = compiled if is_compiling else output.measured
-        left = self._times.estimate(count, commits - output.commit, now_s)
+        measured = None if output.is_building else output.measured
+        if output.is_building or measured:
+            self._say(self._times.enter("compiling" if output.is_building else "measuring", output.commit, now_s))
+            count = compiled if output.is_building else measured
+            left = self._times.estimate(count, commits - output.commit, now_s)
         self._state(
-            task="" if compiled or output.measured else "building",
+            task="building" if output.is_building and not compiled else "",
             commit=output.commit,
             commits=commits,
             compiled=compiled,
-            measured=None if is_compiling else output.measured,
+            measured=measured,
             left_s=left[0] if left else None,
             left_of=left[1] if left else "all commits",
         )
 
     def _import(self, wait_for_pages: Callable[[], None]) -> None:
+        self._state(task="importing the results", commit=self._output.commit, commits=self._output.commits)
         self._run([*_IMPORT, self._current.project], "importing the results", lambda line: None, (0, SET_ASIDE))
         wait_for_pages()
         self._imports += 1
@@ -136,7 +138,7 @@ class Measuring:
     ) -> None:
         """Runs a command, its lines into the log. Raises _FailedError if it fails or all was stopped."""
         with self._lock:
-            if self._is_stopped:
+            if self.is_stopped:
                 raise _FailedError("interrupted")
             try:
                 session = CommandSession(command)
