@@ -146,7 +146,8 @@ def test_results_appear_commit_by_commit_and_an_interrupted_run_is_resumed(proje
         state = run.wait_for(lambda now: now["imports"] == 1)
         assert (state["commit"], state["commits"]) == (2, 2)
         page = run.get("warpwatch/")
-        assert "2 machines" in page  # the recorded one, and this one
+        runners = page.partition('id="runners"')[2].partition("</section>")[0]
+        assert runners.count("<li>") == 2  # the recorded machine, and this one
         assert "commit 2 of 2" in page
         assert any("compile.py" in command for command in project.processes())
         assert run.interrupt() == 130
