@@ -70,6 +70,8 @@ def make_run(
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # SIGINT is ignored in a script's background
         signal.signal(number, signal.default_int_handler)
     run_dashboard(port=port, opens=opens, while_serving=measure)
+    if current.now.state == "running":
+        terminal.say("Interrupted. The next make run goes on after the last commit that was measured.")
     sys.exit(measuring.exit_status)
 
 

@@ -63,7 +63,7 @@ class Measuring:
         """End whatever runs, with all that it started."""
         with self._lock:
             self.is_stopped = True
-        for session in self._sessions:
+        for session in list(self._sessions):
             session.stop()
 
     @property
@@ -145,13 +145,18 @@ class Measuring:
             except OSError as error:
                 raise _FailedError(f"{task}: {command[0]}: {error.strerror}") from error
             self._sessions.append(session)
-        with LOG.open("a") as log:
-            for line in session.lines(_LOOK_EVERY_S):
-                if line is not None:
-                    print(line, file=log, flush=True)
-                follow(line)
-        status = session.status()
-        self._sessions.remove(session)
+        try:
+            with LOG.open("a") as log:
+                for line in session.lines(_LOOK_EVERY_S):
+                    if line is not None:
+                        print(line, file=log, flush=True)
+                    follow(line)
+            status = session.status()
+        except _FailedError:  # of an import between two commits: asv would measure on, read by nobody
+            session.stop()
+            raise
+        finally:
+            self._sessions.remove(session)
         if status not in succeeds:
             raise _FailedError(f"{task} ended with status {status}")
 
