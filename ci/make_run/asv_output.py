@@ -37,20 +37,18 @@ class AsvOutput:
             self.commits = int(total[2])
             self._benchmarks = int(total[1]) // self.commits
             self.is_building = False
-        elif commit := _COMMIT.search(line):
-            self._hash, self.is_building = commit[1], True
         elif _MEASURES.search(line):
             self.is_building = False
         elif _NOT_BUILT.search(line):
             self.not_built.append(self._hash)
             self.is_building = False
         share = _SHARE.match(line)
-        if share and self.commits and self._benchmarks:
-            self._count(float(share[1]) / 100)
-
-    def _count(self, share: float) -> None:
-        assert self.commits is not None
-        done = round(share * self.commits * self._benchmarks)
-        self.commit = min(done // self._benchmarks + 1, self.commits)
-        of_commit = done - (self.commit - 1) * self._benchmarks
-        self.measured = None if self.is_building else Count(done=of_commit, total=self._benchmarks)
+        if share is None or not self.commits or not self._benchmarks:
+            return
+        done = round(float(share[1]) / 100 * self.commits * self._benchmarks)
+        if commit := _COMMIT.search(line):  # those that were measured before are passed over without a line
+            self.commit = done // self._benchmarks + 1
+            self._hash, self.is_building = commit[1], True
+        if self.commit is not None:
+            of_commit = done - (self.commit - 1) * self._benchmarks
+            self.measured = None if self.is_building else Count(done=of_commit, total=self._benchmarks)
