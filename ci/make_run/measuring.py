@@ -53,8 +53,8 @@ class Measuring:
                 raise _FailedError(f"{', '.join(self._output.not_built)} did not compile")
         except _FailedError as failure:
             if not self.is_stopped:
-                self._state(state="failed", problem=f"{failure}. {LOG} has the output")
-                self._terminal.say(f"Failed: {failure}. {LOG} has the output; the dashboard still serves.")
+                self._state(state="failed", problem=f"{failure}; see {LOG}")
+                self._terminal.say(f"Failed: {failure}; see {LOG}. The dashboard still serves.")
         else:
             self._state(state="finished")
             self._terminal.say("Measured. The dashboard serves until Ctrl+C.")

@@ -169,10 +169,8 @@ def test_a_failed_step_is_named_while_the_dashboard_serves_on(project: Project) 
     (project.folder / "no-network").touch()
     with make_run(project) as run:
         state = run.wait_for(lambda now: now["state"] == "failed")
-        assert state["problem"] == (
-            "installing PyTorch and asv ended with status 2. .warpwatch/measure.log has the output"
-        )
+        assert state["problem"] == ("installing PyTorch and asv ended with status 2; see .warpwatch/measure.log")
         assert state["problem"] in run.get("warpwatch/")
         assert run.interrupt() == 1
-    assert any(line.startswith("Failed: installing PyTorch and asv ended with status 2.") for line in run.said)
+    assert any(line.startswith("Failed: installing PyTorch and asv ended with status 2; see ") for line in run.said)
     assert "no route to the package index" in (project.folder / ".warpwatch" / "measure.log").read_text()

@@ -22,7 +22,7 @@ def test_an_import_that_fails_ends_the_measurement(
     measuring = Measuring(["make"], 2, current, Terminal())
     measuring.run(lambda: None)
     assert (current.now.state, measuring.exit_status) == ("failed", 1)
-    assert current.now.problem == f"importing the results ended with status 1. {LOG} has the output"
+    assert current.now.problem == f"importing the results ended with status 1; see {LOG}"
     assert "no result file" in LOG.read_text()
     assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
     assert f"Failed: {current.now.problem}" in capsys.readouterr().out

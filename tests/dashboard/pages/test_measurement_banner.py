@@ -122,7 +122,7 @@ def test_filters_of_the_new_content_apply_at_once(measured: Measured, page: Page
 
 
 def test_a_failure_stays_with_the_name_of_its_log(measured: Measured, page: Page) -> None:
-    problem = "measuring ended with status 2. .warpwatch/measure.log has the output"
+    problem = "measuring ended with status 2; see .warpwatch/measure.log"
     measured.current.now = Measurement(state="failed", problem=problem)
     look(page)
     banner = page.locator("#measurement")
