@@ -1,4 +1,4 @@
-# make run   set up, build, measure the last few commits, import, open the dashboard
+# make run   open the dashboard with the recorded history; meanwhile build and measure the last few commits
 # make test  set up, run every check and test
 # Both need only Python >= 3.11, a C++ compiler, make and git; both can be interrupted and run again.
 
@@ -31,12 +31,23 @@ NVCC_FROM_PIP := $(if $(or $(CUDA_HOME),$(shell command -v nvcc)),,-r kernels/bu
 .NOTPARALLEL:
 .PHONY: run test lint setup build measure import dashboard clean all-architectures locked
 
-run: measure import dashboard
+# The dashboard needs no PyTorch: it serves what is recorded while ci/make_run has the rest installed, compiled and
+# measured. `exec`, so that a signal to make's child reaches it.
+run:
+	@began=$$(date +%s) && $(MAKE) --no-print-directory $(VENV)/.created && created=$$(date +%s) \
+		&& $(MAKE) --no-print-directory $(VENV)/.dashboard && installed=$$(date +%s) \
+		&& $(MAKE) --no-print-directory import && exec $(BIN)/python -m warpwatch.ci.make_run \
+			--set-up $$began $$created $$installed --commits $(COMMITS) --port $(PORT) --open -- $(MAKE) --no-print-directory
 
 # --- set-up -------------------------------------------------------------------------------------------------
 $(VENV)/.created:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "warpwatch needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+# What the dashboard needs. pip builds it in an environment without PyTorch, so it compiles no kernels: that is `build`.
+$(VENV)/.dashboard: $(VENV)/.created setup.py
+	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
 $(VENV)/.torch: $(VENV)/.created Makefile
@@ -45,12 +56,12 @@ $(VENV)/.torch: $(VENV)/.created Makefile
 
 # One file for each set of extras, so that `make run` after `make test` installs nothing twice.
 $(VENV)/.run: $(VENV)/.torch setup.py
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[$(EXTRAS)]"
-	touch $@
+	$(BIN)/python -m pip install --quiet --editable ".[$(EXTRAS)]"
+	touch $@ $(VENV)/.dashboard
 
 $(VENV)/.test: $(VENV)/.torch setup.py
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[$(EXTRAS),test]"
-	touch $@ $(VENV)/.run
+	$(BIN)/python -m pip install --quiet --editable ".[$(EXTRAS),test]"
+	touch $@ $(VENV)/.run $(VENV)/.dashboard
 
 setup: $(VENV)/.run
 
@@ -65,19 +76,20 @@ all-architectures: $(VENV)/.run
 # The newest commits that changed what is measured; those already measured here are skipped. Of asv's tables the rows
 # of what this machine lacks (n/a) are left out. asv ends with 2 when a benchmark failed: that is recorded and shown on
 # the dashboard, so the rest goes on.
-measure: build
+measure: $(VENV)/.run
 	$(ASV) machine --yes > /dev/null
-	git rev-list --max-count=$(COMMITS) HEAD -- kernels setup.py ':!*.md' > .asv-commits || true
-	$(ASV) run --skip-existing --record-samples HASHFILE:.asv-commits | grep --line-buffered -v ' n/a *$$' \
+	mkdir -p .asv
+	git rev-list --max-count=$(COMMITS) HEAD -- kernels setup.py ':!*.md' > .asv/commits.txt || true
+	$(ASV) run --skip-existing --record-samples HASHFILE:.asv/commits.txt | grep --line-buffered -v ' n/a *$$' \
 		|| test $$? -eq 2
-	rm -f .asv-commits
 
-# First what the repository ships of other machines, then what this one has measured.
-import: $(VENV)/.run
+# First what the repository ships of other machines, then what this one has measured. The import ends with 3 if it set
+# a file aside, such as one that an interrupted asv left; the rest is in.
+import: $(VENV)/.dashboard
 	$(BIN)/warpwatch import perf_suite/results --project warpwatch --repository .
-	test ! -d .asv/results || $(BIN)/warpwatch import . --project warpwatch
+	test ! -f .asv/results/benchmarks.json || $(BIN)/warpwatch import . --project warpwatch || test $$? -eq 3
 
-dashboard: $(VENV)/.run
+dashboard: $(VENV)/.dashboard
 	$(BIN)/warpwatch serve --port $(PORT) --open
 
 # --- check ----------------------------------------------------------------------------------------------------

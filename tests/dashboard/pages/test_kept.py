@@ -96,7 +96,7 @@ def everywhere(store: Store, addresses: dict[str, str]) -> tuple[str, ...]:
         f"{api}/series/{slowed}/history", f"{api}/series/{slowed}/compiled-code", f"{api}/commits",
         f"{api}/commits/{newest}", f"{api}/commits/{newest}/values", f"{api}/comparison?{two}", f"{api}/regressions",
         f"{api}/alerts", f"{api}/health-alerts", f"{api}/limits", f"{api}/roofline", f"{api}/machines",
-        f"{api}/canaries", "/api/", "/api/openapi.json",
+        f"{api}/canaries", f"{api}/measurement", "/api/", "/api/openapi.json",
     )  # fmt: skip
 
 
