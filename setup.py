@@ -126,7 +126,7 @@ setup(
             "hypothesis>=6.100",
             "schemathesis==4.32.5",  # what it asks changes with its version
             "openapi-spec-validator>=0.7",
-            "numpy<2.4",  # Triton 3.6's interpreter loops to one-element arrays, which newer ones refuse
+            "numpy<2.4",  # Triton 3.7's interpreter loops to one-element arrays, which newer ones refuse
             "playwright>=1.50",
             "jsonschema>=4.21",  # SARIF, GitHub's API and the gate's artefact against their schemas
             "lxml>=5",  # JUnit's schema

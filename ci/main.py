@@ -68,6 +68,12 @@ _COMMANDS = {
 }
 
 
+class _MissingExtraError(click.ClickException):
+    """A library of an extra is not installed."""
+
+    exit_code = 2
+
+
 class _Commands(click.Group):
     """Finds a command by its name in the table above."""
 
@@ -120,9 +126,7 @@ def _extra_of(command: str) -> Iterator[None]:
         extra = _COMMANDS[command].extra
         if extra is None or (error.name or "").partition(".")[0] == "warpwatch":
             raise
-        raise click.ClickException(
-            f"warpwatch {command} needs {error.name}: pip install 'warpwatch[{extra}]'"
-        ) from error
+        raise _MissingExtraError(f"warpwatch {command} needs {error.name}: pip install 'warpwatch[{extra}]'") from error
 
 
 @contextmanager
