@@ -16,12 +16,12 @@ ASV := $(BIN)/python -m asv
 # asv builds commits in an environment of its own; ninja, ccache and the pip-installed nvcc are found through here.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-# With an NVIDIA driver PyTorch's CUDA build, elsewhere the CPU build, which is a tenth of the size.
-# 2.13.0 everywhere, so that a baseline's change is never a silent PyTorch upgrade. The CUDA build brings its own Triton;
-# beside the CPU build 3.6.0 interprets and compiles the twins and reads the compiled code, always the same way.
+# With an NVIDIA driver PyTorch's CUDA build, elsewhere the CPU build where its index answers.
+# 2.13.0 everywhere, so that a baseline's change is never a silent PyTorch upgrade, and the Triton that its CUDA build
+# requires: the twins are interpreted and compiled, and compiled code is read, the same way on every machine.
 HAS_GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
-TORCH_ON_CPU := triton==3.6.0 --extra-index-url https://download.pytorch.org/whl/cpu --retries 1
-TORCH := torch==2.13.0 $(if $(HAS_GPU),,$(TORCH_ON_CPU))
+TORCH := torch==2.13.0 triton==3.7.1
+TORCH_INDEX := $(if $(HAS_GPU),,$$($(PYTHON) kernels/building/torch_index.py))
 comma := ,
 EXTRAS := kernels,bench$(if $(HAS_GPU),$(comma)gpu)
 # The CUDA compiler from pip where no toolkit is installed.
@@ -51,7 +51,7 @@ $(VENV)/.dashboard: $(VENV)/.created setup.py
 	touch $@
 
 $(VENV)/.torch: $(VENV)/.created Makefile
-	$(BIN)/python -m pip install --quiet "setuptools>=77" wheel ninja $(TORCH) $(NVCC_FROM_PIP)
+	$(BIN)/python -m pip install --quiet "setuptools>=77" wheel ninja $(TORCH) $(TORCH_INDEX) $(NVCC_FROM_PIP)
 	touch $@
 
 # One file for each set of extras, so that `make run` after `make test` installs nothing twice.
@@ -116,6 +116,6 @@ LOCKED := .github/actions/warpwatch/locked.txt
 locked:
 	(sed '/^[^#]/,$$d' $(LOCKED); \
 	 $(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
-	 | uv pip compile setup.py - --extra postgresql --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
+	 | uv pip compile setup.py - --extra alerts --extra postgresql --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
 	   --no-annotate) > $(LOCKED).new
 	mv $(LOCKED).new $(LOCKED)
