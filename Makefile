@@ -13,7 +13,7 @@ TEST_WORKERS ?= 1
 VENV := .venv
 BIN := $(VENV)/bin
 ASV := $(BIN)/python -m asv
-# asv builds commits in an environment of its own; ninja, ccache and the pip-installed nvcc are found through here.
+# asv builds commits in an environment of its own; ninja and the pip-installed nvcc are found through here.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 # With an NVIDIA driver PyTorch's CUDA build, elsewhere the CPU build where its index answers.
@@ -65,12 +65,12 @@ $(VENV)/.test: $(VENV)/.torch setup.py
 
 setup: $(VENV)/.run
 
-# ninja rebuilds what changed; the architectures are those of WARPWATCH_CUDA_ARCHS, or all of the default set.
+# Compiles what changed, for this machine's GPUs or those that WARPWATCH_CUDA_ARCHS names; without either, for the CPU alone.
 build: $(VENV)/.run
 	$(BIN)/python setup.py --quiet build_ext --inplace
 
 all-architectures: $(VENV)/.run
-	WARPWATCH_CUDA_ARCHS= $(BIN)/python setup.py --quiet build_ext --inplace
+	WARPWATCH_CUDA_ARCHS=all $(BIN)/python setup.py --quiet build_ext --inplace
 
 # --- measure, import, look ------------------------------------------------------------------------------------
 # The newest commits that changed what is measured; those already measured here are skipped. Of asv's tables the rows

@@ -9,9 +9,11 @@ that nobody takes. A source no chosen architecture wants is left out.
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import PurePath
 
-DEFAULT = "75;86;89;90a;120"
+ALL = "all"
+TRACKED = "75;86;89;90a;120"  # what ALL stands for: the GPUs whose compiled code is watched
 NONE = "none"
 FAMILIES = ("sm75", "sm80", "hbm", "sm90a")
 
@@ -23,21 +25,35 @@ _WITH_HBM = (80, 90, 100, 103)
 
 
 def parse(text: str | None) -> tuple[str, ...]:
-    """The architectures of WARPWATCH_CUDA_ARCHS, oldest first; empty for "none".
+    """The architectures of WARPWATCH_CUDA_ARCHS, oldest first: "all", "none" or a list like "75;86;89;90a;120".
 
-    Raises ValueError for what is not a list like "75;86;89;90a;120".
+    Without one, those of this machine's GPUs; empty where it has none. Raises ValueError for what is no such list.
     """
-    text = (text or "").strip() or DEFAULT
+    text = (text or "").strip() or ";".join(of_this_machine()) or NONE
     if text.lower() == NONE:
         return ()
+    if text.lower() == ALL:
+        text = TRACKED
     names = {name for name in re.split(r"[;,\s]+", text) if name}
     for name in names:
         if not re.fullmatch(r"\d{2,3}[af]?", name) or _number(name) < 75:
             raise ValueError(
                 f"WARPWATCH_CUDA_ARCHS={text!r}: {name!r} is no architecture of 75 or newer; "
-                f"wanted a list such as {DEFAULT!r}, or {NONE!r}"
+                f"wanted {ALL!r}, {NONE!r} or a list such as {TRACKED!r}"
             )
     return tuple(sorted(names, key=_number))
+
+
+def of_this_machine() -> tuple[str, ...]:
+    """The architectures of the GPUs that the NVIDIA driver sees; none without a driver, or for GPUs older than 75."""
+    command = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
+    try:
+        said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    numbers = {int(line.replace(".", "")) for line in said.split() if re.fullmatch(r"\d+\.\d", line)}
+    # Hopper's own instructions are in the form "90a" alone.
+    return tuple("90a" if number == 90 else str(number) for number in sorted(numbers) if number >= 75)
 
 
 def family(source: PurePath) -> str | None:
