@@ -24,8 +24,11 @@ TORCH := torch==2.13.0 triton==3.7.1
 TORCH_INDEX := $(if $(HAS_GPU),,$$($(PYTHON) kernels/building/torch_index.py))
 comma := ,
 EXTRAS := kernels,bench$(if $(HAS_GPU),$(comma)gpu)
-# The CUDA compiler from pip where no toolkit is installed.
-NVCC_FROM_PIP := $(if $(or $(CUDA_HOME),$(shell command -v nvcc)),,-r kernels/building/cuda_from_pip.txt)
+# What the kernels are compiled for: this machine's GPUs if empty, or a list, `all` or `none` (kernels/README.md).
+export WARPWATCH_CUDA_ARCHS
+# The CUDA compiler from pip, where one is wanted and no toolkit is installed.
+WANTS_NVCC := $(filter-out none,$(or $(WARPWATCH_CUDA_ARCHS),$(HAS_GPU)))
+NVCC_FROM_PIP := $(if $(WANTS_NVCC),$(if $(or $(CUDA_HOME),$(shell command -v nvcc)),,$(VENV)/.nvcc))
 
 # Each step wants the one before it, also under make -j.
 .NOTPARALLEL:
@@ -51,7 +54,11 @@ $(VENV)/.dashboard: $(VENV)/.created setup.py
 	touch $@
 
 $(VENV)/.torch: $(VENV)/.created Makefile
-	$(BIN)/python -m pip install --quiet "setuptools>=77" wheel ninja $(TORCH) $(TORCH_INDEX) $(NVCC_FROM_PIP)
+	$(BIN)/python -m pip install --quiet "setuptools>=77" wheel ninja $(TORCH) $(TORCH_INDEX)
+	touch $@
+
+$(VENV)/.nvcc: $(VENV)/.created kernels/building/cuda_from_pip.txt
+	$(BIN)/python -m pip install --quiet -r kernels/building/cuda_from_pip.txt
 	touch $@
 
 # One file for each set of extras, so that `make run` after `make test` installs nothing twice.
@@ -63,20 +70,21 @@ $(VENV)/.test: $(VENV)/.torch setup.py
 	$(BIN)/python -m pip install --quiet --editable ".[$(EXTRAS),test]"
 	touch $@ $(VENV)/.run $(VENV)/.dashboard
 
-setup: $(VENV)/.run
+setup: $(VENV)/.run $(NVCC_FROM_PIP)
 
-# Compiles what changed, for this machine's GPUs or those that WARPWATCH_CUDA_ARCHS names; without either, for the CPU alone.
-build: $(VENV)/.run
+# Compiles what changed, for this machine's GPUs; for the CPU alone where it has none.
+build: setup
 	$(BIN)/python setup.py --quiet build_ext --inplace
 
-all-architectures: $(VENV)/.run
-	WARPWATCH_CUDA_ARCHS=all $(BIN)/python setup.py --quiet build_ext --inplace
+# For the five architectures whose compiled code is tracked.
+all-architectures:
+	$(MAKE) --no-print-directory build WARPWATCH_CUDA_ARCHS=all
 
 # --- measure, import, look ------------------------------------------------------------------------------------
 # The newest commits that changed what is measured; those already measured here are skipped. Of asv's tables the rows
 # of what this machine lacks (n/a) are left out. asv ends with 2 when a benchmark failed: that is recorded and shown on
 # the dashboard, so the rest goes on.
-measure: $(VENV)/.run
+measure: setup
 	$(ASV) machine --yes > /dev/null
 	mkdir -p .asv
 	git rev-list --max-count=$(COMMITS) HEAD -- kernels setup.py ':!*.md' > .asv/commits.txt || true
