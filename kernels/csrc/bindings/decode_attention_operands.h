@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "decode_attention/decode_attention.h"
+#include "decode_attention/decode_attention_tiles.h"
 #include "framework/checks.h"
 #include "framework/cuda.h"
 
@@ -35,9 +36,9 @@ struct DecodeAttentionOperands {
   // Chooses p.splits for this GPU. What it returns is the workspace that p then points to: hold it until the launch. It
   // goes back to PyTorch's allocator, which reuses it in the order of the stream.
   std::optional<Tensor> divide(DecodeAttentionParams& p, const Tensor& q, const OnDeviceOf& gpu) const;
-  // The same for a kernel whose blocks take block_rows packed queries, of which an SM holds blocks_per_sm.
+  // The same for a kernel whose blocks take block_rows packed queries, and whose keys are divided so.
   std::optional<Tensor> divide(DecodeAttentionParams& p, const Tensor& q, const OnDeviceOf& gpu, int block_rows,
-                               int blocks_per_sm) const;
+                               DecodeAttentionDivision division) const;
 #endif
 };
 
