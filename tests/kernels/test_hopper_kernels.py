@@ -46,3 +46,12 @@ def test_packed_sequences(head_dim: int, cuda: str) -> None:
     ends = torch.tensor([0, 70, 200], dtype=torch.int32, device=cuda)
     run = lambda: kernels.flash_attention_varlen(q, k, v, ends, ends, 130, 130)  # noqa: E731
     assert launched(run) == {"flash_attention_sm90a_kernel"}
+
+
+@pytest.mark.parametrize("head_dim", [64, 96, 128])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_gradients(dtype: torch.dtype, head_dim: int, cuda: str) -> None:
+    q, k, v = inputs(cuda, dtype, (130, 130), head_dim=head_dim)
+    out, lse = kernels.flash_attention_with_lse(q, k, v)
+    found = launched(lambda: kernels.flash_attention_backward(torch.ones_like(out), q, k, v, out, lse))
+    assert {"flash_attention_dq_sm90a_kernel", "flash_attention_dkdv_sm90a_kernel"} <= found
