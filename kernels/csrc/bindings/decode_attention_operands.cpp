@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "bindings/attention_scale.h"
-#include "decode_attention/decode_attention_tiles.h"
 
 namespace warpwatch {
 
@@ -127,16 +126,17 @@ std::optional<Tensor> DecodeAttentionOperands::divide(DecodeAttentionParams& p, 
                                                       std::optional<int64_t> max_length) const {
   const int rows = p.group * p.seq_q;  // packed, of a key head
   return divide(p, q, gpu, max_length, decode_attention_block_rows(p.dtype, rows, p.head_dim),
-                decode_attention_blocks_per_sm(p.dtype, gpu.compute_capability()));
+                decode_attention_division(p.dtype, gpu.compute_capability()));
 }
 
 std::optional<Tensor> DecodeAttentionOperands::divide(DecodeAttentionParams& p, const Tensor& q, const OnDeviceOf& gpu,
                                                       std::optional<int64_t> max_length, int block_rows,
-                                                      int blocks_per_sm) const {
+                                                      DecodeAttentionDivision division) const {
   const int rows = p.group * p.seq_q;
   const int64_t blocks = int64_t{p.batch} * p.heads_kv * ((rows + block_rows - 1) / block_rows);
-  const int slots = gpu.multiprocessors() * blocks_per_sm;
-  p.splits = decode_attention_splits(blocks, static_cast<int>(max_length.value_or(p.capacity)), slots);
+  const int slots = gpu.multiprocessors() * division.blocks_per_sm;
+  p.splits = decode_attention_splits(blocks, static_cast<int>(max_length.value_or(p.capacity)), slots,
+                                     division.start_in_keys);
   if (p.splits == 1) return std::nullopt;
   const int64_t part_rows = int64_t{p.splits} * p.batch * p.heads_q * p.seq_q;
   Tensor workspace = torch::stable::new_empty(q, {part_rows * (p.head_dim + 2)}, ScalarType::Float);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "decode_attention/decode_attention.h"
+#include "decode_attention/decode_attention_tiles.h"
 #include "framework/checks.h"
 #include "framework/cuda.h"
 
@@ -39,9 +40,9 @@ struct DecodeAttentionOperands {
   // the order of the stream.
   std::optional<Tensor> divide(DecodeAttentionParams& p, const Tensor& q, const OnDeviceOf& gpu,
                                std::optional<int64_t> max_length) const;
-  // The same for a kernel whose blocks take block_rows packed queries, of which an SM holds blocks_per_sm.
+  // The same for a kernel whose blocks take block_rows packed queries, and whose keys are divided so.
   std::optional<Tensor> divide(DecodeAttentionParams& p, const Tensor& q, const OnDeviceOf& gpu,
-                               std::optional<int64_t> max_length, int block_rows, int blocks_per_sm) const;
+                               std::optional<int64_t> max_length, int block_rows, DecodeAttentionDivision division) const;
 #endif
 };
 

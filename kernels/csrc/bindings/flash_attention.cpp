@@ -98,6 +98,7 @@ cudaError_t launch_backward(const FlashAttentionBackwardParams& p, int compute_c
 #endif
 #if WARPWATCH_HAS_SM90A
   if (compute_capability == 90 && fp32) return flash_attention_backward_fp32_sm90a(p, stream);
+  if (compute_capability == 90 && flash_attention_backward_sm90a_takes(p)) return flash_attention_backward_sm90a(p, stream);
 #endif
 #if WARPWATCH_HAS_SM80
   if (compute_capability >= 80) {
@@ -126,7 +127,8 @@ Gradients backward_on_cuda(const Tensor& d_out, const Tensor& q, const Tensor& k
   const Tensor d_out_aligned = aligned(d_out);
   Tensor out_aligned = aligned(out);
   const Gradients to = empty_gradients(q, k, v);
-  const Tensor delta = empty_rows(q, ScalarType::Float);
+  const Tensor delta = torch::stable::new_empty(q, {flash_attention_backward_room(q.size(0) * q.size(1), q.size(2))},
+                                                ScalarType::Float);
   const FlashAttentionParams forward =
       attention_parameters(q_aligned, k_aligned, v_aligned, out_aligned, &lse, causal, scale, window);
   const FlashAttentionBackwardParams p =

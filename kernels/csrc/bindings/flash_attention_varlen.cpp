@@ -85,7 +85,8 @@ FlashAttentionPackedParams parameters(const Tensor& q, const Tensor& k, const Te
       .window = options.window && *options.window < k.size(0) ? static_cast<int>(*options.window) : 0,
   };
   return {attention, static_cast<const int32_t*>(lengths.cu_seqlens_q.data_ptr()),
-          static_cast<const int32_t*>(lengths.cu_seqlens_kv.data_ptr()), static_cast<int>(q.size(0))};
+          static_cast<const int32_t*>(lengths.cu_seqlens_kv.data_ptr()), static_cast<int>(q.size(0)),
+          static_cast<int>(k.size(0))};
 }
 
 // On a CPU the lengths are at hand. On a GPU nobody could look at them without waiting for it.

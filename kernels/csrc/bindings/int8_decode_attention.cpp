@@ -95,7 +95,7 @@ Tensor attend_on_cuda(const Tensor& q, const Tensor& k_codes, const Tensor& v_co
   DecodeAttentionParams p = kOperands.parameters(queries, out, lengths, k_codes.size(1), k_codes.size(2), scale);
   const std::optional<Tensor> parts =
       kOperands.divide(p, q, gpu, max_length, quantized_decode_block_rows(p.group * p.seq_q, p.head_dim),
-                       quantized_decode_blocks_per_sm(gpu.compute_capability()));
+                       {quantized_decode_blocks_per_sm(gpu.compute_capability())});
   check_launch(kChecks.op, launch(p, cache_of(k_codes, v_codes, k_scales, v_scales), gpu));
   return out;
 }

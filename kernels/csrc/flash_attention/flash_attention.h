@@ -49,7 +49,7 @@ struct FlashAttentionParams {
 struct FlashAttentionPackedParams : FlashAttentionParams {
   const int32_t* cu_seqlens_q;   // batch + 1 sums of lengths: 0, then where each sequence ends
   const int32_t* cu_seqlens_kv;  // likewise
-  int total_q;
+  int total_q, total_kv;
 };
 
 struct FlashAttentionBiasedParams : FlashAttentionParams {
@@ -84,6 +84,7 @@ cudaError_t flash_attention_tf32_hbm(const FlashAttentionParams& p, cudaStream_t
 cudaError_t flash_attention_sm75(const FlashAttentionPackedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_sm80(const FlashAttentionPackedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_hbm(const FlashAttentionPackedParams& p, cudaStream_t stream);
+cudaError_t flash_attention_sm90a(const FlashAttentionPackedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_fp32_sm75(const FlashAttentionPackedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_fp32_sm80(const FlashAttentionPackedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_tf32_hbm(const FlashAttentionPackedParams& p, cudaStream_t stream);
@@ -94,9 +95,10 @@ cudaError_t flash_attention_fp32_sm75(const FlashAttentionBiasedParams& p, cudaS
 cudaError_t flash_attention_fp32_sm80(const FlashAttentionBiasedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_tf32_hbm(const FlashAttentionBiasedParams& p, cudaStream_t stream);
 
-// Whether flash_attention_sm90a does: 16-bit elements of head_dim 64 or 128, at least one query and one key, and no stride of 0, which
-// TMA has not. The rest is flash_attention_sm80's.
+// Whether flash_attention_sm90a does: 16-bit elements, of packed sequences up to head_dim 128, at least one query and one key,
+// and no stride of 0, which TMA has not. The rest is flash_attention_hbm's and flash_attention_sm80's.
 bool flash_attention_sm90a_takes(const FlashAttentionParams& p);
+bool flash_attention_sm90a_takes(const FlashAttentionPackedParams& p);
 
 // Whether flash_attention_hbm does, on the current device.
 cudaError_t flash_attention_hbm_takes(int head_dim, bool& takes);
