@@ -139,6 +139,7 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
           wgmma_settle(dk[0]);
           packed.settle();
           d_scores.settle();
+          __syncwarp();  // all lanes have read the numbers
           queries.release(use);
         }
       }
