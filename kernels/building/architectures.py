@@ -20,6 +20,10 @@ FAMILIES = ("sm75", "sm80", "hbm", "sm90a")
 # other code of the same source there (packed fp32 arithmetic, loads of 32 bytes).
 _VIRTUAL = {"75": "75", "80": "80", "86": "80", "89": "80"}
 _WITH_HBM = (80, 90, 100, 103)
+# A GPU runs what is made for an earlier one of its major version, and ptxas makes the same code of our sources for both.
+_RUNS_CODE_OF = {"89": "86"}
+# Of the sm_80 family's sources, those for whose work Hopper has kernels of its own. A build for Hopper alone links them too.
+_NOT_FOR_HOPPER = {"flash_attention_backward_fp32_sm80", "flash_attention_fp32_sm80", "int4_linear_sm80"}
 
 
 def parse(text: str | None) -> tuple[str, ...]:
@@ -58,13 +62,18 @@ def gencode(source: PurePath, architectures: tuple[str, ...]) -> tuple[str, ...]
     which GPUs not listed here compile when they load it. The "a" forms are not portable and bring no PTX.
     """
     codes = _codes(family(source), architectures)
+    if source.stem in _NOT_FOR_HOPPER and codes.pop("90a", None) and not codes:
+        codes = {"80": ["compute_80"]}
     return tuple(f"-gencode=arch=compute_{virtual},code={code}" for virtual, group in codes.items() for code in group)
 
 
 def _codes(family_name: str | None, architectures: tuple[str, ...]) -> dict[str, list[str]]:
     """Intermediate form -> what is made from it."""
     codes: dict[str, list[str]] = {}
-    for name in _members(family_name, architectures):
+    members = _members(family_name, architectures)
+    for name in members:
+        if _RUNS_CODE_OF.get(name) in members:
+            continue
         virtual = _VIRTUAL.get(name, name)
         codes.setdefault(virtual, []).append(f"sm_{name}")
     portable = [virtual for virtual in codes if virtual.isdigit()]
