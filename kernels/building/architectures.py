@@ -22,6 +22,12 @@ FAMILIES = ("sm75", "sm80", "hbm", "sm90a")
 # other code of the same source there (packed fp32 arithmetic, loads of 32 bytes).
 _VIRTUAL = {"75": "75", "80": "80", "86": "80", "89": "80"}
 _WITH_HBM = (80, 90, 100, 103)
+# A GPU runs what is made for an earlier one of its major version; ptxas makes the same code of our sources for both.
+_RUNS_CODE_OF = {"89": "86"}
+# Sources of the sm_80 family for whose work Hopper has kernels of its own. A build for Hopper alone links them too.
+NOT_FOR_HOPPER = {"flash_attention_backward_fp32_sm80", "flash_attention_fp32_sm80", "int4_linear_sm80"}
+# Those of which ptxas makes the same code for sm_90a from the form of sm_80: one pass of the front end for both.
+HOPPER_AS_SM80 = {"flash_attention_backward_sm80", "flash_attention_packed_sm80", "flash_attention_sm80"}
 
 
 def parse(text: str | None) -> tuple[str, ...]:
@@ -74,13 +80,20 @@ def gencode(source: PurePath, architectures: tuple[str, ...]) -> tuple[str, ...]
     which GPUs not listed here compile when they load it. The "a" forms are not portable and bring no PTX.
     """
     codes = _codes(family(source), architectures)
+    if source.stem in NOT_FOR_HOPPER and codes.pop("90a", None) and not codes:
+        codes = {"80": ["compute_80"]}
+    if source.stem in HOPPER_AS_SM80 and "90a" in codes:
+        codes.setdefault("80", []).extend(codes.pop("90a"))
     return tuple(f"-gencode=arch=compute_{virtual},code={code}" for virtual, group in codes.items() for code in group)
 
 
 def _codes(family_name: str | None, architectures: tuple[str, ...]) -> dict[str, list[str]]:
     """Intermediate form -> what is made from it."""
     codes: dict[str, list[str]] = {}
-    for name in _members(family_name, architectures):
+    members = _members(family_name, architectures)
+    for name in members:
+        if _RUNS_CODE_OF.get(name) in members:
+            continue
         virtual = _VIRTUAL.get(name, name)
         codes.setdefault(virtual, []).append(f"sm_{name}")
     portable = [virtual for virtual in codes if virtual.isdigit()]

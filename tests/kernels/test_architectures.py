@@ -14,10 +14,10 @@ def codes(source: str, wanted: str) -> set[str]:
     return {flag.rpartition("code=")[2] for flag in flags}
 
 
-def test_all_are_the_five_tracked_ones() -> None:
-    assert codes("rope.cu", "all") == {"sm_75", "sm_86", "sm_89", "sm_90a", "sm_120", "compute_75"}
+def test_all_are_the_tracked_ones_of_which_sm_89_runs_the_code_of_sm_86() -> None:
+    assert codes("rope.cu", "all") == {"sm_75", "sm_86", "sm_90a", "sm_120", "compute_75"}
     assert codes("flash_attention_sm75.cu", "all") == {"sm_75", "compute_75"}
-    assert codes("flash_attention_sm80.cu", "all") == {"sm_86", "sm_89", "sm_90a", "sm_120", "compute_80"}
+    assert codes("flash_attention_sm80.cu", "all") == {"sm_86", "sm_90a", "sm_120", "compute_80"}
     assert codes("flash_attention_hbm.cu", "all") == {"sm_90a", "compute_80"}
     assert codes("flash_attention_sm90a.cu", "all") == {"sm_90a"}
 
@@ -50,7 +50,8 @@ def test_without_a_wish_the_gpus_of_this_machine_count(
     [
         ("75", {"sm_75", "compute_75"}, set(), set(), set(), {"sm_75", "compute_75"}),
         ("80", set(), {"sm_80", "compute_80"}, {"sm_80", "compute_80"}, set(), {"sm_80", "compute_80"}),
-        ("89 86", set(), {"sm_86", "sm_89", "compute_80"}, {"compute_80"}, set(), {"sm_86", "sm_89", "compute_80"}),
+        ("89", set(), {"sm_89", "compute_80"}, {"compute_80"}, set(), {"sm_89", "compute_80"}),
+        ("89 86", set(), {"sm_86", "compute_80"}, {"compute_80"}, set(), {"sm_86", "compute_80"}),
         ("90a", set(), {"sm_90a"}, {"sm_90a"}, {"sm_90a"}, {"sm_90a"}),
         ("120", set(), {"sm_120", "compute_120"}, {"compute_80"}, set(), {"sm_120", "compute_120"}),
         ("86;120", set(), {"sm_86", "sm_120", "compute_80"}, {"compute_80"}, set(), {"sm_86", "sm_120", "compute_80"}),
@@ -74,11 +75,32 @@ def test_a_family_is_announced_exactly_when_its_sources_are_compiled(wanted: str
         assert architectures.has_family(family, chosen) == bool(codes(f"op_{family}.cu", wanted))
 
 
+def forms(source: str, wanted: str) -> dict[str, str]:
+    """Machine code -> the intermediate form that it is made from."""
+    flags = architectures.gencode(PurePath(source), architectures.parse(wanted))
+    return {flag.rpartition("code=")[2]: flag.split("=")[2].partition(",")[0] for flag in flags}
+
+
 def test_ampere_and_ada_share_an_intermediate_form_and_blackwell_has_its_own() -> None:
-    flags = architectures.gencode(PurePath("op_sm80.cu"), architectures.parse("all"))
-    virtual = {flag.rpartition("code=")[2]: flag.split("=")[2].partition(",")[0] for flag in flags}
-    assert virtual["sm_86"] == virtual["sm_89"] == "compute_80"
-    assert virtual["sm_120"] == "compute_120"
+    assert forms("op_sm80.cu", "86")["sm_86"] == forms("op_sm80.cu", "89")["sm_89"] == "compute_80"
+    assert forms("op_sm80.cu", "all")["sm_120"] == "compute_120"
+
+
+def test_hopper_gets_no_kernels_that_it_never_runs() -> None:
+    assert codes("int4_linear/int4_linear_sm80.cu", "all") == {"sm_86", "sm_120", "compute_80"}
+    assert codes("int4_linear/int4_linear_sm80.cu", "75;90a") == {"compute_80"}, "the bindings link it"
+    assert codes("int4_linear/int4_linear_sm80.cu", "none") == set()
+
+
+def test_hopper_shares_ampere_s_form_where_its_own_makes_no_other_code() -> None:
+    assert forms("flash_attention_sm80.cu", "all")["sm_90a"] == "compute_80"
+    assert forms("flash_attention_sm80.cu", "90a")["sm_90a"] == "compute_80"
+    assert forms("decode_attention_sm80.cu", "all")["sm_90a"] == "compute_90a"
+
+
+def test_each_source_with_a_rule_of_its_own_is_there() -> None:
+    stems = {path.stem for path in Path(architectures.__file__).parents[1].glob("csrc/**/*_sm80.cu")}
+    assert stems >= architectures.NOT_FOR_HOPPER | architectures.HOPPER_AS_SM80
 
 
 def test_only_a_known_suffix_is_one() -> None:

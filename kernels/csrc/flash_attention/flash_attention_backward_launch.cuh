@@ -34,6 +34,11 @@ struct alignas(8) Shift {
   }
 };
 
+inline FlashAttentionBackwardParams with_window(FlashAttentionBackwardParams p) {
+  p.forward = with_window(p.forward);
+  return p;
+}
+
 // delta[row] = sum_d d_out[row, d] out[row, d]; a warp a row, 16 bytes a lane: twice of head_dim 256 in fp32.
 template <typename Element>
 __global__ void __launch_bounds__(kFlashAttentionDeltaThreads)

@@ -3,6 +3,7 @@
 // `QueryGradient` is the forward pass over again: a block owns queries and walks over keys. `KeyGradient` is its mirror
 // image: a block owns keys and walks over the queries of all heads that share them, with scores transposed (rows are keys),
 // so that weights and ds are A operands as they are.
+// All have a window: without one it holds every key.
 // Every tile is waited for; blocks beside each other on the SM fill the gaps.
 //
 // Family says how an architecture does it: Element; Mma, as in flash_attention_warp.cuh; Copies<Rows, HeadDim, Threads>, a
@@ -28,7 +29,7 @@ struct Factor {
   __device__ __forceinline__ float normalizer(int, int) const { return value; }
 };
 
-template <typename Family, int HeadDim, int Warps, int Keys, bool Windowed>
+template <typename Family, int HeadDim, int Warps, int Keys>
 struct QueryGradient {
   static constexpr int kThreads = 32 * Warps;
   static constexpr int kQueries = 16 * Warps;
@@ -51,10 +52,10 @@ struct QueryGradient {
     const int warp_row = threadIdx.x / 32 * 16;
     const int lane = threadIdx.x % 32;
 
-    const FlashAttentionWork work = work_of_block<Windowed>(f, schedule, blockIdx.x, kQueries);
+    const FlashAttentionWork work = work_of_block<true>(f, schedule, blockIdx.x, kQueries);
     const int first_query = work.first_query + warp_row;
     int first_key = ((work.keys + Keys - 1) / Keys - 1) * Keys;  // negative when no key is seen
-    const int stop = Windowed ? work.first_key / Keys * Keys : 0;
+    const int stop = work.first_key / Keys * Keys;
     const Element* q = head_pointer(static_cast<const Element*>(f.q), f.q_strides, work.batch, work.head);
     const Element* k = head_pointer(static_cast<const Element*>(f.k), f.k_strides, work.batch, work.head_kv);
     const Element* v = head_pointer(static_cast<const Element*>(f.v), f.v_strides, work.batch, work.head_kv);
@@ -99,7 +100,7 @@ struct QueryGradient {
 
       float scores[1][Keys / 8][4];
       multiply_keys<Mma, HeadDim>(scores, queries, lane_keys);
-      mask_scores<Windowed>(scores, first_query, first_key, f.seq_kv, work.diagonal, f.causal, f.window);
+      mask_seen(scores, f.causal ? first_query + work.diagonal + 1 : f.seq_kv, first_key, f.causal, f.window);
       float d_weights[1][Keys / 8][4];
       multiply_keys<Mma, HeadDim>(d_weights, d_outs, lane_values);
 #pragma unroll
@@ -124,7 +125,7 @@ struct QueryGradient {
 // Which of dk and dv a block works out. Together they are 2 * HeadDim registers a thread: too many of head_dim 256.
 enum class KeyGradients { kBoth, kKeys, kValues };
 
-template <typename Family, int HeadDim, int Warps, int Queries, bool Windowed, KeyGradients Which>
+template <typename Family, int HeadDim, int Warps, int Queries, KeyGradients Which>
 struct KeyGradient {
   static constexpr int kThreads = 32 * Warps;
   static constexpr int kKeys = 16 * Warps;
@@ -145,7 +146,7 @@ struct KeyGradient {
   static __device__ __forceinline__ void mask(float (&scores)[1][Queries / 8][4], int first_key, int first_query,
                                               int diagonal, int window) {
     const bool all_new_seen = first_key + 15 <= first_query + diagonal;
-    const bool all_old_seen = !Windowed || first_key > first_query + Queries - 1 + diagonal - window;
+    const bool all_old_seen = first_key > first_query + Queries - 1 + diagonal - window;
     if (all_new_seen && all_old_seen) return;
     const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -154,7 +155,7 @@ struct KeyGradient {
       for (int c = 0; c < 4; ++c) {
         // How many keys this one is behind the newest that the query sees.
         const int behind = first_query + 8 * n + 2 * (lane % 4) + c % 2 + diagonal - first_key - lane / 4 - 8 * (c / 2);
-        if (behind < 0 || (Windowed && behind >= window)) scores[0][n][c] = -INFINITY;
+        if (unsigned(behind) >= unsigned(window)) scores[0][n][c] = -INFINITY;
       }
     }
   }

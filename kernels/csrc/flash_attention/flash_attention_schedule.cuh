@@ -55,7 +55,7 @@ inline constexpr bool kPacked = std::is_same_v<Params, FlashAttentionPackedParam
 template <typename Params>
 inline constexpr bool kBiased = std::is_same_v<Params, FlashAttentionBiasedParams>;
 
-// Packed and biased kernels are built with a window only. Without one, this one holds every key.
+// Most kernels are built with a window only. Without one, this one holds every key.
 constexpr int kEveryKey = 1 << 30;
 template <typename Params>
 Params with_window(Params p) {
