@@ -1,4 +1,4 @@
-# make run   set up, build, measure the last few commits, import, open the dashboard
+# make run   open the dashboard with the recorded history; meanwhile build and measure the last few commits
 # make test  set up, run every check and test
 # Both need only Python >= 3.11, a C++ compiler, make and git; both can be interrupted and run again.
 
@@ -13,25 +13,34 @@ TEST_WORKERS ?= 1
 VENV := .venv
 BIN := $(VENV)/bin
 ASV := $(BIN)/python -m asv
-# asv builds commits in an environment of its own; ninja, ccache and the pip-installed nvcc are found through here.
+# asv builds commits in an environment of its own; ninja and the pip-installed nvcc are found through here.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-# With an NVIDIA driver PyTorch's CUDA build, elsewhere the CPU build, which is a tenth of the size.
-# 2.13.0 everywhere, so that a baseline's change is never a silent PyTorch upgrade. The CUDA build brings its own Triton;
-# beside the CPU build 3.6.0 interprets and compiles the twins and reads the compiled code, always the same way.
+# With an NVIDIA driver PyTorch's CUDA build, elsewhere the CPU build where its index answers.
+# 2.13.0 everywhere, so that a baseline's change is never a silent PyTorch upgrade, and the Triton that its CUDA build
+# requires: the twins are interpreted and compiled, and compiled code is read, the same way on every machine.
 HAS_GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
-TORCH_ON_CPU := triton==3.6.0 --extra-index-url https://download.pytorch.org/whl/cpu --retries 1
-TORCH := torch==2.13.0 $(if $(HAS_GPU),,$(TORCH_ON_CPU))
+TORCH := torch==2.13.0 triton==3.7.1
+TORCH_INDEX := $(if $(HAS_GPU),,$$($(PYTHON) kernels/building/torch_index.py))
 comma := ,
 EXTRAS := kernels,bench$(if $(HAS_GPU),$(comma)gpu)
-# The CUDA compiler from pip where no toolkit is installed.
-NVCC_FROM_PIP := $(if $(or $(CUDA_HOME),$(shell command -v nvcc)),,-r kernels/building/cuda_from_pip.txt)
+# What the kernels are compiled for: this machine's GPUs if empty, or a list, `all` or `none` (kernels/README.md).
+export WARPWATCH_CUDA_ARCHS
+# The CUDA compiler from pip, where one is wanted and no toolkit is installed.
+WANTS_NVCC := $(filter-out none,$(or $(WARPWATCH_CUDA_ARCHS),$(HAS_GPU)))
+NVCC_FROM_PIP := $(if $(WANTS_NVCC),$(if $(or $(CUDA_HOME),$(shell command -v nvcc)),,$(VENV)/.nvcc))
 
 # Each step wants the one before it, also under make -j.
 .NOTPARALLEL:
 .PHONY: run test lint setup build measure import dashboard clean all-architectures locked
 
-run: measure import dashboard
+# The dashboard needs no PyTorch: it serves what is recorded while ci/make_run has the rest installed, compiled and
+# measured. `exec`, so that a signal to make's child reaches it.
+run:
+	@began=$$(date +%s) && $(MAKE) --no-print-directory $(VENV)/.created && created=$$(date +%s) \
+		&& $(MAKE) --no-print-directory $(VENV)/.dashboard && installed=$$(date +%s) \
+		&& $(MAKE) --no-print-directory import && exec $(BIN)/python -m warpwatch.ci.make_run \
+			--set-up $$began $$created $$installed --commits $(COMMITS) --port $(PORT) --open -- $(MAKE) --no-print-directory
 
 # --- set-up -------------------------------------------------------------------------------------------------
 $(VENV)/.created:
@@ -39,45 +48,56 @@ $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
 	touch $@
 
+# What the dashboard needs. pip builds it in an environment without PyTorch, so it compiles no kernels: that is `build`.
+$(VENV)/.dashboard: $(VENV)/.created setup.py
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
 $(VENV)/.torch: $(VENV)/.created Makefile
-	$(BIN)/python -m pip install --quiet "setuptools>=77" wheel ninja $(TORCH) $(NVCC_FROM_PIP)
+	$(BIN)/python -m pip install --quiet "setuptools>=77" wheel ninja $(TORCH) $(TORCH_INDEX)
+	touch $@
+
+$(VENV)/.nvcc: $(VENV)/.created kernels/building/cuda_from_pip.txt
+	$(BIN)/python -m pip install --quiet -r kernels/building/cuda_from_pip.txt
 	touch $@
 
 # One file for each set of extras, so that `make run` after `make test` installs nothing twice.
 $(VENV)/.run: $(VENV)/.torch setup.py
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[$(EXTRAS)]"
-	touch $@
+	$(BIN)/python -m pip install --quiet --editable ".[$(EXTRAS)]"
+	touch $@ $(VENV)/.dashboard
 
 $(VENV)/.test: $(VENV)/.torch setup.py
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[$(EXTRAS),test]"
-	touch $@ $(VENV)/.run
+	$(BIN)/python -m pip install --quiet --editable ".[$(EXTRAS),test]"
+	touch $@ $(VENV)/.run $(VENV)/.dashboard
 
-setup: $(VENV)/.run
+setup: $(VENV)/.run $(NVCC_FROM_PIP)
 
-# ninja rebuilds what changed; the architectures are those of WARPWATCH_CUDA_ARCHS, or all of the default set.
-build: $(VENV)/.run
+# Compiles what changed, for this machine's GPUs; for the CPU alone where it has none.
+build: setup
 	$(BIN)/python setup.py --quiet build_ext --inplace
 
-all-architectures: $(VENV)/.run
-	WARPWATCH_CUDA_ARCHS= $(BIN)/python setup.py --quiet build_ext --inplace
+# For the five architectures whose compiled code is tracked.
+all-architectures:
+	$(MAKE) --no-print-directory build WARPWATCH_CUDA_ARCHS=all
 
 # --- measure, import, look ------------------------------------------------------------------------------------
 # The newest commits that changed what is measured; those already measured here are skipped. Of asv's tables the rows
 # of what this machine lacks (n/a) are left out. asv ends with 2 when a benchmark failed: that is recorded and shown on
 # the dashboard, so the rest goes on.
-measure: build
+measure: setup
 	$(ASV) machine --yes > /dev/null
-	git rev-list --max-count=$(COMMITS) HEAD -- kernels setup.py ':!*.md' > .asv-commits || true
-	$(ASV) run --skip-existing --record-samples HASHFILE:.asv-commits | grep --line-buffered -v ' n/a *$$' \
+	mkdir -p .asv
+	git rev-list --max-count=$(COMMITS) HEAD -- kernels setup.py ':!*.md' > .asv/commits.txt || true
+	$(ASV) run --skip-existing --record-samples HASHFILE:.asv/commits.txt | grep --line-buffered -v ' n/a *$$' \
 		|| test $$? -eq 2
-	rm -f .asv-commits
 
-# First what the repository ships of other machines, then what this one has measured.
-import: $(VENV)/.run
+# First what the repository ships of other machines, then what this one has measured. The import ends with 3 if it set
+# a file aside, such as one that an interrupted asv left; the rest is in.
+import: $(VENV)/.dashboard
 	$(BIN)/warpwatch import perf_suite/results --project warpwatch --repository .
-	test ! -d .asv/results || $(BIN)/warpwatch import . --project warpwatch
+	test ! -f .asv/results/benchmarks.json || $(BIN)/warpwatch import . --project warpwatch || test $$? -eq 3
 
-dashboard: $(VENV)/.run
+dashboard: $(VENV)/.dashboard
 	$(BIN)/warpwatch serve --port $(PORT) --open
 
 # --- check ----------------------------------------------------------------------------------------------------
@@ -104,6 +124,6 @@ LOCKED := .github/actions/warpwatch/locked.txt
 locked:
 	(sed '/^[^#]/,$$d' $(LOCKED); \
 	 $(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
-	 | uv pip compile setup.py - --extra postgresql --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
+	 | uv pip compile setup.py - --extra alerts --extra postgresql --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
 	   --no-annotate) > $(LOCKED).new
 	mv $(LOCKED).new $(LOCKED)

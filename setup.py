@@ -21,10 +21,10 @@ from building import build_extension  # noqa: E402  (kernels/ itself is not impo
 
 
 def packages() -> list[str]:
-    """Every package of the three rooms, under the names they are imported by."""
+    """Every package of the three rooms, under the names they are imported by. Trials are run from a checkout alone."""
     found = []
     for room in ROOMS:
-        inside = find_packages(str(ROOT / room))
+        inside = find_packages(str(ROOT / room), exclude=["trials", "trials.*"])
         found += [f"warpwatch.{room}", *(f"warpwatch.{room}.{name}" for name in inside)]
     return found
 
@@ -89,15 +89,20 @@ setup(
         "orjson>=3.11.6",
         "requests>=2.32.4",
         "zstandard>=0.23",  # stored points, and archives; Python's own comes with 3.14
-        "apprise>=1.9",
-        "codeowners>=0.9",  # whose a kernel is
         "pydantic>=2.10",  # schemas of the API and of files
-        "githubkit>=0.16",  # reports on pull requests, alerts as issues
-        "hishel<2",  # githubkit 0.16 imports what 2.0 no longer has
-        "python-gitlab>=5",  # and on merge requests
-        "tenacity>=9",  # both asked again, as their rate limits want it
     ],
     extras_require={
+        "forges": [
+            "githubkit>=0.16",  # reports on pull requests, alerts as issues
+            "hishel<2",  # githubkit 0.16 imports what 2.0 no longer has
+            "python-gitlab>=5",  # and on merge requests
+            "tenacity>=9",  # both asked again, as their rate limits want it
+        ],
+        "alerts": [
+            "warpwatch[forges]",
+            "apprise>=1.9",
+            "codeowners>=0.9",  # whose a kernel is
+        ],
         "kernels": ["torch>=2.10", "triton>=3.4; platform_machine == 'x86_64'"],
         "bench": [
             "asv==0.6.6",
@@ -114,20 +119,16 @@ setup(
         "dask": ["distributed>=2024.8"],
         "export": ["pandas>=2.2", "pyarrow>=17"],  # Parquet, and dashboard.history in notebooks
         "test": [
+            "warpwatch[alerts,dask,export,models,postgresql]",
             "pytest>=8",
             "pytest-timeout>=2.3",
             "aiosmtpd>=1.4",  # a mail server to send to
             "pytest-xdist>=3.6",
-            "distributed>=2024.8",
             "hypothesis>=6.100",
             "schemathesis==4.32.5",  # what it asks changes with its version
             "openapi-spec-validator>=0.7",
-            "transformers==5.17.0",
-            "numpy<2.4",  # Triton 3.6's interpreter loops to one-element arrays, which newer ones refuse
+            "numpy<2.4",  # Triton's interpreter up to 3.6 loops to one-element arrays, which newer ones refuse
             "playwright>=1.50",
-            "psycopg[binary]>=3.2",
-            "pandas>=2.2",
-            "pyarrow>=17",
             "jsonschema>=4.21",  # SARIF, GitHub's API and the gate's artefact against their schemas
             "lxml>=5",  # JUnit's schema; pages' text for golden tests
             "syrupy>=5",  # snapshots of pages and outputs

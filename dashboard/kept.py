@@ -135,12 +135,15 @@ def _weight(answer: _Answer) -> int:
 
 
 def _sent(answer: _Answer) -> Response:
-    body = answer.body
-    if answer.stand_in is not None:
-        body = body.replace(answer.stand_in, csrf.csrf_token().encode())
-    else:
+    if answer.stand_in is None:
         g.kept_compressed = answer.compressed
-    return current_app.response_class(body, status=answer.status, headers=answer.headers.copy())
+        return current_app.response_class(answer.body, status=answer.status, headers=answer.headers.copy())
+    body = answer.body.replace(answer.stand_in, csrf.csrf_token().encode())
+    response = current_app.response_class(body, status=answer.status, headers=answer.headers.copy())
+    # Of the page and the session: another mask makes no other page, and a token of another session would fail.
+    said = answer.body.replace(answer.stand_in, b"") + csrf.session_token().encode()
+    response.set_etag(hashlib.sha256(said).hexdigest())
+    return response
 
 
 def _finished(response: Response) -> Response:

@@ -6,6 +6,8 @@ import logging
 import socket
 import sys
 import webbrowser
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from threading import Timer
 
@@ -22,6 +24,7 @@ from warpwatch.dashboard.store import StoreError
 from warpwatch.dashboard.store.preparing import Preparing
 
 DEFAULT_PORT = 8321
+DEFAULT_THREADS = 3  # two that work out something large leave one to all others, whose answers are kept
 _PORTS_TO_TRY = 20
 _GIVE_WAY_S = 0.0005
 _RECORDS = 50_000  # made, and not given up again, before circles are looked for
@@ -36,7 +39,7 @@ _RECORDS = 50_000  # made, and not given up again, before circles are looked for
 @click.option("--database", help="SQLAlchemy URL or path; else WARPWATCH_DATABASE, else .warpwatch/warpwatch.db.")
 @click.option(
     "--threads",
-    default=3,  # two who have something large worked out leave one to all others, whose answers are kept
+    default=DEFAULT_THREADS,
     show_default=True,
     type=click.IntRange(1, 64),
     help="Requests served at once; Python runs one at a time, so that more of them slow each other down.",
@@ -44,6 +47,23 @@ _RECORDS = 50_000  # made, and not given up again, before circles are looked for
 @click.option("--open", "opens", is_flag=True, help="Open the page in a browser.")
 def serve(host: str, port: int, database: str | None, threads: int, opens: bool) -> None:
     """Serve the dashboard until Ctrl+C."""
+    run_dashboard(host, port, database=database, threads=threads, opens=opens)
+
+
+def run_dashboard(
+    host: str = "127.0.0.1",
+    port: int = DEFAULT_PORT,
+    *,
+    database: str | None = None,
+    threads: int = DEFAULT_THREADS,
+    opens: bool = False,
+    while_serving: Callable[[Flask, str], AbstractContextManager[None]] = lambda app, address: nullcontext(),
+) -> None:
+    """Serve the dashboard until Ctrl+C, which ends this call as usual.
+
+    `while_serving` gets the application and its address; its context ends before the store is closed.
+    Raises ClickException if the port is taken, the database cannot be opened or a setting is wrong.
+    """
     allow_more_files()
     try:
         settings = Settings.from_env()
@@ -70,7 +90,8 @@ def serve(host: str, port: int, database: str | None, threads: int, opens: bool)
     preparing = Preparing(app.extensions["store"], prepare(app))
     preparing.start()
     try:
-        server.run()
+        with while_serving(app, address):
+            server.run()
     finally:
         server.close()
         preparing.stop()

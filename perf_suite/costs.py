@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 ELEMENT_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
 _FP32_BYTES = ELEMENT_BYTES["fp32"]
+_FP64_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +106,7 @@ def flash_attention_backward(
         window=window,
     )
     unseen = batch * heads_kv * (seq_kv - _keys_seen(seq_q, seq_kv, window)) * head_dim  # zeros in dk and dv
-    written_too = 2 * unseen * element_bytes + batch * heads_q * seq_q * _FP32_BYTES
+    written_too = 2 * unseen * element_bytes + batch * heads_q * seq_q * _FP64_BYTES
     return Cost(flops=forward.flops // 2 * 5, bytes=2 * forward.bytes + written_too)
 
 

@@ -32,18 +32,17 @@ class NotCapturableError(Exception):
 def capture(run: Callable[[], Output], *, calls: int = 1) -> Captured:
     """Capture `calls` calls in a row on torch's current stream, which must not be the default one.
 
-    `run` must have run before. Raises NotCapturableError, with the stream as it was.
+    `run` must have run before. Raises NotCapturableError, with the stream and torch's default generator as they were.
     """
     graph = torch.cuda.CUDAGraph(keep_graph=True)
-    stream = torch.cuda.current_stream()
     try:
-        # thread_local: a library that allocates behind the scenes in another thread does not end the capture
-        with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+        with _capturing(graph):
             for _ in range(calls):
                 out = run()
         graph.instantiate()
     except RuntimeError as error:
         torch.cuda.synchronize()
+        _release_generator()
         raise NotCapturableError(f"a CUDA graph cannot capture it: {str(error).splitlines()[0]}") from error
 
     def replay() -> Output:
@@ -51,6 +50,22 @@ def capture(run: Callable[[], Output], *, calls: int = 1) -> Captured:
         return out
 
     return Captured(replay=replay, launched=_nodes(graph))
+
+
+def _capturing(graph: torch.cuda.CUDAGraph) -> torch.cuda.graph:
+    # thread_local: a library that allocates behind the scenes in another thread does not end the capture
+    return torch.cuda.graph(graph, stream=torch.cuda.current_stream(), capture_error_mode="thread_local")
+
+
+def _release_generator() -> None:
+    """Let torch's default generator draw again after a failed capture.
+
+    A capture takes the generator and gives it back at its end, which a failed one does not reach: until some capture
+    succeeds, PyTorch (2.11 at least) refuses to draw, with "Offset increment outside graph capture encountered
+    unexpectedly".
+    """
+    with _capturing(torch.cuda.CUDAGraph()):
+        torch.zeros(1, device="cuda")  # PyTorch warns of an empty graph
 
 
 def _nodes(graph: torch.cuda.CUDAGraph) -> dict[str, int] | None:

@@ -1,5 +1,7 @@
 """Requests that change something come from our own pages: a token that only they know, and the browser's own word."""
 
+import base64
+import binascii
 import hmac
 import secrets
 from collections.abc import Iterator
@@ -26,12 +28,44 @@ def register(app: Flask) -> None:
 
 
 def csrf_token() -> str:
-    """This browser's token, made on first use. A form sends it as the field `csrf_token`, a script as X-CSRF-Token."""
+    """This browser's token, made on first use. A form sends it as the field `csrf_token`, a script as X-CSRF-Token.
+
+    It is masked anew for each answer: were it the same text in every compressed page, the lengths of pages could reveal
+    it (Gluck, Harris, Prado, "BREACH: Reviving the CRIME Attack", 2013).
+    """
     if "csrf_stand_in" in g:
         return str(g.csrf_stand_in)
+    if "csrf_masked" not in g:
+        g.csrf_masked = masked(session_token())
+    return str(g.csrf_masked)
+
+
+def session_token() -> str:
+    """The token as the session's cookie holds it, made on first use."""
     if KEY not in session:
         session[KEY] = secrets.token_urlsafe(_BYTES)
     return str(session[KEY])
+
+
+def masked(token: str) -> str:
+    """Random bytes and, after them, the token under those bytes (exclusive or)."""
+    plain = token.encode()
+    pad = secrets.token_bytes(len(plain))
+    return base64.urlsafe_b64encode(pad + _under(pad, plain)).decode()
+
+
+def _unmasked(given: str) -> bytes:
+    """The token in what `masked` gave; nothing in any other text."""
+    try:
+        both = base64.b64decode(given.encode(), altchars=b"-_", validate=True)
+    except binascii.Error:
+        return b""
+    half = len(both) // 2
+    return _under(both[:half], both[half:]) if len(both) == 2 * half else b""
+
+
+def _under(pad: bytes, text: bytes) -> bytes:
+    return bytes(one ^ other for one, other in zip(pad, text, strict=True))
 
 
 @contextmanager
@@ -57,7 +91,8 @@ def _check() -> None:
     if _is_of_another_site():
         abort(403, "This request comes from another site; open the page here and try again.")
     given = request.headers.get(HEADER) or request.form.get(FIELD) or ""
-    if not hmac.compare_digest(given.encode(), str(session.get(KEY, "")).encode()) or not given:
+    token = _unmasked(given)
+    if not hmac.compare_digest(token, str(session.get(KEY, "")).encode()) or not token:
         abort(403, "This form is out of date, or not ours: reload the page and try again. "
                    "A program sends “Authorization: Bearer TOKEN” instead.")  # fmt: skip
 

@@ -15,7 +15,7 @@ from werkzeug import Response
 
 from warpwatch.dashboard.access import requester
 from warpwatch.dashboard.access.roles import relevant_groups
-from warpwatch.dashboard.access_settings import AccessSettings, OpenIdLogin
+from warpwatch.dashboard.access_settings import OpenIdLogin
 
 _NAME = "openid"
 _PATIENCE_S = 10
@@ -31,11 +31,8 @@ class LoginError(Exception):
     """Nobody is logged in; the message says why, for the one who tried."""
 
 
-def register(app: Flask, settings: AccessSettings) -> None:
+def register(app: Flask, login: OpenIdLogin) -> None:
     """Get the client ready; the provider is not asked before somebody logs in."""
-    login = settings.login
-    if not isinstance(login, OpenIdLogin):
-        return
     OAuth(app).register(
         _NAME,
         client_id=login.client_id,

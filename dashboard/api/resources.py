@@ -12,6 +12,7 @@ from warpwatch.dashboard.api import (
     history,
     limits,
     machines,
+    measurement,
     overview,
     projects,
     regressions,
@@ -21,7 +22,7 @@ from warpwatch.dashboard.api import (
 )
 
 ALL = (projects, overview, series, history, commits, comparison, regressions, alerts, health_alerts, roofline,
-       machines, canaries, limits, results, document_pages)  # fmt: skip
+       machines, canaries, measurement, limits, results, document_pages)  # fmt: skip
 
 
 def register(app: Flask) -> None:

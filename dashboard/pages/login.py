@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 from flask import Blueprint, abort, redirect, render_template, request, session, url_for
 from flask.typing import ResponseReturnValue
 
-from warpwatch.dashboard.access import openid, person, without_login
+from warpwatch.dashboard.access import person, without_login
 from warpwatch.dashboard.access.rate_limits import LOGINS, limited
 from warpwatch.dashboard.access.requester import access_settings, can_log_in, is_logged_in, log_in, log_out
 from warpwatch.dashboard.pages.shared import store
@@ -40,6 +40,8 @@ def start() -> ResponseReturnValue:
     """On to the provider."""
     if not can_log_in():
         abort(404)
+    from warpwatch.dashboard.access import openid  # a quarter of a second to load, which no other page needs
+
     session[_NEXT] = _local(request.args.get(_NEXT))
     try:
         path = url_for("login.callback").removeprefix(request.script_root)
@@ -55,6 +57,8 @@ def callback() -> ResponseReturnValue:
     """Back from the provider: the session begins."""
     if not can_log_in():
         abort(404)
+    from warpwatch.dashboard.access import openid
+
     asked = _local(session.pop(_NEXT, None))
     try:
         name, subject, groups = openid.from_provider()

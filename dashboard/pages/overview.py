@@ -9,6 +9,7 @@ from flask.typing import ResponseReturnValue
 
 from warpwatch.dashboard import clock
 from warpwatch.dashboard.kernels import KernelLine, Typical, kernel_lines
+from warpwatch.dashboard.measurement import measurement_of
 from warpwatch.dashboard.pages.runners import runners, standings_of
 from warpwatch.dashboard.pages.shared import here, listed_projects, pages, project_or_404, store, words_asked
 from warpwatch.dashboard.standing_words import state_detail, state_meaning, state_word
@@ -125,6 +126,7 @@ def show(project: str) -> str:
     ]  # fmt: skip
     return render_template(
         "overview.html",
+        measurement=measurement_of(found.name),
         filter=narrowed,
         is_narrowed=narrowed != Filter(),
         states=_states(on_machine),

@@ -4,20 +4,21 @@
 const tab = document.querySelector(".ww-tabs [aria-current]");
 if (tab) tab.parentElement.scrollLeft = tab.offsetLeft - (tab.parentElement.clientWidth - tab.offsetWidth) / 2;
 
-for (const form of document.querySelectorAll("[data-filters]")) {
-  // A filter left open stays out of the URL, but for one whose empty choice is another than none.
-  form.addEventListener("formdata", (event) => {
-    const kept = new Set([...form.querySelectorAll("[data-keep-empty]")].map((each) => each.name));
-    for (const [name, value] of [...event.formData.entries()]) {
-      if (!value && !kept.has(name)) event.formData.delete(name);
-    }
-    const order = new URLSearchParams(location.search).get("sort");
-    if (order && !event.formData.has("sort")) event.formData.set("sort", order);
-  });
-  for (const select of form.querySelectorAll("select")) {
-    select.addEventListener("change", () => form.requestSubmit());
+// Asked of the document, since a page's content may be replaced (static/measurement.js). A filter left open stays out of
+// the URL, but for one whose empty choice is another than none.
+document.addEventListener("formdata", (event) => {
+  const form = event.target;
+  if (!form.matches("[data-filters]")) return;
+  const kept = new Set([...form.querySelectorAll("[data-keep-empty]")].map((each) => each.name));
+  for (const [name, value] of [...event.formData.entries()]) {
+    if (!value && !kept.has(name)) event.formData.delete(name);
   }
-}
+  const order = new URLSearchParams(location.search).get("sort");
+  if (order && !event.formData.has("sort")) event.formData.set("sort", order);
+});
+document.addEventListener("change", (event) => {
+  if (event.target.matches("[data-filters] select")) event.target.form.requestSubmit();
+});
 
 // `sort` in the URL names a column by its words, with a minus before them where the largest stands first.
 for (const table of document.querySelectorAll("table[data-sortable]")) {

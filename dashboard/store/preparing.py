@@ -59,6 +59,12 @@ class Preparing:
             self.formers += is_about_to_be
             return is_about_to_be
 
+    def is_done(self, project: str) -> bool:
+        """Whether pages show the newest results of a project: all that was written of it has been worked out."""
+        found = self._store.found_by_project().get(project, 0)
+        with self._lock:
+            return found <= self._done.get(project, -1)
+
     def _run(self) -> None:
         known: Mapping[str, int] = {}
         changed: dict[str, float] = {}  # when each was seen to have changed last

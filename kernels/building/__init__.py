@@ -1,20 +1,24 @@
 """Builds kernels/csrc into _C.abi3.so with ninja. Called by setup.py; needs no package of ours and imports no torch.
 
-Knobs, all read from the environment: WARPWATCH_CUDA_ARCHS ("75;86;89;90a;120", "90a" or "none"), CUDA_HOME, CXX and
-MAX_JOBS.
+Knobs, all read from the environment: WARPWATCH_CUDA_ARCHS ("all", "90a", "75;86" or "none"; this machine's GPUs without
+it), CUDA_HOME, CXX, MAX_JOBS, and XDG_CACHE_HOME for the store of objects.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import resource
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from . import architectures as arch
 from .build_record import build_record
 from .ninja_file import ninja_file, objects_of
+from .object_store import prune, store_folder
 from .toolchain import Toolchain, find_ninja, find_toolchain, find_torch
 
 __all__ = ["build_extension"]
@@ -36,7 +40,8 @@ def build_extension(root: Path, output: Path) -> bool:
         if architectures:
             _warn_without_cuda()
         architectures = ()
-    _say_what(toolchain, architectures)
+    kernels = f"CUDA {toolchain.cuda.version} of {toolchain.cuda.origin}" if toolchain.cuda else "CPU only"
+    _say(f"{kernels} {', '.join(architectures)}; {toolchain.cxx}")
 
     folder = Path("build", "kernels", "_".join(architectures) or arch.NONE)
     (root / folder).mkdir(parents=True, exist_ok=True)
@@ -50,14 +55,28 @@ def build_extension(root: Path, output: Path) -> bool:
 
 
 def _run_ninja(root: Path, folder: Path, toolchain: Toolchain, architectures: tuple[str, ...]) -> None:
+    """Build, and say what it cost."""
+    store = store_folder()
+    with contextlib.suppress(OSError):  # without a store everything is compiled
+        store.mkdir(parents=True, exist_ok=True)
+    before = set(store.glob("*.o"))
     recipe = root / folder / "build.ninja"
     recipe.write_text(ninja_file(root, folder, toolchain, architectures))
     jobs = os.environ.get("MAX_JOBS") or str(len(os.sched_getaffinity(0)))
     command = [*find_ninja(), "-f", str(folder / "build.ninja"), "-j", jobs]
-    # ccache takes -gencode for a debug flag and would keep the objects of each checkout apart; none holds a path.
-    done = subprocess.run(command, cwd=root, env={**os.environ, "CCACHE_NOHASHDIR": "1"})
+    started_s, used = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, cwd=root)
     if done.returncode != 0:
         raise RuntimeError(f"the kernels did not compile (the compiler's words are above): {' '.join(command)}")
+    now = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
+    compiled, sources = len(set(store.glob("*.o")) - before), len(objects_of(root, folder, toolchain, architectures))
+    size_mb = (root / folder / "_C.abi3.so").stat().st_size / 1e6
+    _say(
+        f"compiled {compiled} of {sources} sources in {cpu_s:.0f} CPU seconds ({time.monotonic() - started_s:.0f} s); "
+        f"the library has {size_mb:.1f} MB"
+    )
+    prune(store)
 
 
 def _put(content: bytes, output: Path) -> None:
@@ -68,12 +87,6 @@ def _put(content: bytes, output: Path) -> None:
     fresh = output.with_name(output.name + f".{os.getpid()}")
     fresh.write_bytes(content)
     fresh.replace(output)
-
-
-def _say_what(toolchain: Toolchain, architectures: tuple[str, ...]) -> None:
-    cuda = toolchain.cuda
-    kernels = f"CUDA {cuda.version} of {cuda.origin} for {', '.join(architectures)}" if cuda else "CPU only"
-    _say(f"{kernels}; {toolchain.cxx}; {'ccache' if toolchain.launcher else 'no ccache'}")
 
 
 def _warn_without_cuda() -> None:

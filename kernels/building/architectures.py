@@ -9,9 +9,11 @@ that nobody takes. A source no chosen architecture wants is left out.
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import PurePath
 
-DEFAULT = "75;86;89;90a;120"
+ALL = "all"
+TRACKED = "75;86;89;90a;120"  # what ALL stands for: the GPUs whose compiled code is watched
 NONE = "none"
 FAMILIES = ("sm75", "sm80", "hbm", "sm90a")
 
@@ -20,24 +22,44 @@ FAMILIES = ("sm75", "sm80", "hbm", "sm90a")
 # other code of the same source there (packed fp32 arithmetic, loads of 32 bytes).
 _VIRTUAL = {"75": "75", "80": "80", "86": "80", "89": "80"}
 _WITH_HBM = (80, 90, 100, 103)
+# A GPU runs what is made for an earlier one of its major version; ptxas makes the same code of our sources for both.
+_RUNS_CODE_OF = {"89": "86"}
+# Sources of the sm_80 family for whose work Hopper has kernels of its own. A build for Hopper alone links them too.
+NOT_FOR_HOPPER = {"flash_attention_backward_fp32_sm80", "flash_attention_fp32_sm80", "int4_linear_sm80"}
+# Those of which ptxas makes the same code for sm_90a from the form of sm_80: one pass of the front end for both.
+HOPPER_AS_SM80 = {"flash_attention_backward_sm80", "flash_attention_packed_sm80", "flash_attention_sm80"}
 
 
 def parse(text: str | None) -> tuple[str, ...]:
-    """The architectures of WARPWATCH_CUDA_ARCHS, oldest first; empty for "none".
+    """The architectures of WARPWATCH_CUDA_ARCHS, oldest first: "all", "none" or a list like "75;86;89;90a;120".
 
-    Raises ValueError for what is not a list like "75;86;89;90a;120".
+    Without one, those of this machine's GPUs; empty where it has none. Raises ValueError for what is no such list.
     """
-    text = (text or "").strip() or DEFAULT
+    text = (text or "").strip() or ";".join(of_this_machine()) or NONE
     if text.lower() == NONE:
         return ()
+    if text.lower() == ALL:
+        text = TRACKED
     names = {name for name in re.split(r"[;,\s]+", text) if name}
     for name in names:
         if not re.fullmatch(r"\d{2,3}[af]?", name) or _number(name) < 75:
             raise ValueError(
                 f"WARPWATCH_CUDA_ARCHS={text!r}: {name!r} is no architecture of 75 or newer; "
-                f"wanted a list such as {DEFAULT!r}, or {NONE!r}"
+                f"wanted {ALL!r}, {NONE!r} or a list such as {TRACKED!r}"
             )
     return tuple(sorted(names, key=_number))
+
+
+def of_this_machine() -> tuple[str, ...]:
+    """The architectures of the GPUs that the NVIDIA driver sees; none without a driver, or for GPUs older than 75."""
+    command = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
+    try:
+        said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    numbers = {int(line.replace(".", "")) for line in said.split() if re.fullmatch(r"\d+\.\d", line)}
+    # Hopper's own instructions are in the form "90a" alone.
+    return tuple("90a" if number == 90 else str(number) for number in sorted(numbers) if number >= 75)
 
 
 def family(source: PurePath) -> str | None:
@@ -58,13 +80,20 @@ def gencode(source: PurePath, architectures: tuple[str, ...]) -> tuple[str, ...]
     which GPUs not listed here compile when they load it. The "a" forms are not portable and bring no PTX.
     """
     codes = _codes(family(source), architectures)
+    if source.stem in NOT_FOR_HOPPER and codes.pop("90a", None) and not codes:
+        codes = {"80": ["compute_80"]}
+    if source.stem in HOPPER_AS_SM80 and "90a" in codes:
+        codes.setdefault("80", []).extend(codes.pop("90a"))
     return tuple(f"-gencode=arch=compute_{virtual},code={code}" for virtual, group in codes.items() for code in group)
 
 
 def _codes(family_name: str | None, architectures: tuple[str, ...]) -> dict[str, list[str]]:
     """Intermediate form -> what is made from it."""
     codes: dict[str, list[str]] = {}
-    for name in _members(family_name, architectures):
+    members = _members(family_name, architectures)
+    for name in members:
+        if _RUNS_CODE_OF.get(name) in members:
+            continue
         virtual = _VIRTUAL.get(name, name)
         codes.setdefault(virtual, []).append(f"sm_{name}")
     portable = [virtual for virtual in codes if virtual.isdigit()]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .host_code import host_code_sha256
-from .ninja_file import CCACHE_LOG, TIMES
+from .ninja_file import TIMES
 
 SCHEMA = 1
 
@@ -19,8 +19,8 @@ SCHEMA = 1
 def build_record(root: Path, objects: Mapping[Path, Path]) -> str:
     """JSON of {"schema", "sources": {source below kernels/csrc: {"compile_s", "host_sha256"}}}.
 
-    compile_s is CPU time, which a busy machine does not lengthen; null where ccache had the object and nothing was
-    compiled. host_sha256 is of what the CPU runs: it launches the kernels, and tells grids and tiles their sizes.
+    compile_s is CPU time, which a busy machine does not lengthen, of the compilation that the object comes from.
+    host_sha256 is of what the CPU runs: it launches the kernels, and tells grids and tiles their sizes.
     """
     sources = {
         str(source.relative_to("kernels/csrc")): {
@@ -33,9 +33,6 @@ def build_record(root: Path, objects: Mapping[Path, Path]) -> str:
 
 
 def _compile_s(target: Path) -> float | None:
-    said = target.with_name(target.name + CCACHE_LOG)
-    if said.exists() and re.search(r"^\w*cache_hit$", said.read_text(), re.MULTILINE):
-        return None
     spent = re.findall(r"(\d+)m(\d+)[.,](\d+)s", target.with_name(target.name + TIMES).read_text())
     if len(spent) != 4:  # user and system time of the shell, then of its children
         return None

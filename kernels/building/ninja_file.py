@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 
 from . import architectures as arch
+from .object_store import key_of, store_folder
 from .toolchain import Toolchain
 
-CCACHE_LOG = ".ccache"  # beside an object, where ccache compiled it: what ccache says it did
 TIMES = ".times"  # beside an object: the CPU time it took, as the shell's `times` says it
 # What ptxas says, for information only, where it cannot follow the wgmmas under way: it then waits for each (C7510 to
 # C7520). Such a kernel is right and several times slower, which another nvcc may make of any of ours.
@@ -20,27 +21,27 @@ TORCH_TARGET_VERSION = "0x020a000000000000"  # PyTorch 2.10: the stable ABI's fi
 def ninja_file(root: Path, folder: Path, toolchain: Toolchain, architectures: tuple[str, ...]) -> str:
     """The text of build.ninja; run from `root`, it leaves `folder`/_C.abi3.so.
 
-    Sources are named relative to `root`, so that ccache recognises them in another checkout.
+    An edge names the object of the store that it is equal to. The name changes with whatever the object depends on, and
+    with it the edge's command: so ninja needs to know of no headers. Objects hold no absolute path.
     """
-    launcher = [toolchain.launcher] if toolchain.launcher else []
-    defines = _defines(toolchain, architectures)
-    compile_cxx = _line([*launcher, toolchain.cxx, *_cxx_flags(toolchain), *defines])
+    compile_cxx = _line([toolchain.cxx, *_cxx_flags(toolchain), *_defines(toolchain, architectures)])
     lines = [
         f"builddir = {_path(folder)}",
+        f"store = {_line([str(store_folder())])}",
         *_compile_rule("cxx", compile_cxx, "c++  $in"),
     ]
     if toolchain.cuda:
-        compile_cuda = _line([*launcher, str(toolchain.cuda.nvcc), *_cuda_flags(toolchain)])
+        compile_cuda = _line([str(toolchain.cuda.nvcc), *_cuda_flags(toolchain)])
         lines += _compile_rule("cuda", f"{compile_cuda} $gencode", "cuda $in", refused=SERIALIZED_WGMMA)
     lines += ["rule link", f"  command = {_link(toolchain)}", "  description = link $out"]
 
     objects = objects_of(root, folder, toolchain, architectures)
+    keys = object_keys(root, toolchain, architectures, objects)
     for source, target in objects.items():
-        if source.suffix == ".cpp":
-            lines += [f"build {_path(target)}: cxx {_path(source)}"]
-        else:
-            gencode = arch.gencode(source, architectures)
-            lines += [f"build {_path(target)}: cuda {_path(source)}", f"  gencode = {_line(list(gencode))}"]
+        rule = "cxx" if source.suffix == ".cpp" else "cuda"
+        lines += [f"build {_path(target)}: {rule} {_path(source)}", f"  key = {keys[source]}"]
+        if rule == "cuda":
+            lines += [f"  gencode = {_line(list(arch.gencode(source, architectures)))}"]
     lines += [f"build {_path(folder / '_C.abi3.so')}: link {' '.join(map(_path, objects.values()))}"]
     return "\n".join(lines) + "\n"
 
@@ -54,11 +55,30 @@ def objects_of(root: Path, folder: Path, toolchain: Toolchain, architectures: tu
     }
 
 
+def object_keys(
+    root: Path, toolchain: Toolchain, architectures: tuple[str, ...], sources: Iterable[Path]
+) -> dict[Path, str]:
+    """The name in the store of each source's object."""
+    versions = toolchain.versions
+    cxx = [versions["c++"], versions["torch"], *_flags_only(_cxx_flags(toolchain)), *_defines(toolchain, architectures)]
+    cuda = [versions["c++"], versions.get("cuda", ""), *_flags_only(_cuda_flags(toolchain))] if toolchain.cuda else []
+    csrc = root / "kernels/csrc"
+    return {
+        source: key_of(
+            root / source, csrc, cxx if source.suffix == ".cpp" else [*cuda, *arch.gencode(source, architectures)]
+        )
+        for source in sources
+    }
+
+
+def _flags_only(words: list[str]) -> list[str]:
+    """Without the places of compilers and headers: their versions are part of a key, and places differ."""
+    return [word for word in words if not word.startswith(("/", "-ccbin="))]
+
+
 def _compile_rule(name: str, command: str, description: str, *, refused: str | None = None) -> list[str]:
     """The rule of one compiler; a compilation that says what the pattern `refused` matches has failed."""
-    # `times` is the shell's own: its second line is the CPU time of all that the shell ran, and of what that ran.
-    before = f"rm -f $out{CCACHE_LOG} && export CCACHE_STATSLOG=$out{CCACHE_LOG}"
-    compilation = f"{command} -MD -MF $out.d -c $in -o $out"
+    compilation = f"{command} -c $in -o $out"
     if refused is not None:
         said = f"$out{_SAID}"
         found = f"{_line(['grep', '-Eq', refused])} {said}"
@@ -66,11 +86,15 @@ def _compile_rule(name: str, command: str, description: str, *, refused: str | N
             f"{{ {compilation} 2> {said}; status=$$?; cat {said} >&2; test $$status = 0; }} && "
             f"if {found}; then echo 'refused: what the compiler says of $in' >&2; rm -f $out; false; fi"
         )
+    stored = "$store/$key"
+    take = f"cp {stored}{TIMES} $out{TIMES} && cp {stored}.o $out && touch {stored}.o"
+    # `times` is the shell's own: its second line is the CPU time of all that the shell ran, and of what that ran.
+    # The object is renamed into its place last, whole; a store that cannot be written to is no error.
+    keep = f"cp $out{TIMES} {stored}{TIMES} && cp $out {stored}.$$$$ && mv {stored}.$$$$ {stored}.o"
     return [
         f"rule {name}",
-        f"  command = {before} && {compilation} && times > $out{TIMES}",
-        "  depfile = $out.d",
-        "  deps = gcc",
+        f"  command = {{ {take}; }} 2>/dev/null || "
+        f"{{ {compilation} && times > $out{TIMES} && {{ {{ {keep}; }} 2>/dev/null || true; }}; }}",
         f"  description = {description}",
     ]
 
@@ -109,6 +133,7 @@ def _cuda_flags(toolchain: Toolchain) -> list[str]:
         "-Xcompiler=-fPIC,-fvisibility=hidden,-Wall",
         "-Ikernels/csrc",
         "-DWARPWATCH_WITH_CUDA=1",
+        "-compress-mode=size",  # a fifth of the library's size; the driver unpacks what it loads
     ]
 
 

@@ -1,4 +1,4 @@
-"""What the build compiles with: the C++ compiler, ccache, the CUDA compiler and PyTorch's headers, each where it is."""
+"""What the build compiles with: the C++ compiler, the CUDA compiler and PyTorch's headers, each where it is."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class CudaToolkit:
     include: Path
     libraries: Path
     version: str  # "13.0"
+    build: str  # all that nvcc says of its version
     origin: str  # how it was found, for the log
 
 
@@ -30,6 +31,7 @@ class Torch:
 
     include: Path
     libraries: Path
+    version: str  # "2.13.0+cpu"; the place of its headers where it was put on the path without metadata
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +39,14 @@ class Toolchain:
     """Everything a build runs or includes; no CUDA toolkit means an extension for the CPU alone."""
 
     cxx: str
-    launcher: str | None  # ccache
     torch: Torch
     cuda: CudaToolkit | None
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """What an object depends on beside sources and flags."""
+        cuda = {"cuda": self.cuda.build} if self.cuda else {}
+        return {"c++": _said([self.cxx, "--version"]), "torch": self.torch.version, **cuda}
 
 
 def find_torch() -> Torch | None:
@@ -48,18 +55,20 @@ def find_torch() -> Torch | None:
     if spec is None or not spec.submodule_search_locations:
         return None
     home = Path(next(iter(spec.submodule_search_locations)))
-    # Older ones have the folder too, without the calls that the bindings use.
-    if _torch_version() < (2, 10) or not (home / "include" / "torch" / "csrc" / "stable").is_dir():
+    version = _torch_version()
+    # Older ones have the folder too, without the calls that the bindings use. One that was built from source and put on
+    # the path has no version: it is trusted.
+    too_old = version is not None and tuple(map(int, version.split(".")[:2])) < (2, 10)
+    if too_old or not (home / "include" / "torch" / "csrc" / "stable").is_dir():
         return None
-    return Torch(include=home / "include", libraries=home / "lib")
+    return Torch(include=home / "include", libraries=home / "lib", version=version or str(home))
 
 
-def _torch_version() -> tuple[int, int]:
+def _torch_version() -> str | None:
     try:
-        major, minor = importlib.metadata.version("torch").split(".")[:2]
-    except importlib.metadata.PackageNotFoundError:  # built from source and put on the path: trust it
-        return (2, 10)
-    return (int(major), int(minor))
+        return importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def find_ninja() -> list[str]:
@@ -81,7 +90,6 @@ def find_toolchain(torch: Torch, *, with_cuda: bool) -> Toolchain:
         raise RuntimeError("no C++ compiler on PATH: install g++ (Debian: apt-get install g++), or set CXX")
     return Toolchain(
         cxx=cxx,
-        launcher=shutil.which("ccache"),
         torch=torch,
         cuda=find_cuda() if with_cuda else None,
     )
@@ -115,7 +123,8 @@ def find_cuda() -> CudaToolkit | None:
 def _toolkit(nvcc: Path, origin: str) -> CudaToolkit | None:
     if not nvcc.is_file():
         return None
-    version = re.search(r"release (\d+\.\d+)", _said([str(nvcc), "--version"]))
+    build = _said([str(nvcc), "--version"])
+    version = re.search(r"release (\d+\.\d+)", build)
     # nvcc may be a wrapper script: it knows its own home.
     top = re.search(r"^#\$ TOP=(.+)$", _said([str(nvcc), "--dryrun", "-x", "cu", "-c", os.devnull]), re.MULTILINE)
     if version is None or top is None:
@@ -126,7 +135,9 @@ def _toolkit(nvcc: Path, origin: str) -> CudaToolkit | None:
     include = home / "include"
     if with_runtime is None or not (include / "cuda_runtime.h").is_file():
         return None
-    return CudaToolkit(nvcc=nvcc, include=include, libraries=with_runtime, version=version[1], origin=origin)
+    return CudaToolkit(
+        nvcc=nvcc, include=include, libraries=with_runtime, version=version[1], build=build, origin=origin
+    )
 
 
 def _said(command: list[str]) -> str:

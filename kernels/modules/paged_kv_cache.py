@@ -105,7 +105,9 @@ class PagedKVCache(nn.Module):
         """
         self.append(k, v)
         if q.shape[2] <= DECODE_TOKENS:
-            out = paged_decode_attention(q, self.k_pages, self.v_pages, self.block_table, self.lengths, scale=scale)
+            out = paged_decode_attention(
+                q, self.k_pages, self.v_pages, self.block_table, self.lengths, scale=scale, max_length=self._room()
+            )
             return refuse_gradient(out, "PagedKVCache", "attend under torch.no_grad()")
         keys, values = self.gathered()
         rows = [
@@ -134,6 +136,10 @@ class PagedKVCache(nn.Module):
             f"batch={len(self._taken)}, heads_kv={heads_kv}, pages={pages} of {page_size}, {self.free_pages} free, "
             f"head_dim={head_dim}"
         )
+
+    def _room(self) -> int:
+        """Positions of the longest sequence's pages: a bound of lengths, in the replays of a CUDA graph too."""
+        return self.page_size * max(map(len, self._taken))
 
     def _reserve(self, lengths: dict[int, int]) -> None:
         longest = max(lengths.values())

@@ -77,7 +77,14 @@ class Int8KVCache(KVCache):
 
     def _decode(self, q: torch.Tensor, scale: float | None) -> torch.Tensor:
         return int8_decode_attention(
-            q, self.keys, self.values, self.key_scales, self.value_scales, self.lengths, scale=scale
+            q,
+            self.keys,
+            self.values,
+            self.key_scales,
+            self.value_scales,
+            self.lengths,
+            scale=scale,
+            max_length=self.length,
         )
 
     def filled(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -155,7 +162,7 @@ class Int4KVCache(Int8KVCache):
             self._hold(name, (batch, heads_kv, _GROUP, head_dim), dtype, device)
 
     def _decode(self, q: torch.Tensor, scale: float | None) -> torch.Tensor:
-        return int4_decode_attention(q, *self._parts(), self.lengths, scale=scale)
+        return int4_decode_attention(q, *self._parts(), self.lengths, scale=scale, max_length=self.length)
 
     def filled(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Keys and values of the positions so far, dequantized."""

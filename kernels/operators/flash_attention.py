@@ -57,10 +57,11 @@ def flash_attention_with_lse(
     window: int | None = None,
     bias: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """flash_attention and log(sum_j exp(scale q k_j + bias_j)) of each query, float32 (batch, heads_q, seq_q).
+    """flash_attention and log(sum_j exp(scale q k_j + bias_j)) of each query, float64 (batch, heads_q, seq_q).
 
-    From it a backward pass has the softmax weights again, and results over parts of the keys can be merged. It is -inf
-    for a query that sees no key. Raises as flash_attention does.
+    From it a backward pass has the softmax weights again, and results over parts of the keys can be merged: a float32
+    would have no bits left for the sum behind a large score. It is -inf for a query that sees no key. Raises as
+    flash_attention does.
     """
     if bias is not None:
         return flash_attention_biased_with_lse(q, k, v, bias, causal, scale, window)
@@ -82,9 +83,8 @@ def flash_attention_backward(
     """dq, dk and dv, contiguous, of flash_attention_with_lse's out and lse; d_out of out's shape and dtype.
 
     What autograd calls, for those who keep out and lse themselves. The weights are exp(scale q k^T - lse): the scores
-    are worked out again and never written to memory. lse is a float32 and so is known to 6e-8 of its size: where scaled
-    scores reach 1e4, weights and gradients are off by a thousandth, at 1e6 by some percent, and soon after they mean
-    nothing, unlike the output. Raises as flash_attention does.
+    are worked out again, in float32, and never written to memory. lse has bits for the weights while scaled
+    scores stay below 1e12. Raises as flash_attention does.
     """
     gradients: tuple[torch.Tensor, torch.Tensor, torch.Tensor] = _flash_attention_backward(
         d_out, q, k, v, out, lse, causal, scale, window
@@ -113,7 +113,7 @@ def _fake_flash_attention_with_lse(
     window: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     check_devices("flash_attention", q=q, k=k, v=v)
-    return q.new_empty(q.shape), q.new_empty(q.shape[:3], dtype=torch.float32)
+    return q.new_empty(q.shape), q.new_empty(q.shape[:3], dtype=torch.float64)
 
 
 def _fake_flash_attention_backward(

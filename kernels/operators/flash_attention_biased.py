@@ -64,7 +64,7 @@ def _fake_flash_attention_biased_with_lse(
     window: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     check_devices("flash_attention", q=q, k=k, v=v, bias=bias)
-    return q.new_empty(q.shape), q.new_empty(q.shape[:3], dtype=torch.float32)
+    return q.new_empty(q.shape), q.new_empty(q.shape[:3], dtype=torch.float64)
 
 
 @torch.library.custom_op("warpwatch::flash_attention_biased_backward", mutates_args=())

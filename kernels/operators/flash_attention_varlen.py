@@ -57,7 +57,7 @@ def flash_attention_varlen_with_lse(
     scale: float | None = None,
     window: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """flash_attention_varlen and the log-sum-exp of each query's scores, float32 (heads_q, total_q)."""
+    """flash_attention_varlen and the log-sum-exp of each query's scores, float64 (heads_q, total_q)."""
     return _flash_attention_varlen_with_lse(
         q, k, v, cu_seqlens_q, cu_seqlens_kv, max_seqlen_q, max_seqlen_kv, causal, scale, window
     )
@@ -92,7 +92,7 @@ def _fake_flash_attention_varlen_with_lse(
     window: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     check_devices("flash_attention_varlen", q=q, k=k, v=v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_kv=cu_seqlens_kv)
-    return q.new_empty(q.shape), q.new_empty(q.shape[1::-1], dtype=torch.float32)
+    return q.new_empty(q.shape), q.new_empty(q.shape[1::-1], dtype=torch.float64)
 
 
 @torch.library.custom_op("warpwatch::flash_attention_varlen_backward", mutates_args=())

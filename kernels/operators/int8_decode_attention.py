@@ -17,6 +17,7 @@ def int8_decode_attention(
     lengths: torch.Tensor,
     *,
     scale: float | None = None,
+    max_length: int | None = None,
 ) -> torch.Tensor:
     """decode_attention of 1 to 8 new tokens over what int8_kv_append wrote; a new, contiguous tensor like q.
 
@@ -24,13 +25,13 @@ def int8_decode_attention(
     (batch, heads_kv, capacity) float32: key j is k_scales[j] * k_codes[j], and so for values. lengths (batch) int32:
     keys of each sequence, the new tokens' own among them and last, taken as 0 .. capacity; what lies behind is not
     read. q is float16 or bfloat16 with head_dim 64, 128 or 256 on a GPU, on any from compute capability 7.5 on, where
-    rows of codes start on 16-byte boundaries; on a CPU float32 too and any multiple of 8 up to 256. Masks, scale and
-    graphs as in decode_attention. Nothing is dequantized in memory: a key's scale multiplies its scores, a value's
-    scale its weights; sums are in float32.
+    rows of codes start on 16-byte boundaries; on a CPU float32 too and any multiple of 8 up to 256. Masks, scale,
+    max_length and graphs as in decode_attention. Nothing is dequantized in memory: a key's scale multiplies its scores,
+    a value's scale its weights; sums are in float32.
     Forward only: there is no gradient.
     Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
     """
-    return _int8_decode_attention(q, k_codes, v_codes, k_scales, v_scales, lengths, scale)
+    return _int8_decode_attention(q, k_codes, v_codes, k_scales, v_scales, lengths, scale, max_length)
 
 
 def _fake_int8_decode_attention(
@@ -41,6 +42,7 @@ def _fake_int8_decode_attention(
     v_scales: torch.Tensor,
     lengths: torch.Tensor,
     scale: float | None = None,
+    max_length: int | None = None,
 ) -> torch.Tensor:
     check_devices(
         "int8_decode_attention",

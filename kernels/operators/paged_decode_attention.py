@@ -16,6 +16,7 @@ def paged_decode_attention(
     lengths: torch.Tensor,
     *,
     scale: float | None = None,
+    max_length: int | None = None,
 ) -> torch.Tensor:
     """decode_attention over pages: 1 to 8 new tokens, causal among them; a new, contiguous tensor like q.
 
@@ -24,12 +25,12 @@ def paged_decode_attention(
     block_table[b, j // page_size]; lengths (batch) int32: keys of each sequence, the new tokens' own among them and
     last, taken as 0 .. page_size * pages of a sequence. Entries and rows behind a sequence's last key are not read. The
     entries before must be pages that there are: on a CPU others are refused, on a GPU nobody looks at them first.
-    Dtypes, head dims, alignment, masks, scale and graphs as in decode_attention.
+    Dtypes, head dims, alignment, masks, scale, max_length and graphs as in decode_attention.
     Kwon et al., "Efficient Memory Management for Large Language Model Serving with PagedAttention" (SOSP 2023).
     Forward only: there is no gradient.
     Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
     """
-    return _paged_decode_attention(q, k_pages, v_pages, block_table, lengths, scale)
+    return _paged_decode_attention(q, k_pages, v_pages, block_table, lengths, scale, max_length)
 
 
 def _fake_paged_decode_attention(
@@ -39,6 +40,7 @@ def _fake_paged_decode_attention(
     block_table: torch.Tensor,
     lengths: torch.Tensor,
     scale: float | None = None,
+    max_length: int | None = None,
 ) -> torch.Tensor:
     check_devices(
         "paged_decode_attention", q=q, k_pages=k_pages, v_pages=v_pages, block_table=block_table, lengths=lengths

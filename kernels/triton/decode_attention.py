@@ -11,7 +11,7 @@ import triton.language as tl
 
 from ..operators.devices import check_devices
 from .attention_checks import check_rows
-from .decode_attention_split import MOST_TOKENS, split_keys
+from .decode_attention_split import MOST_TOKENS, most_keys, split_keys
 
 
 def decode_attention(
@@ -21,6 +21,7 @@ def decode_attention(
     lengths: torch.Tensor | None = None,
     *,
     scale: float | None = None,
+    max_length: int | None = None,
 ) -> torch.Tensor:
     """What warpwatch.kernels.decode_attention computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
     others = {} if lengths is None else {"lengths": lengths}
@@ -31,7 +32,7 @@ def decode_attention(
             f"{list(q.shape)}, got {list(k.shape)} and {list(v.shape)}"
         )
     functions = (_decode_attention, _combine_parts)
-    return launch("triton decode_attention", functions, q, k, v, lengths, None, k.shape[2], 0, scale)
+    return launch("triton decode_attention", functions, q, k, v, lengths, None, k.shape[2], 0, scale, max_length)
 
 
 def launch(
@@ -45,10 +46,11 @@ def launch(
     capacity: int,
     page_size: int,
     scale: float | None,
+    max_length: int | None,
 ) -> torch.Tensor:
     """Both functions over k and v, either (batch, heads_kv, capacity, head_dim) with page_size 0, or pages of a table.
 
-    Raises RuntimeError for heads, head_dim, strides or a number of tokens that they do not take.
+    Raises RuntimeError for heads, head_dim, strides, a number of tokens or a bound that they do not take.
     """
     attend, combine = functions
     _, heads_q, seq_q, head_dim = q.shape
@@ -61,10 +63,11 @@ def launch(
     if not 1 <= seq_q <= MOST_TOKENS:
         raise RuntimeError(f"{operator}: q must have 1 to {MOST_TOKENS} new tokens (seq_q), got shape {list(q.shape)}")
     check_rows(operator, q, k, v)
+    keys = most_keys(operator, max_length, lengths, capacity)
     out = q.new_empty(q.shape)
     if out.numel() == 0:
         return out
-    split = split_keys(q, out, heads_kv=heads_kv, capacity=capacity, row_bytes=head_dim * q.element_size())
+    split = split_keys(q, out, heads_kv=heads_kv, keys=keys, row_bytes=head_dim * q.element_size())
     scale_log2 = (head_dim**-0.5 if scale is None else scale) * math.log2(math.e)
     with torch.cuda.device_of(q):  # the launch goes to the current device
         attend[split.grid](

@@ -19,16 +19,17 @@ class DecodeAttentionConfig:
     num_stages: int  # tiles of keys and values in flight
 
 
-def decode_attention_config(*, key_heads: int, rows: int, capacity: int, row_bytes: int) -> DecodeAttentionConfig:
+def decode_attention_config(*, key_heads: int, rows: int, keys: int, row_bytes: int) -> DecodeAttentionConfig:
     """The config of tracked runs.
 
-    key_heads is batch * heads_kv, rows the queries that share a key head, row_bytes those of one key. Reasoned, not yet
+    key_heads is batch * heads_kv, rows the queries that share a key head, keys a sequence's at most, row_bytes those of
+    one key. Reasoned, not yet
     tuned on any chip: a step's keys and values take 16 KiB at most, so that three are in flight within the 64 KiB of
     sm_75, and there are as many parts as give an H200 two programs a multiprocessor.
     """
     block_rows = 16 if rows <= 16 else 32
     blocks = max(key_heads * -(-rows // block_rows), 1)
-    splits = max(min(_PROGRAMS // blocks, capacity // 128, MOST_SPLITS), 1)
+    splits = max(min(_PROGRAMS // blocks, keys // 128, MOST_SPLITS), 1)
     return DecodeAttentionConfig(
         block_rows=block_rows,
         block_kv=max(min(8192 // (1 << (row_bytes - 1).bit_length()), 64), 16),  # a power of two, as in Triton

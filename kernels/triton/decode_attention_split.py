@@ -52,11 +52,30 @@ class Split:
         )
 
 
-def split_keys(q: torch.Tensor, out: torch.Tensor, *, heads_kv: int, capacity: int, row_bytes: int) -> Split:
-    """By shapes alone; out is q's size, row_bytes what a key takes in memory."""
+def most_keys(operator: str, max_length: int | None, lengths: torch.Tensor | None, capacity: int) -> int:
+    """For how many keys of a sequence work is divided: max_length, or capacity where nobody knows it.
+
+    Raises RuntimeError for a max_length without lengths, or beyond 0 .. capacity.
+    """
+    if max_length is None:
+        return capacity
+    if lengths is None:
+        raise RuntimeError(
+            f"{operator}: max_length bounds lengths, and there are none; leave it out, or pass lengths too"
+        )
+    if not 0 <= max_length <= capacity:
+        raise RuntimeError(
+            f"{operator}: max_length must be from 0 to {capacity}, the keys that a sequence has room for, "
+            f"got {max_length}"
+        )
+    return max_length
+
+
+def split_keys(q: torch.Tensor, out: torch.Tensor, *, heads_kv: int, keys: int, row_bytes: int) -> Split:
+    """By shapes alone; out is q's size, keys a sequence's at most, row_bytes what a key takes in memory."""
     batch, heads_q, seq_q, head_dim = q.shape
     shared = heads_q // heads_kv * seq_q
-    config = decode_attention_config(key_heads=batch * heads_kv, rows=shared, capacity=capacity, row_bytes=row_bytes)
+    config = decode_attention_config(key_heads=batch * heads_kv, rows=shared, keys=keys, row_bytes=row_bytes)
     whole = config.splits == 1
     rows = batch * heads_q * seq_q
     row_blocks = triton.cdiv(shared, config.block_rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -54,7 +53,7 @@ def flash_attention_with_lse(
     bias: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """What the operator of that name computes: the output, and the log-sum-exp of each query's scores."""
-    lse = q.new_full(q.shape[:3], -torch.inf, dtype=torch.float32)
+    lse = q.new_full(q.shape[:3], -torch.inf, dtype=torch.float64)
     if bias is not None:
         from .flash_attention_biased import attend_biased  # which imports this module
 
@@ -124,7 +123,7 @@ def _attend(
             seq_q,
             seq_kv,
             query_blocks,
-            (head_dim**-0.5 if scale is None else scale) * math.log2(math.e),
+            head_dim**-0.5 if scale is None else scale,
             seq_kv if window is None else min(window, seq_kv),
             WITH_LSE=lse is not None,
             **options(q, seq_kv, causal, window, config),
@@ -191,7 +190,7 @@ def _flash_attention(
     seq_q,
     seq_kv,
     query_blocks,
-    scale_log2,
+    scale,
     window,
     CAUSAL: tl.constexpr,
     WINDOWED: tl.constexpr,
@@ -205,7 +204,7 @@ def _flash_attention(
     """out = softmax(scale q k^T) v for BLOCK_Q queries of one head; fp32 inside.
 
     One program per (query block, head, batch), the query blocks running fastest and, if causal, from the longest to
-    the shortest. Weights are 2^(scale_log2 (score - maximum)), the maximum and the sum being kept online. With a window
+    the shortest. Weights are exp(scale (score - maximum)), the maximum and the sum being kept online. With a window
     the walk begins at the first key that any query of the block sees, and every step is masked.
     """
     program = tl.program_id(0)
@@ -231,6 +230,8 @@ def _flash_attention(
     begin = tl.maximum(block * BLOCK_Q + (seq_kv - seq_q + 1) - window, 0) if WINDOWED else 0
     whole = begin if WINDOWED else seen_by_all // BLOCK_KV * BLOCK_KV
 
+    LOG2_E: tl.constexpr = 1.4426950408889634
+    scale_log2 = scale * LOG2_E
     top = tl.full([BLOCK_Q], float("-inf"), tl.float32)
     total = tl.zeros([BLOCK_Q], tl.float32)
     out = tl.zeros([BLOCK_Q, BLOCK_D], tl.float32)
@@ -284,9 +285,8 @@ def _flash_attention(
     out_at += rows[:, None] * out_row_stride + column[None, :]
     tl.store(out_at, out.to(out_ptr.dtype.element_ty), mask=held)
     if WITH_LSE:
-        LN2: tl.constexpr = 0.6931471805599453
         lse = tl.where(
-            total == 0.0, float("-inf"), (top * scale_log2 + tl.log2(tl.where(total == 0.0, 1.0, total))) * LN2
+            total == 0.0, float("-inf"), top.to(tl.float64) * scale + tl.log(tl.where(total == 0.0, 1.0, total))
         )
         tl.store(lse_ptr + (batch * heads_q + head) * seq_q + query, lse, mask=live)
 

@@ -6,8 +6,6 @@ several programs, so the same input gives the same bits.
 
 from __future__ import annotations
 
-import math
-
 import torch
 import triton
 import triton.language as tl
@@ -40,12 +38,12 @@ def flash_attention_backward(
     dq, dk, dv = q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
     if q.numel() == 0 or k.numel() == 0:
         return dq.zero_(), dk.zero_(), dv.zero_()
-    delta = torch.empty_like(lse)
+    delta = torch.empty_like(lse, dtype=torch.float32)
     config = flash_attention_backward_config(compute_capability(q.device), head_dim, q.element_size())
     block_d = triton.next_power_of_2(head_dim)
     scale = head_dim**-0.5 if scale is None else scale
     shape = (heads_q, heads_q // heads_kv, seq_q, seq_kv)
-    numbers = (scale, scale * math.log2(math.e), seq_kv if window is None else min(window, seq_kv))
+    numbers = (scale, seq_kv if window is None else min(window, seq_kv))
     cut = {
         "CAUSAL": causal,
         "WINDOWED": window is not None and window < seq_kv,
@@ -167,10 +165,21 @@ def _flash_attention_delta(
 
 @triton.jit
 def _shift(lse_ptr, row, query, seq_q):
-    """What scores are shifted by, in powers of two; of a query that sees no key, whose weights are masked, 0."""
-    LOG2_E: tl.constexpr = 1.4426950408889634
+    """The log-sum-exp in two parts of fp32, its number there and the rest of it.
+
+    0 for a query that sees no key, whose weights are masked.
+    """
     lse = tl.load(lse_ptr + row * seq_q + query, mask=query < seq_q, other=0.0)
-    return tl.where(lse == float("-inf"), 0.0, lse * LOG2_E)
+    lse = tl.where(lse == float("-inf"), 0.0, lse)
+    high = lse.to(tl.float32)
+    return high, (lse - high).to(tl.float32)
+
+
+@triton.jit
+def _weights(scores, scale, high, rest):
+    """exp(scale scores - high - rest). `high` comes off before anything is rounded, as in C++."""
+    LOG2_E: tl.constexpr = 1.4426950408889634
+    return tl.exp2((tl.fma(scores, scale, -high) - rest) * LOG2_E)
 
 
 @triton.jit
@@ -200,7 +209,6 @@ def _flash_attention_dq(
     seq_kv,
     query_blocks,
     scale,
-    scale_log2,
     window,
     CAUSAL: tl.constexpr,
     WINDOWED: tl.constexpr,
@@ -224,7 +232,7 @@ def _flash_attention_dq(
         d_out_ptr, batch, head, d_out_batch_stride, d_out_head_stride, d_out_row_stride, query, seq_q, HEAD_DIM, BLOCK_D
     )
     row = batch * heads_q + head
-    shift = _shift(lse_ptr, row, query, seq_q)
+    high, rest = _shift(lse_ptr, row, query, seq_q)
     delta = tl.load(delta_ptr + row * seq_q + query, mask=query < seq_q, other=0.0)
 
     end = tl.maximum(tl.minimum((block + 1) * BLOCK_Q + (seq_kv - seq_q), seq_kv), 0) if CAUSAL else seq_kv
@@ -238,13 +246,13 @@ def _flash_attention_dq(
         v = _rows(
             v_ptr, batch, head // group, v_batch_stride, v_head_stride, v_row_stride, key, seq_kv, HEAD_DIM, BLOCK_D
         )
-        scores = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale_log2
+        scores = tl.dot(q, tl.trans(k), input_precision=PRECISION)
         seen = (key < seq_kv)[None, :] & (query < seq_q)[:, None]
         if CAUSAL:
             seen = seen & (key[None, :] <= newest[:, None])
         if WINDOWED:
             seen = seen & (key[None, :] > newest[:, None] - window)
-        weights = tl.where(seen, tl.exp2(scores - shift[:, None]), 0.0)
+        weights = tl.where(seen, _weights(scores, scale, high[:, None], rest[:, None]), 0.0)
         d_weights = tl.dot(d_out, tl.trans(v), input_precision=PRECISION)
         d_scores = weights * (d_weights - delta[:, None])
         dq = tl.dot(d_scores.to(k.dtype), k, dq, input_precision=PRECISION)
@@ -279,7 +287,6 @@ def _flash_attention_dkdv(
     seq_kv,
     key_blocks,
     scale,
-    scale_log2,
     window,
     CAUSAL: tl.constexpr,
     WINDOWED: tl.constexpr,
@@ -327,15 +334,15 @@ def _flash_attention_dkdv(
                 HEAD_DIM,
                 BLOCK_D,
             )
-            shift = _shift(lse_ptr, row, query, seq_q)
+            high, rest = _shift(lse_ptr, row, query, seq_q)
             delta = tl.load(delta_ptr + row * seq_q + query, mask=query < seq_q, other=0.0)
-            scores = tl.dot(k, tl.trans(q), input_precision=PRECISION) * scale_log2
+            scores = tl.dot(k, tl.trans(q), input_precision=PRECISION)
             seen = (key < seq_kv)[:, None] & (query < seq_q)[None, :]
             if CAUSAL:
                 seen = seen & (key[:, None] <= newest[None, :])
             if WINDOWED:
                 seen = seen & (key[:, None] > newest[None, :] - window)
-            weights = tl.where(seen, tl.exp2(scores - shift[None, :]), 0.0)
+            weights = tl.where(seen, _weights(scores, scale, high[None, :], rest[None, :]), 0.0)
             dv = tl.dot(weights.to(d_out.dtype), d_out, dv, input_precision=PRECISION)
             d_weights = tl.dot(v, tl.trans(d_out), input_precision=PRECISION)
             d_scores = weights * (d_weights - delta[None, :])

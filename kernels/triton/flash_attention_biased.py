@@ -167,5 +167,5 @@ def _flash_attention_biased(
     out_at += rows[:, None] * out_row_stride + column[None, :]
     tl.store(out_at, out.to(out_ptr.dtype.element_ty), mask=held)
     if WITH_LSE:
-        lse = tl.where(total == 0.0, float("-inf"), top + tl.log(tl.where(total == 0.0, 1.0, total)))
+        lse = tl.where(total == 0.0, float("-inf"), top.to(tl.float64) + tl.log(tl.where(total == 0.0, 1.0, total)))
         tl.store(lse_ptr + (batch * heads_q + head) * seq_q + query, lse, mask=live)

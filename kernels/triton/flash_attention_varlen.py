@@ -70,7 +70,7 @@ def flash_attention_varlen_with_lse(
         raise RuntimeError("triton flash_attention_varlen: cu_seqlens_q and cu_seqlens_kv must be int32 (batch + 1)")
     total_q, heads_q, head_dim = q.shape
     batch = cu_seqlens_q.shape[0] - 1
-    out, lse = q.new_empty(q.shape), q.new_empty((heads_q, total_q), dtype=torch.float32)
+    out, lse = q.new_empty(q.shape), q.new_empty((heads_q, total_q), dtype=torch.float64)
     seq_q = min(max_seqlen_q, total_q)
     if out.numel() == 0 or batch < 1 or seq_q < 1:  # rows of no sequence
         return out.zero_(), lse.fill_(-math.inf)
@@ -95,7 +95,7 @@ def flash_attention_varlen_with_lse(
             batch,
             seq_q,
             query_blocks,
-            (head_dim**-0.5 if scale is None else scale) * math.log2(math.e),
+            head_dim**-0.5 if scale is None else scale,
             k.shape[0] if window is None else min(window, k.shape[0]),
             **options(q, k.shape[0], causal, window, config),
         )
@@ -125,7 +125,7 @@ def _flash_attention_varlen(
     batch,
     max_seqlen_q,
     query_blocks,
-    scale_log2,
+    scale,
     window,
     CAUSAL: tl.constexpr,
     WINDOWED: tl.constexpr,
@@ -159,7 +159,7 @@ def _flash_attention_varlen(
         nothing = tl.zeros([BLOCK_Q, BLOCK_D], out_ptr.dtype.element_ty)
         tl.store(spare_at, nothing, mask=(spare < uncovered)[:, None] & (columns < HEAD_DIM)[None, :])
         lse_at = lse_ptr + head * total_q + first_row + spare
-        tl.store(lse_at, tl.full([BLOCK_Q], float("-inf"), tl.float32), mask=spare < uncovered)
+        tl.store(lse_at, tl.full([BLOCK_Q], float("-inf"), tl.float64), mask=spare < uncovered)
     if block * BLOCK_Q < seq_q:
         query = block * BLOCK_Q + tl.arange(0, BLOCK_Q)
         live = query < seq_q
@@ -174,6 +174,8 @@ def _flash_attention_varlen(
         seen = tl.minimum(query * 0 + seq_kv, query + (seq_kv - queries_there + 1)) if CAUSAL else query * 0 + seq_kv
         end = tl.maximum(tl.minimum((block + 1) * BLOCK_Q + (seq_kv - queries_there), seq_kv), 0) if CAUSAL else seq_kv
         begin = tl.maximum(block * BLOCK_Q + (seq_kv - queries_there + 1) - window, 0) if WINDOWED else 0
+        LOG2_E: tl.constexpr = 1.4426950408889634
+        scale_log2 = scale * LOG2_E
         top = tl.full([BLOCK_Q], float("-inf"), tl.float32)
         total = tl.zeros([BLOCK_Q], tl.float32)
         out = tl.zeros([BLOCK_Q, BLOCK_D], tl.float32)
@@ -203,8 +205,7 @@ def _flash_attention_varlen(
         out = out / tl.where(total == 0.0, 1.0, total)[:, None]  # a query that saw no key has summed nothing: 0 / 1
         out_at = out_ptr + head * out_head_stride + rows[:, None] * out_row_stride + column[None, :]
         tl.store(out_at, out.to(out_ptr.dtype.element_ty), mask=held)
-        LN2: tl.constexpr = 0.6931471805599453
         lse = tl.where(
-            total == 0.0, float("-inf"), (top * scale_log2 + tl.log2(tl.where(total == 0.0, 1.0, total))) * LN2
+            total == 0.0, float("-inf"), top.to(tl.float64) * scale + tl.log(tl.where(total == 0.0, 1.0, total))
         )
         tl.store(lse_ptr + head * total_q + rows, lse, mask=live)

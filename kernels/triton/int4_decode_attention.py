@@ -10,7 +10,7 @@ import triton.language as tl
 
 from ..operators.devices import check_devices
 from .decode_attention import _combine_parts
-from .decode_attention_split import MOST_TOKENS, split_keys
+from .decode_attention_split import MOST_TOKENS, most_keys, split_keys
 
 GROUP = 32
 
@@ -26,6 +26,7 @@ def int4_decode_attention(
     lengths: torch.Tensor,
     *,
     scale: float | None = None,
+    max_length: int | None = None,
 ) -> torch.Tensor:
     """What warpwatch.kernels.int4_decode_attention computes, of float16 and bfloat16 queries.
 
@@ -56,10 +57,11 @@ def int4_decode_attention(
     for name, part in cache.items():
         if not part.is_contiguous():
             raise RuntimeError(f"{operator}: {name} must be contiguous, got strides {list(part.stride())}")
+    keys = most_keys(operator, max_length, lengths, capacity)
     out = q.new_empty(q.shape)
     if out.numel() == 0:
         return out
-    split = split_keys(q, out, heads_kv=heads_kv, capacity=capacity, row_bytes=head_dim // 2)
+    split = split_keys(q, out, heads_kv=heads_kv, keys=keys, row_bytes=head_dim // 2)
     scale_log2 = (head_dim**-0.5 if scale is None else scale) * math.log2(math.e)
     with torch.cuda.device_of(q):  # the launch goes to the current device
         _int4_decode_attention[split.grid](

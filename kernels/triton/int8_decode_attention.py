@@ -10,7 +10,7 @@ import triton.language as tl
 
 from ..operators.devices import check_devices
 from .decode_attention import _combine_parts
-from .decode_attention_split import MOST_TOKENS, split_keys
+from .decode_attention_split import MOST_TOKENS, most_keys, split_keys
 
 
 def int8_decode_attention(
@@ -22,6 +22,7 @@ def int8_decode_attention(
     lengths: torch.Tensor,
     *,
     scale: float | None = None,
+    max_length: int | None = None,
 ) -> torch.Tensor:
     """What warpwatch.kernels.int8_decode_attention computes, of float16 and bfloat16 queries.
 
@@ -45,10 +46,11 @@ def int8_decode_attention(
         )
     if any(x.stride(-1) != 1 for x in (q, k_codes, v_codes, k_scales, v_scales)):
         raise RuntimeError(f"{operator}: the last dimension of q, codes and scales must be contiguous (stride 1)")
+    keys = most_keys(operator, max_length, lengths, capacity)
     out = q.new_empty(q.shape)
     if out.numel() == 0:
         return out
-    split = split_keys(q, out, heads_kv=heads_kv, capacity=capacity, row_bytes=head_dim)
+    split = split_keys(q, out, heads_kv=heads_kv, keys=keys, row_bytes=head_dim)
     with torch.cuda.device_of(q):  # the launch goes to the current device
         _int8_decode_attention[split.grid](
             q,

@@ -18,6 +18,7 @@ def paged_decode_attention(
     lengths: torch.Tensor,
     *,
     scale: float | None = None,
+    max_length: int | None = None,
 ) -> torch.Tensor:
     """What warpwatch.kernels.paged_decode_attention computes, on CUDA tensors (CPU ones under TRITON_INTERPRET=1)."""
     check_devices(
@@ -33,7 +34,9 @@ def paged_decode_attention(
     capacity = page_size * block_table.shape[1]
     operator = "triton paged_decode_attention"
     functions = (_paged_decode_attention, _paged_combine_parts)
-    return launch(operator, functions, q, k_pages, v_pages, lengths, block_table, capacity, page_size, scale)
+    return launch(
+        operator, functions, q, k_pages, v_pages, lengths, block_table, capacity, page_size, scale, max_length
+    )
 
 
 @triton.jit

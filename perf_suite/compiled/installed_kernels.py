@@ -18,7 +18,7 @@ class NoKernelsError(Exception):
 class CompiledSource:
     """One source file as the build compiled it; kernels/building/build_record.py says what the facts mean."""
 
-    compile_s: float | None  # CPU time; None where it was not compiled but taken from ccache
+    compile_s: float | None  # CPU time; None where an older commit's build took it from ccache
     host_sha256: str
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .architectures import compute_capability_of
+from .architectures import architecture_run_by, compute_capability_of
 from .cubin import CubinFunction, read_cubin
 from .cuda_binaries import Tools, cubins_of
 from .instructions import INSTRUCTION_BYTES, Instructions, count_instructions
@@ -69,13 +69,23 @@ def read_machine_code(
 ) -> tuple[KernelCode, ...]:
     """The wanted kernels (by name) of a library for each of the architectures, sorted; of a CPU build none.
 
+    Of an architecture the machine code that its GPU takes: sm_86's on sm_89, where that has none of its own.
+
     Raises CalledProcessError if the library cannot be read.
     """
     kernels: dict[tuple[str, str], list[CubinFunction]] = defaultdict(list)
-    for cubin in cubins_of(library, tools):
-        for function in read_cubin(cubin.data) if cubin.architecture in architectures else ():
+    cubins = cubins_of(library, tools)
+    built = {cubin.architecture for cubin in cubins}
+    taken_by: dict[str, list[str]] = defaultdict(list)
+    for architecture in architectures:
+        taken = architecture_run_by(compute_capability_of(architecture), built)
+        if taken is not None:
+            taken_by[taken].append(architecture)
+    for cubin in cubins:
+        for function in read_cubin(cubin.data) if cubin.architecture in taken_by else ():
             if is_wanted(name := kernel_name(function.name)):
-                kernels[name, cubin.architecture].append(function)
+                for architecture in taken_by[cubin.architecture]:
+                    kernels[name, architecture].append(function)
     # sm_86 and sm_89 often have the same code, which is read once
     codes = {function.code: key[1] for key, functions in kernels.items() for function in functions}
     instructions = count_instructions(codes, tools)

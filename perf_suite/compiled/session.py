@@ -69,7 +69,8 @@ def read_compile_times() -> CompiledCode:
         return _nothing(str(error))
     compile_s: dict[Combination, float | None] = {(name,): source.compile_s for name, source in sources.items()}
     unavailable: dict[Combination, str] = {(): "this commit's build has no such source"}
-    unavailable |= {name: "ccache had it: nothing was compiled" for name, value in compile_s.items() if value is None}
+    not_recorded = "the build of this commit did not record it"
+    unavailable |= {name: not_recorded for name, value in compile_s.items() if value is None}
     return CompiledCode(found={}, compile_s=compile_s, unavailable=unavailable)
 
 

@@ -42,7 +42,7 @@ def sdpa(inputs: AttentionGradientInputs) -> Prepared:
     _, lse, *lengths, seed, offset, _ = operators._scaled_dot_product_cudnn_attention(
         q, k, v, None, True, 0.0, inputs.causal
     )
-    lse = inputs.lse.reshape(lse.shape)
+    lse = inputs.lse.float().reshape(lse.shape)
     arguments = (lse, seed, offset, None, *lengths, 0.0, inputs.causal)
 
     def run() -> Gradients:
@@ -66,10 +66,12 @@ def sdpa_flash(inputs: AttentionGradientInputs) -> Prepared:
     operators = torch.ops.aten
     _, _, *kept, _ = operators._scaled_dot_product_flash_attention(inputs.q, inputs.k, inputs.v, 0.0, inputs.causal)
     *lengths, seed, offset = kept
+    *tensors, lse = inputs.tensors
+    tensors.append(lse.float())
 
     def run() -> Gradients:
         gradients: Gradients = operators._scaled_dot_product_flash_attention_backward(
-            *inputs.tensors, *lengths, 0.0, inputs.causal, seed, offset
+            *tensors, *lengths, 0.0, inputs.causal, seed, offset
         )
         return gradients
 
@@ -100,13 +102,14 @@ def eager(inputs: AttentionGradientInputs) -> Prepared:
     group, scale = q.shape[1] // k.shape[1], q.shape[-1] ** -0.5
     as_forward = AttentionInputs(q=q, k=k, v=inputs.v, causal=inputs.causal, window=inputs.window)
     unseen = hidden(as_forward) if inputs.causal else None
+    lse = inputs.lse.float()[..., None]
 
     def run() -> Gradients:
         keys, values = (x.repeat_interleave(group, dim=1) for x in (inputs.k, inputs.v))
         scores = (scale * q) @ keys.transpose(-2, -1)
         if unseen is not None:
             scores = scores.masked_fill(unseen, -torch.inf)
-        weights = torch.exp(scores - inputs.lse[..., None]).to(q.dtype)
+        weights = torch.exp(scores - lse).to(q.dtype)
         delta = (inputs.d_out.float() * inputs.out.float()).sum(-1, keepdim=True)
         d_scores = (weights * (inputs.d_out @ values.transpose(-2, -1) - delta)).to(q.dtype)
         dk = scale * (d_scores.transpose(-2, -1) @ q)

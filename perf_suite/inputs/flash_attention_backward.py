@@ -14,7 +14,7 @@ from . import flash_attention
 class AttentionGradientInputs:
     """d_out, q and out (batch, heads_q, seq_q, head_dim); k, v (batch, heads_kv, seq_kv, head_dim); the default scale.
 
-    out and lse, (batch, heads_q, seq_q) in float32, are the forward pass's of the q, k, v that were drawn first. They
+    out and lse, (batch, heads_q, seq_q) in float64, are the forward pass's of the q, k, v that were drawn first. They
     stay when those are drawn again: the gradients are a function of all six, and weights exp(scale q k^T - lse) of
     other scores of the same distribution are of the same size.
     """
@@ -57,7 +57,7 @@ def make(workload: Workload, generator: torch.Generator, dtype: torch.dtype) -> 
         k=forward.k,
         v=forward.v,
         out=out.to(dtype),
-        lse=lse.float(),
+        lse=lse,
         causal=forward.causal,
         window=forward.window,
     )

@@ -16,7 +16,7 @@ from warpwatch.dashboard.store import Store
 
 _BROKEN = """
 from warpwatch.ci import main
-main._COMMANDS["check"] = "ci.check_command:no_such_name"
+main._COMMANDS["check"] = main._COMMANDS["check"]._replace(source="ci.check_command:no_such_name")
 main.main()
 """
 _WITHOUT_PSYCOPG = """

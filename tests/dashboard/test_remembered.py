@@ -133,6 +133,7 @@ def test_while_it_is_prepared_pages_show_what_was_before_and_others_wait_for_wha
     preparing.start()
     try:
         assert begun.wait(60)
+        assert not preparing.is_done("a")
         _add_commit(store, "a")
         assert value() == 0
         assert value(may_be_former=False) == 1
@@ -142,6 +143,7 @@ def test_while_it_is_prepared_pages_show_what_was_before_and_others_wait_for_wha
         may_go_on.set()
         assert begun.wait(60)
         _until(lambda: value() == 2)
+        _until(lambda: preparing.is_done("a"))
     finally:
         may_go_on.set()
         preparing.stop()

@@ -33,3 +33,11 @@ def test_an_import_and_its_analysis_load_no_part_of_numpy_that_takes_long(
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "1 series analysed" in done.stdout
     assert not {"numpy.fft", "numpy.ma", "numpy.random"} & set(done.stdout.split())
+
+
+def test_a_server_without_a_login_loads_nothing_that_logging_in_or_a_migration_needs() -> None:
+    code = "import sys, warpwatch.dashboard.serving; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert "flask" in loaded
+    assert not {"alembic", "authlib", "cryptography", "requests"} & set(loaded)

@@ -58,7 +58,7 @@ def planted_clone(root: Path, *, good: int, bad: int) -> PlantedClone:
         commits.append(_git(folder, "rev-parse", "HEAD"))
     environment = os.environ | {
         "HOME": str(root),  # asv keeps its machine file there
-        "CCACHE_DIR": os.environ.get("CCACHE_DIR", str(Path.home() / ".cache" / "ccache")),
+        "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),  # of compiled objects
         "WARPWATCH_CUDA_ARCHS": "none",
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }

@@ -2,6 +2,7 @@
 //   softmax_arithmetic [step|split] [half|bfloat16] scale < "score value" lines > "weighted mean, log-sum-exp"
 // A warp is one lane here: a shuffle gives the lane its own number, and a vote its own word. So each key counts four times,
 // for the four lanes of a quad.
+#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +18,8 @@ static T __shfl_xor_sync(unsigned, T x, int) { return x; }
 static int __any_sync(unsigned, int predicate) { return predicate; }
 static float __fmul_rn(float a, float b) { return a * b; }
 static float __frcp_rn(float x) { return 1.0f / x; }
+static unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
+static float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
 using std::max;
 using std::min;
 
@@ -51,7 +54,7 @@ static void run(bool split, float scale, const std::vector<float>& scores, const
     }
   }
   const float mean = 4.0f * out[0][0][0] * softmax.normalizer(0, 0);
-  std::printf("%.9g %.17g\n", mean, double(softmax.log_sum_exp(0, 0, scale)) - std::log(4.0));
+  std::printf("%.9g %.17g\n", mean, double(softmax.log_sum_exp(0, 0, scale, exponents)) - std::log(4.0));
 }
 
 int main(int, char** words) {

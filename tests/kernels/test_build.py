@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from warpwatch.kernels.building import architectures
+from warpwatch.kernels.building import architectures, object_store
 from warpwatch.kernels.building.toolchain import find_cuda
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -94,27 +94,46 @@ def record(checkout: Path) -> dict[str, dict[str, object]]:
 
 
 @needs_cuda
-def test_the_build_tells_what_it_compiled_and_what_ccache_spared_it(
+def test_another_checkout_takes_every_object_from_the_store(
     checkout: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if shutil.which("ccache") is None:
-        pytest.skip("no ccache here")
-    monkeypatch.setenv("CCACHE_DIR", str(tmp_path_factory.mktemp("ccache")))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     elsewhere = tmp_path_factory.mktemp("a") / "longer path"
     shutil.copytree(checkout, elsewhere)
-    build(checkout, "75")
+    built = build(checkout, "75")
     first = record(checkout)
     assert {"rope/rope.cu", "rope/rope_cpu.cpp", "bindings/rope.cpp"} <= first.keys()
+    assert f"compiled {len(first)} of {len(first)} sources" in built.stderr
     for facts in first.values():
         assert isinstance(facts["compile_s"], float)
         assert 0.05 < facts["compile_s"] < 300
 
-    build(elsewhere, "75")
-    second = record(elsewhere)
-    assert {facts["compile_s"] for facts in second.values()} == {None}
-    assert {name: facts["host_sha256"] for name, facts in second.items()} == {
-        name: facts["host_sha256"] for name, facts in first.items()
-    }
+    assert f"compiled 0 of {len(first)} sources" in build(elsewhere, "75").stderr
+    assert record(elsewhere) == first
+
+    header = elsewhere / "kernels/csrc/rope/rope_tiles.h"
+    header.write_text(header.read_text() + "// a word more\n")
+    assert "compiled 1 of" in build(elsewhere, "75").stderr
+    # Another set of architectures is other objects.
+    assert "compiled 0 of" not in build(elsewhere, "86").stderr
+
+
+def test_a_store_that_cannot_be_written_to_is_no_error(
+    checkout: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = tmp_path_factory.mktemp("cache") / "a file"
+    file.write_text("")
+    done = run(checkout, BUILD, WARPWATCH_CUDA_ARCHS="none", XDG_CACHE_HOME=str(file))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_objects_that_were_not_used_for_longest_leave_the_store(tmp_path: Path) -> None:
+    for age, name in enumerate(("newest", "older", "oldest")):
+        for suffix in (".o", ".times"):
+            (tmp_path / f"{name}{suffix}").write_bytes(bytes(100))
+        os.utime(tmp_path / f"{name}.o", (1e9 - age, 1e9 - age))
+    object_store.prune(tmp_path, largest_bytes=250)
+    assert {path.name for path in tmp_path.iterdir()} == {"newest.o", "newest.times", "older.o", "older.times"}
 
 
 @needs_cuda

@@ -259,7 +259,7 @@ def test_says_what_does_not_fit(device: str) -> None:
     q, k, v = inputs(device, torch.float16, (5, 9))
     out, lse = flash_attention_with_lse(q, k, v)
     backward = torch.ops.warpwatch.flash_attention_backward
-    with pytest.raises(RuntimeError, match="flash_attention_backward: lse must be float32, got float16"):
+    with pytest.raises(RuntimeError, match="flash_attention_backward: lse must be float64, got float16"):
         backward(out, q, k, v, out, lse.half())
     with pytest.raises(RuntimeError, match=r"flash_attention_backward: q and d_out differ in shape"):
         backward(out[:, :, :3], q, k, v, out, lse)

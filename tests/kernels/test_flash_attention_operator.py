@@ -161,9 +161,9 @@ def test_triton_twins_configs_fit_gpus_that_are_not_here(compute_capability: int
         "BLOCK_Q": config.block_q,
         "BLOCK_KV": config.block_kv,
     }
-    pointers = {**dict.fromkeys(("q_ptr", "k_ptr", "v_ptr", "out_ptr"), f"*{element}"), "lse_ptr": "*fp32"}
+    pointers = {**dict.fromkeys(("q_ptr", "k_ptr", "v_ptr", "out_ptr"), f"*{element}"), "lse_ptr": "*fp64"}
     signature = {
-        name: pointers.get(name, "constexpr" if name in constants else "fp32" if name == "scale_log2" else "i32")
+        name: pointers.get(name, "constexpr" if name in constants else "fp32" if name == "scale" else "i32")
         for name in _flash_attention.arg_names
     }
     aligned = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(signature) if name.endswith(("ptr", "stride"))}

@@ -236,6 +236,26 @@ def test_magnitudes_beyond_float16_count_as_its_largest(device: str) -> None:
     torch.testing.assert_close(out.double(), expected(q, within, lengths), rtol=2e-2, atol=4.0)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("head_dim", [64, 128, 256])
+def test_each_infinity_of_the_window_counts_as_float16s_largest(head_dim: int, dtype: torch.dtype, device: str) -> None:
+    skip_without_bfloat16(device, dtype)
+    k, v = torch.randn(2, 1, 2, 20, head_dim, device=device).to(dtype)
+    for x in (k, v):  # channels 2 i and 2 i + 1 share a register
+        x[:, :, 3, 6], x[:, :, 5, 9] = torch.inf, -torch.inf
+        x[:, :, 7, 12], x[:, :, 7, 13] = torch.inf, -torch.inf
+        x[:, :, 8, 14], x[:, :, 8, 15] = -torch.inf, 0.0
+    v[:, :, 9, 20], v[:, :, 9, 21] = torch.nan, torch.inf
+    lengths = lengths_on(device, 20)
+    cache = _empty_cache(k, 32)
+    kernels.int4_kv_append(k, v, *cache, lengths)
+    q = torch.zeros(1, 4, 1, head_dim, dtype=dtype, device=device)  # an infinite key would make NaN of its score
+    out = kernels.int4_decode_attention(q, *cache, lengths)[:, :, 0]
+    mean = v.double().clamp(-65504, 65504).mean(2).repeat_interleave(2, dim=1)
+    assert mean.isnan().sum() == 4
+    torch.testing.assert_close(out.double(), mean, rtol=1e-2, atol=2e-2, equal_nan=True)
+
+
 def test_the_triton_twins_agree_beyond_float16(device: str, twin: Callable[..., Callable[..., object]]) -> None:
     if device == "cpu" and numpy.lib.NumpyVersion(numpy.__version__) >= "2.4.0":
         pytest.skip("Triton 3.6's interpreter makes loop bounds in a way that NumPy refuses from 2.4 on")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy
 import pytest
@@ -18,6 +19,7 @@ from warpwatch import kernels
 
 from .bfloat16 import skip_without_bfloat16
 from .test_flash_attention import TOLERANCE
+from .test_flash_attention_backward import assert_close
 from .test_int8_kv import quantized
 from .test_paged_decode_attention import paged
 
@@ -165,7 +167,82 @@ def test_the_log_sum_exp_of_equal_large_scores(
     q, k, v = equal_scores(device, dtype, size, 333)
     _, lse = kernels.flash_attention_with_lse(q, k, v, scale=scale)
     exact = float(q[0, 0, 0, 0].double()) ** 2 * (0.125 if scale is None else scale) + math.log(333)
-    torch.testing.assert_close(lse.double(), torch.full_like(lse, exact, dtype=torch.float64), rtol=2e-7, atol=0)
+    torch.testing.assert_close(lse, torch.full_like(lse, exact), rtol=2e-7, atol=0)
+
+
+def _flash_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | None) -> torch.Tensor:
+    return kernels.flash_attention(q, k, v, scale=scale)
+
+
+DIFFERENTIABLE = {"flash_attention": _flash_attention, "with a bias": _biased, "varlen": _varlen}
+
+
+@pytest.mark.parametrize("keys", KEYS)
+@pytest.mark.parametrize(("size", "scale"), SIZES[:5])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("attention", DIFFERENTIABLE.values(), ids=DIFFERENTIABLE)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_gradient_of_values_of_equal_scores(
+    sign: int,
+    attention: Callable[..., torch.Tensor],
+    dtype: torch.dtype,
+    size: float,
+    scale: float | None,
+    keys: int,
+    device: str,
+) -> None:
+    q, k, v = equal_scores(device, dtype, size, keys, sign=sign)
+    d_out = torch.randn_like(q)
+    v.requires_grad_()
+    attention(q, k, v, scale).backward(d_out)
+    assert v.grad is not None
+    assert_agrees(v.grad, d_out.double().sum(dim=(1, 2), keepdim=True).expand(v.shape) / keys)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("keys", "head_dim"), [(2, 64), (70, 96), (333, 64), (333, 128), (333, 256)])
+@pytest.mark.parametrize(("offset", "scale"), NEAR)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_gradients_of_nearly_equal_large_scores(
+    dtype: torch.dtype, offset: float, scale: float, keys: int, head_dim: int, causal: bool, device: str
+) -> None:
+    tensors = near_scores(device, dtype, keys, offset, head_dim=head_dim)
+    assert_gradients(kernels.flash_attention_backward, tensors, causal=causal, scale=scale)
+
+
+def assert_gradients(backward: Callable[..., tuple[torch.Tensor, ...]], tensors: Tensors, **options: Any) -> None:
+    q, k, v = tensors
+    d_out = torch.randn_like(q)
+    out, lse = kernels.flash_attention_with_lse(q, k, v, **options)
+    found = backward(d_out, q, k, v, out, lse, **options)
+    # From the same rounded output: what its rounding does to delta has nothing to do with large scores.
+    q64, k64, v64 = (x.double().repeat_interleave(2 // x.shape[1], dim=1) for x in tensors)
+    scores = options["scale"] * q64 @ k64.mT
+    seen = torch.ones_like(scores, dtype=torch.bool).tril(k.shape[2] - q.shape[2] if options["causal"] else k.shape[2])
+    weights = torch.softmax(scores.masked_fill(~seen, torch.finfo(scores.dtype).min), dim=-1).masked_fill(~seen, 0.0)
+    delta = (d_out.double() * out.double()).sum(-1, keepdim=True)
+    d_scores = (weights * (d_out.double() @ v64.mT - delta)) * options["scale"]
+    wanted = (
+        d_scores @ k64,
+        (d_scores.mT @ q64).sum(1, keepdim=True),
+        (weights.mT @ d_out.double()).sum(1, keepdim=True),
+    )
+    # dq is a sum of ds k, dk of ds q; their rounding grows with those: up to 2^12 in the column of the large number.
+    sizes = [x.abs().amax(dim=(0, 1, 2)).clamp(min=1.0) for x in (k64, q64)]
+    for gradients in (found, wanted):
+        for gradient, size in zip(gradients, sizes, strict=False):
+            gradient /= size.to(gradient.dtype)
+    assert_close(found, wanted, q.dtype)
+
+
+def test_the_log_sum_exp_keeps_the_sum_beside_a_large_score(device: str) -> None:
+    q, k, v = near_scores(device, torch.float16, 333, 4096.0)
+    scores = 0.5 * (q.double() @ k.double().transpose(-2, -1))
+    for causal in (False, True):
+        seen = torch.ones_like(scores, dtype=torch.bool).tril(333 - 5 if causal else 333)
+        _, lse = kernels.flash_attention_with_lse(q, k, v, scale=0.5, causal=causal)
+        exact = scores.masked_fill(~seen, -torch.inf).logsumexp(dim=-1)
+        torch.testing.assert_close(lse, exact, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("capacity", [2, 70, 4000])
@@ -245,6 +322,20 @@ def test_triton_twins_of_nearly_equal_large_scores(
     q, k, v = near_scores(device, dtype, 333, offset)
     q = q[:, :, :1] if name == "decode_attention" else q
     assert_agrees(twin(name)(q, k, v, scale=scale), reference(q, k, v, scale=scale))
+
+
+@pytest.mark.parametrize(("keys", "offset"), [(70, 4096.0), (333, -4096.0)])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+def test_gradients_of_the_triton_twin(
+    dtype: torch.dtype,
+    keys: int,
+    offset: float,
+    device: str,
+    twin: Callable[[str], Callable[..., tuple[torch.Tensor, ...]]],
+) -> None:
+    _needs_loop_bounds(device)
+    tensors = near_scores(device, dtype, keys, offset)
+    assert_gradients(twin("flash_attention_backward"), tensors, causal=False, scale=0.5)
 
 
 def _needs_loop_bounds(device: str) -> None:

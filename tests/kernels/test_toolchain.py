@@ -39,6 +39,7 @@ def test_cuda_home_comes_before_path_and_path_before_pip(tmp_path: Path, monkeyp
         include=pip / "include",
         libraries=pip / "lib64",
         version="13.0",
+        build=f"release 13.0, V13.0.1\n#$ TOP={pip}\n",
         origin="the pip packages",
     )
     monkeypatch.setenv("PATH", f"{on_path}/bin:/usr/bin:/bin")

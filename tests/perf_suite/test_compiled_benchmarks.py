@@ -76,13 +76,13 @@ def test_what_asv_was_not_asked_for_is_not_read(spool, monkeypatch, tmp_path_fac
     assert len(file.read_text().splitlines()) == 1 + len(asked)
 
 
-def test_the_time_of_each_source_is_a_number_or_was_spared_by_ccache():
+def test_the_compile_time_of_each_source_is_recorded():
     if extension_path() is None:
         pytest.skip("the kernels are not built")
     benchmark, cache = CompiledSources(), read_compile_times()
     found = values(benchmark, cache, "track_compile_time")
     for (source,) in itertools.product(*benchmark.params):
-        assert (source,) in found or "ccache" in cache.why_not(source) or "no such source" in cache.why_not(source)
+        assert (source,) in found or "no such source" in cache.why_not(source)
     assert all(0 < value < 3600 for value in found.values())
 
 

@@ -40,7 +40,7 @@ def test_a_window_counts_exactly_the_pairs_that_are_seen_and_gradients_take_five
     assert forward.flops == 4 * 2 * 8 * seen
     assert backward.flops == 10 * 2 * 8 * seen
     assert forward.bytes == (2 * 2 * seq_q + 2 * keys) * 8 * 2
-    assert backward.bytes == (4 * 2 * seq_q + 2 * keys + 2 * seq_kv) * 8 * 2 + 4 * 2 * seq_q
+    assert backward.bytes == (4 * 2 * seq_q + 2 * keys + 2 * seq_kv) * 8 * 2 + 8 * 2 * seq_q
 
 
 def test_a_bias_is_read_where_it_is_seen_and_packed_sequences_add_up():

@@ -1,11 +1,14 @@
 """Reading the built library, and the list of watched kernels against it."""
 
 import _ctypes
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from perf_suite.compiled.architectures import compute_capability_of
+from perf_suite.compiled.cubin import read_cubin
 from perf_suite.compiled.cuda_binaries import NoToolsError, cubins_of, find_tools, ptx_of
 from perf_suite.compiled.machine_code import read_machine_code
 from perf_suite.compiled.watched_kernels import ARCHITECTURES, WATCHED, operator_of
@@ -106,6 +109,38 @@ def test_every_cubin_of_the_library_is_read_under_its_own_architecture(tools, ke
 def test_a_library_built_for_the_cpu_alone_has_no_kernels(tools):
     library = Path(_ctypes.__file__)
     assert read_machine_code(library, tools, ARCHITECTURES, is_wanted=lambda kernel: True) == ()
+
+
+@needs_nvcc
+def test_a_gpu_without_code_of_its_own_is_read_with_the_code_that_it_takes(tmp_path, tools):
+    library = object_file("__global__ void __launch_bounds__(128) bound(float* x) { x[0] = 1; }", "sm_86", tmp_path)
+    found = read_machine_code(library, tools, ARCHITECTURES, is_wanted=lambda kernel: True)
+    assert {code.architecture: code.sha256 for code in found}.keys() == {"sm_86", "sm_89"}
+    assert found[0].sha256 == found[1].sha256
+    assert found[0].occupancy == found[1].occupancy == 1.0
+
+
+def functions(source: Path, flags: Sequence[str], folder: Path) -> dict[str, bytes]:
+    command = ["nvcc", "-std=c++20", "-O3", "--expt-relaxed-constexpr", "-Ikernels/csrc", "-DWARPWATCH_WITH_CUDA=1"]
+    cubin = folder / "one.cubin"
+    subprocess.run([*command, *flags, "-cubin", "-o", cubin, source], cwd=SOURCES.parents[1], check=True)
+    return {function.name: function.code for function in read_cubin(cubin.read_bytes())}
+
+
+@needs_nvcc
+@pytest.mark.parametrize(
+    ("source", "own", "taken"),
+    [
+        ("int8_weight_linear/int8_weight_linear_sm80.cu", "compute_80,code=sm_89", "compute_80,code=sm_86"),
+        ("flash_attention/flash_attention_packed_sm80.cu", "compute_90a,code=sm_90a", "compute_80,code=sm_90a"),
+    ],
+    ids=["sm_89 runs sm_86's", "sm_90a from compute_80's form"],
+)
+def test_the_code_that_the_build_spares_would_be_the_same(source, own, taken, tmp_path):
+    """kernels/building/architectures.py says which; one source of each, for compilation takes seconds."""
+    assert functions(SOURCES / source, [f"-gencode=arch={own}"], tmp_path) == functions(
+        SOURCES / source, [f"-gencode=arch={taken}"], tmp_path
+    )
 
 
 @needs_nvcc

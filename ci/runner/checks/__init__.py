@@ -11,7 +11,7 @@ CHECKS: tuple[Check, ...] = (
     driver.driver, driver.xid, card.persistence, card.compute_mode, card.mig, card.ecc, card.power_limit,
     card.temperature, card.processes, card.display, clocks.held_down, clocks.application_clocks, clocks.lockable,
     clocks.left_locked, computer.governor, computer.load, computer.time_sync, disk.room, software.python,
-    software.torch, software.compiler, software.cuda_compiler, software.git, software.ccache, asv.project,
+    software.torch, software.compiler, software.cuda_compiler, software.git, asv.project,
     asv.machine, asv.calibration, service.units, service.jobs, service.actions_runner,
     service.credentials, queue.waiting, queue.dashboard,
 )  # fmt: skip

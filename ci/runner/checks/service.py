@@ -69,7 +69,7 @@ def jobs(host: Host) -> Iterator[Finding]:
             "jobs",
             str(unit),
             "jobs have the user and the home of who measures",
-            why="What a pull request's job leaves there (.gitconfig, pip's and ccache's caches) acts on later runs.",
+            why="What a pull request's job leaves (.gitconfig, pip's cache, compiled objects) acts on later runs.",
             fix=_SETUP,
         )
 

@@ -1,4 +1,4 @@
-"""What builds the kernels and measures them: Python and its packages, compilers, git, ccache."""
+"""What builds the kernels and measures them: Python and its packages, compilers, git."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,7 @@ from warpwatch.ci.runner.finding import Finding, good, note, wrong
 from warpwatch.ci.runner.host import Host
 
 _OLDEST_PYTHON = (3, 11)
-_BUILD = "sudo apt-get install -y g++ make git ccache python3-venv"
+_BUILD = "sudo apt-get install -y g++ make git python3-venv"
 
 
 def python(host: Host) -> Iterator[Finding]:
@@ -128,17 +128,3 @@ def git(host: Host) -> Iterator[Finding]:
         )
     else:
         yield good("git", looked_at, "a repository with its whole history")
-
-
-def ccache(host: Host) -> Iterator[Finding]:
-    """Keeps compiled files, so that a commit that touches one kernel compiles one."""
-    if host.which("ccache") is None:
-        yield note(
-            "ccache",
-            "PATH",
-            "not installed",
-            why="Every commit is compiled whole: minutes instead of seconds.",
-            fix="sudo apt-get install -y ccache",
-        )
-    else:
-        yield good("ccache", "PATH", str(host.which("ccache")))

@@ -14,6 +14,7 @@
 
 #include "attention_ladder/attention_element.cuh"
 #include "attention_ladder/attention_ladder.h"
+#include "primitives/kernel_attribute.h"
 #include "primitives/launch_shape.h"
 
 namespace warpwatch {
@@ -135,8 +136,7 @@ cudaError_t launch(const FlashAttentionParams& p, cudaStream_t stream) {
   const int64_t blocks = int64_t{p.batch} * p.heads_q * ((int64_t{p.seq_q} + kQueries - 1) / kQueries);
   if (blocks > INT_MAX) return cudaErrorInvalidValue;
   if (blocks == 0) return cudaSuccess;
-  if (cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                               Shape::kDynamicSharedBytes);
+  if (cudaError_t error = allow_dynamic_shared_bytes(kernel, Shape::kDynamicSharedBytes);
       error != cudaSuccess) {
     return error;
   }

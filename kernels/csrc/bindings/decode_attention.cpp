@@ -15,7 +15,7 @@ constexpr DecodeAttentionOperands kOperands{"decode_attention"};
 constexpr Checks kChecks{"decode_attention"};
 
 void check(const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& lengths,
-           std::optional<double> scale) {
+           std::optional<double> scale, std::optional<int64_t> max_length) {
   kOperands.check_queries(q, scale);
   kChecks.rank({"k", k}, 4, "(batch, heads_kv, capacity, head_dim)");
   kChecks.same_shape({"k", k}, {"v", v});
@@ -25,6 +25,7 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v, const std::optiona
   WARPWATCH_CHECK(k.size(2) <= DecodeAttentionOperands::kLongest, kChecks.op, "k has shape ", shape_text(k),
                   "; capacity goes up to ", DecodeAttentionOperands::kLongest);
   if (lengths) kOperands.check_lengths(q, *lengths);
+  kOperands.check_max_length(max_length, lengths.has_value(), k.size(2));
 }
 
 ContiguousCache cache_of(const Tensor& k, const Tensor& v) {
@@ -41,8 +42,8 @@ ContiguousCache cache_of(const Tensor& k, const Tensor& v) {
 }
 
 Tensor decode_attention_on_cpu(const Tensor& q, const Tensor& k, const Tensor& v, std::optional<Tensor> lengths,
-                               std::optional<double> scale) {
-  check(q, k, v, lengths, scale);
+                               std::optional<double> scale, std::optional<int64_t> max_length) {
+  check(q, k, v, lengths, scale, max_length);
   kOperands.check_cpu_head_dim(q);
   Tensor out = torch::stable::new_empty(q, q.sizes());
   decode_attention_cpu(kOperands.parameters(q, out, lengths, k.size(1), k.size(2), scale), cache_of(k, v));
@@ -65,8 +66,8 @@ cudaError_t launch(const DecodeAttentionParams& p, const ContiguousCache& cache,
 }
 
 Tensor decode_attention_on_cuda(const Tensor& q, const Tensor& k, const Tensor& v, std::optional<Tensor> lengths,
-                                std::optional<double> scale) {
-  check(q, k, v, lengths, scale);
+                                std::optional<double> scale, std::optional<int64_t> max_length) {
+  check(q, k, v, lengths, scale, max_length);
   kOperands.check_gpu_head_dim(q);
   for (const Argument& cache : {Argument{"k", k}, Argument{"v", v}}) kOperands.check_aligned(cache);
   const OnDeviceOf gpu(q);
@@ -75,7 +76,7 @@ Tensor decode_attention_on_cuda(const Tensor& q, const Tensor& k, const Tensor& 
   Tensor out = torch::stable::new_empty(q, q.sizes());
   if (out.numel() == 0) return out;
   DecodeAttentionParams p = kOperands.parameters(queries, out, lengths, k.size(1), k.size(2), scale);
-  const std::optional<Tensor> parts = kOperands.divide(p, q, gpu);
+  const std::optional<Tensor> parts = kOperands.divide(p, q, gpu, max_length);
   check_launch(kChecks.op, launch(p, cache_of(k, v), gpu));
   return out;
 }
@@ -88,7 +89,9 @@ constexpr auto& decode_attention_on_cuda = WithoutCuda<decltype(decode_attention
 }  // namespace warpwatch
 
 STABLE_TORCH_LIBRARY_FRAGMENT(warpwatch, m) {
-  m.def("decode_attention(Tensor q, Tensor k, Tensor v, Tensor? lengths=None, float? scale=None) -> Tensor");
+  m.def(
+      "decode_attention(Tensor q, Tensor k, Tensor v, Tensor? lengths=None, float? scale=None, "
+      "SymInt? max_length=None) -> Tensor");
 }
 
 STABLE_TORCH_LIBRARY_IMPL(warpwatch, CPU, m) {

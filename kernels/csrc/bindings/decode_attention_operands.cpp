@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "bindings/attention_scale.h"
-#include "decode_attention/decode_attention_tiles.h"
 
 namespace warpwatch {
 
@@ -42,6 +41,14 @@ void DecodeAttentionOperands::check_lengths(const Tensor& q, const Tensor& lengt
   checks.shape({"lengths", lengths}, {q.size(0)}, "(batch)");
   checks.same_device({"q", q}, {"lengths", lengths});
   checks.contiguous({"lengths", lengths});
+}
+
+void DecodeAttentionOperands::check_max_length(std::optional<int64_t> max_length, bool has_lengths,
+                                               int64_t capacity) const {
+  if (!max_length) return;
+  WARPWATCH_CHECK(has_lengths, op, "max_length bounds lengths, and there are none; leave it out, or pass lengths too");
+  WARPWATCH_CHECK(*max_length >= 0 && *max_length <= capacity, op, "max_length must be from 0 to ", capacity,
+                  ", the keys that a sequence has room for, got ", *max_length);
 }
 
 void DecodeAttentionOperands::check_cpu_head_dim(const Tensor& q) const {
@@ -115,19 +122,21 @@ Tensor DecodeAttentionOperands::aligned(const Tensor& q) const {
   return copy;
 }
 
-std::optional<Tensor> DecodeAttentionOperands::divide(DecodeAttentionParams& p, const Tensor& q,
-                                                      const OnDeviceOf& gpu) const {
+std::optional<Tensor> DecodeAttentionOperands::divide(DecodeAttentionParams& p, const Tensor& q, const OnDeviceOf& gpu,
+                                                      std::optional<int64_t> max_length) const {
   const int rows = p.group * p.seq_q;  // packed, of a key head
-  return divide(p, q, gpu, decode_attention_block_rows(p.dtype, rows, p.head_dim),
-                decode_attention_blocks_per_sm(p.dtype, gpu.compute_capability()));
+  return divide(p, q, gpu, max_length, decode_attention_block_rows(p.dtype, rows, p.head_dim),
+                decode_attention_division(p.dtype, gpu.compute_capability()));
 }
 
 std::optional<Tensor> DecodeAttentionOperands::divide(DecodeAttentionParams& p, const Tensor& q, const OnDeviceOf& gpu,
-                                                      int block_rows, int blocks_per_sm) const {
+                                                      std::optional<int64_t> max_length, int block_rows,
+                                                      DecodeAttentionDivision division) const {
   const int rows = p.group * p.seq_q;
   const int64_t blocks = int64_t{p.batch} * p.heads_kv * ((rows + block_rows - 1) / block_rows);
-  const int slots = gpu.multiprocessors() * blocks_per_sm;
-  p.splits = decode_attention_splits(blocks, p.capacity, slots);
+  const int slots = gpu.multiprocessors() * division.blocks_per_sm;
+  p.splits = decode_attention_splits(blocks, static_cast<int>(max_length.value_or(p.capacity)), slots,
+                                     division.start_in_keys);
   if (p.splits == 1) return std::nullopt;
   const int64_t part_rows = int64_t{p.splits} * p.batch * p.heads_q * p.seq_q;
   Tensor workspace = torch::stable::new_empty(q, {part_rows * (p.head_dim + 2)}, ScalarType::Float);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "decode_attention/decode_attention.h"
+#include "decode_attention/decode_attention_tiles.h"
 #include "framework/checks.h"
 #include "framework/cuda.h"
 
@@ -20,6 +21,8 @@ struct DecodeAttentionOperands {
   void check_cache(const Tensor& q, const Argument& cache, int64_t heads_kv) const;
   void check_heads(const Tensor& q, int64_t heads_kv) const;
   void check_lengths(const Tensor& q, const Tensor& lengths) const;
+  // max_length, a bound of lengths that the caller gives, of a cache with room for `capacity` keys of a sequence.
+  void check_max_length(std::optional<int64_t> max_length, bool has_lengths, int64_t capacity) const;
   void check_cpu_head_dim(const Tensor& q) const;
 
   // With splits 1.
@@ -32,12 +35,14 @@ struct DecodeAttentionOperands {
   void check_aligned(const Argument& cache) const;  // a copy of the cache would cost more than the operator
   Tensor aligned(const Tensor& q) const;            // q, or a copy whose rows start on 16-byte boundaries
 
-  // Chooses p.splits for this GPU. What it returns is the workspace that p then points to: hold it until the launch. It
-  // goes back to PyTorch's allocator, which reuses it in the order of the stream.
-  std::optional<Tensor> divide(DecodeAttentionParams& p, const Tensor& q, const OnDeviceOf& gpu) const;
-  // The same for a kernel whose blocks take block_rows packed queries, of which an SM holds blocks_per_sm.
-  std::optional<Tensor> divide(DecodeAttentionParams& p, const Tensor& q, const OnDeviceOf& gpu, int block_rows,
-                               int blocks_per_sm) const;
+  // Chooses p.splits for this GPU and sequences of max_length keys (p.capacity without it). What it returns is the
+  // workspace that p then points to: hold it until the launch. It goes back to PyTorch's allocator, which reuses it in
+  // the order of the stream.
+  std::optional<Tensor> divide(DecodeAttentionParams& p, const Tensor& q, const OnDeviceOf& gpu,
+                               std::optional<int64_t> max_length) const;
+  // The same for a kernel whose blocks take block_rows packed queries, and whose keys are divided so.
+  std::optional<Tensor> divide(DecodeAttentionParams& p, const Tensor& q, const OnDeviceOf& gpu,
+                               std::optional<int64_t> max_length, int block_rows, DecodeAttentionDivision division) const;
 #endif
 };
 

@@ -18,8 +18,9 @@ namespace {
 constexpr const char* kOp = "flash_attention";
 constexpr const char* kBackward = "flash_attention_backward";
 constexpr Checks kBackwardChecks{kBackward};
-Tensor empty_lse(const Tensor& q) {
-  return torch::stable::new_empty(q, {q.size(0), q.size(1), q.size(2)}, ScalarType::Float);
+// One number a query.
+Tensor empty_rows(const Tensor& q, ScalarType dtype) {
+  return torch::stable::new_empty(q, {q.size(0), q.size(1), q.size(2)}, dtype);
 }
 
 void check_backward(const Tensor& d_out, const Tensor& q, const Tensor& out, const Tensor& lse) {
@@ -29,7 +30,7 @@ void check_backward(const Tensor& d_out, const Tensor& q, const Tensor& out, con
     kBackwardChecks.same_device({"q", q}, each);
   }
   kBackwardChecks.same_device({"q", q}, {"lse", lse});
-  kBackwardChecks.dtype({"lse", lse}, {ScalarType::Float});
+  kBackwardChecks.dtype({"lse", lse}, {ScalarType::Double});
   kBackwardChecks.shape({"lse", lse}, {q.size(0), q.size(1), q.size(2)}, "(batch, heads_q, seq_q)");
   kBackwardChecks.contiguous({"lse", lse});
 }
@@ -97,6 +98,7 @@ cudaError_t launch_backward(const FlashAttentionBackwardParams& p, int compute_c
 #endif
 #if WARPWATCH_HAS_SM90A
   if (compute_capability == 90 && fp32) return flash_attention_backward_fp32_sm90a(p, stream);
+  if (compute_capability == 90 && flash_attention_backward_sm90a_takes(p)) return flash_attention_backward_sm90a(p, stream);
 #endif
 #if WARPWATCH_HAS_SM80
   if (compute_capability >= 80) {
@@ -125,7 +127,8 @@ Gradients backward_on_cuda(const Tensor& d_out, const Tensor& q, const Tensor& k
   const Tensor d_out_aligned = aligned(d_out);
   Tensor out_aligned = aligned(out);
   const Gradients to = empty_gradients(q, k, v);
-  const Tensor delta = empty_lse(q);
+  const Tensor delta = torch::stable::new_empty(q, {flash_attention_backward_room(q.size(0) * q.size(1), q.size(2))},
+                                                ScalarType::Float);
   const FlashAttentionParams forward =
       attention_parameters(q_aligned, k_aligned, v_aligned, out_aligned, &lse, causal, scale, window);
   const FlashAttentionBackwardParams p =
@@ -164,7 +167,7 @@ template <auto& Run>
 std::tuple<Tensor, Tensor> flash_attention_with_lse(const Tensor& q, const Tensor& k, const Tensor& v, bool causal,
                                                     std::optional<double> scale, std::optional<int64_t> window) {
   check_attention(kOp, q, k, v, causal, scale, window);
-  Tensor lse = empty_lse(q);
+  Tensor lse = empty_rows(q, ScalarType::Double);
   Tensor out = Run(q, k, v, &lse, causal, scale, window);
   return {out, lse};
 }

@@ -93,7 +93,7 @@ template <auto& Run>
 Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, Tensor* lse, const Options& options) {
   check_attention(kOp, q, k, v, options.causal, options.scale, options.window);
   check_bias(q, k, bias);
-  if (lse != nullptr) *lse = torch::stable::new_empty(q, {q.size(0), q.size(1), q.size(2)}, ScalarType::Float);
+  if (lse != nullptr) *lse = torch::stable::new_empty(q, {q.size(0), q.size(1), q.size(2)}, ScalarType::Double);
   return Run(q, k, v, with_rows(bias, k.size(2)), lse, options);
 }
 

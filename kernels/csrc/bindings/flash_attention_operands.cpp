@@ -3,6 +3,9 @@
 #include <cstdint>
 
 #include "bindings/attention_scale.h"
+#if WARPWATCH_WITH_CUDA
+#include "primitives/device_attribute.h"
+#endif
 
 namespace warpwatch {
 
@@ -62,7 +65,7 @@ FlashAttentionParams attention_parameters(const Tensor& q, const Tensor& k, cons
       .k = k.data_ptr(),
       .v = v.data_ptr(),
       .out = out.data_ptr(),
-      .lse = lse == nullptr ? nullptr : static_cast<float*>(lse->data_ptr()),
+      .lse = lse == nullptr ? nullptr : static_cast<double*>(lse->data_ptr()),
       .q_strides = attention_strides(q),
       .k_strides = attention_strides(k),
       .v_strides = attention_strides(v),
@@ -90,11 +93,8 @@ void check_head_dim_on_cuda(const char* op, int64_t head_dim) {
 cudaError_t takes_tf32(int compute_capability, bool& takes) {
   takes = compute_capability == 80 || compute_capability == 90;
   if (!takes) return cudaSuccess;
-  int device = 0, shared_bytes = 0;
-  cudaError_t status = cudaGetDevice(&device);
-  if (status == cudaSuccess) {
-    status = cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  }
+  int shared_bytes = 0;
+  const cudaError_t status = device_attribute<cudaDevAttrMaxSharedMemoryPerBlockOptin>(shared_bytes);
   takes = shared_bytes >= kTf32SharedBytes;
   return status;
 }

@@ -41,7 +41,7 @@ template <typename Params>
 cudaError_t launch_attention(const char* op, const Params& p, int compute_capability, cudaStream_t stream) {
   const bool fp32 = p.dtype == Dtype::kFloat32;
 #if WARPWATCH_HAS_SM90A
-  if constexpr (std::is_same_v<Params, FlashAttentionParams>) {
+  if constexpr (!std::is_same_v<Params, FlashAttentionBiasedParams>) {
     if (compute_capability == 90 && !fp32 && flash_attention_sm90a_takes(p)) return flash_attention_sm90a(p, stream);
   }
 #endif

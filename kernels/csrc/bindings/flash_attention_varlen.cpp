@@ -67,7 +67,7 @@ FlashAttentionPackedParams parameters(const Tensor& q, const Tensor& k, const Te
       .k = k.data_ptr(),
       .v = v.data_ptr(),
       .out = out.data_ptr(),
-      .lse = lse == nullptr ? nullptr : static_cast<float*>(lse->data_ptr()),
+      .lse = lse == nullptr ? nullptr : static_cast<double*>(lse->data_ptr()),
       .q_strides = packed_strides(q),
       .k_strides = packed_strides(k),
       .v_strides = packed_strides(v),
@@ -85,7 +85,8 @@ FlashAttentionPackedParams parameters(const Tensor& q, const Tensor& k, const Te
       .window = options.window && *options.window < k.size(0) ? static_cast<int>(*options.window) : 0,
   };
   return {attention, static_cast<const int32_t*>(lengths.cu_seqlens_q.data_ptr()),
-          static_cast<const int32_t*>(lengths.cu_seqlens_kv.data_ptr()), static_cast<int>(q.size(0))};
+          static_cast<const int32_t*>(lengths.cu_seqlens_kv.data_ptr()), static_cast<int>(q.size(0)),
+          static_cast<int>(k.size(0))};
 }
 
 // On a CPU the lengths are at hand. On a GPU nobody could look at them without waiting for it.
@@ -152,7 +153,7 @@ std::tuple<Tensor, Tensor> flash_attention_varlen_with_lse(const Tensor& q, cons
   const Lengths lengths{cu_seqlens_q, cu_seqlens_kv, max_seqlen_q, max_seqlen_kv};
   const Options options{causal, scale, window};
   check(q, k, v, lengths, options);
-  Tensor lse = torch::stable::new_empty(q, {q.size(1), q.size(0)}, ScalarType::Float);
+  Tensor lse = torch::stable::new_empty(q, {q.size(1), q.size(0)}, ScalarType::Double);
   Tensor out = Run(q, k, v, &lse, lengths, options);
   return {out, lse};
 }

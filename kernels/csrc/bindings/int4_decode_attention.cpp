@@ -17,12 +17,14 @@ constexpr DecodeAttentionOperands kOperands{"int4_decode_attention"};
 constexpr QuantizedKvOperands kCacheOperands{"int4_decode_attention"};
 constexpr Checks kChecks{"int4_decode_attention"};
 
-void check(const Tensor& q, const Int4CacheTensors& cache, const Tensor& lengths, std::optional<double> scale) {
+void check(const Tensor& q, const Int4CacheTensors& cache, const Tensor& lengths,
+           std::optional<double> scale, std::optional<int64_t> max_length) {
   kOperands.check_queries(q, scale);
   kChecks.rank({"k_codes", cache.k_codes}, 4, "(batch, heads_kv, capacity, head_dim / 2)");
   kOperands.check_heads(q, cache.k_codes.size(1));
   kCacheOperands.check_int4_cache({"q", q}, cache, q.size(0), cache.k_codes.size(1), q.size(3));
   kOperands.check_lengths(q, lengths);
+  kOperands.check_max_length(max_length, true, cache.k_codes.size(2));
 }
 
 Int4Cache cache_of(const Tensor& q, const Int4CacheTensors& cache, const Tensor& lengths) {
@@ -42,9 +44,9 @@ Int4Cache cache_of(const Tensor& q, const Int4CacheTensors& cache, const Tensor&
 
 Tensor attend_on_cpu(const Tensor& q, const Tensor& k_codes, const Tensor& v_codes, const Tensor& k_scales,
                      const Tensor& v_scales, const Tensor& k_window, const Tensor& v_window, const Tensor& lengths,
-                     std::optional<double> scale) {
+                     std::optional<double> scale, std::optional<int64_t> max_length) {
   const Int4CacheTensors cache{k_codes, v_codes, k_scales, v_scales, k_window, v_window};
-  check(q, cache, lengths, scale);
+  check(q, cache, lengths, scale, max_length);
   Tensor out = torch::stable::new_empty(q, q.sizes());
   int4_decode_attention_cpu(kOperands.parameters(q, out, lengths, k_codes.size(1), k_codes.size(2), scale),
                             cache_of(q, cache, lengths));
@@ -65,9 +67,9 @@ cudaError_t launch(const DecodeAttentionParams& p, const Int4Cache& cache, const
 
 Tensor attend_on_cuda(const Tensor& q, const Tensor& k_codes, const Tensor& v_codes, const Tensor& k_scales,
                       const Tensor& v_scales, const Tensor& k_window, const Tensor& v_window, const Tensor& lengths,
-                      std::optional<double> scale) {
+                      std::optional<double> scale, std::optional<int64_t> max_length) {
   const Int4CacheTensors cache{k_codes, v_codes, k_scales, v_scales, k_window, v_window};
-  check(q, cache, lengths, scale);
+  check(q, cache, lengths, scale, max_length);
   kCacheOperands.check_queries_on_gpu(q);
   kCacheOperands.check_int4_boundaries(cache);
   const OnDeviceOf gpu(q);
@@ -76,8 +78,8 @@ Tensor attend_on_cuda(const Tensor& q, const Tensor& k_codes, const Tensor& v_co
   if (out.numel() == 0) return out;
   DecodeAttentionParams p = kOperands.parameters(queries, out, lengths, k_codes.size(1), k_codes.size(2), scale);
   const std::optional<Tensor> parts =
-      kOperands.divide(p, q, gpu, quantized_decode_block_rows(p.group * p.seq_q, p.head_dim),
-                       quantized_decode_blocks_per_sm(gpu.compute_capability()));
+      kOperands.divide(p, q, gpu, max_length, quantized_decode_block_rows(p.group * p.seq_q, p.head_dim),
+                       {quantized_decode_blocks_per_sm(gpu.compute_capability())});
   check_launch(kChecks.op, launch(p, cache_of(q, cache, lengths), gpu));
   return out;
 }
@@ -92,7 +94,7 @@ constexpr auto& attend_on_cuda = WithoutCuda<decltype(attend_on_cpu)>::refuse;
 STABLE_TORCH_LIBRARY_FRAGMENT(warpwatch, m) {
   m.def(
       "int4_decode_attention(Tensor q, Tensor k_codes, Tensor v_codes, Tensor k_scales, Tensor v_scales, "
-      "Tensor k_window, Tensor v_window, Tensor lengths, float? scale=None) -> Tensor");
+      "Tensor k_window, Tensor v_window, Tensor lengths, float? scale=None, SymInt? max_length=None) -> Tensor");
 }
 
 STABLE_TORCH_LIBRARY_IMPL(warpwatch, CPU, m) { m.impl("int4_decode_attention", TORCH_BOX(&warpwatch::attend_on_cpu)); }

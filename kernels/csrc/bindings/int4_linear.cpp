@@ -22,6 +22,16 @@ struct Operands {
   std::vector<int64_t> out_sizes;
   Int4LinearParams params;  // without out
 
+  // Rows that share memory, as of an expanded tensor, become rows of their own: TMA has no others.
+  void part_rows() {
+    if (params.x_stride >= params.k) return;
+    Tensor copy = torch::stable::new_empty(x, {params.m, params.k});
+    torch::stable::copy_(copy, x);
+    x = copy;
+    params.x = x.data_ptr();
+    params.x_stride = params.k;
+  }
+
   Tensor make_out() {
     Tensor out = torch::stable::new_empty(x, out_sizes);
     params.out = out.data_ptr();
@@ -167,6 +177,7 @@ Tensor int4_linear_on_cuda(const Tensor& x, const Tensor& packed_weight, const T
   check_alignment(operands);
   const OnDeviceOf gpu(x);
   check_bfloat16(p.dtype, gpu.compute_capability());
+  if (gpu.compute_capability() == 90) operands.part_rows();
   if (p.m > kInt4DirectRows && !goes_to_hopper(p, gpu.compute_capability())) return through_cublas(operands, gpu);
   Tensor out = operands.make_out();
   std::optional<Tensor> workspace;  // goes back to PyTorch's allocator, which reuses it in the order of the stream

@@ -18,7 +18,7 @@ constexpr QuantizedKvOperands kCacheOperands{"int8_decode_attention"};
 constexpr Checks kChecks{"int8_decode_attention"};
 
 void check(const Tensor& q, const Tensor& k_codes, const Tensor& v_codes, const Tensor& k_scales, const Tensor& v_scales,
-           const Tensor& lengths, std::optional<double> scale) {
+           const Tensor& lengths, std::optional<double> scale, std::optional<int64_t> max_length) {
   kOperands.check_queries(q, scale);
   kChecks.rank({"k_codes", k_codes}, 4, "(batch, heads_kv, capacity, head_dim)");
   const int64_t batch = q.size(0);
@@ -36,6 +36,7 @@ void check(const Tensor& q, const Tensor& k_codes, const Tensor& v_codes, const 
   WARPWATCH_CHECK(capacity <= DecodeAttentionOperands::kLongest, kChecks.op, "k_codes has shape ", shape_text(k_codes),
                   "; capacity goes up to ", DecodeAttentionOperands::kLongest);
   kOperands.check_lengths(q, lengths);
+  kOperands.check_max_length(max_length, true, capacity);
 }
 
 Int8Cache cache_of(const Tensor& k_codes, const Tensor& v_codes, const Tensor& k_scales, const Tensor& v_scales) {
@@ -58,8 +59,9 @@ Int8Cache cache_of(const Tensor& k_codes, const Tensor& v_codes, const Tensor& k
 }
 
 Tensor attend_on_cpu(const Tensor& q, const Tensor& k_codes, const Tensor& v_codes, const Tensor& k_scales,
-                     const Tensor& v_scales, const Tensor& lengths, std::optional<double> scale) {
-  check(q, k_codes, v_codes, k_scales, v_scales, lengths, scale);
+                     const Tensor& v_scales, const Tensor& lengths,
+                     std::optional<double> scale, std::optional<int64_t> max_length) {
+  check(q, k_codes, v_codes, k_scales, v_scales, lengths, scale, max_length);
   kOperands.check_cpu_head_dim(q);
   Tensor out = torch::stable::new_empty(q, q.sizes());
   int8_decode_attention_cpu(kOperands.parameters(q, out, lengths, k_codes.size(1), k_codes.size(2), scale),
@@ -80,8 +82,9 @@ cudaError_t launch(const DecodeAttentionParams& p, const Int8Cache& cache, const
 }
 
 Tensor attend_on_cuda(const Tensor& q, const Tensor& k_codes, const Tensor& v_codes, const Tensor& k_scales,
-                      const Tensor& v_scales, const Tensor& lengths, std::optional<double> scale) {
-  check(q, k_codes, v_codes, k_scales, v_scales, lengths, scale);
+                      const Tensor& v_scales, const Tensor& lengths,
+                      std::optional<double> scale, std::optional<int64_t> max_length) {
+  check(q, k_codes, v_codes, k_scales, v_scales, lengths, scale, max_length);
   kCacheOperands.check_queries_on_gpu(q);
   kCacheOperands.check_boundaries({"k_codes", k_codes}, 16);
   kCacheOperands.check_boundaries({"v_codes", v_codes}, 16);
@@ -91,8 +94,8 @@ Tensor attend_on_cuda(const Tensor& q, const Tensor& k_codes, const Tensor& v_co
   if (out.numel() == 0) return out;
   DecodeAttentionParams p = kOperands.parameters(queries, out, lengths, k_codes.size(1), k_codes.size(2), scale);
   const std::optional<Tensor> parts =
-      kOperands.divide(p, q, gpu, quantized_decode_block_rows(p.group * p.seq_q, p.head_dim),
-                       quantized_decode_blocks_per_sm(gpu.compute_capability()));
+      kOperands.divide(p, q, gpu, max_length, quantized_decode_block_rows(p.group * p.seq_q, p.head_dim),
+                       {quantized_decode_blocks_per_sm(gpu.compute_capability())});
   check_launch(kChecks.op, launch(p, cache_of(k_codes, v_codes, k_scales, v_scales), gpu));
   return out;
 }
@@ -107,7 +110,7 @@ constexpr auto& attend_on_cuda = WithoutCuda<decltype(attend_on_cpu)>::refuse;
 STABLE_TORCH_LIBRARY_FRAGMENT(warpwatch, m) {
   m.def(
       "int8_decode_attention(Tensor q, Tensor k_codes, Tensor v_codes, Tensor k_scales, Tensor v_scales, Tensor lengths, "
-      "float? scale=None) -> Tensor");
+      "float? scale=None, SymInt? max_length=None) -> Tensor");
 }
 
 STABLE_TORCH_LIBRARY_IMPL(warpwatch, CPU, m) { m.impl("int8_decode_attention", TORCH_BOX(&warpwatch::attend_on_cpu)); }

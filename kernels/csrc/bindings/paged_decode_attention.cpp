@@ -20,7 +20,7 @@ constexpr Checks kChecks{"paged_decode_attention"};
 int64_t capacity(const Tensor& k_pages, const Tensor& block_table) { return k_pages.size(2) * block_table.size(1); }
 
 void check(const Tensor& q, const Tensor& k_pages, const Tensor& v_pages, const Tensor& block_table,
-           const Tensor& lengths, std::optional<double> scale) {
+           const Tensor& lengths, std::optional<double> scale, std::optional<int64_t> max_length) {
   kOperands.check_queries(q, scale);
   kChecks.rank({"k_pages", k_pages}, 4, "(pages, heads_kv, page_size, head_dim)");
   kChecks.same_shape({"k_pages", k_pages}, {"v_pages", v_pages});
@@ -40,6 +40,7 @@ void check(const Tensor& q, const Tensor& k_pages, const Tensor& v_pages, const 
                   "block_table of shape ", shape_text(block_table), " has room for more than ",
                   DecodeAttentionOperands::kLongest, " keys of a sequence");
   kOperands.check_lengths(q, lengths);
+  kOperands.check_max_length(max_length, true, capacity(k_pages, block_table));
 }
 
 PagedCache cache_of(const Tensor& k_pages, const Tensor& v_pages, const Tensor& block_table) {
@@ -71,8 +72,9 @@ void check_pages(const DecodeAttentionParams& p, const PagedCache& cache, int64_
 }
 
 Tensor paged_decode_attention_on_cpu(const Tensor& q, const Tensor& k_pages, const Tensor& v_pages,
-                                     const Tensor& block_table, const Tensor& lengths, std::optional<double> scale) {
-  check(q, k_pages, v_pages, block_table, lengths, scale);
+                                     const Tensor& block_table, const Tensor& lengths,
+                                     std::optional<double> scale, std::optional<int64_t> max_length) {
+  check(q, k_pages, v_pages, block_table, lengths, scale, max_length);
   kOperands.check_cpu_head_dim(q);
   Tensor out = torch::stable::new_empty(q, q.sizes());
   const DecodeAttentionParams p =
@@ -99,8 +101,9 @@ cudaError_t launch(const DecodeAttentionParams& p, const PagedCache& cache, cons
 }
 
 Tensor paged_decode_attention_on_cuda(const Tensor& q, const Tensor& k_pages, const Tensor& v_pages,
-                                      const Tensor& block_table, const Tensor& lengths, std::optional<double> scale) {
-  check(q, k_pages, v_pages, block_table, lengths, scale);
+                                      const Tensor& block_table, const Tensor& lengths,
+                                      std::optional<double> scale, std::optional<int64_t> max_length) {
+  check(q, k_pages, v_pages, block_table, lengths, scale, max_length);
   kOperands.check_gpu_head_dim(q);
   kOperands.check_aligned({"k_pages", k_pages});
   kOperands.check_aligned({"v_pages", v_pages});
@@ -111,7 +114,7 @@ Tensor paged_decode_attention_on_cuda(const Tensor& q, const Tensor& k_pages, co
   if (out.numel() == 0) return out;
   DecodeAttentionParams p =
       kOperands.parameters(queries, out, lengths, k_pages.size(1), capacity(k_pages, block_table), scale);
-  const std::optional<Tensor> parts = kOperands.divide(p, q, gpu);
+  const std::optional<Tensor> parts = kOperands.divide(p, q, gpu, max_length);
   check_launch(kChecks.op, launch(p, cache_of(k_pages, v_pages, block_table), gpu));
   return out;
 }
@@ -126,7 +129,7 @@ constexpr auto& paged_decode_attention_on_cuda = WithoutCuda<decltype(paged_deco
 STABLE_TORCH_LIBRARY_FRAGMENT(warpwatch, m) {
   m.def(
       "paged_decode_attention(Tensor q, Tensor k_pages, Tensor v_pages, Tensor block_table, Tensor lengths, "
-      "float? scale=None) -> Tensor");
+      "float? scale=None, SymInt? max_length=None) -> Tensor");
 }
 
 STABLE_TORCH_LIBRARY_IMPL(warpwatch, CPU, m) {

@@ -8,8 +8,9 @@
 //
 // The queries that share a key head are packed into the rows of one matrix: row g * seq_q + i is token i of the group's
 // head g. One block reads keys and values once for up to 16 or 32 rows. The keys of a sequence are divided into `splits`
-// parts, one block each, and a second kernel puts the parts together. How many there are follows from the shapes and the
-// GPU alone; where they begin follows from lengths[b], on the device. So a CUDA graph stays right as sequences grow.
+// parts, one block each, and a second kernel puts the parts together. How many there are follows from the shapes, the GPU
+// and a bound of lengths that the caller may give; where they begin follows from lengths[b], on the device. So a CUDA
+// graph stays right as sequences grow, past the bound too.
 //
 // After Dao, Haziza, Massa and Sizov, "Flash-Decoding for long-context inference" (2023), and, for the parts' weights,
 // Milakov and Gimelshein, "Online normalizer calculation for softmax" (2018).

@@ -20,7 +20,15 @@ namespace {
 
 constexpr int kWarps = 8;
 
-template <typename Element, int HeadDim>
+__device__ __forceinline__ void store_in_dtype(const DecodeAttentionParams& p, int64_t at, float4 four) {
+  switch (p.dtype) {
+    case Dtype::kFloat16: return store_four(static_cast<__half*>(p.out) + at, four);
+    case Dtype::kBFloat16: return store_four(static_cast<__nv_bfloat16*>(p.out) + at, four);
+    case Dtype::kFloat32: return store_four(static_cast<float*>(p.out) + at, four);
+  }
+}
+
+template <int HeadDim>
 __global__ void __launch_bounds__(32 * kWarps) decode_attention_combine(const DecodeAttentionParams p,
                                                                         const float scale_log2) {
   constexpr int kFours = HeadDim / 4;
@@ -66,38 +74,29 @@ __global__ void __launch_bounds__(32 * kWarps) decode_attention_combine(const De
     float4 all = sums[0][four];
 #pragma unroll
     for (int w = 1; w < kWarps; ++w) add_weighted(all, 1.0f, sums[w][four]);
-    store_four(static_cast<Element*>(p.out) + row * HeadDim + 4 * four, scaled(normalizer, all));
+    store_in_dtype(p, row * HeadDim + 4 * four, scaled(normalizer, all));
   }
 }
 
-template <typename Element, int HeadDim>
-cudaError_t launch_kernel(const DecodeAttentionParams& p, float scale_log2, int rows, cudaStream_t stream) {
-  return launch_dependent(decode_attention_combine<Element, HeadDim>, rows, 32 * kWarps, stream, p, scale_log2);
-}
-
-template <typename Element>
+template <int HeadDim>
 cudaError_t launch(const DecodeAttentionParams& p, float scale_log2, int rows, cudaStream_t stream) {
-  switch (p.head_dim) {
-    case 64: return launch_kernel<Element, 64>(p, scale_log2, rows, stream);
-    case 96: return launch_kernel<Element, 96>(p, scale_log2, rows, stream);
-    case 128: return launch_kernel<Element, 128>(p, scale_log2, rows, stream);
-    case 256: return launch_kernel<Element, 256>(p, scale_log2, rows, stream);
-    default: return cudaErrorInvalidValue;
-  }
+  return launch_dependent(decode_attention_combine<HeadDim>, rows, 32 * kWarps, stream, p, scale_log2);
 }
 
 }  // namespace
 
 cudaError_t decode_attention_combine_parts(const DecodeAttentionParams& p, float scale_log2, cudaStream_t stream) {
-  const int64_t rows = int64_t{p.batch} * p.heads_q * p.seq_q;
-  if (rows > INT_MAX) return cudaErrorInvalidValue;
-  if (rows == 0) return cudaSuccess;
-  switch (p.dtype) {
-    case Dtype::kFloat16: return launch<__half>(p, scale_log2, static_cast<int>(rows), stream);
-    case Dtype::kBFloat16: return launch<__nv_bfloat16>(p, scale_log2, static_cast<int>(rows), stream);
-    case Dtype::kFloat32: return launch<float>(p, scale_log2, static_cast<int>(rows), stream);
+  const int64_t all_rows = int64_t{p.batch} * p.heads_q * p.seq_q;
+  if (all_rows > INT_MAX) return cudaErrorInvalidValue;
+  if (all_rows == 0) return cudaSuccess;
+  const int rows = static_cast<int>(all_rows);
+  switch (p.head_dim) {
+    case 64: return launch<64>(p, scale_log2, rows, stream);
+    case 96: return launch<96>(p, scale_log2, rows, stream);
+    case 128: return launch<128>(p, scale_log2, rows, stream);
+    case 256: return launch<256>(p, scale_log2, rows, stream);
+    default: return cudaErrorInvalidValue;
   }
-  return cudaErrorInvalidValue;
 }
 
 }  // namespace warpwatch

@@ -100,14 +100,14 @@ struct DecodeAttentionFp32 {
           top = fmaxf(top, scores[j]);
         }
         const float factor = exp2f(exponents.rescaling(row_max[r], top));  // exactly 1 while the maximum stays
-        const float base = exponents.base_or_subtract(top, scores);
+        const ExponentLine line = exponents.line(top);
         row_max[r] = top;
         row_sum[r] *= factor;
 #pragma unroll
         for (int c = 0; c < kFours; ++c) out[r][c] = scaled(factor, out[r][c]);
 #pragma unroll
         for (int j = 0; j < kRounds; ++j) {
-          const float weight = exp2f(exponents.exponent(scores[j], base));
+          const float weight = exp2f(exponents.exponent(scores[j], line));
           row_sum[r] += weight;
 #pragma unroll
           for (int c = 0; c < kFours; ++c) add_weighted(out[r][c], weight, values[j][c]);

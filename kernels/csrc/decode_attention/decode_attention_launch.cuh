@@ -5,6 +5,7 @@
 
 #include "decode_attention/decode_attention.h"
 #include "decode_attention/decode_attention_work.cuh"
+#include "primitives/kernel_attribute.h"
 
 namespace warpwatch {
 
@@ -16,8 +17,7 @@ cudaError_t launch_decode_attention(void (*kernel)(DecodeAttentionParams, Cache)
   int blocks = 0;
   if (cudaError_t error = decode_attention_blocks(p, Kernel::kRows, &blocks); error != cudaSuccess) return error;
   if (blocks == 0) return cudaSuccess;
-  if (cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                               Kernel::Shape::kDynamicSharedBytes);
+  if (cudaError_t error = allow_dynamic_shared_bytes(kernel, Kernel::Shape::kDynamicSharedBytes);
       error != cudaSuccess) {
     return error;
   }

@@ -24,7 +24,7 @@ template <int Warps, int Rows, int Columns>
 struct MergeSpace {
   float out[Warps][Rows][Columns + 8];  // not normalized
   float row_max[Warps][Rows];           // of raw scores, -inf where a warp saw no key
-  float row_sum[Warps][Rows];           // of weights relative to row_max, as RawScores::rescaling takes them
+  float row_sum[Warps][Rows];           // of weights relative to row_max, as RawScores::line gives them
 };
 
 __device__ __forceinline__ void store_four(float* to, float4 x) { *reinterpret_cast<float4*>(to) = x; }

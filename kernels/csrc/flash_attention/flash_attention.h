@@ -9,7 +9,8 @@
 //   places in cu_seqlens_kv, and all of the above holds within it
 //   biased: out = softmax(scale q k^T + bias) v; a bias of -inf hides a key, and a query all of whose keys are hidden gives
 //   zeros
-//   lse: (batch, heads_q, seq_q), of packed sequences (heads_q, total_q), the logarithm of sum_j exp(scale q k_j + bias_j), from which a backward pass has the weights
+//   lse: (batch, heads_q, seq_q), of packed sequences (heads_q, total_q), the logarithm of sum_j exp(scale q k_j + bias_j),
+//   from which a backward pass has the weights; in fp64, as fp32 has no bits left for the sum behind a large score
 //   4 batch heads_q seq_q seq_kv head_dim FLOP (about half when causal and square) over
 //   element size * 2 batch (heads_q seq_q + heads_kv seq_kv) head_dim bytes: compute-bound from a few hundred queries on
 //
@@ -34,7 +35,7 @@ struct FlashAttentionParams {
   const void* k;
   const void* v;
   void* out;
-  float* lse;  // contiguous, -inf where no key is seen; null where nobody asks for it
+  double* lse;  // contiguous, -inf where no key is seen; null where nobody asks for it
   FlashAttentionStrides q_strides, k_strides, v_strides, out_strides;
   int batch, heads_q, heads_kv, seq_q, seq_kv, head_dim;  // heads_q, heads_kv >= 1
   float scale;                                            // positive and finite
@@ -48,7 +49,7 @@ struct FlashAttentionParams {
 struct FlashAttentionPackedParams : FlashAttentionParams {
   const int32_t* cu_seqlens_q;   // batch + 1 sums of lengths: 0, then where each sequence ends
   const int32_t* cu_seqlens_kv;  // likewise
-  int total_q;
+  int total_q, total_kv;
 };
 
 struct FlashAttentionBiasedParams : FlashAttentionParams {
@@ -83,6 +84,7 @@ cudaError_t flash_attention_tf32_hbm(const FlashAttentionParams& p, cudaStream_t
 cudaError_t flash_attention_sm75(const FlashAttentionPackedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_sm80(const FlashAttentionPackedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_hbm(const FlashAttentionPackedParams& p, cudaStream_t stream);
+cudaError_t flash_attention_sm90a(const FlashAttentionPackedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_fp32_sm75(const FlashAttentionPackedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_fp32_sm80(const FlashAttentionPackedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_tf32_hbm(const FlashAttentionPackedParams& p, cudaStream_t stream);
@@ -93,9 +95,10 @@ cudaError_t flash_attention_fp32_sm75(const FlashAttentionBiasedParams& p, cudaS
 cudaError_t flash_attention_fp32_sm80(const FlashAttentionBiasedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_tf32_hbm(const FlashAttentionBiasedParams& p, cudaStream_t stream);
 
-// Whether flash_attention_sm90a does: 16-bit elements of head_dim 64 or 128, at least one query and one key, and no stride of 0, which
-// TMA has not. The rest is flash_attention_sm80's.
+// Whether flash_attention_sm90a does: 16-bit elements, of packed sequences up to head_dim 128, at least one query and one key,
+// and no stride of 0, which TMA has not. The rest is flash_attention_hbm's and flash_attention_sm80's.
 bool flash_attention_sm90a_takes(const FlashAttentionParams& p);
+bool flash_attention_sm90a_takes(const FlashAttentionPackedParams& p);
 
 // Whether flash_attention_hbm does, on the current device.
 cudaError_t flash_attention_hbm_takes(int head_dim, bool& takes);

@@ -20,8 +20,15 @@ struct FlashAttentionBackwardParams {
   void* dk;
   void* dv;
   FlashAttentionStrides d_out_strides, dq_strides, dk_strides, dv_strides;
-  float* delta;  // room for batch * heads_q * seq_q floats; null on the CPU
+  float* delta;  // room for flash_attention_backward_room() floats; null on the CPU
 };
+
+// Floats that the kernels leave for each other: delta of each query, on Hopper three numbers of each, in whole tiles.
+constexpr int kFlashAttentionBackwardTileQueries = 64;
+constexpr int64_t flash_attention_backward_room(int64_t heads, int64_t seq_q) {
+  constexpr int64_t kTile = kFlashAttentionBackwardTileQueries;
+  return heads * ((seq_q + kTile - 1) / kTile) * (3 * kTile);
+}
 
 // Any dtype, head_dim up to kFlashAttentionCpuHeadDim and a multiple of 8.
 void flash_attention_backward_cpu(const FlashAttentionBackwardParams& p);
@@ -40,8 +47,13 @@ cudaError_t flash_attention_backward_sm80(const FlashAttentionBackwardParams& p,
 cudaError_t flash_attention_backward_fp32_sm75(const FlashAttentionBackwardParams& p, cudaStream_t stream);
 cudaError_t flash_attention_backward_fp32_sm80(const FlashAttentionBackwardParams& p, cudaStream_t stream);
 cudaError_t flash_attention_backward_fp32_sm90a(const FlashAttentionBackwardParams& p, cudaStream_t stream);
+cudaError_t flash_attention_backward_sm90a(const FlashAttentionBackwardParams& p, cudaStream_t stream);  // what it takes
 // fp32, on tensor cores; head_dim 64, 96 or 128.
 cudaError_t flash_attention_backward_tf32_hbm(const FlashAttentionBackwardParams& p, cudaStream_t stream);
+
+// Whether flash_attention_backward_sm90a does: what flash_attention_sm90a takes, head_dim up to 128. The rest is
+// flash_attention_backward_sm80's.
+bool flash_attention_backward_sm90a_takes(const FlashAttentionBackwardParams& p);
 
 }  // namespace warpwatch
 #endif

@@ -61,12 +61,14 @@ void differentiate(const FlashAttentionBackwardParams& p, int64_t batch, int64_t
       read_row(out.data(), rows_of<Element>(f.out, f.out_strides, batch, head) + i * f.out_strides.row, dim);
       read_row(d_out.data(), rows_of<Element>(p.d_out, p.d_out_strides, batch, head) + i * p.d_out_strides.row, dim);
       std::fill(dq.begin(), dq.end(), 0.0f);
-      const float lse = f.lse[(batch * f.heads_q + head) * f.seq_q + i];
+      const double lse = f.lse[(batch * f.heads_q + head) * f.seq_q + i];
       const float delta = dot(d_out.data(), out.data(), dim);
       const int64_t end = f.causal ? std::min<int64_t>(f.seq_kv, i + diagonal + 1) : f.seq_kv;
       const int64_t begin = f.window > 0 ? std::max<int64_t>(i + diagonal + 1 - f.window, 0) : 0;
       for (int64_t j = begin; j < end; ++j) {
-        const float weight = std::exp(f.scale * dot(query.data(), &keys[j * dim], dim) - lse);
+        // The difference in fp64: a large score, scaled in fp32, is rounded by more than scores differ.
+        const double score = dot(query.data(), &keys[j * dim], dim);
+        const float weight = std::exp(static_cast<float>(f.scale * score - lse));
         const float d_score = weight * (dot(d_out.data(), &values[j * dim], dim) - delta);
         add_scaled(dq.data(), d_score, &keys[j * dim], dim);
         add_scaled(&dk[j * dim], d_score, query.data(), dim);

@@ -39,16 +39,15 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
     Gradient::start(shared.second, d_out + work.first_query * p.d_out_strides.row, p.d_out_strides.row, live_queries);
   }
 
-  float shift[Rows];
+  Shift shift[Rows];
   float delta[Rows];
 #pragma unroll
   for (int r = 0; r < Rows; ++r) {
     const int query = work.first_query + lane.first_row + 4 * r;
     const int64_t row = (int64_t{work.batch} * f.heads_q + work.head) * f.seq_q + query;
-    shift[r] = query < f.seq_q ? shift_of(f.lse[row]) : INFINITY;
+    if (query < f.seq_q) shift[r] = Shift(f.lse[row]);
     delta[r] = query < f.seq_q ? p.delta[row] : 0.0f;
   }
-  const float scale_log2 = f.scale * kLog2E;
   typename Gradient::Sums dq = {};
   for (int first_key = work.first_key; first_key < work.keys; first_key += Gradient::kStep) {
     __syncthreads();  // every warp has left the tile before
@@ -64,7 +63,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
         const int key = first_key + lane.first_column + Gradient::kLanes * j;
         const int behind = work.first_query + lane.first_row + 4 * r + work.diagonal - key;
         const bool counts = key < f.seq_kv && seen(f, behind);
-        weights[r][j] = counts ? exp2f(fmaf(weights[r][j], scale_log2, -shift[r])) : 0.0f;
+        weights[r][j] = counts ? exp2f(shift[r].exponent(weights[r][j], f.scale)) : 0.0f;
       }
     }
     Gradient::template wait<0>();
@@ -102,7 +101,6 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   Gradient::start(shared.second, v + work.first_key * f.v_strides.row, f.v_strides.row, live_keys);
 
   const int group = f.heads_q / f.heads_kv;
-  const float scale_log2 = f.scale * kLog2E;
   typename Gradient::Sums dk = {};
   typename Gradient::Sums dv = {};
   for (int head = work.head_kv * group; head < (work.head_kv + 1) * group; ++head) {
@@ -115,7 +113,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
       Gradient::start(shared.first_step, q + first_query * f.q_strides.row, f.q_strides.row, live);
       Gradient::start(shared.second_step, d_out + first_query * p.d_out_strides.row, p.d_out_strides.row, live);
       for (int i = threadIdx.x; i < Gradient::kStep; i += Gradient::kThreads) {
-        shared.shift[i] = i < live ? shift_of(f.lse[first_of_head + first_query + i]) : INFINITY;
+        shared.shift[i] = i < live ? Shift(f.lse[first_of_head + first_query + i]) : Shift();
         shared.delta[i] = i < live ? p.delta[first_of_head + first_query + i] : 0.0f;
       }
       Gradient::template wait<1>();  // for keys, values, queries and what belongs to them
@@ -124,13 +122,13 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
 #pragma unroll
       for (int j = 0; j < Columns; ++j) {
         const int column = lane.first_column + Gradient::kLanes * j;
-        const float shift = shared.shift[column];
+        const Shift shift = shared.shift[column];
 #pragma unroll
         for (int r = 0; r < Rows; ++r) {
           // Keys that are not there need no mask: their rows are not stored.
           const int behind = first_query + column + work.diagonal - work.first_key - lane.first_row - 4 * r;
           shared.weights[lane.first_row + 4 * r][column] =
-              seen(f, behind) ? exp2f(fmaf(scores[r][j], scale_log2, -shift)) : 0.0f;
+              seen(f, behind) ? exp2f(shift.exponent(scores[r][j], f.scale)) : 0.0f;
         }
       }
       Gradient::template wait<0>();  // for d_out, and for the weights of others

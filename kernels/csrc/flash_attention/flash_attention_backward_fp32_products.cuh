@@ -16,6 +16,7 @@
 
 #include <cstdint>
 
+#include "flash_attention/flash_attention_backward_launch.cuh"
 #include "primitives/cp_async.cuh"
 #include "primitives/launch_shape.h"
 #include "primitives/ldmatrix.cuh"
@@ -42,7 +43,8 @@ struct Fp32Gradient {
     Owned first, second;              // queries and d_out, or keys and values
     Step first_step, second_step;     // keys and values, or queries and d_out
     float weights[kOwned][kStep + 8];
-    float shift[kStep], delta[kStep];  // of queries, where those are columns
+    Shift shift[kStep];  // of queries, where those are columns
+    float delta[kStep];
   };
   using Shape = LaunchShape<kThreads, sizeof(Shared)>;
   using Scores = float[Rows][Columns];

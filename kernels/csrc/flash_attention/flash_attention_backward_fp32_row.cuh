@@ -35,7 +35,7 @@ __device__ __forceinline__ void query_gradient_of_row(const FlashAttentionBackwa
   const float* k = head_pointer(static_cast<const float*>(f.k), f.k_strides, work.batch, work.head_kv);
   const float* v = head_pointer(static_cast<const float*>(f.v), f.v_strides, work.batch, work.head_kv);
   const int64_t row = (int64_t{work.batch} * f.heads_q + work.head) * f.seq_q + query;
-  const float shift = shift_of(f.lse[row]);
+  const Shift shift(f.lse[row]);
   const int end = keys_seen(query, f.seq_kv, work.diagonal, f.causal);
   const int begin = f.window > 0 ? max(first_key_seen(query, work.diagonal, f.window), 0) : 0;
   float dq[HeadDim / 32] = {};
@@ -44,7 +44,7 @@ __device__ __forceinline__ void query_gradient_of_row(const FlashAttentionBackwa
     float d_score = 0.0f;
     if (key < end) {
       const float score = dot_of_rows<HeadDim>(q, k + key * f.k_strides.row);
-      const float weight = exp2f(fmaf(score, f.scale * kLog2E, -shift));
+      const float weight = exp2f(shift.exponent(score, f.scale));
       d_score = weight * (dot_of_rows<HeadDim>(d_out, v + key * f.v_strides.row) - p.delta[row]);
     }
     for (int j = 0; j < min(end - first, 32); ++j) {
@@ -82,7 +82,7 @@ __device__ __forceinline__ void key_gradients_of_row(const FlashAttentionBackwar
       float d_score = 0.0f;
       if (query < end) {
         const float score = dot_of_rows<HeadDim>(q + query * f.q_strides.row, k);
-        weight = exp2f(fmaf(score, f.scale * kLog2E, -shift_of(f.lse[first_of_head + query])));
+        weight = exp2f(Shift(f.lse[first_of_head + query]).exponent(score, f.scale));
         d_score = weight * (dot_of_rows<HeadDim>(d_out + query * p.d_out_strides.row, v) - p.delta[first_of_head + query]);
       }
       for (int j = 0; j < min(end - first, 32); ++j) {

@@ -11,12 +11,33 @@
 #include "flash_attention/flash_attention_backward_tiles.h"
 #include "flash_attention/flash_attention_schedule.cuh"
 #include "flash_attention/flash_attention_softmax.cuh"
+#include "primitives/kernel_attribute.h"
 
 namespace warpwatch {
 namespace {
 
-// What scores are shifted by, in powers of two: a query that is not there or sees no key gets weights 2^-inf.
-__device__ __forceinline__ float shift_of(float lse) { return lse == -INFINITY ? INFINITY : lse * kLog2E; }
+// A query's log-sum-exp in two parts: `high` in fp32, and what is left of it, in powers of two. A query that is not there or
+// sees no key gets weights 2^-inf.
+struct alignas(8) Shift {
+  float high = INFINITY;
+  float rest = 0.0f;
+
+  Shift() = default;
+  __device__ __forceinline__ explicit Shift(double lse) {
+    if (lse == -INFINITY) return;
+    high = static_cast<float>(lse);
+    rest = static_cast<float>(lse - high) * kLog2E;
+  }
+  // log2 of the weight. `high` comes off before anything is rounded, so that large scores keep their small differences.
+  __device__ __forceinline__ float exponent(float score, float scale) const {
+    return fmaf(fmaf(score, scale, -high), kLog2E, -rest);
+  }
+};
+
+inline FlashAttentionBackwardParams with_window(FlashAttentionBackwardParams p) {
+  p.forward = with_window(p.forward);
+  return p;
+}
 
 // delta[row] = sum_d d_out[row, d] out[row, d]; a warp a row, 16 bytes a lane: twice of head_dim 256 in fp32.
 template <typename Element>
@@ -66,9 +87,7 @@ cudaError_t launch_delta(const FlashAttentionBackwardParams& p, cudaStream_t str
 
 template <typename Shape, typename Kernel, typename... Arguments>
 cudaError_t launch_shape(Kernel* kernel, int blocks, cudaStream_t stream, const Arguments&... arguments) {
-  if (cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                               Shape::kDynamicSharedBytes);
-      error != cudaSuccess) {
+  if (cudaError_t error = allow_dynamic_shared_bytes(kernel, Shape::kDynamicSharedBytes); error != cudaSuccess) {
     return error;
   }
   kernel<<<blocks, Shape::kThreads, Shape::kDynamicSharedBytes, stream>>>(arguments...);

@@ -71,64 +71,60 @@ struct FamilySm75 {
   static __device__ __forceinline__ void wait() {}
 };
 
-template <int HeadDim, int Warps, int Keys, bool Windowed, typename Shape>
+template <int HeadDim, int Warps, int Keys, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, 1)
     flash_attention_dq_sm75_kernel(const FlashAttentionBackwardParams p, const FlashAttentionSchedule schedule) {
-  QueryGradient<FamilySm75, HeadDim, Warps, Keys, Windowed>::run(p, schedule);
+  QueryGradient<FamilySm75, HeadDim, Warps, Keys>::run(p, schedule);
 }
 
-template <int HeadDim, int Warps, int Queries, bool Windowed, KeyGradients Which, typename Shape>
+template <int HeadDim, int Warps, int Queries, KeyGradients Which, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, 1)
     flash_attention_dkdv_sm75_kernel(const FlashAttentionBackwardParams p) {
-  KeyGradient<FamilySm75, HeadDim, Warps, Queries, Windowed, Which>::run(p);
-}
-
-template <int HeadDim, bool Windowed>
-cudaError_t launch_dq(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
-  constexpr FlashAttentionBackwardTile tile = flash_attention_dq_sm75_tile(HeadDim);
-  using Q = QueryGradient<FamilySm75, HeadDim, tile.warps, tile.columns, Windowed>;
-  using Shape = typename Q::Shape;
-  return launch_query_gradient<Shape>(
-      flash_attention_dq_sm75_kernel<HeadDim, tile.warps, tile.columns, Windowed, Shape>, p, Q::kQueries,
-      sizeof(__half), stream);
-}
-
-template <int HeadDim, bool Windowed, KeyGradients Which>
-cudaError_t launch_dkdv(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
-  constexpr FlashAttentionBackwardTile tile = flash_attention_dkdv_sm75_tile(HeadDim);
-  using K = KeyGradient<FamilySm75, HeadDim, tile.warps, tile.columns, Windowed, Which>;
-  using Shape = typename K::Shape;
-  return launch_key_gradient<Shape>(
-      flash_attention_dkdv_sm75_kernel<HeadDim, tile.warps, tile.columns, Windowed, Which, Shape>, p, K::kKeys,
-      stream);
-}
-
-template <int HeadDim, bool Windowed>
-cudaError_t launch(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
-  if (cudaError_t error = launch_delta<__half>(p, stream); error != cudaSuccess) return error;
-  if (cudaError_t error = launch_dq<HeadDim, Windowed>(p, stream); error != cudaSuccess) return error;
-  if constexpr (HeadDim <= 128) {
-    return launch_dkdv<HeadDim, Windowed, KeyGradients::kBoth>(p, stream);
-  } else {
-    cudaError_t error = launch_dkdv<HeadDim, Windowed, KeyGradients::kKeys>(p, stream);
-    return error != cudaSuccess ? error : launch_dkdv<HeadDim, Windowed, KeyGradients::kValues>(p, stream);
-  }
+  KeyGradient<FamilySm75, HeadDim, Warps, Queries, Which>::run(p);
 }
 
 template <int HeadDim>
-cudaError_t launch_windowed(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
-  return p.forward.window > 0 ? launch<HeadDim, true>(p, stream) : launch<HeadDim, false>(p, stream);
+cudaError_t launch_dq(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
+  constexpr FlashAttentionBackwardTile tile = flash_attention_dq_sm75_tile(HeadDim);
+  using Q = QueryGradient<FamilySm75, HeadDim, tile.warps, tile.columns>;
+  using Shape = typename Q::Shape;
+  return launch_query_gradient<Shape>(
+      flash_attention_dq_sm75_kernel<HeadDim, tile.warps, tile.columns, Shape>, p, Q::kQueries,
+      sizeof(__half), stream);
+}
+
+template <int HeadDim, KeyGradients Which>
+cudaError_t launch_dkdv(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
+  constexpr FlashAttentionBackwardTile tile = flash_attention_dkdv_sm75_tile(HeadDim);
+  using K = KeyGradient<FamilySm75, HeadDim, tile.warps, tile.columns, Which>;
+  using Shape = typename K::Shape;
+  return launch_key_gradient<Shape>(
+      flash_attention_dkdv_sm75_kernel<HeadDim, tile.warps, tile.columns, Which, Shape>, p, K::kKeys,
+      stream);
+}
+
+template <int HeadDim>
+cudaError_t launch(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
+  if (cudaError_t error = launch_delta<__half>(p, stream); error != cudaSuccess) return error;
+  if (cudaError_t error = launch_dq<HeadDim>(p, stream); error != cudaSuccess) return error;
+  if constexpr (HeadDim <= 128) {
+    return launch_dkdv<HeadDim, KeyGradients::kBoth>(p, stream);
+  } else {
+    cudaError_t error = launch_dkdv<HeadDim, KeyGradients::kKeys>(p, stream);
+    return error != cudaSuccess ? error : launch_dkdv<HeadDim, KeyGradients::kValues>(p, stream);
+  }
 }
 
 }  // namespace
 
-cudaError_t flash_attention_backward_sm75(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
+cudaError_t flash_attention_backward_sm75(const FlashAttentionBackwardParams& given, cudaStream_t stream) {
+  const FlashAttentionBackwardParams p = with_window(given);
   if (p.forward.dtype != Dtype::kFloat16) return cudaErrorInvalidValue;
   switch (p.forward.head_dim) {
-    case 64: return launch_windowed<64>(p, stream);
-    case 96: return launch_windowed<96>(p, stream);
-    case 128: return launch_windowed<128>(p, stream);
-    case 256: return launch_windowed<256>(p, stream);
+    case 64: return launch<64>(p, stream);
+    case 96: return launch<96>(p, stream);
+    case 128: return launch<128>(p, stream);
+    case 256: return launch<256>(p, stream);
     default: return cudaErrorInvalidValue;
   }
 }

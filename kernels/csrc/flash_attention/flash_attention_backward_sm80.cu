@@ -21,69 +21,65 @@ struct FamilySm80 {
   static __device__ __forceinline__ void wait() { cp_async_wait<0>(); }
 };
 
-template <typename Element, int HeadDim, int Warps, int Keys, bool Windowed, typename Shape>
+template <typename Element, int HeadDim, int Warps, int Keys, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, 1)
     flash_attention_dq_sm80_kernel(const FlashAttentionBackwardParams p, const FlashAttentionSchedule schedule) {
-  QueryGradient<FamilySm80<Element>, HeadDim, Warps, Keys, Windowed>::run(p, schedule);
+  QueryGradient<FamilySm80<Element>, HeadDim, Warps, Keys>::run(p, schedule);
 }
 
-template <typename Element, int HeadDim, int Warps, int Queries, bool Windowed, KeyGradients Which, typename Shape>
+template <typename Element, int HeadDim, int Warps, int Queries, KeyGradients Which, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, 1)
     flash_attention_dkdv_sm80_kernel(const FlashAttentionBackwardParams p) {
-  KeyGradient<FamilySm80<Element>, HeadDim, Warps, Queries, Windowed, Which>::run(p);
-}
-
-template <typename Element, int HeadDim, bool Windowed>
-cudaError_t launch_dq(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
-  constexpr FlashAttentionBackwardTile tile = flash_attention_dq_tile(HeadDim);
-  using Q = QueryGradient<FamilySm80<Element>, HeadDim, tile.warps, tile.columns, Windowed>;
-  using Shape = typename Q::Shape;
-  return launch_query_gradient<Shape>(
-      flash_attention_dq_sm80_kernel<Element, HeadDim, tile.warps, tile.columns, Windowed, Shape>, p, Q::kQueries,
-      sizeof(Element), stream);
-}
-
-template <typename Element, int HeadDim, bool Windowed, KeyGradients Which>
-cudaError_t launch_dkdv(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
-  constexpr FlashAttentionBackwardTile tile = flash_attention_dkdv_tile(HeadDim);
-  using K = KeyGradient<FamilySm80<Element>, HeadDim, tile.warps, tile.columns, Windowed, Which>;
-  using Shape = typename K::Shape;
-  return launch_key_gradient<Shape>(
-      flash_attention_dkdv_sm80_kernel<Element, HeadDim, tile.warps, tile.columns, Windowed, Which, Shape>, p, K::kKeys,
-      stream);
-}
-
-template <typename Element, int HeadDim, bool Windowed>
-cudaError_t launch(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
-  if (cudaError_t error = launch_delta<Element>(p, stream); error != cudaSuccess) return error;
-  if (cudaError_t error = launch_dq<Element, HeadDim, Windowed>(p, stream); error != cudaSuccess) return error;
-  if constexpr (HeadDim <= 128) {
-    return launch_dkdv<Element, HeadDim, Windowed, KeyGradients::kBoth>(p, stream);
-  } else {
-    cudaError_t error = launch_dkdv<Element, HeadDim, Windowed, KeyGradients::kKeys>(p, stream);
-    return error != cudaSuccess ? error : launch_dkdv<Element, HeadDim, Windowed, KeyGradients::kValues>(p, stream);
-  }
+  KeyGradient<FamilySm80<Element>, HeadDim, Warps, Queries, Which>::run(p);
 }
 
 template <typename Element, int HeadDim>
-cudaError_t launch_windowed(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
-  return p.forward.window > 0 ? launch<Element, HeadDim, true>(p, stream) : launch<Element, HeadDim, false>(p, stream);
+cudaError_t launch_dq(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
+  constexpr FlashAttentionBackwardTile tile = flash_attention_dq_tile(HeadDim);
+  using Q = QueryGradient<FamilySm80<Element>, HeadDim, tile.warps, tile.columns>;
+  using Shape = typename Q::Shape;
+  return launch_query_gradient<Shape>(
+      flash_attention_dq_sm80_kernel<Element, HeadDim, tile.warps, tile.columns, Shape>, p, Q::kQueries,
+      sizeof(Element), stream);
+}
+
+template <typename Element, int HeadDim, KeyGradients Which>
+cudaError_t launch_dkdv(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
+  constexpr FlashAttentionBackwardTile tile = flash_attention_dkdv_tile(HeadDim);
+  using K = KeyGradient<FamilySm80<Element>, HeadDim, tile.warps, tile.columns, Which>;
+  using Shape = typename K::Shape;
+  return launch_key_gradient<Shape>(
+      flash_attention_dkdv_sm80_kernel<Element, HeadDim, tile.warps, tile.columns, Which, Shape>, p, K::kKeys,
+      stream);
+}
+
+template <typename Element, int HeadDim>
+cudaError_t launch(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
+  if (cudaError_t error = launch_delta<Element>(p, stream); error != cudaSuccess) return error;
+  if (cudaError_t error = launch_dq<Element, HeadDim>(p, stream); error != cudaSuccess) return error;
+  if constexpr (HeadDim <= 128) {
+    return launch_dkdv<Element, HeadDim, KeyGradients::kBoth>(p, stream);
+  } else {
+    cudaError_t error = launch_dkdv<Element, HeadDim, KeyGradients::kKeys>(p, stream);
+    return error != cudaSuccess ? error : launch_dkdv<Element, HeadDim, KeyGradients::kValues>(p, stream);
+  }
 }
 
 template <typename Element>
 cudaError_t launch_head_dim(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
   switch (p.forward.head_dim) {
-    case 64: return launch_windowed<Element, 64>(p, stream);
-    case 96: return launch_windowed<Element, 96>(p, stream);
-    case 128: return launch_windowed<Element, 128>(p, stream);
-    case 256: return launch_windowed<Element, 256>(p, stream);
+    case 64: return launch<Element, 64>(p, stream);
+    case 96: return launch<Element, 96>(p, stream);
+    case 128: return launch<Element, 128>(p, stream);
+    case 256: return launch<Element, 256>(p, stream);
     default: return cudaErrorInvalidValue;
   }
 }
 
 }  // namespace
 
-cudaError_t flash_attention_backward_sm80(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
+cudaError_t flash_attention_backward_sm80(const FlashAttentionBackwardParams& given, cudaStream_t stream) {
+  const FlashAttentionBackwardParams p = with_window(given);
   switch (p.forward.dtype) {
     case Dtype::kFloat16: return launch_head_dim<__half>(p, stream);
     case Dtype::kBFloat16: return launch_head_dim<__nv_bfloat16>(p, stream);

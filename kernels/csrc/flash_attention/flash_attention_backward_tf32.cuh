@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Blocks)
   const uint32_t values = Products::lane_columns(shared.second_step[0]);
 
   const int first_query = work.first_query + warp_row + lane / 4;  // this lane's others are 8, 16, 24 behind it
-  float shift[RowTiles][2];
+  Shift shift[RowTiles][2];
   float delta[RowTiles][2];
 #pragma unroll
   for (int r = 0; r < RowTiles; ++r) {
@@ -58,11 +58,10 @@ __global__ void __launch_bounds__(Shape::kThreads, Blocks)
     for (int half = 0; half < 2; ++half) {
       const int query = first_query + 16 * r + 8 * half;
       const int64_t row = (int64_t{work.batch} * f.heads_q + work.head) * f.seq_q + query;
-      shift[r][half] = query < f.seq_q ? shift_of(f.lse[row]) : INFINITY;
+      if (query < f.seq_q) shift[r][half] = Shift(f.lse[row]);
       delta[r][half] = query < f.seq_q ? p.delta[row] : 0.0f;
     }
   }
-  const float scale_log2 = f.scale * kLog2E;
   typename Gradient::template Copies<Columns> k_copies(k + work.first_key * f.k_strides.row, f.k_strides.row,
                                                        shared.first_step);
   typename Gradient::template Copies<Columns> v_copies(v + work.first_key * f.v_strides.row, f.v_strides.row,
@@ -83,7 +82,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Blocks)
       for (int n = 0; n < Products::kTiles; ++n) {
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          weights[r][n][e] = fmaf(weights[r][n][e], scale_log2, -shift[r][e / 2]);
+          weights[r][n][e] = shift[r][e / 2].exponent(weights[r][n][e], f.scale);
         }
       }
     }
@@ -158,7 +157,6 @@ __global__ void __launch_bounds__(Shape::kThreads, Blocks)
   const uint32_t d_outs = Products::lane_columns(shared.second_step[0]);
 
   const int group = f.heads_q / f.heads_kv;
-  const float scale_log2 = f.scale * kLog2E;
   typename Products::Sums dk = {};
   typename Products::Sums dv = {};
   for (int head = work.head_kv * group; head < (work.head_kv + 1) * group; ++head) {
@@ -177,7 +175,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Blocks)
       d_out_copies.start(p.d_out_strides.row, live);
       cp_async_commit();
       for (int i = threadIdx.x; i < Columns; i += Gradient::kThreads) {
-        shared.shift[i] = i < live ? shift_of(f.lse[first_of_head + first_query + i]) : INFINITY;
+        shared.shift[i] = i < live ? Shift(f.lse[first_of_head + first_query + i]) : Shift();
         shared.delta[i] = i < live ? p.delta[first_of_head + first_query + i] : 0.0f;
       }
       Gradient::template wait<1>();  // for keys, values, queries and what belongs to them
@@ -186,12 +184,12 @@ __global__ void __launch_bounds__(Shape::kThreads, Blocks)
 #pragma unroll
       for (int n = 0; n < Products::kTiles; ++n) {
         const int column = 8 * n + lane % 4 * 2;
-        const float2 shift = *reinterpret_cast<const float2*>(&shared.shift[column]);
+        const Shift shift[2] = {shared.shift[column], shared.shift[column + 1]};
 #pragma unroll
         for (int r = 0; r < RowTiles; ++r) {
 #pragma unroll
           for (int e = 0; e < 4; ++e) {
-            weights[r][n][e] = fmaf(weights[r][n][e], scale_log2, -(e % 2 == 0 ? shift.x : shift.y));
+            weights[r][n][e] = shift[e % 2].exponent(weights[r][n][e], f.scale);
           }
         }
       }

@@ -3,6 +3,7 @@
 // `QueryGradient` is the forward pass over again: a block owns queries and walks over keys. `KeyGradient` is its mirror
 // image: a block owns keys and walks over the queries of all heads that share them, with scores transposed (rows are keys),
 // so that weights and ds are A operands as they are.
+// All have a window: without one it holds every key.
 // Every tile is waited for; blocks beside each other on the SM fill the gaps.
 //
 // Family says how an architecture does it: Element; Mma, as in flash_attention_warp.cuh; Copies<Rows, HeadDim, Threads>, a
@@ -28,7 +29,7 @@ struct Factor {
   __device__ __forceinline__ float normalizer(int, int) const { return value; }
 };
 
-template <typename Family, int HeadDim, int Warps, int Keys, bool Windowed>
+template <typename Family, int HeadDim, int Warps, int Keys>
 struct QueryGradient {
   static constexpr int kThreads = 32 * Warps;
   static constexpr int kQueries = 16 * Warps;
@@ -51,10 +52,10 @@ struct QueryGradient {
     const int warp_row = threadIdx.x / 32 * 16;
     const int lane = threadIdx.x % 32;
 
-    const FlashAttentionWork work = work_of_block<Windowed>(f, schedule, blockIdx.x, kQueries);
+    const FlashAttentionWork work = work_of_block<true>(f, schedule, blockIdx.x, kQueries);
     const int first_query = work.first_query + warp_row;
     int first_key = ((work.keys + Keys - 1) / Keys - 1) * Keys;  // negative when no key is seen
-    const int stop = Windowed ? work.first_key / Keys * Keys : 0;
+    const int stop = work.first_key / Keys * Keys;
     const Element* q = head_pointer(static_cast<const Element*>(f.q), f.q_strides, work.batch, work.head);
     const Element* k = head_pointer(static_cast<const Element*>(f.k), f.k_strides, work.batch, work.head_kv);
     const Element* v = head_pointer(static_cast<const Element*>(f.v), f.v_strides, work.batch, work.head_kv);
@@ -70,13 +71,13 @@ struct QueryGradient {
       d_out_copies.start(p.d_out_strides.row, f.seq_q - work.first_query);
     }
 
-    float shift[2];  // of the lane's two rows
+    Shift shift[2];  // of the lane's two rows
     float delta[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int query = first_query + lane / 4 + 8 * half;
       const int64_t row = (int64_t{work.batch} * f.heads_q + work.head) * f.seq_q + query;
-      shift[half] = query < f.seq_q ? shift_of(f.lse[row]) : INFINITY;
+      if (query < f.seq_q) shift[half] = Shift(f.lse[row]);
       delta[half] = query < f.seq_q ? p.delta[row] : 0.0f;
     }
     QueriesInShared<1, HeadDim> queries;
@@ -86,7 +87,6 @@ struct QueryGradient {
     const uint32_t lane_keys = lane_address_chunks_first<HeadDim>(keys_at);
     const uint32_t lane_values = lane_address_chunks_first<HeadDim>(values_at);
     const uint32_t lane_key_rows = lane_address_rows_first<HeadDim>(keys_at);
-    const float scale_log2 = f.scale * kLog2E;
 
     float dq[1][HeadDim / 8][4] = {};
     for (; first_key >= stop; first_key -= Keys) {
@@ -100,14 +100,14 @@ struct QueryGradient {
 
       float scores[1][Keys / 8][4];
       multiply_keys<Mma, HeadDim>(scores, queries, lane_keys);
-      mask_scores<Windowed>(scores, first_query, first_key, f.seq_kv, work.diagonal, f.causal, f.window);
+      mask_seen(scores, f.causal ? first_query + work.diagonal + 1 : f.seq_kv, first_key, f.causal, f.window);
       float d_weights[1][Keys / 8][4];
       multiply_keys<Mma, HeadDim>(d_weights, d_outs, lane_values);
 #pragma unroll
       for (int n = 0; n < Keys / 8; ++n) {
 #pragma unroll
         for (int c = 0; c < 4; ++c) {
-          const float weight = exp2_approximate(fmaf(scores[0][n][c], scale_log2, -shift[c / 2]));
+          const float weight = exp2_approximate(shift[c / 2].exponent(scores[0][n][c], f.scale));
           scores[0][n][c] = weight * (d_weights[0][n][c] - delta[c / 2]);
         }
       }
@@ -125,13 +125,13 @@ struct QueryGradient {
 // Which of dk and dv a block works out. Together they are 2 * HeadDim registers a thread: too many of head_dim 256.
 enum class KeyGradients { kBoth, kKeys, kValues };
 
-template <typename Family, int HeadDim, int Warps, int Queries, bool Windowed, KeyGradients Which>
+template <typename Family, int HeadDim, int Warps, int Queries, KeyGradients Which>
 struct KeyGradient {
   static constexpr int kThreads = 32 * Warps;
   static constexpr int kKeys = 16 * Warps;
   static constexpr int kRowBytes = 2 * HeadDim;
   // Keys, values, queries, d_out, and of each query the shift and delta.
-  static constexpr int kSharedBytes = 2 * (kKeys + Queries) * kRowBytes + 2 * Queries * int(sizeof(float));
+  static constexpr int kSharedBytes = 2 * (kKeys + Queries) * kRowBytes + Queries * int(sizeof(Shift) + sizeof(float));
   static constexpr bool kWithKeys = Which != KeyGradients::kValues;
   static constexpr bool kWithValues = Which != KeyGradients::kKeys;
   static_assert(Queries <= kThreads, "a thread brings one query's shift and delta");
@@ -146,7 +146,7 @@ struct KeyGradient {
   static __device__ __forceinline__ void mask(float (&scores)[1][Queries / 8][4], int first_key, int first_query,
                                               int diagonal, int window) {
     const bool all_new_seen = first_key + 15 <= first_query + diagonal;
-    const bool all_old_seen = !Windowed || first_key > first_query + Queries - 1 + diagonal - window;
+    const bool all_old_seen = first_key > first_query + Queries - 1 + diagonal - window;
     if (all_new_seen && all_old_seen) return;
     const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -155,7 +155,7 @@ struct KeyGradient {
       for (int c = 0; c < 4; ++c) {
         // How many keys this one is behind the newest that the query sees.
         const int behind = first_query + 8 * n + 2 * (lane % 4) + c % 2 + diagonal - first_key - lane / 4 - 8 * (c / 2);
-        if (behind < 0 || (Windowed && behind >= window)) scores[0][n][c] = -INFINITY;
+        if (unsigned(behind) >= unsigned(window)) scores[0][n][c] = -INFINITY;
       }
     }
   }
@@ -167,8 +167,8 @@ struct KeyGradient {
     const uint32_t values_at = keys_at + kKeys * kRowBytes;
     const uint32_t queries_at = values_at + kKeys * kRowBytes;
     const uint32_t d_out_at = queries_at + Queries * kRowBytes;
-    float* const shift = reinterpret_cast<float*>(shared + 2 * (kKeys + Queries) * kRowBytes);
-    float* const delta = shift + Queries;
+    Shift* const shift = reinterpret_cast<Shift*>(shared + 2 * (kKeys + Queries) * kRowBytes);
+    float* const delta = reinterpret_cast<float*>(shift + Queries);
     const int warp_row = threadIdx.x / 32 * 16;
     const int lane = threadIdx.x % 32;
 
@@ -193,7 +193,6 @@ struct KeyGradient {
     const uint32_t lane_queries = lane_address_chunks_first<HeadDim>(queries_at);
     const uint32_t lane_query_rows = lane_address_rows_first<HeadDim>(queries_at);
     constexpr uint32_t kToDOut = Queries * kRowBytes;  // from a place in the tile of queries to that in d_out's
-    const float scale_log2 = f.scale * kLog2E;
 
     float dk[1][kWithKeys ? HeadDim / 8 : 1][4] = {};
     float dv[1][kWithValues ? HeadDim / 8 : 1][4] = {};
@@ -211,7 +210,7 @@ struct KeyGradient {
         d_out_copies.start(p.d_out_strides.row, f.seq_q - first_query);
         if (threadIdx.x < Queries) {
           const int query = first_query + threadIdx.x;
-          shift[threadIdx.x] = query < f.seq_q ? shift_of(f.lse[first_row + query]) : INFINITY;
+          shift[threadIdx.x] = query < f.seq_q ? Shift(f.lse[first_row + query]) : Shift();
           delta[threadIdx.x] = query < f.seq_q ? p.delta[first_row + query] : 0.0f;
         }
         Family::wait();
@@ -222,11 +221,10 @@ struct KeyGradient {
         if (f.causal) mask(weights, first_key + warp_row, first_query, work.diagonal, f.window);
 #pragma unroll
         for (int n = 0; n < Queries / 8; ++n) {
-          const float2 shifts = *reinterpret_cast<const float2*>(shift + 8 * n + 2 * (lane % 4));
+          const Shift shifts[2] = {shift[8 * n + 2 * (lane % 4)], shift[8 * n + 2 * (lane % 4) + 1]};
 #pragma unroll
           for (int c = 0; c < 4; ++c) {
-            weights[0][n][c] =
-                exp2_approximate(fmaf(weights[0][n][c], scale_log2, -(c % 2 == 0 ? shifts.x : shifts.y)));
+            weights[0][n][c] = exp2_approximate(shifts[c % 2].exponent(weights[0][n][c], f.scale));
           }
         }
         if constexpr (kWithValues) multiply_values<Mma, HeadDim>(dv, weights, lane_query_rows + kToDOut);

@@ -74,7 +74,7 @@ template <class Element>
 struct Rows {
   const Element* bias;
   int64_t bias_stride;
-  float* lse;
+  double* lse;
 };
 
 // Queries first_query .. first_query + rows - 1 of one head, from loading to storing; `beside` begins at the first of them.
@@ -127,7 +127,10 @@ void attend(const FlashAttentionParams& p, Block& block, int64_t batch, int64_t 
     for (int d = 0; d < p.head_dim; ++d) {
       out[r * p.out_strides.row + d] = static_cast<Element>(block.out[r * p.head_dim + d] * normalizer);
     }
-    if (beside.lse != nullptr) beside.lse[r] = block.row_max[r] * (beside.bias == nullptr ? p.scale : 1.0f) + std::log(block.row_sum[r]);
+    if (beside.lse != nullptr) {
+      const double scale = beside.bias == nullptr ? p.scale : 1.0f;
+      beside.lse[r] = block.row_max[r] * scale + std::log(block.row_sum[r]);
+    }
   }
 }
 
@@ -148,7 +151,7 @@ void attend_all(const FlashAttentionParams& p, const Beside& beside) {
   });
 }
 
-float* lse_at(const FlashAttentionParams& p, int64_t batch, int64_t head, int64_t query) {
+double* lse_at(const FlashAttentionParams& p, int64_t batch, int64_t head, int64_t query) {
   return p.lse == nullptr ? nullptr : p.lse + (batch * p.heads_q + head) * p.seq_q + query;
 }
 

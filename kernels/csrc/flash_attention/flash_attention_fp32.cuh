@@ -27,7 +27,7 @@
 namespace warpwatch {
 namespace {
 
-template <int HeadDim, int Warps, int Sharing, int Rows, int KeysPerLane, bool Windowed, typename Params>
+template <int HeadDim, int Warps, int Sharing, int Rows, int KeysPerLane, typename Params>
 struct Fp32Attention {
   static constexpr int kLanes = 8;  // that share a row
   static constexpr int kThreads = 32 * Warps;
@@ -119,7 +119,7 @@ struct Fp32Attention {
     const int lane_key = part * kWarpKeys + x;
     const int lane_column = part * kChunks * kLanes + x;  // in 16 bytes
 
-    const FlashAttentionWork work = work_of_block<Windowed>(p, schedule, blockIdx.x, kQueries);
+    const FlashAttentionWork work = work_of_block<true>(p, schedule, blockIdx.x, kQueries);
     if constexpr (kPacked<Params>) {
       zero_uncovered_rows<float>(p, schedule, work, kQueries);
       if (work.first_query >= work.seq_q) return;
@@ -179,16 +179,16 @@ struct Fp32Attention {
       // Most tiles lie before what any of the warp's queries must not see.
       const int warp_query = work.first_query + warp_row;
       const bool all_new_seen = first_key + kKeys <= keys_seen(warp_query, work.seq_kv, work.diagonal, p.causal);
-      if (!all_new_seen || (Windowed && first_key < first_key_seen(warp_query + kWarpRows - 1, work.diagonal, p.window))) {
+      if (!all_new_seen || first_key < first_key_seen(warp_query + kWarpRows - 1, work.diagonal, p.window)) {
 #pragma unroll
         for (int r = 0; r < Rows; ++r) {
           const int query = work.first_query + first_row + row_of(r);
           const int seen = keys_seen(query, work.seq_kv, work.diagonal, p.causal) - first_key - lane_key;
-          // How far the lane's first key is behind the query's newest one; without a window nobody asks.
+          // How far the lane's first key is behind the query's newest one.
           const int behind = query + work.diagonal - first_key - lane_key;
 #pragma unroll
           for (int j = 0; j < KeysPerLane; ++j) {
-            const bool hidden = kLanes * j >= seen || (Windowed && behind - kLanes * j >= p.window);
+            const bool hidden = kLanes * j >= seen || behind - kLanes * j >= p.window;
             if (hidden) scores[r][j] = -INFINITY;
           }
         }
@@ -216,12 +216,12 @@ struct Fp32Attention {
           for (int other = 0; other < Sharing; ++other) top[r] = fmaxf(top[r], shared.part[first_row + row_of(r)][other]);
         }
         const float factor = exp2f(exponents.rescaling(row_max[r], top[r]));  // exactly 1 while the maximum stays
-        const float base = exponents.base_or_subtract(top[r], scores[r]);
+        const ExponentLine line = exponents.line(top[r]);
         row_max[r] = top[r];
         row_sum[r] *= factor;
 #pragma unroll
         for (int j = 0; j < KeysPerLane; ++j) {
-          scores[r][j] = exp2f(exponents.exponent(scores[r][j], base));
+          scores[r][j] = exp2f(exponents.exponent(scores[r][j], line));
           row_sum[r] += scores[r][j];
         }
 #pragma unroll
@@ -268,7 +268,7 @@ struct Fp32Attention {
     // Worked out again rather than kept in registers through the loop.
     int block = blockIdx.x;
     asm volatile("" : "+r"(block));
-    const FlashAttentionWork done = work_of_block<Windowed>(p, schedule, block, kQueries);
+    const FlashAttentionWork done = work_of_block<true>(p, schedule, block, kQueries);
     float* to = query_rows(static_cast<float*>(p.out), p.out_strides, done);
 #pragma unroll
     for (int r = 0; r < Rows; ++r) {
@@ -288,7 +288,7 @@ struct Fp32Attention {
       const int query = done.first_query + first_row + row_of(r);
       if (query >= done.seq_q) continue;
       if (p.lse != nullptr && x == 0 && part == 0) {
-        lse_rows(p, done)[query] = fmaf(row_max[r], kBiased<Params> ? 1.0f : p.scale, logf(sum));
+        lse_rows(p, done)[query] = exponents.log_sum_exp(row_max[r], p.scale, sum);
       }
 #pragma unroll
       for (int c = 0; c < kChunks; ++c) {
@@ -300,11 +300,11 @@ struct Fp32Attention {
   }
 };
 
-template <int HeadDim, int Warps, int Sharing, int Rows, int KeysPerLane, bool Windowed, typename Shape,
+template <int HeadDim, int Warps, int Sharing, int Rows, int KeysPerLane, typename Shape,
           typename Params>
 __global__ void __launch_bounds__(Shape::kThreads)
     flash_attention_fp32_kernel(const Params p, const FlashAttentionSchedule schedule) {
-  Fp32Attention<HeadDim, Warps, Sharing, Rows, KeysPerLane, Windowed, Params>::run(p, schedule);
+  Fp32Attention<HeadDim, Warps, Sharing, Rows, KeysPerLane, Params>::run(p, schedule);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ __device__ __forceinline__ float over_warp(float value, Combine combine) {
 // `to` is the row of the output; lse may be null.
 template <int HeadDim, bool Windowed, typename Params>
 __device__ __forceinline__ void attend_row(const Params& p, const FlashAttentionWork& work, int query, float* to,
-                                           float* lse) {
+                                           double* lse) {
   const int lane = threadIdx.x % 32;
   const float* q = query_rows(static_cast<const float*>(p.q), p.q_strides, work) + query * p.q_strides.row;
   const float* k = key_rows(static_cast<const float*>(p.k), p.k_strides, work);
@@ -36,8 +36,7 @@ __device__ __forceinline__ void attend_row(const Params& p, const FlashAttention
   float out[HeadDim / 32] = {};
   for (int first = begin; first < end; first += 32) {
     const int key = first + lane;
-    float scores[1] = {-INFINITY};
-    float& score = scores[0];
+    float score = -INFINITY;
     if (key < end) {
       score = 0.0f;
 #pragma unroll 4
@@ -50,8 +49,7 @@ __device__ __forceinline__ void attend_row(const Params& p, const FlashAttention
     }
     const float top = over_warp(fmaxf(row_max, score), [](float a, float b) { return fmaxf(a, b); });
     const float factor = exp2f(exponents.rescaling(row_max, top));
-    const float base = exponents.base_or_subtract(top, scores);
-    const float weight = exp2f(exponents.exponent(score, base));
+    const float weight = exp2f(exponents.exponent(score, exponents.line(top)));
     row_max = top;
     row_sum = fmaf(row_sum, factor, over_warp(weight, [](float a, float b) { return a + b; }));
 #pragma unroll
@@ -70,7 +68,9 @@ __device__ __forceinline__ void attend_row(const Params& p, const FlashAttention
   __syncwarp();  // what other lanes stored there comes first
 #pragma unroll
   for (int c = 0; c < HeadDim / 32; ++c) to[lane + 32 * c] = out[c] * normalizer;
-  if (lse != nullptr && lane == 0) *lse = fmaf(row_max, kBiased<Params> ? 1.0f : p.scale, logf(row_sum));
+  if (lse != nullptr && lane == 0) {
+    *lse = exponents.log_sum_exp(row_max, p.scale, row_sum);
+  }
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ __device__ __forceinline__ void add_scaled(float4& sum, float weight, float4 val
   sum.w = fmaf(weight, value.w, sum.w);
 }
 
-template <int HeadDim, bool Windowed, typename Shape, typename Params>
+template <int HeadDim, typename Shape, typename Params>
 __global__ void __launch_bounds__(Shape::kThreads)
     flash_attention_fp32_kernel(const Params p, const FlashAttentionSchedule schedule) {
   constexpr int kKeys = Shared<HeadDim>::kKeys;
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
   const int x = threadIdx.x % kLanes;
   const int rows = 2 * (threadIdx.x / kLanes);  // this lane's are rows and rows + 1
 
-  const FlashAttentionWork work = work_of_block<Windowed>(p, schedule, blockIdx.x, kQueries);
+  const FlashAttentionWork work = work_of_block<true>(p, schedule, blockIdx.x, kQueries);
   if constexpr (kPacked<Params>) {
     zero_uncovered_rows<float>(p, schedule, work, kQueries);
     if (work.first_query >= work.seq_q) return;
@@ -72,10 +72,9 @@ __global__ void __launch_bounds__(Shape::kThreads)
   const float* v = key_rows(static_cast<const float*>(p.v), p.v_strides, work);
   load_rows(shared.queries, q + work.first_query * p.q_strides.row, p.q_strides.row, work.seq_q - work.first_query);
 
-  // How far the lane's first key, counted from the tile's, is behind the newest one that its first query sees; without a
-  // window nobody asks. Behind the last key lie zeros, which no live query sees.
+  // How far the lane's first key, counted from the tile's, is behind the newest one that its first query sees. Behind the last key lie zeros, which no live query sees.
   int newest = (p.causal ? work.first_query + rows + work.diagonal : work.seq_kv - 1) - x;
-  if constexpr (Windowed) asm volatile("" : "+r"(newest));
+  asm volatile("" : "+r"(newest));
   const auto exponents = exponents_of(p);
   float row_max[2] = {-INFINITY, -INFINITY};
   float row_sum[2] = {0.0f, 0.0f};
@@ -99,7 +98,6 @@ __global__ void __launch_bounds__(Shape::kThreads)
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int query = work.first_query + rows + r;
-      const int seen = keys_seen(query, work.seq_kv, work.diagonal, p.causal) - first_key;
       const int behind = newest - first_key + (p.causal ? r : 0);
       float top = row_max[r];
       if constexpr (kBiased<Params>) {
@@ -112,18 +110,18 @@ __global__ void __launch_bounds__(Shape::kThreads)
       }
 #pragma unroll
       for (int j = 0; j < kKeysPerLane; ++j) {
-        const bool hidden = Windowed ? unsigned(behind - kLanes * j) >= unsigned(p.window) : x + kLanes * j >= seen;
+        const bool hidden = unsigned(behind - kLanes * j) >= unsigned(p.window);
         if (hidden) scores[r][j] = -INFINITY;
         top = fmaxf(top, scores[r][j]);
       }
       for (int step = kLanes / 2; step > 0; step /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, step));
       const float factor = exp2f(exponents.rescaling(row_max[r], top));  // exactly 1 while the maximum stays
-      const float base = exponents.base_or_subtract(top, scores[r]);
+      const ExponentLine line = exponents.line(top);
       row_max[r] = top;
       row_sum[r] *= factor;
 #pragma unroll
       for (int j = 0; j < kKeysPerLane; ++j) {
-        const float weight = exp2f(exponents.exponent(scores[r][j], base));
+        const float weight = exp2f(exponents.exponent(scores[r][j], line));
         row_sum[r] += weight;
         shared.weights[rows + r][x + kLanes * j] = weight;
       }
@@ -154,7 +152,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
   // Worked out again rather than kept in registers through the loop.
   int block = blockIdx.x;
   asm volatile("" : "+r"(block));
-  const FlashAttentionWork done = work_of_block<Windowed>(p, schedule, block, kQueries);
+  const FlashAttentionWork done = work_of_block<true>(p, schedule, block, kQueries);
   float* to = query_rows(static_cast<float*>(p.out), p.out_strides, done);
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
@@ -164,7 +162,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
     const int query = done.first_query + rows + r;
     if (query >= done.seq_q) continue;
     if (p.lse != nullptr && x == 0) {
-      lse_rows(p, done)[query] = fmaf(row_max[r], kBiased<Params> ? 1.0f : p.scale, logf(sum));
+      lse_rows(p, done)[query] = exponents.log_sum_exp(row_max[r], p.scale, sum);
     }
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
@@ -175,21 +173,21 @@ __global__ void __launch_bounds__(Shape::kThreads)
   }
 }
 
-template <int HeadDim, bool Windowed, typename Params>
+template <int HeadDim, typename Params>
 cudaError_t launch_tile(const Params& p, cudaStream_t stream) {
   using Shape = LaunchShape<kThreads, sizeof(Shared<HeadDim>)>;
-  return launch_flash_attention<Shape>(flash_attention_fp32_kernel<HeadDim, Windowed, Shape, Params>, p, kQueries,
+  return launch_flash_attention<Shape>(flash_attention_fp32_kernel<HeadDim, Shape, Params>, p, kQueries,
                                        sizeof(float), stream);
 }
 
-template <bool Windowed, typename Params>
+template <typename Params>
 cudaError_t launch(const Params& p, cudaStream_t stream) {
   if (p.dtype != Dtype::kFloat32) return cudaErrorInvalidValue;
   switch (p.head_dim) {
-    case 64: return launch_tile<64, Windowed>(p, stream);
-    case 96: return launch_tile<96, Windowed>(p, stream);
-    case 128: return launch_tile<128, Windowed>(p, stream);
-    case 256: return launch_tile<256, Windowed>(p, stream);
+    case 64: return launch_tile<64>(p, stream);
+    case 96: return launch_tile<96>(p, stream);
+    case 128: return launch_tile<128>(p, stream);
+    case 256: return launch_tile<256>(p, stream);
     default: return cudaErrorInvalidValue;
   }
 }
@@ -197,15 +195,15 @@ cudaError_t launch(const Params& p, cudaStream_t stream) {
 }  // namespace
 
 cudaError_t flash_attention_fp32_sm75(const FlashAttentionParams& p, cudaStream_t stream) {
-  return p.window > 0 ? launch<true>(p, stream) : launch<false>(p, stream);
+  return launch(with_window(p), stream);
 }
 
 cudaError_t flash_attention_fp32_sm75(const FlashAttentionPackedParams& p, cudaStream_t stream) {
-  return launch<true>(with_window(p), stream);
+  return launch(with_window(p), stream);
 }
 
 cudaError_t flash_attention_fp32_sm75(const FlashAttentionBiasedParams& p, cudaStream_t stream) {
-  return launch<true>(with_window(p), stream);
+  return launch(with_window(p), stream);
 }
 
 }  // namespace warpwatch

@@ -7,24 +7,24 @@
 namespace warpwatch {
 namespace {
 
-template <int HeadDim, bool Windowed, typename Params>
+template <int HeadDim, typename Params>
 cudaError_t launch_tile(const Params& p, cudaStream_t stream) {
   constexpr FlashAttentionFp32Tile tile = flash_attention_fp32_sm80_tile(HeadDim);
-  using A = Fp32Attention<HeadDim, tile.warps, tile.sharing, tile.rows, tile.keys, Windowed, Params>;
+  using A = Fp32Attention<HeadDim, tile.warps, tile.sharing, tile.rows, tile.keys, Params>;
   using Shape = typename A::Shape;
   return launch_flash_attention<Shape>(
-      flash_attention_fp32_kernel<HeadDim, tile.warps, tile.sharing, tile.rows, tile.keys, Windowed, Shape, Params>, p,
+      flash_attention_fp32_kernel<HeadDim, tile.warps, tile.sharing, tile.rows, tile.keys, Shape, Params>, p,
       A::kQueries, sizeof(float), stream);
 }
 
-template <bool Windowed, typename Params>
+template <typename Params>
 cudaError_t launch(const Params& p, cudaStream_t stream) {
   if (p.dtype != Dtype::kFloat32) return cudaErrorInvalidValue;
   switch (p.head_dim) {
-    case 64: return launch_tile<64, Windowed>(p, stream);
-    case 96: return launch_tile<96, Windowed>(p, stream);
-    case 128: return launch_tile<128, Windowed>(p, stream);
-    case 256: return launch_tile<256, Windowed>(p, stream);
+    case 64: return launch_tile<64>(p, stream);
+    case 96: return launch_tile<96>(p, stream);
+    case 128: return launch_tile<128>(p, stream);
+    case 256: return launch_tile<256>(p, stream);
     default: return cudaErrorInvalidValue;
   }
 }
@@ -32,15 +32,15 @@ cudaError_t launch(const Params& p, cudaStream_t stream) {
 }  // namespace
 
 cudaError_t flash_attention_fp32_sm80(const FlashAttentionParams& p, cudaStream_t stream) {
-  return p.window > 0 ? launch<true>(p, stream) : launch<false>(p, stream);
+  return launch(with_window(p), stream);
 }
 
 cudaError_t flash_attention_fp32_sm80(const FlashAttentionPackedParams& p, cudaStream_t stream) {
-  return launch<true>(with_window(p), stream);
+  return launch(with_window(p), stream);
 }
 
 cudaError_t flash_attention_fp32_sm80(const FlashAttentionBiasedParams& p, cudaStream_t stream) {
-  return launch<true>(with_window(p), stream);
+  return launch(with_window(p), stream);
 }
 
 }  // namespace warpwatch

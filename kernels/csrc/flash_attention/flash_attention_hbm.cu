@@ -1,5 +1,5 @@
 // flash_attention for sm_90 and sm_100, fp16 and bf16: sm_80's kernel with tiles that only their shared memory has room for,
-// of head_dim 96 and 128. What flash_attention_sm90a takes never comes here: head_dim 96, and sequences packed.
+// of head_dim 96 and 128. What flash_attention_sm90a takes never comes here.
 #include "flash_attention/flash_attention_sm80.cuh"
 
 namespace warpwatch {

@@ -16,6 +16,7 @@
 
 #include "flash_attention/flash_attention.h"
 #include "primitives/device_attribute.h"
+#include "primitives/kernel_attribute.h"
 
 namespace warpwatch {
 
@@ -54,7 +55,7 @@ inline constexpr bool kPacked = std::is_same_v<Params, FlashAttentionPackedParam
 template <typename Params>
 inline constexpr bool kBiased = std::is_same_v<Params, FlashAttentionBiasedParams>;
 
-// Packed and biased kernels are built with a window only. Without one, this one holds every key.
+// Most kernels are built with a window only. Without one, this one holds every key.
 constexpr int kEveryKey = 1 << 30;
 template <typename Params>
 Params with_window(Params p) {
@@ -69,8 +70,7 @@ cudaError_t launch_flash_attention(FlashAttentionKernel<Params>* kernel, const P
   FlashAttentionSchedule schedule;
   if (cudaError_t error = make_schedule(p, queries, element_bytes, &schedule); error != cudaSuccess) return error;
   if (schedule.blocks == 0) return cudaSuccess;
-  if (cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                               Shape::kDynamicSharedBytes);
+  if (cudaError_t error = allow_dynamic_shared_bytes(kernel, Shape::kDynamicSharedBytes);
       error != cudaSuccess) {
     return error;
   }
@@ -148,11 +148,13 @@ __device__ __forceinline__ const float* bias_row(const FlashAttentionBiasedParam
          query * p.bias_strides.row;
 }
 // Rows of packed queries that no block works out become zeros, their log-sum-exp -inf: those of a sequence behind the first
-// max_seqlen_q, and those behind the last sequence. The blocks of a sequence and head share them. All of the block call it.
+// max_seqlen_q, and those behind the last sequence. The blocks of a sequence and head share them. The block's first `threads`
+// threads call it.
 template <typename Element>
 __device__ __forceinline__ void zero_uncovered_rows(const FlashAttentionPackedParams& p,
                                                     const FlashAttentionSchedule& schedule,
-                                                    const FlashAttentionWork& work, int queries) {
+                                                    const FlashAttentionWork& work, int queries,
+                                                    int threads = blockDim.x) {
   const bool is_last = work.batch == p.batch - 1;
   const int end = (is_last ? p.total_q : p.cu_seqlens_q[work.batch + 1]) - work.query_row;
   if (end <= work.seq_q) return;
@@ -160,7 +162,7 @@ __device__ __forceinline__ void zero_uncovered_rows(const FlashAttentionPackedPa
   Element* const out = head_pointer(static_cast<Element*>(p.out), p.out_strides, 0, work.head);
   for (int64_t first = int64_t{work.seq_q} + work.first_query; first < end; first += schedule.query_tiles * queries) {
     const int rows = static_cast<int>(min(int64_t{queries}, end - first));
-    for (int i = threadIdx.x; i < rows * chunks; i += blockDim.x) {
+    for (int i = threadIdx.x; i < rows * chunks; i += threads) {
       const int64_t row = work.query_row + first + i / chunks;
       reinterpret_cast<uint4*>(out + row * p.out_strides.row)[i % chunks] = make_uint4(0, 0, 0, 0);
       if (p.lse != nullptr && i % chunks == 0) p.lse[int64_t{work.head} * p.total_q + row] = -INFINITY;
@@ -169,7 +171,7 @@ __device__ __forceinline__ void zero_uncovered_rows(const FlashAttentionPackedPa
 }
 
 template <typename Params>
-__device__ __forceinline__ float* lse_rows(const Params& p, const FlashAttentionWork& work) {
+__device__ __forceinline__ double* lse_rows(const Params& p, const FlashAttentionWork& work) {
   if constexpr (kPacked<Params>) return p.lse + int64_t{work.head} * p.total_q + work.query_row;
   return p.lse + (int64_t{work.batch} * p.heads_q + work.head) * p.seq_q;
 }

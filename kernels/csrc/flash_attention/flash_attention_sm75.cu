@@ -144,7 +144,7 @@ struct Kernel {
     store_out<__half, HeadDim>(out, softmax, shared + warp_row * kRowBytes, to, p.out_strides.row,
                                work.seq_q - first_query);
     if (p.lse != nullptr) {
-      store_log_sum_exp<kRowTiles>(softmax, kBiased<Params> ? 1.0f : p.scale, lse_rows(p, work) + first_query,
+      store_log_sum_exp<kRowTiles>(softmax, p.scale, exponents, lse_rows(p, work) + first_query,
                                    work.seq_q - first_query);
     }
   }

@@ -131,7 +131,7 @@ struct Kernel {
     store_out<Element, HeadDim>(out, softmax, shared + warp_row * kRowBytes, to, p.out_strides.row,
                                 done.seq_q - first_query);
     if (p.lse != nullptr) {
-      store_log_sum_exp<kRowTiles>(softmax, kBiased<Params> ? 1.0f : p.scale, lse_rows(p, done) + first_query,
+      store_log_sum_exp<kRowTiles>(softmax, p.scale, exponents, lse_rows(p, done) + first_query,
                                    done.seq_q - first_query);
     }
   }

@@ -1,14 +1,8 @@
-// flash_attention for Hopper, fp16 and bf16, head_dim 64 and 128: which tile a problem gets.
+// flash_attention for Hopper, fp16 and bf16: which tile a problem gets.
 #include "flash_attention/flash_attention_sm90a.cuh"
 
 namespace warpwatch {
 namespace {
-
-// Rows that show one memory twice go the other way.
-bool has_strides(const FlashAttentionStrides& strides, const HeadSizes& sizes) {
-  return (sizes.rows == 1 || strides.row >= sizes.head_dim) && (sizes.heads == 1 || strides.head > 0) &&
-         (sizes.batch == 1 || strides.batch > 0);
-}
 
 // One query a head, as in decoding: those of the heads that share a key head become the rows of one tile.
 FlashAttentionParams with_shared_heads_as_rows(FlashAttentionParams p) {
@@ -23,13 +17,22 @@ FlashAttentionParams with_shared_heads_as_rows(FlashAttentionParams p) {
   return p;
 }
 
-template <typename Element, bool kWindowed>
-cudaError_t launch_head_dim(const FlashAttentionParams& p, cudaStream_t stream) {
-  int processors = 0;
-  if (cudaError_t error = device_attribute<cudaDevAttrMultiProcessorCount>(processors); error != cudaSuccess) return error;
-  if (p.head_dim == 128) return launch_sm90a<Element, 128, kFlashAttentionSm90aTile128, kWindowed>(p, stream);
-  if (p.head_dim != 64) return cudaErrorInvalidValue;
+template <typename Element, bool kWindowed, typename Params>
+cudaError_t launch_head_dim(const Params& p, cudaStream_t stream) {
+  switch (p.head_dim) {
+    case 64: break;
+    case 96:  // columns behind the 96th are zeros
+    case 128: return launch_sm90a<Element, 128, kFlashAttentionSm90aTile128, kWindowed>(p, stream);
+    case 256:
+      if constexpr (!kPacked<Params>) {
+        return launch_sm90a<Element, 256, kFlashAttentionSm90aTile256, true>(with_window(p), stream);
+      }
+      [[fallthrough]];
+    default: return cudaErrorInvalidValue;
+  }
   if constexpr (!kWindowed) {
+    int processors = 0;
+    if (cudaError_t error = device_attribute<cudaDevAttrMultiProcessorCount>(processors); error != cudaSuccess) return error;
     const int64_t tiles = int64_t{p.batch} * p.heads_q * ceil_div(p.seq_q, 64);
     if (tiles <= kFlashAttentionSm90aFewTilesAnSm64 * processors) {
       return launch_sm90a<Element, 64, kFlashAttentionSm90aFewTile64, false>(p, stream);
@@ -41,30 +44,41 @@ cudaError_t launch_head_dim(const FlashAttentionParams& p, cudaStream_t stream) 
   return launch_sm90a<Element, 64, kFlashAttentionSm90aTile64, kWindowed>(p, stream);
 }
 
-template <typename Element>
-cudaError_t launch_element(const FlashAttentionParams& p, cudaStream_t stream) {
-  return p.window > 0 ? launch_head_dim<Element, true>(p, stream) : launch_head_dim<Element, false>(p, stream);
+template <bool kWindowed, typename Params>
+cudaError_t launch_dtype(const Params& p, cudaStream_t stream) {
+  switch (p.dtype) {
+    case Dtype::kFloat16: return launch_head_dim<__half, kWindowed>(p, stream);
+    case Dtype::kBFloat16: return launch_head_dim<__nv_bfloat16, kWindowed>(p, stream);
+    default: return cudaErrorInvalidValue;
+  }
 }
 
 }  // namespace
 
 bool flash_attention_sm90a_takes(const FlashAttentionParams& p) {
-  if (p.head_dim != 64 && p.head_dim != 128) return false;
   if (p.dtype == Dtype::kFloat32) return false;
   if (p.batch == 0 || p.seq_q == 0 || p.seq_kv == 0) return false;
   const HeadSizes queries{p.batch, p.heads_q, p.seq_q, p.head_dim}, keys{p.batch, p.heads_kv, p.seq_kv, p.head_dim};
-  return has_strides(p.q_strides, queries) && has_strides(p.k_strides, keys) && has_strides(p.v_strides, keys);
+  return takes_strides(p.q_strides, queries) && takes_strides(p.k_strides, keys) && takes_strides(p.v_strides, keys);
+}
+
+bool flash_attention_sm90a_takes(const FlashAttentionPackedParams& p) {
+  if (p.dtype == Dtype::kFloat32 || p.head_dim == 256) return false;
+  if (p.total_q == 0 || p.total_kv == 0) return false;
+  const HeadSizes queries{1, p.heads_q, p.total_q, p.head_dim}, keys{1, p.heads_kv, p.total_kv, p.head_dim};
+  return takes_strides(p.q_strides, queries) && takes_strides(p.k_strides, keys) && takes_strides(p.v_strides, keys);
 }
 
 cudaError_t flash_attention_sm90a(const FlashAttentionParams& given, cudaStream_t stream) {
   if (!flash_attention_sm90a_takes(given)) return cudaErrorInvalidValue;
   const bool shared = given.seq_q == 1 && given.heads_q > given.heads_kv && given.window == 0;
   const FlashAttentionParams p = shared ? with_shared_heads_as_rows(given) : given;
-  switch (p.dtype) {
-    case Dtype::kFloat16: return launch_element<__half>(p, stream);
-    case Dtype::kBFloat16: return launch_element<__nv_bfloat16>(p, stream);
-    default: return cudaErrorInvalidValue;
-  }
+  return p.window > 0 ? launch_dtype<true>(p, stream) : launch_dtype<false>(p, stream);
+}
+
+cudaError_t flash_attention_sm90a(const FlashAttentionPackedParams& p, cudaStream_t stream) {
+  if (!flash_attention_sm90a_takes(p)) return cudaErrorInvalidValue;
+  return launch_dtype<true>(with_window(p), stream);
 }
 
 }  // namespace warpwatch

@@ -1,4 +1,5 @@
-// flash_attention by wgmma and TMA, fp16 and bf16, head_dim 64 and 128; Hopper alone (sm_90a).
+// flash_attention by wgmma and TMA, fp16 and bf16; Hopper alone (sm_90a). head_dim 96 is a tile of 128 whose last columns TMA
+// fills with zeros.
 //
 // A block is some groups of four warps, which own 64 queries each, and one warp that copies: queries, keys and values by TMA
 // into rings of shared memory. A block walks over query tiles as the schedule numbers them (flash_attention_schedule.cuh)
@@ -13,13 +14,14 @@
 
 #include "flash_attention/flash_attention.h"
 #include "flash_attention/flash_attention_schedule.cuh"
+#include "flash_attention/flash_attention_sm90a_rows.h"
 #include "flash_attention/flash_attention_sm90a_tiles.h"
 #include "flash_attention/flash_attention_softmax.cuh"
 #include "flash_attention/flash_attention_split_softmax.cuh"
 #include "flash_attention/flash_attention_warp.cuh"
 #include "primitives/device_attribute.h"
+#include "primitives/kernel_attribute.h"
 #include "primitives/launch_shape.h"
-#include "primitives/tensor_map.h"
 #include "primitives/tma_ring.cuh"
 #include "primitives/wgmma_heads.cuh"
 
@@ -28,7 +30,7 @@ namespace {
 
 constexpr int round_to_swizzle(int bytes) { return (bytes + 1023) / 1024 * 1024; }
 
-template <typename Element, int kHeadDim, FlashAttentionSm90aTile kTile, bool kWindowed>
+template <typename Element, int kHeadDim, FlashAttentionSm90aTile kTile, bool kWindowed, typename Params>
 struct Sm90aKernel {
   static constexpr int kGroups = kTile.groups;
   static constexpr int kKeys = kTile.keys;
@@ -65,7 +67,7 @@ struct Sm90aKernel {
     return kWindowed ? work.first_key / kKeys : 0;
   }
 
-  static __device__ __forceinline__ void run(const FlashAttentionParams& p, const FlashAttentionSchedule& schedule,
+  static __device__ __forceinline__ void run(const Params& p, const FlashAttentionSchedule& schedule,
                                              const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v) {
     extern __shared__ __align__(1024) unsigned char shared[];
     const KeyRing keys(shared);
@@ -81,32 +83,55 @@ struct Sm90aKernel {
   }
 
  private:
-  static __device__ __forceinline__ void copy(const FlashAttentionParams& p, const FlashAttentionSchedule& schedule,
+  // Of packed sequences, a tile may lie behind all queries of its sequence.
+  static __device__ __forceinline__ bool has_none(const FlashAttentionWork& work) {
+    return kPacked<Params> && work.first_query >= work.seq_q;
+  }
+
+  // Behind a packed sequence lie the values of the next. Their weights are 0, which NaN and infinity survive, so zeros take
+  // their place. Each group writes them, so that none waits for another.
+  static __device__ __forceinline__ void clear_values(const FlashAttentionWork& work, int tile, uint32_t values, int group) {
+    const int live = work.seq_kv - tile * kKeys;
+    if (live >= kKeys) return;
+#pragma unroll
+    for (int slab = 0; slab < kSlabs; ++slab) {
+      for (int at = live * 128 + threadIdx.x % 128 * 16; at < kKeys * 128; at += 128 * 16) {
+        const uint32_t to = values + slab * kKeys * 128 + at;
+        asm volatile("st.shared.v4.u32 [%0], {%1, %1, %1, %1};\n" ::"r"(to), "r"(0) : "memory");
+      }
+    }
+    asm volatile("fence.proxy.async.shared::cta;\nbar.sync %0, 128;\n" ::"r"(1 + group) : "memory");
+  }
+
+  static __device__ __forceinline__ void copy(const Params& p, const FlashAttentionSchedule& schedule,
                                               const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v,
                                               const KeyRing& keys, const KeyRing& values, const QueryRing& queries) {
-    int use = 0;
+    int use = 0, query_use = 0;
     for (int round = 0; tile_of_round(round) < static_cast<unsigned>(schedule.blocks); ++round) {
       const int block = tile_of_round(round);
       const FlashAttentionWork work = work_of_block<kWindowed>(p, schedule, block, kQueries);
+      if (has_none(work)) continue;
+      const int batch = kPacked<Params> ? 0 : work.batch;
       const int last = last_key_tile(work), first = first_key_tile(work);
       const auto copy_keys = [&](const KeyRing& ring, const CUtensorMap& map, int tile) {
         ring.begin_filling(use);
 #pragma unroll
         for (int slab = 0; slab < kSlabs; ++slab) {
-          ring.copy(use, slab * kKeys * 128, map, slab * 64, tile * kKeys, work.head_kv, work.batch);
+          ring.copy(use, slab * kKeys * 128, map, slab * 64, work.key_row + tile * kKeys, work.head_kv, batch);
         }
       };
       // The first keys may have a stage to go to before the queries have.
       if (last >= first) copy_keys(keys, k, last);
-      queries.begin_filling(round);
+      queries.begin_filling(query_use);
 #pragma unroll
       for (int group = 0; group < kGroups; ++group) {
 #pragma unroll
         for (int slab = 0; slab < kSlabs; ++slab) {
-          queries.copy(round, group * kGroupBytes + slab * 64 * 128, q, slab * 64, work.first_query + 64 * group,
-                       work.head, work.batch);
+          queries.copy(query_use, group * kGroupBytes + slab * 64 * 128, q, slab * 64,
+                       work.query_row + work.first_query + 64 * group, work.head, batch);
         }
       }
+      ++query_use;
       for (int tile = last; tile >= first; --tile, ++use) {
         if (tile < last) copy_keys(keys, k, tile);
         copy_keys(values, v, tile);
@@ -133,24 +158,26 @@ struct Sm90aKernel {
     wgmma_commit();
   }
 
-  static __device__ __forceinline__ void attend(const FlashAttentionParams& p, const FlashAttentionSchedule& schedule,
+  static __device__ __forceinline__ void attend(const Params& p, const FlashAttentionSchedule& schedule,
                                                 const KeyRing& keys, const KeyRing& values, const QueryRing& queries,
                                                 unsigned char* queries_at) {
     const int warp = threadIdx.x / 32;
     const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // known to be the same in the warp
     const RawScores exponents{p.scale * kLog2E};
-    int use = 0;
+    int use = 0, query_use = 0;
     for (int round = 0; tile_of_round(round) < static_cast<unsigned>(schedule.blocks); ++round) {
       const int block = tile_of_round(round);
       const FlashAttentionWork work = work_of_block<kWindowed>(p, schedule, block, kQueries);
+      if constexpr (kPacked<Params>) zero_uncovered_rows<Element>(p, schedule, work, kQueries, kCopier);
+      if (has_none(work)) continue;
       const int last = last_key_tile(work), first = first_key_tile(work);
       const int first_query = work.first_query + 16 * warp;
 
       float out[1][kHeadDim / 8][4] = {};
       SplitSoftmax softmax;
-      queries.wait_full(round);
+      queries.wait_full(query_use);
       if (last >= first) {
-        const uint32_t group_queries = queries.stage(round) + group * kGroupBytes;
+        const uint32_t group_queries = queries.stage(query_use) + group * kGroupBytes;
         const auto mask = [&](float (&scores)[1][kKeyTiles][4], int tile) {
           mask_scores<kWindowed>(scores, first_query, tile * kKeys, work.seq_kv, work.diagonal, p.causal, p.window);
         };
@@ -176,6 +203,7 @@ struct Sm90aKernel {
           wgmma_fence();
           multiply_keys(scores, group_queries, keys.stage(use));
           values.wait_full(use - 1);
+          if (kPacked<Params> && tile == last - 1) clear_values(work, last, values.stage(use - 1), group);
           wgmma_fence();
           multiply_values(out, weights, values.stage(use - 1));
           wgmma_wait<1>();
@@ -199,6 +227,7 @@ struct Sm90aKernel {
         }
 
         values.wait_full(use);
+        if (kPacked<Params> && last == first) clear_values(work, last, values.stage(use), group);
         wgmma_settle(out[0]);
         weights.settle();
         wgmma_fence();
@@ -213,56 +242,56 @@ struct Sm90aKernel {
       // All of the group have read its queries; each warp writes its rows over a quarter of them.
       asm volatile("bar.sync %0, 128;\n" ::"r"(1 + group) : "memory");
       Element* to = query_rows(static_cast<Element*>(p.out), p.out_strides, work) + first_query * p.out_strides.row;
-      unsigned char* staged = queries_at + round % kTile.query_stages * (kGroups * kGroupBytes) + warp * 16 * kRowBytes;
-      store_out<Element, kHeadDim>(out, softmax, staged, to, p.out_strides.row, work.seq_q - first_query);
+      unsigned char* staged = queries_at + query_use % kTile.query_stages * (kGroups * kGroupBytes) + warp * 16 * kRowBytes;
+      store_out<Element, kHeadDim>(out, softmax, staged, to, p.out_strides.row, work.seq_q - first_query,
+                                   kHeadDim == 128 ? p.head_dim : kHeadDim);
       if (p.lse != nullptr) {
-        store_log_sum_exp<1>(softmax, p.scale, lse_rows(p, work) + first_query, work.seq_q - first_query);
+        store_log_sum_exp<1>(softmax, p.scale, exponents, lse_rows(p, work) + first_query,
+                             work.seq_q - first_query);
       }
       asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // TMA writes there next
       __syncwarp();
-      queries.release(round);
+      queries.release(query_use);
+      ++query_use;
     }
   }
 };
 
 // The tile in pieces: nvcc (13.0) declares no kernel that has a struct for a template argument.
 template <typename Element, int kHeadDim, int kGroups, int kKeys, int kStages, int kQueryStages, int kBlocks, bool kWindowed,
-          typename Shape>
+          typename Params, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, kBlocks)
-    flash_attention_sm90a_kernel(const FlashAttentionParams p, const FlashAttentionSchedule schedule,
+    flash_attention_sm90a_kernel(const Params p, const FlashAttentionSchedule schedule,
                                  const __grid_constant__ CUtensorMap q, const __grid_constant__ CUtensorMap k,
                                  const __grid_constant__ CUtensorMap v) {
   constexpr FlashAttentionSm90aTile kTile{kGroups, kKeys, kStages, kQueryStages, kBlocks};
-  Sm90aKernel<Element, kHeadDim, kTile, kWindowed>::run(p, schedule, q, k, v);
-}
-
-inline cudaError_t map_rows(CUtensorMap& map, const void* tensor, const FlashAttentionStrides& strides, HeadSizes sizes,
-                            int box_rows) {
-  const int64_t row = sizes.rows > 1 ? strides.row : sizes.head_dim;  // of a single one, the stride may be anything
-  const int64_t head = sizes.heads > 1 ? strides.head : row * sizes.rows;
-  const int64_t batch = sizes.batch > 1 ? strides.batch : head * sizes.heads;
-  return map_heads(map, tensor, sizes, batch, head, row, box_rows);
+  Sm90aKernel<Element, kHeadDim, kTile, kWindowed, Params>::run(p, schedule, q, k, v);
 }
 
 // As many blocks as fit on the GPU share the tiles, and fetch the next one's queries and keys during this one. Under the causal
 // mask the turn-about of tile_of_round() makes their shares even where the schedule is one section; more of them are worth it
 // where so many key heads are under way at once that each block would fetch its keys from memory alone.
-template <typename Element, int kHeadDim, FlashAttentionSm90aTile kTile, bool kWindowed>
-cudaError_t launch_sm90a(const FlashAttentionParams& p, cudaStream_t stream) {
-  using K = Sm90aKernel<Element, kHeadDim, kTile, kWindowed>;
+template <typename Element, int kHeadDim, FlashAttentionSm90aTile kTile, bool kWindowed, typename Params>
+cudaError_t launch_sm90a(const Params& p, cudaStream_t stream) {
+  using K = Sm90aKernel<Element, kHeadDim, kTile, kWindowed, Params>;
   using Shape = typename K::Shape;
   const auto kernel = flash_attention_sm90a_kernel<Element, kHeadDim, kTile.groups, kTile.keys, kTile.stages,
-                                                   kTile.query_stages, kTile.blocks, kWindowed, Shape>;
+                                                   kTile.query_stages, kTile.blocks, kWindowed, Params, Shape>;
   FlashAttentionSchedule schedule;
   if (cudaError_t error = make_schedule(p, K::kQueries, sizeof(Element), &schedule); error != cudaSuccess) return error;
   if (schedule.blocks == 0) return cudaSuccess;
   CUtensorMap q, k, v;
-  const HeadSizes queries{p.batch, p.heads_q, p.seq_q, p.head_dim}, keys{p.batch, p.heads_kv, p.seq_kv, p.head_dim};
+  HeadSizes queries{p.batch, p.heads_q, p.seq_q, p.head_dim}, keys{p.batch, p.heads_kv, p.seq_kv, p.head_dim};
+  if constexpr (kPacked<Params>) {
+    queries.batch = keys.batch = 1;
+    queries.rows = p.total_q;
+    keys.rows = p.total_kv;
+  }
   cudaError_t status = map_rows(q, p.q, p.q_strides, queries, 64);
   if (status == cudaSuccess) status = map_rows(k, p.k, p.k_strides, keys, K::kKeys);
   if (status == cudaSuccess) status = map_rows(v, p.v, p.v_strides, keys, K::kKeys);
   if (status == cudaSuccess) {
-    status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kDynamicSharedBytes);
+    status = allow_dynamic_shared_bytes(kernel, Shape::kDynamicSharedBytes);
   }
   int processors = 0;
   if (status == cudaSuccess) status = device_attribute<cudaDevAttrMultiProcessorCount>(processors);

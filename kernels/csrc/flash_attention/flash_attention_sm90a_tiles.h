@@ -9,6 +9,12 @@
 //   products, as FlashAttention-3 has it, 22.0 / 67.1 / 960; 176 keys, three groups of 64 keys and 96 keys were slower
 //   head_dim 64: 32 heads of 4096, causal: {3, 128, 2, 2} 158, {1, 64, 3, 2, 3} 177, {1, 128, 2, 2, 2} 175;
 //   8 x 12 of 1024, causal: 51.0, 44.9, 47.6; 12 of 1024, causal: 19.5, 14.7, 13.5; 32 of 1024, full: 32.5, 31.3, 27.1
+//   16 x 32 of 512, full: {3, 128, 2, 2} 108 though its last tile is two thirds empty, {2, 128, 3, 2} 112, {1, 64, 3, 2, 3} 114,
+//   {1, 128, 2, 2, 2} 117; causal: {1, 64, 3, 2, 3} 78, {2, 128, 3, 2} 84, {1, 128, 2, 2, 2} 86, {3, 128, 2, 2} 92
+//   head_dim 96 in the tile of 128: 32 heads of 2048, causal, 72 (sm_80's kernel 95); 8 x 16 of 1024, full, 132 (175)
+//   head_dim 256: 16 heads of 2048, causal, 71 (sm_80's kernel 124); 2 x 16 of 1024, full, 69 (123)
+//   16 packed sequences of 32 to 4096, causal: 32 heads of 128 over 8 key heads 1464 (sm_80's kernel 2404), as one block a
+//   tile instead of a share of them 1647; 16 heads of 64 {3, 128, 2, 2} 553 (698), {2, 128, 2, 2} 614
 #pragma once
 
 namespace warpwatch {
@@ -22,6 +28,7 @@ struct FlashAttentionSm90aTile {
 };
 
 constexpr FlashAttentionSm90aTile kFlashAttentionSm90aTile128{2, 128, 2, 2};        // 192 KB
+constexpr FlashAttentionSm90aTile kFlashAttentionSm90aTile256{2, 64, 2, 1};         // 192 KB
 constexpr FlashAttentionSm90aTile kFlashAttentionSm90aTile64{3, 128, 2, 2};         // 112 KB
 constexpr FlashAttentionSm90aTile kFlashAttentionSm90aShortTile64{1, 64, 3, 2, 3};  // 64 KB
 constexpr FlashAttentionSm90aTile kFlashAttentionSm90aFewTile64{1, 128, 2, 2, 2};   // 80 KB

@@ -97,55 +97,60 @@ __device__ __forceinline__ void mask_seen(float (&scores)[RowTiles][KeyTiles][4]
   }
 }
 
-// How a raw score becomes an exponent of 2: the maximum's product with scale_log2 is rounded to a base, and each score is
-// multiplied and the base subtracted in one fma. The rounding, 2^-24 of the base, is then the same power of two in all
-// weights of a row and cancels in the end, as long as the weights keep within fp16. Beyond kLargestBase they may not, so
-// there the maximum is subtracted from the scores before anything is multiplied: exact, at one more operation a score.
+// A row's exponents of 2 as a line: slope * score - base, one fma a score.
+struct ExponentLine {
+  float slope;
+  float base;
+};
+
+// Raw scores: the exponent is (score - maximum) * scale_log2. The base is the maximum's product, rounded to fp32. Its
+// rounding error, `excess`, is the exponent of the maximum itself; it is the same factor in all weights of a row and cancels
+// in the end, as long as the weights stay within fp16. Below kLargestBase the excess is at most half an ulp of 2^27, 8.
+// From there on the next smaller score, an ulp below, has an exact weight of at most 2^-16. Such a row takes a power of two
+// as its slope, whose products are exact: the maximum has the weight 1, an ulp below it at most 2^-64.
 struct RawScores {
-  static constexpr float kLargestBase = 16777216.0f;  // 2^24, where the rounding is at most 1
+  static constexpr float kLargestBase = 268435456.0f;  // 2^28
   float scale_log2;
 
-  // A row that has seen no key has the maximum -inf. Subtracting 0 then gives weights 0, not -inf + inf.
-  __device__ __forceinline__ float base(float top) const { return top == -INFINITY ? 0.0f : __fmul_rn(top, scale_log2); }
-  __device__ __forceinline__ static bool is_large(float base) { return fabsf(base) > kLargestBase; }
-  __device__ __forceinline__ float exponent(float score, float base) const { return fmaf(score, scale_log2, -base); }
-
-  // The base of these scores, or 0 and the maximum subtracted from them if it is large.
-  template <int Count>
-  __device__ __forceinline__ float base_or_subtract(float top, float (&scores)[Count]) const {
-    const float rounded = base(top);
-    if (!is_large(rounded)) return rounded;
-#pragma unroll
-    for (int j = 0; j < Count; ++j) scores[j] -= top;
-    return 0.0f;
+  __device__ __forceinline__ ExponentLine line(float top) const {
+    // 2^(30 - exponent of top): its product with top is at least 2^30.
+    const float power = __uint_as_float((284u << 23) - (__float_as_uint(top) & 0x7f800000u));
+    const float slope = fabsf(__fmul_rn(top, scale_log2)) < kLargestBase ? scale_log2 : power;
+    // A row that has seen no key: its weights are 2^-inf, not 2^(-inf + inf).
+    return {slope, top == -INFINITY ? 0.0f : __fmul_rn(top, slope)};
+  }
+  __device__ __forceinline__ static float exponent(float score, ExponentLine line) {
+    return fmaf(score, line.slope, -line.base);
   }
 
-  // log2 of the factor that takes what was summed under the maximum `from` to the maximum `to`; exactly 0 where they are equal.
-  // What was summed under a maximum is relative to its base, or to its exact product if the base is large.
-  __device__ __forceinline__ float rescaling(float from, float to) const {
-    const float old_base = __fmul_rn(from, scale_log2);
-    const float new_base = base(to);
-    if (is_large(old_base)) return is_large(new_base) ? (from - to) * scale_log2 : fmaf(from, scale_log2, -new_base);
-    return is_large(new_base) ? fmaf(-to, scale_log2, old_base) : old_base - new_base;
-  }
-  // The same, to the exact product of `to` whether or not it is large: what sums of different origin are relative to.
+  // log2 of the factor that takes sums relative to the maximum `from` to ones relative to `to`: exactly 0 where both are
+  // equal, -inf where nothing was summed.
+  __device__ __forceinline__ float rescaling(float from, float to) const { return exact_rescaling(from, to) + excess(to); }
+  // The same, to sums in which the maximum has the weight 1.
   __device__ __forceinline__ float exact_rescaling(float from, float to) const {
-    const float old_base = __fmul_rn(from, scale_log2);
-    const float new_top = to == -INFINITY ? 0.0f : to;
-    return is_large(old_base) ? (from - new_top) * scale_log2 : fmaf(-new_top, scale_log2, old_base);
+    return fmaf(from - (to == -INFINITY ? 0.0f : to), scale_log2, -excess(from));
   }
+  // The logarithm of the row's sum of exp(scale score), from the sum relative to the maximum `top`; -inf for a row that saw
+  // nothing. In fp64: beside a large maximum, fp32 has no bits left for the sum.
+  __device__ __forceinline__ double log_sum_exp(float top, float scale, float sum) const {
+    constexpr float kLn2 = 0.6931471805599453f;
+    return fma(static_cast<double>(top), static_cast<double>(scale), static_cast<double>(fmaf(-kLn2, excess(top), logf(sum))));
+  }
+
+ private:
+  __device__ __forceinline__ float excess(float top) const { return top == -INFINITY ? 0.0f : exponent(top, line(top)); }
 };
 
 // Scores that are scaled and have their bias, which may be the lowest number of its dtype: -3.4e38 is what many a model
 // hides keys with. The maximum is subtracted before anything is multiplied, so that a query that sees nothing else averages
 // over those keys, as the formula says, and -inf - -inf never comes up.
 struct BiasedScores {
-  __device__ __forceinline__ float base(float top) const { return top == -INFINITY ? 0.0f : top; }
-  __device__ __forceinline__ static bool is_large(float) { return false; }
-  template <int Count>
-  __device__ __forceinline__ float base_or_subtract(float top, const float (&)[Count]) const { return base(top); }
-  __device__ __forceinline__ float exponent(float score, float base) const { return (score - base) * kLog2E; }
-  __device__ __forceinline__ float rescaling(float from, float to) const { return (from - base(to)) * kLog2E; }
+  __device__ __forceinline__ static ExponentLine line(float top) { return {1.0f, top == -INFINITY ? 0.0f : top}; }
+  __device__ __forceinline__ static float exponent(float score, ExponentLine line) { return (score - line.base) * kLog2E; }
+  __device__ __forceinline__ static float rescaling(float from, float to) { return exponent(from, line(to)); }
+  __device__ __forceinline__ static double log_sum_exp(float top, float, float sum) {
+    return static_cast<double>(top) + static_cast<double>(logf(sum));
+  }
 };
 
 template <typename Params>
@@ -169,6 +174,15 @@ struct OnlineSoftmax {
     }
   }
 
+  // Takes a new maximum, or the same one again; returns the factor of what was summed before.
+  template <typename Exponents>
+  __device__ __forceinline__ float raise(int r, int half, float top, const Exponents& exponents) {
+    const float factor = exp2_approximate(exponents.rescaling(row_max[r][half], top));
+    row_max[r][half] = top;
+    row_sum[r][half] *= factor;
+    return factor;
+  }
+
   // scores become weights 2^(exponent(score) - exponent(maximum)); what was summed under the old maximum is rescaled.
   template <int KeyTiles, int OutTiles, typename Exponents>
   __device__ __forceinline__ void step(float (&scores)[RowTiles][KeyTiles][4], float (&out)[RowTiles][OutTiles][4],
@@ -176,8 +190,7 @@ struct OnlineSoftmax {
 #pragma unroll
     for (int r = 0; r < RowTiles; ++r) {
       float top[2];
-      float base[2];
-      bool rose_or_large = false;
+      bool rose = false;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         top[half] = row_max[r][half];
@@ -186,39 +199,29 @@ struct OnlineSoftmax {
           top[half] = fmaxf(top[half], fmaxf(scores[r][n][2 * half], scores[r][n][2 * half + 1]));
         }
         top[half] = quad_max(top[half]);
-        base[half] = exponents.base(top[half]);
-        rose_or_large = rose_or_large || top[half] != row_max[r][half] || exponents.is_large(base[half]);
+        rose = rose || top[half] != row_max[r][half];
       }
       // After the first tiles a maximum seldom rises: where no row of the warp's has a new one, all are rescaled by 1.
-      if (__any_sync(0xffffffffu, rose_or_large)) {
+      if (__any_sync(0xffffffffu, rose)) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          const float factor = exp2_approximate(exponents.rescaling(row_max[r][half], top[half]));
-          row_max[r][half] = top[half];
-          row_sum[r][half] *= factor;
+          const float factor = raise(r, half, top[half], exponents);
 #pragma unroll
           for (int n = 0; n < OutTiles; ++n) {
             out[r][n][2 * half] *= factor;
             out[r][n][2 * half + 1] *= factor;
-          }
-          if (exponents.is_large(base[half])) {
-            base[half] = 0.0f;
-#pragma unroll
-            for (int n = 0; n < KeyTiles; ++n) {
-              scores[r][n][2 * half] -= top[half];
-              scores[r][n][2 * half + 1] -= top[half];
-            }
           }
         }
       }
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         float sum = row_sum[r][half];
+        const ExponentLine line = exponents.line(row_max[r][half]);
 #pragma unroll
         for (int n = 0; n < KeyTiles; ++n) {
 #pragma unroll
           for (int c = 2 * half; c < 2 * half + 2; ++c) {
-            scores[r][n][c] = exp2_approximate(exponents.exponent(scores[r][n][c], base[half]));
+            scores[r][n][c] = exp2_approximate(exponents.exponent(scores[r][n][c], line));
             sum += scores[r][n][c];
           }
         }
@@ -233,9 +236,9 @@ struct OnlineSoftmax {
     return sum == 0.0f ? 0.0f : __frcp_rn(sum);
   }
 
-  // The logarithm of the row's sum of exp(scale score); -inf for a row that saw nothing, whose maximum is that.
-  __device__ __forceinline__ float log_sum_exp(int r, int half, float scale) const {
-    return fmaf(row_max[r][half], scale, logf(quad_sum(row_sum[r][half])));
+  template <typename Exponents>
+  __device__ __forceinline__ double log_sum_exp(int r, int half, float scale, const Exponents& exponents) const {
+    return exponents.log_sum_exp(row_max[r][half], scale, quad_sum(row_sum[r][half]));
   }
 };
 

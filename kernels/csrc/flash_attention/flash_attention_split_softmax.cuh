@@ -44,8 +44,7 @@ struct SplitSoftmax : OnlineSoftmax<1> {
   template <int kKeyTiles>
   __device__ __forceinline__ bool weigh(float (&scores)[1][kKeyTiles][4], const RawScores& exponents) {
     float top[2];
-    float base[2];
-    bool rose_or_large = false;
+    bool rose = false;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float tops[2] = {row_max[0][half], scores[0][0][2 * half]};
@@ -55,35 +54,23 @@ struct SplitSoftmax : OnlineSoftmax<1> {
         tops[1] = fmaxf(tops[1], scores[0][n][2 * half + 1]);
       }
       top[half] = quad_max(fmaxf(tops[0], tops[1]));
-      base[half] = exponents.base(top[half]);
-      rose_or_large = rose_or_large || top[half] != row_max[0][half] || exponents.is_large(base[half]);
+      rose = rose || top[half] != row_max[0][half];
     }
-    const bool rescales = __any_sync(0xffffffffu, rose_or_large);
+    const bool rescales = __any_sync(0xffffffffu, rose);
     if (rescales) {
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        factor[half] = exp2_approximate(exponents.rescaling(row_max[0][half], top[half]));
-        row_max[0][half] = top[half];
-        row_sum[0][half] *= factor[half];
-        if (exponents.is_large(base[half])) {
-          base[half] = 0.0f;
-#pragma unroll
-          for (int n = 0; n < kKeyTiles; ++n) {
-            scores[0][n][2 * half] -= top[half];
-            scores[0][n][2 * half + 1] -= top[half];
-          }
-        }
-      }
+      for (int half = 0; half < 2; ++half) factor[half] = raise(0, half, top[half], exponents);
     }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float sums[2] = {row_sum[0][half], 0.0f};
+      const ExponentLine line = exponents.line(row_max[0][half]);
 #pragma unroll
       for (int n = 0; n < kKeyTiles; ++n) {
 #pragma unroll
         for (int c = 0; c < 2; ++c) {
           float& score = scores[0][n][2 * half + c];
-          score = exp2_approximate(exponents.exponent(score, base[half]));
+          score = exp2_approximate(exponents.exponent(score, line));
           sums[c] += score;
         }
       }

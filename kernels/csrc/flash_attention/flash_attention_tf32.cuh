@@ -11,6 +11,8 @@
 
 #include <cuda_runtime.h>
 
+#include <type_traits>
+
 #include "flash_attention/flash_attention.h"
 #include "flash_attention/flash_attention_bias.cuh"
 #include "flash_attention/flash_attention_schedule.cuh"
@@ -31,12 +33,27 @@ struct Tf32Attention {
   static constexpr int kQueries = Warps * kWarpRows;
   using Products = Tf32Products<HeadDim, RowTiles, Keys, Steps>;
   static constexpr int kPitch = Products::kPitch;
-  struct Shared {
+  // A packed sequence's ends are read anew for each tile of keys: they come from memory, not from the parameters, and
+  // head_dim 128 and 256 leave no registers for them.
+  struct alignas(16) PackedEnds {
+    int seq_kv, diagonal;
+  };
+  struct NoEnds {};
+  struct Shared : std::conditional_t<kPacked<Params>, PackedEnds, NoEnds> {
     float queries[kQueries][kPitch];
     float keys[Keys][kPitch];
     float values[Keys][kPitch];
   };
   using Shape = LaunchShape<kThreads, sizeof(Shared)>;
+
+  static __device__ __forceinline__ int seq_kv(const Shared& shared, const FlashAttentionWork& work) {
+    if constexpr (kPacked<Params>) return shared.seq_kv;
+    return work.seq_kv;
+  }
+  static __device__ __forceinline__ int diagonal(const Shared& shared, const FlashAttentionWork& work) {
+    if constexpr (kPacked<Params>) return shared.diagonal;
+    return work.diagonal;
+  }
 
   static __device__ __forceinline__ void run(const Params& p, const FlashAttentionSchedule& schedule) {
     extern __shared__ __align__(16) unsigned char raw[];
@@ -61,6 +78,12 @@ struct Tf32Attention {
       k_copies.start(p.k_strides.row, work.seq_kv - first_key);
       cp_async_commit();
     }
+    if constexpr (kPacked<Params>) {
+      if (threadIdx.x == 0) {
+        shared.seq_kv = work.seq_kv;
+        shared.diagonal = work.diagonal;
+      }
+    }
     const uint32_t lane_queries = Products::lane_rows(shared.queries[warp_row]);
     const uint32_t lane_keys = Products::lane_columns(shared.keys[0]);
 
@@ -70,7 +93,7 @@ struct Tf32Attention {
     for (; first_key < work.keys; first_key += Keys) {
       cp_async_wait<0>();
       __syncthreads();  // this tile's keys have landed, and every warp has left the values of the tile before
-      v_copies.start(p.v_strides.row, work.seq_kv - first_key);
+      v_copies.start(p.v_strides.row, seq_kv(shared, work) - first_key);
       cp_async_commit();
 
       typename Products::Scores scores;
@@ -80,13 +103,14 @@ struct Tf32Attention {
         add_bias(scores, bias_row(p, work, first_query) + first_key, p.bias_strides.row, work.seq_q - first_query,
                  work.seq_kv - first_key, p.bias_in_pairs, p.scale);
       }
-      mask_scores<Windowed>(scores, work.first_query + warp_row, first_key, work.seq_kv, work.diagonal, p.causal, p.window);
+      mask_scores<Windowed>(scores, work.first_query + warp_row, first_key, seq_kv(shared, work), diagonal(shared, work),
+                            p.causal, p.window);
 
       cp_async_wait<0>();
       __syncthreads();  // this tile's values have landed, and every warp has left its keys
       const int next_key = first_key + Keys;
       if (next_key < work.keys) {
-        k_copies.start(p.k_strides.row, work.seq_kv - next_key);
+        k_copies.start(p.k_strides.row, seq_kv(shared, work) - next_key);
         cp_async_commit();
       }
       softmax.step(scores, out, exponents);
@@ -106,7 +130,7 @@ struct Tf32Attention {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const float normalizer = softmax.normalizer(r, half);
-        const float lse = softmax.log_sum_exp(r, half, kBiased<Params> ? 1.0f : p.scale);
+        const double lse = softmax.log_sum_exp(r, half, p.scale, exponents);
         const int query = first_query + 16 * r + 8 * half + lane / 4;
         float nothing = 0.0f;  // NaN if anything in the row is not finite
         if (query < done.seq_q) {

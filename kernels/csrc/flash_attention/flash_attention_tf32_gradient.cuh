@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "flash_attention/flash_attention_backward_launch.cuh"
 #include "flash_attention/flash_attention_tf32_products.cuh"
 #include "primitives/cp_async.cuh"
 #include "primitives/launch_shape.h"
@@ -24,7 +25,8 @@ struct Tf32Gradient {
   struct Shared {
     Owned first, second;             // queries and d_out, or keys and values
     Step first_step, second_step;    // keys and values, or queries and d_out
-    float shift[Columns], delta[Columns];  // of queries, where those are columns
+    Shift shift[Columns];  // of queries, where those are columns
+    float delta[Columns];
   };
   using Shape = LaunchShape<kThreads, sizeof(Shared)>;
 

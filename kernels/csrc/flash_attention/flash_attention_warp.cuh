@@ -159,7 +159,8 @@ __device__ __forceinline__ void multiply_values(float (&out)[RowTiles][HeadDim /
 // `tile`: there each lane puts 4 bytes where the fragment has them and takes 16 that are neighbours in a row.
 template <typename Element, int HeadDim, int RowTiles, typename Softmax>
 __device__ __forceinline__ void store_out(const float (&out)[RowTiles][HeadDim / 8][4], const Softmax& softmax,
-                                          unsigned char* tile, Element* global, int64_t row_stride, int live_rows) {
+                                          unsigned char* tile, Element* global, int64_t row_stride, int live_rows,
+                                          int live_columns = HeadDim) {
   constexpr int kChunks = HeadDim / 8;  // of a row
   const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -186,6 +187,7 @@ __device__ __forceinline__ void store_out(const float (&out)[RowTiles][HeadDim /
 #pragma unroll
     for (int m = 0; m < Share::kEach; ++m) {
       const int chunk = lane % Share::kAcross + m * Share::kAcross;
+      if (8 * chunk >= live_columns) continue;
       *reinterpret_cast<uint4*>(global + row * row_stride + chunk * 8) =
           *reinterpret_cast<const uint4*>(tile + swizzled<2 * HeadDim>(row, chunk));
     }
@@ -193,14 +195,15 @@ __device__ __forceinline__ void store_out(const float (&out)[RowTiles][HeadDim /
 }
 
 // The log-sum-exp of the warp's rows, live_rows of them, to `global`: one lane of a quad stores its row's.
-template <int RowTiles, typename Softmax>
-__device__ __forceinline__ void store_log_sum_exp(const Softmax& softmax, float scale, float* global, int live_rows) {
+template <int RowTiles, typename Softmax, typename Exponents>
+__device__ __forceinline__ void store_log_sum_exp(const Softmax& softmax, float scale, const Exponents& exponents,
+                                                  double* global, int live_rows) {
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int r = 0; r < RowTiles; ++r) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const float lse = softmax.log_sum_exp(r, half, scale);
+      const double lse = softmax.log_sum_exp(r, half, scale, exponents);
       const int row = 16 * r + lane / 4 + 8 * half;
       if (lane % 4 == 0 && row < live_rows) global[row] = lse;
     }

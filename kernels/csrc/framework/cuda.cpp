@@ -2,9 +2,10 @@
 
 #if WARPWATCH_WITH_CUDA
 
-#include <array>
-#include <atomic>
 #include <cstdlib>
+#include <string>
+
+#include "primitives/device_attribute.h"
 
 // Present in a torch with CUDA, absent from a CPU one, where no CUDA tensor ever reaches us.
 extern "C" __attribute__((weak)) AOTITorchError aoti_torch_get_current_cuda_stream(int32_t device_index,
@@ -12,8 +13,6 @@ extern "C" __attribute__((weak)) AOTITorchError aoti_torch_get_current_cuda_stre
 
 namespace warpwatch {
 namespace {
-
-constexpr int kMostDevices = 64;
 
 cudaStream_t current_stream(int device) {
   WARPWATCH_CHECK(aoti_torch_get_current_cuda_stream != nullptr, "warpwatch",
@@ -23,43 +22,31 @@ cudaStream_t current_stream(int device) {
   return static_cast<cudaStream_t>(stream);
 }
 
-int attribute(int device, cudaDeviceAttr name) {
+template <cudaDeviceAttr kAttribute>
+int attribute(int device) {
   int value = 0;
-  check_launch("warpwatch", cudaDeviceGetAttribute(&value, name, device));
+  check_launch("warpwatch", device_attribute<kAttribute>(device, value));
   return value;
 }
 
-// Each device's value of one attribute, asked for once.
-template <int (*Ask)(int)>
-int remembered(int device) {
-  static std::array<std::atomic<int>, kMostDevices> values{};
-  WARPWATCH_CHECK(device >= 0 && device < kMostDevices, "warpwatch", "device ", device, " is beyond cuda:",
-                  kMostDevices - 1, ", the last one foreseen");
-  int value = values[device].load(std::memory_order_relaxed);
-  if (value == 0) {
-    value = Ask(device);
-    values[device].store(value, std::memory_order_relaxed);
-  }
-  return value;
-}
-
-int ask_multiprocessors(int device) { return attribute(device, cudaDevAttrMultiProcessorCount); }
-
-int ask_compute_capability(int device) {
-  const int real = 10 * attribute(device, cudaDevAttrComputeCapabilityMajor) +
-                   attribute(device, cudaDevAttrComputeCapabilityMinor);
+std::string wanted_compute_capability() {
   const char* wanted = std::getenv("WARPWATCH_COMPUTE_CAPABILITY");
-  if (wanted == nullptr || *wanted == '\0') return real;
-  char* end = nullptr;
-  const long number = std::strtol(wanted, &end, 10);
-  WARPWATCH_CHECK(*end == '\0' && number >= 10 && number <= real, "warpwatch", "WARPWATCH_COMPUTE_CAPABILITY=",
-                  wanted, " must be a number such as 75 or 80, and no more than the GPU's own ", real);
-  return static_cast<int>(number);
+  return wanted == nullptr ? "" : wanted;
 }
 
 }  // namespace
 
-int compute_capability(int device) { return remembered<ask_compute_capability>(device); }
+int compute_capability(int device) {
+  const int real = 10 * attribute<cudaDevAttrComputeCapabilityMajor>(device) +
+                   attribute<cudaDevAttrComputeCapabilityMinor>(device);
+  static const std::string wanted = wanted_compute_capability();
+  if (wanted.empty()) return real;
+  char* end = nullptr;
+  const long number = std::strtol(wanted.c_str(), &end, 10);
+  WARPWATCH_CHECK(*end == '\0' && number >= 10 && number <= real, "warpwatch", "WARPWATCH_COMPUTE_CAPABILITY=",
+                  wanted, " must be a number such as 75 or 80, and no more than the GPU's own ", real);
+  return static_cast<int>(number);
+}
 
 OnDeviceOf::OnDeviceOf(const Tensor& tensor)
     : device_(tensor.get_device_index()), guard_(device_), stream_(current_stream(device_)) {
@@ -70,7 +57,7 @@ OnDeviceOf::OnDeviceOf(const Tensor& tensor)
 
 int OnDeviceOf::compute_capability() const { return warpwatch::compute_capability(device_); }
 
-int OnDeviceOf::multiprocessors() const { return remembered<ask_multiprocessors>(device_); }
+int OnDeviceOf::multiprocessors() const { return attribute<cudaDevAttrMultiProcessorCount>(device_); }
 
 void check_launch(const char* op, cudaError_t status) {
   if (status == cudaSuccess) return;

@@ -5,10 +5,9 @@
 // cluster's blocks where k is divided between them, are added in their order, so that results are reproducible bit for bit.
 #pragma once
 
-#include <cooperative_groups.h>
-
 #include "int4_linear/int4_linear_fragments.cuh"
 #include "int4_linear/int4_linear_part.cuh"
+#include "primitives/cluster.cuh"
 #include "primitives/cluster_launch.h"
 #include "primitives/element.cuh"
 #include "primitives/ldmatrix.cuh"
@@ -168,7 +167,7 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks)
 
   const auto meet = [] {
     if constexpr (kSplits > 1) {
-      cooperative_groups::this_cluster().sync();
+      cluster_sync();
     } else {
       __syncthreads();
     }
@@ -183,7 +182,7 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks)
 #pragma unroll
     for (int from = 0; from < kSplits; ++from) {
       const float* of = meeting;
-      if constexpr (kSplits > 1) of = cooperative_groups::this_cluster().map_shared_rank(meeting, from);
+      if constexpr (kSplits > 1) of = shared_of_block(meeting, from);
 #pragma unroll
       for (int team = 0; team < kTeams; ++team) sum += of[team * kSums + slot * kTeamThreads + thread];
     }

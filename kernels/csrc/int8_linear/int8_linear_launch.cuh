@@ -8,6 +8,7 @@
 #include "int8_linear/int8_linear_decode.cuh"
 #include "int8_linear/int8_linear_tiles.h"
 #include "primitives/dependent_launch.cuh"
+#include "primitives/kernel_attribute.h"
 
 namespace warpwatch {
 
@@ -35,8 +36,7 @@ cudaError_t launch_int8_batch(const Int8LinearParams& p, cudaStream_t stream) {
   }
   using Shape = LaunchShape<Block::kThreads, Block::kSharedBytes>;
   const auto kernel = int8_linear_batch<Block, Element, kBlocksPerSm, Shape>;
-  const cudaError_t status =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kDynamicSharedBytes);
+  const cudaError_t status = allow_dynamic_shared_bytes(kernel, Shape::kDynamicSharedBytes);
   if (status != cudaSuccess) return status;
   const dim3 grid(static_cast<unsigned>(tiles), p.splits);
   kernel<<<grid, Shape::kThreads, Shape::kDynamicSharedBytes, stream>>>(p);

@@ -9,6 +9,7 @@
 #include "int8_linear/int8_linear_epilogue.cuh"
 #include "primitives/block_product_sm90a.cuh"
 #include "primitives/dependent_launch.cuh"
+#include "primitives/kernel_attribute.h"
 #include "primitives/launch_shape.h"
 #include "primitives/outgrows_l2.h"
 #include "primitives/prefetch.cuh"
@@ -104,8 +105,7 @@ cudaError_t launch_int8_wgmma(const Int8LinearParams& p, cudaStream_t stream) {
   if (tiles * kSplits > std::numeric_limits<int>::max()) return cudaErrorInvalidValue;
   using Shape = LaunchShape<Block::kBlockThreads, Int8WgmmaShared<Block, Element, kSplits>::kBytes>;
   const auto kernel = int8_linear_wgmma<Block, Element, kSplits, Shape>;
-  cudaError_t status =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kDynamicSharedBytes);
+  cudaError_t status = allow_dynamic_shared_bytes(kernel, Shape::kDynamicSharedBytes);
   bool weight_once = false;
   if (status == cudaSuccess) status = outgrows_l2(weight_once, static_cast<int64_t>(p.n) * p.k);
   weight_once = weight_once && p.m <= Block::kM;

@@ -14,6 +14,7 @@
 #include "int8_weight_linear/int8_weight_linear_bytes.cuh"
 #include "primitives/block_cluster_sm90a.cuh"
 #include "primitives/element.cuh"
+#include "primitives/kernel_attribute.h"
 #include "primitives/launch_shape.h"
 #include "primitives/mma.cuh"
 #include "primitives/outgrows_l2.h"
@@ -194,8 +195,7 @@ cudaError_t launch_int8_weight_wgmma(const Int8WeightLinearParams& p, cudaStream
   using Block = Int8WeightBlock<Element, kOutputs, kRows, kStages>;
   using Shape = LaunchShape<Block::kBlockThreads, Int8WeightShared<Block, Element, kSplits>::kBytes>;
   const auto kernel = int8_weight_linear_wgmma<Block, Element, kSplits, kBlocksPerSm, Shape>;
-  cudaError_t status =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kDynamicSharedBytes);
+  cudaError_t status = allow_dynamic_shared_bytes(kernel, Shape::kDynamicSharedBytes);
   bool weight_once = false;
   if (status == cudaSuccess) status = outgrows_l2(weight_once, static_cast<int64_t>(p.n) * p.padded_k);
   weight_once = weight_once && p.m <= kRows;

@@ -11,9 +11,9 @@ layer_norm_in_registers(const RowNormParams p) {
   norm_row_in_registers<Element, LayerNorm, kResidual, kThreads, kPieces, kRows>(p);
 }
 
-template <class Element, bool kResidual>
+template <class Element>
 __global__ __launch_bounds__(kRowNormAnyThreads) void layer_norm_any(const RowNormParams p) {
-  norm_any_row<Element, LayerNorm, kResidual>(p);
+  norm_any_row<Element, LayerNorm>(p);
 }
 
 template <class Element, bool kResidual>
@@ -22,7 +22,7 @@ struct LayerNormKernels {
   static constexpr auto in_registers() {
     return &layer_norm_in_registers<Element, kResidual, kThreads, kPieces, kRows>;
   }
-  static constexpr auto any() { return &layer_norm_any<Element, kResidual>; }
+  static constexpr auto any() { return &layer_norm_any<Element>; }
 };
 
 }  // namespace

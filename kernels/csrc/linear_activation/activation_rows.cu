@@ -40,7 +40,13 @@ __device__ __forceinline__ void store(void* to, int64_t at, const float (&values
   *reinterpret_cast<Values<Element, kEach>*>(static_cast<Element*>(to) + at) = stored;
 }
 
-template <typename Element, int kEach, Activation kActivation>
+template <Activation kActivation, typename Element, int kEach>
+__device__ __forceinline__ void activate(float (&values)[kEach]) {
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) values[i] = activated<kActivation, Element>(values[i]);
+}
+
+template <typename Element, int kEach>
 __global__ void __launch_bounds__(kThreads) bias_activation_rows(const ActivationRowsParams p) {
   wait_for_previous_kernel();
   const int n = (blockIdx.x * kThreads + threadIdx.x) * kEach;
@@ -50,7 +56,13 @@ __global__ void __launch_bounds__(kThreads) bias_activation_rows(const Activatio
   for (int64_t m = blockIdx.y; m < p.m; m += gridDim.y) {
     load<Element>(p.values, m * p.n + n, values);
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) values[i] = activated<kActivation, Element>(values[i] + bias[i]);
+    for (int i = 0; i < kEach; ++i) values[i] += bias[i];
+    switch (p.activation) {
+      case Activation::kNone: break;
+      case Activation::kGelu: activate<Activation::kGelu, Element>(values); break;
+      case Activation::kGeluTanh: activate<Activation::kGeluTanh, Element>(values); break;
+      case Activation::kSilu: activate<Activation::kSilu, Element>(values); break;
+    }
     store<Element>(p.values, m * p.n + n, values);
   }
 }
@@ -84,17 +96,7 @@ cudaError_t launch(const ActivationRowsParams& p, cudaStream_t stream) {
   config.attrs = &early;
   config.numAttrs = p.begins_early ? 1 : 0;
   if (p.up != nullptr) return cudaLaunchKernelEx(&config, silu_mul_rows<Element, kEach>, p);
-  switch (p.activation) {
-    case Activation::kNone:
-      return cudaLaunchKernelEx(&config, bias_activation_rows<Element, kEach, Activation::kNone>, p);
-    case Activation::kGelu:
-      return cudaLaunchKernelEx(&config, bias_activation_rows<Element, kEach, Activation::kGelu>, p);
-    case Activation::kGeluTanh:
-      return cudaLaunchKernelEx(&config, bias_activation_rows<Element, kEach, Activation::kGeluTanh>, p);
-    case Activation::kSilu:
-      return cudaLaunchKernelEx(&config, bias_activation_rows<Element, kEach, Activation::kSilu>, p);
-  }
-  return cudaErrorInvalidValue;
+  return cudaLaunchKernelEx(&config, bias_activation_rows<Element, kEach>, p);
 }
 
 template <typename Element>

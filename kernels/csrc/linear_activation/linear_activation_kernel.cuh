@@ -7,12 +7,21 @@
 #include "linear_activation/linear_activation_tiles.h"
 #include "primitives/block_product.cuh"
 #include "primitives/element.cuh"
+#include "primitives/kernel_attribute.h"
 #include "primitives/launch_shape.h"
 
 namespace warpwatch {
 
-// Block is a BlockProduct of primitives/.
-template <typename Block, typename Element, Activation kActivation, int kBlocksPerSm, typename Shape>
+template <Activation kActivation, typename Element, typename Block>
+__device__ __forceinline__ void activate(Block& block) {
+  block.each_pair([](int, int, float& even, float& odd) {
+    even = activated<kActivation, Element>(even);
+    odd = activated<kActivation, Element>(odd);
+  });
+}
+
+// Block is a BlockProduct of primitives/. All activations share one kernel: product, bias and stores are compiled once.
+template <typename Block, typename Element, int kBlocksPerSm, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm)
     linear_activation_fused(const LinearActivationParams p) {
   extern __shared__ __align__(128) unsigned char shared[];
@@ -28,28 +37,33 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm)
   Block block;
   block.run(rows_from(p.x, p.x_stride, first_m, p.m), rows_from(p.weight, p.weight_stride, first_n, p.n), k_bytes, 0,
             slabs, shared);
-  const Element* bias = static_cast<const Element*>(p.bias);
+  if (const Element* const bias = static_cast<const Element*>(p.bias); bias != nullptr) {
+    block.each_pair([&](int, int n, float& even, float& odd) {
+      n += first_n;
+      if (n < p.n) even += as_float(bias[n]);
+      if (n + 1 < p.n) odd += as_float(bias[n + 1]);
+    });
+  }
+  switch (p.activation) {
+    case Activation::kNone: break;
+    case Activation::kGelu: activate<Activation::kGelu, Element>(block); break;
+    case Activation::kGeluTanh: activate<Activation::kGeluTanh, Element>(block); break;
+    case Activation::kSilu: activate<Activation::kSilu, Element>(block); break;
+  }
   block.each_pair([&](int m, int n, float even, float odd) {
     m += first_m, n += first_n;
     if (m >= p.m || n >= p.n) return;
-    const bool both = n + 1 < p.n;
-    if (bias != nullptr) {
-      even += as_float(bias[n]);
-      if (both) odd += as_float(bias[n + 1]);
-    }
-    even = activated<kActivation, Element>(even);
-    odd = activated<kActivation, Element>(odd);
     Element* const out = static_cast<Element*>(p.out) + static_cast<int64_t>(m) * p.n + n;
     if (p.n % 2 == 0) {  // pairs lie on their own boundaries, and n + 1 is inside with n
       store_pair(out, even, odd);
     } else {
       out[0] = rounded<Element>(even);
-      if (both) out[1] = rounded<Element>(odd);
+      if (n + 1 < p.n) out[1] = rounded<Element>(odd);
     }
   });
 }
 
-template <typename Block, typename Element, Activation kActivation, int kBlocksPerSm>
+template <typename Block, typename Element, int kBlocksPerSm>
 cudaError_t launch_fused(const LinearActivationParams& p, cudaStream_t stream) {
   constexpr int kEach = 16 / sizeof(Element);
   const bool aligned = reinterpret_cast<uintptr_t>(p.x) % 16 == 0 && reinterpret_cast<uintptr_t>(p.weight) % 16 == 0 &&
@@ -59,23 +73,11 @@ cudaError_t launch_fused(const LinearActivationParams& p, cudaStream_t stream) {
       (static_cast<int64_t>(p.m - 1) / Block::kM + 1) * (static_cast<int64_t>(p.n - 1) / Block::kN + 1);
   if (tiles > std::numeric_limits<int>::max()) return cudaErrorInvalidValue;
   using Shape = LaunchShape<Block::kThreads, Block::kSharedBytes>;
-  const auto kernel = linear_activation_fused<Block, Element, kActivation, kBlocksPerSm, Shape>;
-  const cudaError_t status =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kDynamicSharedBytes);
+  const auto kernel = linear_activation_fused<Block, Element, kBlocksPerSm, Shape>;
+  const cudaError_t status = allow_dynamic_shared_bytes(kernel, Shape::kDynamicSharedBytes);
   if (status != cudaSuccess) return status;
   kernel<<<static_cast<unsigned>(tiles), Shape::kThreads, Shape::kDynamicSharedBytes, stream>>>(p);
   return cudaGetLastError();
-}
-
-template <typename Block, typename Element, int kBlocksPerSm>
-cudaError_t launch_fused(const LinearActivationParams& p, cudaStream_t stream) {
-  switch (p.activation) {
-    case Activation::kNone: return launch_fused<Block, Element, Activation::kNone, kBlocksPerSm>(p, stream);
-    case Activation::kGelu: return launch_fused<Block, Element, Activation::kGelu, kBlocksPerSm>(p, stream);
-    case Activation::kGeluTanh: return launch_fused<Block, Element, Activation::kGeluTanh, kBlocksPerSm>(p, stream);
-    case Activation::kSilu: return launch_fused<Block, Element, Activation::kSilu, kBlocksPerSm>(p, stream);
-  }
-  return cudaErrorInvalidValue;
 }
 
 }  // namespace warpwatch

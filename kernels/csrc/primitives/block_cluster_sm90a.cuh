@@ -2,9 +2,8 @@
 // all of b, and a cluster of blocks that have divided k between them. Hopper alone.
 #pragma once
 
-#include <cooperative_groups.h>
-
 #include "primitives/block_product.cuh"
+#include "primitives/cluster.cuh"
 #include "primitives/wgmma.cuh"
 
 namespace warpwatch {
@@ -22,13 +21,12 @@ struct BlockOfCluster : BlockShape<Wgmma, kRowsA, kRowsB, kRowsA / 16, 1> {
   // them out by columns: block 0 of the cluster gets the first half. All threads of both call both functions, the first
   // as soon as they can, the second behind the main loop; the other block writes to `exchange`, kExchangeBytes that
   // nothing else uses. use(totals, first column) is called by the threads that multiply.
-  static __device__ __forceinline__ void announce() { cooperative_groups::this_cluster().barrier_arrive(); }
+  static __device__ __forceinline__ void announce() { cluster_arrive(); }
 
   // What threads without sums may call in place of the second, which then need not keep registers for any.
   static __device__ __forceinline__ void stand_by() {
-    const auto cluster = cooperative_groups::this_cluster();
-    cluster.barrier_wait();
-    cluster.sync();
+    cluster_wait();
+    cluster_sync();
   }
 
   template <typename Use>
@@ -36,12 +34,11 @@ struct BlockOfCluster : BlockShape<Wgmma, kRowsA, kRowsB, kRowsA / 16, 1> {
     struct alignas(16) Four {
       Sum of[4];
     };
-    const auto cluster = cooperative_groups::this_cluster();
-    const bool first = cluster.block_rank() == 0, multiplies = threadIdx.x < Shape::kThreads;
+    const bool first = cluster_block_rank() == 0, multiplies = threadIdx.x < Shape::kThreads;
     Four* const mine = static_cast<Four*>(exchange) + threadIdx.x;
-    cluster.barrier_wait();  // the other block is there, and so is its shared memory
+    cluster_wait();  // the other block is there, and so is its shared memory
     if (multiplies) {
-      Four* const theirs = cluster.map_shared_rank(mine, first ? 1 : 0);
+      Four* const theirs = shared_of_block(mine, first ? 1 : 0);
 #pragma unroll
       for (int j = 0; j < kHalfTiles; ++j) {
         Four sent;
@@ -50,7 +47,7 @@ struct BlockOfCluster : BlockShape<Wgmma, kRowsA, kRowsB, kRowsA / 16, 1> {
         theirs[j * Shape::kThreads] = sent;
       }
     }
-    cluster.sync();  // behind it nobody touches the other's memory
+    cluster_sync();  // behind it nobody touches the other's memory
     if (multiplies) {
       Sum totals[kHalfTiles][4];
 #pragma unroll

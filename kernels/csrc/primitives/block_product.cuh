@@ -80,10 +80,10 @@ struct BlockShape {
     }
   }
 
-  // The thread's sums, two neighbours in n at a time: visit(m, n, sum at (m, n), sum at (m, n + 1)); both count from the
-  // block's first, n is even.
+  // The thread's sums, two neighbours in n at a time: visit(m, n, sum at (m, n), sum at (m, n + 1)), which may change
+  // them; m and n count from the block's first, n is even.
   template <typename Visit>
-  __device__ __forceinline__ void each_pair(const Visit& visit) const {
+  __device__ __forceinline__ void each_pair(const Visit& visit) {
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int i = 0; i < kMTiles; ++i) {

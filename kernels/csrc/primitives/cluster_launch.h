@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "primitives/kernel_attribute.h"
 #include "primitives/launch_shape.h"
 
 namespace warpwatch {
@@ -13,8 +14,7 @@ template <int kBlocks, typename Shape, typename... Parameters, typename... Argum
 cudaError_t launch_cluster(void (*kernel)(Parameters...), int64_t blocks, cudaStream_t stream,
                            const Arguments&... arguments) {
   if (blocks > 0x7fffffff) return cudaErrorInvalidValue;
-  const cudaError_t status =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kDynamicSharedBytes);
+  const cudaError_t status = allow_dynamic_shared_bytes(kernel, Shape::kDynamicSharedBytes);
   if (status != cudaSuccess) return status;
   cudaLaunchAttribute cluster = {};
   cluster.id = cudaLaunchAttributeClusterDimension;

@@ -4,6 +4,8 @@
 
 #include <cuda_runtime.h>
 
+#include "primitives/kernel_attribute.h"
+
 namespace warpwatch {
 
 // In the first kernel: from here on, once all blocks have come by, the next kernel's blocks may begin.
@@ -25,8 +27,11 @@ __device__ __forceinline__ void wait_for_previous_kernel() {
 template <typename... Parameters, typename... Arguments>
 cudaError_t launch_dependent(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, cudaStream_t stream,
                              const Arguments&... arguments) {
-  cudaFuncAttributes code;
-  if (const cudaError_t error = cudaFuncGetAttributes(&code, kernel); error != cudaSuccess) return error;
+  int architecture = 0;
+  if (const cudaError_t error = architecture_of_code(reinterpret_cast<const void*>(kernel), architecture);
+      error != cudaSuccess) {
+    return error;
+  }
   cudaLaunchAttribute early = {};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
@@ -35,7 +40,7 @@ cudaError_t launch_dependent(void (*kernel)(Parameters...), unsigned blocks, uns
   config.blockDim = dim3(threads);
   config.stream = stream;
   config.attrs = &early;
-  config.numAttrs = code.ptxVersion >= 90 ? 1 : 0;
+  config.numAttrs = architecture >= 90 ? 1 : 0;
   return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 

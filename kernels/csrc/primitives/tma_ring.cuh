@@ -14,8 +14,8 @@
 
 namespace warpwatch {
 
-// kReaders: the warps that release each stage.
-template <int kStages, int kStageBytes, int kReaders>
+// kReaders: the warps that release each stage. kCopiedBytes: those of a stage that are copied.
+template <int kStages, int kStageBytes, int kReaders, int kCopiedBytes = kStageBytes>
 struct TmaRing {
   static_assert(kStageBytes % 1024 == 0, "so that each stage begins where the swizzle of 128 bytes does");
   static constexpr int kBytes = kStages * (kStageBytes + 16);
@@ -37,7 +37,7 @@ struct TmaRing {
   // The thread that copies: until use i may be filled, and that its bytes are to come.
   __device__ __forceinline__ void begin_filling(int i) const {
     if (i >= kStages) wait(empty(i), i / kStages + 1);
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(full(i)), "n"(kStageBytes)
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(full(i)), "n"(kCopiedBytes)
                  : "memory");
   }
 
@@ -77,6 +77,15 @@ struct TmaRing {
         "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
         "[%0], [%1, {%2, %3, %4}], [%5];\n" ::"r"(stage(i) + offset),
         "l"(&matrix), "r"(0), "r"(row), "r"(slab), "r"(full(i))
+        : "memory");
+  }
+
+  // So many bytes as they are, a multiple of 16; `from` is on a boundary of 16.
+  __device__ __forceinline__ void copy_bytes(int i, int offset, const void* from, int bytes) const {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];\n" ::"r"(stage(i) +
+                                                                                                         offset),
+        "l"(from), "r"(bytes), "r"(full(i))
         : "memory");
   }
 

@@ -43,6 +43,7 @@ struct HeadWgmma;
     WARPWATCH_SCORES(type, "128", 16, 64, "%64", "%65", "%66")                  \
     WARPWATCH_VALUES(type, "64", 8, 32, "%32, %33, %34, %35", "%36")            \
     WARPWATCH_VALUES(type, "128", 16, 64, "%64, %65, %66, %67", "%68")          \
+    WARPWATCH_VALUES(type, "256", 32, 128, "%128, %129, %130, %131", "%132")    \
   };
 WARPWATCH_HEAD_WGMMA(__half, "f16")
 WARPWATCH_HEAD_WGMMA(__nv_bfloat16, "bf16")

@@ -11,9 +11,9 @@ rms_norm_in_registers(const RowNormParams p) {
   norm_row_in_registers<Element, RmsNorm, kResidual, kThreads, kPieces, kRows>(p);
 }
 
-template <class Element, bool kResidual>
+template <class Element>
 __global__ __launch_bounds__(kRowNormAnyThreads) void rms_norm_any(const RowNormParams p) {
-  norm_any_row<Element, RmsNorm, kResidual>(p);
+  norm_any_row<Element, RmsNorm>(p);
 }
 
 template <class Element, bool kResidual>
@@ -22,7 +22,7 @@ struct RmsNormKernels {
   static constexpr auto in_registers() {
     return &rms_norm_in_registers<Element, kResidual, kThreads, kPieces, kRows>;
   }
-  static constexpr auto any() { return &rms_norm_any<Element, kResidual>; }
+  static constexpr auto any() { return &rms_norm_any<Element>; }
 };
 
 }  // namespace

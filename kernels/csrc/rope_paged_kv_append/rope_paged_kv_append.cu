@@ -25,27 +25,20 @@ __global__ void __launch_bounds__(kRopePagedKvThreads)
   angles.prepare(half);
   PagedKvPlace place;
   if (!find_place(cover, place)) return;
-  const int64_t position = p.lengths[place.batch] - p.seq + place.row;
-  InPages in;
-  if (!find_in_pages(p, place.batch, position, in)) return;
-
-  const Element* rows[2];
-  Element* pages[2];
-#pragma unroll
-  for (int tensor = 0; tensor < 2; ++tensor) {
-    const int64_t* strides = p.row_strides[tensor];
-    rows[tensor] = at<Element>(p.rows[tensor],
-                               place.batch * strides[0] + place.head * strides[1] + place.row * strides[2]);
-    pages[tensor] = at<Element>(p.pages[tensor], in.of[tensor] + place.head * p.page_strides[tensor][1]);
-  }
-
   for (int column = place.lane * P::kElements; column < half; column += cover.lanes.divisor() * P::kElements) {
+    // Before their place is known: one wait covers them and the way to their position.
     P first[2], second[2];
 #pragma unroll
     for (int tensor = 0; tensor < 2; ++tensor) {
-      first[tensor].load_once(rows[tensor] + column);
-      second[tensor].load_once(rows[tensor] + column + half);
+      const int64_t* strides = p.row_strides[tensor];
+      const Element* row = at<const Element>(
+          p.rows[tensor], place.batch * strides[0] + place.head * strides[1] + place.row * strides[2]);
+      first[tensor].load_once(row + column);
+      second[tensor].load_once(row + column + half);
     }
+    const int64_t position = p.lengths[place.batch] - p.seq + place.row;
+    InPages in;
+    if (!find_in_pages(p, place.batch, position, in)) return;
 
     constexpr int kAngles = kRopeAngles<Element, kInterleaved>;
     float cos[2][kAngles], sin[2][kAngles];  // [1] is for the second piece, where it has its own
@@ -56,8 +49,9 @@ __global__ void __launch_bounds__(kRopePagedKvThreads)
 
 #pragma unroll
     for (int tensor = 0; tensor < 2; ++tensor) {  // plain stores: attention reads the newest rows at once
-      first[tensor].store(pages[tensor] + column);
-      second[tensor].store(pages[tensor] + column + half);
+      Element* page_row = at<Element>(p.pages[tensor], in.of[tensor] + place.head * p.page_strides[tensor][1]);
+      first[tensor].store(page_row + column);
+      second[tensor].store(page_row + column + half);
     }
   }
 }

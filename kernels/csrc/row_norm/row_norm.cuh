@@ -130,13 +130,13 @@ __device__ inline void norm_row_in_registers(const RowNormParams& p) {
 }
 
 // Any width, any alignment; a block a row. With a residual each thread reads back what it wrote to `total` itself.
-template <class Element, class Norm, bool kResidual>
+template <class Element, class Norm>
 __device__ inline void norm_any_row(const RowNormParams& p) {
   constexpr int kThreads = kRowNormAnyThreads;
   __shared__ RowNormSlots slots;
   const int64_t row = blockIdx.x;
   const Element* x = static_cast<const Element*>(p.x) + row * p.x_stride;
-  if constexpr (kResidual) {
+  if (p.residual != nullptr) {
     const Element* residual = static_cast<const Element*>(p.residual) + row * p.residual_stride;
     Element* total = static_cast<Element*>(p.total) + row * p.cols;
     for (int64_t i = threadIdx.x; i < p.cols; i += kThreads) {

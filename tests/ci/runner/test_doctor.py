@@ -150,7 +150,6 @@ def test_the_computer_and_its_software_are_looked_at_too(host: Host) -> None:
     assert _of(host, "asv project")[0].state is State.WRONG
     without = replace(host, environ={**host.environ, "PATH": str(host.folder)})
     assert {_of(without, check)[0].state for check in ("git", "compiler")} == {State.WRONG}
-    assert _of(without, "ccache")[0].state is State.NOTE
 
 
 def test_a_queue_that_waits_for_days_is_told(host: Host, tmp_path: Path) -> None:

@@ -19,11 +19,14 @@ def locked():
 
 
 def wanted():
-    """What warpwatch needs to be installed, and to be built."""
+    """What warpwatch needs to be installed with the extras of the Makefile's `locked`, and to be built."""
     calls = (node for node in ast.walk(ast.parse((ROOT / "setup.py").read_text())) if isinstance(node, ast.Call))
     given = {word.arg: word.value for call in calls for word in call.keywords}
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
-    return [Requirement(each) for each in [*ast.literal_eval(given["install_requires"]), *build]]
+    extras = ast.literal_eval(given["extras_require"])
+    chosen = [each for name in ("alerts", "forges", "postgresql") for each in extras[name]]
+    listed = [Requirement(each) for each in [*ast.literal_eval(given["install_requires"]), *chosen, *build]]
+    return [one for one in listed if one.name != "warpwatch"]  # an extra that another one has in it
 
 
 def unmet(found):

@@ -8,6 +8,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from tests.asv_results import AsvResults, hash_of
+from warpwatch.dashboard.access.csrf import masked
 from warpwatch.dashboard.access_settings import AccessSettings, OpenIdLogin
 from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.settings import Settings
@@ -43,7 +44,7 @@ def _log_in(client: FlaskClient, name: str, subject: str) -> None:
 
 
 def _delete(client: FlaskClient, number: int) -> int:
-    return client.post(f"/demo/notes/{number}/delete", data={"csrf_token": "token"}).status_code
+    return client.post(f"/demo/notes/{number}/delete", data={"csrf_token": masked("token")}).status_code
 
 
 def _button(client: FlaskClient) -> bool:
@@ -52,7 +53,8 @@ def _button(client: FlaskClient) -> bool:
 
 def test_a_note_is_its_subjects_and_not_everybodys_of_that_name(client: FlaskClient) -> None:
     _log_in(client, "Kim", "https://login.example.org 1")
-    made = client.post("/demo/notes", data={"csrf_token": "token", "commit": hash_of(1), "text": "a fan failed"})
+    note = {"csrf_token": masked("token"), "commit": hash_of(1), "text": "a fan failed"}
+    made = client.post("/demo/notes", data=note)
     assert made.status_code == 303
     assert _button(client)
     _log_in(client, "Kim", "https://login.example.org 2")

@@ -96,6 +96,16 @@ def test_without_a_login_nobody_writes_on_another_address(public: str) -> None:
     assert "False" in session.get(f"{public}/form", timeout=60).text
 
 
+def test_a_token_is_another_text_in_each_answer_and_each_text_works(local: str) -> None:
+    session, first = browser_with_token(local)
+    second = re.findall(r'value="([^"]+)"', session.get(f"{local}/form", timeout=60).text)[0]
+    assert first != second
+    for token in (first, second, first):
+        assert session.post(f"{local}/change", data={"csrf_token": token}, timeout=60).status_code == 200
+    assert first[:6] != second[:6]
+    assert first[-6:] != second[-6:]  # nothing stays the same for the lengths of compressed pages to reveal
+
+
 def test_a_change_without_our_token_is_refused(local: str) -> None:
     session, token = browser_with_token(local)
     _, other = browser_with_token(local)

@@ -1,0 +1,62 @@
+"""Objects that this machine has compiled, by the content of what they were compiled from.
+
+A checkout, asv's environments and other commits share them: no source is compiled twice with the same compilers, flags
+and architectures. (ccache does this where it is installed; sccache 0.16 keeps nvcc's objects apart by folder.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+LARGEST_BYTES = 2 * 2**30  # some hundred builds for one architecture
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', re.MULTILINE)
+
+
+def store_folder() -> Path:
+    """`warpwatch/objects` in the user's cache folder ($XDG_CACHE_HOME, else ~/.cache)."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "warpwatch" / "objects"
+
+
+def key_of(source: Path, csrc: Path, compilation: Iterable[str]) -> str:
+    """SHA-256 over `compilation` (compilers, flags, architectures) and the source with all headers of ours it includes.
+
+    PyTorch's, CUDA's and the system's headers count through the versions in `compilation`.
+    """
+    digest = hashlib.sha256("\0".join(compilation).encode())
+    for path in sorted(_with_headers(source, csrc)):
+        digest.update(f"\0{path.relative_to(csrc)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def prune(folder: Path, largest_bytes: int = LARGEST_BYTES) -> None:
+    """Remove the objects that were not used for longest, until the rest fits."""
+    files = sorted(((path.stat().st_mtime, path.stat().st_size, path) for path in folder.glob("*.o")), reverse=True)
+    kept = 0
+    for _, size, path in files:
+        kept += size
+        if kept > largest_bytes:
+            path.unlink(missing_ok=True)
+            path.with_suffix(".times").unlink(missing_ok=True)
+
+
+def _with_headers(source: Path, csrc: Path) -> set[Path]:
+    found: set[Path] = set()
+    waiting = [source]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            waiting += _included(path, csrc)
+    return found
+
+
+@cache
+def _included(path: Path, csrc: Path) -> tuple[Path, ...]:
+    names = (name.decode() for name in _INCLUDE.findall(path.read_bytes()))
+    places = ((csrc / name, path.parent / name) for name in names)
+    return tuple(next(place for place in both if place.is_file()) for both in places if any(p.is_file() for p in both))

@@ -1,0 +1,186 @@
+// What the backward kernels for Hopper share (fp16 and bf16, head_dim 64 to 128, by wgmma and TMA; sm_90a alone).
+//
+// As on the other architectures, one kernel owns queries and sums dq over the keys, another owns keys and sums dk and dv over
+// the queries of all heads that share them. A block is some groups of four warps, which own 64 rows each, and one warp that
+// copies by TMA into rings of shared memory. As many blocks as fit on the GPU share the tiles.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <climits>
+
+#include "flash_attention/flash_attention_backward.h"
+#include "flash_attention/flash_attention_backward_launch.cuh"
+#include "flash_attention/flash_attention_backward_sm90a_tiles.h"
+#include "flash_attention/flash_attention_schedule.cuh"
+#include "flash_attention/flash_attention_sm90a_rows.h"
+#include "flash_attention/flash_attention_split_softmax.cuh"
+#include "primitives/device_attribute.h"
+#include "primitives/launch_shape.h"
+#include "primitives/piece.cuh"
+#include "primitives/tma_ring.cuh"
+#include "primitives/wgmma_heads.cuh"
+
+namespace warpwatch {
+namespace {
+
+// What both kernels read of a query: its log-sum-exp in two parts, `high` in fp32 and what is left of it in powers of two, and
+// delta. Those of 64 queries lie side by side: highs, then rests, then deltas. A query that is not there or sees no key has
+// the high part infinity, so that its weights are 2^-inf.
+struct QueryNumbers {
+  static constexpr int kQueries = kFlashAttentionBackwardTileQueries;
+  static constexpr int kBytes = 3 * kQueries * static_cast<int>(sizeof(float));
+
+  static __device__ __forceinline__ float* of(const FlashAttentionBackwardParams& p, int batch, int head, int query) {
+    const FlashAttentionParams& f = p.forward;
+    const int tiles = (f.seq_q + kQueries - 1) / kQueries;
+    return p.delta + ((int64_t{batch} * f.heads_q + head) * tiles + query / kQueries) * (3 * kQueries) + query % kQueries;
+  }
+
+  // log2 of the weight. `high` comes off before anything is rounded, so that large scores keep their small differences.
+  static __device__ __forceinline__ float exponent(float score, float scale, float high, float rest) {
+    return fmaf(fmaf(score, scale, -high), kLog2E, -rest);
+  }
+};
+
+// A warp a query, of tiles that are filled up.
+template <typename Element>
+__global__ void __launch_bounds__(kFlashAttentionDeltaThreads)
+    flash_attention_numbers_sm90a_kernel(const FlashAttentionBackwardParams p) {
+  const FlashAttentionParams& f = p.forward;
+  const int padded = (f.seq_q + QueryNumbers::kQueries - 1) / QueryNumbers::kQueries * QueryNumbers::kQueries;
+  const int64_t row = int64_t{blockIdx.x} * (kFlashAttentionDeltaThreads / 32) + threadIdx.x / 32;
+  const int64_t of_head = row / padded;
+  if (of_head >= int64_t{f.batch} * f.heads_q) return;
+  const int query = static_cast<int>(row - of_head * padded);
+  const int batch = static_cast<int>(of_head / f.heads_q);
+  const int head = static_cast<int>(of_head - int64_t{batch} * f.heads_q);
+  const int lane = threadIdx.x % 32;
+  float sum = 0.0f;
+  if (query < f.seq_q && 8 * lane < f.head_dim) {
+    const Element* out = head_pointer(static_cast<const Element*>(f.out), f.out_strides, batch, head);
+    const Element* d_out = head_pointer(static_cast<const Element*>(p.d_out), p.d_out_strides, batch, head);
+    Piece<Element> a, b;
+    a.load_once(out + query * f.out_strides.row + 8 * lane);
+    b.load_once(d_out + query * p.d_out_strides.row + 8 * lane);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float2 one = widen(a.pairs[i]), other = widen(b.pairs[i]);
+      sum = fmaf(one.y, other.y, fmaf(one.x, other.x, sum));
+    }
+  }
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+  if (lane != 0) return;
+  float* const to = QueryNumbers::of(p, batch, head, query);
+  const auto lse = query < f.seq_q ? f.lse[of_head * f.seq_q + query] : -INFINITY;
+  const float high = lse == -INFINITY ? INFINITY : static_cast<float>(lse);
+  to[0] = high;
+  to[QueryNumbers::kQueries] = lse == -INFINITY ? 0.0f : static_cast<float>(lse - high) * kLog2E;
+  to[2 * QueryNumbers::kQueries] = sum;
+}
+
+// What both kernels have in common. A block owns `groups` * 64 rows and walks over `columns` others at a time.
+template <typename Element, int kHeadDim, FlashAttentionBackwardSm90aTile kTile>
+struct BackwardSm90a {
+  static constexpr int kGroups = kTile.groups;
+  static constexpr int kOwned = 64 * kGroups;
+  static constexpr int kColumns = kTile.columns;
+  static constexpr int kColumnTiles = kColumns / 8;
+  static constexpr int kCopier = 128 * kGroups;  // the first thread of the warps that copy
+  static constexpr int kThreads = kCopier + 128;
+  static constexpr int kSlabs = kHeadDim / 64;
+  static constexpr int kRowBytes = 2 * kHeadDim;
+  static constexpr int kGroupBytes = 64 * kRowBytes;
+  static constexpr int kOwnedBytes = kOwned * kRowBytes;      // of one tensor
+  static constexpr int kColumnBytes = kColumns * kRowBytes;  // of one tensor
+  using OwnedRing = TmaRing<kTile.owned_stages, 2 * kOwnedBytes, 4 * kGroups>;
+  using Wgmma = HeadWgmma<Element>;
+
+  static constexpr int kAtLaunch = 65536 / kTile.blocks / kThreads / 8 * 8;
+  static constexpr int kOfCopier = kGroups == 1 ? 40 : kGroups == 2 ? 24 : 32;
+  static constexpr int kLeft = (kAtLaunch * (kGroups + 1) - kOfCopier) / kGroups / 8 * 8;
+  static constexpr int kOfGroups = kLeft > 240 ? 240 : kLeft;
+
+  // Block b's tile of round r: there and back again, as long tiles come first.
+  static __device__ __forceinline__ unsigned tile_of_round(unsigned round) {
+    return round * gridDim.x + (round % 2 == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x);
+  }
+
+  // The rows that a block owns, of two tensors: 64 of each group, slab after slab.
+  static __device__ __forceinline__ void copy_owned(const OwnedRing& ring, int round, const CUtensorMap& first,
+                                                    const CUtensorMap& second, int row, int head, int batch) {
+    ring.begin_filling(round);
+#pragma unroll
+    for (int group = 0; group < kGroups; ++group) {
+#pragma unroll
+      for (int slab = 0; slab < kSlabs; ++slab) {
+        const int at = group * kGroupBytes + slab * 64 * 128;
+        ring.copy(round, at, first, slab * 64, row + 64 * group, head, batch);
+        ring.copy(round, kOwnedBytes + at, second, slab * 64, row + 64 * group, head, batch);
+      }
+    }
+  }
+
+  template <typename Ring>
+  static __device__ __forceinline__ void copy_columns(const Ring& ring, int use, const CUtensorMap& first,
+                                                      const CUtensorMap& second, int row, int head, int batch) {
+    ring.begin_filling(use);
+#pragma unroll
+    for (int slab = 0; slab < kSlabs; ++slab) {
+      ring.copy(use, slab * kColumns * 128, first, slab * 64, row, head, batch);
+      ring.copy(use, kColumnBytes + slab * kColumns * 128, second, slab * 64, row, head, batch);
+    }
+  }
+
+  // scores = (64 rows) (columns)^T over head_dim.
+  static __device__ __forceinline__ void multiply_rows(float (&scores)[1][kColumnTiles][4], uint32_t rows,
+                                                       uint32_t columns) {
+#pragma unroll
+    for (int slab = 0; slab < kSlabs; ++slab) {
+      const uint64_t a = wgmma_rows(rows + slab * 64 * 128);
+      const uint64_t b = wgmma_rows(columns + slab * kColumns * 128);
+#pragma unroll
+      for (int step = 0; step < 4; ++step) Wgmma::scores(scores[0], a + 2 * step, b + 2 * step, slab + step > 0);
+    }
+    wgmma_commit();
+  }
+
+  // sums += weights (64 x columns) of the columns' rows (columns x head_dim).
+  static __device__ __forceinline__ void add_product(float (&sums)[1][kHeadDim / 8][4],
+                                                     const PackedWeights<kColumnTiles>& weights, uint32_t columns) {
+    const uint64_t b = wgmma_columns(columns, kColumns * 128);
+#pragma unroll
+    for (int n = 0; n < kColumns / 16; ++n) Wgmma::values(sums[0], weights.a[n], b + 128 * n);
+    wgmma_commit();
+  }
+};
+
+// The tensor maps of q, d_out, k and v in boxes of so many rows.
+struct BackwardMaps {
+  CUtensorMap q, d_out, k, v;
+
+  cudaError_t encode(const FlashAttentionBackwardParams& p, int query_rows, int key_rows) {
+    const FlashAttentionParams& f = p.forward;
+    const HeadSizes queries{f.batch, f.heads_q, f.seq_q, f.head_dim}, keys{f.batch, f.heads_kv, f.seq_kv, f.head_dim};
+    cudaError_t status = map_rows(q, f.q, f.q_strides, queries, query_rows);
+    if (status == cudaSuccess) status = map_rows(d_out, p.d_out, p.d_out_strides, queries, query_rows);
+    if (status == cudaSuccess) status = map_rows(k, f.k, f.k_strides, keys, key_rows);
+    if (status == cudaSuccess) status = map_rows(v, f.v, f.v_strides, keys, key_rows);
+    return status;
+  }
+};
+
+template <typename Element>
+cudaError_t launch_numbers_sm90a(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
+  const int64_t tiles = ceil_div(p.forward.seq_q, QueryNumbers::kQueries);
+  const int64_t rows = int64_t{p.forward.batch} * p.forward.heads_q * tiles * QueryNumbers::kQueries;
+  const int64_t blocks = ceil_div(rows, kFlashAttentionDeltaThreads / 32);
+  if (blocks > INT_MAX) return cudaErrorInvalidValue;
+  flash_attention_numbers_sm90a_kernel<Element>
+      <<<static_cast<int>(blocks), kFlashAttentionDeltaThreads, 0, stream>>>(p);
+  return cudaGetLastError();
+}
+
+}  // namespace
+}  // namespace warpwatch

@@ -1,0 +1,183 @@
+// dq for Hopper: a block owns queries and walks over the key tiles that they see, from the last to the first. While the tensor
+// cores add ds k of one key tile, a group works on the weights of the next.
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include "flash_attention/flash_attention_backward_sm90a.cuh"
+#include "flash_attention/flash_attention_backward_warp.cuh"
+#include "flash_attention/flash_attention_warp.cuh"
+
+namespace warpwatch {
+namespace {
+
+template <typename Element, int kHeadDim, FlashAttentionBackwardSm90aTile kTile>
+struct QueryGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
+  using Base = BackwardSm90a<Element, kHeadDim, kTile>;
+  using typename Base::OwnedRing;
+  using Base::kColumnBytes, Base::kColumns, Base::kColumnTiles, Base::kGroupBytes, Base::kGroups, Base::kOwnedBytes,
+      Base::kRowBytes;
+  using KeyRing = TmaRing<kTile.stages, 2 * kColumnBytes, 4 * kGroups>;
+  static constexpr int kRingBytes = (KeyRing::kBytes + 1023) / 1024 * 1024;
+  using Shape = LaunchShape<Base::kThreads, kRingBytes + OwnedRing::kBytes>;
+
+  static __device__ __forceinline__ void run(const FlashAttentionBackwardParams& p,
+                                             const FlashAttentionSchedule& schedule, const CUtensorMap& q,
+                                             const CUtensorMap& d_out, const CUtensorMap& k, const CUtensorMap& v) {
+    extern __shared__ __align__(1024) unsigned char shared[];
+    const KeyRing keys(shared);
+    const OwnedRing queries(shared + kRingBytes);
+    if (threadIdx.x >= Base::kCopier) {
+      asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(Base::kOfCopier));
+      if (threadIdx.x == Base::kCopier) copy(p, schedule, q, d_out, k, v, keys, queries);
+    } else {
+      asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(Base::kOfGroups));
+      differentiate(p, schedule, keys, queries, shared + kRingBytes);
+    }
+  }
+
+ private:
+  static __device__ __forceinline__ int last_key_tile(const FlashAttentionWork& work) {
+    return (work.keys + kColumns - 1) / kColumns - 1;
+  }
+
+  static __device__ __forceinline__ void copy(const FlashAttentionBackwardParams& p, const FlashAttentionSchedule& schedule,
+                                              const CUtensorMap& q, const CUtensorMap& d_out, const CUtensorMap& k,
+                                              const CUtensorMap& v, const KeyRing& keys, const OwnedRing& queries) {
+    int use = 0;
+    for (int round = 0; Base::tile_of_round(round) < static_cast<unsigned>(schedule.blocks); ++round) {
+      const FlashAttentionWork work =
+          work_of_block<true>(p.forward, schedule, Base::tile_of_round(round), Base::kOwned);
+      const int last = last_key_tile(work), first = work.first_key / kColumns;
+      const auto copy_keys = [&](int tile) {
+        Base::copy_columns(keys, use++, k, v, tile * kColumns, work.head_kv, work.batch);
+      };
+      if (last >= first) copy_keys(last);  // these may have a stage to go to before the queries have
+      Base::copy_owned(queries, round, q, d_out, work.first_query, work.head, work.batch);
+      for (int tile = last - 1; tile >= first; --tile) copy_keys(tile);
+    }
+  }
+
+  static __device__ __forceinline__ void differentiate(const FlashAttentionBackwardParams& p,
+                                                       const FlashAttentionSchedule& schedule, const KeyRing& keys,
+                                                       const OwnedRing& queries, unsigned char* queries_at) {
+    const FlashAttentionParams& f = p.forward;
+    const int warp = threadIdx.x / 32;
+    const int lane = threadIdx.x % 32;
+    const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // known to be the same in the warp
+    int use = 0;
+    for (int round = 0; Base::tile_of_round(round) < static_cast<unsigned>(schedule.blocks); ++round) {
+      const FlashAttentionWork work = work_of_block<true>(f, schedule, Base::tile_of_round(round), Base::kOwned);
+      const int last = last_key_tile(work), first = work.first_key / kColumns;
+      const int first_query = work.first_query + 16 * warp;
+      float high[2], rest[2], delta[2];  // of the lane's two rows
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int query = first_query + lane / 4 + 8 * half;
+        const float* numbers = QueryNumbers::of(p, work.batch, work.head, query);
+        high[half] = query < f.seq_q ? numbers[0] : INFINITY;
+        rest[half] = query < f.seq_q ? numbers[QueryNumbers::kQueries] : 0.0f;
+        delta[half] = query < f.seq_q ? numbers[2 * QueryNumbers::kQueries] : 0.0f;
+      }
+      float dq[1][kHeadDim / 8][4] = {};
+      queries.wait_full(round);
+      const uint32_t group_queries = queries.stage(round) + group * kGroupBytes;
+      PackedWeights<kColumnTiles> d_scores;
+      const auto step = [&](auto is_first, int tile) {
+        constexpr bool kIsFirst = decltype(is_first)::value;
+        float scores[1][kColumnTiles][4], d_weights[1][kColumnTiles][4];
+        keys.wait_full(use);
+        const uint32_t keys_here = keys.stage(use);
+        wgmma_settle(scores[0]);
+        wgmma_settle(d_weights[0]);
+        wgmma_settle(dq[0]);
+        if constexpr (!kIsFirst) d_scores.settle();
+        wgmma_fence();
+        Base::multiply_rows(scores, group_queries, keys_here);
+        if constexpr (!kIsFirst) Base::add_product(dq, d_scores, keys.stage(use - 1));
+        Base::multiply_rows(d_weights, group_queries + kOwnedBytes, keys_here + kColumnBytes);
+        wgmma_wait<kIsFirst ? 1 : 2>();
+        wgmma_settle(scores[0]);
+        mask_scores<true>(scores, first_query, tile * kColumns, work.seq_kv, work.diagonal, f.causal, f.window);
+#pragma unroll
+        for (int n = 0; n < kColumnTiles; ++n) {
+#pragma unroll
+          for (int c = 0; c < 4; ++c) {
+            const float exponent = QueryNumbers::exponent(scores[0][n][c], f.scale, high[c / 2], rest[c / 2]);
+            scores[0][n][c] = exp2_approximate(exponent);
+          }
+        }
+        wgmma_settle(scores[0]);
+        wgmma_wait<0>();
+        wgmma_settle(d_weights[0]);
+        wgmma_settle(dq[0]);
+        if constexpr (!kIsFirst) {
+          d_scores.settle();
+          keys.release(use - 1);
+        }
+#pragma unroll
+        for (int n = 0; n < kColumnTiles; ++n) {
+#pragma unroll
+          for (int c = 0; c < 4; ++c) scores[0][n][c] *= d_weights[0][n][c] - delta[c / 2];
+        }
+        d_scores.template take<Element>(scores);
+        ++use;
+      };
+      if (last >= first) {
+        step(std::true_type{}, last);
+        for (int tile = last - 1; tile >= first; --tile) step(std::false_type{}, tile);
+        wgmma_settle(dq[0]);
+        d_scores.settle();
+        wgmma_fence();
+        Base::add_product(dq, d_scores, keys.stage(use - 1));
+        wgmma_wait<0>();
+        wgmma_settle(dq[0]);
+        d_scores.settle();
+        keys.release(use - 1);
+      }
+
+      // All of the group have read its queries; each warp writes its rows over a quarter of them.
+      asm volatile("bar.sync %0, 128;\n" ::"r"(1 + group) : "memory");
+      Element* to = head_pointer(static_cast<Element*>(p.dq), p.dq_strides, work.batch, work.head) +
+                    first_query * p.dq_strides.row;
+      unsigned char* staged = queries_at + round % kTile.owned_stages * (2 * kOwnedBytes) + warp * 16 * kRowBytes;
+      store_out<Element, kHeadDim>(dq, Factor{f.scale}, staged, to, p.dq_strides.row, work.seq_q - first_query,
+                                   kHeadDim == 128 ? f.head_dim : kHeadDim);
+      asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // TMA writes there next
+      __syncwarp();
+      queries.release(round);
+    }
+  }
+};
+
+// The tile in pieces: nvcc (13.0) declares no kernel that has a struct for a template argument.
+template <typename Element, int kHeadDim, int kGroups, int kColumns, int kStages, int kOwnedStages, int kBlocks,
+          typename Shape>
+__global__ void __launch_bounds__(Shape::kThreads, kBlocks)
+    flash_attention_dq_sm90a_kernel(const FlashAttentionBackwardParams p, const FlashAttentionSchedule schedule,
+                                    const __grid_constant__ CUtensorMap q, const __grid_constant__ CUtensorMap d_out,
+                                    const __grid_constant__ CUtensorMap k, const __grid_constant__ CUtensorMap v) {
+  constexpr FlashAttentionBackwardSm90aTile kTile{kGroups, kColumns, kStages, kOwnedStages, kBlocks};
+  QueryGradientSm90a<Element, kHeadDim, kTile>::run(p, schedule, q, d_out, k, v);
+}
+
+template <typename Element, int kHeadDim, FlashAttentionBackwardSm90aTile kTile>
+cudaError_t launch_dq_sm90a(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
+  using K = QueryGradientSm90a<Element, kHeadDim, kTile>;
+  using Shape = typename K::Shape;
+  FlashAttentionSchedule schedule;
+  BackwardMaps maps;
+  int processors = 0;
+  cudaError_t status = make_schedule(p.forward, K::kOwned, sizeof(Element), &schedule);
+  if (status == cudaSuccess) status = maps.encode(p, 64, K::kColumns);
+  if (status == cudaSuccess) status = device_attribute<cudaDevAttrMultiProcessorCount>(processors);
+  if (status != cudaSuccess) return status;
+  return launch_shape<Shape>(
+      flash_attention_dq_sm90a_kernel<Element, kHeadDim, kTile.groups, kTile.columns, kTile.stages, kTile.owned_stages,
+                                      kTile.blocks, Shape>,
+      std::min(schedule.blocks, processors * kTile.blocks), stream, p, schedule, maps.q, maps.d_out, maps.k, maps.v);
+}
+
+}  // namespace
+}  // namespace warpwatch
