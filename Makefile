@@ -7,9 +7,9 @@ SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 COMMITS ?= 3
 PORT ?= 8321
-# Processes that tests are shared out to. One where there is a GPU, which measuring tests want to themselves; those that
-# measure commits run after the others in any case.
-TEST_WORKERS ?= 1
+# Processes that tests are shared out to: one where there is a GPU, which measuring tests want to themselves, else one a
+# core. Those that measure commits run after the others in any case.
+TEST_WORKERS ?= $(if $(HAS_GPU),1,$(shell nproc))
 VENV := .venv
 BIN := $(VENV)/bin
 ASV := $(BIN)/python -m asv

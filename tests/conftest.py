@@ -1,8 +1,46 @@
-"""How Hypothesis runs in every room."""
+"""How Hypothesis runs in every room, and what a machine without a GPU, a browser or a database leaves out."""
 
+from collections import Counter
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 # The same examples each time, so that a red run is a change of ours. No stopwatch, neither on an example nor on making
 # one: machines are shared.
 settings.register_profile("warpwatch", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("warpwatch")
+
+# What tests say when they skip for want of a program, and how to get it.
+_INSTALL = {
+    "is on PATH (Debian: apt-get install chromium)": "apt-get install chromium",
+    "no PostgreSQL server binaries": "apt-get install postgresql",
+    "no nginx here": "apt-get install nginx",
+    "no CUDA compiler here": "pip install -r kernels/building/cuda_from_pip.txt",
+    "no nvcc on PATH": "pip install -r kernels/building/cuda_from_pip.txt",
+    "built without CUDA": "make test WARPWATCH_CUDA_ARCHS=all",
+    "not built for any of these": "make test WARPWATCH_CUDA_ARCHS=all",
+}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what needs a GPU where there is none: thousands of skips would hide those that matter."""
+    on_a_gpu = [item for item in items if item.get_closest_marker("gpu")]
+    if not on_a_gpu or _has_gpu():
+        return
+    config.hook.pytest_deselected(items=on_a_gpu)
+    items[:] = [item for item in items if not item.get_closest_marker("gpu")]
+
+
+def _has_gpu() -> bool:
+    import torch  # what is marked has imported it; the dashboard's tests run without
+
+    return torch.cuda.is_available()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """One line: how many tests were left out for want of which program."""
+    reasons = [str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", []) if report.longrepr]
+    missing = Counter(command for reason in reasons for says, command in _INSTALL.items() if says in reason)
+    if missing:
+        said = ", ".join(f"{count} (want: {command})" for command, count in missing.items())
+        terminalreporter.write_line(f"Left out for want of programs: {said}")
