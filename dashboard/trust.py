@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warpwatch.dashboard.limit_rules.limits import Limits, LimitsOf
 from warpwatch.dashboard.machine_noises import Check, EqualPair, MachineNoises
 from warpwatch.dashboard.statistics.binomial import Share, counted_share
 from warpwatch.dashboard.statistics.comparison import (
@@ -67,17 +68,23 @@ class Trust:
     threshold: float
 
 
-def trust(history: MachineHistory, *, threshold: float) -> Trust:
-    """What the history of a machine says."""
+def trust(history: MachineHistory, *, threshold: float, limits: LimitsOf | None = None) -> Trust:
+    """What the history of a machine says.
+
+    `limits` gives each series' own threshold, as `check` takes it; without it `threshold` is that of all.
+    """
     noises = MachineNoises(history)
+    alike = Limits(threshold=threshold)
+    limit_of = limits or (lambda series: alike)
     ours = [each for each in history.series if each.series.is_watched]
     family = max(len(ours), 1)
     return Trust(
-        beside=_false_alarms(history.series, noises, threshold, beside=True),
-        later=_false_alarms(history.series, noises, threshold, beside=False),
+        beside=_false_alarms(history.series, noises, limit_of, beside=True),
+        later=_false_alarms(history.series, noises, limit_of, beside=False),
         detectable=tuple(
             sorted(
-                (_detectable(each, noises, family, threshold) for each in ours), key=lambda one: -one.changes[0]
+                (_detectable(each, noises, family, limit_of(each.series)) for each in ours),
+                key=lambda one: -one.changes[0],
             )
         ),
         family=family,
@@ -85,7 +92,7 @@ def trust(history: MachineHistory, *, threshold: float) -> Trust:
     )  # fmt: skip
 
 
-def _detectable(runs: SeriesRuns, noises: MachineNoises, family: int, threshold: float) -> Detectable:
+def _detectable(runs: SeriesRuns, noises: MachineNoises, family: int, limit: Limits) -> Detectable:
     """For runs beside each other on one card: their noise is what re-runs tell, else what the history does."""
     levels = noises.levels(runs)
     newest = _run_value(runs, -1)
@@ -95,9 +102,11 @@ def _detectable(runs: SeriesRuns, noises: MachineNoises, family: int, threshold:
         source = NoiseSource.SAMPLES if scatter > assumed else NoiseSource.ASSUMED
         noise = Noise(scale=max(assumed, scatter), source=source)
     inside = sample_error(newest)
+    level = float(np.median(levels))
+    threshold = limit.counts_from(level, level)
     return Detectable(
         series=runs.series,
-        level=float(np.median(levels)),
+        level=level,
         noise=max(noise.scale, inside),
         source=noise.source if noise.scale >= inside else NoiseSource.SAMPLES,
         commits=len(levels),
@@ -109,27 +118,32 @@ def _detectable(runs: SeriesRuns, noises: MachineNoises, family: int, threshold:
 
 
 def _false_alarms(
-    every: Iterable[SeriesRuns], noises: MachineNoises, threshold: float, *, beside: bool
+    every: Iterable[SeriesRuns], noises: MachineNoises, limit_of: LimitsOf, *, beside: bool
 ) -> FalseAlarms | None:
-    families: dict[Check, list[tuple[EqualPair, Comparison]]] = {}
-    apart: list[float] = []
+    families: dict[Check, list[tuple[EqualPair, Comparison, float]]] = {}
+    apart: list[tuple[float, float]] = []  # a pair's distance, and the threshold of its series
     for runs in every:
+        limit = limit_of(runs.series)
         for pair in noises.pairs(runs):
+            first, second = float(runs.value[pair.first]), float(runs.value[pair.second])
+            threshold = limit.counts_from(first, second)
             if pair.is_beside is beside and (compared := _compared(pair, noises, threshold)) is not None:
-                families.setdefault(pair.check, []).append((pair, compared))
-                apart.append(growth(abs(math.log(runs.value[pair.second] / runs.value[pair.first]))))
+                families.setdefault(pair.check, []).append((pair, compared, threshold))
+                apart.append((growth(abs(math.log(second / first))), threshold))
     if not apart:
         return None
     told = Counter[Check]()
     for check, its in families.items():
-        better = [pair.runs.series.metric.better for pair, _ in its]
-        told[check] = sum(v in _TOLD for v in judge([c for _, c in its], better, threshold=threshold))
+        better = [pair.runs.series.metric.better for pair, _, _ in its]
+        thresholds = [threshold for _, _, threshold in its]
+        told[check] = sum(v in _TOLD for v in judge([c for _, c, _ in its], better, threshold=thresholds))
+    distances = [distance for distance, _ in apart]
     return FalseAlarms(
         told=_share(sum(told.values()), len(apart)),
         families=_share(sum(count > 0 for count in told.values()), len(families)),
-        beyond_threshold=_share(sum(each >= threshold for each in apart), len(apart)),
-        apart=float(np.median(apart)),
-        apart_most=float(np.quantile(apart, 0.95)),
+        beyond_threshold=_share(sum(distance >= threshold for distance, threshold in apart), len(apart)),
+        apart=float(np.median(distances)),
+        apart_most=float(np.quantile(distances, 0.95)),
     )
 
 

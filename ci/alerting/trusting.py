@@ -17,10 +17,12 @@ class TrustMemory:
 
     def of(self, store: Store, project: str, machine: Machine) -> Trust | None:
         """Of a machine as it stands; None of one without judged times."""
-        threshold = judged_by(store, project, threshold=self._threshold).threshold
-        place, state = (project, machine.name), (machine.runs, machine.newest_run, threshold)
+        judged = judged_by(store, project, threshold=self._threshold)
+        place, state = (project, machine.name), (machine.runs, machine.newest_run, judged.threshold, judged.stated)
         if self._known.get(place, (None, None))[0] != state:
             history = queries.machine_history(store, project, machine.name)
-            told = trust(history, threshold=threshold) if history is not None and history.series else None
-            self._known[place] = (state, told)
+            known = None
+            if history is not None and history.series:
+                known = trust(history, threshold=judged.threshold, limits=judged.limits)
+            self._known[place] = (state, known)
         return self._known[place][1]

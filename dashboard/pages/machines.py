@@ -110,12 +110,13 @@ def _known(project: str, machine: str, threshold: float) -> Known | None:
     history = queries.machine_history(store(), project, machine)
     if history is None:
         return None
+    judged = judged_by(store(), project, threshold=threshold)
     wrong = tuple(each for each in history.outcomes if each.status in {Status.INVALID, Status.FAILED, Status.WRONG})
     numbers = sum(each.count for each in history.outcomes if each.status is Status.OK)
     failed = sum(each.count for each in wrong)
     return Known(
         history=history,
-        trust=trust(history, threshold=judged_by(store(), project, threshold=threshold).threshold),
+        trust=trust(history, threshold=judged.threshold, limits=judged.limits),
         conditions=queries.conditions(store(), project, machine),
         software=queries.software(store(), project, machine),
         without_number=counted_share(failed, failed + numbers),

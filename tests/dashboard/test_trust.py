@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.dashboard.suite_results import Suite
+from warpwatch.dashboard.limit_rules.rules import LimitRules
+from warpwatch.dashboard.limit_rules.series_limits import series_limits
 from warpwatch.dashboard.metrics import Better
 from warpwatch.dashboard.statistics.binomial import counted_share
 from warpwatch.dashboard.statistics.comparison import FAMILY_ERROR, RunValue, compare, judge
@@ -136,6 +138,26 @@ def test_equal_code_of_a_calm_machine_raises_no_alarm_and_a_jump_does(store: Sto
     assert jumped is not None
     assert (jumped.told.count, jumped.families.count, jumped.beyond_threshold.count) == (8, 1, 8)
     assert jumped.apart_most >= jumped.apart
+
+
+def test_a_series_own_threshold_decides_what_is_an_alarm_and_what_can_be_seen(store: Store, asv: Any) -> None:
+    history = Suite(asv, workloads=("w0", "w1"))
+    for number in range(20):
+        history.commit(number, {"warpwatch": 1.2 if number == 19 else 1.0}, code=CODE)
+    asv.load(store)
+    found = queries.machine_history(store, "demo", "box")
+    assert found is not None
+    rules = LimitRules.model_validate({"rules": [{"machine": ["b*"], "threshold": 0.3}]})
+    of_rules = trust(found, threshold=0.02, limits=series_limits(rules, {}, threshold=0.02))
+    of_all = trust(found, threshold=0.02)
+    assert of_rules.beside is not None
+    assert of_all.beside is not None
+    assert (of_all.beside.told.count, of_all.beside.beyond_threshold.count) == (2, 2)
+    assert (of_rules.beside.told.count, of_rules.beside.beyond_threshold.count) == (0, 0)
+    assert of_rules.beside.apart_most == of_all.beside.apart_most
+    assert (
+        min(each.changes[0] for each in of_rules.detectable) >= 0.3 > max(each.changes[0] for each in of_all.detectable)
+    )
 
 
 def test_runs_of_two_cards_are_no_pair_and_runs_of_one_commit_are(store: Store, asv: Any) -> None:
