@@ -80,7 +80,7 @@ def gencode(source: PurePath, architectures: tuple[str, ...]) -> tuple[str, ...]
     which GPUs not listed here compile when they load it. The "a" forms are not portable and bring no PTX.
     """
     codes = _codes(family(source), architectures)
-    if source.stem in NOT_FOR_HOPPER and codes.pop("90a", None) and not codes:
+    if source.stem in NOT_FOR_HOPPER and codes.pop("90a", []) and not codes:
         codes = {"80": ["compute_80"]}
     if source.stem in HOPPER_AS_SM80 and "90a" in codes:
         codes.setdefault("80", []).extend(codes.pop("90a"))
