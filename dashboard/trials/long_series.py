@@ -2,11 +2,12 @@
 
 `python -m warpwatch.dashboard.trials.long_series FOLDER` makes a store with one workload of two implementations over
 10,000 commits (and keeps it for the next call), then asks for the page, its figure and its data, and draws the page.
-The browser is /usr/bin/chromium by playwright; `--no-browser` does without.
+The browser is the Chromium or Chrome on PATH, by playwright; `--no-browser` does without.
 """
 
 import hashlib
 import json
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -140,7 +141,10 @@ def _draw(app: Any, page: str) -> None:
     server = waitress.create_server(app, host="127.0.0.1", port=0, threads=4)
     threading.Thread(target=server.run, daemon=True).start()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+        if program is None:
+            raise click.ClickException("no chromium, chromium-browser or google-chrome on PATH; give --no-browser")
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         tab = browser.new_page(viewport={"width": 1440, "height": 900})
         tab.goto(f"http://127.0.0.1:{server.effective_port}{page}")  # plotly comes into the cache
         tab.wait_for_selector(".ww-plot[data-drawn]")
