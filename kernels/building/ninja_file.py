@@ -14,6 +14,7 @@ TIMES = ".times"  # beside an object: the CPU time it took, as the shell's `time
 # What ptxas says, for information only, where it cannot follow the wgmmas under way: it then waits for each (C7510 to
 # C7520). Such a kernel is right and several times slower, which another nvcc may make of any of ours.
 SERIALIZED_WGMMA = r"wgmma\.mma_async instructions are serialized|warpgroup\.(arrive|wait) is injected"
+_PREFIX_MAP = "-ffile-prefix-map="
 _SAID = ".said"  # beside an object: what nvcc said, if it said anything
 TORCH_TARGET_VERSION = "0x020a000000000000"  # PyTorch 2.10: the stable ABI's first version with all we use
 
@@ -73,7 +74,8 @@ def object_keys(
 
 def _flags_only(words: list[str]) -> list[str]:
     """Without the places of compilers and headers: their versions are part of a key, and places differ."""
-    return [word for word in words if not word.startswith(("/", "-ccbin="))]
+    kept = (_PREFIX_MAP if word.startswith(_PREFIX_MAP) else word for word in words)
+    return [word for word in kept if not word.startswith(("/", "-ccbin="))]
 
 
 def _compile_rule(name: str, command: str, description: str, *, refused: str | None = None) -> list[str]:
@@ -119,6 +121,8 @@ def _defines(toolchain: Toolchain, architectures: tuple[str, ...]) -> list[str]:
 def _cxx_flags(toolchain: Toolchain) -> list[str]:
     flags = ["-std=c++20", "-O3", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Ikernels/csrc"]
     flags += [f"-DTORCH_TARGET_VERSION={TORCH_TARGET_VERSION}", "-isystem", str(toolchain.torch.include)]
+    # Checks in PyTorch's headers name their file: without its place, which differs from environment to environment.
+    flags += [f"{_PREFIX_MAP}{toolchain.torch.include}=torch"]
     if toolchain.cuda:
         flags += ["-isystem", str(toolchain.cuda.include)]
     return flags

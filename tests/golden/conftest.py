@@ -32,16 +32,18 @@ def snapshot(snapshot: SnapshotAssertion) -> SnapshotAssertion:
     return snapshot.use_extension(TextFile)
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def fixed_time() -> Iterator[None]:
+    """Of a module and no longer: under a clock that stands still, other tests' timeouts would never come."""
     with time_machine.travel(NOW, tick=False):
         yield
 
 
 @pytest.fixture(scope="session")
-def repository(tmp_path_factory: pytest.TempPathFactory, fixed_time: None) -> Path:
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The git repository of project `kernels`; its results folder lies beside it."""
-    path, _ = write_recorded(tmp_path_factory.mktemp("golden"))
+    with time_machine.travel(NOW, tick=False):
+        path, _ = write_recorded(tmp_path_factory.mktemp("golden"))
     return path
 
 
@@ -55,7 +57,8 @@ def database(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
         ["import", str(repository.parent / "results"), "--project", "kernels", "--repository", str(repository)],
         ["import", str(excerpt), "--project", "h200"],
     ):
-        done = CliRunner().invoke(main, [*arguments, "--database", url])
+        with time_machine.travel(NOW, tick=False):
+            done = CliRunner().invoke(main, [*arguments, "--database", url])
         assert done.exit_code == 0, done.output
     return url
 

@@ -99,7 +99,8 @@ def test_each_kernel_belongs_to_one_operator():
 
 def test_every_cubin_of_the_library_is_read_under_its_own_architecture(tools, kernels):
     cubins = cubins_of(extension_path(), tools)
-    assert {cubin.architecture for cubin in cubins} >= {code.architecture for code in kernels}
+    # A library of all architectures has no code for sm_89, which runs sm_86's.
+    assert {cubin.architecture for cubin in cubins} >= {code.architecture for code in kernels} - {"sm_89"}
     assert "sm_90" not in {cubin.architecture for cubin in cubins}, "sm_90a, whose files cuobjdump calls sm_90"
     assert all(
         b".entry" in ptx.data and ptx.architecture.startswith("compute_") for ptx in ptx_of(extension_path(), tools)
