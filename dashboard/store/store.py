@@ -17,7 +17,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.exc import ArgumentError, DatabaseError
 
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.migrate import NewerSchemaError, has_schema, is_newest, migrate
+from warpwatch.dashboard.store.migrate import UnknownSchemaError, has_schema, is_newest, migrate
 from warpwatch.dashboard.store.preparing import Preparing
 from warpwatch.dashboard.store.remembered import Remembered
 from warpwatch.dashboard.store.written import READ, Counts, as_counts, count, counting, listen, of_projects
@@ -34,7 +34,7 @@ class StoreError(Exception):
 class Store:
     """The history in one database: SQLite (WAL) by path, PostgreSQL by URL. Safe to share between threads.
 
-    Opening it runs the migrations and, unless `create` is False, creates file, folder and tables where absent; two
+    Opening it migrates an older schema and, unless `create` is False, creates file, folder and tables where absent; two
     processes may do so at once. Raises StoreError if the URL is not understood, the database does not answer, or it
     holds no history and none may be created.
     """
@@ -57,7 +57,7 @@ class Store:
             if not is_ready:
                 with self.write("schema") as connection:
                     migrate(connection)
-        except NewerSchemaError as error:
+        except UnknownSchemaError as error:
             self.close()
             raise StoreError(f"{self.url.render_as_string()}: {error}") from error
         except (DatabaseError, sqlite3.DatabaseError) as error:  # the second from _prepare_sqlite

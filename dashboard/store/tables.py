@@ -1,6 +1,6 @@
 """The tables. Times are milliseconds since 1970 (UTC), so that every database keeps them alike.
 
-`migrations/` creates them; a test holds the two together. Points are append-only: a re-run adds some. They stand in
+`migrate` creates them. Points are append-only: a re-run adds some. They stand in
 `chunk`, many in a row, since a row a point would take three times the room and the time (README.md); points.py alone
 writes and reads them.
 """

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from alembic import command
-from sqlalchemy import create_engine, delete, event, make_url, text
+from sqlalchemy import delete, event
 
 from tests.asv_results import AsvResults, hash_of
 from warpwatch.dashboard.analysis import analyse
@@ -19,7 +18,6 @@ from warpwatch.dashboard.store.acceptances import Acceptance, record_acceptances
 from warpwatch.dashboard.store.alert_progress import Progress, go_on
 from warpwatch.dashboard.store.alert_records import AlertState
 from warpwatch.dashboard.store.alerts import alerts, alerts_now, held_regressions, new_regressions, open_alert
-from warpwatch.dashboard.store.migrate import alembic_config
 from warpwatch.dashboard.store.outbox import (
     claim_next,
     mark_delivered,
@@ -27,7 +25,6 @@ from warpwatch.dashboard.store.outbox import (
     queue_in_project,
     revive,
     undelivered,
-    unnamed_destinations,
 )
 from warpwatch.dashboard.store.tables import changepoint
 
@@ -253,34 +250,6 @@ def test_emptying_the_outbox_takes_time_in_proportion_to_what_waits(sqlite_store
     assert few > 0
     assert many < 8 * few * 1.5
     assert few_again < few * 1.5
-
-
-def test_addresses_of_before_become_names_without_their_secrets(database: str) -> None:
-    engine = create_engine(
-        make_url(database).set(drivername="postgresql+psycopg") if "postgresql" in database else database
-    )
-    addresses = ["https://hooks.org/s3cr3t", "https://hooks.org/an0ther", "http://hook/", "chat", "slack://s3cr3t/a/b"]
-    with engine.begin() as connection:
-        config = alembic_config()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0014")
-        connection.execute(text("INSERT INTO project (name) VALUES ('demo')"))
-        for number, address in enumerate([*addresses, addresses[0]]):
-            connection.execute(
-                text(
-                    "INSERT INTO outbox (project_id, thread, number, destination, payload, queued_ms)"
-                    " SELECT id, 't', :number, :address, '{}', 1 FROM project"
-                ),
-                {"number": number, "address": address},
-            )
-    engine.dispose()
-    store = Store(database)
-    names = ["https://hooks.org", "https://hooks.org (2)", "http://hook/", "chat", "slack://", "https://hooks.org"]
-    assert [each.destination for each in undelivered(store, "demo")] == names
-    assert unnamed_destinations(store, "demo", ["https://hooks.org", "chat"]) == {
-        "http://hook/": 1, "https://hooks.org (2)": 1, "slack://": 1,
-    }  # fmt: skip
-    store.close()
 
 
 def test_a_look_sees_one_moment(store: Store, regressed: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from alembic import command
-from sqlalchemy import create_engine, make_url, text
 
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.alert_records import AlertState, EventKind
@@ -19,7 +17,6 @@ from warpwatch.dashboard.store.health_alerts import (
     open_health_alert,
 )
 from warpwatch.dashboard.store.health_triage import SeenTrouble, triage_health
-from warpwatch.dashboard.store.migrate import alembic_config
 from warpwatch.dashboard.store.retention import drop_project
 
 SILENT = HealthFinding(
@@ -85,30 +82,3 @@ def test_nobody_says_that_it_is_over_and_it_has_no_commit(silent: Store) -> None
     for other in (SeenTrouble(id=99, version=1), SeenTrouble(id=the_trouble(silent).id, version=9)):
         with pytest.raises(ChangedMeanwhileError):
             triage_health(silent, "demo", other, Decision(note="x"), **WHO)
-
-
-def test_alerts_of_before_get_their_state_and_its_history(database: str) -> None:
-    engine = create_engine(
-        make_url(database).set(drivername="postgresql+psycopg") if "postgresql" in database else database
-    )
-    with engine.begin() as connection:
-        config = alembic_config()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0012")
-        connection.execute(text("INSERT INTO project (name) VALUES ('demo')"))
-        for resolved in ("NULL", "5"):
-            connection.execute(
-                text(
-                    "INSERT INTO health_alert (project_id, kind, subject, finding, thread, messages, opened_ms,"
-                    " resolved_ms) SELECT id, 'missing data', 'box', :finding, 't', 1, 2, "
-                    f"{resolved} FROM project"
-                ),
-                {"finding": '{"kind": "missing data", "subject": "box", "machine": "box", "kernel": null, "says": "x",'
-                            ' "members": [], "lines": []}'},
-            )  # fmt: skip
-    engine.dispose()
-    store = Store(database)
-    over, waits = sorted(health_alerts(store, "demo", since_ms=0), key=lambda alert: alert.resolved is None)
-    assert [event.state for event in waits.events] == [waits.state] == [AlertState.OPEN]
-    assert [event.state for event in over.events] == [AlertState.OPEN, over.state] == ["open", "resolved"]
-    store.close()

@@ -1,29 +1,23 @@
 """The store opens, migrates and takes turns, on both databases."""
 
+import shutil
 import sqlite3
-import struct
 import subprocess
 import sys
 import threading
-import zlib
 from pathlib import Path
 
-import numpy as np
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import func, insert, inspect, select, text
 from sqlalchemy.exc import IntegrityError
 
-from warpwatch.dashboard.store import Store, StoreError
-from warpwatch.dashboard.store.marks import Marks
-from warpwatch.dashboard.store.migrate import alembic_config
-from warpwatch.dashboard.store.points import read_points, read_samples
-from warpwatch.dashboard.store.tables import metadata, project, run, series, workload
+from warpwatch.dashboard.store import Store, StoreError, migrate
+from warpwatch.dashboard.store.tables import metadata, project, series
 
 
-def test_the_migrations_make_the_tables_that_the_code_uses(store: Store) -> None:
+def test_a_new_database_has_the_tables_that_the_code_uses(store: Store) -> None:
     with store.read() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
         assert set(metadata.tables) <= set(inspect(connection).get_table_names())
@@ -38,63 +32,33 @@ def test_processes_that_open_a_new_database_at_once_all_succeed(database: str) -
     assert failures == []
 
 
-def test_a_database_of_the_first_schema_is_brought_up_with_what_it_holds(database: str) -> None:
-    """Points and samples move; a run's card and a workload's lack of controls are told from what was recorded."""
+def test_a_database_of_an_older_schema_is_migrated(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = Store(database)
-    with store.engine.begin() as connection:  # no transaction of a store's own, which counts in tables of today
-        config = alembic_config()
-        config.attributes["connection"] = connection
-        metadata.drop_all(connection)
-        connection.execute(text("DROP TABLE alembic_version"))
-        command.upgrade(config, "0001")
-        for statement in (
-            "INSERT INTO project (id, name) VALUES (1, 'p')",
-            "INSERT INTO machine (id, project_id, name, details) VALUES (1, 1, 'm', '{}')",
-            "INSERT INTO environment (id, project_id, name) VALUES (1, 1, 'e')",
-            "INSERT INTO \"commit\" (id, project_id, hash, date_ms) VALUES (1, 1, 'c', 0)",
-            "INSERT INTO workload (id, project_id, suite, name, operator, dtype, flops, bytes, parameters, kernels,"
-            " baselines) VALUES (1, 1, 's', 'w', 'o', 'fp16', 1, 1, '{}', '[]', '[]')",
-        ):
-            connection.execute(text(statement))
-        for number, context in enumerate(('{"gpu": {"uuid": "GPU-1"}}', '{"gpu": null}', None), start=1):
-            connection.execute(
-                text("INSERT INTO run (id, project_id, machine_id, environment_id, commit_id, name, context)"
-                     " VALUES (:id, 1, 1, 1, 1, :name, :context)"),
-                {"id": number, "name": f"r{number}", "context": context},
-            )  # fmt: skip
-        for statement in (
-            "INSERT INTO benchmark (id, project_id, name) VALUES (1, 1, 'b')",
-            "INSERT INTO series (id, project_id, benchmark_id, machine_id, environment_id, key, parameters, metric,"
-            " unit) VALUES (1, 1, 1, 1, 1, 'k', '[]', 'latency', 'seconds')",
-            "INSERT INTO measurement VALUES (1, 1, 1, 0.1, 0.09, 0.11, 3, 0, NULL)",
-            "INSERT INTO measurement VALUES (1, 1, 2, NULL, NULL, NULL, NULL, 2, 'it crashed')",
-            'INSERT INTO recorded (commit_id, machine_id, environment_id, marks) VALUES (1, 1, 1, \'{"b": ["7-ab"]}\')',
-        ):
-            connection.execute(text(statement.replace(":", r"\:")))
-        deflated = zlib.compress(struct.pack("<3d", 0.1, 0.09, 0.11))
-        connection.execute(text("INSERT INTO samples VALUES (1, 1, 1, :data)"), {"data": deflated})
+    with store.write("projects") as connection:
+        connection.execute(insert(project).values(name="kept"))
     store.close()
+    folder = shutil.copytree(migrate.MIGRATIONS, tmp_path / "migrations")
+    (folder / "versions" / "0002_owner.py").write_text(
+        "from alembic import op\nimport sqlalchemy as sa\n"
+        "revision = '0002'\ndown_revision = '0001'\n"
+        "def upgrade() -> None:\n    op.add_column('project', sa.Column('owner', sa.String, server_default='us'))\n"
+    )
+    monkeypatch.setattr(migrate, "MIGRATIONS", folder)
     store = Store(database)
     with store.read() as connection:
-        assert connection.execute(select(run.c.card).order_by(run.c.id)).scalars().all() == ["GPU-1", None, None]
-        assert connection.execute(select(workload.c.controls)).scalars().all() == [[]]
-        points = read_points(connection, [1])[1]
-        assert (points.run.tolist(), points.status.tolist(), points.count.tolist()) == ([1, 2], [0, 2], [3, -1])
-        assert points.value[0] == 0.1
-        assert np.isnan(points.value[1])
-        assert points.reasons[points.reason[1] - 1] == "it crashed"
-        assert read_samples(connection, [1])[1].samples.tolist() == [0.1, 0.09, 0.11]
-        assert Marks(connection).at((1, 1, 1)) == {"b": ["7-ab"]}
-        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        assert connection.execute(text("SELECT name, owner FROM project")).all() == [("kept", "us")]
+        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all() == ["0002"]
     store.close()
 
 
-def test_a_database_of_a_newer_version_is_refused(database: str) -> None:
+def test_a_database_of_an_unknown_schema_is_refused(database: str) -> None:
     store = Store(database)
     with store.write("test") as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     store.close()
-    with pytest.raises(StoreError, match="9999"):
+    with pytest.raises(StoreError, match="schema '9999', which this version of warpwatch does not know"):
         Store(database)
 
 

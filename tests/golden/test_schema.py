@@ -1,4 +1,4 @@
-"""The store's schema as its migrations leave it."""
+"""The schema of a new store."""
 
 import sqlite3
 
