@@ -148,6 +148,8 @@ _OWN: dict[tuple[str, str], tuple[Role, Better, bool]] = {
     ("sol_ceiling", "share of ceiling"): (Role.RESTATED, Better.HIGHER, False),
     ("energy", "joules"): (Role.EXPLAINS, Better.LOWER, False),
     ("compile_time", "seconds"): (Role.EXPLAINS, Better.LOWER, False),
+    ("build_time", "seconds"): (Role.EXPLAINS, Better.LOWER, False),
+    ("library_size", "bytes"): (Role.EXPLAINS, Better.LOWER, True),
     ("occupancy", "share"): (Role.EXPLAINS, Better.HIGHER, True),
     ("stack", "bytes"): (Role.EXPLAINS, Better.LOWER, True),
     ("shared_memory", "bytes"): (Role.EXPLAINS, Better.LOWER, True),
@@ -159,8 +161,9 @@ _LABELS = {
     "sol_ceiling": "speed of light, of the measured ceiling",
     "tflops": "throughput",
     "cycles": "SM cycles",
+    "build_time": "CPU time of compiling",
 }
-_FAMILIES_OF_THEIR_OWN = frozenset({"warm_latency", "steady_latency", "host_overhead", "compile_time"})
+_FAMILIES_OF_THEIR_OWN = frozenset({"warm_latency", "steady_latency", "host_overhead", "compile_time", "build_time"})
 _EXACT_UNITS = frozenset({"registers", "instructions", "launches", "barriers"})
 _TIME_UNITS = frozenset(
     {"seconds", "second", "s", "ms", "us", "µs", "ns", "milliseconds", "microseconds", "nanoseconds"}

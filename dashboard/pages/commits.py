@@ -91,6 +91,7 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
         verdicts=verdicts,
         states=machine_states(found.name, verdicts, has_controls=_has_controls(found.name)),
         failures=failures(there),
+        builds=[point for point in there if point.series.metric.name in {"build_time", "library_size"}],
         code=compiled_changes(found.name, page, measured),
         notes=annotations(store(), found.name, commit=commit.hash),
         series_of={point.series.key: point.series for point in there},

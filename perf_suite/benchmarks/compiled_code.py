@@ -1,7 +1,7 @@
 """asv benchmarks of compiled code: how T4 and RTX are watched on every commit, without the GPU."""
 
 from ..compiled.session import CompiledCode as Cache
-from ..compiled.session import read_compile_times, read_kernels, read_twins
+from ..compiled.session import Library, read_compile_times, read_kernels, read_library, read_twins
 from ..compiled.watched_kernels import ARCHITECTURES, WATCHED
 from . import code_metrics
 from .code_metrics import SETUP_TIMEOUT_S
@@ -61,3 +61,32 @@ class CompiledSources:
         return code_metrics.known(cache.compile_s[(source,)])
 
     track_compile_time.unit = "seconds"  # type: ignore[attr-defined]
+
+
+class CompiledLibrary:
+    """The built extension as a whole, for all the architectures that it was compiled for."""
+
+    params = ()
+
+    version = "1"
+    timeout = 60.0
+
+    def setup_cache(self) -> Library:
+        """One reading of the library and of the build's record."""
+        return read_library()
+
+    def setup(self, cache: Library) -> None:
+        """A commit without kernels, or whose build recorded no times, is asv's n/a."""
+        if cache.why_not:
+            raise NotImplementedError(cache.why_not)
+
+    def track_build_time(self, cache: Library) -> float:
+        """CPU time of compiling all CUDA sources."""
+        return cache.compile_s
+
+    def track_library_size(self, cache: Library) -> int:
+        """Bytes of the extension's file."""
+        return cache.size_bytes
+
+    track_build_time.unit = "seconds"  # type: ignore[attr-defined]
+    track_library_size.unit = "bytes"  # type: ignore[attr-defined]

@@ -33,6 +33,27 @@ class CompiledCode:
         return self.unavailable.get(combination) or self.unavailable[()]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """The built extension as a whole, or why nothing is known of it."""
+
+    compile_s: float = 0.0  # CPU time of all CUDA sources
+    size_bytes: int = 0
+    why_not: str = ""
+
+
+def read_library() -> Library:
+    """Size of the installed commit's extension, and what compiling its CUDA sources took."""
+    try:
+        size, sources = library().stat().st_size, compiled_sources()
+    except NoKernelsError as error:
+        return Library(why_not=str(error))
+    times = [source.compile_s for source in sources.values() if source.compile_s is not None]
+    if not sources or len(times) < len(sources):
+        return Library(why_not=f"the build recorded the compile time of {len(times)} of {len(sources)} sources")
+    return Library(compile_s=sum(times), size_bytes=size)
+
+
 def read_kernels(benchmark: str, selection: str) -> CompiledCode:
     """The watched CUDA kernels of the installed commit, by (kernel, architecture).
 

@@ -85,6 +85,8 @@ def test_of_other_projects_times_and_the_unnamed_are_judged_but_not_rates() -> N
         ("sol_ceiling", "share of ceiling", Role.RESTATED, Better.HIGHER),
         ("energy", "joules", Role.EXPLAINS, Better.LOWER),
         ("compile_time", "seconds", Role.EXPLAINS, Better.LOWER),
+        ("build_time", "seconds", Role.EXPLAINS, Better.LOWER),
+        ("library_size", "bytes", Role.EXPLAINS, Better.LOWER),
         ("occupancy", "share", Role.EXPLAINS, Better.HIGHER),
         ("registers", "registers", Role.EXPLAINS, Better.LOWER),
     ],

@@ -6,10 +6,10 @@ import json
 import pytest
 
 from perf_suite import asv_values
-from perf_suite.benchmarks.compiled_code import CompiledCode, CompiledSources
+from perf_suite.benchmarks.compiled_code import CompiledCode, CompiledLibrary, CompiledSources
 from perf_suite.catalogue_jobs import SELECTION_VARIABLE, write_selection
 from perf_suite.compiled.cuda_binaries import NoToolsError, find_tools
-from perf_suite.compiled.session import read_compile_times
+from perf_suite.compiled.session import read_compile_times, read_library
 from perf_suite.compiled.watched_kernels import ARCHITECTURES, WATCHED
 from perf_suite.records import CompiledRecord, from_line
 from perf_suite.spool import FOLDER_VARIABLE
@@ -86,6 +86,17 @@ def test_the_compile_time_of_each_source_is_recorded():
     assert all(0 < value < 3600 for value in found.values())
 
 
+def test_the_size_of_the_library_and_the_compile_time_of_all_sources_are_recorded():
+    built = extension_path()
+    if built is None or not json.loads(built.with_name("_C.build.json").read_text())["sources"]:
+        pytest.skip("the kernels are not built")
+    benchmark, cache = CompiledLibrary(), read_library()
+    benchmark.setup(cache)
+    assert benchmark.track_library_size(cache) == len(built.read_bytes())
+    times = values(CompiledSources(), read_compile_times(), "track_compile_time")
+    assert benchmark.track_build_time(cache) >= sum(times.values()) > 0
+
+
 def test_kernels_of_another_commit_than_asvs_are_not_read(tmp_path, monkeypatch):
     monkeypatch.setenv("ASV_ENV_DIR", str(tmp_path))
     cache = CompiledCode().setup_cache()
@@ -93,3 +104,5 @@ def test_kernels_of_another_commit_than_asvs_are_not_read(tmp_path, monkeypatch)
     assert f"not from asv's {tmp_path}" in cache.why_not("rope_pairs", ARCHITECTURES[0])
     assert values(CompiledCode(), cache, "track_registers") == {}
     assert values(CompiledSources(), read_compile_times(), "track_compile_time") == {}
+    with pytest.raises(NotImplementedError, match="not from asv's"):
+        CompiledLibrary().setup(read_library())

@@ -2,13 +2,18 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from html import unescape
+from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
 
+from tests.asv_results import AsvResults, hash_of
 from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.check import check
+from warpwatch.dashboard.importers.asv_folder import open_folder
+from warpwatch.dashboard.importers.import_results import import_results
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.annotations import add_annotation, delete_annotation
@@ -59,3 +64,23 @@ def test_what_failed_at_a_commit_stands_with_its_reason(client: FlaskClient, sto
     assert "failed: CompilationError: shared memory, 98304 bytes wanted, 65536 there" in page
     first = queries.commits(store, "kernels")[-1]
     assert "nothing to compare with" in client.get(f"/kernels/commit/{first.hash}").text
+
+
+def test_a_commits_page_shows_the_size_of_its_library_and_what_compiling_it_took(
+    asv: AsvResults, tmp_path: Path
+) -> None:
+    name = "benchmarks.compiled_code.CompiledLibrary.track_"
+    asv.benchmark(f"{name}build_time", unit="seconds")
+    asv.benchmark(f"{name}library_size", unit="bytes")
+    for number, (seconds, size) in enumerate([(758.0, 79_000_000), (300.0, 14_100_000)]):
+        asv.commit(number, {
+            f"{name}build_time": asv.row([seconds], started_at=number + 1),
+            f"{name}library_size": asv.row([size], started_at=number + 1),
+        })  # fmt: skip
+    settings = Settings(database=str(tmp_path / "history.db"))
+    with closing(Store(settings.database)) as store:
+        import_results(store, open_folder(asv.folder, project="kernels"))
+    page = create_app(settings).test_client().get(f"/kernels/commit/{hash_of(1)}").text
+    build = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page.split('id="build-heading"')[1].split("</section>")[0]))
+    assert re.search(r"CPU time of compiling \S+ 300 s 758 s −60.4 %", build)
+    assert re.search(r"Library size \S+ 14.1 MB 79.0 MB −82.2 %", build)
