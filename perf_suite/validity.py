@@ -15,7 +15,7 @@ _BITS = {
 }
 _HARMLESS = {"power cap", "sync boost"}
 # Between the first and the last fifth of the calls. The 713 sample sets of nine recorded H200 runs stayed within 1.9 %.
-_LARGEST_SHIFT = 0.03
+LARGEST_SHIFT = 0.03
 # A card under its power cap moves its clock whatever it computes, as its canaries show; other kernels draw more power
 # than they do. Nothing is steady beyond the second number, a canary neither.
 _OF_CANARY = 1.5
@@ -40,7 +40,7 @@ def contended(contenders: int) -> str | None:
     return "another process" + (f" and {contenders - 1} more" if contenders > 1 else "") + " computed on the GPU"
 
 
-def clock_shifted(clocks_hz: Sequence[float], largest: float = _LARGEST_SHIFT) -> str | None:
+def clock_shifted(clocks_hz: Sequence[float], largest: float = LARGEST_SHIFT) -> str | None:
     """The reason if from the beginning of the calls to their end the SM clock moved by more than a share `largest`."""
     ends = _ends(clocks_hz)
     if ends is None or abs(ends[1] / ends[0] - 1) <= largest:
@@ -64,7 +64,7 @@ class ClockTolerance:
     def largest(self) -> float:
         """As a share. 3 %, or more where a canary's clock usually moves by more than 2 %; 15 % at most."""
         usual = max((statistics.median(shifts) for shifts in self._shifts.values()), default=0.0)
-        return min(max(_LARGEST_SHIFT, _OF_CANARY * usual), LARGEST_SHIFT_OF_A_CANARY)
+        return min(max(LARGEST_SHIFT, _OF_CANARY * usual), LARGEST_SHIFT_OF_A_CANARY)
 
 
 def _ends(clocks_hz: Sequence[float]) -> tuple[float, float] | None:
