@@ -1,6 +1,7 @@
 # make run   open the dashboard with the recorded history; meanwhile build and measure the last few commits
 # make test  set up, run every check and test
-# Both need only Python >= 3.11, a C++ compiler, make and git; both can be interrupted and run again.
+# make check lint, types, and the tests that start no other program and write no file
+# They need only Python >= 3.11, a C++ compiler, make and git; and can be interrupted and run again.
 
 PYTHON ?= python3
 SHELL := bash
@@ -32,7 +33,7 @@ NVCC_FROM_PIP := $(if $(WANTS_NVCC),$(if $(or $(CUDA_HOME),$(shell command -v nv
 
 # Each step wants the one before it, also under make -j.
 .NOTPARALLEL:
-.PHONY: run test lint setup build measure import dashboard clean all-architectures locked
+.PHONY: run test check lint setup build measure import dashboard clean all-architectures locked
 
 # The dashboard needs no PyTorch: it serves what is recorded while ci/make_run has the rest installed, compiled and
 # measured. `exec`, so that a signal to make's child reaches it.
@@ -107,6 +108,11 @@ lint: $(VENV)/.test
 	rm -rf build/typing && mkdir -p build/typing/warpwatch
 	ln -s ../../../kernels ../../../dashboard ../../../ci build/typing/warpwatch/
 	MYPYPATH=build/typing $(BIN)/mypy --namespace-packages -p warpwatch.kernels -p warpwatch.dashboard -p warpwatch.ci -p perf_suite
+
+# Without the kernels' tests: they need the compiled extension.
+check: lint
+	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile -m "not outside and not end_to_end" \
+		tests/house tests/dashboard tests/ci tests/perf_suite
 
 test: $(VENV)/.test build lint
 ifeq ($(TEST_WORKERS),1)

@@ -22,8 +22,19 @@ _INSTALL = {
 }
 
 
+# Fixtures that write files, fill a database or start a program. Tests without them run in `make check`; one that starts
+# a program by itself carries the mark.
+_OUTSIDE = frozenset({"tmp_path", "tmp_path_factory", "database", "postgresql_server", "browser"})
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect what needs a GPU where there is none: thousands of skips would hide those that matter."""
+    """Mark what reaches outside the process; deselect what needs a GPU where there is none.
+
+    Thousands of skips would hide those that matter.
+    """
+    for item in items:
+        if not _OUTSIDE.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker("outside")
     on_a_gpu = [item for item in items if item.get_closest_marker("gpu")]
     if not on_a_gpu or _has_gpu():
         return

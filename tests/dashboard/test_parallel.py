@@ -24,6 +24,8 @@ from warpwatch.dashboard.parallel import Here, NoClusterError, cluster, in_order
 from warpwatch.dashboard.store import Store, tables
 from warpwatch.dashboard.store.point_buffer import mark_stale
 
+pytestmark = pytest.mark.outside
+
 
 def _square_and_place(number: int) -> tuple[int, int]:
     return number**2, os.getpid()

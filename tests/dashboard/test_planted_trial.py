@@ -11,6 +11,8 @@ from tests.asv_results import AsvResults
 from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
 from warpwatch.dashboard.trials.planted_slowdown import alike, main, runs_of, tries
 
+pytestmark = pytest.mark.outside
+
 BEFORE, ODD, PLANTED, EVEN = range(4)  # commits
 WORKLOADS = ("w1", "w2", "w3")
 LEVELS = {"warpwatch": 7e-5, "triton": 7e-5, "eager": 7e-4, TRIAD: 1e-4, MATMUL: 1e-4}

@@ -5,7 +5,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.asv_results import AsvResults
+
+pytestmark = pytest.mark.outside
 
 _TAKE_LONG = (
     "alembic", "flask", "json5", "multiprocessing", "pandas", "plotly", "sqlalchemy.orm",

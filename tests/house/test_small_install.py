@@ -19,6 +19,8 @@ from packaging.utils import canonicalize_name
 from tests.asv_results import AsvResults
 from warpwatch.ci.main import _COMMANDS
 
+pytestmark = pytest.mark.outside
+
 ROOT = Path(__file__).resolve().parents[2]
 _HIDING = """
 import sys

@@ -13,6 +13,8 @@ from perf_suite import KernelBenchmark
 from perf_suite.one_off.ad_hoc import BadRequestError
 from perf_suite.records import Status
 
+pytestmark = pytest.mark.outside
+
 torch = pytest.importorskip("torch")
 if torch.cuda.is_available():
     pytest.skip("test_bench_on_the_gpu.py does the same on the GPU", allow_module_level=True)

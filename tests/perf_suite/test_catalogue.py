@@ -42,6 +42,7 @@ def test_a_row_states_work_and_at_least_one_kernel_and_one_baseline_unless_it_is
         assert set(workload.implementations) == {*workload.kernels, *workload.baselines}
 
 
+@pytest.mark.outside  # needs the compiled kernels
 @pytest.mark.parametrize("workload", CPU_ROWS, ids=lambda w: f"{w.operator}-{w.name}")
 def test_every_cpu_implementation_agrees_with_the_reference(workload):
     try:

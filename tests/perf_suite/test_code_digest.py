@@ -17,6 +17,8 @@ from perf_suite.workloads import OPERATORS, workloads_of
 
 from .cuda_sources import needs_nvcc
 
+pytestmark = pytest.mark.outside
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = """
 import sys

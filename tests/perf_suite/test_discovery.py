@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.outside
+
 ROOT = Path(__file__).resolve().parents[2]
 # Each discovery in a process of its own, which begins with torch imported and nothing of the suite: torch takes longer
 # than all the rest.

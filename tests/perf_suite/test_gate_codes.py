@@ -10,6 +10,8 @@ from perf_suite.workloads import workload_named
 from perf_suite.workloads.int4_kv_append import workload as int4_workload
 from perf_suite.workloads.int8_kv_append import workload as int8_workload
 
+pytestmark = pytest.mark.outside  # needs the compiled kernels
+
 INT8 = workload_named("int8_kv_append", "cpu-fp32-b2-h8-n64-d128-capacity128")
 INT4 = workload_named("int4_kv_append", "cpu-fp32-b2-h8-n77-d128-capacity128")
 INT4_STEP = workload_named("int4_kv_append", "cpu-fp32-b34-h2-n1-d64-capacity64")

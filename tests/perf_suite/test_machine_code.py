@@ -16,6 +16,8 @@ from warpwatch.kernels.extension import extension_path
 
 from .cuda_sources import needs_nvcc, object_file
 
+pytestmark = pytest.mark.outside
+
 SOURCES = Path(__file__).resolve().parents[2] / "kernels/csrc"
 
 

@@ -7,6 +7,8 @@ from perf_suite.compiled.cuda_binaries import NoToolsError, cubins_of, find_tool
 from perf_suite.compiled.installed_kernels import library
 from perf_suite.compiled.mangled_names import signature
 
+pytestmark = pytest.mark.outside  # needs the compiled kernels
+
 _CARDS = ("sm_75", "sm_86", "sm_89", "sm_120")
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from perf_suite.trials import quantized_kv_error
 
+pytestmark = pytest.mark.outside  # needs the compiled kernels
+
 RECORDED = Path(quantized_kv_error.__file__).with_name("quantized-kv-error.json")
 
 

@@ -14,6 +14,8 @@ from perf_suite.trials import quantized_quality
 from perf_suite.trials.quantized_quality import Quality, Setting, compare, table, text_of, train, window_losses
 from warpwatch.kernels.modules import QuantizedLinear, replace_linear_with_quantized
 
+pytestmark = pytest.mark.outside  # needs the compiled kernels
+
 ROOT = Path(__file__).resolve().parents[2]
 TRIALS = ROOT / "perf_suite/trials"
 TINY = Setting(hidden=128, intermediate=128, layers=1, heads=2, context=32, batch=8, steps=30, held_out_windows=12)

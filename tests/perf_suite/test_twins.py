@@ -15,6 +15,8 @@ from perf_suite.compiled.twins import compile_twins
 from perf_suite.compiled.twins.forked import NoAnswerError, each_forked
 from perf_suite.compiled.watched_kernels import ARCHITECTURES, WATCHED
 
+pytestmark = pytest.mark.outside
+
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCHES = """
 import sys

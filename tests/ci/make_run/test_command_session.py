@@ -11,6 +11,8 @@ import pytest
 
 from warpwatch.ci.make_run.command_session import CommandSession
 
+pytestmark = pytest.mark.outside
+
 # As asv starts a build: in a group of its own; as PyTorch starts compiler processes: in a session of its own; as a
 # program that cleans up: deaf to SIGINT.
 _PROGRAM = f"""

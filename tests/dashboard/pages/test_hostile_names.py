@@ -61,6 +61,7 @@ class Names:
 _WORST = "\"'><zqx zqa=1 onzq=1></script></title>{{7*7}}</style><!--"
 
 
+@pytest.mark.outside  # fills a database for each example
 @settings(
     max_examples=8, deadline=None, phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
