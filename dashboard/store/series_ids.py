@@ -1,9 +1,11 @@
 """Ids of series, looked up a machine and environment at a time and made when new. Only inside a write transaction."""
 
+import ast
 import hashlib
 import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,5 +152,15 @@ def count_series(connection: Connection, project_id: int) -> int:
 
 
 def plain(parameters: Iterable[str]) -> tuple[str, ...]:
-    """Parameter values without the quotes that asv keeps around strings."""
-    return tuple(v[1:-1] if len(v) > 1 and v[0] == v[-1] and v[0] in "'\"" else v for v in parameters)
+    """Parameter values without the quotes and escapes of the `repr` that asv keeps of strings."""
+    return tuple(_unquoted(v) if len(v) > 1 and v[0] == v[-1] and v[0] in "'\"" else v for v in parameters)
+
+
+def _unquoted(value: str) -> str:
+    """A string from its `repr`; with its escapes where no database could hold it (NUL, lone surrogates)."""
+    if "\\" in value:
+        with suppress(ValueError, SyntaxError):  # a UnicodeEncodeError is a ValueError
+            meant = ast.literal_eval(value)
+            if isinstance(meant, str) and "\0" not in meant and meant.encode():
+                return meant
+    return value[1:-1]

@@ -63,11 +63,20 @@ _WORST = "\"'><zqx zqa=1 onzq=1></script></title>{{7*7}}</style><!--"
 
 @pytest.mark.outside  # fills a database for each example
 @settings(
-    max_examples=8, deadline=None, phases=[Phase.explicit, Phase.generate],
+    max_examples=4, deadline=None, phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )  # fmt: skip
 @example(names=Names(**{field.name: _WORST for field in fields(Names)}))
 @example(names=Names(**{field.name: "../~1?#%2f/." for field in fields(Names)}))
+@example(  # asv keeps the `repr` of a workload, which escapes some of this one; its kernel's badge was not found
+    names=Names(
+        project="\x9eB\U000dd10c¿\x8a", machine="\x06<\U00105c4a^º", gpu="û¶íê§",
+        suite="Ñ¼{% zq %}(\U000ba16e<<À\n0", operator="]]>?G", workload="¢¨\x859M\U00057f77@",
+        implementation="/2\x08|\U000771a9\U000ee564ÃJ", parameter='\U0003d480¿Ô8\\"onzq="1-->\\',
+        environment="</style>{% zq %}", subject="[\u2028/)\U0004b923", author=",0", note="?zq=1&Åé",
+        reason="%s%(zq)s",
+    )
+)  # fmt: skip
 @given(names=st.builds(Names, **{field.name: _NAMES for field in fields(Names)}))
 def test_no_name_breaks_a_page_or_becomes_part_of_it(names: Names) -> None:
     with tempfile.TemporaryDirectory() as folder:
