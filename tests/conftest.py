@@ -1,9 +1,14 @@
-"""How Hypothesis runs in every room, and what a machine without a GPU, a browser or a database leaves out."""
+"""How every test runs, and what a machine without a GPU, a browser or a database leaves out."""
 
+import os
 from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# OpenMP's threads spin while they wait, which doubles the CPU time of a test and takes the cores from other workers.
+# They still run: set before torch is loaded, for this process and those that it starts.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # The same examples each time, so that a red run is a change of ours. No stopwatch, neither on an example nor on making
 # one: machines are shared.

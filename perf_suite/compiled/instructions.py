@@ -12,7 +12,7 @@ from .cuda_binaries import Tools, disassemble
 
 INSTRUCTION_BYTES = 16  # sm_70 and later
 
-_BATCH_BYTES = 256 * 1024  # half a second of nvdisasm's, like its start
+_BATCH_BYTES = 2 * 1024 * 1024  # two seconds of nvdisasm's, whose start takes half a second
 # "        /*0090*/              @!P0 LDG.E.128 R4, [R2.64] ;": the opcode with its modifiers
 _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", re.MULTILINE)
 _WIDTH = re.compile(r"\.[US]?(8|16|64|128|256)(?=\.|$)")

@@ -102,7 +102,7 @@ def test_compile_without_graph_breaks(attention: Attention, device: str) -> None
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
-@pytest.mark.parametrize("seq", [(17, 17), (33, 31), (1, 70), (70, 5)], ids=str)
+@pytest.mark.parametrize("seq", [(17, 17), (33, 31), (1, 70), (37, 5)], ids=str)
 def test_triton_twins_agree(
     seq: tuple[int, int],
     dtype: torch.dtype,
@@ -113,7 +113,7 @@ def test_triton_twins_agree(
 ) -> None:
     if device == "cpu" and numpy.lib.NumpyVersion(numpy.__version__) >= "2.4.0":
         pytest.skip("Triton 3.6's interpreter makes loop bounds in a way that NumPy refuses from 2.4 on")
-    q, k, v = inputs(device, dtype, seq, heads=(4, 2), head_dim=96)
+    q, k, v = inputs(device, dtype, seq, heads=(4, 2), head_dim=96, batch=1)
     out = twin(attention.__name__)(q, k, v, causal=causal)
     assert out.dtype == dtype
     assert_attends(out, reference(q, k, v, causal))

@@ -24,21 +24,19 @@ from building import build_extension
 print(build_extension(Path.cwd(), Path("out/_C.abi3.so").resolve()))
 """
 
-TURN_A_QUARTER = """
+ADD = """
 import torch
 torch.ops.load_library("out/_C.abi3.so")
-x = torch.tensor([1.0, 2.0]).view(1, 1, 1, 2)
-cos, sin = torch.tensor([[0.0]]), torch.tensor([[1.0]])
-print(torch.ops.warpwatch.rope(x, cos, sin).flatten().tolist())
+print(torch.ops.warpwatch.vector_add(torch.tensor([1.0, 2.0]), torch.tensor([3.0, -5.0])).tolist())
 """
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    for part in ("building", "csrc/framework", "csrc/primitives", "csrc/rope"):
+    for part in ("building", "csrc/framework", "csrc/primitives", "csrc/vector_add"):
         shutil.copytree(ROOT / "kernels" / part, tmp_path / "kernels" / part)
     (tmp_path / "kernels/csrc/bindings").mkdir()
-    shutil.copy2(ROOT / "kernels/csrc/bindings/rope.cpp", tmp_path / "kernels/csrc/bindings")
+    shutil.copy2(ROOT / "kernels/csrc/bindings/vector_add.cpp", tmp_path / "kernels/csrc/bindings")
     return tmp_path
 
 
@@ -68,8 +66,8 @@ needs_cuda = pytest.mark.skipif(find_cuda() is None, reason="no CUDA compiler he
 )
 def test_every_subset_of_architectures_links_and_runs(wanted: str, checkout: Path) -> None:
     build(checkout, wanted)
-    turned = run(checkout, TURN_A_QUARTER)
-    assert turned.stdout.strip() == "[-2.0, 1.0]", turned.stderr
+    added = run(checkout, ADD)
+    assert added.stdout.strip() == "[4.0, -3.0]", added.stderr
 
 
 def test_only_what_changed_is_compiled_again(checkout: Path) -> None:
@@ -79,11 +77,11 @@ def test_only_what_changed_is_compiled_again(checkout: Path) -> None:
     assert "no work to do" in again.stdout
     assert (checkout / "out/_C.abi3.so").stat().st_mtime_ns == built.st_mtime_ns
 
-    header = checkout / "kernels/csrc/rope/rope.h"
+    header = checkout / "kernels/csrc/vector_add/vector_add.h"
     header.write_text(header.read_text() + "// a word more\n")
     after = build(checkout, "none").stdout
-    assert "rope_cpu.cpp" in after
-    assert "bindings/rope.cpp" in after
+    assert "vector_add_cpu.cpp" in after
+    assert "bindings/vector_add.cpp" in after
     assert "checks.cpp" not in after
 
 
@@ -102,7 +100,7 @@ def test_another_checkout_takes_every_object_from_the_store(
     shutil.copytree(checkout, elsewhere)
     built = build(checkout, "75")
     first = record(checkout)
-    assert {"rope/rope.cu", "rope/rope_cpu.cpp", "bindings/rope.cpp"} <= first.keys()
+    assert {"vector_add/vector_add.cu", "vector_add/vector_add_cpu.cpp", "bindings/vector_add.cpp"} <= first.keys()
     assert f"compiled {len(first)} of {len(first)} sources" in built.stderr
     for facts in first.values():
         assert isinstance(facts["compile_s"], float)
@@ -111,7 +109,7 @@ def test_another_checkout_takes_every_object_from_the_store(
     assert f"compiled 0 of {len(first)} sources" in build(elsewhere, "75").stderr
     assert record(elsewhere) == first
 
-    header = elsewhere / "kernels/csrc/rope/rope_tiles.h"
+    header = elsewhere / "kernels/csrc/vector_add/vector_add_tiles.h"
     header.write_text(header.read_text() + "// a word more\n")
     assert "compiled 1 of" in build(elsewhere, "75").stderr
     # Another set of architectures is other objects.
@@ -140,16 +138,11 @@ def test_the_objects_that_were_not_used_for_longest_leave_the_store(tmp_path: Pa
 @pytest.mark.parametrize(
     ("source", "before", "after", "is_other_code"),
     [
-        ("rope.cu", "// How threads cover", "// A word more.\n//\n// How threads cover", False),
-        ("rope.cu", "pieces) == 1) {", "pieces) == 1 && p.seq > 7) {", True),
-        ("rope.cu", "return launch<1>(rope_pairs<", "return launch<2>(rope_pairs<", True),
-        ("rope_tiles.h", "int64_t{4} * 132 * 2", "int64_t{4} * 132 * 3", True),
-        (
-            "rope.cu",
-            "from_float(a * cos[0] - b * sin[0]",
-            "from_float(a * cos[0] + b * sin[0]",
-            False,
-        ),  # the GPU's alone
+        ("vector_add.cu", "// A block adds", "// A word more.\n//\n// A block adds", False),
+        ("vector_add.cu", "if (p.count == 0)", "if (p.count == 7)", True),
+        ("vector_add.cu", "vector_add_pieces<Element> : vector", "vector_add_elements<Element> : vector", True),
+        ("vector_add_tiles.h", "{256, 1}", "{256, 2}", True),
+        ("vector_add.cu", "from_float(a + b", "from_float(a - b", False),  # the GPU's alone
     ],
     ids=["a comment", "a condition", "another launch", "a tile", "a kernel"],
 )
@@ -157,16 +150,16 @@ def test_the_hash_of_the_host_code_is_of_what_launches_kernels(
     source: str, before: str, after: str, is_other_code: bool, checkout: Path
 ) -> None:
     build(checkout, "75")
-    first = record(checkout)["rope/rope.cu"]["host_sha256"]
-    path = checkout / "kernels/csrc/rope" / source
+    first = record(checkout)["vector_add/vector_add.cu"]["host_sha256"]
+    path = checkout / "kernels/csrc/vector_add" / source
     assert before in path.read_text()
     path.write_text(path.read_text().replace(before, after))
     build(checkout, "75")
-    assert (record(checkout)["rope/rope.cu"]["host_sha256"] != first) is is_other_code
+    assert (record(checkout)["vector_add/vector_add.cu"]["host_sha256"] != first) is is_other_code
 
 
 def test_a_compile_error_stops_the_build_with_the_compilers_words(checkout: Path) -> None:
-    source = checkout / "kernels/csrc/rope/rope_cpu.cpp"
+    source = checkout / "kernels/csrc/vector_add/vector_add_cpu.cpp"
     source.write_text(source.read_text() + "#error planted here\n")
     done = run(checkout, BUILD, WARPWATCH_CUDA_ARCHS="none")
     assert done.returncode != 0
@@ -194,13 +187,13 @@ __global__ void serialized(float* out, int steps, float (*other)(float)) {
 
 @needs_cuda
 def test_a_kernel_whose_wgmmas_ptxas_serializes_stops_the_build(checkout: Path) -> None:
-    source = checkout / "kernels/csrc/rope/serialized_sm90a.cu"
+    source = checkout / "kernels/csrc/vector_add/serialized_sm90a.cu"
     source.write_text(SERIALIZED)
     for _ in range(2):  # the object that was compiled must not pass for built the next time
         done = run(checkout, BUILD, WARPWATCH_CUDA_ARCHS="90a")
         assert done.returncode != 0
         assert "wgmma" in done.stdout
-        assert "refused: what the compiler says of kernels/csrc/rope/serialized_sm90a.cu" in done.stdout
+        assert "refused: what the compiler says of kernels/csrc/vector_add/serialized_sm90a.cu" in done.stdout
         assert not (checkout / "out/_C.abi3.so").exists()
 
 
@@ -210,7 +203,7 @@ def test_without_a_cuda_compiler_the_build_warns_and_goes_on_for_the_cpu(checkou
     assert done.returncode == 0, done.stderr
     assert "WARNING: no CUDA compiler" in done.stderr
     assert "pip install -r kernels/building/cuda_from_pip.txt" in done.stderr
-    assert run(checkout, TURN_A_QUARTER).stdout.strip() == "[-2.0, 1.0]"
+    assert run(checkout, ADD).stdout.strip() == "[4.0, -3.0]"
 
 
 def test_without_torch_there_is_nothing_to_build(checkout: Path) -> None:

@@ -139,6 +139,8 @@ def test_triton_twin_agrees(
     if device == "cpu":
         if dtype == torch.bfloat16:
             pytest.skip("Triton's interpreter multiplies the bit patterns of bfloat16")
+        if head_dim != 96 and (head_dim, dtype) != (64, torch.float32):
+            pytest.skip("what head_dim and dtype change is seen with 64 and 96; the interpreter takes long")
         if numpy.lib.NumpyVersion(numpy.__version__) >= "2.4.0":
             pytest.skip("Triton 3.6's interpreter makes loop bounds in a way that NumPy refuses from 2.4 on")
     q, k, v = cache(device, dtype, capacity, tokens=tokens, heads=heads, head_dim=head_dim)

@@ -377,6 +377,8 @@ def test_triton_twin_agrees(
 def test_triton_twin_appends_the_same_bytes(
     seq: int, head_dim: int, dtype: torch.dtype, device: str, twin: Callable[..., Callable[..., object]]
 ) -> None:
+    if device == "cpu" and head_dim != 96 and dtype != torch.float16:
+        pytest.skip("what the dtype changes is seen with a head_dim of 96; the interpreter takes long")
     _, k, v = inputs(device, dtype, (1, seq), head_dim=head_dim, batch=6)
     _, old_k, old_v = inputs(device, dtype, (1, 128), head_dim=head_dim, batch=6)
     k[1, 0, :, 3] = 0.25  # a grid without a step

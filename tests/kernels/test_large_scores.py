@@ -286,7 +286,7 @@ def test_decode_of_equal_scores_from_quantized_caches(
     assert_agrees(out, values.mean(dim=2, keepdim=True).expand(q.shape))
 
 
-@pytest.mark.parametrize("keys", [2, 333])
+@pytest.mark.parametrize("keys", [2, 150])
 @pytest.mark.parametrize(("size", "scale"), SIZES)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
 @pytest.mark.parametrize("name", TWINS)
@@ -319,7 +319,7 @@ def test_triton_twins_of_nearly_equal_large_scores(
     twin: Callable[[str], Callable[..., torch.Tensor]],
 ) -> None:
     _needs_loop_bounds(device)
-    q, k, v = near_scores(device, dtype, 333, offset)
+    q, k, v = near_scores(device, dtype, 150, offset)
     q = q[:, :, :1] if name == "decode_attention" else q
     assert_agrees(twin(name)(q, k, v, scale=scale), reference(q, k, v, scale=scale))
 

@@ -1,5 +1,7 @@
 """Whether a commit runs the same code: real builds of one operator, edited."""
 
+import contextlib
+import functools
 import os
 import shutil
 import subprocess
@@ -78,6 +80,47 @@ def digests(checkout, *questions, **environment):
 ALL = (ON_HOPPER, ON_THE_CPU, TWIN)
 
 
+@pytest.fixture(scope="module")
+def unchanged_digests(checkout):
+    return digests(checkout, *ALL)
+
+
+@pytest.fixture(scope="module")
+def compiled_again(checkout, tmp_path_factory):
+    """A copy whose sources are compiled; each build undoes the last test's change too."""
+    return shutil.copytree(checkout, tmp_path_factory.mktemp("compiled again") / "checkout", symlinks=True)
+
+
+@contextlib.contextmanager
+def edited(checkout, file, before, after):
+    path = checkout / "kernels" / file
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, after))
+    try:
+        yield
+    finally:
+        path.write_text(text)
+
+
+@needs_nvcc
+@pytest.mark.parametrize(
+    ("file", "before", "after", "changed"),
+    [
+        ("operators/rope.py", '"""Rotary', '"""A word more. Rotary', set()),
+        ("operators/rope.py", "import torch\n", "import torch\n\nUSED = 1\n", {ON_HOPPER, ON_THE_CPU}),
+        ("triton/rope.py", "@triton.jit\n", "# a word more\n\n@triton.jit\n", set()),
+        ("triton/rope.py", "a * cos - b * sin", "a * cos - 2 * b * sin", {TWIN}),
+        ("triton/rope_configs.py", "block_seq=32", "block_seq=64", {TWIN}),
+        ("operators/devices.py", "import torch\n", "import torch\n\nUSED = 1\n", set(ALL)),
+    ],
+)
+def test_the_digest_changes_with_the_python_that_is_run(file, before, after, changed, checkout, unchanged_digests):
+    with edited(checkout, file, before, after):
+        new = digests(checkout, *ALL)
+    assert {question for question in ALL if new[question] != unchanged_digests[question]} == changed
+
+
 @needs_nvcc
 @pytest.mark.parametrize(
     ("file", "before", "after", "changed"),
@@ -87,28 +130,15 @@ ALL = (ON_HOPPER, ON_THE_CPU, TWIN)
         ("csrc/rope/rope_tiles.h", "int64_t{4} * 132 * 2", "int64_t{4} * 132 * 3", {ON_HOPPER}),
         ("csrc/rope/rope_cpu.cpp", "namespace warpwatch {", "namespace warpwatch {\n// A word more.\n", set()),
         ("csrc/bindings/rope.cpp", '"rope"', '"ROPE"', {ON_HOPPER, ON_THE_CPU}),
-        ("operators/rope.py", '"""Rotary', '"""A word more. Rotary', set()),
-        ("operators/rope.py", "import torch\n", "import torch\n\nUSED = 1\n", {ON_HOPPER, ON_THE_CPU}),
-        ("triton/rope.py", "@triton.jit\n", "# a word more\n\n@triton.jit\n", set()),
-        ("triton/rope.py", "a * cos - b * sin", "a * cos - 2 * b * sin", {TWIN}),
-        ("triton/rope_configs.py", "block_seq=32", "block_seq=64", {TWIN}),
-        ("operators/devices.py", "import torch\n", "import torch\n\nUSED = 1\n", set(ALL)),
     ],
 )
-def test_the_digest_changes_with_what_is_run_and_not_with_how_it_is_written(file, before, after, changed, checkout):
-    old = digests(checkout, *ALL)
-    path = checkout / "kernels" / file
-    text = path.read_text()
-    assert before in text
-    path.write_text(text.replace(before, after))
-    try:
-        build(checkout)
-        new = digests(checkout, *ALL)
-    finally:
-        path.write_text(text)
-        build(checkout)
-    assert {question for question in ALL if new[question] != old[question]} == changed
-    assert digests(checkout, *ALL) == old
+def test_the_digest_changes_with_the_code_that_is_compiled(
+    file, before, after, changed, compiled_again, unchanged_digests
+):
+    with edited(compiled_again, file, before, after):
+        build(compiled_again)
+        new = digests(compiled_again, *ALL)
+    assert {question for question in ALL if new[question] != unchanged_digests[question]} == changed
 
 
 @needs_nvcc
@@ -128,6 +158,7 @@ def test_what_cannot_be_told_is_none(checkout):
     assert older[TWIN] != "None"
 
 
+@functools.cache
 def built_for():
     """A compute capability that the library here has machine code for; None without a library or NVIDIA's tools."""
     try:

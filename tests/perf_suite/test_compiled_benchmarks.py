@@ -1,4 +1,4 @@
-"""asv's classes of compiled code over the built library: each combination is a number or a reason."""
+"""asv's classes of compiled code: what they read of the library, and what they say of the rest."""
 
 import itertools
 import json
@@ -8,57 +8,18 @@ import pytest
 from perf_suite import asv_values
 from perf_suite.benchmarks.compiled_code import CompiledCode, CompiledLibrary, CompiledSources
 from perf_suite.catalogue_jobs import SELECTION_VARIABLE, write_selection
-from perf_suite.compiled.cuda_binaries import NoToolsError, find_tools
 from perf_suite.compiled.session import read_compile_times, read_library
-from perf_suite.compiled.watched_kernels import ARCHITECTURES, WATCHED
-from perf_suite.records import CompiledRecord, from_line
+from perf_suite.compiled.watched_kernels import ARCHITECTURES
 from perf_suite.spool import FOLDER_VARIABLE
 from warpwatch.kernels.extension import extension_path
+
+from .test_machine_code import values
 
 
 @pytest.fixture
 def spool(tmp_path, monkeypatch):
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
     return tmp_path
-
-
-def values(benchmark, cache, method):
-    found = {}
-    for combination in itertools.product(*benchmark.params):
-        try:
-            benchmark.setup(cache, *combination)
-            found[combination] = getattr(benchmark, method)(cache, *combination)
-        except NotImplementedError:
-            assert cache.why_not(*combination)
-    return found
-
-
-def test_the_built_library_becomes_numbers_and_records(spool):
-    try:
-        find_tools()
-    except NoToolsError as error:
-        pytest.skip(str(error))
-    benchmark = CompiledCode()
-    cache = benchmark.setup_cache()
-    if not cache.found:
-        pytest.skip(cache.why_not())
-    methods = [name for name in dir(benchmark) if name.startswith("track_")]
-    assert {getattr(benchmark, name).unit for name in methods} == {
-        "registers", "instructions", "bytes", "barriers", "share",
-    }  # fmt: skip
-    for method in methods:
-        found = values(benchmark, cache, method)
-        assert set(found) == set(cache.found), f"{method} is not known of every kernel"
-        json.dumps(list(found.values()), allow_nan=False)
-    (file,) = spool.iterdir()
-    run, *records = [from_line(line) for line in file.read_text().splitlines()]
-    assert run.device == "cpu"
-    assert "cuobjdump" in run.software
-    assert {type(record) for record in records} == {CompiledRecord}
-    assert {(record.kernel, record.architecture) for record in records} == set(cache.found)
-    assert {record.benchmark for record in records} == {"benchmarks.compiled_code.CompiledCode"}
-    assert {record.operator for record in records} <= set(WATCHED)
-    assert len(file.read_bytes()) < 1500 * len(records), "a committed run stays small"
 
 
 def test_what_asv_was_not_asked_for_is_not_read(spool, monkeypatch, tmp_path_factory):

@@ -1,17 +1,23 @@
 """Reading the built library, and the list of watched kernels against it."""
 
 import _ctypes
+import itertools
+import json
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from perf_suite.benchmarks.compiled_code import CompiledCode
 from perf_suite.compiled.architectures import compute_capability_of
 from perf_suite.compiled.cubin import read_cubin
 from perf_suite.compiled.cuda_binaries import NoToolsError, cubins_of, find_tools, ptx_of
 from perf_suite.compiled.machine_code import read_machine_code
+from perf_suite.compiled.mangled_names import kernel_name
 from perf_suite.compiled.watched_kernels import ARCHITECTURES, WATCHED, operator_of
+from perf_suite.records import CompiledRecord, from_line
+from perf_suite.spool import FOLDER_VARIABLE
 from warpwatch.kernels.extension import extension_path
 
 from .cuda_sources import needs_nvcc, object_file
@@ -30,14 +36,56 @@ def tools():
 
 
 @pytest.fixture(scope="module")
-def kernels(tools):
-    library = extension_path()
-    if library is None:
+def recorded(tools, tmp_path_factory):
+    """All of the built library as asv's class reads it, once for this file, and the file of records that it left."""
+    if extension_path() is None:
         pytest.skip("the kernels are not built")
-    found = read_machine_code(library, tools, ARCHITECTURES, is_wanted=lambda kernel: True)
-    if not found:
+    folder = tmp_path_factory.mktemp("spool")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv(FOLDER_VARIABLE, str(folder))
+        cache = CompiledCode().setup_cache()
+    if not cache.found:
         pytest.skip("the kernels were built without CUDA")
+    (file,) = folder.iterdir()
+    return cache, file
+
+
+@pytest.fixture(scope="module")
+def kernels(recorded):
+    cache, _ = recorded
+    return tuple(cache.found.values())
+
+
+def values(benchmark, cache, method):
+    found = {}
+    for combination in itertools.product(*benchmark.params):
+        try:
+            benchmark.setup(cache, *combination)
+            found[combination] = getattr(benchmark, method)(cache, *combination)
+        except NotImplementedError:
+            assert cache.why_not(*combination)
     return found
+
+
+def test_the_built_library_becomes_numbers_and_records(recorded):
+    cache, file = recorded
+    benchmark = CompiledCode()
+    methods = [name for name in dir(benchmark) if name.startswith("track_")]
+    assert {getattr(benchmark, name).unit for name in methods} == {
+        "registers", "instructions", "bytes", "barriers", "share",
+    }  # fmt: skip
+    for method in methods:
+        found = values(benchmark, cache, method)
+        assert set(found) == set(cache.found), f"{method} is not known of every kernel"
+        json.dumps(list(found.values()), allow_nan=False)
+    run, *records = [from_line(line) for line in file.read_text().splitlines()]
+    assert run.device == "cpu"
+    assert "cuobjdump" in run.software
+    assert {type(record) for record in records} == {CompiledRecord}
+    assert {(record.kernel, record.architecture) for record in records} == set(cache.found)
+    assert {record.benchmark for record in records} == {"benchmarks.compiled_code.CompiledCode"}
+    assert {record.operator for record in records} <= set(WATCHED)
+    assert len(file.read_bytes()) < 1500 * len(records), "a committed run stays small"
 
 
 def test_every_kernel_has_registers_instructions_and_a_launch_that_is_known(kernels):
@@ -81,8 +129,9 @@ def test_the_hash_tells_kernels_and_generations_apart_and_does_not_change_by_its
     assert {(code.kernel, code.architecture): code.sha256 for code in again}.items() <= hashes.items()
 
 
-def test_what_is_watched_is_what_there_is(kernels):
-    built = {code.kernel for code in kernels}
+def test_what_is_watched_is_what_there_is(kernels, tools):
+    cubins = cubins_of(extension_path(), tools)
+    built = {kernel_name(function.name) for cubin in cubins for function in read_cubin(cubin.data)}
     watched = {kernel for each in WATCHED.values() for kernel in each.kernels}
     assert built - watched == set(), "add them to perf_suite/compiled/watched_kernels.py"
     if set(ARCHITECTURES) <= {code.architecture for code in kernels}:
