@@ -1,5 +1,5 @@
-// device_attribute.h and kernel_attribute.h over a CUDA runtime that counts its calls: exits with 0 if each attribute is set
-// or asked for once by kernel, device and thread.
+// primitives/attributes.cpp over a CUDA runtime that counts its calls: exits with 0 if each attribute is set or queried
+// once per kernel, device and thread.
 #include <cuda_runtime_api.h>
 
 #include <thread>
@@ -27,8 +27,7 @@ extern "C" cudaError_t CUDARTAPI cudaFuncGetAttributes(cudaFuncAttributes* code,
   return answer;
 }
 
-#include "primitives/device_attribute.h"
-#include "primitives/kernel_attribute.h"
+#include "primitives/attributes.h"
 
 using namespace warpwatch;
 
@@ -41,10 +40,10 @@ int main() {
   int value = -1;
   constexpr auto kMinor = cudaDevAttrComputeCapabilityMinor;
   answer = cudaErrorInitializationError;
-  if (device_attribute<kMinor>(value) != answer || allow_dynamic_shared_bytes(one, 1) != answer) return 1;
+  if (device_attribute(kMinor, value) != answer || allow_dynamic_shared_bytes(one, 1) != answer) return 1;
   answer = cudaSuccess;  // failures are not remembered
   for (int i = 0; i < 3; ++i) {
-    if (device_attribute<kMinor>(value) != cudaSuccess || value != 0) return 2;
+    if (device_attribute(kMinor, value) != cudaSuccess || value != 0) return 2;
     allow(4096);
   }
   if (!has(2, 2)) return 3;
@@ -55,7 +54,7 @@ int main() {
   if (!has(2, 4)) return 5;
   device = 1;
   for (int i = 0; i < 3; ++i) {
-    if (device_attribute<kMinor>(value) != cudaSuccess || value != 1) return 6;
+    if (device_attribute(kMinor, value) != cudaSuccess || value != 1) return 6;
     allow(4096);
   }
   if (!has(3, 5)) return 7;

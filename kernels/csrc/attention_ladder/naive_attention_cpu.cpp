@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "attention_ladder/attention_ladder.h"
-#include "framework/torch_stable.h"
+#include "framework/parallel.h"
 
 namespace warpwatch {
 namespace {
@@ -44,7 +44,7 @@ void attend(const FlashAttentionParams& p, int64_t batch, int64_t head, int64_t 
 template <class Element>
 void attend_all(const FlashAttentionParams& p) {
   const int64_t queries = int64_t{p.batch} * p.heads_q * p.seq_q;
-  torch::stable::parallel_for(0, queries, 16, [&](int64_t begin, int64_t end) {
+  parallel_for(0, queries, 16, [&](int64_t begin, int64_t end) {
     std::vector<float> weights(p.seq_kv);
     std::vector<float> sums(p.head_dim);
     for (int64_t i = begin; i < end; ++i) {

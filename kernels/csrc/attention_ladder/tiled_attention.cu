@@ -14,7 +14,7 @@
 
 #include "attention_ladder/attention_element.cuh"
 #include "attention_ladder/attention_ladder.h"
-#include "primitives/kernel_attribute.h"
+#include "primitives/attributes.h"
 #include "primitives/launch_shape.h"
 
 namespace warpwatch {

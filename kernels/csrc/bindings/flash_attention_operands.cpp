@@ -4,7 +4,7 @@
 
 #include "bindings/attention_scale.h"
 #if WARPWATCH_WITH_CUDA
-#include "primitives/device_attribute.h"
+#include "primitives/attributes.h"
 #endif
 
 namespace warpwatch {
@@ -94,7 +94,7 @@ cudaError_t takes_tf32(int compute_capability, bool& takes) {
   takes = compute_capability == 80 || compute_capability == 90;
   if (!takes) return cudaSuccess;
   int shared_bytes = 0;
-  const cudaError_t status = device_attribute<cudaDevAttrMaxSharedMemoryPerBlockOptin>(shared_bytes);
+  const cudaError_t status = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, shared_bytes);
   takes = shared_bytes >= kTf32SharedBytes;
   return status;
 }

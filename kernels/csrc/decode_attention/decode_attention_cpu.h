@@ -12,7 +12,7 @@
 
 #include "decode_attention/decode_attention.h"
 #include "decode_attention/decode_attention_cache.h"
-#include "framework/torch_stable.h"
+#include "framework/parallel.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 // The loader picks the widest vectors that the machine has.
@@ -118,7 +118,7 @@ void decode_on_cpu(const DecodeAttentionParams& p, const Cache& cache, DecodeCpu
 
 template <class Element, class Cache>
 void decode_all_on_cpu(const DecodeAttentionParams& p, const Cache& cache) {
-  torch::stable::parallel_for(0, int64_t{p.batch} * p.heads_kv, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, int64_t{p.batch} * p.heads_kv, 1, [&](int64_t begin, int64_t end) {
     DecodeCpuBlock block(p.group * p.seq_q, p.head_dim);
     for (int64_t i = begin; i < end; ++i) {
       decode_on_cpu<Element>(p, cache, block, static_cast<int>(i / p.heads_kv), static_cast<int>(i % p.heads_kv));

@@ -5,7 +5,7 @@
 
 #include "decode_attention/decode_attention.h"
 #include "decode_attention/decode_attention_work.cuh"
-#include "primitives/kernel_attribute.h"
+#include "primitives/attributes.h"
 
 namespace warpwatch {
 

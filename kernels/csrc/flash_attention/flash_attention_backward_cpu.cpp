@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "flash_attention/flash_attention_backward.h"
-#include "framework/torch_stable.h"
+#include "framework/parallel.h"
 
 namespace warpwatch {
 namespace {
@@ -89,7 +89,7 @@ void differentiate(const FlashAttentionBackwardParams& p, int64_t batch, int64_t
 template <class Element>
 void differentiate_all(const FlashAttentionBackwardParams& p) {
   const int64_t heads_kv = p.forward.heads_kv;
-  torch::stable::parallel_for(0, p.forward.batch * heads_kv, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, p.forward.batch * heads_kv, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) differentiate<Element>(p, i / heads_kv, i % heads_kv);
   });
 }

@@ -11,7 +11,7 @@
 #include "flash_attention/flash_attention_backward_tiles.h"
 #include "flash_attention/flash_attention_schedule.cuh"
 #include "flash_attention/flash_attention_softmax.cuh"
-#include "primitives/kernel_attribute.h"
+#include "primitives/attributes.h"
 
 namespace warpwatch {
 namespace {

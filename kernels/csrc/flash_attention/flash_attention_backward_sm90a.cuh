@@ -15,7 +15,7 @@
 #include "flash_attention/flash_attention_schedule.cuh"
 #include "flash_attention/flash_attention_sm90a_rows.h"
 #include "flash_attention/flash_attention_split_softmax.cuh"
-#include "primitives/device_attribute.h"
+#include "primitives/attributes.h"
 #include "primitives/launch_shape.h"
 #include "primitives/piece.cuh"
 #include "primitives/tma_ring.cuh"

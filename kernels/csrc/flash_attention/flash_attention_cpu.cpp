@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "flash_attention/flash_attention.h"
-#include "framework/torch_stable.h"
+#include "framework/parallel.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 // The loader picks the widest vectors that the machine has.
@@ -139,7 +139,7 @@ template <class Element, class Beside>
 void attend_all(const FlashAttentionParams& p, const Beside& beside) {
   const int64_t query_blocks = (int64_t{p.seq_q} + kQueries - 1) / kQueries;
   const int64_t blocks = query_blocks * p.batch * p.heads_q;
-  torch::stable::parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
     Block block(p.head_dim);
     for (int64_t i = begin; i < end; ++i) {
       const int first_query = static_cast<int>(i % query_blocks) * kQueries;

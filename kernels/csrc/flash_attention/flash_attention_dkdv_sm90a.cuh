@@ -181,7 +181,7 @@ cudaError_t launch_dkdv_sm90a(const FlashAttentionBackwardParams& p, cudaStream_
   BackwardMaps maps;
   int processors = 0;
   cudaError_t status = maps.encode(p, K::kColumns, 64);
-  if (status == cudaSuccess) status = device_attribute<cudaDevAttrMultiProcessorCount>(processors);
+  if (status == cudaSuccess) status = device_attribute(cudaDevAttrMultiProcessorCount, processors);
   if (status != cudaSuccess) return status;
   const int64_t tiles = ceil_div(p.forward.seq_kv, K::kOwned) * p.forward.batch * p.forward.heads_kv;
   if (tiles > INT_MAX) return cudaErrorInvalidValue;

@@ -171,7 +171,7 @@ cudaError_t launch_dq_sm90a(const FlashAttentionBackwardParams& p, cudaStream_t 
   int processors = 0;
   cudaError_t status = make_schedule(p.forward, K::kOwned, sizeof(Element), &schedule);
   if (status == cudaSuccess) status = maps.encode(p, 64, K::kColumns);
-  if (status == cudaSuccess) status = device_attribute<cudaDevAttrMultiProcessorCount>(processors);
+  if (status == cudaSuccess) status = device_attribute(cudaDevAttrMultiProcessorCount, processors);
   if (status != cudaSuccess) return status;
   return launch_shape<Shape>(
       flash_attention_dq_sm90a_kernel<Element, kHeadDim, kTile.groups, kTile.columns, kTile.stages, kTile.owned_stages,

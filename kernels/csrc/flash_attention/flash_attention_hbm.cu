@@ -37,7 +37,7 @@ cudaError_t flash_attention_hbm_takes(int head_dim, bool& takes) {
   takes = head_dim == 96 || head_dim == 128;
   if (!takes) return cudaSuccess;
   int shared_bytes = 0;
-  const cudaError_t status = device_attribute<cudaDevAttrMaxSharedMemoryPerMultiprocessor>(shared_bytes);
+  const cudaError_t status = device_attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor, shared_bytes);
   takes = shared_bytes >= kFlashAttentionHbmSharedBytes;
   return status;
 }

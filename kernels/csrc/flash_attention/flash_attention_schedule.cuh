@@ -15,8 +15,7 @@
 #include <type_traits>
 
 #include "flash_attention/flash_attention.h"
-#include "primitives/device_attribute.h"
-#include "primitives/kernel_attribute.h"
+#include "primitives/attributes.h"
 
 namespace warpwatch {
 
@@ -32,7 +31,7 @@ constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline cudaError_t make_schedule(const FlashAttentionParams& p, int queries, int element_bytes,
                                  FlashAttentionSchedule* schedule) {
   int l2_bytes = 0;
-  if (cudaError_t error = device_attribute<cudaDevAttrL2CacheSize>(l2_bytes); error != cudaSuccess) return error;
+  if (cudaError_t error = device_attribute(cudaDevAttrL2CacheSize, l2_bytes); error != cudaSuccess) return error;
   const int64_t heads = int64_t{p.batch} * p.heads_q;
   const int64_t tiles = ceil_div(p.seq_q, queries);
   if (heads > INT_MAX || heads * tiles > INT_MAX) return cudaErrorInvalidValue;

@@ -32,7 +32,7 @@ cudaError_t launch_head_dim(const Params& p, cudaStream_t stream) {
   }
   if constexpr (!kWindowed) {
     int processors = 0;
-    if (cudaError_t error = device_attribute<cudaDevAttrMultiProcessorCount>(processors); error != cudaSuccess) return error;
+    if (cudaError_t error = device_attribute(cudaDevAttrMultiProcessorCount, processors); error != cudaSuccess) return error;
     const int64_t tiles = int64_t{p.batch} * p.heads_q * ceil_div(p.seq_q, 64);
     if (tiles <= kFlashAttentionSm90aFewTilesAnSm64 * processors) {
       return launch_sm90a<Element, 64, kFlashAttentionSm90aFewTile64, false>(p, stream);

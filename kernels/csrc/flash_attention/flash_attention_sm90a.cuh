@@ -19,8 +19,7 @@
 #include "flash_attention/flash_attention_softmax.cuh"
 #include "flash_attention/flash_attention_split_softmax.cuh"
 #include "flash_attention/flash_attention_warp.cuh"
-#include "primitives/device_attribute.h"
-#include "primitives/kernel_attribute.h"
+#include "primitives/attributes.h"
 #include "primitives/launch_shape.h"
 #include "primitives/tma_ring.cuh"
 #include "primitives/wgmma_heads.cuh"
@@ -294,7 +293,7 @@ cudaError_t launch_sm90a(const Params& p, cudaStream_t stream) {
     status = allow_dynamic_shared_bytes(kernel, Shape::kDynamicSharedBytes);
   }
   int processors = 0;
-  if (status == cudaSuccess) status = device_attribute<cudaDevAttrMultiProcessorCount>(processors);
+  if (status == cudaSuccess) status = device_attribute(cudaDevAttrMultiProcessorCount, processors);
   if (status != cudaSuccess) return status;
   if (p.causal && !kWindowed && int64_t{p.batch} * p.heads_kv <= processors / 2) {
     schedule.heads_per_section = p.batch * p.heads_q;

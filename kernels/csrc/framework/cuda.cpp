@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "primitives/device_attribute.h"
+#include "primitives/attributes.h"
 
 // Present in a torch with CUDA, absent from a CPU one, where no CUDA tensor ever reaches us.
 extern "C" __attribute__((weak)) AOTITorchError aoti_torch_get_current_cuda_stream(int32_t device_index,
@@ -22,10 +22,9 @@ cudaStream_t current_stream(int device) {
   return static_cast<cudaStream_t>(stream);
 }
 
-template <cudaDeviceAttr kAttribute>
-int attribute(int device) {
+int attribute(int device, cudaDeviceAttr attribute) {
   int value = 0;
-  check_launch("warpwatch", device_attribute<kAttribute>(device, value));
+  check_launch("warpwatch", device_attribute(attribute, device, value));
   return value;
 }
 
@@ -37,8 +36,8 @@ std::string wanted_compute_capability() {
 }  // namespace
 
 int compute_capability(int device) {
-  const int real = 10 * attribute<cudaDevAttrComputeCapabilityMajor>(device) +
-                   attribute<cudaDevAttrComputeCapabilityMinor>(device);
+  const int real = 10 * attribute(device, cudaDevAttrComputeCapabilityMajor) +
+                   attribute(device, cudaDevAttrComputeCapabilityMinor);
   static const std::string wanted = wanted_compute_capability();
   if (wanted.empty()) return real;
   char* end = nullptr;
@@ -57,7 +56,7 @@ OnDeviceOf::OnDeviceOf(const Tensor& tensor)
 
 int OnDeviceOf::compute_capability() const { return warpwatch::compute_capability(device_); }
 
-int OnDeviceOf::multiprocessors() const { return attribute<cudaDevAttrMultiProcessorCount>(device_); }
+int OnDeviceOf::multiprocessors() const { return attribute(device_, cudaDevAttrMultiProcessorCount); }
 
 void check_launch(const char* op, cudaError_t status) {
   if (status == cudaSuccess) return;

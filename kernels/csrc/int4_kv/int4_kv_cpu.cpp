@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "framework/torch_stable.h"
+#include "framework/parallel.h"
 
 namespace warpwatch {
 namespace {
@@ -98,7 +98,7 @@ void append_head(const Int4KvParams& p, int tensor, int64_t batch, int64_t head,
 
 template <class Element>
 void append(const Int4KvParams& p) {
-  torch::stable::parallel_for(0, p.batch * p.heads, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, p.batch * p.heads, 1, [&](int64_t begin, int64_t end) {
     std::vector<float> group(size_t{kInt4Group} * p.head_dim);
     for (int64_t i = begin; i < end; ++i) {
       for (int tensor = 0; tensor < 2; ++tensor) append_head<Element>(p, tensor, i / p.heads, i % p.heads, group);

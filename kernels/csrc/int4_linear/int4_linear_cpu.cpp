@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "framework/torch_stable.h"
+#include "framework/parallel.h"
 #include "int4_linear/int4_linear.h"
 
 namespace warpwatch {
@@ -38,7 +38,7 @@ void multiply(const Int4LinearParams& p) {
   const int64_t groups = p.k / p.group_size;
   const int64_t products = static_cast<int64_t>(p.m) * p.k;  // of one column
   const int64_t grain = std::max<int64_t>(1, 65536 / products);  // some 20 us of work per thread
-  torch::stable::parallel_for(0, p.n, grain, [&](int64_t begin, int64_t end) {
+  parallel_for(0, p.n, grain, [&](int64_t begin, int64_t end) {
     std::vector<float> weight(p.k);
     for (int64_t n = begin; n < end; ++n) {
       const uint8_t* packed = p.packed_weight + n / 16 * 8 * p.k + n % 8 * 64;

@@ -1,7 +1,7 @@
 // Hopper: fp16 and bf16, up to kInt4FewRows rows of x.
 #include "int4_linear/int4_linear_few.cuh"
 
-#include <iterator>
+#include <array>
 
 #include "int4_linear/int4_linear_formats.cuh"
 #include "int4_linear/int4_linear_tiles.h"

@@ -1,7 +1,7 @@
 // From the parameters to one instantiation of a kernel for older GPUs than Hopper, by the tiles of int4_linear_tiles.h.
 #pragma once
 
-#include <iterator>
+#include <array>
 #include <limits>
 
 #include "int4_linear/int4_linear_batch.cuh"

@@ -1,7 +1,7 @@
 // Hopper: fp16 and bf16 by wgmma, up to kInt4HopperRows rows of x.
 #include "int4_linear/int4_linear_many.cuh"
 
-#include <iterator>
+#include <array>
 
 #include "int4_linear/int4_linear_formats.cuh"
 #include "int4_linear/int4_linear_tiles.h"

@@ -1,7 +1,7 @@
 // Hopper: fp16 and bf16 by wgmma, more rows of x, up to kInt4HopperRows.
 #include "int4_linear/int4_linear_wide.cuh"
 
-#include <iterator>
+#include <array>
 
 #include "int4_linear/int4_linear_formats.cuh"
 #include "int4_linear/int4_linear_tiles.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "framework/torch_stable.h"
+#include "framework/parallel.h"
 #include "quantize_int8/quantize_int8.h"
 
 namespace warpwatch {
@@ -13,7 +13,7 @@ namespace {
 
 template <class Element>
 void append(const Int8KvParams& p) {
-  torch::stable::parallel_for(0, 2 * p.batch * p.heads * p.seq, 64, [&](int64_t begin, int64_t end) {
+  parallel_for(0, 2 * p.batch * p.heads * p.seq, 64, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t row = i % p.seq;
       const int64_t head = i / p.seq % p.heads;

@@ -1,7 +1,7 @@
 // The W8A8 linear layer on the CPU: one output column at a time, columns shared among PyTorch's threads.
 #include <algorithm>
 
-#include "framework/torch_stable.h"
+#include "framework/parallel.h"
 #include "int8_linear/int8_linear.h"
 
 namespace warpwatch {
@@ -18,7 +18,7 @@ void multiply(const Int8LinearParams& p) {
   const Element* bias = static_cast<const Element*>(p.bias);
   const int64_t products = static_cast<int64_t>(p.m) * p.k;      // of one column
   const int64_t grain = std::max<int64_t>(1, 65536 / products);  // some 10 us of work per thread
-  torch::stable::parallel_for(0, p.n, grain, [&](int64_t begin, int64_t end) {
+  parallel_for(0, p.n, grain, [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) {
       for (int64_t m = 0; m < p.m; ++m) {
         const int sum = dot(p.x + m * p.k, p.weight + n * p.k, p.k);

@@ -1,14 +1,14 @@
 // From the parameters to one instantiation of a kernel: element and tile.
 #pragma once
 
-#include <iterator>
+#include <array>
 #include <limits>
 
 #include "int8_linear/int8_linear_batch.cuh"
 #include "int8_linear/int8_linear_decode.cuh"
 #include "int8_linear/int8_linear_tiles.h"
+#include "primitives/attributes.h"
 #include "primitives/dependent_launch.cuh"
-#include "primitives/kernel_attribute.h"
 
 namespace warpwatch {
 

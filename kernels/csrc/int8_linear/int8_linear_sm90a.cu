@@ -1,7 +1,7 @@
 // Hopper: wgmma, slabs through TMA. Few rows of x are what int8_linear_sm80 has them for.
 #include "int8_linear/int8_linear_sm90a.cuh"
 
-#include <iterator>
+#include <array>
 
 #include "int8_linear/int8_linear_tiles.h"
 

@@ -7,9 +7,9 @@
 #include <limits>
 
 #include "int8_linear/int8_linear_epilogue.cuh"
+#include "primitives/attributes.h"
 #include "primitives/block_product_sm90a.cuh"
 #include "primitives/dependent_launch.cuh"
-#include "primitives/kernel_attribute.h"
 #include "primitives/launch_shape.h"
 #include "primitives/outgrows_l2.h"
 #include "primitives/prefetch.cuh"

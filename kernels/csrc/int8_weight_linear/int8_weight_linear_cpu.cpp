@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "framework/torch_stable.h"
+#include "framework/parallel.h"
 #include "int8_weight_linear/int8_weight_linear.h"
 
 namespace warpwatch {
@@ -31,7 +31,7 @@ void multiply(const Int8WeightLinearParams& p) {
   const Element* bias = static_cast<const Element*>(p.bias);
   const int64_t products = static_cast<int64_t>(p.m) * p.padded_k;  // of one column
   const int64_t grain = std::max<int64_t>(1, 65536 / products);     // some 20 us of work per thread
-  torch::stable::parallel_for(0, p.n, grain, [&](int64_t begin, int64_t end) {
+  parallel_for(0, p.n, grain, [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) {
       const float shift = bias == nullptr ? 0.0f : static_cast<float>(bias[n]);
       for (int64_t m = 0; m < p.m; ++m) {

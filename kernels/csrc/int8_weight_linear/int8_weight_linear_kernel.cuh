@@ -7,7 +7,7 @@
 // reproducible bit for bit.
 #pragma once
 
-#include <iterator>
+#include <array>
 
 #include "int8_weight_linear/int8_weight_linear.h"
 #include "int8_weight_linear/int8_weight_linear_bytes.cuh"

@@ -1,7 +1,7 @@
 // Hopper: fp16 and bf16 by wgmma, slabs through TMA.
 #include "int8_weight_linear/int8_weight_linear_sm90a.cuh"
 
-#include <iterator>
+#include <array>
 
 #include "int8_weight_linear/int8_weight_linear_tiles.h"
 

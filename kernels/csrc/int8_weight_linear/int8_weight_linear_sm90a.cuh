@@ -12,9 +12,9 @@
 
 #include "int8_weight_linear/int8_weight_linear.h"
 #include "int8_weight_linear/int8_weight_linear_bytes.cuh"
+#include "primitives/attributes.h"
 #include "primitives/block_cluster_sm90a.cuh"
 #include "primitives/element.cuh"
-#include "primitives/kernel_attribute.h"
 #include "primitives/launch_shape.h"
 #include "primitives/mma.cuh"
 #include "primitives/outgrows_l2.h"

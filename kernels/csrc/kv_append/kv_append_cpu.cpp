@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "framework/torch_stable.h"
+#include "framework/parallel.h"
 #include "kv_append/kv_append.h"
 
 namespace warpwatch {
@@ -12,7 +12,7 @@ void kv_append_cpu(const KvAppendParams& p) {
   const auto at = [](const KvAppendRows& strides, int64_t batch, int64_t head, int64_t token) {
     return batch * strides.batch + head * strides.head + token * strides.token;
   };
-  torch::stable::parallel_for(0, p.batch * p.heads * p.tokens, grain, [&](int64_t begin, int64_t end) {
+  parallel_for(0, p.batch * p.heads * p.tokens, grain, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t token = row % p.tokens;
       const int64_t head = row / p.tokens % p.heads;

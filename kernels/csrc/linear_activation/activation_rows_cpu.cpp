@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "framework/torch_stable.h"
+#include "framework/parallel.h"
 #include "linear_activation/linear_activation.h"
 
 namespace warpwatch {
@@ -26,7 +26,7 @@ void apply(const ActivationRowsParams& p) {
     return row == nullptr ? 0.0f : static_cast<float>(static_cast<const Element*>(row)[n]);
   };
   const int64_t grain = std::max<int64_t>(1, 2048 / p.n);  // some 20 us of work per thread
-  torch::stable::parallel_for(0, p.m, grain, [&](int64_t begin, int64_t end) {
+  parallel_for(0, p.m, grain, [&](int64_t begin, int64_t end) {
     for (int64_t m = begin; m < end; ++m) {
       Element* values = static_cast<Element*>(p.values) + m * p.n;
       const Element* up = p.up == nullptr ? nullptr : static_cast<const Element*>(p.up) + m * p.n;

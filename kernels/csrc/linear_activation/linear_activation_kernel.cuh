@@ -5,9 +5,9 @@
 
 #include "linear_activation/activation.cuh"
 #include "linear_activation/linear_activation_tiles.h"
+#include "primitives/attributes.h"
 #include "primitives/block_product.cuh"
 #include "primitives/element.cuh"
-#include "primitives/kernel_attribute.h"
 #include "primitives/launch_shape.h"
 
 namespace warpwatch {

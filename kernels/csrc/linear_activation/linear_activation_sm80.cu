@@ -1,5 +1,5 @@
 // Ampere and newer: fp16 and bf16, m16n8k16, slabs through a pipeline of cp.async.
-#include <iterator>
+#include <array>
 
 #include "linear_activation/linear_activation_kernel.cuh"
 #include "primitives/block_product_sm80.cuh"

@@ -1,7 +1,7 @@
 // paged_kv_append and paged_kv_gather on the CPU: the rows shared among PyTorch's threads.
 #include <cstring>
 
-#include "framework/torch_stable.h"
+#include "framework/parallel.h"
 #include "paged_kv/paged_kv_places.h"
 
 namespace warpwatch {
@@ -10,7 +10,7 @@ namespace {
 // Calls move(a row of k or v, its place in the pages or null) for each.
 template <bool Append, class Move>
 void for_each_row(const PagedKvParams& p, const Move& move) {
-  torch::stable::parallel_for(0, p.batch * p.heads * p.seq, 64, [&](int64_t begin, int64_t end) {
+  parallel_for(0, p.batch * p.heads * p.seq, 64, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t row = i % p.seq;
       const int64_t head = i / p.seq % p.heads;

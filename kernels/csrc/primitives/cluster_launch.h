@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "primitives/kernel_attribute.h"
+#include "primitives/attributes.h"
 #include "primitives/launch_shape.h"
 
 namespace warpwatch {

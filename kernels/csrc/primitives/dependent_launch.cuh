@@ -4,7 +4,7 @@
 
 #include <cuda_runtime.h>
 
-#include "primitives/kernel_attribute.h"
+#include "primitives/attributes.h"
 
 namespace warpwatch {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "framework/torch_stable.h"
+#include "framework/parallel.h"
 #include "quantize_int8/quantize_int8.h"
 
 namespace warpwatch {
@@ -12,7 +12,7 @@ namespace {
 template <class Element>
 void quantize(const QuantizeInt8Params& p) {
   const int64_t grain = std::max<int64_t>(1, 16384 / p.k);  // some 20 us of work per thread
-  torch::stable::parallel_for(0, p.m, grain, [&](int64_t begin, int64_t end) {
+  parallel_for(0, p.m, grain, [&](int64_t begin, int64_t end) {
     for (int64_t m = begin; m < end; ++m) {
       const Element* x = static_cast<const Element*>(p.x) + m * p.x_stride;
       int8_t* out = p.out + m * p.padded_k;

@@ -1,7 +1,7 @@
 // Sums on the CPU, in double, the outputs shared among PyTorch's threads.
 #include <algorithm>
 
-#include "framework/torch_stable.h"
+#include "framework/parallel.h"
 #include "reduce_sum/reduce_sum.h"
 
 namespace warpwatch {
@@ -22,7 +22,7 @@ template <class Element>
 void sum(const ReduceSumParams& p) {
   const int64_t groups = (p.inner - 1) / kTogether + 1;
   const int64_t grain = std::max<int64_t>(1, 16384 / (p.reduced * std::min(p.inner, kTogether)));  // some 10 us
-  torch::stable::parallel_for(0, p.outer * groups, grain, [&](int64_t begin, int64_t end) {
+  parallel_for(0, p.outer * groups, grain, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t outer = task / groups;
       const int64_t column = task % groups * kTogether;

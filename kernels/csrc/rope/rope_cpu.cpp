@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "framework/torch_stable.h"
+#include "framework/parallel.h"
 #include "rope/rope_row_cpu.h"
 
 namespace warpwatch {
@@ -28,7 +28,7 @@ void turn(const RopeParams& p, const RopeTurns* turns) {
   const int half = p.head_dim / 2;
   const int64_t work = std::max<int64_t>(1, p.heads * p.head_dim);
   const int64_t grain = std::max<int64_t>(1, 16384 / work);  // some 10 us of work per thread
-  torch::stable::parallel_for(0, p.batch * p.seq, grain, [&](int64_t begin, int64_t end) {
+  parallel_for(0, p.batch * p.seq, grain, [&](int64_t begin, int64_t end) {
     std::vector<float> cos(p.positions != nullptr ? half : 0), sin(cos.size());
     for (int64_t row = begin; row < end; ++row) {
       const int64_t s = row % p.seq;

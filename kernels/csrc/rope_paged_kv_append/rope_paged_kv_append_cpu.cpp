@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "framework/torch_stable.h"
+#include "framework/parallel.h"
 #include "paged_kv/paged_kv_places.h"
 #include "rope/rope_row_cpu.h"
 #include "rope_paged_kv_append/rope_paged_kv_append.h"
@@ -34,7 +34,7 @@ void append(const RopePagedKvParams& p, const RopeTurns* turns) {
   const int half = p.head_dim / 2;
   const int64_t work = std::max<int64_t>(1, 2 * p.rows.heads * p.head_dim);
   const int64_t grain = std::max<int64_t>(1, 16384 / work);  // some 10 us of work a thread
-  torch::stable::parallel_for(0, p.rows.batch * p.rows.seq, grain, [&](int64_t begin, int64_t end) {
+  parallel_for(0, p.rows.batch * p.rows.seq, grain, [&](int64_t begin, int64_t end) {
     std::vector<float> cos(turns != nullptr ? half : 0), sin(cos.size());
     for (int64_t i = begin; i < end; ++i) {
       const int64_t row = i % p.rows.seq;

@@ -5,7 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include <iterator>
+#include <array>
 
 #include "primitives/block_sum.cuh"
 #include "primitives/piece.cuh"

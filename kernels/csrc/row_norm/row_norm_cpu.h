@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "framework/torch_stable.h"
+#include "framework/parallel.h"
 #include "row_norm/row_norm.h"
 
 namespace warpwatch {
@@ -45,7 +45,7 @@ void norm_row_on_cpu(const RowNormParams& p, int64_t row) {
 template <bool kCentered>
 void row_norm_on_cpu(const RowNormParams& p) {
   const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, p.cols));  // some 10 us of work per thread
-  torch::stable::parallel_for(0, p.rows, grain, [&](int64_t begin, int64_t end) {
+  parallel_for(0, p.rows, grain, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       switch (p.dtype) {
         case Dtype::kFloat16: norm_row_on_cpu<kCentered, torch::headeronly::Half>(p, row); break;

@@ -1,5 +1,5 @@
 // Addition on the CPU, shared among PyTorch's threads.
-#include "framework/torch_stable.h"
+#include "framework/parallel.h"
 #include "vector_add/vector_add.h"
 
 namespace warpwatch {
@@ -12,7 +12,7 @@ void add(const VectorAddParams& p) {
   const Element* a = static_cast<const Element*>(p.a);
   const Element* b = static_cast<const Element*>(p.b);
   Element* out = static_cast<Element*>(p.out);
-  torch::stable::parallel_for(0, p.count, kGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(0, p.count, kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       out[i] = static_cast<Element>(static_cast<float>(a[i]) + static_cast<float>(b[i]));
     }

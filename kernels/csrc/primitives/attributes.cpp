@@ -1,23 +1,42 @@
-// Attributes of a kernel, set and asked for once by each thread for each device: both take longer than a launch has time for.
-#pragma once
+#if WARPWATCH_WITH_CUDA
 
-#include <cuda_runtime_api.h>
+#include "primitives/attributes.h"
 
 #include <map>
 #include <utility>
 
 namespace warpwatch {
+namespace {
 
+// thread_local maps need no lock.
 using KernelOnDevice = std::pair<const void*, int>;
 
-inline cudaError_t on_current_device(const void* kernel, KernelOnDevice& key) {
+cudaError_t on_current_device(const void* kernel, KernelOnDevice& key) {
   key.first = kernel;
   return cudaGetDevice(&key.second);
 }
 
-// Lets the blocks of `kernel` have `bytes` of dynamic shared memory on the current device.
-inline cudaError_t allow_dynamic_shared_bytes(const void* kernel, int bytes) {
-  thread_local std::map<KernelOnDevice, int> allowed;  // a map of the thread's own needs no lock
+}  // namespace
+
+cudaError_t device_attribute(cudaDeviceAttr attribute, int device, int& value) {
+  thread_local std::map<std::pair<cudaDeviceAttr, int>, int> known;
+  if (const auto found = known.find({attribute, device}); found != known.end()) {
+    value = found->second;
+    return cudaSuccess;
+  }
+  const cudaError_t status = cudaDeviceGetAttribute(&value, attribute, device);
+  if (status == cudaSuccess) known[{attribute, device}] = value;
+  return status;
+}
+
+cudaError_t device_attribute(cudaDeviceAttr attribute, int& value) {
+  int device = 0;
+  if (const cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
+  return device_attribute(attribute, device, value);
+}
+
+cudaError_t allow_dynamic_shared_bytes(const void* kernel, int bytes) {
+  thread_local std::map<KernelOnDevice, int> allowed;
   KernelOnDevice key;
   if (const cudaError_t error = on_current_device(kernel, key); error != cudaSuccess) return error;
   if (const auto found = allowed.find(key); found != allowed.end() && found->second >= bytes) return cudaSuccess;
@@ -26,13 +45,7 @@ inline cudaError_t allow_dynamic_shared_bytes(const void* kernel, int bytes) {
   return status;
 }
 
-template <typename... Parameters>
-cudaError_t allow_dynamic_shared_bytes(void (*kernel)(Parameters...), int bytes) {
-  return allow_dynamic_shared_bytes(reinterpret_cast<const void*>(kernel), bytes);
-}
-
-// The architecture whose code the current device runs, 80 or 90: it may be older than the device.
-inline cudaError_t architecture_of_code(const void* kernel, int& architecture) {
+cudaError_t architecture_of_code(const void* kernel, int& architecture) {
   thread_local std::map<KernelOnDevice, int> known;
   KernelOnDevice key;
   if (const cudaError_t error = on_current_device(kernel, key); error != cudaSuccess) return error;
@@ -47,3 +60,5 @@ inline cudaError_t architecture_of_code(const void* kernel, int& architecture) {
 }
 
 }  // namespace warpwatch
+
+#endif

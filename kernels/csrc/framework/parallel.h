@@ -1,0 +1,17 @@
+// PyTorch's thread pool without PyTorch's headers, which take longer to compile than a CPU kernel.
+#pragma once
+
+#include <cstdint>
+
+namespace warpwatch {
+
+void parallel_for(int64_t begin, int64_t end, int64_t grain, void (*part)(int64_t, int64_t, void*), void* work);
+
+// Calls work(first, last) for consecutive parts of [begin, end), each at least `grain` long where there are several.
+template <class Work>
+void parallel_for(int64_t begin, int64_t end, int64_t grain, const Work& work) {
+  const auto part = [](int64_t first, int64_t last, void* of) { (*static_cast<const Work*>(of))(first, last); };
+  parallel_for(begin, end, grain, part, const_cast<void*>(static_cast<const void*>(&work)));
+}
+
+}  // namespace warpwatch
