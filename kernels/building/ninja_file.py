@@ -92,7 +92,9 @@ def _compile_rule(name: str, command: str, description: str, *, refused: str | N
     take = f"cp {stored}{TIMES} $out{TIMES} && cp {stored}.o $out && touch {stored}.o"
     # `times` is the shell's own: its second line is the CPU time of all that the shell ran, and of what that ran.
     # The object is renamed into its place last, whole; a store that cannot be written to is no error.
-    keep = f"cp $out{TIMES} {stored}{TIMES} && cp $out {stored}.$$$$ && mv {stored}.$$$$ {stored}.o"
+    # Sources edited during the build no longer match their key: their objects are not stored.
+    unchanged = 'test -z "$$(find kernels/csrc -newer $builddir/build.ninja -print -quit)"'
+    keep = f"{unchanged} && cp $out{TIMES} {stored}{TIMES} && cp $out {stored}.$$$$ && mv {stored}.$$$$ {stored}.o"
     return [
         f"rule {name}",
         f"  command = {{ {take}; }} 2>/dev/null || "
