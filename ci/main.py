@@ -34,10 +34,6 @@ _COMMANDS = {
     "report": _Command("dashboard.commands:report", "Print the latencies of the newest commit."),
     "export": _Command("dashboard.exports.command:export", "Write all measurements as CSV, JSON or Parquet."),
     "export-site": _Command("dashboard.site.command:export_site", "Write the dashboard as static files."),
-    "benchstat": _Command("dashboard.benchstat.command:benchstat", "Compare two result sets without a store."),
-    "changepoints": _Command(
-        "dashboard.changepoints_filter:changepoints_command", "Find changes in series read from standard input."
-    ),
     "compact": _Command("dashboard.compact_command:compact_command", "Shrink the store and apply a retention."),
     "gate": _Command("ci.gate.command:gate", "Measure two commits in turns and judge the difference."),
     "report-gate": _Command("ci.reports.command:report_gate", "Report a gate's artefact to a forge.", "forges"),
