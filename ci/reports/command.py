@@ -1,4 +1,4 @@
-"""`warpwatch report-gate`: a gate's artefact told where people look."""
+"""`warpwatch forge report-gate`: a gate's artefact told where people look."""
 
 import json
 import os

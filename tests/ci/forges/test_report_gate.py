@@ -1,4 +1,4 @@
-"""`warpwatch report-gate` as a job runs it: exit statuses, several targets, and a sender that is killed."""
+"""`warpwatch forge report-gate` as a job runs it: exit statuses, several targets, and a sender that is killed."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def test_a_report_is_told_once_and_an_old_one_not_at_all(forge: Forge, file: Pat
 
 
 def test_a_killed_sender_leaves_nothing_that_is_told_twice(forge: Forge, file: Path) -> None:
-    words = [sys.executable, "-m", "warpwatch.ci.main", "report-gate", str(file), "--to", _target(forge),
+    words = [sys.executable, "-m", "warpwatch.ci.main", "forge", "report-gate", str(file), "--to", _target(forge),
              "--pull-request", "7"]  # fmt: skip
     sender = subprocess.Popen(words, env=os.environ | forge.environment, stderr=subprocess.PIPE)
 
