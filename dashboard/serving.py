@@ -12,10 +12,11 @@ from dataclasses import replace
 from threading import Timer
 
 import click
-from flask import Flask
+from flask import Flask, url_for
 from waitress.server import BaseWSGIServer
 
-from warpwatch.dashboard.access_settings import AccessSettings, is_loopback
+from warpwatch.dashboard.access.requester import has_local_login, local_link_token
+from warpwatch.dashboard.access_settings import AccessSettings
 from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.connections import allow_more_files, make_server
 from warpwatch.dashboard.pages.prepared import prepare
@@ -77,9 +78,11 @@ def run_dashboard(
     address = f"http://{shown}:{listener.getsockname()[1]}/"
     server = server_of(app, listener, threads=threads)
     click.echo(f"warpwatch serves on {address}  (Ctrl+C ends it)")
-    click.echo(_who_may(settings.access, host))
+    link = login_link(app, address)
+    click.echo(f"Everybody on this machine reads. To write too, open {link} (it works once)." if link is not None
+               else _who_may(settings.access))  # fmt: skip
     if opens:
-        Timer(0.5, webbrowser.open, (address,)).start()
+        Timer(0.5, webbrowser.open, (link or address,)).start()
     # A thread that works something out gives way to the others after that long, each time that they come back from the
     # database: with Python's 5 ms a page of twenty questions took 100 ms longer while it was at it.
     sys.setswitchinterval(_GIVE_WAY_S)
@@ -98,14 +101,20 @@ def run_dashboard(
         app.extensions["store"].close()
 
 
-def _who_may(access: AccessSettings, host: str) -> str:
-    """Who reads and who writes, in a sentence."""
+def login_link(app: Flask, address: str) -> str | None:
+    """A link that logs one browser in as the local user, once; None where there is no such login."""
+    with app.test_request_context(base_url=address):
+        if not has_local_login():
+            return None
+        return url_for("login.local", token=local_link_token(), _external=True)
+
+
+def _who_may(access: AccessSettings) -> str:
+    """Who reads and who writes where there is no local login, in a sentence."""
     if access.reading_wants_login:
         return "Reading wants a login; so does writing, and a role."
     if access.login is not None:
         return "Everybody who reaches it reads; writing wants a login and a role."
-    if is_loopback(host) and not access.proxies:
-        return "Whoever works on this machine reads and writes; nobody else reaches it."
     return "Everybody who reaches it reads; without a login (WARPWATCH_LOGIN) nobody writes but with a token."
 
 

@@ -18,7 +18,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import event
 
 from tests.asv_results import AsvResults
-from tests.dashboard.pages.browsing import a_client
+from tests.dashboard.pages.browsing import a_client, local_client
 from warpwatch.dashboard import clock, kept
 from warpwatch.dashboard.access import csrf
 from warpwatch.dashboard.access_settings import AccessSettings, ProxyLogin
@@ -44,7 +44,7 @@ from warpwatch.dashboard.store.written import NOBODYS
 
 LIST = "/kernels/regressions"
 MADE_EACH_TIME = {
-    "static", "health.show", "login.account", "login.callback", "login.end", "login.show", "login.start",
+    "static", "health.show", "login.account", "login.callback", "login.end", "login.local", "login.show", "login.start",
     "tokens.create", "tokens.revoke", "tokens.show",
 }  # fmt: skip
 TOKEN = re.compile(r'(name="csrf_token" value=")([^"]+)')
@@ -347,7 +347,7 @@ def test_each_gets_the_form_and_the_rest_that_he_asks_for(client: FlaskClient, s
 
 def test_the_form_of_a_kept_page_works_for_each_browser_and_for_no_other(own: Settings, stopped_clock: object) -> None:
     app = create_app(own)
-    browsers = [app.test_client() for _ in range(2)]
+    browsers = [local_client(app) for _ in range(2)]
     tokens: list[str] = []
     for browser in browsers:
         found = {token for _, token in TOKEN.findall(browser.get(LIST).text)}
