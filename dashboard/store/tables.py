@@ -118,6 +118,8 @@ series = Table(
     Column("listed", Boolean, nullable=False, server_default=true()),  # still in benchmarks.json
     Column("stale", Boolean, nullable=False, server_default=true()),  # has values the analysis has not seen
     Column("revision", Integer, nullable=False, server_default="0"),  # counts up whenever it becomes stale
+    # The findings rest on the noise of the machine's other series as well: too short to estimate its own.
+    Column("uses_machine_noise", Boolean, nullable=False, server_default=false()),
     Index(None, "benchmark_id", "machine_id", "environment_id"),
     Index(None, "project_id", "stale"),
 )  # fmt: skip
@@ -253,13 +255,6 @@ summary = Table(
     Column("change_is_step", Boolean, nullable=False),
     Column("sparkline", JSON, nullable=False),
     Column("verdict", Text, nullable=False),
-)  # fmt: skip
-
-# The end of a history as the analysis saw it, so that a few values more need not the whole again (tails.py).
-tail = Table(
-    "tail", metadata, _ref("series", key=True),
-    Column("last_run", Integer, nullable=False),  # greatest id among the points that the analysis saw
-    Column("data", LargeBinary, nullable=False),  # tails.encode
 )  # fmt: skip
 
 source_file = Table(

@@ -18,7 +18,7 @@ _SAID = frozenset({
     "set_aside",
 })  # fmt: skip
 # Read by no page that is kept or remembers: bookkeeping of imports and of the analysis, and what is read each time.
-NOBODYS = frozenset({"token", "outbox", "source_file", "recorded", "tail", "written", "alembic_version"})
+NOBODYS = frozenset({"token", "outbox", "source_file", "recorded", "written", "alembic_version"})
 _EVERY = ""  # in the place of a project's name
 _CHANGES = re.compile(r'\s*(?:INSERT\s+(?:OR\s+\w+\s+)?INTO|UPDATE|DELETE\s+FROM)\s+"?(\w+)', re.IGNORECASE)
 READ = select(tables.written.c.project, tables.written.c.found, tables.written.c.said)
