@@ -14,6 +14,7 @@ from warpwatch.dashboard.pages.commit_facts import commit_verdicts, compiled_cha
 from warpwatch.dashboard.pages.shared import Pages, page_number, pages, project_or_404, store, words_asked
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.annotations import annotations
+from warpwatch.dashboard.store.cache import ROW_BYTES
 from warpwatch.dashboard.store.records import CommitPage, CommitPoint, Status
 from warpwatch.dashboard.store.stated_limits import stated_limits
 
@@ -149,10 +150,9 @@ def page_of(project: str, commit: str) -> CommitPage:
         )
         return replace(page, changes=tuple(held))
 
-    return store().remember(
+    return store().cached(
         project,
         ("commit page", commit),
         read,
-        may_be_former=True,
-        weigh=lambda page: len(page.points) + len(page.compiled),
+        size=lambda page: ROW_BYTES * (len(page.points) + len(page.compiled)),
     )

@@ -275,13 +275,11 @@ set_aside = Table(
     Column("at_ms", BigInteger, nullable=False),
 )  # fmt: skip
 
-# How often a project was written into, by kind of what was written (written.py): what pages remember holds until then.
-# By name, so that a project that was dropped and made again counts on; the empty name stands for all projects.
-written = Table(
-    "written", metadata,
+# How often data of a project were changed (cache.py). By name: a project that was dropped and made again counts on.
+generation = Table(
+    "generation", metadata,
     Column("project", Text, primary_key=True),
-    Column("found", BigInteger, nullable=False, server_default="0"),
-    Column("said", BigInteger, nullable=False, server_default="0"),
+    Column("number", BigInteger, nullable=False),
 )  # fmt: skip
 
 # Which of asv's benchmark entries are in, as marks.encode keeps them; tells a re-run from a re-save.
