@@ -21,7 +21,7 @@ from warpwatch.dashboard.store.stated_limits import stated_limits
 bp = Blueprint("commits", __name__)
 
 _COMMITS_OF_A_PAGE = 200
-_GROUPS_OF_A_PAGE = 60
+_GROUPS_OF_A_PAGE = 30
 _ROWS_OF_A_GROUP = 8
 _ROWS_OF_A_PAGE = 100  # when one kernel is asked for
 _OPENED = 100  # rows found by words, up to which their groups stand open
@@ -77,7 +77,9 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
     ]
     groups, place = _recorded(found.name, points, request.args.get("kernel", ""), is_open=bool(words))
     measured = queries.measured_on(store(), found.name, commit.hash)
-    verdicts = commit_verdicts(found.name, commit, measured)
+    verdicts = store().cached(
+        found.name, ("commit verdicts", commit.hash), lambda: commit_verdicts(found.name, commit, measured)
+    )
     return render_template(
         "commit.html",
         commit_page=page,
