@@ -1,10 +1,8 @@
 """`warpwatch serve`: the dashboard on this machine, with nothing else to set up."""
 
 import errno
-import gc
 import logging
 import socket
-import sys
 import webbrowser
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -19,16 +17,12 @@ from warpwatch.dashboard.access.requester import has_local_login, local_link_tok
 from warpwatch.dashboard.access_settings import AccessSettings
 from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.connections import allow_more_files, make_server
-from warpwatch.dashboard.pages.prepared import prepare
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import StoreError
-from warpwatch.dashboard.store.preparing import Preparing
 
 DEFAULT_PORT = 8321
-DEFAULT_THREADS = 3  # two that work out something large leave one to all others, whose answers are kept
+DEFAULT_THREADS = 3  # two that compute something large leave one to all other requests
 _PORTS_TO_TRY = 20
-_GIVE_WAY_S = 0.0005
-_RECORDS = 50_000  # made, and not given up again, before circles are looked for
 
 
 @click.command()
@@ -83,21 +77,11 @@ def run_dashboard(
                else _who_may(settings.access))  # fmt: skip
     if opens:
         Timer(0.5, webbrowser.open, (link or address,)).start()
-    # A thread that works something out gives way to the others after that long, each time that they come back from the
-    # database: with Python's 5 ms a page of twenty questions took 100 ms longer while it was at it.
-    sys.setswitchinterval(_GIVE_WAY_S)
-    # What pages make of a whole project are a hundred thousand records, none of them in a circle: looking for circles
-    # among them as often as Python does by itself takes a fifth of the time.
-    gc.freeze()
-    gc.set_threshold(_RECORDS, 20, 20)
-    preparing = Preparing(app.extensions["store"], prepare(app))
-    preparing.start()
     try:
         with while_serving(app, address):
             server.run()
     finally:
         server.close()
-        preparing.stop()
         app.extensions["store"].close()
 
 

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from urllib.parse import urlsplit
 
-from flask import Flask, Request, current_app, request, session
+from flask import Flask, Request, request
 from flask.sessions import SecureCookieSession, SecureCookieSessionInterface
 
 from warpwatch.dashboard.access import csrf, requester
@@ -14,7 +14,6 @@ from warpwatch.dashboard.access_settings import AccessSettings
 
 _FLASHED = "_flashes"  # Flask's messages
 _OF_LOGIN = "_state_"  # Authlib's, of logins that were begun
-_OF_EVERY_ANSWER = frozenset({csrf.KEY, requester.LOGGED_IN, requester.LOCAL, "_permanent"})  # the last is Flask's
 
 
 def register(app: Flask, settings: AccessSettings, key: bytes) -> None:
@@ -26,14 +25,6 @@ def register(app: Flask, settings: AccessSettings, key: bytes) -> None:
         timedelta(days=SESSION_DAYS) if is_local else timedelta(hours=settings.session_hours)
     )
     app.config.update(SESSION_COOKIE_HTTPONLY=True, SESSION_COOKIE_SAMESITE="Lax", SESSION_REFRESH_EACH_REQUEST=False)
-
-
-def says_more() -> bool:
-    """Whether this request's session holds more than who this is and the token of forms: what one answer alone is to
-    say, or where a login stands.
-    """
-    cookie = current_app.session_interface.get_cookie_name(current_app)
-    return cookie in request.cookies and not session.keys() <= _OF_EVERY_ANSWER  # unread, it is no reason to vary
 
 
 def is_encrypted() -> bool:

@@ -136,8 +136,8 @@ def show(project: str, asked: ComparisonQuestion) -> Comparison:
 
 
 def _check(project: str, base: Commit, head: Commit, asked: ComparisonQuestion) -> tuple[Check, StatedLimits | None]:
-    """What the compare page remembers, where that is asked: any threshold, or the names of machines, could be a
-    stranger's invention, and each would be remembered.
+    """What the compare page caches, where that is asked: any threshold, or the names of machines, could be a
+    stranger's invention, and each would be cached.
     """
     is_whole = asked.metrics == "all"
     if asked.machine or asked.threshold is not None:
@@ -149,7 +149,7 @@ def _check(project: str, base: Commit, head: Commit, asked: ComparisonQuestion) 
             machine=asked.machine or None, all_metrics=is_whole,
         )  # fmt: skip
         return told, limits.stated
-    known = compared_commits(project, base, head, all_metrics=is_whole, may_be_former=False)
+    known = compared_commits(project, base, head, all_metrics=is_whole)
     rows = tuple(row.judged for row in known.rows)
     whole = Check(project=project, base=base, head=head, threshold=known.threshold, rows=rows, drifts=known.drifts)
     return whole, known.stated
