@@ -1,5 +1,8 @@
-// PyTorch's thread pool without PyTorch's headers, which take longer to compile than a CPU kernel.
+// PyTorch's thread pool and its 16-bit elements, without its other headers, which take longer to compile than a CPU kernel.
 #pragma once
+
+#include <torch/headeronly/util/BFloat16.h>
+#include <torch/headeronly/util/Half.h>
 
 #include <cstdint>
 
