@@ -28,42 +28,16 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v, const std::optiona
   kOperands.check_max_length(max_length, lengths.has_value(), k.size(2));
 }
 
-ContiguousCache cache_of(const Tensor& k, const Tensor& v) {
-  return {
-      .k = k.data_ptr(),
-      .v = v.data_ptr(),
-      .k_batch_stride = k.stride(0),
-      .k_head_stride = k.stride(1),
-      .k_row_stride = k.stride(2),
-      .v_batch_stride = v.stride(0),
-      .v_head_stride = v.stride(1),
-      .v_row_stride = v.stride(2),
-  };
-}
-
 Tensor decode_attention_on_cpu(const Tensor& q, const Tensor& k, const Tensor& v, std::optional<Tensor> lengths,
                                std::optional<double> scale, std::optional<int64_t> max_length) {
   check(q, k, v, lengths, scale, max_length);
   kOperands.check_cpu_head_dim(q);
   Tensor out = torch::stable::new_empty(q, q.sizes());
-  decode_attention_cpu(kOperands.parameters(q, out, lengths, k.size(1), k.size(2), scale), cache_of(k, v));
+  decode_attention_cpu(kOperands.parameters(q, out, lengths, k.size(1), k.size(2), scale), contiguous_cache(k, v));
   return out;
 }
 
 #if WARPWATCH_WITH_CUDA
-
-cudaError_t launch(const DecodeAttentionParams& p, const ContiguousCache& cache, const OnDeviceOf& gpu) {
-  if (p.dtype == Dtype::kFloat32) return decode_attention_fp32(p, cache, gpu.stream());
-#if WARPWATCH_HAS_SM80
-  if (gpu.compute_capability() >= 80) return decode_attention_sm80(p, cache, gpu.stream());
-#endif
-#if WARPWATCH_HAS_SM75
-  if (gpu.compute_capability() >= 75 && p.dtype == Dtype::kFloat16) {
-    return decode_attention_sm75(p, cache, gpu.stream());
-  }
-#endif
-  fail_without_kernel(kChecks.op, gpu.compute_capability());
-}
 
 Tensor decode_attention_on_cuda(const Tensor& q, const Tensor& k, const Tensor& v, std::optional<Tensor> lengths,
                                 std::optional<double> scale, std::optional<int64_t> max_length) {
@@ -77,7 +51,7 @@ Tensor decode_attention_on_cuda(const Tensor& q, const Tensor& k, const Tensor& 
   if (out.numel() == 0) return out;
   DecodeAttentionParams p = kOperands.parameters(queries, out, lengths, k.size(1), k.size(2), scale);
   const std::optional<Tensor> parts = kOperands.divide(p, q, gpu, max_length);
-  check_launch(kChecks.op, launch(p, cache_of(k, v), gpu));
+  check_launch(kChecks.op, dispatch_decode_attention(kChecks.op, p, contiguous_cache(k, v), gpu));
   return out;
 }
 

@@ -83,7 +83,34 @@ DecodeAttentionParams DecodeAttentionOperands::parameters(const Tensor& q, Tenso
   };
 }
 
+ContiguousCache contiguous_cache(const Tensor& k, const Tensor& v) {
+  return {
+      .k = k.data_ptr(),
+      .v = v.data_ptr(),
+      .k_batch_stride = k.stride(0),
+      .k_head_stride = k.stride(1),
+      .k_row_stride = k.stride(2),
+      .v_batch_stride = v.stride(0),
+      .v_head_stride = v.stride(1),
+      .v_row_stride = v.stride(2),
+  };
+}
+
 #if WARPWATCH_WITH_CUDA
+
+cudaError_t dispatch_decode_attention(const char* op, const DecodeAttentionParams& p, const ContiguousCache& cache,
+                                      const OnDeviceOf& gpu) {
+  if (p.dtype == Dtype::kFloat32) return decode_attention_fp32(p, cache, gpu.stream());
+#if WARPWATCH_HAS_SM80
+  if (gpu.compute_capability() >= 80) return decode_attention_sm80(p, cache, gpu.stream());
+#endif
+#if WARPWATCH_HAS_SM75
+  if (gpu.compute_capability() >= 75 && p.dtype == Dtype::kFloat16) {
+    return decode_attention_sm75(p, cache, gpu.stream());
+  }
+#endif
+  fail_without_kernel(op, gpu.compute_capability());
+}
 
 namespace {
 

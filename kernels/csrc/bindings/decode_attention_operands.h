@@ -46,4 +46,14 @@ struct DecodeAttentionOperands {
 #endif
 };
 
+ContiguousCache contiguous_cache(const Tensor& k, const Tensor& v);
+
+#if WARPWATCH_WITH_CUDA
+
+// By the kernel for this GPU. flash_attention of a single query a sequence is this too; `op` begins the sentences.
+cudaError_t dispatch_decode_attention(const char* op, const DecodeAttentionParams& p, const ContiguousCache& cache,
+                                      const OnDeviceOf& gpu);
+
+#endif
+
 }  // namespace warpwatch

@@ -1,6 +1,6 @@
 // torch.ops.warpwatch.flash_attention, flash_attention_with_lse, which returns the log-sum-exp of each query's scores too,
 // and flash_attention_backward, which takes both results: checks the tensors, fills the params, and calls the CPU's version
-// or the one for this GPU.
+// or the one for this GPU; of a single query a sequence, decode_attention's.
 #include "flash_attention/flash_attention.h"
 #include "flash_attention/flash_attention_backward.h"
 
@@ -8,6 +8,7 @@
 #include <optional>
 #include <tuple>
 
+#include "bindings/decode_attention_operands.h"
 #include "bindings/flash_attention_operands.h"
 #include "framework/checks.h"
 #include "framework/cuda.h"
@@ -137,6 +138,22 @@ Gradients backward_on_cuda(const Tensor& d_out, const Tensor& q, const Tensor& k
   return to;
 }
 
+// A single query a sequence, as in decoding: what counts is to read each key once, with all of the GPU. decode_attention does,
+// which knows no log-sum-exp and no window. (fp32 has not been measured.)
+bool is_decode_step(const FlashAttentionParams& p) {
+  return p.seq_q == 1 && p.lse == nullptr && p.window == 0 && p.dtype != Dtype::kFloat32;
+}
+
+void decode_on_cuda(const Tensor& q, const Tensor& k, const Tensor& v, Tensor& out, std::optional<double> scale,
+                    const OnDeviceOf& gpu) {
+  constexpr DecodeAttentionOperands kDecode{kOp};
+  kDecode.check_gpu_dtype(q, gpu.compute_capability());
+  if (out.numel() == 0) return;
+  DecodeAttentionParams p = kDecode.parameters(q, out, std::nullopt, k.size(1), k.size(2), scale);
+  const std::optional<Tensor> parts = kDecode.divide(p, q, gpu, std::nullopt);
+  check_launch(kOp, dispatch_decode_attention(kOp, p, contiguous_cache(k, v), gpu));
+}
+
 Tensor run_on_cuda(const Tensor& q, const Tensor& k, const Tensor& v, Tensor* lse, bool causal,
                    std::optional<double> scale, std::optional<int64_t> window) {
   check_head_dim_on_cuda(kOp, q.size(3));
@@ -146,6 +163,10 @@ Tensor run_on_cuda(const Tensor& q, const Tensor& k, const Tensor& v, Tensor* ls
   const Tensor v_aligned = aligned(v);
   Tensor out = torch::stable::new_empty(q, q.sizes());
   const FlashAttentionParams p = attention_parameters(q_aligned, k_aligned, v_aligned, out, lse, causal, scale, window);
+  if (is_decode_step(p)) {
+    decode_on_cuda(q_aligned, k_aligned, v_aligned, out, scale, gpu);
+    return out;
+  }
   check_launch(kOp, launch_attention(kOp, p, gpu.compute_capability(), gpu.stream()));
   return out;
 }
