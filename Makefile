@@ -107,7 +107,7 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	rm -rf build/typing && mkdir -p build/typing/warpwatch
 	ln -s ../../../kernels ../../../dashboard ../../../ci build/typing/warpwatch/
-	MYPYPATH=build/typing $(BIN)/mypy --namespace-packages -p warpwatch.kernels -p warpwatch.dashboard -p warpwatch.ci -p perf_suite
+	MYPYPATH=build/typing $(BIN)/mypy --namespace-packages -p warpwatch.kernels -p warpwatch.dashboard -p warpwatch.ci -p perf_suite -p tools
 
 # Without the kernels' tests: they need the compiled extension.
 check: lint

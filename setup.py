@@ -21,10 +21,10 @@ from building import build_extension  # noqa: E402  (kernels/ itself is not impo
 
 
 def packages() -> list[str]:
-    """Every package of the three rooms, under the names they are imported by. Trials are run from a checkout alone."""
+    """Every package of the three rooms, under the names they are imported by."""
     found = []
     for room in ROOMS:
-        inside = find_packages(str(ROOT / room), exclude=["trials", "trials.*"])
+        inside = find_packages(str(ROOT / room))
         found += [f"warpwatch.{room}", *(f"warpwatch.{room}.{name}" for name in inside)]
     return found
 
@@ -65,13 +65,13 @@ setup(
     packages=packages(),
     package_dir={f"warpwatch.{room}": room for room in ROOMS},
     package_data={
-        "warpwatch.dashboard": ["templates/**/*", "static/**/*", "**/migrations/**/*"],
+        "warpwatch.dashboard": ["web/templates/**/*", "web/static/**/*", "**/migrations/**/*"],
         "warpwatch.ci": ["runner/templates/*"],
     },
     # Optional: a machine without PyTorch gets everything else. A compiler's error still stops the installation.
     ext_modules=[Extension("warpwatch.kernels._C", sources=[], py_limited_api=True, optional=True)],
     cmdclass={"build_ext": BuildKernels, "bdist_wheel": StableWheel},
-    entry_points={"console_scripts": ["warpwatch = warpwatch.ci.main:main"]},
+    entry_points={"console_scripts": ["warpwatch = warpwatch.ci.cli:main"]},
     # The dashboard and the gate; they need neither torch nor a GPU. Versions with known advisories are excluded.
     install_requires=[
         "flask>=3.1.1",

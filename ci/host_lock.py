@@ -1,8 +1,4 @@
-"""One measurement at a time on a GPU: an advisory lock of this host, named after the card.
-
-It is a flock, so the kernel gives it back when the last process that holds it ends, however it ends. A measuring child
-that was handed its descriptors keeps it though its parent was killed: what still measures still disturbs.
-"""
+"""Host lock: one measurement at a time on a GPU, also for the command that it is held for."""
 
 import fcntl
 import getpass
@@ -10,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,8 +15,15 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from warpwatch.ci.acceptance.wording import shown
-from warpwatch.ci.visible_gpus import visible_gpus
+import click
+
+from .acceptance.grammar import shown
+from .gpus import visible_gpus
+
+# One measurement at a time on a GPU: an advisory lock of this host, named after the card.
+#
+# It is a flock, so the kernel gives it back when the last process that holds it ends, however it ends. A measuring
+# child that was handed its descriptors keeps it though its parent was killed: what still measures still disturbs.
 
 _POLL_S = 0.5
 _MACHINE = "machine"  # where there is no GPU
@@ -57,9 +61,12 @@ class HeldLock:
 
 @contextmanager
 def gpu_lock(
-    names: Sequence[str] | None = None, *, wait_s: float | None = None, say: Callable[[str], None] = lambda line: None,
+    names: Sequence[str] | None = None,
+    *,
+    wait_s: float | None = None,
+    say: Callable[[str], None] = lambda line: None,
     folder: Path | None = None,
-) -> Iterator[HeldLock]:  # fmt: skip
+) -> Iterator[HeldLock]:
     """Holds the locks of these GPUs, or of all that this process may use; without any that of the machine.
 
     Waits `wait_s` seconds in all, forever if None, and says for whom. A command takes it once: it is not re-entrant.
@@ -135,9 +142,11 @@ def _note(descriptor: int) -> None:
     """Tells those who wait who it is."""
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     holder = Holder(
-        pid=os.getpid(), user=_user(), command=_CREDENTIALS.sub("://…@", command)[:300],
+        pid=os.getpid(),
+        user=_user(),
+        command=_CREDENTIALS.sub("://…@", command)[:300],
         since=datetime.now(UTC).isoformat(timespec="seconds"),
-    )  # fmt: skip
+    )
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, json.dumps(asdict(holder)).encode(), 0)
 
@@ -157,3 +166,32 @@ def _user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # a user id without a name, as containers have
         return str(os.getuid())
+
+
+# `warpwatch runner alone`: run a command while nothing else of warpwatch measures on this GPU.
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--wait", "wait_s", type=click.FloatRange(0), metavar="SECONDS", help="Then give up; default: never.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def alone(wait_s: float | None, command: tuple[str, ...]) -> None:
+    """Run a command alone on this GPU.
+
+    Waits until no gate, bisect or other `warpwatch runner alone` measures on this GPU, or without a GPU on this host.
+    Exit status: the command's; 75 if another measured for too long, and 127 if it cannot be started.
+    """
+    try:
+        with gpu_lock(wait_s=wait_s, say=lambda line: click.echo(line, err=True)) as held:
+            done = _run(command, held)
+    except HostLockError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(75)  # EX_TEMPFAIL: try again
+    sys.exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
+
+
+def _run(command: tuple[str, ...], held: HeldLock) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(command, pass_fds=held.descriptors)
+    except OSError as error:
+        click.echo(f"Error: {command[0]}: {error.strerror}", err=True)
+        sys.exit(127)

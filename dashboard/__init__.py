@@ -3,14 +3,14 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from warpwatch.dashboard.data_frame import history
+    from .cli.exports.data_frame import history
 
 __all__ = ["history"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "history":  # on demand, as every command imports this package
-        from warpwatch.dashboard.data_frame import history
+        from .cli.exports.data_frame import history
 
         return history
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from warpwatch.dashboard.analysis import analyse
+from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.import_results import ImportSummary, import_results
+from warpwatch.dashboard.importers.import_asv import ImportSummary, import_results
 from warpwatch.dashboard.store import Store
 
 COLUMNS = (

@@ -9,14 +9,15 @@ from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean
 
-from warpwatch.ci.bisect.runs import ExpectedNoise, Run
-from warpwatch.ci.bisect.wander import PAUSE_S
-from warpwatch.ci.gate.asv_runs import AsvRuns, pattern_of
-from warpwatch.ci.host_lock import gpu_lock
+from warpwatch.dashboard.model.series import Point, Series, Status
 from warpwatch.dashboard.statistics.comparison import RunValue, sample_error
-from warpwatch.dashboard.statistics.rerun_noise import rerun_scatter
+from warpwatch.dashboard.statistics.session_noise import rerun_scatter
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.records import Point, Series, Status
+
+from ..gate.asv_runner import AsvRuns, pattern_of
+from ..host_lock import gpu_lock
+from .machine_wander import PAUSE_S
+from .measured_runs import ExpectedNoise, Run
 
 _TRIES = 3  # of a run whose machine was throttled or disturbed
 _USUAL_BUILD_S, _USUAL_RUN_S = 60.0, 30.0  # until the first ones were seen
@@ -34,9 +35,14 @@ class AsvBench:
     """A search's bench. Between its runs other measurements may take the GPU."""
 
     def __init__(
-        self, runs: AsvRuns, series: Series, commits: Sequence[str], *, built_kept: int,
+        self,
+        runs: AsvRuns,
+        series: Series,
+        commits: Sequence[str],
+        *,
+        built_kept: int,
         say: Callable[[str], None] = lambda line: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`commits` are full hashes, the good one first; asv keeps the wheels of `built_kept` commits."""
         self._asv, self._series, self._commits, self._say = runs, series, tuple(commits), say
         self._place_of = {commit: place for place, commit in enumerate(commits)}
@@ -142,9 +148,12 @@ class AsvBench:
             its = [each for each in queries.series_points(self._asv.store, control.key) if each.run == point.run]
             controls.append(math.log(its[-1].value) if its and its[-1].value else math.nan)
         return Run(
-            place=self._place_of[point.commit.hash], value=math.log(value), error=sample_error(own), at_s=_at_s(point),
+            place=self._place_of[point.commit.hash],
+            value=math.log(value),
+            error=sample_error(own),
+            at_s=_at_s(point),
             controls=tuple(controls),
-        )  # fmt: skip
+        )
 
 
 def controls_of(store: Store, series: Series) -> tuple[Series, ...]:

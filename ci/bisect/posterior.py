@@ -4,8 +4,9 @@ Probabilistic bisection keeps a distribution over where the step is and moves it
 "Sequential transmission using noiseless feedback", IEEE Trans. Inf. Theory 9:136, 1963; Waeber, Frazier and Henderson,
 "Bisection search with noisy responses", SIAM J. Control Optim. 51:2261, 2013). Here an answer is no yes or no but a
 measurement, and how noisy it is is not known: the levels and the noise are integrated out, in a world where the machine
-stands still (standing.py) and in some where it walks (walking.py), as likely as commits that were measured again say
-(wander.py). There may be two or three steps between the ends; the culprit is the largest that goes the way the ends do.
+stands still (noise_models.py) and in some where it walks (noise_models.py), as likely as commits that were measured
+again say (machine_wander.py). There may be two or three steps between the ends; the culprit is the largest that goes
+the way the ends do.
 """
 
 import itertools
@@ -16,10 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from warpwatch.ci.bisect.runs import ExpectedNoise, Floats, Run, columns, guessed_scale
-from warpwatch.ci.bisect.standing import StandingFits, level_range
-from warpwatch.ci.bisect.walking import WalkingFits
-from warpwatch.ci.bisect.wander import World, without_way, worlds
+from .machine_wander import World, without_way, worlds
+from .measured_runs import ExpectedNoise, Floats, Run, columns, guessed_scale
+from .noise_models import StandingFits, WalkingFits, level_range
 
 _CHANCE_OF_STEPS = (0.9, 0.08, 0.02)  # of one, two, three
 _NEGLIGIBLE = 1e-4  # chance of a world that is not looked into
@@ -155,11 +155,18 @@ def _summed(
     for gap, (low, high) in enumerate(itertools.pairwise(measured.tolist()), start=1):
         chance[low:high] *= gaps[gap] / mass[gap]
     return Posterior(
-        measured=measured, chance=chance, gaps=gaps, steps=tuple(float(each.weight.sum()) for each in sets),
-        change=float(change), spread=float(np.sqrt(max(moments[best, 1] / gaps[best] - change**2, 0.0))),
-        sign_chance=sign_chance, scale=sum(each.scale for each in sets), readings=_likeliest(rows),
-        other_gaps=others, steady=steady,
-    )  # fmt: skip
+        measured=measured,
+        chance=chance,
+        gaps=gaps,
+        steps=tuple(float(each.weight.sum()) for each in sets),
+        change=float(change),
+        spread=float(np.sqrt(max(moments[best, 1] / gaps[best] - change**2, 0.0))),
+        sign_chance=sign_chance,
+        scale=sum(each.scale for each in sets),
+        readings=_likeliest(rows),
+        other_gaps=others,
+        steady=steady,
+    )
 
 
 def _way(sets: Sequence[_Steps]) -> tuple[float, float]:
@@ -181,6 +188,8 @@ def _likeliest(rows: Sequence[tuple[Floats, NDArray[np.intp], Floats, Floats]]) 
     weight, culprit, level, variance = (np.concatenate(parts) for parts in zip(*rows, strict=True))
     kept = np.argsort(weight)[::-1][:_KEPT]
     return Readings(
-        weight=weight[kept] / weight[kept].sum(), culprit=culprit[kept], level=level[kept],
+        weight=weight[kept] / weight[kept].sum(),
+        culprit=culprit[kept],
+        level=level[kept],
         spread=np.sqrt(variance[kept]),
-    )  # fmt: skip
+    )

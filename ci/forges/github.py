@@ -15,9 +15,9 @@ import httpx
 from githubkit import GitHub, TokenAuthStrategy
 from githubkit.exception import GitHubException, RequestError, RequestFailed
 
-from warpwatch.ci.forges.retrying import ForgeError, TransientError, again, check_answer
-from warpwatch.ci.forges.sticky import Comment
-from warpwatch.ci.reports.check_run import Annotation, CheckRun
+from .check_run import Annotation, CheckRun
+from .retries import ForgeError, TransientError, again, check_answer
+from .sticky_comment import Comment
 
 ACTIONS_BOT = "github-actions[bot]"  # whom a workflow's own token writes as
 _PAGE = 100
@@ -34,9 +34,14 @@ def open_github(token: str, api_url: str | None = None, *, timeout_s: float = _T
     githubkit's own retries know neither a Retry-After that is a date, nor an answer without JSON.
     """
     return GitHub(
-        TokenAuthStrategy(token), base_url=api_url, auto_retry=False, timeout=timeout_s, http_cache=False,
-        event_hooks={"request": [], "response": [_check]}, user_agent="warpwatch",
-    )  # fmt: skip
+        TokenAuthStrategy(token),
+        base_url=api_url,
+        auto_retry=False,
+        timeout=timeout_s,
+        http_cache=False,
+        event_hooks={"request": [], "response": [_check]},
+        user_agent="warpwatch",
+    )
 
 
 def _check(response: httpx.Response) -> None:
@@ -62,9 +67,13 @@ class GitHubThread:
         """All comments, page by page."""
         with github_errors("(its comments)"):
             pages: Iterable[Any] = self._github.rest.paginate(
-                self._github.rest.issues.list_comments, map_func=lambda page: page.json(), owner=self._owner,
-                repo=self._name, issue_number=self._number, per_page=_PAGE,
-            )  # fmt: skip
+                self._github.rest.issues.list_comments,
+                map_func=lambda page: page.json(),
+                owner=self._owner,
+                repo=self._name,
+                issue_number=self._number,
+                per_page=_PAGE,
+            )
             return [_comment(each) for each in pages]
 
     def create(self, body: str) -> Comment:
@@ -109,7 +118,7 @@ class GitHubThread:
         with github_errors(f"(the check runs of {report.head[:8]}; the token needs checks: write)"):
             listed = checks.list_for_ref(
                 *place, report.head, check_name=report.name, per_page=_PAGE, filter_="all"
-            ).json()["check_runs"]  # fmt: skip
+            ).json()["check_runs"]
             newest: Any = max(listed, key=lambda each: int(each["id"]), default={})  # which alone counts for a branch
             is_there = bool(newest) and newest["external_id"] == key
             if newest and report.conclusion == "cancelled" and newest.get("details_url") != report.details_url:
@@ -138,7 +147,8 @@ class GitHubThread:
         return checks.create(*place, name=report.name, head_sha=report.head, **state).json()
 
     def _own_name(self) -> str:
-        """A workflow's token may not ask; a name that is wrong is found out by the first comment (sticky.py)."""
+        """A workflow's token may not ask; a name that is wrong is found out by the first comment
+        (sticky_comment.py)."""
 
         def ask() -> str:
             with github_errors("(whose token it is)"):
@@ -168,7 +178,7 @@ def github_errors(request: str, *, gone_is_fine: bool = False) -> Iterator[None]
         if isinstance(cause, TransientError):
             raise TransientError(
                 f"{cause} {request}", cause.wait_s, first_s=cause.first_s, status=cause.status
-            ) from error  # fmt: skip
+            ) from error
         if isinstance(cause, httpx.TransportError) and not isinstance(cause, _WRONG_ADDRESS):
             raise TransientError(f"GitHub did not answer {request}: {type(cause).__name__}") from error
         raise ForgeError(f"GitHub cannot be asked {request}: {cause}") from error
@@ -200,6 +210,10 @@ def _output(report: CheckRun, sent: int) -> Any:
 
 def _annotation(remark: Annotation) -> dict[str, Any]:
     return {
-        "path": remark.path, "start_line": remark.line, "end_line": remark.line, "annotation_level": remark.level,
-        "title": remark.title, "message": remark.message,
-    }  # fmt: skip
+        "path": remark.path,
+        "start_line": remark.line,
+        "end_line": remark.line,
+        "annotation_level": remark.level,
+        "title": remark.title,
+        "message": remark.message,
+    }

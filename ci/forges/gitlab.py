@@ -9,16 +9,18 @@ import requests
 from gitlab import Gitlab
 from gitlab.exceptions import GitlabError
 
-from warpwatch.ci.forges.retrying import ForgeError, TransientError, again, check_answer
-from warpwatch.ci.forges.sticky import Comment
+from .retries import ForgeError, TransientError, again, check_answer
+from .sticky_comment import Comment
 
 _PAGE = 100
 _DEVELOPER = 30  # access levels from here on may push (docs.gitlab.com/api/access_requests)
 _TIMEOUT_S = 30.0
 _AWAY = (
-    requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError,
+    requests.ConnectionError,
+    requests.Timeout,
+    requests.exceptions.ChunkedEncodingError,
     requests.exceptions.ContentDecodingError,
-)  # fmt: skip
+)
 
 
 def open_gitlab(token: str, url: str) -> Gitlab:
@@ -27,7 +29,7 @@ def open_gitlab(token: str, url: str) -> Gitlab:
     session.hooks["response"] = [_check]
     return Gitlab(
         url, private_token=token, timeout=_TIMEOUT_S, retry_transient_errors=False, keep_base_url=True, session=session
-    )  # fmt: skip
+    )
 
 
 def _check(response: requests.Response, *_: Any, **__: Any) -> None:
@@ -96,7 +98,7 @@ def _gitlab_errors(request: str, *, gone_is_fine: bool = False) -> Iterator[None
     except TransientError as error:
         raise TransientError(
             f"{error} ({request})", error.wait_s, first_s=error.first_s, status=error.status
-        ) from error  # fmt: skip
+        ) from error
     except GitlabError as error:
         status = error.response_code
         if gone_is_fine and status == 404:

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from warpwatch.ci.acceptance.wording import WANTED, parse_wording
-from warpwatch.ci.forges.retrying import again
-from warpwatch.ci.forges.sticky import Comment, Thread, own_comments
-from warpwatch.ci.gate.artefact import plain
-from warpwatch.dashboard.store.acceptances import Acceptance
+from warpwatch.dashboard.store.policy import Acceptance
+
+from ..acceptance.grammar import WANTED, parse_wording
+from ..gate.artefact import plain
+from .retries import again
+from .sticky_comment import Comment, Thread, own_comments
 
 _COMMAND = re.compile(r"^/warpwatch[ \t]+accept\b(?P<said>.*)$", re.MULTILINE)
 _CODE = re.compile(r"^(`{3,}|~{3,}).*?(?:^\1|\Z)", re.MULTILINE | re.DOTALL)  # what someone only shows
@@ -41,9 +42,7 @@ class Replies:
     refused: tuple[str, ...]  # for each line that does not count a sentence why
 
 
-def replies_of(
-    thread: AskedThread, key: str, head: str, *, sleep: Callable[[float], None] | None = None
-) -> Replies:  # fmt: skip
+def replies_of(thread: AskedThread, key: str, head: str, *, sleep: Callable[[float], None] | None = None) -> Replies:
     """The replies that accept something, as they stand to this head. Raises ForgeError."""
     return again(lambda: _replies(thread, key, head), sleep=sleep)
 
@@ -77,11 +76,15 @@ def accept_file(base: str, head: str, replies: Iterable[Acceptance]) -> str:
     """What `warpwatch gate --accept` reads: it counts for these two commits alone."""
     accepted = [
         {
-            "pattern": each.pattern, "reason": each.reason, "by": each.by, "at": each.at.isoformat(),
-            "source": each.source, "at_most": each.at_most,
+            "pattern": each.pattern,
+            "reason": each.reason,
+            "by": each.by,
+            "at": each.at.isoformat(),
+            "source": each.source,
+            "at_most": each.at_most,
         }
         for each in replies
-    ]  # fmt: skip
+    ]
     return json.dumps({"base": base, "head": head, "accepted": accepted}, ensure_ascii=False, indent=1)
 
 
@@ -91,6 +94,10 @@ def _acceptance(comment: Comment, line: str) -> Acceptance:
     if said.at_most == 0 or len(said.pattern) > 200:
         raise ValueError("accepts nothing")
     return Acceptance(
-        pattern=plain(said.pattern, 200), reason=plain(said.reason, 1000), by=plain(comment.author, 200),
-        at=comment.created, source=f"comment {comment.id}", at_most=said.at_most,
-    )  # fmt: skip
+        pattern=plain(said.pattern, 200),
+        reason=plain(said.reason, 1000),
+        by=plain(comment.author, 200),
+        at=comment.created,
+        source=f"comment {comment.id}",
+        at_most=said.at_most,
+    )

@@ -14,9 +14,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from warpwatch.dashboard.metrics import Better
+from warpwatch.dashboard.model.metric import Better
+from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.statistics.noise import NoiseSource, times_noise
-from warpwatch.dashboard.verdict import Verdict
+
+from ..policy.policy_model import Inconclusive
 
 SCHEMA_VERSION = 1
 LARGEST_FILE = 8 * 2**20  # bytes
@@ -84,7 +86,6 @@ Number = Annotated[float, Field(ge=-1e30, le=1e30)]
 Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Fault = Annotated[Words, Field(min_length=1)]
-Inconclusive = Literal["neutral", "failure"]
 
 
 class Part(BaseModel):
@@ -316,9 +317,10 @@ class GateArtefact(Part):
     def code_of(self, row: ArtefactRow) -> tuple[CodeDifference, ...]:
         """What was compiled otherwise of the kernels behind a row."""
         return tuple(
-            each for each in self.code
+            each
+            for each in self.code
             if each.operator == row.operator and each.implementation in {None, row.implementation}
-        )  # fmt: skip
+        )
 
 
 def verdict_of(rows: Sequence[ArtefactRow], left_out: Sequence[LeftOut] = ()) -> GateVerdict:
@@ -369,8 +371,21 @@ def _first(error: ValidationError) -> str:
 
 
 def _fields() -> frozenset[str]:
-    parts = (GateArtefact, ArtefactRow, Change, Acceptance, Parameter, Source, MachineDrift, Canary, CodeDifference,
-             CodeFact, Cost, ArtefactCommit, LeftOut)  # fmt: skip
+    parts = (
+        GateArtefact,
+        ArtefactRow,
+        Change,
+        Acceptance,
+        Parameter,
+        Source,
+        MachineDrift,
+        Canary,
+        CodeDifference,
+        CodeFact,
+        Cost,
+        ArtefactCommit,
+        LeftOut,
+    )
     return frozenset(name for part in parts for name in part.model_fields)
 
 

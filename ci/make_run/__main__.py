@@ -17,10 +17,10 @@ from urllib.error import URLError
 import click
 from flask import Flask
 
-from warpwatch.ci.make_run.measuring import Measuring
-from warpwatch.ci.make_run.terminal import Terminal
-from warpwatch.dashboard.measurement import Current, Measurement, show_on
-from warpwatch.dashboard.serving import DEFAULT_PORT, run_dashboard
+from warpwatch.dashboard.cli.serve import DEFAULT_PORT, run_dashboard
+from warpwatch.dashboard.web.measurement import Current, Measurement, show_on
+
+from .measurement_run import Measuring, Terminal
 
 _PROJECT = "warpwatch"
 _PATIENCE_S = 5.0  # with the thread, once all that it waits for has ended

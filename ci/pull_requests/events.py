@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warpwatch.ci.pull_requests.repository import PullRequest, Repository, RepositoryError
+from .repository import PullRequest, Repository, RepositoryError
 
 APPROVED_BRANCH = "pull-request/{number}"  # holds the commit that a maintainer said may be tested
 BUILT = "success"
@@ -88,9 +88,11 @@ def asked(event: Event, repository: Repository) -> Asked | None:
 def head_of(event: Event) -> str:
     """The commit that an event is about, without asking GitHub. Raises RepositoryError where it names none."""
     places = {
-        "workflow_run": ("workflow_run", "head_sha"), "workflow_dispatch": ("inputs", "sha"),
-        "pull_request": ("pull_request", "head", "sha"), "merge_group": ("merge_group", "head_sha"),
-    }  # fmt: skip
+        "workflow_run": ("workflow_run", "head_sha"),
+        "workflow_dispatch": ("inputs", "sha"),
+        "pull_request": ("pull_request", "head", "sha"),
+        "merge_group": ("merge_group", "head_sha"),
+    }
     found: Any = event.payload
     for key in places.get(event.name, ("",)):
         found = found.get(key) if isinstance(found, Mapping) else None

@@ -3,12 +3,15 @@
 import base64
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from warpwatch.ci.forges.github import ACTIONS_BOT, GitHubThread, github_errors, open_github
-from warpwatch.ci.forges.retrying import ForgeError, again
+import click
+
+from ..forges.github import ACTIONS_BOT, GitHubThread, github_errors, open_github
+from ..forges.retries import ForgeError, again
 
 _MOST_FILES = 300  # GitHub lists no more of a comparison
 _NOT_FOUND = 404
@@ -207,3 +210,30 @@ def _pull_request(told: Mapping[str, Any]) -> PullRequest:
         head_repository=source["full_name"] if source else None,
         is_open=told["state"] == "open",
     )
+
+
+# Answers to whoever gave a command in a comment: refused, or failed because GitHub did.
+
+
+def refuse(repository: Repository, pull: int, comment: int, text: str) -> None:
+    """Answers with a reaction and, once, in words. Raises ForgeError."""
+    try:
+        repository.answer(pull, comment, text)
+    finally:
+        repository.react(comment, "-1")
+
+
+@contextmanager
+def answering_failures(repository: Repository, comment: int, begins: str, pull: int) -> Iterator[None]:
+    """Answers a comment whose command failed because GitHub did, as far as GitHub takes the answer.
+
+    Raises click.ClickException, so that the job fails too.
+    """
+    try:
+        yield
+    except ForgeError as error:
+        try:
+            refuse(repository, pull, comment, f"{begins}; {error}. Say it again later, in a new comment.")
+        except ForgeError as silent:
+            click.echo(f"nor could that be answered: {silent}", err=True)
+        raise click.ClickException(str(error)) from error

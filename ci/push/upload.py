@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import requests
 
-from warpwatch.dashboard.access_settings import is_loopback
-from warpwatch.dashboard.limit_rules.stated import StatedLimits
-from warpwatch.dashboard.pages.addresses import project_in_path
+from warpwatch.dashboard.model.thresholds import StatedLimits
+from warpwatch.dashboard.settings import is_loopback
+from warpwatch.dashboard.web.urls import project_in_path
 
 _CONNECT_S, _ANSWER_S = 10, 900  # a parcel of many new series is analysed before the server answers
 _LONGEST_S = 3600.0
@@ -101,8 +101,10 @@ class Upload:
                 method, url, data=body, headers=headers, timeout=(_CONNECT_S, _ANSWER_S), allow_redirects=False
             )
         except requests.exceptions.SSLError as error:
-            raise SettingsError(f"{self.server}: its certificate is not trusted here ({_innermost(error)}); set "
-                                "REQUESTS_CA_BUNDLE to the file of your own authority") from error  # fmt: skip
+            raise SettingsError(
+                f"{self.server}: its certificate is not trusted here ({_innermost(error)}); set "
+                "REQUESTS_CA_BUNDLE to the file of your own authority"
+            ) from error
         except requests.RequestException as error:
             raise AwayError(f"{self.server} does not answer: {_innermost(error)}") from error
 
@@ -110,8 +112,10 @@ class Upload:
         """A proxy's page of its own may have status 200 too: only the dashboard's own words count."""
         counts = {name: told.get(name) for name in _COUNTS}
         if told.get("project") != self.project or not all(isinstance(count, int) for count in counts.values()):
-            raise SettingsError(f"{self.url} answers, but not as a dashboard does ({_start(answer)}); is --to its "
-                                "address, or does something stand before it that wants a login?")  # fmt: skip
+            raise SettingsError(
+                f"{self.url} answers, but not as a dashboard does ({_start(answer)}); is --to its "
+                "address, or does something stand before it that wants a login?"
+            )
         return Taken(
             **{name: int(count) for name, count in counts.items() if count is not None},
             set_aside=tuple(map(str, told.get("set_aside", ()))),
@@ -127,8 +131,10 @@ class Upload:
         if status >= 500 or status in _AWAY:
             return AwayError(f"{self.server} cannot take it now ({status}): {said}", retry_after_s=_retry_after(answer))
         if status == 401:
-            return SettingsError(f"the token does not work (401): {said} An admin makes one on the page Tokens, or: "
-                                 f"warpwatch token create --project {self.project} --name RUNNER")  # fmt: skip
+            return SettingsError(
+                f"the token does not work (401): {said} An admin makes one on the page Tokens, or: "
+                f"warpwatch token create --project {self.project} --name RUNNER"
+            )
         if status == 403:
             return SettingsError(f"the token may not do that (403): {said} Wanted: one for uploads to {self.project}")
         if 300 <= status < 400:

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from warpwatch.ci.gate.artefact import GateArtefact, GateVerdict
-from warpwatch.ci.reports import words
-from warpwatch.ci.reports.links import Links, reproduce
-from warpwatch.ci.reports.markdown import block, details, size
-from warpwatch.ci.reports.tables import compiled_code, folded_rows, has_moved, moved_rows, widths
-from warpwatch.dashboard.code_span import code_span
-from warpwatch.dashboard.verdict import Verdict
+from warpwatch.dashboard.model.verdict import Verdict
+from warpwatch.dashboard.text.markdown import code_span
+
+from ..gate.artefact import GateArtefact, GateVerdict
+from . import gate_labels
+from .report_links import Links, reproduce
+from .report_tables import block, compiled_code, details, folded_rows, has_moved, moved_rows, size, widths
 
 GITHUB_MOST = 65_000  # of the 65,536 characters that GitHub's comment may have; the rest is for the hidden marker
 GITLAB_MOST = 900_000  # GitLab takes 1,000,000
@@ -27,7 +27,7 @@ HEADS = {
 
 def markdown(artefacts: Sequence[GateArtefact], links: Links, most: int = GITHUB_MOST) -> str:
     """All machines' verdicts of one pair of commits; no longer than `most` characters, and it says what was cut."""
-    head = [f"### warpwatch: {HEADS[words.worst(artefacts)]}", _sentence(artefacts)]
+    head = [f"### warpwatch: {HEADS[gate_labels.worst(artefacts)]}", _sentence(artefacts)]
     closing = _closing(artefacts, links)
     room = (most - widths([*head, *closing])) // len(artefacts)
     body = [part for artefact in artefacts for part in _machine(artefact, links, room, len(artefacts) > 1)]
@@ -50,28 +50,32 @@ def _verdict(artefact: GateArtefact) -> str:
     """Of the worst row where one regressed, else the counts."""
     bad = [row for row in artefact.rows if row.verdict is Verdict.REGRESSED and row.accepted is None]
     if not bad:
-        return words.title(artefact, code_span)
+        return gate_labels.title(artefact, code_span)
     row = bad[0]
-    on = f" on {code_span(words.place(artefact))}" if words.place(artefact) else ""
-    compiled = "".join(f"; {words.code_facts(each, code_span)}" for each in artefact.code_of(row)[:1])
+    on = f" on {code_span(gate_labels.place(artefact))}" if gate_labels.place(artefact) else ""
+    compiled = "".join(f"; {gate_labels.code_facts(each, code_span)}" for each in artefact.code_of(row)[:1])
     more = f" ({len(bad) - 1} more series regressed)" if len(bad) > 1 else ""
-    is_what = words.direction(row) or "worse"
-    levels = words.levels(row, code_span)
-    said = f"{code_span(words.name(row))}{on} is {is_what}: **{words.moved(row)}**, {levels}{compiled}{more}"
-    first = (code_span(artefact.fault) if artefact.fault else "", words.failing(artefact, code_span))
+    is_what = gate_labels.direction(row) or "worse"
+    levels = gate_labels.levels(row, code_span)
+    said = (
+        f"{code_span(gate_labels.name(row))}{on} is {is_what}: **{gate_labels.moved(row)}**, {levels}{compiled}{more}"
+    )
+    first = (code_span(artefact.fault) if artefact.fault else "", gate_labels.failing(artefact, code_span))
     return "; ".join([*(part for part in first if part), said])
 
 
 def _machine(artefact: GateArtefact, links: Links, most: int, with_heading: bool) -> list[str]:
     """What one machine told, in at most so many characters: most of them for what moved."""
-    parts = [f"#### {code_span(words.place(artefact))}: {HEADS[artefact.verdict]}"] if with_heading else []
+    parts = [f"#### {code_span(gate_labels.place(artefact))}: {HEADS[artefact.verdict]}"] if with_heading else []
     moved = [row for row in artefact.rows if has_moved(row)]
     command = reproduce(artefact, [row for row in moved if row.verdict is Verdict.REGRESSED] or moved)
     again = []
     if command is not None and size(command) <= _LONGEST_COMMAND:
         again.append(details("Measure it again", block(command)))
     notes = "\n".join(f"- {code_span(note)}" for note in artefact.notes)
-    ending = [part for part in (words.machine_part(artefact, code_span), notes, words.cost(artefact)) if part]
+    ending = [
+        part for part in (gate_labels.machine_part(artefact, code_span), notes, gate_labels.cost(artefact)) if part
+    ]
     most -= widths([*parts, *again, *ending])
     parts += moved_rows(artefact, links, int(0.6 * most))
     parts += compiled_code(artefact, int(0.2 * most))

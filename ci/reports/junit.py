@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from warpwatch.ci.gate.artefact import ArtefactRow, GateArtefact, Inconclusive
-from warpwatch.ci.reports import words
-from warpwatch.dashboard.verdict import Verdict
+from warpwatch.dashboard.model.verdict import Verdict
+
+from ..gate.artefact import ArtefactRow, GateArtefact
+from ..policy.policy_model import Inconclusive
+from . import gate_labels
 
 _RESULTS = ("failure", "error", "skipped")
 
@@ -27,13 +29,15 @@ def junit(artefacts: Sequence[GateArtefact]) -> str:
 
 
 def _suite(artefact: GateArtefact) -> Element:
-    where = words.place(artefact) or "no machine"
+    where = gate_labels.place(artefact) or "no machine"
     suite = Element("testsuite", name=f"warpwatch gate of {artefact.project} on {where}")
     properties = SubElement(suite, "properties")
     for name, value in (
-        ("base", artefact.base.hash), ("head", artefact.head.hash), ("verdict", artefact.verdict.value),
+        ("base", artefact.base.hash),
+        ("head", artefact.head.hash),
+        ("verdict", artefact.verdict.value),
         ("threshold", f"{artefact.threshold:g}"),
-    ):  # fmt: skip
+    ):
         SubElement(properties, "property", name=name, value=value)
     if artefact.fault is not None:
         policy = SubElement(suite, "testcase", classname="warpwatch", name="policy")
@@ -41,17 +45,19 @@ def _suite(artefact: GateArtefact) -> Element:
     suite.extend(_case(row, artefact.inconclusive) for row in artefact.rows)
     failures, errors, skipped = (len(suite.findall(f"testcase/{name}")) for name in _RESULTS)
     suite.attrib |= {
-        "tests": str(len(suite.findall("testcase"))), "failures": str(failures), "errors": str(errors),
+        "tests": str(len(suite.findall("testcase"))),
+        "failures": str(failures),
+        "errors": str(errors),
         "skipped": str(skipped),
         "time": f"{60 * artefact.cost.minutes:.3f}",  # of all cases together: one alone took none of its own
-    }  # fmt: skip
+    }
     return suite
 
 
 def _case(row: ArtefactRow, inconclusive: Inconclusive) -> Element:
     values = ", ".join(each.value for each in row.parameters)
     case = Element("testcase", classname=row.benchmark, name=f"{row.metric}({values})" if values else row.metric)
-    parts = (words.levels(row), words.moved(row) if row.change is not None else "", words.remark(row))
+    parts = (gate_labels.levels(row), gate_labels.moved(row) if row.change is not None else "", gate_labels.remark(row))
     said = ", ".join(part for part in parts if part)
     result = _result(row, inconclusive)
     if result is not None:

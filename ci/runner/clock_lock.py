@@ -8,16 +8,19 @@ doctor and `warpwatch runner reset-clocks` find it. Services need none of this: 
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from warpwatch.ci.runner.ceilings import clock_under_load_mhz, free_clock_file
-from warpwatch.ci.runner.host import Host
-from warpwatch.ci.runner.nvidia_smi import Gpu, supported_clocks
-from warpwatch.ci.runner.unit_names import CLOCKS
+import click
+
+from .host import Host
+from .installation import CLOCKS, clock_under_load_mhz, free_clock_file
+from .nvidia_smi import Gpu, supported_clocks
 
 _FOLDER = "run/lock"  # every user may write there
 _OF_WHAT_IT_KEEPS = 0.97  # of the lowest clock under load: so little that power and heat never reach the lock
@@ -199,8 +202,13 @@ def _note(host: Host, choice: Choice) -> Path:
 def _read(path: Path) -> Lock | None:
     try:
         told = json.loads(path.read_text())
-        return Lock(path=path, uuid=str(told["uuid"]), sm_mhz=int(told["sm_mhz"]), pid=int(told["pid"]),
-                    started=str(told["started"]))  # fmt: skip
+        return Lock(
+            path=path,
+            uuid=str(told["uuid"]),
+            sm_mhz=int(told["sm_mhz"]),
+            pid=int(told["pid"]),
+            started=str(told["started"]),
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -210,3 +218,58 @@ def _started(pid: int) -> str | None:
         return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[19]
     except OSError:
         return None
+
+
+# `warpwatch runner locked COMMAND` and `reset-clocks`: locked clocks by hand, as the services have them.
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option(
+    "--sm-clock",
+    type=click.IntRange(1),
+    metavar="MHZ",
+    help="Default: what the card kept under load, by `runner setup`'s calibration.",
+)
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def locked(sm_clock: int | None, command: tuple[str, ...]) -> None:
+    """Run a command with locked GPU clocks.
+
+    The clocks are reset however it ends. Exit status: the command's.
+    """
+    try:
+        sys.exit(run_locked(Host(folder=Path.cwd()), sm_clock, command))
+    except ClockError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def run_locked(host: Host, sm_clock: int | None, command: tuple[str, ...]) -> int:
+    """The command's status. Raises ClockError."""
+    for lock in forgotten_locks(host):
+        _say(f"process {lock.pid} left {lock.uuid} locked to {lock.sm_mhz} MHz")
+    choices = chosen_clocks(host, sm_clock)
+    if not choices:
+        _say("no GPU that tells its clocks: nothing is locked")
+        return _run(command)
+    with locked_clocks(host, choices, _say):
+        return _run(command)
+
+
+@click.command("reset-clocks")
+def reset() -> None:
+    """Reset the clocks of every GPU, whoever locked them."""
+    try:
+        reset_clocks(Host(folder=Path.cwd()), click.echo)
+    except ClockError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _run(command: tuple[str, ...]) -> int:
+    try:
+        status = subprocess.run(command).returncode
+    except OSError as error:
+        raise click.ClickException(f"{command[0]}: {error.strerror}") from error
+    return status if status >= 0 else 128 - status
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)

@@ -12,14 +12,18 @@ from pathlib import Path
 
 import click
 
-from warpwatch.ci.runner.checks import examine
-from warpwatch.ci.runner.finding import Finding, State
-from warpwatch.ci.runner.host import Host
+from .checks import examine
+from .finding import Finding, State
+from .host import Host
 
 
 @click.command()
-@click.option("--folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".",
-              help="Of asv.conf.json; default: here.")  # fmt: skip
+@click.option(
+    "--folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=".",
+    help="Of asv.conf.json; default: here.",
+)
 @click.option("--all", "shows_all", is_flag=True, help="Tell also what is good.")
 @click.option("--json", "as_json", is_flag=True, help="For programs: every finding.")
 def doctor(folder: Path, shows_all: bool, as_json: bool) -> None:

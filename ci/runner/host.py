@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from warpwatch.ci.runner.nvidia_smi import Gpus, query_gpus
-from warpwatch.ci.runner.said import Said
+from .nvidia_smi import Gpus, Said, query_gpus
 
 _TIMEOUT_S = 60
 _VERSIONS = """
@@ -32,15 +31,20 @@ class Host:
     is_root: bool = field(default_factory=lambda: os.geteuid() == 0)
     as_user: tuple[str, ...] = ()  # stands before what the user who measures is to run: runuser, where this is root
 
-    def run(
-        self, *command: str, cwd: Path | None = None, timeout_s: float = _TIMEOUT_S, talks: bool = False
-    ) -> Said:  # fmt: skip
+    def run(self, *command: str, cwd: Path | None = None, timeout_s: float = _TIMEOUT_S, talks: bool = False) -> Said:
         """A command's end and words; it asks nobody anything. One that `talks` says what it waits for to the user."""
         try:
             done = subprocess.run(
-                command, env=dict(self.environ), cwd=cwd, text=True, errors="replace", timeout=timeout_s,
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=None if talks else subprocess.PIPE,
-            )  # fmt: skip
+                command,
+                env=dict(self.environ),
+                cwd=cwd,
+                text=True,
+                errors="replace",
+                timeout=timeout_s,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=None if talks else subprocess.PIPE,
+            )
         except FileNotFoundError:
             return Said(127, "", f"{command[0]} is not installed")
         except subprocess.TimeoutExpired:

@@ -7,17 +7,24 @@ from pathlib import Path
 
 import click
 
-from warpwatch.ci.runner.ceilings import ceiling_file, cpu_key, free_clock_file
-from warpwatch.ci.runner.clock_lock import Choice, ClockError, lock_commands, locked_clocks, reset_commands
-from warpwatch.ci.runner.host import Host
-from warpwatch.ci.runner.steps import SetupError, Step, command_step
+from .clock_lock import Choice, ClockError, lock_commands, locked_clocks, reset_commands
+from .host import Host
+from .installation import ceiling_file, cpu_key, free_clock_file
+from .setup_steps import SetupError, Step, command_step
 
 
 def first_steps(host: Host) -> list[Step]:
     """What comes before clocks are chosen."""
-    steps = [command_step(host, f"persistence mode of {card.name}", ["nvidia-smi", "-i", card.uuid, "-pm", "1"],
-                          wants_root=True, is_done=bool(card.flag("persistence_mode")))
-             for card in host.gpus.cards]  # fmt: skip
+    steps = [
+        command_step(
+            host,
+            f"persistence mode of {card.name}",
+            ["nvidia-smi", "-i", card.uuid, "-pm", "1"],
+            wants_root=True,
+            is_done=bool(card.flag("persistence_mode")),
+        )
+        for card in host.gpus.cards
+    ]
     named = (host.home / ".asv-machine.json").is_file()
     name_it = [*host.as_user, host.python, "-m", "asv", "machine", "--yes"]
     steps.append(
@@ -57,7 +64,7 @@ def calibration_steps(host: Host, choices: list[Choice]) -> list[Step]:
 
 def _calibrate(host: Host, title: str, done: bool, output: Path | None) -> Step:
     python = host.python
-    alone = [*host.as_user, python, "-m", "warpwatch.ci.main", "runner", "alone"]
+    alone = [*host.as_user, python, "-m", "warpwatch.ci.cli", "runner", "alone"]
     words = [*alone, python, "-m", "perf_suite", "calibrate"]
     return command_step(
         host, title, [*words, *(["--output", str(output)] if output else [])], is_done=done, cwd=host.folder, talks=True
@@ -67,7 +74,7 @@ def _calibrate(host: Host, title: str, done: bool, output: Path | None) -> Step:
 def measure_trust(host: Host, choices: list[Choice], patterns: tuple[str, ...], runs: int, dry_run: bool) -> None:
     """The A/A with its report. It is the measuring user's; the lock around it is this one's. Raises SetupError."""
     python = host.python
-    words = [*host.as_user, python, "-m", "warpwatch.ci.main", "runner", "trust", "--runs", str(runs)]
+    words = [*host.as_user, python, "-m", "warpwatch.ci.cli", "runner", "trust", "--runs", str(runs)]
     words += [word for pattern in patterns for word in ("--bench", pattern)]
     if dry_run:
         click.echo(f"  would do       A/A and trust report\n                 (cd {host.folder} && {shlex.join(words)})")

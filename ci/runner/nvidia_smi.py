@@ -1,18 +1,50 @@
-"""What `nvidia-smi --query-gpu` tells of each card, in its documented CSV (`nvidia-smi --help-query-gpu`)."""
+"""What `nvidia-smi` tells of each GPU, and how a command ended."""
 
 import csv
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from warpwatch.ci.runner.said import Said
+# How a command ended.
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Its status and its words. A command that is not there, or hangs, ends with 127."""
+
+    status: int
+    out: str
+    err: str = ""
+
+    @property
+    def first_line(self) -> str:
+        """What a person reads first of it."""
+        lines = (self.out or self.err).strip().splitlines()
+        return lines[0].strip() if lines else ""
+
 
 _FIELDS = (
-    "uuid", "name", "driver_version", "compute_cap", "persistence_mode", "compute_mode", "mig.mode.current",
-    "ecc.mode.current", "ecc.errors.uncorrected.volatile.total", "temperature.gpu", "power.draw", "power.limit",
-    "power.default_limit", "clocks.sm", "clocks.max.sm", "clocks.max.mem", "clocks.applications.graphics",
-    "clocks.default_applications.graphics", "clocks_event_reasons.active", "display_active",
-)  # fmt: skip
+    "uuid",
+    "name",
+    "driver_version",
+    "compute_cap",
+    "persistence_mode",
+    "compute_mode",
+    "mig.mode.current",
+    "ecc.mode.current",
+    "ecc.errors.uncorrected.volatile.total",
+    "temperature.gpu",
+    "power.draw",
+    "power.limit",
+    "power.default_limit",
+    "clocks.sm",
+    "clocks.max.sm",
+    "clocks.max.mem",
+    "clocks.applications.graphics",
+    "clocks.default_applications.graphics",
+    "clocks_event_reasons.active",
+    "display_active",
+)
 _ELDER = {"clocks_event_reasons.active": "clocks_throttle_reasons.active"}  # drivers before 535
 _UNKNOWN_FIELD = re.compile(r'Field "([^"]+)" is not a valid field')
 
@@ -91,8 +123,14 @@ def query_gpus(ask: Ask) -> Gpus:
     cards = []
     for row in rows:
         told = {name: value.strip() for name, value in zip(fields, row, strict=True) if not _is_unknown(value)}
-        cards.append(Gpu(uuid=told.get("uuid", "?"), name=told.get("name", "?"), driver=told.get("driver_version", "?"),
-                         told=told))  # fmt: skip
+        cards.append(
+            Gpu(
+                uuid=told.get("uuid", "?"),
+                name=told.get("name", "?"),
+                driver=told.get("driver_version", "?"),
+                told=told,
+            )
+        )
     return Gpus(cards=tuple(cards), processes=_processes(ask))
 
 

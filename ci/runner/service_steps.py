@@ -2,26 +2,61 @@
 
 import grp
 import pwd
+import re
 import sys
 from pathlib import Path
 
 import click
 
-from warpwatch.ci.push.upload import check_server
-from warpwatch.ci.runner.actions_runner import OLDEST, RELEASES, is_too_old, version_of
-from warpwatch.ci.runner.ceilings import ceiling_folder
-from warpwatch.ci.runner.clock_lock import Choice
-from warpwatch.ci.runner.host import Host
-from warpwatch.ci.runner.labels import gpu_label
-from warpwatch.ci.runner.steps import SetupError, Step, command_step, file_step
-from warpwatch.ci.runner.unit_files import Service, unit_files
-from warpwatch.ci.runner.unit_names import ACTIONS, GITHUB_TOKEN, PUSH, PUSH_TOKEN, TIMER, UNIT_FOLDER
+from ..push.upload import check_server
+from .clock_lock import Choice
+from .host import Host
+from .installation import (
+    ACTIONS,
+    GITHUB_TOKEN,
+    OLDEST,
+    PUSH,
+    PUSH_TOKEN,
+    RELEASES,
+    TIMER,
+    UNIT_FOLDER,
+    ceiling_folder,
+    is_too_old,
+    version_of,
+)
+from .setup_steps import SetupError, Step, command_step, file_step
+from .unit_files import Service, unit_files
+
+# A runner's label: `gpu-t4`, `gpu-rtx4090`, `gpu-h200`, from the card's name as NVML says it.
+
+_MODEL = re.compile(
+    r"\b(?P<kind>RTX|GTX|TITAN|Quadro RTX)?\s*(?P<model>(?:PRO )?[A-Z]{0,3}\d{1,4}[A-Z]{0,2}\d?)"
+    r"(?:\s+(?P<more>Ti SUPER|Ti|SUPER|D|Ada))?",
+)
+_MAKERS = re.compile(r"\b(NVIDIA|Tesla|GeForce|Graphics Device|Laptop GPU|Generation|Blackwell \w+ Edition)\b")
+
+
+def gpu_label(name: str) -> str:
+    """Raises ValueError for a name without a model in it."""
+    found = _MODEL.search(_MAKERS.sub(" ", name))
+    if found is None:
+        raise ValueError(f"{name!r} names no GPU model; wanted such as 'Tesla T4' or 'NVIDIA GeForce RTX 4090'")
+    words = "".join(found[part] or "" for part in ("kind", "model", "more"))
+    return "gpu-" + re.sub(r"[^a-z0-9]", "", words.lower())
 
 
 def service_of(
-    host: Host, owner: pwd.struct_passwd, choices: list[Choice], *, server: str | None, project: str | None,
-    repository: str | None, runner_group: int | None, actions_runner: Path, calendar: str,
-) -> Service:  # fmt: skip
+    host: Host,
+    owner: pwd.struct_passwd,
+    choices: list[Choice],
+    *,
+    server: str | None,
+    project: str | None,
+    repository: str | None,
+    runner_group: int | None,
+    actions_runner: Path,
+    calendar: str,
+) -> Service:
     """What the services are to do. Raises SettingsError for an address that is none."""
     labels = tuple(sorted({gpu_label(card.name) for card in host.gpus.cards})) or ("cpu",)
     click.echo(f"  labels         {', '.join(labels)}")
@@ -32,13 +67,22 @@ def service_of(
             "measured could read them. Install warpwatch as root elsewhere (README), and run setup from there"
         )
     return Service(
-        folder=host.folder, user=owner.pw_name, group=grp.getgrgid(owner.pw_gid).gr_name,
-        measuring=Path(host.python).parent, serving=serving, calendar=calendar, labels=labels,
-        ceilings=ceiling_folder(host), clocks=tuple(choices),
-        nvidia_smi=host.which("nvidia-smi") or "/usr/bin/nvidia-smi", server=check_server(server) if server else None,
-        project=project, repository=repository, runner_group=runner_group,
+        folder=host.folder,
+        user=owner.pw_name,
+        group=grp.getgrgid(owner.pw_gid).gr_name,
+        measuring=Path(host.python).parent,
+        serving=serving,
+        calendar=calendar,
+        labels=labels,
+        ceilings=ceiling_folder(host),
+        clocks=tuple(choices),
+        nvidia_smi=host.which("nvidia-smi") or "/usr/bin/nvidia-smi",
+        server=check_server(server) if server else None,
+        project=project,
+        repository=repository,
+        runner_group=runner_group,
         actions_runner=actions_runner.resolve() if repository else None,
-    )  # fmt: skip
+    )
 
 
 def secret_steps(where: Host, service: Service, token_file: Path | None, github_token_file: Path | None) -> list[Step]:
@@ -90,11 +134,17 @@ def unit_steps(where: Host, service: Service) -> list[Step]:
     )
     active = where.run("systemctl", "is-active", "--quiet", *enabled).status == 0
     begin = command_step(
-        where, f"{', '.join(enabled)} begin, now and at each start", ["systemctl", "enable", "--now", *enabled],
-        wants_root=True, is_done=active and not changed,
-    )  # fmt: skip
+        where,
+        f"{', '.join(enabled)} begin, now and at each start",
+        ["systemctl", "enable", "--now", *enabled],
+        wants_root=True,
+        is_done=active and not changed,
+    )
     anew = command_step(  # a job that runs is not disturbed: its service begins anew by itself after it
-        where, "what ran already runs as it is written now", ["systemctl", "try-restart", TIMER, PUSH],
-        wants_root=True, is_done=not changed or not active,
-    )  # fmt: skip
+        where,
+        "what ran already runs as it is written now",
+        ["systemctl", "try-restart", TIMER, PUSH],
+        wants_root=True,
+        is_done=not changed or not active,
+    )
     return [*files, reload_, begin, anew]

@@ -8,38 +8,66 @@ from pathlib import Path
 
 import click
 
-from warpwatch.ci.push.upload import SettingsError
-from warpwatch.ci.runner.checks import examine
-from warpwatch.ci.runner.clock_lock import chosen_clocks
-from warpwatch.ci.runner.doctor import as_text
-from warpwatch.ci.runner.finding import State
-from warpwatch.ci.runner.host import Host
-from warpwatch.ci.runner.machine_steps import calibration_steps, first_steps, measure_trust
-from warpwatch.ci.runner.service_steps import secret_steps, service_of, unit_steps
-from warpwatch.ci.runner.steps import SetupError, perform
+from ..push.upload import SettingsError
+from .checks import examine
+from .clock_lock import chosen_clocks
+from .doctor import as_text
+from .finding import State
+from .host import Host
+from .machine_steps import calibration_steps, first_steps, measure_trust
+from .service_steps import secret_steps, service_of, unit_steps
+from .setup_steps import SetupError, perform
 
 _STOPPING = {"driver", "python", "torch", "compiler", "nvcc", "git", "asv project", "disk", "compute mode", "ECC"}
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # of another user: ours may lead into our home
 
 
 @click.command("setup")
-@click.option("--folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".",
-              help="The checkout with asv.conf.json; default: here.")  # fmt: skip
+@click.option(
+    "--folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=".",
+    help="The checkout with asv.conf.json; default: here.",
+)
 @click.option("--user", help="Who measures; default: the checkout's owner.")
 @click.option("--to", "server", metavar="URL", envvar="WARPWATCH_URL", help="The dashboard that gets the results.")
-@click.option("--token-file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="Holds the token for it (warpwatch token create).")  # fmt: skip
+@click.option(
+    "--token-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Holds the token for it (warpwatch token create).",
+)
 @click.option("--project", metavar="NAME", help="There; default: asv.conf.json's.")
-@click.option("--github", "repository", metavar="OWNER/NAME",
-              help="Also take GitHub Actions jobs of this repository, or of an organization's.")  # fmt: skip
-@click.option("--github-group", "runner_group", type=click.IntRange(1), metavar="NUMBER",
-              help="Of the organization's runner group; default: its first.")  # fmt: skip
-@click.option("--github-token-file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="Holds a GitHub token that may administer it (Administration: write).")  # fmt: skip
-@click.option("--actions-runner", type=click.Path(file_okay=False, path_type=Path), default="/opt/actions-runner",
-              show_default=True, help="Where GitHub's runner program was unpacked.")  # fmt: skip
-@click.option("--sm-clock", type=click.IntRange(1), metavar="MHZ",
-              help="To lock; default: what the card keeps under its heaviest load.")  # fmt: skip
+@click.option(
+    "--github",
+    "repository",
+    metavar="OWNER/NAME",
+    help="Also take GitHub Actions jobs of this repository, or of an organization's.",
+)
+@click.option(
+    "--github-group",
+    "runner_group",
+    type=click.IntRange(1),
+    metavar="NUMBER",
+    help="Of the organization's runner group; default: its first.",
+)
+@click.option(
+    "--github-token-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Holds a GitHub token that may administer it (Administration: write).",
+)
+@click.option(
+    "--actions-runner",
+    type=click.Path(file_okay=False, path_type=Path),
+    default="/opt/actions-runner",
+    show_default=True,
+    help="Where GitHub's runner program was unpacked.",
+)
+@click.option(
+    "--sm-clock",
+    type=click.IntRange(1),
+    metavar="MHZ",
+    help="To lock; default: what the card keeps under its heaviest load.",
+)
 @click.option(
     "--calendar", default="*-*-* 03:00", show_default=True, help="When to measure, as systemd.time(7) says it."
 )
@@ -53,10 +81,22 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # of ano
 )
 @click.option("--dry-run", is_flag=True, help="Say exactly what would be done, and do nothing.")
 def setup(
-    folder: Path, user: str | None, server: str | None, token_file: Path | None, project: str | None,
-    repository: str | None, runner_group: int | None, github_token_file: Path | None, actions_runner: Path,
-    sm_clock: int | None, calendar: str, patterns: tuple[str, ...], runs: int, root: Path, dry_run: bool,
-) -> None:  # fmt: skip
+    folder: Path,
+    user: str | None,
+    server: str | None,
+    token_file: Path | None,
+    project: str | None,
+    repository: str | None,
+    runner_group: int | None,
+    github_token_file: Path | None,
+    actions_runner: Path,
+    sm_clock: int | None,
+    calendar: str,
+    patterns: tuple[str, ...],
+    runs: int,
+    root: Path,
+    dry_run: bool,
+) -> None:
     """Set this machine up to measure.
 
     Checks and calibrates it, locks its clocks, installs services and runs an A/A. What is done already is passed over,
@@ -78,8 +118,17 @@ def setup(
         left += perform(calibration_steps(host, choices), host, dry_run=dry_run, say=say)
         if runs:
             measure_trust(host, choices, patterns, runs, dry_run)
-        service = service_of(host, owner, choices, server=server, project=project, repository=repository,
-                           runner_group=runner_group, actions_runner=actions_runner, calendar=calendar)  # fmt: skip
+        service = service_of(
+            host,
+            owner,
+            choices,
+            server=server,
+            project=project,
+            repository=repository,
+            runner_group=runner_group,
+            actions_runner=actions_runner,
+            calendar=calendar,
+        )
         left += perform(
             [*secret_steps(where, service, token_file, github_token_file), *unit_steps(where, service)],
             where,

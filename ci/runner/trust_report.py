@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warpwatch.ci.gate.asv_runs import AsvRuns
-from warpwatch.dashboard.statistics.binomial import Share
+from warpwatch.dashboard.analysis.trust import RUNS, Trust, trust
+from warpwatch.dashboard.model.series import Commit
+from warpwatch.dashboard.statistics.distributions import Share
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.machine_history import RunConditions
-from warpwatch.dashboard.store.records import Commit
-from warpwatch.dashboard.trust import RUNS, Trust, trust
+from warpwatch.dashboard.store.column_records import RunConditions
+
+from ..gate.asv_runner import AsvRuns
 
 RUNS_NEEDED = 3  # fewer make two pairs at most
 _PLACE = RUNS.index(3)  # of each commit: what a gate needs where something moved
@@ -55,10 +56,14 @@ def trust_report(store: Store, project: str, commit: str, *, threshold: float) -
         if each.status in {"invalid", "failed"}:
             without[f"{each.status}: {each.reason}" if each.reason else each.status] += each.count
     return TrustReport(
-        machine=machine, commit=found.hash, runs=max(runs, default=0), trust=trust(history, threshold=threshold),
+        machine=machine,
+        commit=found.hash,
+        runs=max(runs, default=0),
+        trust=trust(history, threshold=threshold),
         conditions=queries.conditions(store, project, machine),
-        numbers=sum(each.count for each in history.outcomes if each.status == "ok"), without=dict(without),
-    )  # fmt: skip
+        numbers=sum(each.count for each in history.outcomes if each.status == "ok"),
+        without=dict(without),
+    )
 
 
 def _measured_last(store: Store, project: str, commit: Commit) -> str | None:
@@ -76,10 +81,14 @@ def as_text(report: TrustReport) -> str:
     if alarms is None:
         lines.append("  false alarms      unknown: no two runs of equal code lie within two hours")
     else:
-        lines.append(f"  false alarms      {_of(alarms.told, 'comparisons of equal code')} told changed; in "
-                     f"{_of(alarms.families, 'checks')}")  # fmt: skip
-        lines.append(f"                    a bare threshold of {_percent(told.threshold)} would have called "
-                     f"{alarms.beyond_threshold.count}")  # fmt: skip
+        lines.append(
+            f"  false alarms      {_of(alarms.told, 'comparisons of equal code')} told changed; in "
+            f"{_of(alarms.families, 'checks')}"
+        )
+        lines.append(
+            f"                    a bare threshold of {_percent(told.threshold)} would have called "
+            f"{alarms.beyond_threshold.count}"
+        )
         lines.append(
             f"  two runs differ   by {_percent(alarms.apart)} typically, 95 % of them by at most "
             f"{_percent(alarms.apart_most)}"
@@ -116,8 +125,10 @@ def verdict(report: TrustReport) -> str:
         return f"with care: {throttled} measurements were throttled and have no number; see `warpwatch doctor`"
     half = changes[len(changes) // 2]
     if half > _SHARP * told.threshold:
-        return (f"with care: no false alarm, but so much scatter that half of the series show no change below "
-                f"{_percent(half)} with {RUNS[_PLACE]} runs; `warpwatch doctor` tells what may disturb it")  # fmt: skip
+        return (
+            f"with care: no false alarm, but so much scatter that half of the series show no change below "
+            f"{_percent(half)} with {RUNS[_PLACE]} runs; `warpwatch doctor` tells what may disturb it"
+        )
     return f"to be trusted: no false alarm, no throttling, and half of the series show {_percent(half)}"
 
 

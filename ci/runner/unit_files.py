@@ -5,8 +5,8 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from warpwatch.ci.runner.clock_lock import Choice, lock_commands, reset_commands
-from warpwatch.ci.runner.unit_names import ACTIONS, CLOCKS, GITHUB_TOKEN, MEASURE, PUSH, PUSH_TOKEN, REGISTRATION, TIMER
+from .clock_lock import Choice, lock_commands, reset_commands
+from .installation import ACTIONS, CLOCKS, GITHUB_TOKEN, MEASURE, PUSH, PUSH_TOKEN, REGISTRATION, TIMER
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -48,9 +48,13 @@ class Service:
 def unit_files(service: Service) -> dict[str, str]:
     """The units by name. Those that the service does not need are not there."""
     templates = Environment(
-        loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        keep_trailing_newline=True, autoescape=False,
-    )  # fmt: skip
+        loader=FileSystemLoader(_TEMPLATES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
     templates.filters.update(quoted=_quoted, path=_path)
     wanted = [MEASURE, TIMER]
     if service.clocks:
@@ -60,10 +64,11 @@ def unit_files(service: Service) -> dict[str, str]:
     if service.repository:
         wanted += [REGISTRATION, ACTIONS]
     return {
-        name: templates.get_template(f"{name}.j2").render(service=service, push_token=f"/{PUSH_TOKEN}",
-                                                          github_token=f"/{GITHUB_TOKEN}")
+        name: templates.get_template(f"{name}.j2").render(
+            service=service, push_token=f"/{PUSH_TOKEN}", github_token=f"/{GITHUB_TOKEN}"
+        )
         for name in sorted(wanted)
-    }  # fmt: skip
+    }
 
 
 def _path(value: object) -> str:

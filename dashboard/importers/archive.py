@@ -19,9 +19,9 @@ from typing import IO, Any, BinaryIO
 
 import zstandard
 
-from warpwatch.dashboard.importers.limits import ARCHIVE_PATH_PARTS, LEFT_OUT_NAMED, MIB, ImportLimits
-from warpwatch.dashboard.importers.tar_members import HeaderTooLargeError, members
-from warpwatch.dashboard.store.incoming import storable
+from ..model.result_file import storable
+from .import_limits import ARCHIVE_PATH_PARTS, LEFT_OUT_NAMED, MIB, ImportLimits
+from .tar_members import HeaderTooLargeError, members
 
 _CHUNK = MIB
 _COMPRESSED: Mapping[bytes, Callable[[BinaryIO], Any]] = {
@@ -33,9 +33,18 @@ _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _ZIP_ENTRY = b"PK\x01\x02"
 _TAR_MAGIC = slice(257, 262)
 _BROKEN = (
-    tarfile.TarError, zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, lzma.LZMAError,
-    zstandard.ZstdError, EOFError, NotImplementedError, ValueError, OverflowError, RecursionError,
-)  # fmt: skip
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    zstandard.ZstdError,
+    EOFError,
+    NotImplementedError,
+    ValueError,
+    OverflowError,
+    RecursionError,
+)
 _NO_SUCH_FILE = {errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL}
 
 

@@ -6,13 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from warpwatch.dashboard.commit_links import commit_url_of, web_address
-from warpwatch.dashboard.importers.asv_result import machine_details
-from warpwatch.dashboard.importers.broken_file import BrokenFileError
-from warpwatch.dashboard.importers.json_text import read_json
-from warpwatch.dashboard.importers.limits import MIB, RESULT_FILE_BYTES
-from warpwatch.dashboard.importers.regular_file import read_regular
-from warpwatch.dashboard.store.incoming import Listed, storable
+from ..model.commit_links import commit_url_of, web_address
+from ..model.result_file import Listed, storable
+from .asv import machine_details
+from .import_limits import MIB, RESULT_FILE_BYTES
+from .input_files import BrokenFileError, read_json, read_regular
 
 _LARGEST_MACHINE_FILE = MIB
 

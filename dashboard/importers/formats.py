@@ -4,12 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from warpwatch.dashboard.importers import google_benchmark, nvbench, pytest_benchmark
-from warpwatch.dashboard.importers.asv_result import read_result
-from warpwatch.dashboard.importers.broken_file import BrokenFileError
-from warpwatch.dashboard.importers.given import Beside, Given
-from warpwatch.dashboard.importers.json_text import read_json
-from warpwatch.dashboard.store.incoming import ResultFile
+from ..model.result_file import ResultFile
+from . import google_benchmark, nvbench, pytest_benchmark
+from .asv import read_result
+from .import_overrides import Beside, Given
+from .input_files import BrokenFileError, read_json
 
 
 class UnknownFormatError(BrokenFileError):
@@ -27,12 +26,12 @@ class _Format:
 _FORMATS = tuple(
     _Format(name=name, recognises=module.recognises, read=module.read)
     for name, module in (
-        ("NVBench", nvbench), ("pytest-benchmark", pytest_benchmark), ("Google Benchmark", google_benchmark)
+        ("NVBench", nvbench),
+        ("pytest-benchmark", pytest_benchmark),
+        ("Google Benchmark", google_benchmark),
     )
-)  # fmt: skip
-_NOT_AS_WRITTEN = (
-    AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError
-)  # fmt: skip
+)
+_NOT_AS_WRITTEN = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
 KNOWN = "asv, pytest-benchmark, NVBench and Google Benchmark"
 
 

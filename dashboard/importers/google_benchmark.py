@@ -10,19 +10,37 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from warpwatch.dashboard.importers.broken_file import BeyondLimitError, BrokenFileError
-from warpwatch.dashboard.importers.gathered import Gathered, finite, measured, not_measured
-from warpwatch.dashboard.importers.given import Beside, Given, check_commit, is_full_hash, milliseconds
-from warpwatch.dashboard.store.incoming import LONGEST_NAME, Listed, ResultFile, Value
-from warpwatch.dashboard.store.records import Status
+from ..model.result_file import LONGEST_NAME, Listed, ResultFile, Value
+from ..model.series import Status
+from .import_overrides import Beside, Given, check_commit, is_full_hash, milliseconds
+from .input_files import BeyondLimitError, BrokenFileError
+from .result_builder import Gathered, finite, measured, not_measured
 
 _MOST_REPETITIONS, _MOST_COUNTERS = 10_000, 100  # of a benchmark
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _ITS_OWN = frozenset(
-    {"name", "family_index", "per_family_instance_index", "run_name", "run_type", "repetitions", "repetition_index",
-     "threads", "iterations", "real_time", "cpu_time", "time_unit", "label", "aggregate_name", "aggregate_unit",
-     "error_occurred", "error_message", "skipped", "skip_message"}
-)  # fmt: skip
+    {
+        "name",
+        "family_index",
+        "per_family_instance_index",
+        "run_name",
+        "run_type",
+        "repetitions",
+        "repetition_index",
+        "threads",
+        "iterations",
+        "real_time",
+        "cpu_time",
+        "time_unit",
+        "label",
+        "aggregate_name",
+        "aggregate_unit",
+        "error_occurred",
+        "error_message",
+        "skipped",
+        "skip_message",
+    }
+)
 _OF_COUNTER = {
     "bytes_per_second": ("bandwidth", "B/s"),
     "items_per_second": ("item_rate", "items/s"),
@@ -76,11 +94,15 @@ def read(data: Mapping[str, Any], given: Given, _beside: Beside) -> tuple[Result
             date_ms=given.date_ms or started_ms,
             environment=f"google-benchmark, {context.get('library_build_type') or 'unknown'} build",
             machine=str(machine),
-            details={"machine": context.get("host_name"), "num_cpu": context.get("num_cpus"),
-                     "mhz_per_cpu": context.get("mhz_per_cpu"), "library_version": context.get("library_version")},
+            details={
+                "machine": context.get("host_name"),
+                "num_cpu": context.get("num_cpus"),
+                "mhz_per_cpu": context.get("mhz_per_cpu"),
+                "library_version": context.get("library_version"),
+            },
             started_ms=started_ms,
         ),
-    )  # fmt: skip
+    )
 
 
 def _named(context: Mapping[str, Any]) -> str | None:

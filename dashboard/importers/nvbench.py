@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
-from warpwatch.dashboard.importers.broken_file import BeyondLimitError, BrokenFileError
-from warpwatch.dashboard.importers.gathered import Gathered, finite, measured, not_measured
-from warpwatch.dashboard.importers.given import Beside, Given
-from warpwatch.dashboard.store.incoming import Listed, ResultFile, Value
-from warpwatch.dashboard.store.records import Status
+from ..model.result_file import Listed, ResultFile, Value
+from ..model.series import Status
+from .import_overrides import Beside, Given
+from .input_files import BeyondLimitError, BrokenFileError
+from .result_builder import Gathered, finite, measured, not_measured
 
 _VERSION = 1
 _MOST_DEVICES = 64
@@ -29,8 +29,14 @@ _METRICS = (  # metric, unit, tags of the summary that states it: the first that
     ("item_rate", "items/s", ("nv/cold/bw/item_rate", "nv/cpu_only/bw/item_rate")),
     ("sm_clock", "Hz", ("nv/cold/sm_clock_rate/mean",)),
 )
-_UNIT_OF_HINT = {"duration": "seconds", "bytes": "bytes", "byte_rate": "B/s", "item_rate": "items/s",
-                 "frequency": "Hz", "percentage": "share"}  # fmt: skip
+_UNIT_OF_HINT = {
+    "duration": "seconds",
+    "bytes": "bytes",
+    "byte_rate": "B/s",
+    "item_rate": "items/s",
+    "frequency": "Hz",
+    "percentage": "share",
+}
 _Summaries = Mapping[str, Mapping[str, Any]]  # by tag: the summary's fields and its data's
 
 
@@ -69,11 +75,15 @@ def read(data: Mapping[str, Any], given: Given, beside: Beside) -> tuple[ResultF
     machines = _machines({key: devices.get(key, {}) for key in of_device}, given)
     return tuple(
         gathered.result(
-            commit=given.commit, date_ms=given.date_ms, environment="nvbench", machine=machines[key],
-            details=_details(devices.get(key, {})), started_ms=None,
+            commit=given.commit,
+            date_ms=given.date_ms,
+            environment="nvbench",
+            machine=machines[key],
+            details=_details(devices.get(key, {})),
+            started_ms=None,
         )
         for key, gathered in of_device.items()
-    )  # fmt: skip
+    )
 
 
 def _version(data: Mapping[str, Any]) -> Any:
@@ -121,11 +131,17 @@ def _values(state: Mapping[str, Any], parameters: tuple[str, ...], beside: Besid
         quartiles = tuple(summaries.get(f"{kind}/{q}", {}).get("value") for q in ("q1", "q3"))
         is_cold = metric == "latency"
         count = finite(summaries.get("/".join(tag.split("/")[:2]) + "/sample_size", {}).get("value"))
-        yield metric, unit, measured(
-            parameters, summaries[tag].get("value"), count=None if count is None else int(count),
-            quartiles=(quartiles[0], quartiles[1]) if is_cold or metric == "median_latency" else (None, None),
-            samples=_samples(summaries, beside) if is_cold else (),
-        )  # fmt: skip
+        yield (
+            metric,
+            unit,
+            measured(
+                parameters,
+                summaries[tag].get("value"),
+                count=None if count is None else int(count),
+                quartiles=(quartiles[0], quartiles[1]) if is_cold or metric == "median_latency" else (None, None),
+                samples=_samples(summaries, beside) if is_cold else (),
+            ),
+        )
     for tag, summary in summaries.items():
         if not tag.startswith("nv/") and finite(summary.get("value")) is not None:
             name = re.sub(r"\W+", "_", tag).strip("_")

@@ -8,11 +8,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from warpwatch.dashboard.importers.broken_file import BrokenFileError
-from warpwatch.dashboard.importers.gathered import Gathered, measured, not_measured
-from warpwatch.dashboard.importers.given import Beside, Given, milliseconds
-from warpwatch.dashboard.store.incoming import Listed, ResultFile
-from warpwatch.dashboard.store.records import Status
+from ..model.result_file import Listed, ResultFile
+from ..model.series import Status
+from .import_overrides import Beside, Given, milliseconds
+from .input_files import BrokenFileError
+from .result_builder import Gathered, measured, not_measured
 
 _NO_COMMIT = "unversioned"  # what it writes outside of a repository
 _NO_JSON = "UNSERIALIZABLE["  # what pytest-benchmark writes before the repr of an object, which may hold its address
@@ -61,9 +61,12 @@ def _add(gathered: Gathered, record: Mapping[str, Any]) -> None:
         data = stats.get("data")
         rounds = stats.get("rounds")
         value = measured(
-            values, stats["median"], quartiles=(stats.get("q1"), stats.get("q3")),
-            count=rounds if isinstance(rounds, int) else None, samples=data if isinstance(data, list) else (),
-        )  # fmt: skip
+            values,
+            stats["median"],
+            quartiles=(stats.get("q1"), stats.get("q3")),
+            count=rounds if isinstance(rounds, int) else None,
+            samples=data if isinstance(data, list) else (),
+        )
     else:
         value = not_measured(values, Status.FAILED, str(record.get("error") or "the benchmark failed"))
     gathered.add(_benchmark(record), Listed(unit="seconds", kind="time", parameter_names=names), value)
@@ -108,9 +111,14 @@ def _details(machine_info: Mapping[str, Any]) -> dict[str, Any]:
     """What asv would call its machine's facts."""
     cpu = _mapping(machine_info.get("cpu"))
     system = f"{machine_info.get('system') or ''} {machine_info.get('release') or ''}".strip()
-    return {"machine": machine_info.get("node"), "arch": machine_info.get("machine"), "os": system,
-            "cpu": cpu.get("brand_raw") or cpu.get("brand") or machine_info.get("processor"),
-            "num_cpu": cpu.get("count"), "python": machine_info.get("python_version")}  # fmt: skip
+    return {
+        "machine": machine_info.get("node"),
+        "arch": machine_info.get("machine"),
+        "os": system,
+        "cpu": cpu.get("brand_raw") or cpu.get("brand") or machine_info.get("processor"),
+        "num_cpu": cpu.get("count"),
+        "python": machine_info.get("python_version"),
+    }
 
 
 def _mapping(raw: Any) -> Mapping[str, Any]:

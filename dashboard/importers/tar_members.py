@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO
 
-from warpwatch.dashboard.importers.limits import ARCHIVE_HEADER_BYTES, ARCHIVE_HEADERS_IN_A_ROW
+from .import_limits import ARCHIVE_HEADER_BYTES, ARCHIVE_HEADERS_IN_A_ROW
 
 _BLOCK = tarfile.BLOCKSIZE
 _CHUNK = 1024 * 1024

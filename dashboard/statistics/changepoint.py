@@ -1,7 +1,7 @@
 """Where the level of a series shifts, and by how much.
 
 On logarithms, so that a change is relative. (1) The series is read as levels and noise of four kinds, and the cheapest
-reading holds (`noise_kinds.py`). (2) Its changes must show in ranks too, and last (`evidence.py`).
+reading holds (`noise_models.py`). (2) Its changes must show in ranks too, and last (`acceptance.py`).
 """
 
 import math
@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from warpwatch.dashboard.statistics.chosen_place import chance_anywhere
-from warpwatch.dashboard.statistics.episodes import Episode, episodes, on_the_scale_of
-from warpwatch.dashboard.statistics.evidence import Evidence, rank_deviation
-from warpwatch.dashboard.statistics.growth import growth
-from warpwatch.dashboard.statistics.level_path import Floats, spans
-from warpwatch.dashboard.statistics.median import median
-from warpwatch.dashboard.statistics.noise_kinds import best_reading, jitter
-from warpwatch.dashboard.statistics.reading import Reading
+from ..model.quantities import growth
+from .acceptance import Evidence, rank_deviation
+from .episodes import Episode, episodes, on_the_scale_of
+from .level_path import Floats, spans
+from .multiplicity import chance_anywhere
+from .noise import median
+from .noise_models import best_reading, jitter
+from .segmentation import Reading
 
 FEWEST = 8  # values in which a change can be told
 
@@ -43,7 +43,7 @@ class Changepoint:
         posterior = tuple((places[place], held) for place, held in self.posterior)
         return replace(
             self, index=places[self.index], first=places[self.first], last=places[self.last], posterior=posterior
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +98,14 @@ def _relative(raw: Floats) -> Floats:
 
 
 def _changepoint(
-    raw: Floats, reading: Reading, evidence: Evidence, left: Floats, right: Floats,
-    before: tuple[int, int], after: tuple[int, int],
-) -> Changepoint:  # fmt: skip
+    raw: Floats,
+    reading: Reading,
+    evidence: Evidence,
+    left: Floats,
+    right: Floats,
+    before: tuple[int, int],
+    after: tuple[int, int],
+) -> Changepoint:
     levels = [median(part) for part in (left, right)]
     shift = levels[1] - levels[0]
     errors = [
@@ -123,16 +128,29 @@ def _changepoint(
         magnitude, low, high = (max(min(ratio, _LARGEST_RATIO), -_LARGEST_RATIO) for ratio in ratios)
     deviation = rank_deviation(left, right) / math.sqrt(evidence.variance)
     return Changepoint(
-        index=after[0], first=posterior[0][0], last=posterior[-1][0], before=level, after=new, magnitude=magnitude,
-        low=low, high=high, p_value=math.erfc(deviation / math.sqrt(2)), chance=chance_anywhere(nats, len(raw)),
+        index=after[0],
+        first=posterior[0][0],
+        last=posterior[-1][0],
+        before=level,
+        after=new,
+        magnitude=magnitude,
+        low=low,
+        high=high,
+        p_value=math.erfc(deviation / math.sqrt(2)),
+        chance=chance_anywhere(nats, len(raw)),
         posterior=posterior,
-    )  # fmt: skip
+    )
 
 
 def _places(
-    reading: Reading, evidence: Evidence, before: tuple[int, int], after: tuple[int, int],
-    left: Floats, right: Floats, medians: Sequence[float],
-) -> tuple[float, tuple[tuple[int, float], ...]]:  # fmt: skip
+    reading: Reading,
+    evidence: Evidence,
+    before: tuple[int, int],
+    after: tuple[int, int],
+    left: Floats,
+    right: Floats,
+    medians: Sequence[float],
+) -> tuple[float, tuple[tuple[int, float], ...]]:
     """The log likelihood that two levels gain over one, in nats, and the smallest set of neighbouring places that holds
     95 % of the posterior, with what each holds, all places being alike beforehand.
 

@@ -1,11 +1,11 @@
 """Did a series change between two commits? The estimate, its interval, and the verdict of a whole family.
 
 On logarithms, so that changes are relative. The estimate is the difference of the medians over runs. Its noise is the
-scale of one run. Of runs taken beside each other on one card, re-runs tell it (`rerun_noise.py`). Else it is the larger
-of what is known of (a) the scatter between runs of the same commit and (b) the history of the series and its machine
-(`machine_noise.py`), and no less than what re-runs tell. The scatter inside a run bounds it from below. A series with
-neither is given the whole scatter of its samples and no less than `UNKNOWN_BETWEEN_RUNS`, since one run cannot tell how
-the next would differ.
+scale of one run. Of runs taken beside each other on one card, re-runs tell it (`session_noise.py`). Else it is the
+larger of what is known of (a) the scatter between runs of the same commit and (b) the history of the series and its
+machine (`machine_noise.py`), and no less than what re-runs tell. The scatter inside a run bounds it from below. A
+series with neither is given the whole scatter of its samples and no less than `UNKNOWN_BETWEEN_RUNS`, since one run
+cannot tell how the next would differ.
 """
 
 import math
@@ -14,11 +14,11 @@ from operator import itemgetter
 from statistics import median
 from typing import NamedTuple
 
-from warpwatch.dashboard.metrics import Better
-from warpwatch.dashboard.statistics.growth import growth
-from warpwatch.dashboard.statistics.noise import Noise, NoiseSource
-from warpwatch.dashboard.statistics.student import student_quantile, student_tail
-from warpwatch.dashboard.verdict import Verdict
+from ..model.metric import Better
+from ..model.quantities import growth
+from ..model.verdict import Verdict
+from .distributions import student_quantile, student_tail
+from .noise import Noise, NoiseSource
 
 UNKNOWN_BETWEEN_RUNS = 0.01  # relative; published scatter between processes is 0.4-1.5 % on quiet GPUs
 FAMILY_ERROR = 0.01  # chance that any of a family of unchanged series is called changed
@@ -55,10 +55,16 @@ class Comparison(NamedTuple):
 
 
 def compare(
-    base: Sequence[RunValue], head: Sequence[RunValue], *, history_noise: Noise | None, threshold: float,
-    drift: float = 0.0, unknown_between_runs: float = UNKNOWN_BETWEEN_RUNS, rerun_noise: Noise | None = None,
+    base: Sequence[RunValue],
+    head: Sequence[RunValue],
+    *,
+    history_noise: Noise | None,
+    threshold: float,
+    drift: float = 0.0,
+    unknown_between_runs: float = UNKNOWN_BETWEEN_RUNS,
+    rerun_noise: Noise | None = None,
     beside: bool = False,
-) -> Comparison | None:  # fmt: skip
+) -> Comparison | None:
     """Compares runs of two commits; None where a value at or below zero allows no relative change.
 
     `history_noise` is what the history of series and machine tells, None if unknown; `drift` the machine's relative
@@ -132,15 +138,26 @@ def compare_exact(base: Sequence[RunValue], head: Sequence[RunValue]) -> Compari
         return None
     before, after = (side.pop() for side in sides)
     change = after / before - 1 if before else float(after > 0) - float(after < 0)
-    return Comparison(change=change, low=change, high=change, noise=0.0, noise_source=NoiseSource.NONE,
-                      p_value=float(before == after), base_runs=len(base), head_runs=len(head),
-                      runs_needed=0)  # fmt: skip
+    return Comparison(
+        change=change,
+        low=change,
+        high=change,
+        noise=0.0,
+        noise_source=NoiseSource.NONE,
+        p_value=float(before == after),
+        base_runs=len(base),
+        head_runs=len(head),
+        runs_needed=0,
+    )
 
 
 def judge(
-    comparisons: Sequence[Comparison | None], better: Sequence[Better], *, threshold: float | Sequence[float],
+    comparisons: Sequence[Comparison | None],
+    better: Sequence[Better],
+    *,
+    threshold: float | Sequence[float],
     family_error: float = FAMILY_ERROR,
-) -> tuple[Verdict, ...]:  # fmt: skip
+) -> tuple[Verdict, ...]:
     """The verdicts of a family, so that unchanged series give any false alarm with at most `family_error` (Holm).
 
     `threshold` is one for all, or each comparison's own, as it was compared with. REGRESSED and IMPROVED: changed by

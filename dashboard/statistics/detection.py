@@ -4,15 +4,15 @@ import itertools
 from collections.abc import Sequence
 from statistics import median
 
-from warpwatch.dashboard.metrics import Metric
-from warpwatch.dashboard.statistics.changepoint import Changepoint, Told, tell
-from warpwatch.dashboard.statistics.comparison import RunValue, compare, sample_scatter
-from warpwatch.dashboard.statistics.episodes import Episode
-from warpwatch.dashboard.statistics.machine_noise import ENOUGH_ALONE
-from warpwatch.dashboard.statistics.noise import Noise
-from warpwatch.dashboard.statistics.short_history import short_changepoints
+from ..model.metric import Metric
+from .changepoint import Changepoint, Told, tell
+from .comparison import RunValue, compare, sample_scatter
+from .episodes import Episode
+from .machine_noise import ENOUGH_ALONE
+from .noise import Noise
+from .short_series import short_changepoints
 
-# Raised with every change of what is told of a history, here or in what judges it (judgement.py): stores are then
+# Raised with every change of what is told of a history, here or in what judges it (classify.py): stores are then
 # analysed anew. tests/dashboard/test_analysis_version.py holds the answers.
 ANALYSIS_VERSION = 2
 
@@ -28,7 +28,7 @@ _COUNTED_CHANGE = 0.05  # smallest change of one whose steadiness is not yet kno
 
 def detect(
     commits: Sequence[Sequence[RunValue]], metric: Metric, machine_noise: float | None = None
-) -> tuple[Changepoint, ...]:  # fmt: skip
+) -> tuple[Changepoint, ...]:
     """The changepoints of a series given as runs by commit, in order; each commit has one run or more.
 
     Exact quantities (registers, launches) have no noise: every change is one, from the second commit on. So it is with
@@ -117,9 +117,18 @@ def _counted_threshold(levels: Sequence[float], metric: Metric) -> float | None:
 def _exact_step(index: int, before: float, after: float) -> Changepoint:
     magnitude = after / before - 1 if before else float(after > 0) - float(after < 0)  # from zero: +100 %
     return Changepoint(
-        index=index, first=index, last=index, before=before, after=after, magnitude=magnitude, low=magnitude,
-        high=magnitude, p_value=0.0, chance=0.0, posterior=((index, 1.0),),
-    )  # fmt: skip
+        index=index,
+        first=index,
+        last=index,
+        before=before,
+        after=after,
+        magnitude=magnitude,
+        low=magnitude,
+        high=magnitude,
+        p_value=0.0,
+        chance=0.0,
+        posterior=((index, 1.0),),
+    )
 
 
 def _short(commits: Sequence[Sequence[RunValue]], levels: Sequence[float]) -> tuple[Changepoint, ...]:

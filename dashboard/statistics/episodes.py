@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from warpwatch.dashboard.statistics.change_kind import ChangeKind
-from warpwatch.dashboard.statistics.evidence import Evidence, rank_deviation
-from warpwatch.dashboard.statistics.growth import growth
-from warpwatch.dashboard.statistics.level_path import Floats, Span, spans, stretches
-from warpwatch.dashboard.statistics.median import median
-from warpwatch.dashboard.statistics.reading import Reading
+from ..model.quantities import growth
+from ..model.verdict import ChangeKind
+from .acceptance import Evidence, rank_deviation
+from .level_path import Floats, Span, spans, stretches
+from .noise import median
+from .segmentation import Reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ _SPIKE = 8.0  # noise scales that one value must stray, or several together over
 _FEWEST_SCALES = 4.0  # that any must
 _SMALLEST_SPIKES = 5  # of the smallest changes that are told
 _MOST_SPIKES = 10  # of a series: the largest; where there are more, they are its noise
-_LONGEST = 20  # values of a transient: evidence.py calls a level that returns within so many an excursion
+_LONGEST = 20  # values of a transient: acceptance.py calls a level that returns within so many an excursion
 _AROUND = 20  # values on each side that a stretch is compared with
 _MEDIAN = 1.2533  # standard error of a median in those of a mean, for normal noise
 _NORMAL_95 = 1.96
@@ -64,9 +64,13 @@ def episodes(reading: Reading, evidence: Evidence, smallest: float) -> tuple[Epi
     if reading.drift is not None:
         level += reading.drift
     seen = _Seen(
-        level=level, residuals=residuals, scale=scale, evidence=evidence, smallest=smallest,
+        level=level,
+        residuals=residuals,
+        scale=scale,
+        evidence=evidence,
+        smallest=smallest,
         first_edges=reading.first_path.edges,
-    )  # fmt: skip
+    )
     found = [*_transients(seen, reading.state), *_stays(seen, reading.state), *_drift(seen, reading.drift)]
     return tuple(sorted(found, key=lambda each: (each.first, each.last)))
 
@@ -82,15 +86,22 @@ class _Seen:
 
     def episode(
         self, kind: ChangeKind, span: Span, level: float, shift: float, inside: Floats, around: Floats
-    ) -> Episode:  # fmt: skip
+    ) -> Episode:
         """A stretch that lies `shift` off a level, told by its values and by those around it."""
         parts = math.sqrt(1 / len(inside) + 1 / max(len(around), 1))
         half = _NORMAL_95 * _MEDIAN * self.scale * parts * math.sqrt(self.evidence.variance)
         deviation = rank_deviation(around, inside) / math.sqrt(self.evidence.variance) if len(around) else 0.0
         return Episode(
-            kind=kind, first=span[0], last=span[1] - 1, before=level, after=level + shift, magnitude=shift,
-            low=shift - half, high=shift + half, p_value=math.erfc(deviation / math.sqrt(2)),
-        )  # fmt: skip
+            kind=kind,
+            first=span[0],
+            last=span[1] - 1,
+            before=level,
+            after=level + shift,
+            magnitude=shift,
+            low=shift - half,
+            high=shift + half,
+            p_value=math.erfc(deviation / math.sqrt(2)),
+        )
 
     def around(self, values: Floats, start: int, end: int, left_out: NDArray[np.bool_]) -> Floats:
         """Up to twenty values on each side of a stretch that belong to what is usual there."""

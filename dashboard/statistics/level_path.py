@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from warpwatch.dashboard.statistics.median import median
+from .noise import median
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int_]
@@ -110,7 +110,7 @@ class LevelPath:
 
 def level_path(
     values: Floats, scale: float, penalty: float, *, one_level: bool = False, grid: LevelGrid | None = None
-) -> LevelPath:  # fmt: skip
+) -> LevelPath:
     """The path and the noise density that fit `values` best. `scale`: of the noise; `penalty`: of a change, in nats.
 
     Starts from the assumed density; with `one_level` from that of all values around their median, which finds noise
@@ -149,7 +149,7 @@ def stretches(mask: NDArray[np.bool_]) -> list[Span]:
 
 def cheapest(
     grid: LevelGrid, losses: Floats, penalty: float, *, may_be_one_level: bool = True
-) -> tuple[list[int], list[int]]:  # fmt: skip
+) -> tuple[list[int], list[int]]:
     """Edges and levels of the cheapest path. `losses`: by residual in cells, 0 at the grid's middle.
 
     It grows from both ends at once towards the middle, so that NumPy's cost of a call is paid half as often. That a

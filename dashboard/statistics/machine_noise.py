@@ -15,7 +15,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from warpwatch.dashboard.statistics.noise import Noise, NoiseSource, difference_scale, noise_scale, noise_scales
+from .noise import Noise, NoiseSource, difference_scale, noise_scale, noise_scales
 
 ENOUGH_ALONE = 16  # commits from which a series' own history tells its noise
 MACHINE_FREEDOM = 6  # about 1 % of simulated families raise an alarm, and none of the H200's baselines (README.md)
@@ -76,9 +76,7 @@ def machine_scale(level: float, peers: Sequence[Peer]) -> float | None:
     return max(told, default=None)
 
 
-def history_noise(
-    levels: Sequence[float], machine: float | None, span: tuple[int, int] | None = None
-) -> Noise | None:  # fmt: skip
+def history_noise(levels: Sequence[float], machine: float | None, span: tuple[int, int] | None = None) -> Noise | None:
     """The noise of one run of a series, from its history and, up to 15 commits, its machine's scale."""
     if not levels or min(levels) <= 0:
         return None

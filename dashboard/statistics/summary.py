@@ -1,15 +1,31 @@
 """A series in short: its newest value, how that changed of late, and the verdict on it."""
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warpwatch.dashboard.metrics import Metric
-from warpwatch.dashboard.statistics.changepoint import Changepoint
-from warpwatch.dashboard.statistics.level_path import Floats, Places
-from warpwatch.dashboard.verdict import Verdict
+from ..model.metric import Metric
+from ..model.verdict import Verdict
+from .changepoint import Changepoint
+from .level_path import Floats, Places
+
+# How much of a change for the worse is sure: what regressions are ranked by.
+
+
+def sure_loss(low: float, high: float, *, machine_share: float = 0.0) -> float:
+    """The end of a change's 95 % interval that is nearest to none, in nats; none where the interval holds none.
+
+    `low` and `high` are relative changes of one sign, above -1. Of it `machine_share`, between 0 and 1, was the
+    machine's and is no loss. In nats, so that losses of several series add up and a doubling weighs as much as a half.
+    """
+    if low <= 0 <= high or min(low, high) <= -1:
+        return 0.0
+    nearest = min(abs(math.log1p(low)), abs(math.log1p(high)))
+    return nearest * (1 - min(max(machine_share, 0.0), 1.0))
+
 
 RECENT_DAYS = 30
 SPARKLINE_COMMITS = 40
@@ -65,6 +81,10 @@ def summarise(commits: CommitLevels, last: Changepoint | None, metric: Metric) -
     if value is None:
         verdict = Verdict.INVALID if commits.newest_failed else Verdict.MISSING
     return Summary(
-        value=value, change=change, change_commit_id=change_commit, change_is_step=is_step, sparkline=sparkline,
+        value=value,
+        change=change,
+        change_commit_id=change_commit,
+        change_is_step=is_step,
+        sparkline=sparkline,
         verdict=verdict,
-    )  # fmt: skip
+    )

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from warpwatch.dashboard.statistics.levels import medians_of_groups
+from .levels import medians_of_groups
 
 _OF_A_BUCKET = 4  # the first, the last, the smallest and the largest number
 _INSIDE = 0.75  # of the points, for the window that a reader looks at
@@ -13,9 +13,14 @@ Floats = NDArray[np.float64]
 
 
 def thin(
-    place: Ints, value: Floats, status: Ints, marked: NDArray[np.bool_], *, most: int,
+    place: Ints,
+    value: Floats,
+    status: Ints,
+    marked: NDArray[np.bool_],
+    *,
+    most: int,
     window: tuple[int, int] | None = None,
-) -> Ints:  # fmt: skip
+) -> Ints:
     """The places in these arrays of the points to draw, in order. `place` must not fall.
 
     Each of `most / 4` stretches of equal width keeps its first, last, smallest and largest number, as in Jugel, Jerzak,
@@ -79,8 +84,11 @@ def thin_band(
         inside = (window[0] <= place) & (place <= window[1])
         share = max(round(room * _INSIDE), 1)
         rest = max((room - share) // 2, 1)
-        sizes = ((place < window[0], rest), (inside, share if inside.sum() > round(most * _INSIDE) else inside.sum()),
-                 (place > window[1], rest))  # fmt: skip
+        sizes = (
+            (place < window[0], rest),
+            (inside, share if inside.sum() > round(most * _INSIDE) else inside.sum()),
+            (place > window[1], rest),
+        )
         groups = [g for part, size in sizes if part.any() for g in np.array_split(everything[part], max(int(size), 1))]
     sizes_of = np.array([len(group) for group in groups if len(group)])
     starts = np.concatenate(([0], np.cumsum(sizes_of)[:-1]))

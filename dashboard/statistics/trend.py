@@ -7,9 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from warpwatch.dashboard.statistics.level_path import Floats, spans
-from warpwatch.dashboard.statistics.median import median
-from warpwatch.dashboard.statistics.reading import Reading
+from .level_path import Floats, spans
+from .noise import median
+from .segmentation import Reading
 
 _DEGREES = (1, 2, 3, 5, 8)
 _VALUES_PER_DEGREE = 25

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from warpwatch.dashboard.statistics.level_path import Floats, LevelGrid, LevelPath
-from warpwatch.dashboard.statistics.median import median
-from warpwatch.dashboard.statistics.reading import NoiseKind, Reading
+from .level_path import Floats, LevelGrid, LevelPath
+from .noise import median
+from .segmentation import NoiseKind, Reading
 
 _FEWEST_JUMPS = 4
 _FEWEST_RETURNS = 3
@@ -55,9 +55,11 @@ def two_states(reading: Reading, scale: float, penalty: float) -> Reading | None
         density = grid.density(residuals)
     moves = np.diff(states)
     chain_cost = (
-        int((moves == 1).sum()) * chain.leave[0] + int((moves == -1).sum()) * chain.leave[1]
-        + int((states == 0).sum()) * chain.stay[0] + int((states == 1).sum()) * chain.stay[1]
-    )  # fmt: skip
+        int((moves == 1).sum()) * chain.leave[0]
+        + int((moves == -1).sum()) * chain.leave[1]
+        + int((states == 0).sum()) * chain.stay[0]
+        + int((states == 1).sum()) * chain.stay[1]
+    )
     return Reading(
         kind=NoiseKind.TWO_STATES,
         cost=grid.cost(density, residuals) + penalty * len(edges) + chain_cost + 1.5 * float(np.log(count)),
@@ -88,7 +90,7 @@ def _chain(states: NDArray[np.int_]) -> _Chain:
     moves = np.diff(states)
     chances = [
         (int((moves == sign).sum()) + 1) / (int((states == state).sum()) + 2) for state, sign in ((0, 1), (1, -1))
-    ]  # fmt: skip
+    ]
     leave = tuple(
         float(np.log(1 - p) - np.log(p)) for p in chances
     )  # beside the price of staying, which all values pay
@@ -118,9 +120,7 @@ def _cheapest(
     return _backwards(costs.reshape(len(costs), 2, levels), jumps, chain)
 
 
-def _backwards(
-    costs: Floats, jumps: Floats, chain: _Chain
-) -> tuple[list[int], NDArray[np.int_], NDArray[np.int_]]:  # fmt: skip
+def _backwards(costs: Floats, jumps: Floats, chain: _Chain) -> tuple[list[int], NDArray[np.int_], NDArray[np.int_]]:
     """The path of the costs, from its end: between one move and the next both state and level stay."""
     state, level = (int(each) for each in np.unravel_index(costs[-1].argmin(), costs[-1].shape))
     levels, states = np.empty(len(costs), dtype=int), np.empty(len(costs), dtype=int)

@@ -5,10 +5,10 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.alert_records import SAME_PLACE
-from warpwatch.dashboard.store.choosing import is_one_of
-from warpwatch.dashboard.store.records import SeriesChange
+from ..model.alert import SAME_PLACE
+from ..model.changepoint import SeriesChange
+from . import schema
+from .statements import is_one_of
 
 
 class AlertMembership:
@@ -21,20 +21,26 @@ class AlertMembership:
     """
 
     def __init__(self, connection: Connection, project: int) -> None:
-        part, alert, own = tables.alert_series, tables.alert, tables.commit
+        part, alert, own = schema.alert_series, schema.alert, schema.commit
         first, good = own.alias(), own.alias()
         rows = connection.execute(
             select(
-                tables.series.c.key, part.c.alert_id, part.c.place, own.c.hash, own.c.position, alert.c.told,
-                first.c.position.label("first_bad"), good.c.position.label("last_good"),
+                schema.series.c.key,
+                part.c.alert_id,
+                part.c.place,
+                own.c.hash,
+                own.c.position,
+                alert.c.told,
+                first.c.position.label("first_bad"),
+                good.c.position.label("last_good"),
             )
-            .join(tables.series, tables.series.c.id == part.c.series_id)
+            .join(schema.series, schema.series.c.id == part.c.series_id)
             .join(own, own.c.id == part.c.commit_id)
             .join(alert, alert.c.id == part.c.alert_id)
             .join(first, first.c.id == alert.c.commit_id)
             .join(good, good.c.id == alert.c.previous_commit_id)
             .where(alert.c.project_id == project)
-        ).all()  # fmt: skip
+        ).all()
         self._first_ranges = _first_ranges(connection, project, rows)
         self._alerted: dict[str, list[Any]] = {}
         for row in rows:
@@ -63,7 +69,7 @@ class AlertMembership:
 def _first_ranges(connection: Connection, project: int, rows: Sequence[Any]) -> dict[int, tuple[int, int]]:
     """Positions of the last good and the first bad commit of the first message, of alerts that recorded them."""
     told = {row.alert_id: tuple(row.told["first_range"]) for row in rows if (row.told or {}).get("first_range")}
-    table = tables.commit
+    table = schema.commit
     names = {name for ends in told.values() for name in ends}
     positions = {
         row.hash: row.position

@@ -1,42 +1,73 @@
-"""Alerts in the store: which regressions are new, which alerts are open, and how they moved on.
-
-What people do with them is triage.py's.
-"""
+"""Steps in an alert's life, of either kind: of a regression (table `alert_event`) and of the data (`health_event`)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, insert, select
+from sqlalchemy import Connection, Row, Select, Table, insert, select
 
-from warpwatch.dashboard.statistics.change_kind import ChangeKind
-from warpwatch.dashboard.statistics.false_discovery import LIMIT
-from warpwatch.dashboard.store import outbox, tables
-from warpwatch.dashboard.store.alert_events import add_event, events_of
-from warpwatch.dashboard.store.alert_membership import AlertMembership
-from warpwatch.dashboard.store.alert_records import (
-    Alert,
-    AlertedSeries,
-    AlertState,
-    StatedChange,
-    Told,
-)
-from warpwatch.dashboard.store.choosing import is_among, is_one_of
-from warpwatch.dashboard.store.queries.regressions import regressions_in
-from warpwatch.dashboard.store.queries.series_changes import series_changes_in
-from warpwatch.dashboard.store.reading import (
-    Workloads,
-    commit_record,
-    commits_by_id,
-    project_id,
-    select_series,
-    series_record,
-    workloads,
-)
-from warpwatch.dashboard.store.records import Commit, Regression, RegressionGroup, SeriesChange
-from warpwatch.dashboard.store.rows import insert_new
-from warpwatch.dashboard.store.store import Store
+from ..model.alert import Alert, AlertedSeries, AlertEvent, AlertState, EventKind, StatedChange, Told
+from ..model.changepoint import Regression, RegressionGroup, SeriesChange
+from ..model.series import Commit
+from ..model.verdict import ChangeKind
+from ..statistics.multiplicity import LIMIT
+from . import outbox, schema
+from .alert_membership import AlertMembership
+from .engine import Store
+from .mappers import Workloads, commit_record, commits_by_id, project_id, select_series, series_record, workloads
+from .queries.regressions import regressions_in, series_changes_in
+from .statements import insert_new, is_among, is_one_of
+
+
+def add_event(
+    connection: Connection,
+    alert: int,
+    state: AlertState,
+    *,
+    now_ms: int,
+    author: str | None,
+    note: str | None = None,
+    kind: EventKind = EventKind.STATE,
+    detail: str | None = None,
+    table: Table = schema.alert_event,
+) -> None:
+    """Adds a step to an alert's history."""
+    values = {
+        "alert_id": alert,
+        "at_ms": now_ms,
+        "state": state.value,
+        "author": author,
+        "note": note,
+        "kind": kind.value,
+        "detail": detail,
+    }
+    connection.execute(insert(table).values(**values))
+
+
+def events_of(
+    connection: Connection, alerts: Sequence[int], table: Table = schema.alert_event
+) -> dict[int, list[AlertEvent]]:
+    """The steps of each of the alerts, the first first."""
+    found: dict[int, list[AlertEvent]] = {}
+    its_own = is_among(connection, table.c.alert_id, alerts)
+    for row in connection.execute(select(table).where(its_own).order_by(table.c.id)):
+        found.setdefault(row.alert_id, []).append(
+            AlertEvent(
+                at=datetime.fromtimestamp(row.at_ms / 1000, UTC),
+                state=AlertState(row.state),
+                author=row.author,
+                note=row.note,
+                kind=EventKind(row.kind),
+                detail=row.detail,
+            )
+        )
+    return found
+
+
+# Alerts in the store: which regressions are new, which alerts are open, and how they moved on.
+#
+# What people do with them is triage.py's.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +100,7 @@ def alerts_now(store: Store, project: str, *, recent_days: float, most_false: fl
         its = _held_regressions(connection, project)
         groups = _new_regressions(connection, owner, its, recent_days, most_false)
         new = tuple(one for group in groups for one in group.regressions)
-        table = tables.alert
+        table = schema.alert
         may_go_on = (table.c.state != AlertState.RESOLVED.value) | is_among(connection, table.c.id, list(its.held))
         rows = connection.execute(_alert_rows(owner).where(may_go_on)).all()
         known = _records(connection, project, owner, rows)
@@ -97,7 +128,7 @@ def new_regressions(
 def _new_regressions(
     connection: Connection, owner: int, its: HeldRegressions, recent_days: float, most_false: float
 ) -> tuple[RegressionGroup, ...]:
-    table = tables.commit
+    table = schema.commit
     row = connection.execute(
         select(table).where(table.c.project_id == owner).order_by(table.c.position.desc()).limit(1)
     ).first()
@@ -152,9 +183,10 @@ def open_alert(
     with store.write(group.project, of_project=True) as connection:
         series = {one.series.key: one.change for one in group.regressions}
         rows = connection.execute(
-            select(tables.series.c.id, tables.series.c.key, tables.series.c.project_id, tables.series.c.machine_id)
-            .where(is_one_of(connection, tables.series.c.key, series))
-        ).all()  # fmt: skip
+            select(
+                schema.series.c.id, schema.series.c.key, schema.series.c.project_id, schema.series.c.machine_id
+            ).where(is_one_of(connection, schema.series.c.key, series))
+        ).all()
         if not rows:
             return None
         owner, machine = rows[0].project_id, rows[0].machine_id
@@ -167,29 +199,44 @@ def open_alert(
             return None
         alert = insert_alert(
             connection,
-            {"project_id": owner, "machine_id": machine, "commit_id": commit_ids[group.commit.hash],
-             "previous_commit_id": commit_ids[group.previous_commit.hash], "told": told and told.as_json()},
+            {
+                "project_id": owner,
+                "machine_id": machine,
+                "commit_id": commit_ids[group.commit.hash],
+                "previous_commit_id": commit_ids[group.previous_commit.hash],
+                "told": told and told.as_json(),
+            },
             [
-                {"series_id": row.id, "commit_id": commit_ids[change.commit.hash], "place": change.index,
-                 "magnitude": change.magnitude, "low": change.low, "high": change.high}
+                {
+                    "series_id": row.id,
+                    "commit_id": commit_ids[change.commit.hash],
+                    "place": change.index,
+                    "magnitude": change.magnitude,
+                    "low": change.low,
+                    "high": change.high,
+                }
                 for row in fresh
                 for change in [series[row.key]]
             ],
             now_ms=now_ms,
-        )  # fmt: skip
+        )
         thread, number = (told.thread, told.messages) if told else (f"alert-{alert}", 1)
         outbox.queue_messages(connection, owner, thread, number, messages, now_ms=now_ms)
         return alert
 
 
 def insert_alert(
-    connection: Connection, place: Mapping[str, Any], series: Sequence[Mapping[str, Any]], *, now_ms: int,
+    connection: Connection,
+    place: Mapping[str, Any],
+    series: Sequence[Mapping[str, Any]],
+    *,
+    now_ms: int,
     author: str | None = None,
-) -> int:  # fmt: skip
+) -> int:
     """Adds an open alert of series that no other alert holds, with its first event; returns its id."""
     values = {**place, "state": AlertState.OPEN.value, "opened_ms": now_ms}
-    alert = int(connection.execute(insert(tables.alert).values(**values).returning(tables.alert.c.id)).scalar_one())
-    insert_new(connection, tables.alert_series, [{**each, "alert_id": alert} for each in series])
+    alert = int(connection.execute(insert(schema.alert).values(**values).returning(schema.alert.c.id)).scalar_one())
+    insert_new(connection, schema.alert_series, [{**each, "alert_id": alert} for each in series])
     add_event(connection, alert, AlertState.OPEN, now_ms=now_ms, author=author)
     return alert
 
@@ -198,7 +245,7 @@ def alerts(
     store: Store, project: str, *, states: Sequence[AlertState] = tuple(AlertState), limit: int = 200
 ) -> tuple[Alert, ...]:
     """The project's alerts in any of the states, newest first."""
-    table = tables.alert
+    table = schema.alert
     with store.read() as connection:
         owner = project_id(connection, project)
         if owner is None:
@@ -211,10 +258,10 @@ def alerts(
 
 def _alert_rows(owner: int) -> Select[Any]:
     """For `_records`, the newest first."""
-    table = tables.alert
+    table = schema.alert
     return (
-        select(table, tables.machine.c.name.label("machine_name"), tables.machine.c.findings)
-        .join(tables.machine, tables.machine.c.id == table.c.machine_id)
+        select(table, schema.machine.c.name.label("machine_name"), schema.machine.c.findings)
+        .join(schema.machine, schema.machine.c.id == table.c.machine_id)
         .where(table.c.project_id == owner)
         .order_by(table.c.opened_ms.desc(), table.c.id.desc())
     )
@@ -222,7 +269,7 @@ def _alert_rows(owner: int) -> Select[Any]:
 
 def alerts_by_id(connection: Connection, project: str, owner: int, ids: Iterable[int]) -> dict[int, Alert]:
     """Those of the alerts that are the project's."""
-    table = tables.alert
+    table = schema.alert
     rows = connection.execute(_alert_rows(owner).where(is_among(connection, table.c.id, list(ids)))).all()
     return {alert.id: alert for alert in _records(connection, project, owner, rows)}
 
@@ -231,7 +278,7 @@ def _records(connection: Connection, project: str, owner: int, rows: Sequence[Ro
     """Rows of the alert table with `machine_name`, as records in the same order."""
     known = workloads(connection, owner) if rows else Workloads()
     ids = [row.id for row in rows]
-    said = tables.stated_change
+    said = schema.stated_change
     stated_rows = {
         row.alert_id: row for row in connection.execute(select(said).where(is_among(connection, said.c.alert_id, ids)))
     }
@@ -240,12 +287,14 @@ def _records(connection: Connection, project: str, owner: int, rows: Sequence[Ro
     )
     stated = {
         number: StatedChange(
-            commit=its[row.commit_id], previous_commit=its[row.previous_commit_id], author=row.author,
+            commit=its[row.commit_id],
+            previous_commit=its[row.previous_commit_id],
+            author=row.author,
             at=_time(row.stated_ms),
         )
         for number, row in stated_rows.items()
-    }  # fmt: skip
-    part = tables.alert_series
+    }
+    part = schema.alert_series
     parts: dict[int, list[AlertedSeries]] = {}
     for row in connection.execute(
         select_series(
@@ -255,11 +304,11 @@ def _records(connection: Connection, project: str, owner: int, rows: Sequence[Ro
             part.c.high,
             part.c.place,
             part.c.resolved,
-            tables.commit.c.hash,
-            (tables.machine.c.findings == tables.machine.c.judged).label("is_judged"),
+            schema.commit.c.hash,
+            (schema.machine.c.findings == schema.machine.c.judged).label("is_judged"),
         )
-        .join(part, part.c.series_id == tables.series.c.id)
-        .join(tables.commit, tables.commit.c.id == part.c.commit_id)
+        .join(part, part.c.series_id == schema.series.c.id)
+        .join(schema.commit, schema.commit.c.id == part.c.commit_id)
         .where(is_among(connection, part.c.alert_id, ids))
     ):
         one = AlertedSeries(
@@ -276,14 +325,24 @@ def _records(connection: Connection, project: str, owner: int, rows: Sequence[Ro
     events = events_of(connection, ids)
     return tuple(
         Alert(
-            id=row.id, project=project, machine=row.machine_name, commit=its[row.commit_id],
-            previous_commit=its[row.previous_commit_id], state=AlertState(row.state), opened=_time(row.opened_ms),
+            id=row.id,
+            project=project,
+            machine=row.machine_name,
+            commit=its[row.commit_id],
+            previous_commit=its[row.previous_commit_id],
+            state=AlertState(row.state),
+            opened=_time(row.opened_ms),
             series=tuple(sorted(parts.get(row.id, ()), key=lambda one: -abs(one.magnitude))),
-            events=tuple(events.get(row.id, ())), assignee=row.assignee, link=row.link, version=row.version,
-            stated=stated.get(row.id), told=Told.from_json(row.told) if row.told else None, findings=row.findings,
+            events=tuple(events.get(row.id, ())),
+            assignee=row.assignee,
+            link=row.link,
+            version=row.version,
+            stated=stated.get(row.id),
+            told=Told.from_json(row.told) if row.told else None,
+            findings=row.findings,
         )
         for row in rows
-    )  # fmt: skip
+    )
 
 
 def _time(milliseconds: int) -> datetime:
@@ -292,7 +351,7 @@ def _time(milliseconds: int) -> datetime:
 
 def commit_ids_of(connection: Connection, owner: int, commits: Iterable[Commit]) -> dict[str, int]:
     """The ids of commits by their hashes."""
-    table = tables.commit
+    table = schema.commit
     rows = connection.execute(
         select(table.c.hash, table.c.id).where(
             table.c.project_id == owner, is_one_of(connection, table.c.hash, {commit.hash for commit in commits})

@@ -1,21 +1,99 @@
-"""Which run of the suite a value in an asv file came from, as the context file beside it tells.
+"""Attribution: the run of each value in an asv file, by the context file beside it."""
 
-asv keeps one value a benchmark and parameter combination; the context file keeps every run. A value belongs to the
-newest run that measured its combination before asv finished the benchmark; one that no run speaks of (the machine
-cannot run it) to the newest run of the same suite. Runs that asv has since overwritten still have their numbers in the
-context, and are added from there. A run that recorded nothing gets no row.
-"""
-
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select, update
 
-from warpwatch.dashboard.store.context_writing import write_context
-from warpwatch.dashboard.store.incoming import Context, ContextMeasurement, ContextRun, Value
-from warpwatch.dashboard.store.names import Names
-from warpwatch.dashboard.store.records import Status
-from warpwatch.dashboard.store.rows import STATUS_CODES
+from ..model.result_file import Context, ContextMeasurement, ContextRun, Value
+from ..model.series import Status
+from . import schema
+from .ids import Names
+from .statements import STATUS_CODES, insert_new, insert_or_replace
+
+# Writes what stands in a context file beside the values: machine, workloads, details, profiles, compiled code.
+
+
+def write_context(
+    connection: Connection, names: Names, commit: int, machine: int, context: Context, ids: Mapping[str, int]
+) -> None:
+    """Adds what is new; `ids` are the rows of the context's runs by name."""
+    _describe_machine(connection, machine, context)
+    workloads = {(record["benchmark"], record["workload"]): record for record in context.workloads}
+    for (suite, name), record in workloads.items():
+        kept = ("operator", "dtype", "flops", "bytes", "parameters", "kernels", "baselines")
+        described = {key: record[key] for key in kept} | {"controls": record.get("controls") or []}
+        names.workload(connection, suite, name, described)
+    insert_new(
+        connection,
+        schema.detail,
+        [
+            {
+                "run_id": ids[m.run.name],
+                "suite": m.benchmark,
+                "workload": m.workload,
+                "implementation": m.implementation,
+                "code_sha256": m.code_sha256,
+                "data": dict(m.data),
+            }
+            for m in context.measurements
+        ],
+    )
+    # The same may be profiled again within a run: the last line holds.
+    profiles = {(p.run.name, p.benchmark, p.workload, p.implementation): p for p in context.profiles}
+    insert_or_replace(
+        connection,
+        schema.profile,
+        [
+            {
+                "run_id": ids[p.run.name],
+                "suite": p.benchmark,
+                "workload": p.workload,
+                "implementation": p.implementation,
+                "data": dict(p.data),
+            }
+            for p in profiles.values()
+        ],
+    )
+    numbers = ("registers", "stack_bytes", "shared_bytes", "local_memory_instructions", "code_bytes", "sha256")
+    insert_new(
+        connection,
+        schema.compiled_code,
+        [
+            {
+                "run_id": ids[run.name],
+                "commit_id": commit,
+                "kernel": record["kernel"],
+                "architecture": record["architecture"],
+                "operator": record.get("operator", ""),
+                "instructions": record.get("instructions") or {},
+                **{key: record.get(key) for key in numbers},
+                "more": {key: record[key] for key in schema.MORE_OF_CODE if record.get(key) is not None},
+            }
+            for run, record in context.compiled
+        ],
+    )
+
+
+def _describe_machine(connection: Connection, machine: int, context: Context) -> None:
+    """As the newest run says that saw the GPU; one that only compiled tells no more than that there is a machine."""
+    newest = max(context.runs.values(), key=lambda run: (bool(run.data.get("gpu")), run.started_ms), default=None)
+    if newest is None:
+        return
+    table = schema.machine
+    known = connection.execute(select(table.c.context).where(table.c.id == machine)).scalar() or {}
+    told = bool(known.get("gpu")), known.get("started_ms", 0)
+    if told <= (bool(newest.data.get("gpu")), newest.started_ms):
+        described = {**newest.machine, "started_ms": newest.started_ms}
+        connection.execute(update(table).where(table.c.id == machine).values(context=described))
+
+
+# Which run of the suite a value in an asv file came from, as the context file beside it tells.
+#
+# asv keeps one value a benchmark and parameter combination; the context file keeps every run. A value belongs to the
+# newest run that measured its combination before asv finished the benchmark; one that no run speaks of (the machine
+# cannot run it) to the newest run of the same suite. Runs that asv has since overwritten still have their numbers in
+# the context, and are added from there. A run that recorded nothing gets no row.
 
 _FIELD_OF_METHOD = {
     "track_latency": "latency_s",
@@ -32,9 +110,14 @@ class Attribution:
     """A context file's runs, recorded, and the question which of them a value belongs to."""
 
     def __init__(
-        self, connection: Connection, names: Names, commit: int, machine: int, environment: int,
+        self,
+        connection: Connection,
+        names: Names,
+        commit: int,
+        machine: int,
+        environment: int,
         context: Context | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._ids: dict[str, int] = {}
         self._measured: dict[_Combination, list[ContextMeasurement]] = {}
         self._compiled: dict[_Combination, list[ContextRun]] = {}
@@ -53,8 +136,14 @@ class Attribution:
         recorded = {name: run for runs in self._suites.values() for name, run in runs.items()}
         recorded |= {profile.run.name: profile.run for profile in context.profiles}  # values are never a profile's
         for run in recorded.values():
-            values = {"machine_id": machine, "environment_id": environment, "commit_id": commit,
-                      "started_ms": run.started_ms, "card": run.card, "context": dict(run.data)}  # fmt: skip
+            values = {
+                "machine_id": machine,
+                "environment_id": environment,
+                "commit_id": commit,
+                "started_ms": run.started_ms,
+                "card": run.card,
+                "context": dict(run.data),
+            }
             self._ids[run.name] = names.run(connection, run.name, values)
         for record in sorted(context.measurements, key=lambda m: m.run.started_ms):
             combination = (record.benchmark, (record.workload, record.implementation))

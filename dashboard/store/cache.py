@@ -12,15 +12,15 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, bindparam, func, select, text
 
-from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.rows import insert_or_add
+from . import schema
+from .statements import insert_or_add
 
 Value = TypeVar("Value")
 ROW_BYTES = 300  # of a typical record: with its share of the series and commits that records have in common
 _SMALL = 1000  # bytes of a value whose size nobody states, and of an entry beside its value
 _CAPACITY = 320 * 2**20  # bytes
-_OF_ALL = select(func.sum(tables.generation.c.number))
-_OF_PROJECT = select(tables.generation.c.number).where(tables.generation.c.project == bindparam("project"))
+_OF_ALL = select(func.sum(schema.generation.c.number))
+_OF_PROJECT = select(schema.generation.c.number).where(schema.generation.c.project == bindparam("project"))
 
 
 def generation(connection: Connection, project: str | None) -> int:
@@ -32,7 +32,7 @@ def generation(connection: Connection, project: str | None) -> int:
 
 def raise_generation(connection: Connection, project: str) -> None:
     """To be called in the transaction that changes data of a project, as its last statement."""
-    insert_or_add(connection, tables.generation, {"project": project, "number": 1})
+    insert_or_add(connection, schema.generation, {"project": project, "number": 1})
 
 
 def rows_changed(connection: Connection) -> int:
@@ -55,9 +55,12 @@ class Cache:
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
 
     def get(
-        self, key: Hashable, generation: Hashable, compute: Callable[[], Value],
+        self,
+        key: Hashable,
+        generation: Hashable,
+        compute: Callable[[], Value],
         size: Callable[[Value], int] | None = None,
-    ) -> Value:  # fmt: skip
+    ) -> Value:
         """The value of a key in a generation that was read before this call. `size` gives its bytes."""
         with self._lock:
             entry = self._entries.get(key)

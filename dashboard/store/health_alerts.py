@@ -1,7 +1,7 @@
 """Alerts of the data itself: it does not come, a runner cannot be trusted, a kernel gives no number.
 
 Each is opened once for its kind and subject, updated when more of it is found, and resolved when it is found no more.
-In between people say what it is (health_triage.py); of what is expected, or a false alarm, nothing more is told.
+In between people say what it is (triage.py); of what is expected, or a false alarm, nothing more is told.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,12 +12,12 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Row, insert, select, update
 
-from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.alert_events import add_event, events_of
-from warpwatch.dashboard.store.alert_records import AlertEvent, AlertState, EventKind
-from warpwatch.dashboard.store.outbox import queue_messages
-from warpwatch.dashboard.store.reading import moment, project_id
-from warpwatch.dashboard.store.store import Store
+from ..model.alert import AlertEvent, AlertState, EventKind
+from . import schema
+from .alerts import add_event, events_of
+from .engine import Store
+from .mappers import moment, project_id
+from .outbox import queue_messages
 
 
 class HealthKind(StrEnum):
@@ -71,7 +71,7 @@ class HealthAlert:
 
 def health_alerts(store: Store, project: str, *, since_ms: int | None = None) -> tuple[HealthAlert, ...]:
     """The open ones, and those that were resolved at `since_ms` or later; the newest first."""
-    table = tables.health_alert
+    table = schema.health_alert
     wanted: ColumnElement[bool] = table.c.resolved_ms.is_(None)
     if since_ms is not None:
         wanted = wanted | (table.c.resolved_ms >= since_ms)
@@ -81,7 +81,7 @@ def health_alerts(store: Store, project: str, *, since_ms: int | None = None) ->
             .where(table.c.project_id == project_id(connection, project), wanted)
             .order_by(table.c.opened_ms.desc(), table.c.id.desc())
         ).all()
-        events = events_of(connection, [row.id for row in rows], tables.health_event)
+        events = events_of(connection, [row.id for row in rows], schema.health_event)
     return tuple(_record(project, row, events.get(row.id, ())) for row in rows)
 
 
@@ -90,49 +90,70 @@ def _record(project: str, row: Row[Any], events: Sequence[AlertEvent]) -> Health
     assert opened is not None
     told = row.finding
     finding = HealthFinding(
-        kind=HealthKind(told["kind"]), subject=told["subject"], machine=told["machine"], kernel=told["kernel"],
-        says=told["says"], members=tuple(told["members"]), lines=tuple(told["lines"]),
-    )  # fmt: skip
+        kind=HealthKind(told["kind"]),
+        subject=told["subject"],
+        machine=told["machine"],
+        kernel=told["kernel"],
+        says=told["says"],
+        members=tuple(told["members"]),
+        lines=tuple(told["lines"]),
+    )
     return HealthAlert(
-        id=row.id, project=project, finding=finding, thread=row.thread, messages=row.messages, opened=opened,
-        resolved=moment(row.resolved_ms), state=AlertState(row.state), assignee=row.assignee, link=row.link,
-        version=row.version, events=tuple(events),
-    )  # fmt: skip
+        id=row.id,
+        project=project,
+        finding=finding,
+        thread=row.thread,
+        messages=row.messages,
+        opened=opened,
+        resolved=moment(row.resolved_ms),
+        state=AlertState(row.state),
+        assignee=row.assignee,
+        link=row.link,
+        version=row.version,
+        events=tuple(events),
+    )
 
 
 def open_health_alert(
     store: Store, project: str, finding: HealthFinding, *, thread: str, messages: Mapping[str, str], now_ms: int
-) -> bool:  # fmt: skip
+) -> bool:
     """Opens one with its messages (destination -> payload); False if one of its kind and subject is open."""
-    table = tables.health_alert
+    table = schema.health_alert
     with store.write(project, of_project=True) as connection:
         owner = project_id(connection, project)
         is_open = connection.execute(
             select(table.c.id).where(
-                table.c.project_id == owner, table.c.kind == finding.kind.value, table.c.subject == finding.subject,
+                table.c.project_id == owner,
+                table.c.kind == finding.kind.value,
+                table.c.subject == finding.subject,
                 table.c.resolved_ms.is_(None),
             )
-        ).first()  # fmt: skip
+        ).first()
         if owner is None or is_open is not None:
             return False
-        values = {"project_id": owner, "kind": finding.kind.value, "subject": finding.subject,
-                  "finding": finding.as_json(), "thread": thread, "messages": 1, "opened_ms": now_ms}  # fmt: skip
+        values = {
+            "project_id": owner,
+            "kind": finding.kind.value,
+            "subject": finding.subject,
+            "finding": finding.as_json(),
+            "thread": thread,
+            "messages": 1,
+            "opened_ms": now_ms,
+        }
         alert = int(connection.execute(insert(table).values(**values).returning(table.c.id)).scalar_one())
-        add_event(
-            connection, alert, AlertState.OPEN, now_ms=now_ms, author=None, table=tables.health_event
-        )  # fmt: skip
+        add_event(connection, alert, AlertState.OPEN, now_ms=now_ms, author=None, table=schema.health_event)
         queue_messages(connection, owner, thread, 1, messages, now_ms=now_ms)
         return True
 
 
 def go_on_with_health(
     store: Store, alert: HealthAlert, finding: HealthFinding | None, *, messages: Mapping[str, str], now_ms: int
-) -> bool:  # fmt: skip
+) -> bool:
     """Notes what is found now, or with None that nothing is any more, and tells it (destination -> payload).
 
     False if it is not as it was read.
     """
-    table, state = tables.health_alert, alert.state if finding is not None else AlertState.RESOLVED
+    table, state = schema.health_alert, alert.state if finding is not None else AlertState.RESOLVED
     number = alert.messages + bool(messages)
     values: dict[str, Any] = {"messages": number, "state": state.value, "version": alert.version + 1}
     values |= {"resolved_ms": now_ms} if finding is None else {"finding": finding.as_json()}
@@ -146,9 +167,15 @@ def go_on_with_health(
         if owner is None or not done.rowcount:
             return False
         add_event(
-            connection, alert.id, state, now_ms=now_ms, author=None, note=finding.says if finding is not None else None,
-            kind=EventKind.STATE if finding is None else EventKind.UPDATED, table=tables.health_event,
-        )  # fmt: skip
+            connection,
+            alert.id,
+            state,
+            now_ms=now_ms,
+            author=None,
+            note=finding.says if finding is not None else None,
+            kind=EventKind.STATE if finding is None else EventKind.UPDATED,
+            table=schema.health_event,
+        )
         queue_messages(connection, owner, alert.thread, number, messages, now_ms=now_ms)
         return True
 

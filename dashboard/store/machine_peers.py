@@ -9,12 +9,12 @@ from statistics import median
 import numpy as np
 from sqlalchemy import Connection, select
 
-from warpwatch.dashboard.metrics import metric
-from warpwatch.dashboard.statistics.machine_noise import Peer, machine_scale, peer
-from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.calendar import NOT_PLACED, calendar
-from warpwatch.dashboard.store.points import batches, with_points
-from warpwatch.dashboard.store.reading import workloads
+from ..model.metric import metric
+from ..statistics.machine_noise import Peer, machine_scale, peer
+from . import schema
+from .commit_index import NOT_PLACED, calendar
+from .mappers import workloads
+from .points import batches, with_points
 
 _Place = tuple[int, int, str, str]  # machine, environment, unit, noise family: what peers share
 _COMMITS = 100  # of the project's newest, that are read
@@ -29,7 +29,7 @@ class MachinePeers:
 
     def scales(self, connection: Connection, levels: dict[int, float]) -> dict[int, float | None]:
         """What the machine scatters at the level of each series, by series id."""
-        series = tables.series
+        series = schema.series
         rows = connection.execute(
             select(series.c.id, series.c.machine_id, series.c.environment_id, series.c.metric, series.c.unit).where(
                 series.c.id.in_(levels)
@@ -42,9 +42,7 @@ class MachinePeers:
         }
         for place in set(place_of.values()) - self._known.keys():
             self._known[place] = _read(connection, self.project_id, place)
-        return {
-            key: machine_scale(levels[key], _others(self._known[place], key)) for key, place in place_of.items()
-        }  # fmt: skip
+        return {key: machine_scale(levels[key], _others(self._known[place], key)) for key, place in place_of.items()}
 
 
 def _others(peers: dict[int, Peer], key: int) -> list[Peer]:
@@ -52,11 +50,11 @@ def _others(peers: dict[int, Peer], key: int) -> list[Peer]:
 
 
 def _read(connection: Connection, project: int, place: _Place) -> dict[int, Peer]:
-    series = tables.series
+    series = schema.series
     known = workloads(connection, project)
     rows = connection.execute(
-        select(series.c.id, tables.benchmark.c.name, series.c.implementation, series.c.metric, series.c.unit)
-        .join_from(series, tables.benchmark, tables.benchmark.c.id == series.c.benchmark_id)
+        select(series.c.id, schema.benchmark.c.name, series.c.implementation, series.c.metric, series.c.unit)
+        .join_from(series, schema.benchmark, schema.benchmark.c.id == series.c.benchmark_id)
         .where(
             series.c.project_id == project,
             series.c.machine_id == place[0],
@@ -69,13 +67,11 @@ def _read(connection: Connection, project: int, place: _Place) -> dict[int, Peer
     since = np.sort(whole.position)[-_COMMITS:].min(initial=NOT_PLACED)
     points = {
         row.id: [
-            point
-            for point in whole.rows(row.id, its, positions=(int(since), NOT_PLACED))
-            if point.value is not None
+            point for point in whole.rows(row.id, its, positions=(int(since), NOT_PLACED)) if point.value is not None
         ]
         for some in batches(rows, 500)
         for row, its in with_points(connection, some)
-    }  # fmt: skip
+    }
     card = _usual_card(point.card for its in points.values() for point in its)
     found: dict[int, Peer] = {}
     for row in rows:

@@ -1,6 +1,6 @@
 """Creates the tables of an empty database, and brings an older one to the newest schema with Alembic.
 
-An empty database gets the tables of tables.py as they are today and the newest revision's number, without Alembic,
+An empty database gets the tables of schema.py as they are today and the newest revision's number, without Alembic,
 whose import takes a third of a second.
 """
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, inspect, text
 
-from warpwatch.dashboard.store.tables import metadata
+from .schema import metadata
 
 if TYPE_CHECKING:
     from alembic.config import Config

@@ -15,11 +15,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, or_, select, update
 
-from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.choosing import is_one_of
-from warpwatch.dashboard.store.reading import moment, project_id
-from warpwatch.dashboard.store.rows import insert_new
-from warpwatch.dashboard.store.store import Store
+from . import schema
+from .engine import Store
+from .mappers import moment, project_id
+from .statements import insert_new, is_one_of
 
 LEASE_MS = 120_000  # that a claim lasts: longer than any delivery
 _AT_ONCE = 20  # messages that are looked at for one that nobody is about to deliver
@@ -53,19 +52,25 @@ class Undelivered:
 
 def queue_messages(
     connection: Connection, project: int, thread: str, number: int, messages: Mapping[str, str], *, now_ms: int
-) -> None:  # fmt: skip
+) -> None:
     """Puts messages (destination -> payload) into the outbox, those of this number that are not there yet."""
     rows = [
-        {"project_id": project, "thread": thread, "number": number, "destination": destination, "payload": payload,
-         "queued_ms": now_ms}
+        {
+            "project_id": project,
+            "thread": thread,
+            "number": number,
+            "destination": destination,
+            "payload": payload,
+            "queued_ms": now_ms,
+        }
         for destination, payload in messages.items()
-    ]  # fmt: skip
-    insert_new(connection, tables.outbox, rows)
+    ]
+    insert_new(connection, schema.outbox, rows)
 
 
 def queue_in_project(
     store: Store, project: str, thread: str, number: int, messages: Mapping[str, str], *, now_ms: int
-) -> None:  # fmt: skip
+) -> None:
     """Puts messages that belong to no alert into the outbox, in a transaction of their own."""
     with store.write("outbox") as connection:
         owner = project_id(connection, project)
@@ -75,7 +80,7 @@ def queue_in_project(
 
 def told_destinations(store: Store, threads: Collection[str]) -> dict[str, frozenset[str]]:
     """Who got messages of each thread, or waits for one: they are told how it goes on."""
-    table = tables.outbox
+    table = schema.outbox
     found: dict[str, set[str]] = {}
     with store.read() as connection:
         for row in connection.execute(
@@ -86,9 +91,17 @@ def told_destinations(store: Store, threads: Collection[str]) -> dict[str, froze
 
 
 def claim_next(
-    store: Store, *, destinations: Collection[str], worker: str, now_ms: int, only_due: bool = True, after: int = 0,
-    project: str | None = None, is_gone: Callable[[str], bool] = lambda worker: False, lease_ms: int = LEASE_MS,
-) -> Delivery | None:  # fmt: skip
+    store: Store,
+    *,
+    destinations: Collection[str],
+    worker: str,
+    now_ms: int,
+    only_due: bool = True,
+    after: int = 0,
+    project: str | None = None,
+    is_gone: Callable[[str], bool] = lambda worker: False,
+    lease_ms: int = LEASE_MS,
+) -> Delivery | None:
     """Claims the oldest message to one of these destinations that nobody else is about to deliver; None without any.
 
     `only_due`: of messages that failed before, those whose next attempt has come. `after` is the id of the message that
@@ -96,19 +109,24 @@ def claim_next(
     are; None: every project's. A claim of a sender that `is_gone` does not count. A destination that nobody names any
     more keeps its messages, and is no failure.
     """
-    table, earlier = tables.outbox, tables.outbox.alias()
+    table, earlier = schema.outbox, schema.outbox.alias()
     overtaken = (
         select(earlier.c.id)
         .where(
-            earlier.c.thread == table.c.thread, earlier.c.destination == table.c.destination,
-            earlier.c.number < table.c.number, earlier.c.delivered_ms.is_(None), earlier.c.given_up_ms.is_(None),
+            earlier.c.thread == table.c.thread,
+            earlier.c.destination == table.c.destination,
+            earlier.c.number < table.c.number,
+            earlier.c.delivered_ms.is_(None),
+            earlier.c.given_up_ms.is_(None),
         )
         .exists()
-    )  # fmt: skip
+    )
     where = [
-        table.c.delivered_ms.is_(None), table.c.given_up_ms.is_(None), table.c.destination.in_(destinations),
+        table.c.delivered_ms.is_(None),
+        table.c.given_up_ms.is_(None),
+        table.c.destination.in_(destinations),
         ~overtaken,
-    ]  # fmt: skip
+    ]
     if only_due:
         where.append(or_(table.c.attempts == 0, table.c.next_attempt_ms <= now_ms, table.c.claimed_by.is_not(None)))
     with store.write("outbox") as connection:
@@ -129,9 +147,14 @@ def claim_next(
             .returning(table)
         ).one()
     return Delivery(
-        id=row.id, thread=row.thread, number=row.number, destination=row.destination, payload=row.payload,
-        attempts=row.attempts, queued_ms=row.queued_ms,
-    )  # fmt: skip
+        id=row.id,
+        thread=row.thread,
+        number=row.number,
+        destination=row.destination,
+        payload=row.payload,
+        attempts=row.attempts,
+        queued_ms=row.queued_ms,
+    )
 
 
 def _is_free(row: Any, now_ms: int, lease_ms: int, is_gone: Callable[[str], bool]) -> bool:
@@ -140,30 +163,41 @@ def _is_free(row: Any, now_ms: int, lease_ms: int, is_gone: Callable[[str], bool
 
 def mark_delivered(
     store: Store, delivery_id: int, *, worker: str, now_ms: int, receipt: str | None = None, remark: str | None = None
-) -> bool:  # fmt: skip
+) -> bool:
     """Records that a message arrived, what the receiver calls it, and what there is to say of it; False if the claim
     was no longer this worker's."""
-    return _settle(
-        store, delivery_id, worker, delivered_ms=now_ms, receipt=receipt, error=remark and remark[:2000]
-    )  # fmt: skip
+    return _settle(store, delivery_id, worker, delivered_ms=now_ms, receipt=receipt, error=remark and remark[:2000])
 
 
 def mark_failed(
-    store: Store, delivery_id: int, *, worker: str, error: str, next_attempt_ms: int, given_up_ms: int | None = None,
+    store: Store,
+    delivery_id: int,
+    *,
+    worker: str,
+    error: str,
+    next_attempt_ms: int,
+    given_up_ms: int | None = None,
     not_before_ms: int = 0,
-) -> bool:  # fmt: skip
+) -> bool:
     """Records why a message did not arrive, when it is tried again, or that it is not; False as above.
 
     `not_before_ms` is until when the destination asked to be left alone.
     """
     return _settle(
-        store, delivery_id, worker, claimed_ms=None, claimed_by=None, error=error[:2000],
-        next_attempt_ms=next_attempt_ms, given_up_ms=given_up_ms, not_before_ms=not_before_ms,
-    )  # fmt: skip
+        store,
+        delivery_id,
+        worker,
+        claimed_ms=None,
+        claimed_by=None,
+        error=error[:2000],
+        next_attempt_ms=next_attempt_ms,
+        given_up_ms=given_up_ms,
+        not_before_ms=not_before_ms,
+    )
 
 
 def _settle(store: Store, delivery_id: int, worker: str, **values: Any) -> bool:
-    table = tables.outbox
+    table = schema.outbox
     with store.write("outbox") as connection:
         done = connection.execute(
             update(table)
@@ -175,7 +209,7 @@ def _settle(store: Store, delivery_id: int, worker: str, **values: Any) -> bool:
 
 def newest_receipt(store: Store, thread: str, destination: str) -> str | None:
     """What the destination called the newest message of the thread that it took, if it said."""
-    table = tables.outbox
+    table = schema.outbox
     with store.read() as connection:
         return connection.execute(
             select(table.c.receipt)
@@ -187,7 +221,7 @@ def newest_receipt(store: Store, thread: str, destination: str) -> str | None:
 
 def undelivered(store: Store, project: str) -> tuple[Undelivered, ...]:
     """Every message of a project that waits or was given up, the oldest first."""
-    table = tables.outbox
+    table = schema.outbox
     with store.read() as connection:
         rows: Sequence[Row[Any]] = connection.execute(
             select(table)
@@ -196,16 +230,21 @@ def undelivered(store: Store, project: str) -> tuple[Undelivered, ...]:
         ).all()
     return tuple(
         Undelivered(
-            destination=row.destination, payload=row.payload, queued=_moment(row.queued_ms), attempts=row.attempts,
-            next_attempt=moment(row.next_attempt_ms or None), given_up=moment(row.given_up_ms), error=row.error,
+            destination=row.destination,
+            payload=row.payload,
+            queued=_moment(row.queued_ms),
+            attempts=row.attempts,
+            next_attempt=moment(row.next_attempt_ms or None),
+            given_up=moment(row.given_up_ms),
+            error=row.error,
         )
         for row in rows
-    )  # fmt: skip
+    )
 
 
 def destinations_that_wait(store: Store, *, now_ms: int, project: str | None = None) -> dict[str, datetime]:
     """Destinations that asked to be left alone, and until when."""
-    table = tables.outbox
+    table = schema.outbox
     where = [table.c.delivered_ms.is_(None), table.c.given_up_ms.is_(None), table.c.not_before_ms > now_ms]
     with store.read() as connection:
         if project is not None:
@@ -220,17 +259,19 @@ def destinations_that_wait(store: Store, *, now_ms: int, project: str | None = N
 
 def unnamed_destinations(store: Store, project: str, named: Collection[str]) -> dict[str, int]:
     """Destinations that messages of a project wait for and nobody names any more, with how many wait for each."""
-    table = tables.outbox
+    table = schema.outbox
     with store.read() as connection:
         rows = connection.execute(
             select(table.c.destination, func.count().label("messages"))
             .where(
-                table.c.project_id == project_id(connection, project), table.c.destination.not_in(named),
-                table.c.delivered_ms.is_(None), table.c.given_up_ms.is_(None),
+                table.c.project_id == project_id(connection, project),
+                table.c.destination.not_in(named),
+                table.c.delivered_ms.is_(None),
+                table.c.given_up_ms.is_(None),
             )
             .group_by(table.c.destination)
             .order_by(table.c.destination)
-        ).all()  # fmt: skip
+        ).all()
     return {row.destination: row.messages for row in rows}
 
 
@@ -242,7 +283,7 @@ def _moment(milliseconds: int) -> datetime:
 
 def revive(store: Store, project: str, *, now_ms: int) -> int:
     """Lets messages that were given up be tried again, for as long as new ones are; returns how many."""
-    table = tables.outbox
+    table = schema.outbox
     with store.write("outbox") as connection:
         done = connection.execute(
             update(table)

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, update
 
-from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.choosing import is_among
-from warpwatch.dashboard.store.columns import ARRAYS, Columns, Ints, SampleColumns
-from warpwatch.dashboard.store.packed import PackedEntries, number_reasons
-from warpwatch.dashboard.store.points import add_a_point_each, add_points, add_samples, batches
+from . import schema
+from .chunks import ARRAYS, Columns, Ints, SampleColumns
+from .packed_entries import PackedEntries, number_reasons
+from .points import add_a_point_each, add_points, add_samples, batches
+from .statements import is_among
 
 _UPDATED_AT_ONCE = 5000
 
@@ -108,7 +108,7 @@ class PointBuffer:
 
 def mark_stale(connection: Connection, series: Sequence[int]) -> None:
     """Has the analysis take these series again, and drop what it finds of them at this moment."""
-    table = tables.series
+    table = schema.series
     for some in batches(series, _UPDATED_AT_ONCE):
         chosen = is_among(connection, table.c.id, some)
         connection.execute(update(table).where(chosen).values(stale=True, revision=table.c.revision + 1))

@@ -1,4 +1,4 @@
-"""The points of series in the database: rows that each hold a stretch of one series (columns.py).
+"""The points of series in the database: rows that each hold a stretch of one series (chunks.py).
 
 Points are only added. What an import brings is one stretch more of each series it touches; when a series has many short
 ones they are joined into a longer one, so that neither adding a point nor reading a history costs more than it should.
@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, delete, func, select
 
-from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.choosing import is_among
-from warpwatch.dashboard.store.columns import (
+from . import schema
+from .chunks import (
     Columns,
     SampleColumns,
     decode,
@@ -24,7 +23,7 @@ from warpwatch.dashboard.store.columns import (
     join,
     join_samples,
 )
-from warpwatch.dashboard.store.rows import insert_rows
+from .statements import insert_rows, is_among
 
 LONG = 256  # points from which a stretch is left as it is
 _MOST_SHORT = 24  # short stretches of a series before they are joined
@@ -61,13 +60,13 @@ def read_stretches(
     connection: Connection, series: Collection[int], *, runs: Runs | None = None
 ) -> Iterator[tuple[int, bytes]]:
     """The series of each stretch and its bytes, as `decode` reads them; a series' own in the order written."""
-    yield from _stretches(connection, tables.chunk, series, runs)
+    yield from _stretches(connection, schema.chunk, series, runs)
 
 
 def read_samples(connection: Connection, series: Collection[int]) -> dict[int, SampleColumns]:
     """The samples that are kept of these series; series without any are left out."""
     parts: dict[int, list[SampleColumns]] = {}
-    for number, data in _stretches(connection, tables.sample_chunk, series, None):
+    for number, data in _stretches(connection, schema.sample_chunk, series, None):
         parts.setdefault(number, []).append(decode_samples(data))
     return {number: join_samples(each) for number, each in parts.items()}
 
@@ -84,9 +83,9 @@ def _stretches(
 
 def recorded_at(
     connection: Connection, project: int, commits: Collection[int], *, only_analysed: bool = False
-) -> list[int]:  # fmt: skip
+) -> list[int]:
     """The series of a project that have a point at one of these commits; with `only_analysed`, those not stale."""
-    run, series, chunk = tables.run, tables.series, tables.chunk
+    run, series, chunk = schema.run, schema.series, schema.chunk
     machines = connection.execute(
         select(run.c.machine_id, func.min(run.c.id), func.max(run.c.id))
         .where(run.c.project_id == project, is_among(connection, run.c.commit_id, commits))
@@ -98,10 +97,12 @@ def recorded_at(
             select(chunk.c.series_id, chunk.c.data)
             .join(series, series.c.id == chunk.c.series_id)
             .where(
-                series.c.project_id == project, series.c.machine_id == machine,
-                chunk.c.first_run <= last, chunk.c.last_run >= first,
+                series.c.project_id == project,
+                series.c.machine_id == machine,
+                chunk.c.first_run <= last,
+                chunk.c.last_run >= first,
             )
-        )  # fmt: skip
+        )
         rows = connection.execute(query.where(~series.c.stale) if only_analysed else query)
         found.update(number for number, data in rows if np.isin(decode(data).commit, list(commits)).any())
     return sorted(found)
@@ -111,7 +112,7 @@ def add_points(connection: Connection, points: Iterable[tuple[int, Columns]]) ->
     """Adds a stretch to each of these series, whose points must not be there yet."""
     rows = [_row(number, columns.run, encode(columns)) for number, columns in points]
     if rows:
-        insert_rows(connection, tables.chunk, rows)
+        insert_rows(connection, schema.chunk, rows)
         _join_short(connection, [row["series_id"] for row in rows])
 
 
@@ -121,7 +122,7 @@ def add_a_point_each(connection: Connection, series: Sequence[int], points: Colu
         {"series_id": number, "points": 1, "first_run": run, "last_run": run, "data": data}
         for number, run, data in zip(series, points.run.tolist(), encode_each(points), strict=True)
     ]
-    insert_rows(connection, tables.chunk, rows)
+    insert_rows(connection, schema.chunk, rows)
     _join_short(connection, series)
 
 
@@ -129,22 +130,22 @@ def add_samples(connection: Connection, samples: Iterable[tuple[int, SampleColum
     """Adds the samples of points that are added."""
     rows = [_row(number, columns.run, encode_samples(columns)) for number, columns in samples]
     if rows:
-        insert_rows(connection, tables.sample_chunk, rows)
+        insert_rows(connection, schema.sample_chunk, rows)
 
 
 def replace_points(connection: Connection, series: int, points: Columns) -> None:
     """Puts these in place of all points of a series, in stretches of the usual length."""
-    connection.execute(delete(tables.chunk).where(tables.chunk.c.series_id == series))
+    connection.execute(delete(schema.chunk).where(schema.chunk.c.series_id == series))
     parts = [points.take(slice(start, start + 2 * LONG)) for start in range(0, len(points), 2 * LONG)]
     if parts:
-        insert_rows(connection, tables.chunk, [_row(series, part.run, encode(part)) for part in parts])
+        insert_rows(connection, schema.chunk, [_row(series, part.run, encode(part)) for part in parts])
 
 
 def replace_samples(connection: Connection, series: int, samples: SampleColumns) -> None:
     """Puts these in place of all samples of a series."""
-    connection.execute(delete(tables.sample_chunk).where(tables.sample_chunk.c.series_id == series))
+    connection.execute(delete(schema.sample_chunk).where(schema.sample_chunk.c.series_id == series))
     if len(samples.run):
-        insert_rows(connection, tables.sample_chunk, [_row(series, samples.run, encode_samples(samples))])
+        insert_rows(connection, schema.sample_chunk, [_row(series, samples.run, encode_samples(samples))])
 
 
 def keys_of(points: Columns) -> set[tuple[int, int]]:
@@ -158,13 +159,18 @@ def batches(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
 
 
 def _row(series: int, runs: Any, data: bytes) -> dict[str, Any]:
-    return {"series_id": series, "points": len(runs), "first_run": int(np.min(runs)), "last_run": int(np.max(runs)),
-            "data": data}  # fmt: skip
+    return {
+        "series_id": series,
+        "points": len(runs),
+        "first_run": int(np.min(runs)),
+        "last_run": int(np.max(runs)),
+        "data": data,
+    }
 
 
 def _join_short(connection: Connection, series: Sequence[int]) -> None:
     """Joins the short stretches of those series that have many; of samples too."""
-    for table in (tables.chunk, tables.sample_chunk):
+    for table in (schema.chunk, schema.sample_chunk):
         crowded = []
         for some in batches(series, _AT_ONCE):
             rows = connection.execute(
@@ -190,7 +196,7 @@ def _join(connection: Connection, table: Any, series: Sequence[int]) -> None:
     connection.execute(delete(table).where(is_among(connection, table.c.series_id, series), table.c.points < LONG))
     rows = []
     for number, each in parts.items():
-        if table is tables.chunk:
+        if table is schema.chunk:
             points = join([decode(data) for data in each])
             rows.append(_row(number, points.run, encode(points)))
         else:

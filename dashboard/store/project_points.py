@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, func, select
 
-from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.calendar import Calendar, calendar
-from warpwatch.dashboard.store.choosing import is_among
-from warpwatch.dashboard.store.columns import Columns, Ints, decode_all
-from warpwatch.dashboard.store.points import Runs, read_stretches
-from warpwatch.dashboard.store.store import Store
+from . import schema
+from .chunks import Columns, Ints, decode_all
+from .commit_index import Calendar, calendar
+from .engine import Store
+from .points import Runs, read_stretches
+from .statements import is_among
 
 MOST_POINTS = 4_000_000  # of a project that is cached
 _POINT_BYTES = 41
@@ -65,9 +65,9 @@ def project_points(store: Store, project: str) -> ProjectPoints | None:
     """All of a project's. None if it has more than are cached: then the caller reads those that it needs."""
 
     def read() -> ProjectPoints | None:
-        chunk, series = tables.chunk, tables.series
+        chunk, series = schema.chunk, schema.series
         with store.read() as connection:
-            owner = connection.execute(select(tables.project.c.id).where(tables.project.c.name == project)).scalar()
+            owner = connection.execute(select(schema.project.c.id).where(schema.project.c.name == project)).scalar()
             mine = series.c.project_id == owner
             count = select(func.sum(chunk.c.points)).join(series, series.c.id == chunk.c.series_id).where(mine)
             if owner is None or (connection.execute(count).scalar() or 0) > MOST_POINTS:
@@ -80,7 +80,7 @@ def project_points(store: Store, project: str) -> ProjectPoints | None:
 
 def points_of_series(
     connection: Connection, whole: Calendar, ids: Collection[int], *, runs: Runs | None = None
-) -> ProjectPoints:  # fmt: skip
+) -> ProjectPoints:
     """Those of these series. With `runs` those of other runs may be missing."""
     stretches = sorted(read_stretches(connection, ids, runs=runs), key=lambda one: one[0])
     counts, points = decode_all([data for _, data in stretches])
@@ -116,7 +116,7 @@ def _ranks(ids: Ints, *keys: Any) -> NDArray[np.int32]:
 
 def runs_of(connection: Connection, commits: Collection[int]) -> Runs | None:
     """A range that holds every run of these commits."""
-    run = tables.run
+    run = schema.run
     wanted = select(func.min(run.c.id), func.max(run.c.id)).where(is_among(connection, run.c.commit_id, commits))
     first, last = connection.execute(wanted).one()
     return Runs(first=first, last=last) if first is not None else None

@@ -11,22 +11,15 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, delete, func, select, text, update
 
-from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.analysed import want_judgement
-from warpwatch.dashboard.store.calendar import Calendar, ProjectCalendar
-from warpwatch.dashboard.store.choosing import is_among
-from warpwatch.dashboard.store.columns import Columns, SampleColumns
-from warpwatch.dashboard.store.point_buffer import mark_stale
-from warpwatch.dashboard.store.points import (
-    LONG,
-    batches,
-    read_points,
-    read_samples,
-    replace_points,
-    replace_samples,
-)
-from warpwatch.dashboard.store.removals import note_removal
-from warpwatch.dashboard.store.store import Store
+from . import schema
+from .analysis import want_judgement
+from .chunks import Columns, SampleColumns
+from .commit_index import Calendar, ProjectCalendar
+from .engine import Store
+from .ids import note_removal
+from .point_buffer import mark_stale
+from .points import LONG, batches, read_points, read_samples, replace_points, replace_samples
+from .statements import is_among
 
 _DAY_MS = 24 * 3600 * 1000
 _AT_ONCE = 200  # series in one transaction
@@ -65,17 +58,21 @@ class _NotForRealError(Exception):
 
 
 def compact(
-    store: Store, project: str, policy: Policy, *, dry_run: bool = False,
+    store: Store,
+    project: str,
+    policy: Policy,
+    *,
+    dry_run: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Compaction:  # fmt: skip
+) -> Compaction:
     """Applies the policy to a project and joins stretches. With `dry_run` nothing changes; it tells what would.
 
     Each batch of series is a transaction: a kill leaves the rest for the next time. Series that lost points are stale.
     """
     done = Compaction()
     with store.read() as connection:
-        table = tables.series
-        owner = select(tables.project.c.id).where(tables.project.c.name == project).scalar_subquery()
+        table = schema.series
+        owner = select(schema.project.c.id).where(schema.project.c.name == project).scalar_subquery()
         ids = (
             connection.execute(select(table.c.id).where(table.c.project_id == owner).order_by(table.c.id))
             .scalars()
@@ -101,20 +98,20 @@ def compact(
 def drop_project(store: Store, project: str) -> None:
     """Removes a project and all that is recorded of it."""
     with store.write(project, of_project=True) as connection:
-        owner = connection.execute(select(tables.project.c.id).where(tables.project.c.name == project)).scalar()
+        owner = connection.execute(select(schema.project.c.id).where(schema.project.c.name == project)).scalar()
         owned = {
             table.name: select(table.c.id).where(table.c.project_id == owner)
-            for table in tables.metadata.sorted_tables
+            for table in schema.metadata.sorted_tables
             if "project_id" in table.c and "id" in table.c
         }
-        for table in reversed(tables.metadata.sorted_tables):
+        for table in reversed(schema.metadata.sorted_tables):
             if "project_id" in table.c:
                 connection.execute(delete(table).where(table.c.project_id == owner))
                 continue
             for key in table.foreign_keys:
                 if key.column.table.name in owned:
                     connection.execute(delete(table).where(key.parent.in_(owned[key.column.table.name])))
-        connection.execute(delete(tables.project).where(tables.project.c.id == owner))
+        connection.execute(delete(schema.project).where(schema.project.c.id == owner))
         note_removal(connection)
 
 
@@ -178,27 +175,29 @@ class _Batch:
     def _unlisted(self, series: Collection[int], points: Mapping[int, Columns]) -> set[int]:
         if self.policy.unlisted_days is None:
             return set()
-        table, alerted = tables.series, tables.alert_series
+        table, alerted = schema.series, schema.alert_series
         since = self._days_ago_ms(self.policy.unlisted_days)
         rows = self.connection.execute(
             select(table.c.id).where(
-                is_among(self.connection, table.c.id, series), ~table.c.listed, ~table.c.stale,
+                is_among(self.connection, table.c.id, series),
+                ~table.c.listed,
+                ~table.c.stale,
                 ~select(alerted.c.series_id).where(alerted.c.series_id == table.c.id).exists(),
             )
-        ).scalars()  # fmt: skip
+        ).scalars()
         return {number for number in rows if number not in points or self._date_ms(points[number].commit).max() < since}
 
     def _remove(self, series: Collection[int]) -> None:
         if not series:
             return
         self.done.samples_removed += sum(len(each.samples) for each in read_samples(self.connection, series).values())
-        its = tables.series
+        its = schema.series
         machines = select(its.c.machine_id).where(is_among(self.connection, its.c.id, series)).distinct()
         want_judgement(self.connection, self.connection.execute(machines).scalars().all())
         for name in _OF_A_SERIES:
-            column = tables.metadata.tables[name].c.series_id
+            column = schema.metadata.tables[name].c.series_id
             self.connection.execute(delete(column.table).where(is_among(self.connection, column, series)))
-        self.connection.execute(delete(tables.series).where(is_among(self.connection, tables.series.c.id, series)))
+        self.connection.execute(delete(schema.series).where(is_among(self.connection, schema.series.c.id, series)))
         note_removal(self.connection)
         self.done.series_removed += len(series)
 
@@ -206,7 +205,7 @@ class _Batch:
         """The commits of each series that something was said of."""
         if self.policy.thin_after_days is None:
             return {}
-        change, alerted, note = tables.changepoint, tables.alert_series, tables.annotation
+        change, alerted, note = schema.changepoint, schema.alert_series, schema.annotation
         found: dict[int, set[int]] = {number: set() for number in series}
         for number, *commits in self.connection.execute(
             select(change.c.series_id, change.c.commit_id, change.c.previous_commit_id).where(
@@ -214,14 +213,14 @@ class _Batch:
             )
         ):
             found[number].update(commits)
-        alert = tables.alert
+        alert = schema.alert
         for number, *commits in self.connection.execute(
             select(alerted.c.series_id, alerted.c.commit_id, alert.c.previous_commit_id)
             .join(alert, alert.c.id == alerted.c.alert_id)
             .where(is_among(self.connection, alerted.c.series_id, series))
         ):
             found[number].update(commits)
-        stated = tables.stated_change
+        stated = schema.stated_change
         for number, *commits in self.connection.execute(
             select(alerted.c.series_id, stated.c.commit_id, stated.c.previous_commit_id)
             .join(stated, stated.c.alert_id == alerted.c.alert_id)
@@ -233,7 +232,7 @@ class _Batch:
 
     def _move_alerts(self, series: int, points: Columns, stay: Any) -> None:
         """An alert knows its place among the commits that have a number: fewer are before it now."""
-        table = tables.alert_series
+        table = schema.alert_series
         alerts = self.connection.execute(
             select(table.c.commit_id, table.c.place).where(table.c.series_id == series)
         ).all()
@@ -265,7 +264,7 @@ class _Batch:
         return is_new | is_nth | np.isin(points.commit, list(told))
 
     def _stretches(self, series: Collection[int]) -> dict[int, int]:
-        table = tables.chunk
+        table = schema.chunk
         rows = self.connection.execute(
             select(table.c.series_id, func.count().label("stretches"))
             .where(is_among(self.connection, table.c.series_id, series))
@@ -286,16 +285,24 @@ class _Batch:
             single = np.repeat(stay, samples.count)
             self.done.samples_removed += int((~single).sum())
             left = SampleColumns(
-                commit=samples.commit[stay], run=samples.run[stay], count=samples.count[stay],
+                commit=samples.commit[stay],
+                run=samples.run[stay],
+                count=samples.count[stay],
                 samples=samples.samples[single],
-            )  # fmt: skip
+            )
             replace_samples(self.connection, number, left)
 
     def _stay_samples(self, samples: SampleColumns, told: frozenset[int]) -> Any:
         """As of the points that they are of."""
         none = np.zeros(len(samples.run))
         points = Columns(
-            commit=samples.commit, run=samples.run, value=none, q25=none, q75=none, count=samples.count,
-            status=samples.count, reason=samples.count,
-        )  # fmt: skip
+            commit=samples.commit,
+            run=samples.run,
+            value=none,
+            q25=none,
+            q75=none,
+            count=samples.count,
+            status=samples.count,
+            reason=samples.count,
+        )
         return self._stay(points, told)

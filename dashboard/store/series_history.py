@@ -11,17 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from warpwatch.dashboard.statistics.comparison import RunValue
-from warpwatch.dashboard.statistics.summary import CommitLevels
-from warpwatch.dashboard.store.calendar import Calendar
-from warpwatch.dashboard.store.columns import Columns, Floats, Ints
-from warpwatch.dashboard.store.packed import number_or_none
-from warpwatch.dashboard.store.records import Status
-from warpwatch.dashboard.store.rows import STATUS_CODES
+from ..model.series import Status
+from ..statistics.comparison import RunValue
+from ..statistics.summary import CommitLevels
+from .chunks import Columns, Floats, Ints
+from .commit_index import Calendar
+from .packed_entries import number_or_none
+from .statements import STATUS_CODES
 
-_OK, _UNAVAILABLE, _UNCHANGED = (
-    STATUS_CODES[status] for status in (Status.OK, Status.UNAVAILABLE, Status.UNCHANGED)
-)  # fmt: skip
+_OK, _UNAVAILABLE, _UNCHANGED = (STATUS_CODES[status] for status in (Status.OK, Status.UNAVAILABLE, Status.UNCHANGED))
 
 
 class Newest(NamedTuple):
@@ -94,9 +92,12 @@ class SeriesHistory:
         for row, card in enumerate(self._cards_at(commit)):
             count = int(runs.count[row])
             yield RunValue(
-                value=float(runs.value[row]), q25=number_or_none(runs.q25[row]), q75=number_or_none(runs.q75[row]),
-                sample_count=count if count >= 0 else None, card=names[card],
-            )  # fmt: skip
+                value=float(runs.value[row]),
+                q25=number_or_none(runs.q25[row]),
+                q75=number_or_none(runs.q75[row]),
+                sample_count=count if count >= 0 else None,
+                card=names[card],
+            )
 
 
 def series_history(points: Columns, calendar: Calendar) -> SeriesHistory:
@@ -144,9 +145,13 @@ def _history(points: Columns, calendar: Calendar, newest: Newest) -> SeriesHisto
             comparable=comparable,
             newest_failed=bool(np.isnan(level[-1]) and not absent.all()),
         ),
-        newest=newest, commits=commit[commit_of_number[first]], values=values, starts=first, card=card,
+        newest=newest,
+        commits=commit[commit_of_number[first]],
+        values=values,
+        starts=first,
+        card=card,
         cards=calendar.cards,
-    )  # fmt: skip
+    )
 
 
 def _starts(sorted_ids: Ints) -> Ints:
@@ -173,7 +178,12 @@ def _newest(points: Columns) -> Newest:
     row = len(points) - runs + int(ok[-1]) if len(ok) else len(points) - 1
     reason, count = int(points.reason[row]), int(points.count[row])
     return Newest(
-        commit_id=int(points.commit[row]), run_id=int(points.run[row]), status=int(points.status[row]),
-        reason=points.reasons[reason - 1] if reason else None, q25=number_or_none(points.q25[row]),
-        q75=number_or_none(points.q75[row]), sample_count=count if count >= 0 else None, runs=runs,
-    )  # fmt: skip
+        commit_id=int(points.commit[row]),
+        run_id=int(points.run[row]),
+        status=int(points.status[row]),
+        reason=points.reasons[reason - 1] if reason else None,
+        q25=number_or_none(points.q25[row]),
+        q75=number_or_none(points.q75[row]),
+        sample_count=count if count >= 0 else None,
+        runs=runs,
+    )

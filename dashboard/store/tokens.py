@@ -13,16 +13,16 @@ from enum import StrEnum
 from sqlalchemy import ColumnElement, Row, insert, select, update
 from sqlalchemy.exc import OperationalError
 
-from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.incoming import LONGEST_NAME, storable_name
-from warpwatch.dashboard.store.names import project_row
-from warpwatch.dashboard.store.store import Store
+from ..model.result_file import LONGEST_NAME, storable_name
+from . import schema
+from .engine import Store
+from .ids import project_row
 
 _log = logging.getLogger(__name__)
 _PREFIX = "warpwatch_"  # so that scanners of leaked secrets can tell what it is
 _BYTES = 32
 _NOTED_EVERY_MS = 3_600_000  # a write for each request would make readers wait for writers
-_token, _project = tables.token, tables.project
+_token, _project = schema.token, schema.project
 
 
 class Scope(StrEnum):
@@ -63,8 +63,14 @@ def create_token(
     secret = _PREFIX + secrets.token_urlsafe(_BYTES)
     with store.write(project, of_project=True) as connection:
         project_id, _ = project_row(connection, project, None)
-        values = {"project_id": project_id, "name": name, "scope": scope.value, "digest": _digest(secret),
-                  "created_ms": now_ms, "revoked_ms": ends_ms}  # fmt: skip
+        values = {
+            "project_id": project_id,
+            "name": name,
+            "scope": scope.value,
+            "digest": _digest(secret),
+            "created_ms": now_ms,
+            "revoked_ms": ends_ms,
+        }
         connection.execute(insert(_token).values(**values))
     return secret
 
@@ -114,10 +120,14 @@ def _select():  # type: ignore[no-untyped-def]  # a SELECT's type names every co
 
 def _record(row: Row) -> Token:
     return Token(
-        id=row.id, project=row.project, name=row.name, scope=Scope(row.scope), created=_time(row.created_ms),
+        id=row.id,
+        project=row.project,
+        name=row.name,
+        scope=Scope(row.scope),
+        created=_time(row.created_ms),
         last_used=_time(row.last_used_ms) if row.last_used_ms is not None else None,
         ends=_time(row.revoked_ms) if row.revoked_ms is not None else None,
-    )  # fmt: skip
+    )
 
 
 def _time(milliseconds: int) -> datetime:

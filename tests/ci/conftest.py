@@ -43,10 +43,15 @@ def hub(tmp_path, monkeypatch):
     def run_for(event, payload, token="ghs_of_the_job"):
         (tmp_path / "event.json").write_text(json.dumps(payload))
         environment = {
-            "GITHUB_REPOSITORY": NAME, "GITHUB_TOKEN": token, "GITHUB_API_URL": server.url, "GITHUB_EVENT_NAME": event,
-            "GITHUB_EVENT_PATH": str(tmp_path / "event.json"), "GITHUB_OUTPUT": str(tmp_path / "output"),
-            "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"), "GITHUB_SERVER_URL": "https://github.com",
-        }  # fmt: skip
+            "GITHUB_REPOSITORY": NAME,
+            "GITHUB_TOKEN": token,
+            "GITHUB_API_URL": server.url,
+            "GITHUB_EVENT_NAME": event,
+            "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
+            "GITHUB_OUTPUT": str(tmp_path / "output"),
+            "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+            "GITHUB_SERVER_URL": "https://github.com",
+        }
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
 

@@ -56,9 +56,11 @@ class GitHubServer(ThreadingHTTPServer):
         """An open pull request; its commit is in the repository, as GitHub keeps those of forks too."""
         repo = None if source is None else {"full_name": source, "owner": {"login": source.split("/")[0]}}
         self.pulls[number] = {
-            "number": number, "state": "open", "base": {"sha": base, "ref": "main"},
+            "number": number,
+            "state": "open",
+            "base": {"sha": base, "ref": "main"},
             "head": {"sha": head, "ref": branch, "repo": repo},
-        }  # fmt: skip
+        }
 
     def branch(self, name: str) -> str | None:
         """Its commit."""
@@ -106,10 +108,13 @@ def _pull(server: GitHubServer, found: re.Match[str], query: dict[str, Any], bod
 def _pulls(server: GitHubServer, found: re.Match[str], query: dict[str, Any], body: Any) -> Answer:
     owner, _, branch = query["head"][0].partition(":")
     listed = [
-        each for each in server.pulls.values()
-        if each["state"] == query["state"][0] and each["head"]["ref"] == branch
-        and each["head"]["repo"] and each["head"]["repo"]["owner"]["login"] == owner
-    ]  # fmt: skip
+        each
+        for each in server.pulls.values()
+        if each["state"] == query["state"][0]
+        and each["head"]["ref"] == branch
+        and each["head"]["repo"]
+        and each["head"]["repo"]["owner"]["login"] == owner
+    ]
     return 200, listed
 
 
@@ -169,8 +174,12 @@ def _comments(server: GitHubServer, found: re.Match[str], query: dict[str, Any],
 
 
 def _comment(server: GitHubServer, found: re.Match[str], query: dict[str, Any], body: Any) -> Answer:
-    made = {"id": len(server.comments) + 1, "user": {"login": "github-actions[bot]"}, "body": body["body"],
-            "created_at": "2026-11-01T12:00:00Z"}  # fmt: skip
+    made = {
+        "id": len(server.comments) + 1,
+        "user": {"login": "github-actions[bot]"},
+        "body": body["body"],
+        "created_at": "2026-11-01T12:00:00Z",
+    }
     server.comments[made["id"]] = made
     return 201, made
 
@@ -182,9 +191,10 @@ def _edit(server: GitHubServer, found: re.Match[str], query: dict[str, Any], bod
 
 def _check_runs(server: GitHubServer, found: re.Match[str], query: dict[str, Any], body: Any) -> Answer:
     listed = [
-        each for each in server.check_runs.values()
+        each
+        for each in server.check_runs.values()
         if each["head_sha"] == found["commit"] and each["name"] == query["check_name"][0]
-    ]  # fmt: skip
+    ]
     return 200, {"total_count": len(listed), "check_runs": listed}
 
 
@@ -238,17 +248,25 @@ _ROUTES: tuple[tuple[str, str, type[BaseModel] | None, Callable[..., Answer]], .
     ("DELETE", r"/git/refs/heads/(?P<branch>[\w/-]+)", None, _delete_ref),
     ("POST", r"/git/refs", models.ReposOwnerRepoGitRefsPostBody, _make_ref),
     ("PATCH", r"/git/refs/heads/(?P<branch>[\w/-]+)", models.ReposOwnerRepoGitRefsRefPatchBody, _move_ref),
-    ("POST", r"/actions/workflows/[\w.-]+/dispatches",
-     models.ReposOwnerRepoActionsWorkflowsWorkflowIdDispatchesPostBody, _started),
+    (
+        "POST",
+        r"/actions/workflows/[\w.-]+/dispatches",
+        models.ReposOwnerRepoActionsWorkflowsWorkflowIdDispatchesPostBody,
+        _started,
+    ),
     ("GET", r"/issues/\d+/comments", None, _comments),
     ("POST", r"/issues/\d+/comments", models.ReposOwnerRepoIssuesIssueNumberCommentsPostBody, _comment),
     ("PATCH", r"/issues/comments/(?P<comment>\d+)", models.ReposOwnerRepoIssuesCommentsCommentIdPatchBody, _edit),
     ("GET", r"/commits/(?P<commit>[0-9a-f]{40})/check-runs", None, _check_runs),
     ("POST", r"/check-runs", None, _check_run),
     ("PATCH", r"/check-runs/(?P<run>\d+)", None, _edit_check_run),
-    ("POST", r"/issues/comments/\d+/reactions",
-     models.ReposOwnerRepoIssuesCommentsCommentIdReactionsPostBody, _reaction),
-)  # fmt: skip
+    (
+        "POST",
+        r"/issues/comments/\d+/reactions",
+        models.ReposOwnerRepoIssuesCommentsCommentIdReactionsPostBody,
+        _reaction,
+    ),
+)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -8,12 +8,15 @@ from pathlib import Path
 
 from tests.asv_results import AsvResults
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.store import Store
 
 QUIET = (1.0, 1.002, 0.998, 1.001, 0.999, 1.0, 1.002, 0.998, 1.001, 0.999, 1.0, 1.001)
-LEVELS_S = {("rope.Rope.track_latency", "fp16"): 100e-6, ("rope.Rope.track_latency", "fp32"): 2e-6,
-            ("sum.Sum.track_latency", "fp16"): 50e-6}  # fmt: skip
+LEVELS_S = {
+    ("rope.Rope.track_latency", "fp16"): 100e-6,
+    ("rope.Rope.track_latency", "fp32"): 2e-6,
+    ("sum.Sum.track_latency", "fp16"): 50e-6,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +31,11 @@ class JudgedRepository:
     def warpwatch(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """A command of ours in the checkout."""
         return subprocess.run(
-            [sys.executable, "-m", "warpwatch.ci.main", *words, "--database", self.database],
-            cwd=self.folder, capture_output=True, text=True,
-        )  # fmt: skip
+            [sys.executable, "-m", "warpwatch.ci.cli", *words, "--database", self.database],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+        )
 
     def check(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """`warpwatch check` of base and head."""
@@ -38,10 +43,15 @@ class JudgedRepository:
 
 
 def judged_repository(
-    root: Path, *, database: str, slower: Mapping[tuple[str, str], float], policy: str | None = None,
-    head_policy: str | bytes | None = None, message: str = "head",
+    root: Path,
+    *,
+    database: str,
+    slower: Mapping[tuple[str, str], float],
+    policy: str | None = None,
+    head_policy: str | bytes | None = None,
+    message: str = "head",
     broken: Mapping[tuple[str, str], float | None] | None = None,
-) -> JudgedRepository:  # fmt: skip
+) -> JudgedRepository:
     """Series of LEVELS_S, of which head has some slower by a share; warpwatch.toml at base and at head.
 
     What is `broken` has no number at head: None is asv's for a failure, NaN for what it skips.
@@ -64,9 +74,10 @@ def judged_repository(
         for name in {name for name, _ in LEVELS_S}:
             values = [
                 LEVELS_S[name, dtype] * wobble * (1 + (slower.get((name, dtype), 0) if commit == hashes[-1] else 0))
-                if (name, dtype) in LEVELS_S else None
+                if (name, dtype) in LEVELS_S
+                else None
                 for dtype in ("fp16", "fp32")
-            ]  # fmt: skip
+            ]
             if commit == hashes[-1] and broken:
                 values = [
                     broken.get((name, dtype), value) for dtype, value in zip(("fp16", "fp32"), values, strict=True)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.ci.judged_repository import JudgedRepository, judged_repository
-from warpwatch.ci.acceptance.accept_file import AcceptFileError, read_accept_file
-from warpwatch.ci.acceptance.wording import Wording, parse_wording
+from warpwatch.ci.acceptance.grammar import Wording, parse_wording
+from warpwatch.ci.acceptance.sources import AcceptFileError, read_accept_file
 from warpwatch.dashboard.store import Store
-from warpwatch.dashboard.store.acceptances import Acceptance, acceptances, record_acceptances
+from warpwatch.dashboard.store.policy import Acceptance, acceptances, record_acceptances
 
 SLOWER = {("rope.Rope.track_latency", "fp16"): 0.06, ("sum.Sum.track_latency", "fp16"): 0.3}
 
@@ -113,8 +113,9 @@ def test_a_command_accepts_for_two_commits_alone_and_is_kept_with_who_and_why(tm
     kept = acceptances(store, "demo", repository.base, repository.head)
     store.close()
     assert [(each.pattern, each.by, each.reason) for each in kept] == [
-        ("rope", "Bea", "as agreed"), ("sum", "Bea", "as agreed"),
-    ]  # fmt: skip
+        ("rope", "Bea", "as agreed"),
+        ("sum", "Bea", "as agreed"),
+    ]
     assert (datetime.now(UTC) - kept[0].at).total_seconds() < 3600
 
 

@@ -42,7 +42,7 @@ class History:
 
     def alert(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "warpwatch.ci.main", "alert", "--database", self.database, *words],
+            [sys.executable, "-m", "warpwatch.ci.cli", "alert", "--database", self.database, *words],
             env=os.environ | environment,
             capture_output=True,
             text=True,

@@ -21,19 +21,32 @@ from warpwatch.ci.gate.artefact import (
     plain,
     read_artefact,
 )
-from warpwatch.ci.gate.artefact_writer import gate_artefact, write_artefact
-from warpwatch.ci.gate.sequence import End, Gate
-from warpwatch.dashboard.check import check
+from warpwatch.ci.gate.artefact_builder import gate_artefact, write_artefact
+from warpwatch.ci.gate.gate_loop import End, Gate
+from warpwatch.dashboard.analysis.compare_commits import check
+from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.verdict import Verdict
 
 
 def _kernel(number: int, registers: int, architecture: str) -> dict[str, Any]:
-    return {"record": "compiled", "run": f"run-{number}-0", "benchmark": "benchmarks.compiled.Compiled",
-            "kernel": "rope_kernel", "architecture": architecture, "operator": "rope", "implementation": "warpwatch",
-            "status": "ok", "reason": None, "registers": registers, "stack_bytes": 0, "shared_bytes": 0,
-            "local_memory_instructions": 0, "code_bytes": 4096, "instructions": {"total": 300 + registers},
-            "sha256": f"{number:064x}"}  # fmt: skip
+    return {
+        "record": "compiled",
+        "run": f"run-{number}-0",
+        "benchmark": "benchmarks.compiled.Compiled",
+        "kernel": "rope_kernel",
+        "architecture": architecture,
+        "operator": "rope",
+        "implementation": "warpwatch",
+        "status": "ok",
+        "reason": None,
+        "registers": registers,
+        "stack_bytes": 0,
+        "shared_bytes": 0,
+        "local_memory_instructions": 0,
+        "code_bytes": 4096,
+        "instructions": {"total": 300 + registers},
+        "sha256": f"{number:064x}",
+    }
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ import pytest
 
 from tests.ci.reports.examples import REGISTERS, artefact, row
 from warpwatch.ci.gate.artefact import ArtefactRow, GateArtefact, GateVerdict, read_artefact
-from warpwatch.ci.gate.artefact_writer import write_artefact
-from warpwatch.ci.reports.check_run import conclusion
-from warpwatch.ci.reports.words import title
-from warpwatch.dashboard.verdict import Verdict
+from warpwatch.ci.gate.artefact_builder import write_artefact
+from warpwatch.ci.reports.gate_check_run import conclusion
+from warpwatch.ci.reports.gate_labels import title
+from warpwatch.dashboard.model.verdict import Verdict
 
 LONG: dict[str, Any] = {"environment": "e" * 1000, "reason": "é" * 1000}
 
@@ -27,9 +27,12 @@ def _written(told: GateArtefact, folder: Path) -> GateArtefact:
 
 def test_unchanged_and_missing_rows_go_first(tmp_path: Path) -> None:
     rows = (
-        *_rows(Verdict.REGRESSED, 5), *_rows(Verdict.INCONCLUSIVE, 20, 100), *_rows(Verdict.IMPROVED, 10, 200),
-        *_rows(Verdict.UNCHANGED, 2000, 1000), *_rows(Verdict.MISSING, 2000, 5000, base=None),
-    )  # fmt: skip
+        *_rows(Verdict.REGRESSED, 5),
+        *_rows(Verdict.INCONCLUSIVE, 20, 100),
+        *_rows(Verdict.IMPROVED, 10, 200),
+        *_rows(Verdict.UNCHANGED, 2000, 1000),
+        *_rows(Verdict.MISSING, 2000, 5000, base=None),
+    )
     told = _written(artefact(*rows), tmp_path)
     for verdict, count in ((Verdict.REGRESSED, 5), (Verdict.INCONCLUSIVE, 20), (Verdict.IMPROVED, 10)):
         assert sum(row.verdict is verdict for row in told.rows) == count
@@ -40,9 +43,14 @@ def test_unchanged_and_missing_rows_go_first(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("verdict", "outcome"),
-    [(Verdict.INCONCLUSIVE, "neutral"), (Verdict.IMPROVED, "success"), (Verdict.REGRESSED, "failure"),
-     (Verdict.INVALID, "failure"), (Verdict.UNCHANGED, "success")],
-)  # fmt: skip
+    [
+        (Verdict.INCONCLUSIVE, "neutral"),
+        (Verdict.IMPROVED, "success"),
+        (Verdict.REGRESSED, "failure"),
+        (Verdict.INVALID, "failure"),
+        (Verdict.UNCHANGED, "success"),
+    ],
+)
 def test_the_verdict_is_that_of_all_rows_whatever_is_left_out(verdict: Verdict, outcome: str, tmp_path: Path) -> None:
     before = artefact(*_rows(verdict, 5000))
     told = _written(before, tmp_path)
@@ -57,10 +65,10 @@ def test_what_nobody_sees_is_accepted_by_nobody(tmp_path: Path) -> None:
 
 
 def test_compiled_code_goes_before_rows_that_moved(tmp_path: Path) -> None:
-    code = REGISTERS.model_copy(update={"kernel": "é" * 1000, "facts": REGISTERS.facts[:1] * 32,
-                                        "instructions": REGISTERS.facts[:1] * 32})  # fmt: skip
-    long = code.model_copy(update={"facts": tuple(
-        fact.model_copy(update={"name": "é" * 200}) for fact in code.facts)})  # fmt: skip
+    code = REGISTERS.model_copy(
+        update={"kernel": "é" * 1000, "facts": REGISTERS.facts[:1] * 32, "instructions": REGISTERS.facts[:1] * 32}
+    )
+    long = code.model_copy(update={"facts": tuple(fact.model_copy(update={"name": "é" * 200}) for fact in code.facts)})
     told = _written(artefact(*_rows(Verdict.REGRESSED, 1000), code=(long,) * 500), tmp_path)
     assert (len(told.rows), len(told.code) + told.code_left_out) == (1000, 500)
     assert told.code_left_out > 0

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from warpwatch.ci.gate.asv_runs import AsvRuns, GateError
-from warpwatch.ci.gate.command import gate
+from warpwatch.ci.gate.asv_runner import AsvRuns, GateError
+from warpwatch.ci.gate.gate_command import gate
 from warpwatch.dashboard.store import Store
 
 

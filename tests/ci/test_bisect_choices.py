@@ -12,14 +12,13 @@ import pytest
 from tests.asv_results import AsvResults, hash_of
 from tests.dashboard.suite_results import TRIAD, Suite
 from warpwatch.ci.bisect.asv_bench import AsvBench, controls_of, patterns
-from warpwatch.ci.bisect.commit_range import RangeCommit, RangeError, commit_range
-from warpwatch.ci.bisect.next_alert import next_alert
-from warpwatch.ci.bisect.suspicion import suspicion
-from warpwatch.ci.bisect.which_series import NoSeriesError, SeriesError, which_series
-from warpwatch.ci.gate.asv_runs import AsvRuns
+from warpwatch.ci.bisect.asv_target import NoSeriesError, SeriesError, which_series
+from warpwatch.ci.bisect.bisect_command import next_alert
+from warpwatch.ci.bisect.commit_range import RangeCommit, RangeError, commit_range, suspicion
+from warpwatch.ci.gate.asv_runner import AsvRuns
+from warpwatch.dashboard.model.alert import AlertState
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alert_progress import Progress, go_on
-from warpwatch.dashboard.store.alert_records import AlertState
+from warpwatch.dashboard.store.alert_updates import Progress, go_on
 from warpwatch.dashboard.store.alerts import alerts, new_regressions, open_alert
 
 NAME = "suite.Bench.track_latency"
@@ -38,9 +37,13 @@ class Git:
         at = f"{1_750_000_000 + 60 * self.made} +0000"
         names = {f"GIT_{who}_{what}": "x@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
         return subprocess.run(
-            ["git", "-c", "commit.gpgsign=false", *words], cwd=self.folder, check=True, capture_output=True, text=True,
+            ["git", "-c", "commit.gpgsign=false", *words],
+            cwd=self.folder,
+            check=True,
+            capture_output=True,
+            text=True,
             env=os.environ | names | {"GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at},
-        ).stdout.strip()  # fmt: skip
+        ).stdout.strip()
 
     def commit(self, *paths: str) -> str:
         self.made += 1
@@ -99,10 +102,14 @@ def _changed(number: int, *paths: str) -> RangeCommit:
 
 def test_who_changed_nothing_that_runs_is_hardly_suspected() -> None:
     commits = [
-        _changed(0), _changed(1, "kernels/rope.cu"), _changed(2, "docs/x.html", "a/README.md"),
-        _changed(3, "tests/test_rope.py", "kernels/silu.cu"), _changed(4, "perf_suite/rope.py"),
-        _changed(5, "requirements.txt"), _changed(6, "kernels/rope.cu"),
-    ]  # fmt: skip
+        _changed(0),
+        _changed(1, "kernels/rope.cu"),
+        _changed(2, "docs/x.html", "a/README.md"),
+        _changed(3, "tests/test_rope.py", "kernels/silu.cu"),
+        _changed(4, "perf_suite/rope.py"),
+        _changed(5, "requirements.txt"),
+        _changed(6, "kernels/rope.cu"),
+    ]
     weights = suspicion(commits, carried="perf_suite")
     assert (weights == 1.0).tolist() == [True, False, True, False, True, True]
     assert weights[[1, 3]].max() < 0.01
@@ -159,13 +166,16 @@ def test_earlier_runs_come_with_their_controls_from_the_card_of_the_newest(store
     suite.asv.load(store)
     series = which_series(store, "demo", r"rope.*latency\(w1, warpwatch\)")
     assert [(each.suite, each.implementation) for each in controls_of(store, series)] == [
-        ("benchmarks.control.Control", "canary"), ("benchmarks.control.Control", "canary"),
+        ("benchmarks.control.Control", "canary"),
+        ("benchmarks.control.Control", "canary"),
         ("benchmarks.rope.Rope", "eager"),
-    ]  # fmt: skip
+    ]
     own, canary, matmul = patterns(store, series)
     assert re.search(own, "benchmarks.rope.Rope.track_latency('w1', 'eager')")
-    assert {bool(re.search(each, f"benchmarks.control.Control.track_latency('{TRIAD}', 'canary')"))
-            for each in (canary, matmul)} == {True, False}  # fmt: skip
+    assert {
+        bool(re.search(each, f"benchmarks.control.Control.track_latency('{TRIAD}', 'canary')"))
+        for each in (canary, matmul)
+    } == {True, False}
 
     hashes = [hash_of(number) for number in range(3)]
     bench = AsvBench(AsvRuns(folder=tmp_path, store=store, project="demo"), series, hashes, built_kept=2)
@@ -228,8 +238,11 @@ def test_slips_of_the_pen_are_named(words: list[str], said: str, git: Git, tmp_p
     (git.folder / "asv.conf.json").write_text('{"version": 1, "project": "demo", "repo": "."}')
     (tmp_path / ".asv-machine.json").write_text('{"box": {"machine": "box"}, "version": 1}')
     done = subprocess.run(
-        [sys.executable, "-m", "warpwatch.ci.main", "bisect", *words], cwd=git.folder, capture_output=True, text=True,
+        [sys.executable, "-m", "warpwatch.ci.cli", "bisect", *words],
+        cwd=git.folder,
+        capture_output=True,
+        text=True,
         env=os.environ | {"HOME": str(tmp_path), "WARPWATCH_DATABASE": f"sqlite:///{tmp_path / 'history.db'}"},
-    )  # fmt: skip
+    )
     assert done.returncode == 2
     assert said in done.stderr

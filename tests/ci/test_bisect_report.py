@@ -4,14 +4,14 @@ import math
 
 import numpy as np
 
+from tools.bisect_trial import SimulatedBench, World
+from tools.gate_trial import Recorded
+from warpwatch.ci.bisect.bisect_loop import Wanted, search
+from warpwatch.ci.bisect.bisect_report import BisectReport, as_markdown, as_table
 from warpwatch.ci.bisect.commit_range import RangeCommit
-from warpwatch.ci.bisect.report import BisectReport, as_markdown, as_table
-from warpwatch.ci.bisect.runs import ExpectedNoise
-from warpwatch.ci.bisect.search import Wanted, search
-from warpwatch.ci.trials.bisect_trial import SimulatedBench, World
-from warpwatch.ci.trials.gate_trial import Recorded
-from warpwatch.dashboard.metrics import metric
-from warpwatch.dashboard.store.records import Series
+from warpwatch.ci.bisect.measured_runs import ExpectedNoise
+from warpwatch.dashboard.model.metric import metric
+from warpwatch.dashboard.model.series import Series
 
 CALM = (Recorded(level=1e-5, off=(-0.002, -0.001, 0.0, 0.001, 0.002), spread=((0.999, 1.001, 50),) * 5),)
 SUBJECT = "rope: @org/all | <img src=x> [here](https://example.org)"
@@ -24,18 +24,32 @@ def _report(last_words: str = "") -> BisectReport:
         pool=CALM, levels=levels, broken=frozenset({13}), world=World(name=""), rng=np.random.default_rng(1)
     )
     done = search(
-        bench, lambda: np.ones(16), ExpectedNoise(scale=0.002, freedom=4), Wanted(budget_s=math.inf), skipped={13},
+        bench,
+        lambda: np.ones(16),
+        ExpectedNoise(scale=0.002, freedom=4),
+        Wanted(budget_s=math.inf),
+        skipped={13},
         clock=lambda: bench.seconds,
-    )  # fmt: skip
+    )
     commits = tuple(
-        RangeCommit(hash=f"{place:08x}" + "c" * 32, parents=("a" * 40,), author="Ann *", subject=SUBJECT,
-                    paths=frozenset()) for place in range(17)
-    )  # fmt: skip
+        RangeCommit(
+            hash=f"{place:08x}" + "c" * 32, parents=("a" * 40,), author="Ann *", subject=SUBJECT, paths=frozenset()
+        )
+        for place in range(17)
+    )
     series = Series(
-        key="0" * 16, project="p", benchmark="b.Rope.track_latency", parameters=(("mode", "a`b"),),
-        metric=metric("latency", "seconds"), machine="m", environment="", workload=None, implementation=None,
-        is_baseline=False, listed=True,
-    )  # fmt: skip
+        key="0" * 16,
+        project="p",
+        benchmark="b.Rope.track_latency",
+        parameters=(("mode", "a`b"),),
+        metric=metric("latency", "seconds"),
+        machine="m",
+        environment="",
+        workload=None,
+        implementation=None,
+        is_baseline=False,
+        listed=True,
+    )
     return BisectReport(series=series, commits=commits, search=done, last_words=last_words)
 
 

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tools.bisect_trial import SimulatedBench, World, calibration, trial
+from tools.gate_trial import Recorded, recorded
+from warpwatch.ci.bisect.bisect_loop import End, Search, Wanted, likeliest, search
+from warpwatch.ci.bisect.measured_runs import ExpectedNoise, Run
 from warpwatch.ci.bisect.posterior import posterior
-from warpwatch.ci.bisect.runs import ExpectedNoise, Run
-from warpwatch.ci.bisect.search import Wanted, search
-from warpwatch.ci.bisect.state import End, Search, likeliest
-from warpwatch.ci.trials.bisect_trial import SimulatedBench, World, calibration, trial
-from warpwatch.ci.trials.gate_trial import Recorded, recorded
 
 RECORDED = sorted((Path(__file__).parents[2] / "perf_suite/trials/repeatability-h200").glob("run-*.json.gz"))
 CALM = (Recorded(level=1e-5, off=(-0.002, -0.001, 0.0, 0.001, 0.002), spread=((0.999, 1.001, 50),) * 5),)
@@ -160,8 +159,9 @@ def test_a_killed_search_goes_on_with_what_it_measured() -> None:
 
 def test_of_two_changes_the_larger_is_named_and_the_other_told() -> None:
     levels = [0.0] * 20 + [0.02] * 20 + [0.06] * 25
-    bench = SimulatedBench(pool=CALM, levels=levels, broken=frozenset(), world=World(name=""),
-                           rng=np.random.default_rng(3))  # fmt: skip
+    bench = SimulatedBench(
+        pool=CALM, levels=levels, broken=frozenset(), world=World(name=""), rng=np.random.default_rng(3)
+    )
     done = _search(bench)
     assert done.now is not None
     assert done.suspects is not None

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.ci.judged_repository import judged_repository
-from warpwatch.ci.policy.at_commit import policy_at
-from warpwatch.ci.policy.policy import Policy
-from warpwatch.ci.policy.reading import PolicyError, parse_policy, read_usable_policy
+from warpwatch.ci.policy.committed_policy import policy_at
+from warpwatch.ci.policy.policy_file import PolicyError, parse_policy, read_usable_policy
+from warpwatch.ci.policy.policy_model import Policy
 
 BROKEN: dict[str, tuple[str | bytes, str]] = {
     "syntax": ("gate = [", "is not TOML"),

@@ -5,19 +5,29 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from warpwatch.ci.code.comparison import CodeComparison
-from warpwatch.ci.main import main
+from warpwatch.ci.cli import main
+from warpwatch.ci.code.code_comparison import CodeComparison
 
 BASE, HEAD = "a" * 40, "b" * 40
 
 
 def kernel(name="rope_kernel", architecture="sm_75", sha="0", **facts):
     told = {
-        "operator": "rope", "kernel": name, "architecture": architecture, "registers": 32, "stack_bytes": 0,
-        "shared_bytes": 1024, "dynamic_shared_bytes": 0, "barriers": 1, "occupancy": 1.0, "occupancy_limit": "warps",
-        "local_memory_instructions": 0, "code_bytes": 1600, "instructions": {"total": 100, "FFMA": 100},
+        "operator": "rope",
+        "kernel": name,
+        "architecture": architecture,
+        "registers": 32,
+        "stack_bytes": 0,
+        "shared_bytes": 1024,
+        "dynamic_shared_bytes": 0,
+        "barriers": 1,
+        "occupancy": 1.0,
+        "occupancy_limit": "warps",
+        "local_memory_instructions": 0,
+        "code_bytes": 1600,
+        "instructions": {"total": 100, "FFMA": 100},
         "sha256": sha * 64,
-    }  # fmt: skip
+    }
     return {**told, **facts}
 
 

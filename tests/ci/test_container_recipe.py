@@ -164,8 +164,13 @@ def test_what_the_dockerfile_installs_serves_beside_postgresql_and_is_healthy(
         web = free.getsockname()[1]
     url = str(_compose()["services"]["dashboard"]["environment"]["WARPWATCH_DATABASE"])
     url = url.replace("@database:5432", f"@127.0.0.1:{port}")
-    within = {**environ, "PATH": f"{fresh / 'bin'}:{environ['PATH']}", "WARPWATCH_DATABASE": url,
-              "WARPWATCH_SECRETS": str(secrets), "TMPDIR": str(tmp_path)}  # fmt: skip
+    within = {
+        **environ,
+        "PATH": f"{fresh / 'bin'}:{environ['PATH']}",
+        "WARPWATCH_DATABASE": url,
+        "WARPWATCH_SECRETS": str(secrets),
+        "TMPDIR": str(tmp_path),
+    }
     entry = [str(RECIPE / "entrypoint.sh")]
     assert _exec_form("ENTRYPOINT") == ["warpwatch-entrypoint"]
     command = [str(web) if word == "8321" else word.replace("0.0.0.0", "127.0.0.1") for word in _exec_form("CMD")]
@@ -179,12 +184,18 @@ def test_what_the_dockerfile_installs_serves_beside_postgresql_and_is_healthy(
             time.sleep(0.2)
         made = subprocess.run(
             [*entry, "warpwatch", "token", "create", "--project", "demo", "--name", "runner"],
-            env=within, cwd=tmp_path, check=True, capture_output=True, text=True,
-        )  # fmt: skip
+            env=within,
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
         answer = requests.post(
-            f"http://127.0.0.1:{web}/api/projects/demo/results", data=b"{}", timeout=60,
+            f"http://127.0.0.1:{web}/api/projects/demo/results",
+            data=b"{}",
+            timeout=60,
             headers={"Authorization": f"Bearer {made.stdout.strip()}"},
-        )  # fmt: skip
+        )
         assert answer.status_code == 422  # it has let us in, and there is nothing to read
     finally:
         server.terminate()

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from warpwatch.ci.gate.asv_runs import pattern_of
-from warpwatch.ci.gate.command import gate
-from warpwatch.ci.gate.looks import looks, order
-from warpwatch.ci.gate.sequence import run_gate
-from warpwatch.ci.trials.gate_trial import DISTURBANCES, Disturbance, PullRequest, Recorded, recorded, trial
-from warpwatch.dashboard.metrics import metric
+from tools.gate_trial import DISTURBANCES, Disturbance, PullRequest, Recorded, recorded, trial
+from warpwatch.ci.gate.alpha_spending import looks, order
+from warpwatch.ci.gate.asv_runner import pattern_of
+from warpwatch.ci.gate.gate_command import gate
+from warpwatch.ci.gate.gate_loop import run_gate
+from warpwatch.dashboard.model.metric import metric
+from warpwatch.dashboard.model.series import Series
+from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.statistics.comparison import FAMILY_ERROR, RunValue
-from warpwatch.dashboard.store.records import Series
-from warpwatch.dashboard.verdict import Verdict
 
 RECORDED = sorted((Path(__file__).parents[2] / "perf_suite/trials/repeatability-h200").glob("run-*.json.gz"))
 # Runs that hardly differ, so that what is planted is told at once.
@@ -108,20 +108,33 @@ def test_two_outliers_alike_are_no_change() -> None:
 @pytest.mark.parametrize("disturbance", DISTURBANCES[1:], ids=lambda each: each.name)
 def test_what_is_slower_by_more_than_matters_is_hardly_ever_called_unchanged(disturbance: Disturbance) -> None:
     told = trial(
-        recorded(RECORDED), looks(12), pull_requests=5, series=60, change=0.03, threshold=0.02, seed=4,
+        recorded(RECORDED),
+        looks(12),
+        pull_requests=5,
+        series=60,
+        change=0.03,
+        threshold=0.02,
+        seed=4,
         disturbance=disturbance,
-    )  # fmt: skip
+    )
     assert told.called_unchanged <= 0.05 * told.planted
     assert told.false_alarms == 0
 
 
 def test_a_series_asks_asv_for_its_case_with_all_rivals_and_metrics() -> None:
     series = Series(
-        key="0" * 16, project="p", benchmark="benchmarks.rope.Rope.track_latency",
+        key="0" * 16,
+        project="p",
+        benchmark="benchmarks.rope.Rope.track_latency",
         parameters=(("workload", "cpu-fp32-b1"), ("implementation", "warpwatch")),
-        metric=metric("latency", "seconds"), machine="m", environment="", workload="cpu-fp32-b1",
-        implementation="warpwatch", is_baseline=False, listed=True,
-    )  # fmt: skip
+        metric=metric("latency", "seconds"),
+        machine="m",
+        environment="",
+        workload="cpu-fp32-b1",
+        implementation="warpwatch",
+        is_baseline=False,
+        listed=True,
+    )
     pattern = re.compile(pattern_of(series))
     assert pattern.search("benchmarks.rope.Rope.track_latency('cpu-fp32-b1', 'eager')")
     assert pattern.search("benchmarks.rope.Rope.track_sm_cycles('cpu-fp32-b1', 'warpwatch')")

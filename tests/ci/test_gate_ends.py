@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from warpwatch.ci.gate.looks import looks
-from warpwatch.ci.gate.sequence import End, Gate, run_gate
-from warpwatch.ci.trials.gate_trial import PullRequest, Recorded, recorded
-from warpwatch.dashboard.check_words import MOST_RUNS_ADVISED, remark
-from warpwatch.dashboard.store.records import Series
-from warpwatch.dashboard.verdict import Verdict
+from tools.gate_trial import PullRequest, Recorded, recorded
+from warpwatch.ci.gate.alpha_spending import looks
+from warpwatch.ci.gate.gate_loop import End, Gate, run_gate
+from warpwatch.dashboard.model.series import Series
+from warpwatch.dashboard.model.verdict import Verdict
+from warpwatch.dashboard.text.comparison_labels import MOST_RUNS_ADVISED, remark
 
 RECORDED = sorted((Path(__file__).parents[2] / "perf_suite/trials/repeatability-h200").glob("run-*.json.gz"))
 CALM, LOUD = (
@@ -41,9 +41,12 @@ class _Counted:
 def _gate(request: PullRequest, counted: _Counted, *, threshold: float = 0.02, budget_s: float = math.inf) -> Gate:
     clock = iter(range(0, 100_000, 10))
     return run_gate(
-        looks(12), counted.measure, partial(request.check, threshold), budget_s=budget_s,
+        looks(12),
+        counted.measure,
+        partial(request.check, threshold),
+        budget_s=budget_s,
         clock=lambda: float(next(clock)),
-    )  # fmt: skip
+    )
 
 
 def test_what_no_runs_would_tell_is_given_up_and_says_how_many_it_would_need() -> None:
@@ -98,7 +101,5 @@ def test_the_budget_ends_what_certainty_did_not(budget_s: float, end: End) -> No
 
 def test_the_last_look_is_told_from_hopelessness() -> None:
     request = PullRequest(CALM, 30, {}, 0.0, np.random.default_rng(5))
-    done = run_gate(
-        looks(2), request.measure, partial(request.check, 0.0003), budget_s=math.inf, clock=lambda: 0.0
-    )  # fmt: skip
+    done = run_gate(looks(2), request.measure, partial(request.check, 0.0003), budget_s=math.inf, clock=lambda: 0.0)
     assert (done.end, done.runs) == (End.RUNS, 2)

@@ -6,11 +6,11 @@ import pytest
 
 from tests.asv_results import AsvResults
 from tests.ci.judged_repository import judged_repository
-from warpwatch.dashboard.check import Check, Outcome, check
+from warpwatch.dashboard.analysis.compare_commits import Check, Outcome, check
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.importers.import_asv import import_results
+from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.verdict import Verdict
 
 BEGAN_MS = 5_000
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from warpwatch.ci.gpus import visible_gpus
 from warpwatch.ci.host_lock import GpuBusyError, HostLockError, gpu_lock
-from warpwatch.ci.visible_gpus import visible_gpus
 
 _HOLD = """
 import subprocess, sys
@@ -42,8 +42,10 @@ def test_two_processes_never_measure_at_once_and_who_waits_learns_for_whom(
     holder: tuple[subprocess.Popen, str], tmp_path: Path
 ) -> None:
     process, _ = holder
-    with pytest.raises(GpuBusyError, match=f"GPU-1 is measured on by process {process.pid} of "), \
-            gpu_lock(["GPU-1"], wait_s=0, folder=tmp_path):  # fmt: skip
+    with (
+        pytest.raises(GpuBusyError, match=f"GPU-1 is measured on by process {process.pid} of "),
+        gpu_lock(["GPU-1"], wait_s=0, folder=tmp_path),
+    ):
         pass
     with gpu_lock(["GPU-2"], wait_s=0, folder=tmp_path) as other:
         assert other.names == ("GPU-2",)
@@ -53,8 +55,11 @@ def test_who_waits_learns_no_password(tmp_path: Path, monkeypatch: pytest.Monkey
     """What it says stands in the log of another's job."""
     database = "postgresql://watch:s3cr3t@db.example.org/history"
     monkeypatch.setattr(sys, "argv", ["warpwatch", "gate", "a", "b", "--database", database])
-    with gpu_lock(["GPU-1"], folder=tmp_path), pytest.raises(GpuBusyError) as busy, \
-            gpu_lock(["GPU-1"], wait_s=0, folder=tmp_path):  # fmt: skip
+    with (
+        gpu_lock(["GPU-1"], folder=tmp_path),
+        pytest.raises(GpuBusyError) as busy,
+        gpu_lock(["GPU-1"], wait_s=0, folder=tmp_path),
+    ):
         pass
     assert "--database postgresql://…@db.example.org/history" in str(busy.value)
     assert "s3cr3t" not in (tmp_path / "warpwatch-GPU-1.lock").read_text()
@@ -119,13 +124,15 @@ def test_a_child_that_still_measures_keeps_what_its_killed_parent_held(
 
 
 def test_a_lock_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    with pytest.raises(HostLockError, match=r"none/warpwatch-GPU-1.lock: No such file .*WARPWATCH_LOCK_FOLDER"), \
-            gpu_lock(["GPU-1"], folder=tmp_path / "none"):  # fmt: skip
+    with (
+        pytest.raises(HostLockError, match=r"none/warpwatch-GPU-1.lock: No such file .*WARPWATCH_LOCK_FOLDER"),
+        gpu_lock(["GPU-1"], folder=tmp_path / "none"),
+    ):
         pass
 
 
 def test_alone_runs_a_command_while_nothing_else_measures(holder: tuple[subprocess.Popen, str], tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "warpwatch.ci.main", "runner", "alone", "--wait", "0", "--", "sh", "-c", "exit 3"]
+    words = [sys.executable, "-m", "warpwatch.ci.cli", "runner", "alone", "--wait", "0", "--", "sh", "-c", "exit 3"]
     smi = _nvidia_smi(tmp_path / "bin", "GPU 0: NVIDIA H200 (UUID: GPU-1)\n")
     environment = os.environ | smi | {"WARPWATCH_LOCK_FOLDER": str(tmp_path)}
     busy = subprocess.run(words, env=environment, capture_output=True, text=True)

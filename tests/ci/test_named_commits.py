@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.ci.judged_repository import QUIET, JudgedRepository, git, judged_repository
-from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.web.app import create_app
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from warpwatch.ci.policy.policy import Policy
-from warpwatch.ci.policy.reading import PolicyError, find_policy, parse_policy, read_policy
-from warpwatch.dashboard.limit_rules.floor import parse_floor
-from warpwatch.dashboard.metrics import metric
+from warpwatch.ci.policy.policy_file import PolicyError, find_policy, parse_policy, read_policy
+from warpwatch.ci.policy.policy_model import Policy
+from warpwatch.dashboard.model.metric import metric
+from warpwatch.dashboard.model.thresholds import parse_floor
 
 
 def test_no_file_means_defaults(tmp_path: Path) -> None:
@@ -57,8 +57,9 @@ def test_every_fault_has_a_line_of_its_own() -> None:
     with pytest.raises(PolicyError) as told:
         parse_policy("[gate]\nruns = 1\nbudget_minutes = 0\n", "warpwatch.toml")
     assert [line.split(":")[1].split("=")[0].strip() for line in str(told.value).splitlines()] == [
-        "[gate] runs", "[gate] budget_minutes",
-    ]  # fmt: skip
+        "[gate] runs",
+        "[gate] budget_minutes",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -8,26 +8,41 @@ from typing import Any
 import pytest
 
 from tests.ci.judged_repository import JudgedRepository, judged_repository
-from warpwatch.ci.policy.reading import parse_policy
-from warpwatch.dashboard.limit_rules.series_limits import series_limits
-from warpwatch.dashboard.metrics import metric
-from warpwatch.dashboard.store.records import Series, Workload
+from warpwatch.ci.policy.policy_file import parse_policy
+from warpwatch.dashboard.model.metric import metric
+from warpwatch.dashboard.model.series import Series, Workload
+from warpwatch.dashboard.model.thresholds import series_limits
 
 SLOWER = {("rope.Rope.track_latency", "fp16"): 0.06, ("rope.Rope.track_latency", "fp32"): 0.06}
 
 
 def _series(benchmark: str = "suite.rope.Rope.track_latency", machine: str = "t4", **parameters: str) -> Series:
     return Series(
-        key="0" * 16, project="p", benchmark=benchmark, parameters=tuple(parameters.items()),
-        metric=metric("latency", "seconds"), machine=machine, environment="", workload=parameters.get("workload"),
-        implementation=None, is_baseline=False, listed=True,
-    )  # fmt: skip
+        key="0" * 16,
+        project="p",
+        benchmark=benchmark,
+        parameters=tuple(parameters.items()),
+        metric=metric("latency", "seconds"),
+        machine=machine,
+        environment="",
+        workload=parameters.get("workload"),
+        implementation=None,
+        is_baseline=False,
+        listed=True,
+    )
 
 
 WORKLOAD = Workload(
-    benchmark="suite.rope.Rope", operator="rope", name="w1", dtype="fp16", flops=1.0, bytes=1.0,
-    parameters={"heads": 32}, kernels=(), baselines=(),
-)  # fmt: skip
+    benchmark="suite.rope.Rope",
+    operator="rope",
+    name="w1",
+    dtype="fp16",
+    flops=1.0,
+    bytes=1.0,
+    parameters={"heads": 32},
+    kernels=(),
+    baselines=(),
+)
 
 
 def test_the_last_rule_that_states_a_key_counts_for_that_key_alone() -> None:
@@ -47,8 +62,9 @@ def test_the_last_rule_that_states_a_key_counts_for_that_key_alone() -> None:
         [[rule]]
         machine = "h200"
         threshold = 0.01
-        """, "warpwatch.toml",
-    )  # fmt: skip
+        """,
+        "warpwatch.toml",
+    )
     limits = series_limits(policy.limits, {}, threshold=0.02)
     here = limits(_series())
     assert (here.threshold, here.floor, here.blocks, here.owners) == (0.04, 0.5e-6, False, ("@all",))
@@ -86,9 +102,12 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> JudgedRepository:
     """Both rope series are 6 % slower: 6 µs of one, 0.12 µs of the other. The policy is base's; head's is lax."""
     root = tmp_path_factory.mktemp("policy")
     return judged_repository(
-        root, database=f"sqlite:///{root / 'h.db'}", slower=SLOWER,
-        policy='[gate]\nfloor = "0.5 us"\n', head_policy="[gate]\nthreshold = 0.9\n",
-    )  # fmt: skip
+        root,
+        database=f"sqlite:///{root / 'h.db'}",
+        slower=SLOWER,
+        policy='[gate]\nfloor = "0.5 us"\n',
+        head_policy="[gate]\nthreshold = 0.9\n",
+    )
 
 
 def test_a_floor_forgives_what_is_small_in_itself_and_nothing_else(repository: JudgedRepository) -> None:

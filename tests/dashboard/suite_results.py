@@ -26,11 +26,20 @@ class Suite:
     scatter: float = 0.001  # of a commit against the next; none is random
 
     def commit(
-        self, number: int, moved: Mapping[str, float] | None = None, *, card: str = "GPU-aaaaaaaa-1",
-        code: str | None = None, status: str = "ok", reason: str | None = None, failure: str | None = None,
-        visits: tuple[float, ...] = (), more: Mapping[str, Any] | None = None, hour: int = 0,
+        self,
+        number: int,
+        moved: Mapping[str, float] | None = None,
+        *,
+        card: str = "GPU-aaaaaaaa-1",
+        code: str | None = None,
+        status: str = "ok",
+        reason: str | None = None,
+        failure: str | None = None,
+        visits: tuple[float, ...] = (),
+        more: Mapping[str, Any] | None = None,
+        hour: int = 0,
         asked_for_canaries: bool = True,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """One run at one commit: what moved against the level, by implementation or canary; returns the file."""
         factors = {name: 1 + self.scatter * ((number * step) % 3 - 1) for step, name in enumerate(self.levels, 1)}
         factors = {name: factor * (moved or {}).get(name, 1.0) for name, factor in factors.items()}
@@ -57,19 +66,36 @@ class Suite:
         path = self.asv.commit(number, rows)
         minutes, hours = divmod(started_s // 60, 60)[1], started_s // 3600
         records: list[dict[str, Any]] = [
-            {"record": "run", "schema": 1, "run": run, "commit": "c" * 40, "environment": "env-py3.11",
-             "started_at": f"2026-01-{1 + hours // 24:02}T{hours % 24:02}:{minutes:02}:00+00:00", "device": "cuda",
-             "gpu": {"name": "NVIDIA H200", "uuid": card}, "cpu": {"model": "Xeon", "cores": 16}, "software": {},
-             "ceilings": None, **(more or {})}
-        ]  # fmt: skip
+            {
+                "record": "run",
+                "schema": 1,
+                "run": run,
+                "commit": "c" * 40,
+                "environment": "env-py3.11",
+                "started_at": f"2026-01-{1 + hours // 24:02}T{hours % 24:02}:{minutes:02}:00+00:00",
+                "device": "cuda",
+                "gpu": {"name": "NVIDIA H200", "uuid": card},
+                "cpu": {"model": "Xeon", "cores": 16},
+                "software": {},
+                "ceilings": None,
+                **(more or {}),
+            }
+        ]
         for workload in self.workloads:
             records.append(_workload(run, SUITE, workload, kernels=["warpwatch"], baselines=["eager"]))
             records.append(
                 _measured(
-                    run, SUITE, workload, "warpwatch", values["warpwatch"], status, reason, failure=failure,
+                    run,
+                    SUITE,
+                    workload,
+                    "warpwatch",
+                    values["warpwatch"],
+                    status,
+                    reason,
+                    failure=failure,
                     code_sha256=code,
                 )
-            )  # fmt: skip
+            )
             records.append(_measured(run, SUITE, workload, "eager", values["eager"]))
         for name in (TRIAD, MATMUL):
             records.append(_workload(run, CONTROL, name, controls=["canary"]))
@@ -80,16 +106,42 @@ class Suite:
 
 
 def _workload(run: str, suite: str, name: str, **roles: list[str]) -> dict[str, Any]:
-    return {"record": "workload", "run": run, "benchmark": suite, "operator": suite.split(".")[1], "workload": name,
-            "parameters": {}, "dtype": "fp16", "flops": 1_000_000, "bytes": 4_000_000, "kernels": [], "baselines": [],
-            "controls": [], **roles}  # fmt: skip
+    return {
+        "record": "workload",
+        "run": run,
+        "benchmark": suite,
+        "operator": suite.split(".")[1],
+        "workload": name,
+        "parameters": {},
+        "dtype": "fp16",
+        "flops": 1_000_000,
+        "bytes": 4_000_000,
+        "kernels": [],
+        "baselines": [],
+        "controls": [],
+        **roles,
+    }
 
 
 def _measured(
-    run: str, suite: str, workload: str, implementation: str, latency_s: float, status: str = "ok",
-    reason: str | None = None, **more: Any,
-) -> dict[str, Any]:  # fmt: skip
-    return {"record": "measurement", "run": run, "benchmark": suite, "workload": workload,
-            "implementation": implementation, "status": status, "reason": reason,
-            "latency_s": latency_s if status == "ok" else None, "sample_count": 10 if status == "ok" else 0,
-            **more}  # fmt: skip
+    run: str,
+    suite: str,
+    workload: str,
+    implementation: str,
+    latency_s: float,
+    status: str = "ok",
+    reason: str | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    return {
+        "record": "measurement",
+        "run": run,
+        "benchmark": suite,
+        "workload": workload,
+        "implementation": implementation,
+        "status": status,
+        "reason": reason,
+        "latency_s": latency_s if status == "ok" else None,
+        "sample_count": 10 if status == "ok" else 0,
+        **more,
+    }

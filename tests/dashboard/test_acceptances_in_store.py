@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from warpwatch.dashboard.store import Store
-from warpwatch.dashboard.store.acceptances import Acceptance, acceptances, record_acceptances
-from warpwatch.dashboard.store.writing import ProjectWriter
+from warpwatch.dashboard.store.policy import Acceptance, acceptances, record_acceptances
+from warpwatch.dashboard.store.project_writer import ProjectWriter
 
 
 def test_what_is_said_again_is_kept_once_as_it_was_said_first(store: Store) -> None:

@@ -9,14 +9,13 @@ import pytest
 from sqlalchemy import delete, event
 
 from tests.asv_results import AsvResults, hash_of
-from warpwatch.dashboard.analysis import analyse
+from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.importers.import_asv import import_results
+from warpwatch.dashboard.model.alert import AlertState
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store import alerts as alerts_of_store
-from warpwatch.dashboard.store.acceptances import Acceptance, record_acceptances
-from warpwatch.dashboard.store.alert_progress import Progress, go_on
-from warpwatch.dashboard.store.alert_records import AlertState
+from warpwatch.dashboard.store.alert_updates import Progress, go_on
 from warpwatch.dashboard.store.alerts import alerts, alerts_now, held_regressions, new_regressions, open_alert
 from warpwatch.dashboard.store.outbox import (
     claim_next,
@@ -26,7 +25,8 @@ from warpwatch.dashboard.store.outbox import (
     revive,
     undelivered,
 )
-from warpwatch.dashboard.store.tables import changepoint
+from warpwatch.dashboard.store.policy import Acceptance, record_acceptances
+from warpwatch.dashboard.store.schema import changepoint
 
 STEADY = [1.0, 1.01, 0.99, 1.0, 1.01, 1.0, 0.99, 1.0, 1.01, 1.0]
 SLOW = [2.0, 2.01, 1.99, 2.0, 2.01, 2.0, 2.01, 1.99, 2.0, 2.01]
@@ -170,8 +170,11 @@ def test_no_message_of_a_thread_overtakes_another_until_that_is_given_up(store: 
     assert second is not None
     assert second.payload == "2"
     assert [(each.destination, each.given_up is not None) for each in undelivered(store, "demo")] == [
-        ("a", False), ("b", False), ("a", True), ("b", False),
-    ]  # fmt: skip
+        ("a", False),
+        ("b", False),
+        ("a", True),
+        ("b", False),
+    ]
     assert revive(store, "demo", now_ms=80) == 1
     revived = claim_next(store, destinations=["a"], worker="w", now_ms=80)
     assert revived is not None
@@ -186,8 +189,9 @@ def test_what_was_decided_meanwhile_is_not_overwritten(store: Store, regressed: 
     assert not go_on(store, alert, over, messages={}, now_ms=3000)
     (kept,) = alerts(store, "demo", states=[AlertState.RESOLVED])
     assert [(event.state, event.author, event.note) for event in kept.events] == [
-        (AlertState.OPEN, None, None), (AlertState.RESOLVED, None, "back"),
-    ]  # fmt: skip
+        (AlertState.OPEN, None, None),
+        (AlertState.RESOLVED, None, "back"),
+    ]
     assert kept.series[0].is_resolved
     assert alerts(store, "demo", states=[AlertState.OPEN]) == ()
 

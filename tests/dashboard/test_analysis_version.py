@@ -15,13 +15,13 @@ from sqlalchemy import event, select, update
 
 from tests.asv_results import AsvResults
 from tests.dashboard.suite_results import Suite
-from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.judgement import judge
-from warpwatch.dashboard.metrics import metric
+from tools.store_state import state_of
+from warpwatch.dashboard.analysis.classify import judge
+from warpwatch.dashboard.analysis.series_analysis import analyse
+from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.statistics.comparison import RunValue
 from warpwatch.dashboard.statistics.detection import ANALYSIS_VERSION, tell_commits
-from warpwatch.dashboard.store import Store, queries, tables
-from warpwatch.dashboard.trials.store_state import state_of
+from warpwatch.dashboard.store import Store, queries, schema
 
 # Of each version the digest of its answers. Where yours differs, what is told of people's histories has changed: raise
 # ANALYSIS_VERSION and add a line. Never change a line: stores that were analysed so would keep their old findings.
@@ -88,8 +88,8 @@ def _judged(store: Store, asv: AsvResults) -> list[Any]:
     asv.load(store)
     told = _said(store)
     with store.write("demo") as connection:  # the same, had chance alone shown as much in one series of five
-        connection.execute(update(tables.changepoint).values(chance=0.2))
-        connection.execute(update(tables.machine).values(findings=tables.machine.c.findings + 1))
+        connection.execute(update(schema.changepoint).values(chance=0.2))
+        connection.execute(update(schema.machine).values(findings=schema.machine.c.findings + 1))
     judge(store)
     return told + _said(store)
 
@@ -126,9 +126,9 @@ def _steps(asv: AsvResults) -> None:
 
 def _by_other_rules(store: Store, version: int) -> None:
     """As another version of this code left it: with a change that is none, and without those that are."""
-    change = tables.changepoint
+    change = schema.changepoint
     with store.write("demo") as connection:
-        connection.execute(update(tables.project).values(analysis_version=version))
+        connection.execute(update(schema.project).values(analysis_version=version))
         connection.execute(update(change).values(magnitude=9.0, after=9.0))
 
 
@@ -162,7 +162,7 @@ def test_a_kill_while_series_are_made_stale_leaves_that_to_the_next(store: Store
         analyse(store)
     event.remove(store.engine, "before_cursor_execute", fail)
     with store.read() as connection:
-        assert connection.execute(select(tables.project.c.analysis_version)).scalars().all() == [0]
+        assert connection.execute(select(schema.project.c.analysis_version)).scalars().all() == [0]
     assert analyse(store) == 2
 
 
@@ -176,7 +176,7 @@ class _UpgradedMeanwhile(Executor):
         done: Future[Any] = Future()
         done.set_result(work(*args, **more))
         with self._store.write("demo") as connection:
-            connection.execute(update(tables.project).values(analysis_version=ANALYSIS_VERSION + 1))
+            connection.execute(update(schema.project).values(analysis_version=ANALYSIS_VERSION + 1))
         return done
 
 

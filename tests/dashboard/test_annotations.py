@@ -7,12 +7,7 @@ import pytest
 
 from tests.asv_results import hash_of
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.annotations import (
-    NothingToAnnotateError,
-    add_annotation,
-    annotations,
-    delete_annotation,
-)
+from warpwatch.dashboard.store.notes import NothingToAnnotateError, add_annotation, annotations, delete_annotation
 
 NOTE = {"author": "Ada", "text": "new driver from here on", "now_ms": 1_000}
 
@@ -29,8 +24,12 @@ def test_a_note_comes_back_as_it_was_written(store: Store, key: str) -> None:
     one = add_annotation(store, "demo", hash_of(1), series=key, author=" Bo ", text=" only here \n", now_ms=2_000)
     first, second = annotations(store, "demo")
     assert (first.id, first.commit, first.series, first.author, first.text) == (
-        whole, hash_of(1), None, "Ada", "new driver from here on",
-    )  # fmt: skip
+        whole,
+        hash_of(1),
+        None,
+        "Ada",
+        "new driver from here on",
+    )
     assert first.created.timestamp() == 1.0
     assert (second.id, second.series, second.author, second.text) == (one, key, "Bo", "only here")
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.dashboard.suite_results import SUITE, Suite
+from warpwatch.dashboard.model.overview import State
 from warpwatch.dashboard.statistics.arrival import LEAST_PATIENCE_S, SITTING_S, arrival
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.standing import State
 
 HOUR_S, DAY_S = 3600.0, 86400.0
 

@@ -5,17 +5,35 @@ from typing import Any
 
 import pytest
 
-from warpwatch.dashboard.importers.asv_result import BrokenFileError, read_result
-from warpwatch.dashboard.store.incoming import ResultFile
-from warpwatch.dashboard.store.records import Status
+from warpwatch.dashboard.importers.asv import read_result
+from warpwatch.dashboard.importers.input_files import BrokenFileError
+from warpwatch.dashboard.model.result_file import ResultFile
+from warpwatch.dashboard.model.series import Status
 
 
 def _read(results: str | dict[str, Any], **more: Any) -> ResultFile:
     """Reads a file with the given `results`; a string goes in as it stands, so that it may hold a bare NaN."""
-    head = {"commit_hash": "ab" * 20, "env_name": "env", "date": 1, "params": {"machine": "box"},
-            "result_columns": ["result", "params", "version", "started_at", "duration", "stats_ci_99_a",
-                               "stats_ci_99_b", "stats_q_25", "stats_q_75", "stats_number", "stats_repeat",
-                               "samples", "profile"]} | more  # fmt: skip
+    head = {
+        "commit_hash": "ab" * 20,
+        "env_name": "env",
+        "date": 1,
+        "params": {"machine": "box"},
+        "result_columns": [
+            "result",
+            "params",
+            "version",
+            "started_at",
+            "duration",
+            "stats_ci_99_a",
+            "stats_ci_99_b",
+            "stats_q_25",
+            "stats_q_75",
+            "stats_number",
+            "stats_repeat",
+            "samples",
+            "profile",
+        ],
+    } | more
     text = results if isinstance(results, str) else json.dumps(results)
     return read_result(f'{json.dumps(head)[:-1]}, "results": {text}}}'.encode(), "abababab-env.json")
 
@@ -37,8 +55,11 @@ def test_samples_are_counted_where_they_are_kept() -> None:
 def test_combinations_are_in_asvs_order() -> None:
     values = _read({"b.f": [[1.0, 2.0, 3.0, 4.0], [["'a'", "'b'"], ["1", "2"]]]}).entries[0].values
     assert [(value.parameters, value.value) for value in values] == [
-        (("'a'", "1"), 1.0), (("'a'", "2"), 2.0), (("'b'", "1"), 3.0), (("'b'", "2"), 4.0),
-    ]  # fmt: skip
+        (("'a'", "1"), 1.0),
+        (("'a'", "2"), 2.0),
+        (("'b'", "1"), 3.0),
+        (("'b'", "2"), 4.0),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -89,9 +110,12 @@ def test_a_quartile_column_of_another_length_is_left_out() -> None:
 def test_the_first_format_is_read() -> None:
     results = {
         "b.plain": 0.25,
-        "b.param": {"result": [0.1, None], "params": [["1", "2"]],
-                    "stats": [{"q_25": 0.09, "q_75": 0.11, "number": 1, "repeat": 7}, None]},
-    }  # fmt: skip
+        "b.param": {
+            "result": [0.1, None],
+            "params": [["1", "2"]],
+            "stats": [{"q_25": 0.09, "q_75": 0.11, "number": 1, "repeat": 7}, None],
+        },
+    }
     entries = {
         entry.benchmark: entry for entry in _read(results, result_columns=None, started_at={"b.plain": 9}).entries
     }

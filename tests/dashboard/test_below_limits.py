@@ -6,14 +6,13 @@ import pytest
 from sqlalchemy import update
 
 from tests.asv_results import AsvResults
-from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.limit_rules.stated import StatedLimits
-from warpwatch.dashboard.statistics.change_kind import ChangeKind
-from warpwatch.dashboard.store import Store, queries, tables
+from warpwatch.dashboard.analysis.series_analysis import analyse
+from warpwatch.dashboard.model.thresholds import StatedLimits
+from warpwatch.dashboard.model.triage_item import CardFilter, Standing
+from warpwatch.dashboard.model.verdict import ChangeKind, Verdict
+from warpwatch.dashboard.store import Store, queries, schema
 from warpwatch.dashboard.store.alerts import held_regressions, new_regressions, open_alert
-from warpwatch.dashboard.store.card_records import CardFilter, Standing
-from warpwatch.dashboard.store.stated_limits import state_limits
-from warpwatch.dashboard.verdict import Verdict
+from warpwatch.dashboard.store.policy import state_limits
 
 BENCH, OTHER = "suite.Bench.track_latency", "suite.Other.track_latency"
 COMMITS, STEP = 24, 18
@@ -28,10 +27,15 @@ def moved(store: Store, asv: AsvResults) -> Store:
         asv.benchmark(name)
     for number in range(COMMITS):
         wobble = 1 + number % 3 / 1000
-        asv.commit(number, {
-            name: asv.row([100e-6 * wobble * (slower if number >= STEP else 1)], started_at=number + 1, spread=0.002)
-            for name, slower in SLOWER.items()
-        })  # fmt: skip
+        asv.commit(
+            number,
+            {
+                name: asv.row(
+                    [100e-6 * wobble * (slower if number >= STEP else 1)], started_at=number + 1, spread=0.002
+                )
+                for name, slower in SLOWER.items()
+            },
+        )
     asv.load(store)
     analyse(store)
     return store
@@ -85,7 +89,7 @@ def test_a_step_below_its_limit_is_no_part_of_what_a_month_brought(moved: Store)
 
 def test_what_may_be_chance_goes_by_the_limits_too(moved: Store) -> None:
     with moved.write("demo") as connection:
-        connection.execute(update(tables.changepoint).values(kind=ChangeKind.MAY_BE_CHANCE.value, q_value=0.1))
+        connection.execute(update(schema.changepoint).values(kind=ChangeKind.MAY_BE_CHANCE.value, q_value=0.1))
     assert len(new_regressions(moved, "demo", most_false=0.2)) == 1
     _state(moved, threshold=0.5)
     assert new_regressions(moved, "demo", most_false=0.2) == ()

@@ -12,21 +12,21 @@ from sqlalchemy.exc import IntegrityError
 
 from tests.asv_results import AsvResults
 from tests.http_inbox import listening
-from warpwatch.dashboard.store import Store, queries, tables
+from warpwatch.dashboard.model.triage_item import CardFilter, Standing
+from warpwatch.dashboard.store import Store, queries, schema
 from warpwatch.dashboard.store.cache import Cache
-from warpwatch.dashboard.store.card_records import CardFilter, Standing
-from warpwatch.dashboard.store.rows import insert_new
+from warpwatch.dashboard.store.statements import insert_new
 from warpwatch.dashboard.store.tokens import Scope, create_token, use_token
 
 
 def _add(store: Store, name: str) -> None:
     with store.write(name, of_project=True) as connection:
-        connection.execute(insert(tables.project).values(name=name))
+        connection.execute(insert(schema.project).values(name=name))
 
 
 def _count(store: Store) -> int:
     with store.read() as connection:
-        return int(connection.execute(select(func.count()).select_from(tables.project)).scalar_one())
+        return int(connection.execute(select(func.count()).select_from(schema.project)).scalar_one())
 
 
 def test_a_write_through_this_or_another_connection_is_seen_at_once(store: Store, database: str) -> None:
@@ -48,13 +48,13 @@ def test_a_write_through_this_or_another_connection_is_seen_at_once(store: Store
 
 
 def _rename(connection: Connection) -> None:
-    connection.execute(update(tables.project).where(tables.project.c.name == "a").values(repository="/elsewhere"))
+    connection.execute(update(schema.project).where(schema.project.c.name == "a").values(repository="/elsewhere"))
 
 
 def _change_nothing(connection: Connection) -> None:
-    connection.execute(update(tables.project).where(tables.project.c.name == "nobody").values(repository="/x"))
-    connection.execute(delete(tables.commit).where(tables.commit.c.hash == "none"))
-    insert_new(connection, tables.project, [{"name": "a"}])
+    connection.execute(update(schema.project).where(schema.project.c.name == "nobody").values(repository="/x"))
+    connection.execute(delete(schema.commit).where(schema.commit.c.hash == "none"))
+    insert_new(connection, schema.project, [{"name": "a"}])
 
 
 @pytest.mark.parametrize(("write", "invalidated"), [(_rename, ["a"]), (_change_nothing, [])])
@@ -80,7 +80,7 @@ def test_a_write_invalidates_its_own_project_and_only_if_it_changes_a_row(
 def test_a_transaction_that_is_rolled_back_invalidates_nothing(store: Store) -> None:
     before = store.generation()
     with pytest.raises(IntegrityError), store.write("a", of_project=True) as connection:
-        connection.execute(insert(tables.project), [{"name": "a"}, {"name": "a"}])
+        connection.execute(insert(schema.project), [{"name": "a"}, {"name": "a"}])
     assert store.generation() == before
 
 
@@ -88,7 +88,7 @@ def test_a_project_that_is_dropped_and_made_again_counts_on(store: Store) -> Non
     _add(store, "a")
     before = store.generation("a")
     with store.write("a", of_project=True) as connection:
-        connection.execute(delete(tables.project))
+        connection.execute(delete(schema.project))
     _add(store, "a")
     assert store.generation("a") == before + 2
 
@@ -102,7 +102,7 @@ def test_the_use_of_a_token_invalidates_nothing(store: Store) -> None:
 
 
 def _run(*arguments: str) -> None:
-    command = [sys.executable, "-m", "warpwatch.ci.main", *arguments]
+    command = [sys.executable, "-m", "warpwatch.ci.cli", *arguments]
     done = subprocess.run(command, env=dict(os.environ), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr + done.stdout
 

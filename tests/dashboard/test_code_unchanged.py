@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from tests.dashboard.suite_results import Suite
-from warpwatch.dashboard.check import Check, Outcome, check
-from warpwatch.dashboard.report_text import report_table
+from warpwatch.dashboard.analysis.compare_commits import Check, Outcome, check
+from warpwatch.dashboard.cli.report import report_table
+from warpwatch.dashboard.model.series import Status
+from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.records import Status
-from warpwatch.dashboard.verdict import Verdict
 
 WHY = "code unchanged since 00000002"
 OLD, NEW = "a" * 64, "b" * 64

@@ -14,10 +14,10 @@ from warpwatch.dashboard.store import Store
 
 _GROUP = """
 import click
-from warpwatch.ci.check_command import check
-from warpwatch.dashboard.commands import report
-from warpwatch.dashboard.import_command import import_
-from warpwatch.dashboard.token_commands import token
+from warpwatch.ci.gate.check_command import check
+from warpwatch.dashboard.cli.report import report
+from warpwatch.dashboard.cli.import_ import import_
+from warpwatch.dashboard.cli.token import token
 group = click.Group()
 for command in (import_, check, report, token):
     group.add_command(command)
@@ -209,8 +209,12 @@ def test_check_takes_branches_and_tags_where_the_repository_is_known(
     repository = tmp_path / "repo"
     git = ["git", "-C", str(repository), "-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
     repository.mkdir()
-    for command in (["init", "-q", "-b", "main"], ["commit", "-q", "--allow-empty", "-m", "one"], ["tag", "v1"],
-                    ["commit", "-q", "--allow-empty", "-m", "two"]):  # fmt: skip
+    for command in (
+        ["init", "-q", "-b", "main"],
+        ["commit", "-q", "--allow-empty", "-m", "one"],
+        ["tag", "v1"],
+        ["commit", "-q", "--allow-empty", "-m", "two"],
+    ):
         subprocess.run([*git, *command], check=True)
     hashes = subprocess.run([*git, "log", "--format=%H"], check=True, capture_output=True, text=True).stdout.split()
     for number, (commit, value) in enumerate(zip(reversed(hashes), (1.0, 3.0), strict=True)):
@@ -237,14 +241,31 @@ def test_a_drift_that_all_controls_show_is_the_machines(warpwatch: Callable[...,
         ]
         started = 1_767_225_600_000 + number * 60_000
         path = asv.commit(number, {f"{suite}.track_latency": asv.row(values, params, started_at=started, spread=0.001)})
-        run = {"record": "run", "schema": 1, "run": f"r{number}", "commit": "c", "environment": "e",
-               "started_at": "2025-12-31T00:00:00+00:00", "device": "cuda"}  # fmt: skip
+        run = {
+            "record": "run",
+            "schema": 1,
+            "run": f"r{number}",
+            "commit": "c",
+            "environment": "e",
+            "started_at": "2025-12-31T00:00:00+00:00",
+            "device": "cuda",
+        }
         described = [
-            {"record": "workload", "run": f"r{number}", "benchmark": suite, "operator": "rope", "workload": f"w{n}",
-             "parameters": {}, "dtype": "fp16", "flops": 1, "bytes": 1, "kernels": ["warpwatch"],
-             "baselines": ["eager"]}
+            {
+                "record": "workload",
+                "run": f"r{number}",
+                "benchmark": suite,
+                "operator": "rope",
+                "workload": f"w{n}",
+                "parameters": {},
+                "dtype": "fp16",
+                "flops": 1,
+                "bytes": 1,
+                "kernels": ["warpwatch"],
+                "baselines": ["eager"],
+            }
             for n in range(5)
-        ]  # fmt: skip
+        ]
         asv.context(path, run, *described)
     done = _check(warpwatch, asv.folder, "0000000a", "0000000b", "--format", "json")
     data = json.loads(done.stdout)
@@ -252,8 +273,12 @@ def test_a_drift_that_all_controls_show_is_the_machines(warpwatch: Callable[...,
         {"machine": "box", "change": pytest.approx(0.049, abs=0.002), "controls": 5, "canaries": {}}
     ]
     assert {s["parameters"]["workload"]: s["verdict"] for s in data["series"]} == {
-        "w0": "unchanged", "w1": "unchanged", "w2": "regressed", "w3": "unchanged", "w4": "unchanged",
-    }  # fmt: skip
+        "w0": "unchanged",
+        "w1": "unchanged",
+        "w2": "regressed",
+        "w3": "unchanged",
+        "w4": "unchanged",
+    }
     worst = data["series"][0]
     assert worst["change"] == pytest.approx(0.2, abs=0.01)
     assert worst["control_change"] == pytest.approx(0.049, abs=0.002)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.dashboard.pages.plain_project import commit_hash, serve_plain, steps, write_plain
-from warpwatch.dashboard.commit_links import commit_link, commit_url_of, difference_link, web_address
-from warpwatch.dashboard.store.records import Project
+from warpwatch.dashboard.model.commit_links import commit_link, commit_url_of, difference_link, web_address
+from warpwatch.dashboard.model.series import Project
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 
@@ -23,10 +23,15 @@ NOW = datetime.now(UTC).replace(microsecond=0)
         ("https://user:secret@bitbucket.org/owner/name/", "https://bitbucket.org/owner/name/commits/"),
         ("https://gitlab.example.org:8443/group/name", "https://gitlab.example.org:8443/group/name/-/commit/"),
         ("https://codeberg.org/owner/name.git", "https://codeberg.org/owner/name/commit/"),
-        ("https://git.example.org/owner/name.git", None), ("/srv/git/github.com/name.git", None), (".", None),
-        ("", None), ("https://github.com/", None), ("javascript://github.com/a/b", None), ("C:\\work\\github", None),
+        ("https://git.example.org/owner/name.git", None),
+        ("/srv/git/github.com/name.git", None),
+        (".", None),
+        ("", None),
+        ("https://github.com/", None),
+        ("javascript://github.com/a/b", None),
+        ("C:\\work\\github", None),
     ],
-)  # fmt: skip
+)
 def test_a_repositorys_address_tells_where_its_commits_are_read(remote: str, address: str | None) -> None:
     assert commit_url_of(remote) == address
 
@@ -47,8 +52,16 @@ def test_what_is_no_web_address_is_no_link(text: object) -> None:
     ],
 )
 def test_a_difference_is_read_where_a_commit_is(stated: str | None, difference: str | None) -> None:
-    project = Project(name="p", repository=None, machines=0, series=0, commits=0, newest_commit=None, newest_run=None,
-                      commit_url=stated)  # fmt: skip
+    project = Project(
+        name="p",
+        repository=None,
+        machines=0,
+        series=0,
+        commits=0,
+        newest_commit=None,
+        newest_run=None,
+        commit_url=stated,
+    )
     assert difference_link(project, "a", "b") == difference
     assert commit_link(project, "b") == (f"{stated}b" if stated else None)
 
@@ -74,8 +87,12 @@ def test_pages_link_to_the_commit_and_its_difference_where_asv_states_them(
         f"https://github.com/owner/name/commit/{commit}",
         f"https://github.com/owner/name/compare/{before}...{commit}",
     )
-    for path, links in (("commits", (one, both)), (f"commit/{commit}", (one, both)), ("regressions", (both,)),
-                        (f"compare?base={before}&head={commit}", (both,))):  # fmt: skip
+    for path, links in (
+        ("commits", (one, both)),
+        (f"commit/{commit}", (one, both)),
+        ("regressions", (both,)),
+        (f"compare?base={before}&head={commit}", (both,)),
+    ):
         page = client.get(f"/linked/{path}").text
         assert all(f'href="{link}"' in page for link in links), path
         assert 'class="ww-outside"' not in client.get(f"/plain/{path}").text, path

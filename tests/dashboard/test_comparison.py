@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpwatch.dashboard.metrics import Better
+from warpwatch.dashboard.model.metric import Better
+from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.statistics.comparison import (
     Comparison,
     RunValue,
@@ -17,17 +18,14 @@ from warpwatch.dashboard.statistics.comparison import (
     compare_exact,
     judge,
 )
+from warpwatch.dashboard.statistics.distributions import student_quantile, student_tail
 from warpwatch.dashboard.statistics.noise import Noise
-from warpwatch.dashboard.statistics.student import student_quantile, student_tail
-from warpwatch.dashboard.verdict import Verdict
 
 NOISE = Noise(scale=0.004)
 
 
 def _runs(*values: float, scatter: float = 0.0) -> list[RunValue]:
-    return [
-        RunValue(value=v, q25=v * (1 - scatter / 2), q75=v * (1 + scatter / 2), sample_count=50) for v in values
-    ]  # fmt: skip
+    return [RunValue(value=v, q25=v * (1 - scatter / 2), q75=v * (1 + scatter / 2), sample_count=50) for v in values]
 
 
 def _verdict(comparison: Comparison | None, better: Better = Better.LOWER, threshold: float = 0.02) -> Verdict:
@@ -185,8 +183,11 @@ def test_what_is_exact_is_certain_after_one_run(base: float, head: float, verdic
     compared = compare_exact(_runs(base), _runs(head))
     assert compared is not None
     assert (compared.change, compared.low, compared.high, compared.runs_needed) == (
-        pytest.approx(change), pytest.approx(change), pytest.approx(change), 0,
-    )  # fmt: skip
+        pytest.approx(change),
+        pytest.approx(change),
+        pytest.approx(change),
+        0,
+    )
     assert _verdict(compared) is verdict
 
 

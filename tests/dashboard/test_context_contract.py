@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from perf_suite import records as written
-from warpwatch.dashboard.importers.context_file import read_context
+from warpwatch.dashboard.importers.asv_context import read_context
+from warpwatch.dashboard.model.series import Status
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.records import Status
 
 RUN = "0" * 32
 SUITE = "benchmarks.rope.Rope"
@@ -15,55 +15,129 @@ SUITE = "benchmarks.rope.Rope"
 
 def _records() -> list[written.Record]:
     run = written.RunRecord(
-        run=RUN, commit="c" * 40, environment="env-py3.11", started_at="2025-06-15T17:00:00+00:00", device="cpu",
-        gpu=None, cpu=written.Cpu(model="a CPU", cores=2, threads=1), software={"torch": "2.13"},
+        run=RUN,
+        commit="c" * 40,
+        environment="env-py3.11",
+        started_at="2025-06-15T17:00:00+00:00",
+        device="cpu",
+        gpu=None,
+        cpu=written.Cpu(model="a CPU", cores=2, threads=1),
+        software={"torch": "2.13"},
         ceilings=written.Ceilings(name="a CPU", source="datasheet", bandwidth_bps=1e10, flops={"fp32": 1e11}),
         measured_ceilings=written.Ceilings(
-            name="a CPU", source="measured", bandwidth_bps=8e9, flops={"fp32": 6e10}, l2_bandwidth_bps=4e10,
+            name="a CPU",
+            source="measured",
+            bandwidth_bps=8e9,
+            flops={"fp32": 6e10},
+            l2_bandwidth_bps=4e10,
             measured_at="2025-06-14T08:00:00+00:00",
         ),
-    )  # fmt: skip
+    )
     workload = written.WorkloadRecord(
-        run=RUN, benchmark=SUITE, operator="rope", workload="w1", parameters={"batch": 1}, dtype="fp32", flops=10,
-        bytes=10_000_000, kernels=("warpwatch",), baselines=("eager",),
-    )  # fmt: skip
+        run=RUN,
+        benchmark=SUITE,
+        operator="rope",
+        workload="w1",
+        parameters={"batch": 1},
+        dtype="fp32",
+        flops=10,
+        bytes=10_000_000,
+        kernels=("warpwatch",),
+        baselines=("eager",),
+    )
     measured = [
         written.MeasurementRecord(
-            run=RUN, benchmark=SUITE, workload="w1", implementation=name, status=written.Status.OK, latency_s=latency,
-            sample_count=50, cache="warm", seed=1, at_s=12.5, throttled_s={"power cap": 0.25}, contenders=0,
-            warm_latency_s=1.5e-3, steady_latency_s=1.8e-3, steady_copies=8, tries=2, sm_cycles=2e6,
-            peak_memory_bytes=4096, kernels_launched=3,
-            launched={"kernel": 2, "memset": 1}, code_sha256="ab" * 32,
+            run=RUN,
+            benchmark=SUITE,
+            workload="w1",
+            implementation=name,
+            status=written.Status.OK,
+            latency_s=latency,
+            sample_count=50,
+            cache="warm",
+            seed=1,
+            at_s=12.5,
+            throttled_s={"power cap": 0.25},
+            contenders=0,
+            warm_latency_s=1.5e-3,
+            steady_latency_s=1.8e-3,
+            steady_copies=8,
+            tries=2,
+            sm_cycles=2e6,
+            peak_memory_bytes=4096,
+            kernels_launched=3,
+            launched={"kernel": 2, "memset": 1},
+            code_sha256="ab" * 32,
             energy=written.Energy(per_call_j=(0.04, 0.041), window_s=0.5, power_w=300.0, method="NVML"),
         )
         for name, latency in (("warpwatch", 2e-3), ("eager", 3e-3))
-    ]  # fmt: skip
+    ]
     canary = written.MeasurementRecord(
-        run=RUN, benchmark="benchmarks.control.Control", workload="cpu-fp32-triad", implementation="canary",
-        status=written.Status.OK, latency_s=1e-3, sample_count=50, cache="warm", seed=1,
+        run=RUN,
+        benchmark="benchmarks.control.Control",
+        workload="cpu-fp32-triad",
+        implementation="canary",
+        status=written.Status.OK,
+        latency_s=1e-3,
+        sample_count=50,
+        cache="warm",
+        seed=1,
         visits=(written.Visit(at_s=1.0, latency_s=1e-3), written.Visit(at_s=9.0, latency_s=1.01e-3)),
-    )  # fmt: skip
+    )
     control = written.WorkloadRecord(
-        run=RUN, benchmark="benchmarks.control.Control", operator="control", workload="cpu-fp32-triad", parameters={},
-        dtype="fp32", flops=10, bytes=10, kernels=(), baselines=(), controls=("canary",),
-    )  # fmt: skip
+        run=RUN,
+        benchmark="benchmarks.control.Control",
+        operator="control",
+        workload="cpu-fp32-triad",
+        parameters={},
+        dtype="fp32",
+        flops=10,
+        bytes=10,
+        kernels=(),
+        baselines=(),
+        controls=("canary",),
+    )
     profile = written.ProfileRecord(
-        run=RUN, benchmark=SUITE, operator="rope", workload="w1", implementation="warpwatch", cache="cold",
-        profiler="Nsight Compute 2025.3.1", dram_bytes=12e6,
+        run=RUN,
+        benchmark=SUITE,
+        operator="rope",
+        workload="w1",
+        implementation="warpwatch",
+        cache="cold",
+        profiler="Nsight Compute 2025.3.1",
+        dram_bytes=12e6,
         kernels=(
             written.ProfiledKernel(
-                name="rope_kernel", signature="rope_kernel<8>", duration_s=2e-3, dram_bytes=12e6, l2_bytes=2e7,
-                l1_bytes=3e7, occupancy=0.5, tensor_pipe=None, stalls={"long scoreboard": 3.1},
+                name="rope_kernel",
+                signature="rope_kernel<8>",
+                duration_s=2e-3,
+                dram_bytes=12e6,
+                l2_bytes=2e7,
+                l1_bytes=3e7,
+                occupancy=0.5,
+                tensor_pipe=None,
+                stalls={"long scoreboard": 3.1},
                 counters={"sm__cycles_elapsed.max": 4e6},
             ),
         ),
-    )  # fmt: skip
+    )
     compiled = written.CompiledRecord(
-        run=RUN, benchmark="benchmarks.compiled_code.CompiledCode", operator="rope", kernel="rope_kernel",
-        architecture="sm_75", registers=40, stack_bytes=0, shared_bytes=0, local_memory_instructions=0, code_bytes=512,
-        instructions={"total": 32}, sha256="ab",
-        barriers=1, occupancy=0.5, occupancy_limit="registers",
-    )  # fmt: skip
+        run=RUN,
+        benchmark="benchmarks.compiled_code.CompiledCode",
+        operator="rope",
+        kernel="rope_kernel",
+        architecture="sm_75",
+        registers=40,
+        stack_bytes=0,
+        shared_bytes=0,
+        local_memory_instructions=0,
+        code_bytes=512,
+        instructions={"total": 32},
+        sha256="ab",
+        barriers=1,
+        occupancy=0.5,
+        occupancy_limit="registers",
+    )
     return [run, workload, control, *measured, canary, profile, compiled]
 
 
@@ -78,9 +152,16 @@ def test_steady_latency_is_read_with_its_copies_or_why_there_is_none() -> None:
     run, *_ = _records()
     (measured, _) = [record for record in _records() if getattr(record, "tries", 1) == 2]
     unknown = written.MeasurementRecord(
-        run=RUN, benchmark=SUITE, workload="w1", implementation="eager", status=written.Status.OK, latency_s=3e-3,
-        cache="cold", seed=1, steady_reason="not captured: a CUDA graph cannot capture it",
-    )  # fmt: skip
+        run=RUN,
+        benchmark=SUITE,
+        workload="w1",
+        implementation="eager",
+        status=written.Status.OK,
+        latency_s=3e-3,
+        cache="cold",
+        seed=1,
+        steady_reason="not captured: a CUDA graph cannot capture it",
+    )
     lines = "".join(written.to_line(record) + "\n" for record in (run, measured, unknown))
     read, without = read_context(lines.encode()).measurements
     assert (read.data["steady_latency_s"], read.data["steady_copies"], read.data["tries"]) == (1.8e-3, 8, 2)
@@ -91,10 +172,19 @@ def test_steady_latency_is_read_with_its_copies_or_why_there_is_none() -> None:
 def test_a_baselines_inaccuracy_is_read_with_its_number() -> None:
     run = _records()[0]
     inaccurate = written.MeasurementRecord(
-        run=RUN, benchmark=SUITE, workload="w1", implementation="eager", status=written.Status.OK, latency_s=3e-3,
-        reason="inaccurate: its error is 1.4x the allowed one", cache="cold", seed=1, relative_error=1.5e-3,
-        tolerance=2e-3, inaccuracy=1.4,
-    )  # fmt: skip
+        run=RUN,
+        benchmark=SUITE,
+        workload="w1",
+        implementation="eager",
+        status=written.Status.OK,
+        latency_s=3e-3,
+        reason="inaccurate: its error is 1.4x the allowed one",
+        cache="cold",
+        seed=1,
+        relative_error=1.5e-3,
+        tolerance=2e-3,
+        inaccuracy=1.4,
+    )
     context = read_context("".join(written.to_line(record) + "\n" for record in (run, inaccurate)).encode())
     (measurement,) = context.measurements
     assert (measurement.status, measurement.reason) == (Status.OK, inaccurate.reason)
@@ -111,9 +201,16 @@ def test_a_wrong_result_is_told_from_the_other_ways_to_fail() -> None:
     def read(failure: written.Failure | None) -> Status:
         run = _records()[0]
         failed = written.MeasurementRecord(
-            run=RUN, benchmark=SUITE, workload="w1", implementation="warpwatch", status=written.Status.FAILED,
-            reason="its output is (3,), the reference's (4,)", failure=failure, cache="cold", seed=1,
-        )  # fmt: skip
+            run=RUN,
+            benchmark=SUITE,
+            workload="w1",
+            implementation="warpwatch",
+            status=written.Status.FAILED,
+            reason="its output is (3,), the reference's (4,)",
+            failure=failure,
+            cache="cold",
+            seed=1,
+        )
         lines = "".join(written.to_line(record) + "\n" for record in (run, failed))
         (measurement,) = read_context(lines.encode()).measurements
         return measurement.status

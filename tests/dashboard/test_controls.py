@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
-from warpwatch.dashboard.check import Check, check
-from warpwatch.dashboard.check_text import as_table
+from warpwatch.dashboard.analysis.compare_commits import Check, check
+from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alerts import new_regressions
-from warpwatch.dashboard.verdict import Verdict
+from warpwatch.dashboard.text.comparison_report import as_table
 
 
 def _history(asv: Any, last: dict[str, float], commits: int = 12) -> Suite:
@@ -75,8 +75,9 @@ def test_a_canary_that_moves_is_never_a_regression_an_alert_or_a_row(store: Stor
     assert {row.series.implementation for row in queries.overview(store, "demo")} == {"warpwatch"}
     assert {row.implementation for row in queries.report(store)} == {"warpwatch", "eager"}
     assert {point.implementation for roof in queries.rooflines(store, "demo") for point in roof.points} <= {
-        "warpwatch", "eager",
-    }  # fmt: skip
+        "warpwatch",
+        "eager",
+    }
 
 
 def test_canaries_of_runs_that_asv_was_not_asked_for_them_come_from_the_context(store: Store, asv: Any) -> None:
@@ -88,8 +89,11 @@ def test_canaries_of_runs_that_asv_was_not_asked_for_them_come_from_the_context(
     told = queries.history(store, canary.series.key)
     assert told is not None
     assert [(point.run, point.q25 is not None) for point in told.points] == [
-        ("run-0-0", True), ("run-1-0", False), ("run-2-0", True), ("run-3-0", True),
-    ]  # fmt: skip
+        ("run-0-0", True),
+        ("run-1-0", False),
+        ("run-2-0", True),
+        ("run-3-0", True),
+    ]
     assert told.series.listed
     (ours,) = queries.overview(store, "demo")
     beside = queries.history(store, ours.series.key)

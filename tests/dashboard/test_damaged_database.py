@@ -9,11 +9,11 @@ import pytest
 from flask import Flask
 
 from tests.asv_results import AsvResults
-from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, StoreError
-from warpwatch.dashboard.store.store import Store as _Store
+from warpwatch.dashboard.store.engine import Store as _Store
 from warpwatch.dashboard.store.tokens import Scope, create_token, use_token
+from warpwatch.dashboard.web.app import create_app
 
 
 def _damage(path: Path) -> None:
@@ -68,9 +68,14 @@ def test_commands_say_so_in_a_sentence(make: object, command: list[str], tmp_pat
     make(path)  # type: ignore[operator]
     environment = {**os.environ, "WARPWATCH_DATABASE": f"sqlite:///{path}"}
     done = subprocess.run(
-        [sys.executable, "-m", "warpwatch.ci.main", *command],
-        env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "warpwatch.ci.cli", *command],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode != 0
     assert done.stderr.startswith("Error: cannot open the database")
     assert "Traceback" not in done.stderr
@@ -78,7 +83,7 @@ def test_commands_say_so_in_a_sentence(make: object, command: list[str], tmp_pat
 
 def test_a_database_that_is_away_is_said_as_well(tmp_path: Path) -> None:
     environment = {**os.environ, "WARPWATCH_DATABASE": "postgresql://127.0.0.1:1/none"}
-    command = [sys.executable, "-m", "warpwatch.ci.main", "serve", "--port", "0"]
+    command = [sys.executable, "-m", "warpwatch.ci.cli", "serve", "--port", "0"]
     done = subprocess.run(
         command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )

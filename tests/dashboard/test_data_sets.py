@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from warpwatch.dashboard.analysis import analyse
+from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.store import Store, queries
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -39,8 +39,10 @@ def _import(store: Store, name: str) -> None:
 
 def test_mujoco_warps_gpu_results(sqlite_store: Store) -> None:
     _import(sqlite_store, "mjwarp-asv")
-    units = {series.parameters[0][1]: series.metric.unit for series in
-             queries.find_series(sqlite_store, "mjwarp-asv", search="AlohaPot", limit=100).series}  # fmt: skip
+    units = {
+        series.parameters[0][1]: series.metric.unit
+        for series in queries.find_series(sqlite_store, "mjwarp-asv", search="AlohaPot", limit=100).series
+    }
     assert units["device_memory_allocated"] == "bytes"
     assert units["solver_niter_mean"] == "count"
     assert units["jit_duration"] == "seconds"

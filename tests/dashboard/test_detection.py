@@ -7,20 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpwatch.dashboard.metrics import metric
+from warpwatch.dashboard.model.metric import metric
+from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.statistics.comparison import RunValue
 from warpwatch.dashboard.statistics.detection import detect
 from warpwatch.dashboard.statistics.summary import CommitLevels, Summary, summarise
-from warpwatch.dashboard.verdict import Verdict
 
 DAY_MS = 86_400_000
 TIME, BYTES, REGISTERS = (metric("m", unit) for unit in ("seconds", "bytes", "registers"))
 
 
 def _commits(values: list[float], scatter: float = 0.01) -> list[list[RunValue]]:
-    return [
-        [RunValue(value=v, q25=v * (1 - scatter / 2), q75=v * (1 + scatter / 2), sample_count=50)] for v in values
-    ]  # fmt: skip
+    return [[RunValue(value=v, q25=v * (1 - scatter / 2), q75=v * (1 + scatter / 2), sample_count=50)] for v in values]
 
 
 def test_a_register_more_is_told_at_once() -> None:
@@ -87,9 +85,12 @@ def _levels(values: Sequence[float | None], *, failed: bool = True) -> CommitLev
     level = np.array([np.nan if value is None else value for value in values])
     days = np.arange(len(values))
     return CommitLevels(
-        commit_id=days, date_ms=days * DAY_MS, level=level, comparable=~np.isnan(level),
+        commit_id=days,
+        date_ms=days * DAY_MS,
+        level=level,
+        comparable=~np.isnan(level),
         newest_failed=failed and values[-1] is None,
-    )  # fmt: skip
+    )
 
 
 def _summary(values: Sequence[float | None], unit: str = "seconds", *, failed: bool = True) -> Summary:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import integers, sampled_from
 
-from warpwatch.dashboard.statistics.change_kind import ChangeKind
+from warpwatch.dashboard.model.verdict import ChangeKind
 from warpwatch.dashboard.statistics.changepoint import Told, tell
 from warpwatch.dashboard.statistics.level_path import Floats
 

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine, inspect, text
 
-from warpwatch.dashboard.exit_status import FAILED, INTERRUPTED, PIPE_CLOSED
+from warpwatch.dashboard.cli.output import FAILED, INTERRUPTED, PIPE_CLOSED
 from warpwatch.dashboard.store import Store
 
 _BROKEN = """
-from warpwatch.ci import main
-main._COMMANDS["check"] = main._COMMANDS["check"]._replace(source="ci.check_command:no_such_name")
+from warpwatch.ci import cli as main
+main._COMMANDS["check"] = main._COMMANDS["check"]._replace(source="ci.gate.check_command:no_such_name")
 main.main()
 """
 _WITHOUT_PSYCOPG = """
 import sys
 sys.modules["psycopg"] = None
-from warpwatch.ci.main import main
+from warpwatch.ci.cli import main
 main()
 """
 QUIET = [1.0, 1.002, 0.998, 1.001, 0.999, 1.0, 1.002, 0.998, 1.001, 0.999, 1.0, 1.001]
@@ -39,13 +39,18 @@ READING = [
 ]
 
 
-def _warpwatch(*arguments: str | Path, code: str = "from warpwatch.ci.main import main; main()", cwd: Path,
-               **more: Any) -> "subprocess.CompletedProcess[str]":  # fmt: skip
+def _warpwatch(
+    *arguments: str | Path, code: str = "from warpwatch.ci.cli import main; main()", cwd: Path, **more: Any
+) -> "subprocess.CompletedProcess[str]":
     environment = {key: value for key, value in os.environ.items() if not key.startswith("WARPWATCH_")}
     return subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],
-        cwd=cwd, env=environment, text=True, stderr=subprocess.PIPE, **{"stdout": subprocess.PIPE, **more},
-    )  # fmt: skip
+        cwd=cwd,
+        env=environment,
+        text=True,
+        stderr=subprocess.PIPE,
+        **{"stdout": subprocess.PIPE, **more},
+    )
 
 
 @pytest.fixture
@@ -66,9 +71,12 @@ def test_an_error_that_no_command_handles_is_no_regression(tmp_path: Path) -> No
 
 def test_an_interrupted_command_ends_with_130(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "warpwatch.ci.main", "runner", "alone", "--", "sh", "-c", "echo begun; exec sleep 600"],
-        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [sys.executable, "-m", "warpwatch.ci.cli", "runner", "alone", "--", "sh", "-c", "echo begun; exec sleep 600"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdout is not None
     process.stdout.readline()  # the command is at work
     process.send_signal(signal.SIGINT)
@@ -89,9 +97,7 @@ def test_a_full_disk_under_the_output_prints_the_verdict_and_is_no_regression(hi
     done = _warpwatch("check", "0000000b", "0000000c", "--output", "/dev/full", cwd=history)
     assert done.returncode == FAILED
     assert "1 regressed" in done.stdout
-    assert done.stderr == (
-        "Error: cannot write /dev/full: No space left on device. The result was printed instead\n"
-    )  # fmt: skip
+    assert done.stderr == ("Error: cannot write /dev/full: No space left on device. The result was printed instead\n")
 
 
 def test_a_full_disk_under_standard_output_is_no_regression(history: Path) -> None:

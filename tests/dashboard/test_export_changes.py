@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from click.testing import CliRunner
 
 from tests.dashboard.suite_results import Suite
-from warpwatch.dashboard.exports.changes import COLUMNS
-from warpwatch.dashboard.exports.command import export
+from warpwatch.dashboard.cli.export import export
+from warpwatch.dashboard.cli.exports.change_rows import COLUMNS
 from warpwatch.dashboard.store import Store
 
 

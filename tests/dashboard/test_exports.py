@@ -18,10 +18,9 @@ from click.testing import CliRunner
 from tests.asv_results import HOUR_MS, START_MS, AsvResults, hash_of
 from tests.dashboard.suite_results import Suite
 from warpwatch import dashboard
-from warpwatch.dashboard.exports.command import export
-from warpwatch.dashboard.exports.parquet import write_parquet
-from warpwatch.dashboard.exports.rows import COLUMNS
-from warpwatch.dashboard.exports.text_files import write_csv, write_json
+from warpwatch.dashboard.cli.export import export
+from warpwatch.dashboard.cli.exports.arrow import write_parquet
+from warpwatch.dashboard.cli.exports.measurement_rows import COLUMNS, write_csv, write_json
 from warpwatch.dashboard.store import Store, queries
 
 BENCH = "suite.Bench.track_latency"
@@ -58,13 +57,21 @@ def _csv(store: Store, **only: Any) -> list[dict[str, str]]:
 def test_every_measurement_is_a_row_in_the_order_of_commits_and_runs(recorded: Store) -> None:
     rows = [row for row in _csv(recorded, machine="box") if json.loads(row["parameters"]) == {"size": "10"}]
     assert [(row["position"], row["value"]) for row in rows] == [
-        ("0", "1.5"), ("1", "2.5"), ("1", "2.75"), ("2", "3.5"), ("3", "4.5"),
-    ]  # fmt: skip
+        ("0", "1.5"),
+        ("1", "2.5"),
+        ("1", "2.75"),
+        ("2", "3.5"),
+        ("3", "4.5"),
+    ]
     first = rows[0]
     assert tuple(first) == COLUMNS
     assert (first["project"], first["benchmark"], first["metric"], first["unit"], first["better"]) == (
-        "demo", BENCH, "latency", "seconds", "lower",
-    )  # fmt: skip
+        "demo",
+        BENCH,
+        "latency",
+        "seconds",
+        "lower",
+    )
     assert (first["machine"], first["environment"], first["commit"]) == ("box", "env-py3.11", hash_of(0))
     assert datetime.fromisoformat(first["date"]) == datetime.fromtimestamp(START_MS / 1000, UTC)
     assert datetime.fromisoformat(rows[2]["run_time"]) == datetime.fromtimestamp((START_MS + 10) / 1000, UTC)
@@ -138,14 +145,15 @@ def test_cards_workloads_and_implementations_have_columns(sqlite_store: Store, a
     asv.load(sqlite_store)
     rows = _csv(sqlite_store, benchmark="rope")
     assert {(row["card"], row["workload"], row["implementation"]) for row in rows} == {
-        ("GPU-one", "w1", "warpwatch"), ("GPU-one", "w1", "eager"),
-    }  # fmt: skip
+        ("GPU-one", "w1", "warpwatch"),
+        ("GPU-one", "w1", "eager"),
+    }
 
 
 def test_a_history_longer_than_a_table_of_arrow_is_whole(
     sqlite_store: Store, timed_history: Callable[..., AsvResults], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("warpwatch.dashboard.exports.arrow._ROWS_AT_ONCE", 3)
+    monkeypatch.setattr("warpwatch.dashboard.cli.exports.arrow._ROWS_AT_ONCE", 3)
     timed_history([1.0, 2.0], name="suite.A.track_latency")
     timed_history([3.0, 4.0, 5.0], name="suite.B.track_latency", first=2)
     timed_history([6.0], name="suite.C.track_latency", first=5).load(sqlite_store)
@@ -160,7 +168,7 @@ def test_a_history_longer_than_a_table_of_arrow_is_whole(
 def _export(
     database: Path, *arguments: str | Path, code: str = "", stdout: Any = subprocess.PIPE
 ) -> "subprocess.CompletedProcess[str]":
-    code = f"{code}\nfrom warpwatch.dashboard.exports.command import export; export()"
+    code = f"{code}\nfrom warpwatch.dashboard.cli.export import export; export()"
     command = [sys.executable, "-c", code, "--database", str(database), *map(str, arguments)]
     return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
 

@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy import select
 
 from tests.asv_results import AsvResults
-from warpwatch.dashboard import analysis, judgement
-from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.store import Store, tables
+from warpwatch.dashboard.analysis import classify, series_analysis
+from warpwatch.dashboard.analysis.series_analysis import analyse
+from warpwatch.dashboard.store import Store, schema
 
 BENCH = "suite.Bench.time_it"
 COMMITS = 20
@@ -16,19 +16,19 @@ COMMITS = 20
 
 def _stale(store: Store) -> list[bool]:
     with store.read() as connection:
-        return list(connection.execute(select(tables.series.c.stale).order_by(tables.series.c.id)).scalars())
+        return list(connection.execute(select(schema.series.c.stale).order_by(schema.series.c.id)).scalars())
 
 
 @pytest.mark.parametrize("commits", [6, COMMITS])  # short ones wait for the noise of their machine
 def test_an_analysis_that_fails_costs_its_own_series_alone(
     store: Store, asv: AsvResults, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, commits: int
-) -> None:  # fmt: skip
+) -> None:
     sizes = ["1", "2", "3"]
     asv.benchmark(BENCH, size=sizes)
     for number in range(commits):
         values = [(1 + n) * (1.5 if number >= commits // 2 else 1.0) for n in range(len(sizes))]
         asv.commit(number, {BENCH: asv.row(values, [sizes], started_at=number + 1, spread=0.001)})
-    original = analysis._of_one
+    original = series_analysis._of_one
 
     def of_one(stale: Any, task: Any) -> Any:
         if stale.id == 2 and (commits == COMMITS or task.noise):
@@ -36,7 +36,7 @@ def test_an_analysis_that_fails_costs_its_own_series_alone(
         return original(stale, task)
 
     with monkeypatch.context() as patch:
-        patch.setattr(analysis, "_of_one", of_one)
+        patch.setattr(series_analysis, "_of_one", of_one)
         asv.load(store)
     assert _stale(store) == [False, True, False]
     (said,) = caplog.messages
@@ -45,7 +45,7 @@ def test_an_analysis_that_fails_costs_its_own_series_alone(
     assert analyse(store) == (1 if commits == COMMITS else 3)  # short ones share the noise of their machine
     assert _stale(store) == [False] * 3
     with store.read() as connection:
-        assert len(set(connection.execute(select(tables.changepoint.c.series_id)).scalars())) == 3
+        assert len(set(connection.execute(select(schema.changepoint.c.series_id)).scalars())) == 3
 
 
 def test_a_machine_that_cannot_be_judged_leaves_the_others_judged(
@@ -56,17 +56,17 @@ def test_a_machine_that_cannot_be_judged_leaves_the_others_judged(
             value = 1.5 if number >= COMMITS // 2 else 1.0
             row = asv.row([value + number % 7 / 1000], started_at=number + 1)
             asv.commit(number, {BENCH: row}, machine=machine)
-    original = judgement.judged
+    original = classify.judged
 
     def judged(findings: Any) -> Any:
         return _fails() if findings.machine.id == 1 else original(findings)
 
     with monkeypatch.context() as patch:
-        patch.setattr(judgement, "judged", judged)
+        patch.setattr(classify, "judged", judged)
         asv.load(store)
     (said,) = caplog.messages
     assert said.startswith("machine 1 of demo could not be judged (ZeroDivisionError: a thing that nobody thought of")
-    change = tables.changepoint
+    change = schema.changepoint
     query = select(change.c.q_value).order_by(change.c.series_id)
     with store.read() as connection:
         first, second = connection.execute(query).scalars().all()

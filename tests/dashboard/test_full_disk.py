@@ -13,8 +13,8 @@ import psycopg
 import pytest
 
 from tests.asv_results import AsvResults
+from tools.store_state import state_of
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.trials.store_state import state_of
 
 BENCH = "suite.Bench.time_it"
 _ROOM = 1_200_000  # bytes: enough for an empty store with its log, not for the results
@@ -77,7 +77,7 @@ def _fill(asv: AsvResults) -> None:
 
 
 def _import(folder: Path, database: str, limit: Callable[[], None] | None = None) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "warpwatch.ci.main", "import", str(folder), "--project", "demo"]
+    command = [sys.executable, "-m", "warpwatch.ci.cli", "import", str(folder), "--project", "demo"]
     return subprocess.run(
         [*command, "--database", database], capture_output=True, text=True, check=False, preexec_fn=limit
     )

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
+from warpwatch.dashboard.model.alert import AlertState, EventKind
 from warpwatch.dashboard.store import Store
-from warpwatch.dashboard.store.alert_records import AlertState, EventKind
-from warpwatch.dashboard.store.deciding import ChangedMeanwhileError, Decision
 from warpwatch.dashboard.store.health_alerts import (
     HealthAlert,
     HealthFinding,
@@ -16,13 +15,18 @@ from warpwatch.dashboard.store.health_alerts import (
     health_alerts,
     open_health_alert,
 )
-from warpwatch.dashboard.store.health_triage import SeenTrouble, triage_health
 from warpwatch.dashboard.store.retention import drop_project
+from warpwatch.dashboard.store.triage import ChangedMeanwhileError, Decision, SeenTrouble, triage_health
 
 SILENT = HealthFinding(
-    kind=HealthKind.MISSING, subject="box", machine="box", kernel=None, says="no results for 3 days",
-    members=("box",), lines=("the newest is of Monday",),
-)  # fmt: skip
+    kind=HealthKind.MISSING,
+    subject="box",
+    machine="box",
+    kernel=None,
+    says="no results for 3 days",
+    members=("box",),
+    lines=("the newest is of Monday",),
+)
 WHO: dict[str, Any] = {"author": "Ada", "now_ms": 1_000}
 
 

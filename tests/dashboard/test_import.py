@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.importers import import_results as import_results_module
+from warpwatch.dashboard.analysis.series_analysis import analyse
+from warpwatch.dashboard.importers import import_asv as import_results_module
 from warpwatch.dashboard.importers.asv_folder import NoResultsError, open_folder
-from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.importers.import_asv import import_results
+from warpwatch.dashboard.model.series import Point, Status
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.records import Point, Status
 
 BENCH = "suite.Bench.track_latency"
 
@@ -254,8 +254,20 @@ def repository(tmp_path: Path) -> Path:
     for number in range(5):
         day = "2024-01-03" if number == 2 else f"2025-01-{number + 1:02}"
         stamp = f"{day}T00:00:00+00:00"
-        command = ["git", "-C", str(folder), "-c", "user.name=Ada", "-c", "user.email=ada@example.org", "commit", "-q",
-                   "--allow-empty", "-m", f"change {number} | with a bar"]  # fmt: skip
+        command = [
+            "git",
+            "-C",
+            str(folder),
+            "-c",
+            "user.name=Ada",
+            "-c",
+            "user.email=ada@example.org",
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            f"change {number} | with a bar",
+        ]
         environment = {"GIT_AUTHOR_DATE": stamp, "GIT_COMMITTER_DATE": stamp, "PATH": "/usr/bin:/bin:/usr/local/bin"}
         subprocess.run(command, check=True, env=environment)
     return folder

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from warpwatch.dashboard.report_text import report_table
+from warpwatch.dashboard.cli.report import report_table
+from warpwatch.dashboard.model.series import Status
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.records import Status
 
 SUITE = "benchmarks.rope.Rope"
 PARAMS = [["'w1'"], ["'warpwatch'", "'eager'"]]
@@ -16,22 +16,51 @@ START = 1_767_225_600_000
 
 def _run(name: str, hour: int) -> dict[str, Any]:
     ceilings = {"name": "H200", "source": "measured", "bandwidth_bps": 4e12, "flops": {"fp16": 6e14}}
-    return {"record": "run", "schema": 1, "run": name, "commit": "c" * 40, "environment": "env-py3.11",
-            "started_at": f"2026-01-01T{hour:02}:00:00+00:00", "device": "cuda", "gpu": {"name": "NVIDIA H200"},
-            "cpu": {"model": "Xeon", "cores": 16}, "software": {"torch": "2.11"}, "ceilings": ceilings}  # fmt: skip
+    return {
+        "record": "run",
+        "schema": 1,
+        "run": name,
+        "commit": "c" * 40,
+        "environment": "env-py3.11",
+        "started_at": f"2026-01-01T{hour:02}:00:00+00:00",
+        "device": "cuda",
+        "gpu": {"name": "NVIDIA H200"},
+        "cpu": {"model": "Xeon", "cores": 16},
+        "software": {"torch": "2.11"},
+        "ceilings": ceilings,
+    }
 
 
-WORKLOAD = {"record": "workload", "run": "r1", "benchmark": SUITE, "operator": "rope", "workload": "w1",
-            "parameters": {"batch": 8}, "dtype": "fp16", "flops": 100, "bytes": 4_000_000_000,
-            "kernels": ["warpwatch", "triton"], "baselines": ["eager"]}  # fmt: skip
+WORKLOAD = {
+    "record": "workload",
+    "run": "r1",
+    "benchmark": SUITE,
+    "operator": "rope",
+    "workload": "w1",
+    "parameters": {"batch": 8},
+    "dtype": "fp16",
+    "flops": 100,
+    "bytes": 4_000_000_000,
+    "kernels": ["warpwatch", "triton"],
+    "baselines": ["eager"],
+}
 
 
 def _measured(
     run: str, implementation: str, latency: float | None, status: str = "ok", reason: str | None = None
 ) -> Any:
-    return {"record": "measurement", "run": run, "benchmark": SUITE, "workload": "w1",
-            "implementation": implementation, "status": status, "reason": reason, "latency_s": latency,
-            "sample_count": 50, "backend": "cudnn"}  # fmt: skip
+    return {
+        "record": "measurement",
+        "run": run,
+        "benchmark": SUITE,
+        "workload": "w1",
+        "implementation": implementation,
+        "status": status,
+        "reason": reason,
+        "latency_s": latency,
+        "sample_count": 50,
+        "backend": "cudnn",
+    }
 
 
 @pytest.fixture
@@ -75,9 +104,12 @@ def test_a_throttled_value_is_invalid_with_its_reason_and_no_number(
 ) -> None:
     path = measure([0.002, None], 1)
     asv.context(
-        path, _run("r1", 1), WORKLOAD, _measured("r1", "warpwatch", None, "invalid", "throttled: power cap"),
+        path,
+        _run("r1", 1),
+        WORKLOAD,
+        _measured("r1", "warpwatch", None, "invalid", "throttled: power cap"),
         _measured("r1", "eager", None, "failed", "CUDA error"),
-    )  # fmt: skip
+    )
     asv.load(store)
     reasons = {row.implementation: (row.status, row.latency_s, row.reason) for row in queries.report(store)}
     assert reasons == {
@@ -107,8 +139,13 @@ def test_other_metrics_of_overwritten_runs_are_taken_from_the_context_too(
         asv.benchmark(method, workload=PARAMS[0], implementation=PARAMS[1])
     rows = {f"{SUITE}.track_latency": [0.002, 0.003], name: [2, 5], f"{SUITE}.track_warm_latency": [0.001, 0.002]}
     path = asv.commit(1, {key: asv.row(values, PARAMS, started_at=started) for key, values in rows.items()})
-    asv.context(path, _run("r1", 1), WORKLOAD, _measured("r1", "warpwatch", 0.0021) | {"kernels_launched": 3},
-                _measured("r1", "eager", 0.0031))  # fmt: skip
+    asv.context(
+        path,
+        _run("r1", 1),
+        WORKLOAD,
+        _measured("r1", "warpwatch", 0.0021) | {"kernels_launched": 3},
+        _measured("r1", "eager", 0.0031),
+    )
     asv.context(path, _run("r2", 5), _measured("r2", "warpwatch", 0.002), _measured("r2", "eager", 0.003))
     asv.load(sqlite_store)
     told = {}
@@ -117,9 +154,10 @@ def test_other_metrics_of_overwritten_runs_are_taken_from_the_context_too(
         assert history is not None
         told[found.metric.name] = [(point.run, point.value) for point in history.points]
     assert told == {
-        "latency": [("r1", 0.0021), ("r2", 0.002)], "kernels_launched": [("r1", 3), ("r2", 2)],
+        "latency": [("r1", 0.0021), ("r2", 0.002)],
+        "kernels_launched": [("r1", 3), ("r2", 2)],
         "warm_latency": [("r2", 0.001)],
-    }  # fmt: skip
+    }
 
 
 def test_a_run_still_going_on_is_not_taken_before_asv_saves_it(
@@ -138,18 +176,30 @@ def test_a_run_still_going_on_is_not_taken_before_asv_saves_it(
     after = queries.history(store, key)
     assert after is not None
     assert [(point.run, point.value, point.q25 is not None) for point in after.points] == [
-        ("r1", 0.002, True), ("r2", 0.0022, True),
-    ]  # fmt: skip
+        ("r1", 0.002, True),
+        ("r2", 0.0022, True),
+    ]
 
 
 def test_compiled_code_is_on_the_commits_page(store: Store, asv: Any) -> None:
     name = "benchmarks.compiled_code.CompiledCode.track_registers"
     asv.benchmark(name, unit="registers", kernel=["'k'"], architecture=["'sm_75'"])
     path = asv.commit(1, {name: asv.row([96], [["'k'"], ["'sm_75'"]], started_at=START + 3_700_000)})
-    compiled = {"record": "compiled", "run": "r1", "benchmark": "benchmarks.compiled_code.CompiledCode",
-                "operator": "rope", "kernel": "k", "architecture": "sm_75", "registers": 96, "stack_bytes": 0,
-                "shared_bytes": 1024, "local_memory_instructions": 0, "code_bytes": 2048,
-                "instructions": {"total": 128, "HMMA": 4}, "sha256": "ab"}  # fmt: skip
+    compiled = {
+        "record": "compiled",
+        "run": "r1",
+        "benchmark": "benchmarks.compiled_code.CompiledCode",
+        "operator": "rope",
+        "kernel": "k",
+        "architecture": "sm_75",
+        "registers": 96,
+        "stack_bytes": 0,
+        "shared_bytes": 1024,
+        "local_memory_instructions": 0,
+        "code_bytes": 2048,
+        "instructions": {"total": 128, "HMMA": 4},
+        "sha256": "ab",
+    }
     asv.context(path, _run("r1", 1), compiled)
     asv.load(store)
     page = queries.commit_page(store, "demo", "00000001")
@@ -191,8 +241,14 @@ def test_a_value_that_no_run_speaks_of_is_its_suites_and_a_run_without_values_is
     asv.benchmark(f"{SUITE}.track_latency", workload=params[0], implementation=params[1])
     values = [0.002, 0.003, float("nan"), float("nan")]
     path = asv.commit(1, {f"{SUITE}.track_latency": asv.row(values, params, started_at=START + 3_700_000)})
-    asv.context(path, _run("r0", 0), _run("r1", 1), WORKLOAD, _measured("r1", "warpwatch", 0.002),
-                _measured("r1", "eager", 0.003))  # fmt: skip
+    asv.context(
+        path,
+        _run("r0", 0),
+        _run("r1", 1),
+        WORKLOAD,
+        _measured("r1", "warpwatch", 0.002),
+        _measured("r1", "eager", 0.003),
+    )
     asv.load(sqlite_store)
     (machine,) = queries.machines(sqlite_store, "demo")
     assert machine.runs == 1

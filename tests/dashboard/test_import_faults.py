@@ -1,6 +1,6 @@
 """Imports in adversity: killed, two at once, files that are cut off or grow, clocks that jump. Nothing lost or doubled.
 
-`dashboard/trials/import_faults.py` kills many more.
+`tools/import_faults.py` kills many more.
 """
 
 import json
@@ -16,18 +16,18 @@ import pytest
 from sqlalchemy import Table, func, select
 
 from tests.asv_results import START_MS, AsvResults, hash_of
-from warpwatch.dashboard import analysis
-from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.importers import import_results as importing
-from warpwatch.dashboard.importers import read_files
+from tools.killing import kill_import
+from tools.store_state import State, state_of
+from warpwatch.dashboard.analysis import series_analysis
+from warpwatch.dashboard.analysis.series_analysis import analyse
+from warpwatch.dashboard.importers import import_asv as importing
+from warpwatch.dashboard.importers import result_reader
+from warpwatch.dashboard.importers.asv import read_result
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.asv_result import read_result
-from warpwatch.dashboard.importers.import_results import import_results
-from warpwatch.dashboard.importers.read_files import FileToRead, read_file
-from warpwatch.dashboard.store import Store, queries, tables
-from warpwatch.dashboard.store.writing import ProjectWriter
-from warpwatch.dashboard.trials.killing import kill_import
-from warpwatch.dashboard.trials.store_state import State, state_of
+from warpwatch.dashboard.importers.import_asv import import_results
+from warpwatch.dashboard.importers.result_reader import FileToRead, read_file
+from warpwatch.dashboard.store import Store, queries, schema
+from warpwatch.dashboard.store.project_writer import ProjectWriter
 
 BENCH = "suite.Bench.time_it"
 COMMITS, COMBINATIONS = 24, 15
@@ -48,7 +48,12 @@ def results(asv: AsvResults) -> AsvResults:
 def _import(folder: Path, database: str, ready: Any = None) -> None:
     """Many transactions, readers and analysts, as a large folder has them."""
     os.setpgid(0, 0)
-    importing._AT_ONCE, importing._WORTH_PROCESSES, analysis._WORTH_PROCESSES, analysis._AT_ONCE = 5_000, 1, 1, 2
+    importing._AT_ONCE, importing._WORTH_PROCESSES, series_analysis._WORTH_PROCESSES, series_analysis._AT_ONCE = (
+        5_000,
+        1,
+        1,
+        2,
+    )
     if ready is not None:
         ready.set()
     store = Store(database)
@@ -112,11 +117,11 @@ def test_what_a_kill_leaves_the_next_import_makes_whole(
 
 
 def _files(store: Store) -> int:
-    return _count(store, tables.source_file)
+    return _count(store, schema.source_file)
 
 
 def _summaries(store: Store) -> int:
-    return _count(store, tables.summary)
+    return _count(store, schema.summary)
 
 
 def _count(store: Store, table: Table) -> int:
@@ -159,21 +164,21 @@ def test_a_file_cut_off_anywhere_is_set_aside_and_taken_when_whole(sqlite_store:
 def test_a_file_that_grows_or_changes_while_it_is_read_is_read_again(
     sqlite_store: Store, asv: AsvResults, monkeypatch: pytest.MonkeyPatch, read_first: float
 ) -> None:
-    monkeypatch.setattr(read_files, "_FRESH_NS", 0)
+    monkeypatch.setattr(result_reader, "_FRESH_NS", 0)
     path = asv.commit(1, {BENCH: asv.row([1.0], started_at=1)})
     text = path.read_text()
     path.write_text(text[: int(len(text) * read_first)])
-    read = read_files.read_regular
+    read = result_reader.read_regular
 
     def read_and_write(path: Path, most: int) -> bytes:
         found = read(path, most)
         asv.commit(1, {BENCH: asv.row([2.0], started_at=2)})
         return found
 
-    monkeypatch.setattr(read_files, "read_regular", read_and_write)
+    monkeypatch.setattr(result_reader, "read_regular", read_and_write)
     summary = import_results(sqlite_store, open_folder(asv.folder, project="demo"))
     assert len(summary.set_aside) == (read_first < 1)
-    monkeypatch.setattr(read_files, "read_regular", read)
+    monkeypatch.setattr(result_reader, "read_regular", read)
     assert import_results(sqlite_store, open_folder(asv.folder, project="demo")).points == 1
     assert _values(sqlite_store) == ([2.0] if read_first < 1 else [1.0, 2.0])
 
@@ -232,9 +237,9 @@ def _write(writer: ProjectWriter, number: int, benchmark: str) -> None:
 def test_a_reader_sees_one_state_while_others_write(database: str, results: AsvResults) -> None:
     store = Store(database)
     with store.read() as connection:
-        before = connection.execute(select(func.count()).select_from(tables.run)).scalar_one()
+        before = connection.execute(select(func.count()).select_from(schema.run)).scalar_one()
         results.load(store)
-        assert connection.execute(select(func.count()).select_from(tables.run)).scalar_one() == before == 0
+        assert connection.execute(select(func.count()).select_from(schema.run)).scalar_one() == before == 0
     store.close()
     assert len(_state(database)["runs"]) == COMMITS
 
@@ -272,7 +277,7 @@ def test_a_change_is_noticed_whatever_the_clock_says(
     sqlite_store: Store, asv: AsvResults, monkeypatch: pytest.MonkeyPatch, mtime_s: int
 ) -> None:
     """The file's time goes backwards, or stands still at other content of the same size."""
-    monkeypatch.setattr("warpwatch.dashboard.importers.read_files._FRESH_NS", 0)
+    monkeypatch.setattr("warpwatch.dashboard.importers.result_reader._FRESH_NS", 0)
     path = asv.commit(1, {BENCH: asv.row([1.5], started_at=1)})
     os.utime(path, (mtime_s, mtime_s))
     asv.load(sqlite_store)

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from warpwatch.dashboard.store import Store, queries, tables
+from warpwatch.dashboard.store import Store, queries, schema
 
 COMMITS, COMBINATIONS = 40, 60
 _IMPORT = """
 import sys
 from pathlib import Path
-from warpwatch.dashboard.analysis import analyse
+from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers import import_results as importing
-from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.importers import import_asv as importing
+from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.store import Store
 importing._AT_ONCE = 300
 store = Store(sys.argv[2])
@@ -50,25 +50,33 @@ def _state(database: str) -> dict[str, int]:
     store = Store(database)
     with store.read() as connection:
         counts = {
-            name: connection.execute(select(func.count()).select_from(tables.metadata.tables[name])).scalar_one()
+            name: connection.execute(select(func.count()).select_from(schema.metadata.tables[name])).scalar_one()
             for name in ("run", "series", "commit", "source_file", "summary", "recorded")
         }
-        for name, table in (("points", tables.chunk), ("sampled", tables.sample_chunk)):
+        for name, table in (("points", schema.chunk), ("sampled", schema.sample_chunk)):
             counts[name] = connection.execute(select(func.coalesce(func.sum(table.c.points), 0))).scalar_one()
         counts["stale"] = connection.execute(
-            select(func.count()).select_from(tables.series).where(tables.series.c.stale)
+            select(func.count()).select_from(schema.series).where(schema.series.c.stale)
         ).scalar_one()
         counts["unplaced"] = connection.execute(
-            select(func.count()).select_from(tables.commit).where(tables.commit.c.position.is_(None))
+            select(func.count()).select_from(schema.commit).where(schema.commit.c.position.is_(None))
         ).scalar_one()
     store.close()
     return counts
 
 
 WHOLE = {
-    "points": COMMITS * COMBINATIONS, "sampled": COMMITS * COMBINATIONS, "run": COMMITS, "series": COMBINATIONS,
-    "commit": COMMITS, "source_file": COMMITS, "summary": COMBINATIONS, "recorded": COMMITS, "stale": 0, "unplaced": 0,
-}  # fmt: skip
+    "points": COMMITS * COMBINATIONS,
+    "sampled": COMMITS * COMBINATIONS,
+    "run": COMMITS,
+    "series": COMBINATIONS,
+    "commit": COMMITS,
+    "source_file": COMMITS,
+    "summary": COMBINATIONS,
+    "recorded": COMMITS,
+    "stale": 0,
+    "unplaced": 0,
+}
 
 
 def test_an_import_killed_at_any_moment_is_made_whole_by_the_next(results: Path, database: str) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from tests.asv_results import AsvResults
-from warpwatch.dashboard.store import Store, tables
+from warpwatch.dashboard.store import Store, schema
 
 LATENCY, COUNT, NEW = "suite.Bench.track_latency", "suite.Count.track_it", "suite.New.track_latency"
 SIZES = [str(2**n) for n in range(6)]
@@ -59,7 +59,7 @@ def _findings(rows: dict[Part, dict[str, Any]], imports: list[list[Part]]) -> di
 
 def _stored(store: Store) -> dict[str, list[Any]]:
     with store.read() as connection:
-        commit, series = tables.commit, tables.series
+        commit, series = schema.commit, schema.series
         hashes = dict(connection.execute(select(commit.c.id, commit.c.hash)).all())
         keys = dict(connection.execute(select(series.c.id, series.c.key)).all())
 
@@ -72,7 +72,7 @@ def _stored(store: Store) -> dict[str, list[Any]]:
             return round(value, 12) if isinstance(value, float) else value
 
         found: dict[str, list[Any]] = {}
-        for table in (tables.changepoint, tables.episode, tables.summary):
+        for table in (schema.changepoint, schema.episode, schema.summary):
             rows = connection.execute(select(table)).mappings().all()
             found[table.name] = sorted(
                 (keys[row["series_id"]], *((name, told(name, row[name])) for name in row if not _is_number(name)))

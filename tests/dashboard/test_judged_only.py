@@ -5,18 +5,17 @@ from typing import Any
 import pytest
 
 from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
-from warpwatch.dashboard import analysis
-from warpwatch.dashboard.app import create_app
+from tools.store_state import state_of
+from warpwatch.dashboard.analysis import series_analysis
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.importers.import_asv import import_results
+from warpwatch.dashboard.model.changepoint import SeriesChange
+from warpwatch.dashboard.model.triage_item import CardFilter
+from warpwatch.dashboard.model.verdict import ChangeKind, Verdict
 from warpwatch.dashboard.settings import Settings
-from warpwatch.dashboard.statistics.change_kind import ChangeKind
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alerts import new_regressions
-from warpwatch.dashboard.store.card_records import CardFilter
-from warpwatch.dashboard.store.records import SeriesChange
-from warpwatch.dashboard.trials.store_state import state_of
-from warpwatch.dashboard.verdict import Verdict
+from warpwatch.dashboard.web.app import create_app
 
 
 class _KilledError(Exception):
@@ -30,7 +29,7 @@ def _killed_before_the_judgement(store: Store, asv: Any, monkeypatch: pytest.Mon
         raise _KilledError
 
     with monkeypatch.context() as patched:
-        patched.setattr(analysis, "judge", judge)
+        patched.setattr(series_analysis, "judge", judge)
         with pytest.raises(_KilledError):
             asv.load(store)
 

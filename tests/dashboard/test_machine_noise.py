@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.check import Check, _compare, check
-from warpwatch.dashboard.check_noise import HistoryNoises
+from warpwatch.dashboard.analysis.compare_commits import Check, _compare, check
+from warpwatch.dashboard.analysis.noise import HistoryNoises
+from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.import_results import import_results
-from warpwatch.dashboard.metrics import Better, metric
+from warpwatch.dashboard.importers.import_asv import import_results
+from warpwatch.dashboard.model.metric import Better, metric
+from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.statistics.comparison import RunValue, compare, judge
 from warpwatch.dashboard.statistics.detection import detect
 from warpwatch.dashboard.statistics.machine_noise import Peer, history_noise, machine_scale, peer
 from warpwatch.dashboard.statistics.noise import Noise, NoiseSource, noise_scale
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.verdict import Verdict
 
 ROOT = Path(__file__).parents[2]
 COMMITS = ("5307edd5", "76dec9ab", "5c3ff8ee", "693d3db8", "27c0a241", "4d95a140", "169cdf93")
@@ -72,11 +72,16 @@ def test_controls_that_scatter_more_never_make_a_verdict_more_certain(
     span = (commits - 2, commits - 1)
     controls = [_control(levels) for levels in others]
     loud = [
-        calm if number < which else Peer(
-            level=calm.level, scale=calm.scale and wider * calm.scale, is_control=True, change=wider * calm.change,
+        calm
+        if number < which
+        else Peer(
+            level=calm.level,
+            scale=calm.scale and wider * calm.scale,
+            is_control=True,
+            change=wider * calm.change,
         )
         for number, calm in enumerate(controls)
-    ]  # fmt: skip
+    ]
     calm_noise, loud_noise = _noise(own, controls, span), _noise(own, loud, span)
     assert calm_noise is not None
     assert loud_noise is not None
@@ -130,11 +135,13 @@ def test_a_family_of_unchanged_series_on_a_machine_gives_hardly_any_false_alarm(
         span = (commits - 2, commits - 1)
         found = [
             compare(
-                [RunValue(value=own[-2])], [RunValue(value=own[-1])],
-                history_noise=_noise(own, controls, span), threshold=0.02,
+                [RunValue(value=own[-2])],
+                [RunValue(value=own[-1])],
+                history_noise=_noise(own, controls, span),
+                threshold=0.02,
             )
             for own in levels[:20]
-        ]  # fmt: skip
+        ]
         verdicts = judge(found, [Better.LOWER] * 20, threshold=0.02)
         alarms += any(verdict in {Verdict.REGRESSED, Verdict.IMPROVED} for verdict in verdicts)
     assert alarms <= 6

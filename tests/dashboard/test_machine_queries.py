@@ -7,21 +7,43 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.dashboard.suite_results import MATMUL, SUITE, TRIAD, Suite
-from warpwatch.dashboard.statistics.equal_code import equal_code_spread
+from warpwatch.dashboard.analysis.trust import equal_code_spread
 from warpwatch.dashboard.store import Store, queries
 
 OLD, NEW = "a" * 64, "b" * 64
 PEAKS = {"name": "H200", "source": "datasheet", "bandwidth_bps": 4.8e12, "flops": {"fp16": 9.89e14}}
-MEASURED = {"name": "H200", "source": "measured", "bandwidth_bps": 4.37e12, "flops": {"fp16": 6.7e14},
-            "measured_at": "2026-11-20T08:00:00+00:00", "l2_bandwidth_bps": 1e13}  # fmt: skip
+MEASURED = {
+    "name": "H200",
+    "source": "measured",
+    "bandwidth_bps": 4.37e12,
+    "flops": {"fp16": 6.7e14},
+    "measured_at": "2026-11-20T08:00:00+00:00",
+    "l2_bandwidth_bps": 1e13,
+}
 
 
 def _profile(run: str, dram_bytes: float) -> dict[str, Any]:
-    kernel = {"name": "rope_kernel", "duration_s": 1e-4, "dram_bytes": dram_bytes, "l2_bytes": 2e7, "l1_bytes": 3e7,
-              "occupancy": 0.5, "tensor_pipe": None, "stalls": {"wait": 0.5, "long scoreboard": 6.0}}  # fmt: skip
-    return {"record": "profile", "run": run, "benchmark": SUITE, "operator": "rope", "workload": "w1",
-            "implementation": "warpwatch", "profiler": "Nsight Compute 2025.3", "dram_bytes": dram_bytes,
-            "kernels": [kernel]}  # fmt: skip
+    kernel = {
+        "name": "rope_kernel",
+        "duration_s": 1e-4,
+        "dram_bytes": dram_bytes,
+        "l2_bytes": 2e7,
+        "l1_bytes": 3e7,
+        "occupancy": 0.5,
+        "tensor_pipe": None,
+        "stalls": {"wait": 0.5, "long scoreboard": 6.0},
+    }
+    return {
+        "record": "profile",
+        "run": run,
+        "benchmark": SUITE,
+        "operator": "rope",
+        "workload": "w1",
+        "implementation": "warpwatch",
+        "profiler": "Nsight Compute 2025.3",
+        "dram_bytes": dram_bytes,
+        "kernels": [kernel],
+    }
 
 
 def test_a_machine_has_the_limits_of_its_newest_run_that_saw_the_gpu(store: Store, asv: Any) -> None:
@@ -30,9 +52,19 @@ def test_a_machine_has_the_limits_of_its_newest_run_that_saw_the_gpu(store: Stor
     path = history.commit(1, more={"ceilings": PEAKS, "measured_ceilings": MEASURED})
     asv.context(
         path,
-        {"record": "run", "schema": 1, "run": "compiler", "commit": "c", "environment": "e", "gpu": None,
-         "started_at": "2026-02-01T00:00:00+00:00", "device": "cpu", "cpu": {"model": "Xeon"}, "ceilings": None},
-    )  # fmt: skip
+        {
+            "record": "run",
+            "schema": 1,
+            "run": "compiler",
+            "commit": "c",
+            "environment": "e",
+            "gpu": None,
+            "started_at": "2026-02-01T00:00:00+00:00",
+            "device": "cpu",
+            "cpu": {"model": "Xeon"},
+            "ceilings": None,
+        },
+    )
     asv.load(store)
     (machine,) = queries.machines(store, "demo")
     assert machine.gpu == "NVIDIA H200"
@@ -51,10 +83,20 @@ def test_a_share_is_of_the_ceilings_of_the_card_that_measured_it(store: Store, a
     slower = {**MEASURED, "bandwidth_bps": 2.2e12}
     asv.context(
         path,
-        {"record": "run", "schema": 1, "run": "other", "commit": "c", "environment": "e", "device": "cuda",
-         "gpu": {"name": "NVIDIA H200", "uuid": "GPU-two"}, "started_at": "2026-02-01T00:00:00+00:00", "cpu": None,
-         "ceilings": PEAKS, "measured_ceilings": slower},
-    )  # fmt: skip
+        {
+            "record": "run",
+            "schema": 1,
+            "run": "other",
+            "commit": "c",
+            "environment": "e",
+            "device": "cuda",
+            "gpu": {"name": "NVIDIA H200", "uuid": "GPU-two"},
+            "started_at": "2026-02-01T00:00:00+00:00",
+            "cpu": None,
+            "ceilings": PEAKS,
+            "measured_ceilings": slower,
+        },
+    )
     asv.load(store)
     (machine,) = queries.machines(store, "demo")
     assert machine.limits.measured is not None
@@ -86,8 +128,10 @@ def test_a_canary_tells_its_last_movement_and_its_visits(store: Store, asv: Any)
     assert (moved.last_change.commit.position, moved.last_change.magnitude) == (10, pytest.approx(0.1, abs=0.005))
     assert still.last_change is None
     assert (len(still.visits), still.spread, still.drift) == (
-        4, pytest.approx(1.004 / 0.999 - 1), pytest.approx(0.004),
-    )  # fmt: skip
+        4,
+        pytest.approx(1.004 / 0.999 - 1),
+        pytest.approx(0.004),
+    )
 
 
 def test_runs_of_equal_code_on_one_card_are_pairs(store: Store, asv: Any) -> None:
@@ -100,11 +144,12 @@ def test_runs_of_equal_code_on_one_card_are_pairs(store: Store, asv: Any) -> Non
     asv.load(store)
     pairs = queries.equal_code_pairs(store, "demo")
     assert [(pair.first_commit[:8], pair.second_commit[:8]) for pair in pairs] == [
-        ("00000000", "00000001"), ("00000001", "00000004"),
-    ]  # fmt: skip
+        ("00000000", "00000001"),
+        ("00000001", "00000004"),
+    ]
     assert {(pair.machine, pair.workload, pair.implementation, pair.code_sha256) for pair in pairs} == {
         ("box", "w1", "warpwatch", OLD),
-    }  # fmt: skip
+    }
     assert pairs[0].first_s == pytest.approx(1e-4, rel=0.01)
     assert queries.equal_code_pairs(store, "demo", machine="other") == ()
 
@@ -150,10 +195,18 @@ def test_a_profile_of_a_run_of_its_own_takes_no_values_along(store: Store, asv: 
     path = history.commit(0)
     asv.context(
         path,
-        {"record": "run", "schema": 1, "run": "profiler", "commit": "c", "environment": "e",
-         "started_at": "2026-01-01T00:00:20+00:00", "device": "cuda", "gpu": {"name": "NVIDIA H200", "uuid": "GPU-x"}},
+        {
+            "record": "run",
+            "schema": 1,
+            "run": "profiler",
+            "commit": "c",
+            "environment": "e",
+            "started_at": "2026-01-01T00:00:20+00:00",
+            "device": "cuda",
+            "gpu": {"name": "NVIDIA H200", "uuid": "GPU-x"},
+        },
         _profile("profiler", 8e6),
-    )  # fmt: skip
+    )
     asv.load(store)
     (row,) = queries.overview(store, "demo")
     told = queries.history(store, row.series.key)

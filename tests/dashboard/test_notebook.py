@@ -9,7 +9,7 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.store import Store
 
 HOUSE = Path(__file__).resolve().parents[2]

@@ -7,17 +7,17 @@ import pytest
 from sqlalchemy import func, insert, select
 
 from tests.asv_results import AsvResults
-from warpwatch.dashboard import analysis
-from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.importers import import_results as importing
+from warpwatch.dashboard.analysis import series_analysis
+from warpwatch.dashboard.analysis.series_analysis import analyse
+from warpwatch.dashboard.executors import Here
+from warpwatch.dashboard.importers import import_asv as importing
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.import_results import import_results
-from warpwatch.dashboard.parallel import Here
-from warpwatch.dashboard.store import Store, tables
-from warpwatch.dashboard.store.calendar import NOT_PLACED, ProjectCalendar
-from warpwatch.dashboard.store.ordering import order_commits
+from warpwatch.dashboard.importers.import_asv import import_results
+from warpwatch.dashboard.store import Store, schema
+from warpwatch.dashboard.store.commit_index import NOT_PLACED, ProjectCalendar
+from warpwatch.dashboard.store.commits import order_commits
 
-SERIES = analysis._WORTH_PROCESSES  # from which they are taken in batches
+SERIES = series_analysis._WORTH_PROCESSES  # from which they are taken in batches
 COMMITS = 3
 
 
@@ -40,7 +40,7 @@ def unordered(store: Store, asv: AsvResults, monkeypatch: pytest.MonkeyPatch) ->
         import_results(store, open_folder(asv.folder, project="demo"))
 
     with store.read() as connection:
-        project = connection.execute(select(tables.project.c.id)).scalar_one()
+        project = connection.execute(select(schema.project.c.id)).scalar_one()
 
     def order() -> None:
         order_commits(store, "demo", project, ())
@@ -50,22 +50,25 @@ def unordered(store: Store, asv: AsvResults, monkeypatch: pytest.MonkeyPatch) ->
 
 def _newest(store: Store) -> dict[str, int]:
     """How many series have which commit as their newest."""
-    commit, summary = tables.commit, tables.summary
+    commit, summary = schema.commit, schema.summary
     query = (
         select(commit.c.hash, func.count()).join(summary, summary.c.commit_id == commit.c.id).group_by(commit.c.hash)
     )
     with store.read() as connection:
-        assert not any(connection.execute(select(tables.series.c.stale)).scalars())
+        assert not any(connection.execute(select(schema.series.c.stale)).scalars())
         return {row[0]: row[1] for row in connection.execute(query.group_by(commit.c.hash))}
 
 
 @pytest.mark.parametrize("batch", [0, 1, 2])
 def test_commits_that_are_put_in_order_during_the_analysis_are_seen_in_order(
-    store: Store, unordered: Callable[[], None], monkeypatch: pytest.MonkeyPatch, commit_hash: Callable[[int], str],
+    store: Store,
+    unordered: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+    commit_hash: Callable[[int], str],
     batch: int,
-) -> None:  # fmt: skip
+) -> None:
     """Neither those that were taken before keep the place they had then, nor do later ones get it."""
-    original = analysis._tasks
+    original = series_analysis._tasks
 
     def tasks_while_another_orders(store: Store, project: Any, at_once: int) -> Iterator[Any]:
         for number, task in enumerate(original(store, project, at_once)):
@@ -73,14 +76,14 @@ def test_commits_that_are_put_in_order_during_the_analysis_are_seen_in_order(
                 unordered()
             yield task
 
-    monkeypatch.setattr(analysis, "_tasks", tasks_while_another_orders)
+    monkeypatch.setattr(series_analysis, "_tasks", tasks_while_another_orders)
     analyse(store, workers=(Here(), 1))
     assert _newest(store) == {commit_hash(COMMITS): SERIES}
 
 
 def test_a_calendar_follows_the_order_without_new_commits(store: Store, unordered: Callable[[], None]) -> None:
     with store.read() as connection:
-        project = connection.execute(select(tables.project.c.id)).scalar_one()
+        project = connection.execute(select(schema.project.c.id)).scalar_one()
     known = ProjectCalendar(project)
     with store.read() as connection:
         assert known.read(connection).position.tolist() == [0, 1, 2, NOT_PLACED]
@@ -92,10 +95,10 @@ def test_a_calendar_follows_the_order_without_new_commits(store: Store, unordere
 
 def test_a_calendar_has_commits_whose_ids_are_lower_than_other_projects(store: Store) -> None:
     """PostgreSQL gives ids before it is known which of two projects' imports ends first."""
-    commit = tables.commit
+    commit = schema.commit
     with store.write("demo") as connection:
-        connection.execute(insert(tables.project), [{"name": "demo"}, {"name": "other"}])
-        mine, others = connection.execute(select(tables.project.c.id).order_by(tables.project.c.id)).scalars()
+        connection.execute(insert(schema.project), [{"name": "demo"}, {"name": "other"}])
+        mine, others = connection.execute(select(schema.project.c.id).order_by(schema.project.c.id)).scalars()
         connection.execute(insert(commit).values(id=7, project_id=others, hash="a" * 40, date_ms=1))
     known = ProjectCalendar(mine)
     with store.read() as connection:

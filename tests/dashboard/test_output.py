@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-_PRINT = "from warpwatch.dashboard.output import table_width; print(table_width(None))"
+_PRINT = "from warpwatch.dashboard.cli.output import table_width; print(table_width(None))"
 
 
 def _width(stdout: int, **more: str) -> None:

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from tests.asv_results import AsvResults
 from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
-from warpwatch.dashboard.trials.planted_slowdown import alike, main, runs_of, tries
+from tools.planted_slowdown import alike, main, runs_of, tries
 
 pytestmark = pytest.mark.outside
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpwatch.dashboard.quantities import change, quantity, ratio, share
+from warpwatch.dashboard.model.quantities import change, quantity, ratio, share
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from warpwatch.dashboard.roofline import bound_s, speed_of_light
+from warpwatch.dashboard.model.machine import Ceilings, Limits, bound_s, speed_of_light
+from warpwatch.dashboard.model.series import Workload
+from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.machine_records import Ceilings, Limits
-from warpwatch.dashboard.store.records import Workload
-from warpwatch.dashboard.verdict import Verdict
 
 BENCH = "suite.Bench.track_latency"
 STEPPED = [1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0] + [1.5, 1.51, 1.49, 1.5, 1.51] * 2
@@ -111,8 +110,17 @@ CEILINGS = Ceilings(name="T4", source="datasheet", bandwidth_bps=320e9, flops={"
 
 
 def _workload(flops: float, size: float, dtype: str = "fp16") -> Workload:
-    return Workload(benchmark="b", operator="o", name="w", dtype=dtype, flops=flops, bytes=size, parameters={},
-                    kernels=(), baselines=())  # fmt: skip
+    return Workload(
+        benchmark="b",
+        operator="o",
+        name="w",
+        dtype=dtype,
+        flops=flops,
+        bytes=size,
+        parameters={},
+        kernels=(),
+        baselines=(),
+    )
 
 
 def test_the_bound_is_the_slower_of_memory_and_arithmetic() -> None:
@@ -130,8 +138,11 @@ def test_each_limit_has_its_share_of_the_speed_of_light() -> None:
         for found in [speed_of_light(workload, Limits(peaks=peaks, measured=ceilings), 4.0)]
     ]
     assert shares == [
-        (0.25, 0.5, 0.25, "of peak"), (0.25, None, 0.25, "of peak"), (None, 0.5, 0.5, "of ceiling"), None,
-    ]  # fmt: skip
+        (0.25, 0.5, 0.25, "of peak"),
+        (0.25, None, 0.25, "of peak"),
+        (None, 0.5, 0.5, "of ceiling"),
+        None,
+    ]
     assert speed_of_light(_workload(1.0, 1.0, "fp64"), Limits(peaks=CEILINGS, measured=None), 1.0) is None
 
 

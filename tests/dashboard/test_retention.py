@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import delete, func, select, update
 
-from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.compact_command import retention
-from warpwatch.dashboard.store import Store, queries, tables
+from warpwatch.dashboard.analysis.series_analysis import analyse
+from warpwatch.dashboard.cli.compact import retention
+from warpwatch.dashboard.store import Store, queries, schema
 from warpwatch.dashboard.store.points import read_points, read_samples
 from warpwatch.dashboard.store.retention import Policy, compact, drop_project, reclaim
 
@@ -50,7 +50,7 @@ def _commits(store: Store) -> list[str]:
 
 def _samples(store: Store) -> int:
     with store.read() as connection:
-        ids = connection.execute(select(tables.series.c.id)).scalars().all()
+        ids = connection.execute(select(schema.series.c.id)).scalars().all()
         return sum(len(each.samples) for each in read_samples(connection, ids).values())
 
 
@@ -61,7 +61,7 @@ def test_without_a_policy_stretches_are_joined_and_nothing_is_lost(history: Stor
     assert done.stretches_joined > 0
     assert (_values(history, "Bench"), _samples(history)) == (before, samples)
     with history.read() as connection:
-        counts = select(func.count()).select_from(tables.chunk).group_by(tables.chunk.c.series_id)
+        counts = select(func.count()).select_from(schema.chunk).group_by(schema.chunk.c.series_id)
         assert set(connection.execute(counts).scalars()) == {1}
     assert compact(history, "demo", Policy()).stretches_joined == 0
 
@@ -100,8 +100,8 @@ def test_the_command_looks_for_changes_before_it_thins(history: Store, database:
     assert before is not None
     change = before.changes[0]
     with history.write("demo") as connection:
-        connection.execute(delete(tables.changepoint))
-        connection.execute(update(tables.series).values(stale=True))
+        connection.execute(delete(schema.changepoint))
+        connection.execute(update(schema.series).values(stale=True))
     policy = tmp_path / "policy.toml"
     policy.write_text("thin_after_days = 1\nthin_every = 50\n")
     done = CliRunner().invoke(retention, [str(policy), "--database", database])
@@ -151,9 +151,9 @@ def test_a_project_is_dropped_whole_and_alone(history: Store, asv: Any) -> None:
     reclaim(history)
     assert [project.name for project in queries.projects(history)] == ["other"]
     with history.read() as connection:
-        owned = connection.execute(select(tables.series.c.id)).scalars().all()
+        owned = connection.execute(select(schema.series.c.id)).scalars().all()
         assert sum(len(each) for each in read_points(connection, owned).values()) == COMMITS + 10
-        assert set(connection.execute(select(tables.chunk.c.series_id)).scalars()) <= set(owned)
+        assert set(connection.execute(select(schema.chunk.c.series_id)).scalars()) <= set(owned)
 
 
 @pytest.mark.parametrize("wrong", [{"samples_days": -1}, {"thin_every": 1}, {"unlisted_days": "30"}])

@@ -14,17 +14,17 @@ from click.testing import CliRunner
 from sqlalchemy import update
 
 from tests.asv_results import START_MS, AsvResults, hash_of
-from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.compact_command import retention
-from warpwatch.dashboard.importers import import_results as importing
+from tools.store_state import state_of
+from warpwatch.dashboard.analysis.series_analysis import analyse
+from warpwatch.dashboard.cli.compact import retention
+from warpwatch.dashboard.importers import import_asv as importing
+from warpwatch.dashboard.importers.asv import read_result
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.asv_result import read_result
-from warpwatch.dashboard.importers.import_results import import_results
-from warpwatch.dashboard.store import Store, queries, tables
-from warpwatch.dashboard.store.incoming import Listed, ResultFile
+from warpwatch.dashboard.importers.import_asv import import_results
+from warpwatch.dashboard.model.result_file import Listed, ResultFile
+from warpwatch.dashboard.store import Store, queries, schema
+from warpwatch.dashboard.store.project_writer import ProjectWriter
 from warpwatch.dashboard.store.retention import Policy, compact, drop_project, reclaim
-from warpwatch.dashboard.store.writing import ProjectWriter
-from warpwatch.dashboard.trials.store_state import state_of
 
 BENCH, GONE, NEW = (f"suite.{name}.time_it" for name in ("Bench", "Gone", "New"))
 COMMITS = 30
@@ -67,7 +67,7 @@ def test_an_import_makes_a_series_again_that_was_removed_under_it(store: Store, 
         write(writer, number, benchmark)
     analyse(store)
     with store.write("demo") as connection:
-        connection.execute(update(tables.series).where(tables.series.c.id == 2).values(listed=False))
+        connection.execute(update(schema.series).where(schema.series.c.id == 2).values(listed=False))
     assert compact(store, "demo", Policy(unlisted_days=0)).series_removed == 1
     write(_writer(store), 4, NEW)
     write(writer, 5, GONE)
@@ -126,7 +126,7 @@ def test_an_import_and_compactions_at_once_lose_nothing(results: AsvResults, dat
 def test_a_database_that_stays_busy_ends_a_compaction_with_a_sentence(
     tmp_path: Path, results: AsvResults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warpwatch.dashboard.store.store._PATIENCE_S", 0.1)
+    monkeypatch.setattr("warpwatch.dashboard.store.engine._PATIENCE_S", 0.1)
     path = tmp_path / "history.db"
     store = Store(str(path))
     results.load(store)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from warpwatch.dashboard.trials.score_detector import f1, hits, load, replay, told
+from tools.score_detector import f1, hits, load, replay, told
 
 LABELLED = Path(__file__).resolve().parents[3] / "shared" / "data" / "changepoints" / "data"
 labelled = pytest.mark.skipif(not LABELLED.is_dir(), reason="the labelled histories are not on this machine")
@@ -26,7 +26,7 @@ def test_a_replay_counts_each_false_report_once_and_tells_the_delay() -> None:
     assert 1 <= delays[0] <= 10
 
 
-# Every eighth series of each set; the whole is scored by `python -m warpwatch.dashboard.trials.score_detector`.
+# Every eighth series of each set; the whole is scored by `python -m tools.score_detector`.
 @labelled
 @pytest.mark.parametrize(("name", "least"), [("synth", 0.83), ("asvnoise", 0.80)])
 def test_it_finds_what_is_labelled(name: str, least: float) -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from tests.asv_results import AsvResults
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.search_records import HitKind, SearchResult
+from warpwatch.dashboard.store.queries.search import HitKind, SearchResult
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ import pytest
 import requests
 from waitress import wasyncore
 
-from warpwatch.dashboard.app import create_app
-from warpwatch.dashboard.connections import make_server
 from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.web.app import create_app
+from warpwatch.dashboard.web.server import make_server
 
 Serve = Callable[..., tuple[str, int]]
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
@@ -65,8 +65,11 @@ def _answers(address: tuple[str, int]) -> bool:
     return requests.get(f"http://{address[0]}:{address[1]}/healthz", timeout=60).status_code == 200
 
 
-@pytest.mark.parametrize("sent", [b"", b"G", HEAD, b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nx"],
-                         ids=["nothing", "a byte", "half a head", "a body's first byte"])  # fmt: skip
+@pytest.mark.parametrize(
+    "sent",
+    [b"", b"G", HEAD, b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nx"],
+    ids=["nothing", "a byte", "half a head", "a body's first byte"],
+)
 def test_more_slow_connections_than_there_is_room_for_lock_nobody_out(sent: bytes, serve: Serve) -> None:
     address = serve(connections=40, head_s=3600.0)
     with ExitStack() as stack:

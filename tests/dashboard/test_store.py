@@ -14,7 +14,7 @@ from sqlalchemy import func, insert, inspect, select, text
 from sqlalchemy.exc import IntegrityError
 
 from warpwatch.dashboard.store import Store, StoreError, migrate
-from warpwatch.dashboard.store.tables import metadata, project, series
+from warpwatch.dashboard.store.schema import metadata, project, series
 
 
 def test_a_new_database_has_the_tables_that_the_code_uses(store: Store) -> None:
@@ -93,8 +93,16 @@ def test_a_failed_transaction_leaves_no_trace(store: Store) -> None:
 
 
 def test_foreign_keys_are_kept(store: Store) -> None:
-    row = {"project_id": 7, "benchmark_id": 7, "machine_id": 7, "environment_id": 7, "key": "k", "parameters": [],
-           "metric": "latency", "unit": "seconds"}  # fmt: skip
+    row = {
+        "project_id": 7,
+        "benchmark_id": 7,
+        "machine_id": 7,
+        "environment_id": 7,
+        "key": "k",
+        "parameters": [],
+        "metric": "latency",
+        "unit": "seconds",
+    }
     with pytest.raises(IntegrityError), store.write("test") as connection:
         connection.execute(insert(series).values(**row))
 

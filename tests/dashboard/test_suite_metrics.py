@@ -4,17 +4,31 @@ from typing import Any
 
 import pytest
 
-from warpwatch.dashboard.check import check
+from warpwatch.dashboard.analysis.compare_commits import check
+from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.verdict import Verdict
 
 SUITE = "benchmarks.rope.Rope"
 UNITS = {
-    "latency": "seconds", "warm_latency": "seconds", "cycles": "cycles", "bandwidth": "GB/s",
-    "sol_peak": "share of peak", "peak_memory": "bytes", "energy": "joules", "kernels_launched": "launches",
-}  # fmt: skip
-QUIET = {"latency": 1e-4, "warm_latency": 8e-5, "cycles": 198_000.0, "bandwidth": 2000.0, "sol_peak": 0.5,
-         "peak_memory": 0.0, "energy": 0.04, "kernels_launched": 1.0}  # fmt: skip
+    "latency": "seconds",
+    "warm_latency": "seconds",
+    "cycles": "cycles",
+    "bandwidth": "GB/s",
+    "sol_peak": "share of peak",
+    "peak_memory": "bytes",
+    "energy": "joules",
+    "kernels_launched": "launches",
+}
+QUIET = {
+    "latency": 1e-4,
+    "warm_latency": 8e-5,
+    "cycles": 198_000.0,
+    "bandwidth": 2000.0,
+    "sol_peak": 0.5,
+    "peak_memory": 0.0,
+    "energy": 0.04,
+    "kernels_launched": 1.0,
+}
 PARAMS = [["'w1'"], ["'warpwatch'"]]
 
 
@@ -56,21 +70,29 @@ def test_a_launch_and_a_byte_more_are_regressions_beside_a_latency_that_stood_st
     (row,) = queries.overview(sqlite_store, "demo")
     assert row.verdict is Verdict.UNCHANGED
     assert {other.series.metric.name: other.verdict for other in row.beside} == {
-        "kernels_launched": Verdict.REGRESSED, "peak_memory": Verdict.REGRESSED,
-    }  # fmt: skip
+        "kernels_launched": Verdict.REGRESSED,
+        "peak_memory": Verdict.REGRESSED,
+    }
     (group,) = queries.regressions(sqlite_store, "demo")
     assert {one.series.metric.name for one in group.regressions} == {"kernels_launched", "peak_memory"}
 
 
 def test_what_restates_or_explains_raises_no_alarm(sqlite_store: Store, asv: Any) -> None:
-    _write(asv, [{}] * 10 + [{"cycles": 400_000.0, "bandwidth": 1000.0, "sol_peak": 0.25, "energy": 0.08,
-                              "compile_time": 60.0}] * 10)  # fmt: skip
+    _write(
+        asv,
+        [{}] * 10
+        + [{"cycles": 400_000.0, "bandwidth": 1000.0, "sol_peak": 0.25, "energy": 0.08, "compile_time": 60.0}] * 10,
+    )
     asv.load(sqlite_store)
     assert queries.regressions(sqlite_store, "demo") == ()
     every = queries.regressions(sqlite_store, "demo", all_metrics=True)
     assert {one.series.metric.name for group in every for one in group.regressions} == {
-        "cycles", "bandwidth", "sol_peak", "energy", "compile_time",
-    }  # fmt: skip
+        "cycles",
+        "bandwidth",
+        "sol_peak",
+        "energy",
+        "compile_time",
+    }
     (row,) = queries.overview(sqlite_store, "demo")
     assert (row.verdict, row.beside) == (Verdict.UNCHANGED, ())
 
@@ -94,8 +116,11 @@ def test_a_check_judges_what_is_judged(
     assert head is not None
     found = check(sqlite_store, "demo", base, head, threshold=0.02)
     assert {row.series.metric.name for row in found.rows} == {
-        "latency", "warm_latency", "peak_memory", "kernels_launched",
-    }  # fmt: skip
+        "latency",
+        "warm_latency",
+        "peak_memory",
+        "kernels_launched",
+    }
     assert {row.series.metric.name for row in found.rows if row.verdict is Verdict.REGRESSED} == regressed
     assert found.count(Verdict.UNCHANGED) == 4 - len(regressed)
 

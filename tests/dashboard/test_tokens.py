@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import select
 
-from warpwatch.dashboard.store import Store, tables
+from warpwatch.dashboard.store import Store, schema
 from warpwatch.dashboard.store.tokens import Scope, create_token, revoke_token, tokens, use_token
 
 
@@ -14,8 +14,12 @@ def test_a_token_is_known_again_and_noted_as_used(store: Store) -> None:
     secret = create_token(store, "demo", name="t4 runner", now_ms=1_000)
     (made,) = tokens(store)
     assert (made.project, made.name, made.scope, made.last_used, made.ends) == (
-        "demo", "t4 runner", Scope.UPLOAD, None, None,
-    )  # fmt: skip
+        "demo",
+        "t4 runner",
+        Scope.UPLOAD,
+        None,
+        None,
+    )
     assert made.created.timestamp() == 1.0
     for now_ms, noted in ((5_000, 5.0), (3_604_000, 5.0), (3_605_000, 3605.0)):  # to the hour
         used = use_token(store, secret, now_ms=now_ms)
@@ -36,7 +40,7 @@ def test_a_name_that_no_database_takes_is_refused(sqlite_store: Store) -> None:
 def test_only_a_hash_of_it_is_kept(sqlite_store: Store) -> None:
     secret = create_token(sqlite_store, "demo", name="runner", now_ms=1)
     with sqlite_store.read() as connection:
-        (row,) = connection.execute(select(tables.token)).all()
+        (row,) = connection.execute(select(schema.token)).all()
     assert row.digest == hashlib.sha256(secret.encode()).hexdigest()
     assert not any(secret.removeprefix("warpwatch_") in str(value) for value in row)
 

@@ -8,16 +8,15 @@ from typing import Any
 import pytest
 
 from tests.asv_results import START_MS, AsvResults, hash_of
-from warpwatch.dashboard.statistics.change_kind import ChangeKind
+from warpwatch.dashboard.model.alert import AlertState, EventKind, Told
+from warpwatch.dashboard.model.triage_item import WAITING, Card, CardFilter, CardOrder, Seen, Standing
+from warpwatch.dashboard.model.verdict import ChangeKind
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alert_progress import Progress, go_on
-from warpwatch.dashboard.store.alert_records import AlertState, EventKind, Told
+from warpwatch.dashboard.store.alert_updates import Progress, go_on
 from warpwatch.dashboard.store.alerts import alerts, new_regressions, open_alert
-from warpwatch.dashboard.store.card_records import WAITING, Card, CardFilter, CardOrder, Seen, Standing
-from warpwatch.dashboard.store.deciding import ChangedMeanwhileError, Decision, is_web_address
 from warpwatch.dashboard.store.outbox import claim_next
 from warpwatch.dashboard.store.retention import Policy, compact, drop_project
-from warpwatch.dashboard.store.triage import NoSuchPlaceError, triage
+from warpwatch.dashboard.store.triage import ChangedMeanwhileError, Decision, NoSuchPlaceError, is_web_address, triage
 
 STEADY = [1.0, 1.01, 0.99, 1.0, 1.01, 1.0, 0.99, 1.0, 1.01, 1.0]
 SLOW = [2.0, 2.01, 1.99, 2.0, 2.01, 2.0, 2.01, 1.99, 2.0, 2.01]
@@ -128,16 +127,21 @@ def test_whose_it_is_its_link_and_its_notes_are_kept_and_taken_off(store: Store,
     alert = the_card(store).alert
     assert alert is not None
     assert (alert.assignee, alert.link, alert.state, alert.version) == (
-        "Bo", "https://example.org/issues/7", AlertState.OPEN, 2,
-    )  # fmt: skip
+        "Bo",
+        "https://example.org/issues/7",
+        AlertState.OPEN,
+        2,
+    )
     triage(store, "demo", [the_card(store).seen], Decision(assignee=" ", link="", note="again"), **WHO)
     alert = the_card(store).alert
     assert alert is not None
     assert (alert.assignee, alert.link) == (None, None)
     assert [(e.kind, e.detail, e.note) for e in alert.events[1:]] == [
-        (EventKind.ASSIGNED, "Bo", "mine"), (EventKind.LINKED, "https://example.org/issues/7", None),
-        (EventKind.ASSIGNED, None, "again"), (EventKind.LINKED, None, None),
-    ]  # fmt: skip
+        (EventKind.ASSIGNED, "Bo", "mine"),
+        (EventKind.LINKED, "https://example.org/issues/7", None),
+        (EventKind.ASSIGNED, None, "again"),
+        (EventKind.LINKED, None, None),
+    ]
     triage(store, "demo", [the_card(store).seen], Decision(note="only a note"), **WHO)
     again = the_card(store).alert
     assert again is not None

@@ -13,17 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.dashboard.suite_results import Suite
-from warpwatch.dashboard.limit_rules.rules import LimitRules
-from warpwatch.dashboard.limit_rules.series_limits import series_limits
-from warpwatch.dashboard.metrics import Better
-from warpwatch.dashboard.statistics.binomial import counted_share
+from warpwatch.dashboard.analysis.trust import RUNS, trust
+from warpwatch.dashboard.model.metric import Better
+from warpwatch.dashboard.model.thresholds import LimitRules, series_limits
+from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.statistics.comparison import FAMILY_ERROR, RunValue, compare, judge
-from warpwatch.dashboard.statistics.detectable import POWER, critical_value, detectable_change
+from warpwatch.dashboard.statistics.distributions import counted_share, student_tail
 from warpwatch.dashboard.statistics.noise import Noise, NoiseSource, noise_scale, noise_scales
-from warpwatch.dashboard.statistics.student import student_tail
+from warpwatch.dashboard.statistics.power import POWER, critical_value, detectable_change
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.trust import RUNS, trust
-from warpwatch.dashboard.verdict import Verdict
 
 CODE = "a" * 64
 noises = st.builds(
@@ -77,9 +75,12 @@ def test_a_change_at_the_bar_is_just_what_the_check_rejects(noise: Noise, runs: 
     sides = [[RunValue(value=each)] * runs for each in (1.0, math.exp(bar))]
     is_rerun = noise.source is NoiseSource.RERUNS
     compared = compare(
-        *sides, history_noise=None if is_rerun else noise, rerun_noise=noise if is_rerun else None, beside=is_rerun,
+        *sides,
+        history_noise=None if is_rerun else noise,
+        rerun_noise=noise if is_rerun else None,
+        beside=is_rerun,
         threshold=0.02,
-    )  # fmt: skip
+    )
     assert compared is not None
     assert compared.p_value == pytest.approx(FAMILY_ERROR / family, rel=0.02)
 
@@ -228,17 +229,35 @@ def test_conditions_and_software_are_told_run_by_run_and_stretch_by_stretch(stor
 def test_a_run_tells_its_clock_heat_and_what_held_it_back(store: Store, asv: Any) -> None:
     history = Suite(asv)
     path = history.commit(0)
-    run = {"record": "run", "schema": 1, "run": "hot", "commit": "c", "environment": "e", "device": "cuda",
-           "started_at": "2026-02-01T00:00:00+00:00", "gpu": {"name": "NVIDIA H200", "uuid": "GPU-x"}}  # fmt: skip
+    run = {
+        "record": "run",
+        "schema": 1,
+        "run": "hot",
+        "commit": "c",
+        "environment": "e",
+        "device": "cuda",
+        "started_at": "2026-02-01T00:00:00+00:00",
+        "gpu": {"name": "NVIDIA H200", "uuid": "GPU-x"},
+    }
     measured = [
-        {"record": "measurement", "run": "hot", "benchmark": "benchmarks.rope.Rope", "workload": name,
-         "implementation": "warpwatch", "status": "ok", "reason": None, "latency_s": 1e-4, "sample_count": 3, **more}
+        {
+            "record": "measurement",
+            "run": "hot",
+            "benchmark": "benchmarks.rope.Rope",
+            "workload": name,
+            "implementation": "warpwatch",
+            "status": "ok",
+            "reason": None,
+            "latency_s": 1e-4,
+            "sample_count": 3,
+            **more,
+        }
         for name, more in (
             ("w1", {"sm_clock_hz": [1.9e9, 1.8e9, 1.7e9], "temperature_c": 60.0, "throttled_s": {"power cap": 0.5}}),
             ("w2", {"sm_clock_hz": [1.6e9], "temperature_c": 70.0, "clock_event_reasons": {"before": 0, "after": 32}}),
             ("w3", {"sm_clock_hz": [], "temperature_c": None, "clock_event_reasons": {"before": 1, "after": 1}}),
         )
-    ]  # fmt: skip
+    ]
     asv.context(path, run, *measured)
     asv.load(store)
     hot = queries.conditions(store, "demo", "box")[-1]

@@ -29,7 +29,7 @@ class PlantedClone:
 
     def warpwatch(self, *words: str) -> subprocess.CompletedProcess[str]:
         """A command of ours, however it ends."""
-        return self._run("warpwatch.ci.main", *words, must=False)
+        return self._run("warpwatch.ci.cli", *words, must=False)
 
     def _run(self, module: str, *words: str, must: bool) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from warpwatch.ci.trials.planted_repository import PlantedRepository, planted_repository
+from tools.planted_repository import PlantedRepository, planted_repository
 from warpwatch.dashboard.store import Store
-from warpwatch.dashboard.store.annotations import annotations
+from warpwatch.dashboard.store.notes import annotations
 
 CULPRIT, BROKEN, NOTES = 11, 8, (3, 9, 12)
 

@@ -49,7 +49,7 @@ def test_a_timer_measures_what_came_and_the_newest_again(tmp_path: Path) -> None
                    check=True, capture_output=True)  # fmt: skip
 
     def measure(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "warpwatch.ci.main", "runner", "measure", *words]
+        command = [sys.executable, "-m", "warpwatch.ci.cli", "runner", "measure", *words]
         return subprocess.run(command, cwd=checkout, env=environ, capture_output=True, text=True, check=False)
 
     def measured() -> dict[str, int]:
@@ -95,7 +95,7 @@ def test_an_asv_that_goes_on_after_its_trust_was_killed_keeps_the_lock(tmp_path:
     environ["CUDA_VISIBLE_DEVICES"] = ""
     subprocess.run([sys.executable, "-m", "asv", "machine", "--yes", "--machine", "box"], cwd=project, env=environ,
                    check=True, capture_output=True)  # fmt: skip
-    command = [sys.executable, "-m", "warpwatch.ci.main", "runner", "trust", "--runs", "1"]
+    command = [sys.executable, "-m", "warpwatch.ci.cli", "runner", "trust", "--runs", "1"]
     trust = subprocess.Popen(command, cwd=project, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                              start_new_session=True)  # fmt: skip
     try:

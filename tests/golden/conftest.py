@@ -13,9 +13,9 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from tests.dashboard.pages.recorded import write_recorded
 from tests.golden.histories import write_h200_excerpt
-from warpwatch.ci.main import main
-from warpwatch.dashboard.app import create_app
+from warpwatch.ci.cli import main
 from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.web.app import create_app
 
 NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 

@@ -11,8 +11,8 @@ from syrupy.assertion import SnapshotAssertion
 
 from tests.ci.reports.examples import FULL, QUIET
 from tests.http_inbox import Inbox, listening
-from warpwatch.ci.gate.artefact_writer import write_artefact
-from warpwatch.ci.main import main
+from warpwatch.ci.cli import main
+from warpwatch.ci.gate.artefact_builder import write_artefact
 
 COMMITS = ("0aec5df1", "787295a5")
 

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.asv_results import AsvResults
-from warpwatch.ci.main import _COMMANDS, _FORGE
+from warpwatch.ci.cli import _COMMANDS, _FORGE
 
 pytestmark = pytest.mark.outside
 
@@ -31,10 +31,10 @@ class Hidden:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 sys.meta_path.insert(0, Hidden())
 """
-_COMMAND = "from warpwatch.ci.main import main; main()"
+_COMMAND = "from warpwatch.ci.cli import main; main()"
 _EACH_COMMAND = """
 import click, json
-from warpwatch.ci.main import _COMMANDS, _FORGE, forge, main
+from warpwatch.ci.cli import _COMMANDS, _FORGE, forge, main
 errors = {}
 for group, table, prefix in ((main, _COMMANDS, ""), (forge, _FORGE, "forge ")):
     for name in table:
@@ -45,7 +45,7 @@ for group, table, prefix in ((main, _COMMANDS, ""), (forge, _FORGE, "forge ")):
 print(json.dumps(errors))
 """
 _HELP = """
-from warpwatch.ci.main import main
+from warpwatch.ci.cli import main
 main(["--help"], standalone_mode=False)
 print(*sys.modules)
 """
@@ -78,9 +78,10 @@ def plain() -> str:
     """Python code that hides what a plain installation does not have."""
     installed = _installed_by(_required()) | {"warpwatch"}
     names = sorted(
-        module for module, owners in importlib.metadata.packages_distributions().items()
+        module
+        for module, owners in importlib.metadata.packages_distributions().items()
         if not installed & {canonicalize_name(owner) for owner in owners}
-    )  # fmt: skip
+    )
     assert {"torch", "pandas", "apprise", "githubkit", "gitlab", "asv"} <= set(names)
     return _HIDING.format(names=names)
 
@@ -106,9 +107,9 @@ def test_each_command_loads_or_names_its_extra(plain: str) -> None:
 def test_a_missing_extra_is_one_line_and_no_verdict(plain: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", plain + _COMMAND, "alert", "--dry-run"], capture_output=True, text=True
-    )  # fmt: skip
+    )
     assert done.returncode == 2
-    assert done.stderr == "Error: warpwatch alert needs codeowners: pip install 'warpwatch[alerts]'\n"
+    assert done.stderr == "Error: warpwatch alert needs apprise: pip install 'warpwatch[alerts]'\n"
 
 
 def test_the_list_of_commands_loads_none_of_them() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from asv.config import Config
 
 from perf_suite import benchmarks
-from warpwatch.dashboard.metrics import Better, metric
+from warpwatch.dashboard.model.metric import Better, metric
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from perf_suite import benchmarks
 from perf_suite.workloads import OPERATORS
-from warpwatch.dashboard.metrics import Better, metric
+from warpwatch.dashboard.model.metric import Better, metric
 
 RECORDED = Path(__file__).resolve().parents[2] / "perf_suite" / "results" / "benchmarks.json"
 

@@ -2,19 +2,45 @@
 
 from collections.abc import Callable, Iterable
 
-from warpwatch.ci.runner.checks import asv, card, clocks, computer, disk, driver, queue, service, software
-from warpwatch.ci.runner.finding import Finding
-from warpwatch.ci.runner.host import Host
+from ..finding import Finding
+from ..host import Host
+from . import asv, card, clocks, computer, driver, queue, service, software
 
 Check = Callable[[Host], Iterable[Finding]]
 CHECKS: tuple[Check, ...] = (
-    driver.driver, driver.xid, card.persistence, card.compute_mode, card.mig, card.ecc, card.power_limit,
-    card.temperature, card.processes, card.display, clocks.held_down, clocks.application_clocks, clocks.lockable,
-    clocks.left_locked, computer.governor, computer.load, computer.time_sync, disk.room, software.python,
-    software.torch, software.compiler, software.cuda_compiler, software.git, asv.project,
-    asv.machine, asv.calibration, service.units, service.jobs, service.actions_runner,
-    service.credentials, queue.waiting, queue.dashboard,
-)  # fmt: skip
+    driver.driver,
+    driver.xid,
+    card.persistence,
+    card.compute_mode,
+    card.mig,
+    card.ecc,
+    card.power_limit,
+    card.temperature,
+    card.processes,
+    card.display,
+    clocks.held_down,
+    clocks.application_clocks,
+    clocks.lockable,
+    clocks.left_locked,
+    computer.governor,
+    computer.load,
+    computer.time_sync,
+    computer.room,
+    software.python,
+    software.torch,
+    software.compiler,
+    software.cuda_compiler,
+    software.git,
+    asv.project,
+    asv.machine,
+    asv.calibration,
+    service.units,
+    service.jobs,
+    service.actions_runner,
+    service.credentials,
+    queue.waiting,
+    queue.dashboard,
+)
 
 
 def examine(host: Host) -> tuple[Finding, ...]:

@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from warpwatch.ci.runner.ceilings import ceiling_file, cpu_key
-from warpwatch.ci.runner.finding import Finding, good, note, wrong
-from warpwatch.ci.runner.host import Host
+from ..finding import Finding, good, note, wrong
+from ..host import Host
+from ..installation import ceiling_file, cpu_key
 
 _OLD_DAYS = 365
 

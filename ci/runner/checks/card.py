@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from warpwatch.ci.runner.finding import Finding, good, note, unknown, wrong
-from warpwatch.ci.runner.host import Host
+from ..finding import Finding, good, note, unknown, wrong
+from ..host import Host
 
 _HOT_C = 80  # idle, or between two runs: the cards slow themselves between 83 and 95 °C
 

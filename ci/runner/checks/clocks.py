@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from warpwatch.ci.runner.clock_lock import forgotten_locks
-from warpwatch.ci.runner.finding import Finding, good, note, unknown, wrong
-from warpwatch.ci.runner.host import Host
+from ..clock_lock import forgotten_locks
+from ..finding import Finding, good, note, unknown, wrong
+from ..host import Host
 
 # Of NVML's clock-event bits those under which the suite takes no number: not idle, a power cap or set clocks.
 _HELD_DOWN = {

@@ -1,11 +1,14 @@
-"""The computer around the card: its processor's clocks, what else keeps it busy, and its time."""
+"""The computer around the GPU: clocks of its processor, load, time, room on its disks."""
 
 import os
+import shutil
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
-from warpwatch.ci.runner.finding import Finding, good, note, unknown
-from warpwatch.ci.runner.host import Host
+from ...push.queue import default_spool
+from ..finding import Finding, good, note, unknown, wrong
+from ..host import Host
 
 _BUSY_SHARE = 0.5  # of the cores
 
@@ -65,3 +68,30 @@ def time_sync(host: Host) -> Iterator[Finding]:
         )
     else:
         yield good("time", looked_at, "synchronised")
+
+
+# Room on the disks that builds, results and the queue lie on.
+
+_GIB = 2**30
+_LEAST, _GOOD = 4 * _GIB, 20 * _GIB  # an environment with PyTorch for CUDA has 6 GB, ten kept wheels 1 GB
+
+
+def room(host: Host) -> Iterator[Finding]:
+    """Each disk once."""
+    seen: set[int] = set()
+    for path in (host.folder, default_spool(), Path("/tmp")):
+        there = next(each for each in (path, *path.parents) if each.exists())
+        device = there.stat().st_dev
+        if device in seen:
+            continue
+        seen.add(device)
+        free = shutil.disk_usage(there).free
+        said = f"{free / _GIB:.0f} GiB free"
+        why = "Builds, environments and results that wait for the dashboard want room; without it runs fail."
+        fix = f"du -xh --max-depth=2 {there} | sort -h | tail; old builds: rm -r {host.folder / '.asv' / 'env'}"
+        if free < _LEAST:
+            yield wrong("disk", str(there), said, why=why, fix=fix)
+        elif free < _GOOD:
+            yield note("disk", str(there), said, why=why, fix=fix)
+        else:
+            yield good("disk", str(there), said)

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from warpwatch.ci.runner.finding import Finding, good, note, unknown, wrong
-from warpwatch.ci.runner.host import Host
+from ..finding import Finding, good, note, unknown, wrong
+from ..host import Host
 
 _OLDEST = 580  # "CUDA 13.0 Release Notes", table 2: CUDA 13.x wants a driver of branch 580 or newer
 _LOOKED_AT = "nvidia-smi"

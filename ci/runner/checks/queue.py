@@ -5,9 +5,9 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from warpwatch.ci.push.spool import default_spool
-from warpwatch.ci.runner.finding import Finding, good, note, wrong
-from warpwatch.ci.runner.host import Host
+from ...push.queue import default_spool
+from ..finding import Finding, good, note, wrong
+from ..host import Host
 
 _LATE_S = 86_400
 

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from warpwatch.ci.runner.actions_runner import OLDEST, RELEASES, is_too_old, version_of
-from warpwatch.ci.runner.finding import Finding, good, note, unknown, wrong
-from warpwatch.ci.runner.host import Host
-from warpwatch.ci.runner.unit_names import ACTIONS, SECRETS, UNIT_FOLDER, WATCHED_UNITS
+from ..finding import Finding, good, note, unknown, wrong
+from ..host import Host
+from ..installation import ACTIONS, OLDEST, RELEASES, SECRETS, UNIT_FOLDER, WATCHED_UNITS, is_too_old, version_of
 
 _SETUP = "sudo warpwatch runner setup"
 

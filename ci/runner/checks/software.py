@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from warpwatch.ci.runner.finding import Finding, good, note, wrong
-from warpwatch.ci.runner.host import Host
+from ..finding import Finding, good, note, wrong
+from ..host import Host
 
 _OLDEST_PYTHON = (3, 11)
 _BUILD = "sudo apt-get install -y g++ make git python3-venv"

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from warpwatch.dashboard.store.tables import metadata
+from warpwatch.dashboard.store.schema import metadata
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=metadata, transactional_ddl=True)
 context.run_migrations()

@@ -1,19 +1,23 @@
-"""Commits that have results, and everything recorded at one of them."""
+"""Commits that have results, what one of them changed, and everything recorded at it."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, func, select
 
-from warpwatch.dashboard.statistics.median import median
-from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.calendar import NOT_PLACED, calendar
-from warpwatch.dashboard.store.columns import Ints, optional
-from warpwatch.dashboard.store.points import recorded_at
-from warpwatch.dashboard.store.project_points import ProjectPoints, points_of_series, project_points
-from warpwatch.dashboard.store.queries.series_places import SeriesPlace, series_places
-from warpwatch.dashboard.store.reading import (
+from ...model.changepoint import Regression
+from ...model.compiled_code import CompiledCode
+from ...model.history import CommitPage, CommitPoint
+from ...model.series import Commit
+from ...model.verdict import ChangeKind
+from ...statistics.noise import median
+from .. import schema
+from ..chunks import Ints, optional
+from ..commit_index import NOT_PLACED, calendar
+from ..engine import Store
+from ..mappers import (
     Workloads,
     change_record,
     commit_record,
@@ -24,9 +28,11 @@ from warpwatch.dashboard.store.reading import (
     series_record,
     workloads,
 )
-from warpwatch.dashboard.store.records import Commit, CommitPage, CommitPoint, CompiledCode, Regression
-from warpwatch.dashboard.store.rows import STATUS_OF_CODE
-from warpwatch.dashboard.store.store import Store
+from ..points import recorded_at
+from ..project_points import ProjectPoints, points_of_series, project_points
+from ..statements import STATUS_OF_CODE
+from .regressions import below_limits, watched_metrics
+from .series_list import SeriesPlace, series_places
 
 
 class AmbiguousCommitError(Exception):
@@ -38,9 +44,9 @@ def commits(store: Store, project: str, *, limit: int = 100) -> tuple[Commit, ..
     with store.read() as connection:
         owner = project_id(connection, project)
         rows = connection.execute(
-            select(tables.commit)
-            .where(tables.commit.c.project_id == owner)
-            .order_by(tables.commit.c.position.desc())
+            select(schema.commit)
+            .where(schema.commit.c.project_id == owner)
+            .order_by(schema.commit.c.position.desc())
             .limit(limit)
         )
         return tuple(commit_record(row) for row in rows)
@@ -75,7 +81,7 @@ def commit_page(store: Store, project: str, prefix: str) -> CommitPage | None:
 
 def find_row(connection: Connection, project: str, prefix: str) -> Row[Any] | None:
     """The row of the commit whose hash starts with `prefix`. Raises AmbiguousCommitError if several do."""
-    table = tables.commit
+    table = schema.commit
     rows = connection.execute(
         select(table)
         .where(
@@ -94,14 +100,14 @@ def find_row(connection: Connection, project: str, prefix: str) -> Row[Any] | No
 
 def commit_row(connection: Connection, project: int | None, commit: str) -> Row[Any] | None:
     """The row of a full hash."""
-    table = tables.commit
+    table = schema.commit
     wanted = select(table).where(table.c.project_id == project, table.c.hash == commit)
     return connection.execute(wanted).one_or_none()
 
 
 def neighbour(connection: Connection, row: Row[Any] | None, step: int) -> Commit | None:
     """The commit before (-1) or after (+1) the row's in the project's order."""
-    table = tables.commit
+    table = schema.commit
     if row is None or row.position is None:
         return None
     older = step < 0
@@ -123,7 +129,7 @@ def _read_points(connection: Connection, commit: Row[Any]) -> ProjectPoints:
 
 def _points(
     connection: Connection, commit: Row[Any], every: ProjectPoints, places: Mapping[int, SeriesPlace]
-) -> tuple[CommitPoint, ...]:  # fmt: skip
+) -> tuple[CommitPoint, ...]:
     at = np.flatnonzero(every.at([commit.id]))
     which, firsts, counts = np.unique(
         np.searchsorted(every.starts, at, side="right") - 1, return_index=True, return_counts=True
@@ -168,15 +174,21 @@ def _nows(every: ProjectPoints, firsts: Ints, counts: Ints) -> list[_Now]:
     """Of each series, whose points at the commit are so many from the first on."""
     points, last = every.points, firsts + counts - 1
     reasons = (None, *points.reasons)
-    alone = zip(optional(points.value[last], ~every.has_number[last]), points.status[last].tolist(),
-                [reasons[n] for n in points.reason[last].tolist()], counts.tolist(), strict=True)  # fmt: skip
+    alone = zip(
+        optional(points.value[last], ~every.has_number[last]),
+        points.status[last].tolist(),
+        [reasons[n] for n in points.reason[last].tolist()],
+        counts.tolist(),
+        strict=True,
+    )
     found = [_Now(*each) for each in alone]
     for n in np.flatnonzero(counts > 1).tolist():
         numbers = firsts[n] + np.flatnonzero(every.has_number[firsts[n] : last[n] + 1])
         if len(numbers):
             shown = int(numbers[-1])
-            found[n] = _Now(median(points.value[numbers]), int(points.status[shown]), reasons[points.reason[shown]],
-                            int(counts[n]))  # fmt: skip
+            found[n] = _Now(
+                median(points.value[numbers]), int(points.status[shown]), reasons[points.reason[shown]], int(counts[n])
+            )
     return found
 
 
@@ -212,27 +224,29 @@ def _before(every: ProjectPoints, its: slice, position: int) -> _Before | None:
 
 
 def _changes(connection: Connection, commit_id: int, known: Workloads) -> tuple[Regression, ...]:
-    table = tables.changepoint
+    table = schema.changepoint
     columns = [column for column in table.c if column.name != "series_id"]
     rows = connection.execute(
         select_series(*columns)
-        .join(table, table.c.series_id == tables.series.c.id)
+        .join(table, table.c.series_id == schema.series.c.id)
         .where(table.c.commit_id == commit_id)
     ).all()
     found = commits_by_id(connection, commits_of_changes(rows))
     changes = [Regression(series=series_record(row, known), change=change_record(row, found)) for row in rows]
     changes.sort(
         key=lambda one: (
-            not one.series.is_watched, not one.series.metric.is_judged, not one.change.is_worse,
+            not one.series.is_watched,
+            not one.series.metric.is_judged,
+            not one.change.is_worse,
             -abs(one.change.magnitude),
         )
-    )  # fmt: skip
+    )
     return tuple(changes)
 
 
 def compiled_of(connection: Connection, commit_id: int, operator: str | None = None) -> tuple[CompiledCode, ...]:
     """Each kernel and architecture of the commit, or of one operator at it, from the newest run that compiled it."""
-    table, run = tables.compiled_code, tables.run
+    table, run = schema.compiled_code, schema.run
     where = [table.c.commit_id == commit_id, *([table.c.operator == operator] if operator is not None else [])]
     rows = connection.execute(
         select(table).join(run, run.c.id == table.c.run_id).where(*where).order_by(run.c.started_ms)
@@ -244,9 +258,79 @@ def compiled_of(connection: Connection, commit_id: int, operator: str | None = N
 def compiled_record(row: Row[Any]) -> CompiledCode:
     """A row of the table of compiled code."""
     return CompiledCode(
-        operator=row.operator, kernel=row.kernel, architecture=row.architecture, registers=row.registers,
-        stack_bytes=row.stack_bytes, shared_bytes=row.shared_bytes,
-        local_memory_instructions=row.local_memory_instructions, code_bytes=row.code_bytes,
-        instructions=row.instructions, sha256=row.sha256,
-        **{name: (row.more or {}).get(name) for name in tables.MORE_OF_CODE},
-    )  # fmt: skip
+        operator=row.operator,
+        kernel=row.kernel,
+        architecture=row.architecture,
+        registers=row.registers,
+        stack_bytes=row.stack_bytes,
+        shared_bytes=row.shared_bytes,
+        local_memory_instructions=row.local_memory_instructions,
+        code_bytes=row.code_bytes,
+        instructions=row.instructions,
+        sha256=row.sha256,
+        **{name: (row.more or {}).get(name) for name in schema.MORE_OF_CODE},
+    )
+
+
+# The commits of a project that have results, a part at a time.
+
+
+def commit_list(store: Store, project: str, *, limit: int, offset: int = 0) -> tuple[int, tuple[Commit, ...]]:
+    """How many there are, and those of this part, newest first."""
+    table = schema.commit
+    with store.read() as connection:
+        own = table.c.project_id == project_id(connection, project)
+        total = connection.execute(select(func.count()).select_from(table).where(own)).scalar_one()
+        rows = connection.execute(
+            select(table).where(own).order_by(table.c.position.desc(), table.c.id.desc()).limit(limit).offset(offset)
+        )
+        return total, tuple(commit_record(row) for row in rows)
+
+
+# How many series each of some commits made worse and better: what a list of commits tells beside their names.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """Series of ours whose level a commit moved, on whichever machine."""
+
+    worse: int = 0
+    better: int = 0
+
+
+def steps_of_commits(store: Store, project: str) -> Mapping[str, Steps]:
+    """By hash, of all commits that began a step of a listed series of a judged metric, one that counts by the limits
+    that the project states."""
+    return store.cached(project, "steps of commits", lambda: _counted(store, project))
+
+
+def _counted(store: Store, project: str) -> Mapping[str, Steps]:
+    series, change, commit = schema.series, schema.changepoint, schema.commit
+    with store.read() as connection:
+        owner = project_id(connection, project)
+        if owner is None:
+            return {}
+        watched = watched_metrics(connection, owner)
+        below = below_limits(connection, owner, workloads(connection, owner))
+        rows = connection.execute(
+            select(
+                commit.c.hash,
+                commit.c.id.label("commit_id"),
+                series.c.id,
+                series.c.benchmark_id,
+                series.c.implementation,
+                series.c.metric,
+                series.c.unit,
+                change.c.is_worse,
+            )
+            .join_from(change, series, series.c.id == change.c.series_id)
+            .join(commit, commit.c.id == change.c.commit_id)
+            .where(series.c.project_id == owner, series.c.listed, change.c.kind == ChangeKind.STEP.value)
+        ).all()
+    counted: dict[str, list[int]] = {}
+    for row in rows:
+        if (row.id, row.commit_id) in below:
+            continue
+        if watched(row.benchmark_id, row.implementation, row.metric, row.unit) is not None:
+            counted.setdefault(row.hash, [0, 0])[0 if row.is_worse else 1] += 1
+    return {name: Steps(worse=worse, better=better) for name, (worse, better) in counted.items()}

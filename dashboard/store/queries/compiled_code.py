@@ -1,16 +1,20 @@
-"""The compiled code behind a series at one commit."""
+"""Compiled code of a series at a commit, and at both ends of regressions."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
-from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.queries.commits import AmbiguousCommitError, compiled_of, find_row
-from warpwatch.dashboard.store.reading import select_series, series_record, workload_of, workloads
-from warpwatch.dashboard.store.records import CompiledCode
-from warpwatch.dashboard.store.store import Store
-
-__all__ = ["AmbiguousCommitError", "CodesOfCommit", "compiled_code"]
+from ...model.changepoint import Regression
+from ...model.compiled_code import CodeChange, CompiledCode, compiled_difference
+from ...model.triage_item import Card
+from .. import schema
+from ..engine import Store
+from ..mappers import project_id, select_series, series_record, workload_of, workloads
+from ..statements import is_among
+from .commits import commit_row, compiled_of, compiled_record, find_row
+from .machine_code import codes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,9 +30,9 @@ def compiled_code(store: Store, key: str, prefix: str | None) -> CodesOfCommit |
 
     None if there is no such series or commit. Raises AmbiguousCommitError if several commits start so.
     """
-    commit, summary = tables.commit, tables.summary
+    commit, summary = schema.commit, schema.summary
     with store.read() as connection:
-        row = connection.execute(select_series().where(tables.series.c.key == key)).one_or_none()
+        row = connection.execute(select_series().where(schema.series.c.key == key)).one_or_none()
         if row is None:
             return None
         known = workloads(connection, row.project_id)
@@ -45,3 +49,149 @@ def compiled_code(store: Store, key: str, prefix: str | None) -> CodesOfCommit |
     return CodesOfCommit(
         commit=at.hash, codes=tuple(each for each in codes if workload and each.operator == workload.operator)
     )
+
+
+# Which of the code that was compiled a machine's GPU runs.
+
+
+def compiled_for(store: Store, project: str, commit: str, machine: str) -> tuple[CompiledCode, ...]:
+    """Each kernel at a commit (full hash), for the architecture that the machine runs."""
+    table = schema.machine
+    with store.read() as connection:
+        owner = project_id(connection, project)
+        row = commit_row(connection, owner, commit)
+        if row is None:
+            return ()
+        context = connection.execute(
+            select(table.c.context).where(table.c.project_id == owner, table.c.name == machine)
+        ).scalar()
+        return tuple(code_of_machine(compiled_of(connection, row.id, None), context))
+
+
+def code_of_machine(compiled: Sequence[CompiledCode], context: Mapping[str, Any] | None) -> list[CompiledCode]:
+    """The code that the machine's GPU takes, of each kernel: the newest architecture that it can run.
+
+    All of it where the GPU's compute capability is not known, or too old for any.
+    """
+    capability = str(((context or {}).get("gpu") or {}).get("compute_capability") or "").replace(".", "")
+    if not capability.isdecimal():
+        return list(compiled)
+    best: dict[tuple[str, str], CompiledCode] = {}
+    for code in compiled:
+        key = (code.operator, code.kernel)
+        if _runs_on(code.architecture, int(capability)) and (
+            key not in best or _number(code.architecture) > _number(best[key].architecture)
+        ):
+            best[key] = code
+    return list(best.values()) or list(compiled)
+
+
+def _number(architecture: str) -> int:
+    digits = "".join(sign for sign in architecture if sign.isdecimal())
+    return int(digits or 0)
+
+
+def _runs_on(architecture: str, capability: int) -> bool:
+    """Binary code runs on its own major version, from its minor one on; an `a` target on its own alone."""
+    number = _number(architecture)
+    if architecture.endswith("a"):
+        return number == capability
+    return number // 10 == capability // 10 and number <= capability
+
+
+# The compiled code at both ends of regressions, for the architecture of the machine that shows them.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeBetween:
+    """What is known of the compiled code between a card's two commits."""
+
+    differences: tuple[CodeChange, ...]  # the most to tell first
+    compared: int  # kernels recorded at both commits
+    ran_the_same: int  # of the card's series: the machine code that ran has one hash at both
+    ran_another: int
+
+
+def code_between(store: Store, project: str, cards: Sequence[Card]) -> dict[str, CodeBetween]:
+    """By the card's key. Compared are the kernels of the operators and implementations that its series show."""
+    commit = schema.commit
+    with store.read() as connection:
+        owner = project_id(connection, project)
+        if owner is None:
+            return {}
+        hashes = {end.hash for card in cards for end in (card.commit, card.previous_commit)}
+        ids = {
+            row.hash: row.id
+            for row in connection.execute(
+                select(commit.c.hash, commit.c.id).where(commit.c.project_id == owner, commit.c.hash.in_(hashes))
+            )
+        }
+        known = workloads(connection, owner)
+        compiled = _compiled(connection, list(ids.values()))
+        machines = {
+            row.name: row
+            for row in connection.execute(select(schema.machine).where(schema.machine.c.project_id == owner))
+        }
+        ran = {
+            (place.machine_id, place.suite, place.workload, place.implementation): its
+            for place, its in codes(connection, owner, list(ids.values())).items()
+        }
+    found = {}
+    for card in cards:
+        base, head = ids[card.previous_commit.hash], ids[card.commit.hash]
+        machine = machines[card.machine]
+        operators = {
+            workload.operator for one in card.regressions if (workload := workload_of(one.series, known)) is not None
+        }
+        implementations = {one.series.implementation for one in card.regressions}
+        before, after = (
+            code_of_machine(
+                [
+                    code
+                    for code in compiled.get(end, ())
+                    if code.operator in operators and code.implementation in {None, *implementations}
+                ],
+                machine.context,
+            )
+            for end in (base, head)
+        )
+        both = [_both(ran, machine.id, one, base, head) for one in card.regressions]
+        shared = {_family(code) for code in before} & {_family(code) for code in after}  # compiled at both ends
+        before, after = ([code for code in end if _family(code) in shared] for end in (before, after))
+        difference = compiled_difference(before, after)
+        found[card.seen.key] = CodeBetween(
+            differences=tuple(sorted(difference.changes, key=lambda one: -len(one.facts))),
+            compared=difference.unchanged + len(difference.changes),
+            ran_the_same=sum(same is True for same in both),
+            ran_another=sum(same is False for same in both),
+        )
+    return found
+
+
+def _family(code: CompiledCode) -> tuple[str, str]:
+    """What nobody compiled at one end is not new at the other."""
+    return code.operator, code.architecture
+
+
+def _both(
+    ran: Mapping[tuple[Any, ...], Mapping[int, str]], machine: int, one: Regression, base: int, head: int
+) -> bool | None:
+    """Whether one machine code ran at both commits; None where one of them is not known."""
+    its = ran.get((machine, one.series.suite, one.series.workload, one.series.implementation), {})
+    return its[base] == its[head] if base in its and head in its else None
+
+
+def _compiled(connection: Connection, commits: Sequence[int]) -> dict[int, list[CompiledCode]]:
+    """Each kernel and architecture of each commit, from the newest run that compiled it."""
+    table, run = schema.compiled_code, schema.run
+    rows = connection.execute(
+        select(table)
+        .join(run, run.c.id == table.c.run_id)
+        .where(is_among(connection, table.c.commit_id, commits))
+        .order_by(run.c.started_ms)
+    )
+    newest = {(row.commit_id, row.operator, row.kernel, row.architecture): row for row in rows}
+    found: dict[int, list[CompiledCode]] = {}
+    for row in newest.values():
+        found.setdefault(row.commit_id, []).append(compiled_record(row))
+    return found

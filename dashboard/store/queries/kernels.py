@@ -6,37 +6,33 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, select
 
-from warpwatch.dashboard.naming import natural
-from warpwatch.dashboard.statistics.levels import medians_of_groups
-from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.calendar import Calendar
-from warpwatch.dashboard.store.choosing import is_among
-from warpwatch.dashboard.store.columns import Ints
-from warpwatch.dashboard.store.kernel_records import Cell, Kernel, ShapeRow
-from warpwatch.dashboard.store.queries.drawn_lines import Line, lines
-from warpwatch.dashboard.store.queries.latest import verdicts_within_limits
-from warpwatch.dashboard.store.queries.project_order import project_order
-from warpwatch.dashboard.store.reading import (
-    Workloads,
-    changes_of,
-    commits_by_id,
-    project_id,
-    select_series,
-    series_record,
-    workloads,
-)
-from warpwatch.dashboard.store.records import Series
-from warpwatch.dashboard.store.rows import STATUS_OF_CODE
-from warpwatch.dashboard.store.store import Store
-from warpwatch.dashboard.verdict import Verdict
+from ...model.kernel import Cell, Kernel, ShapeRow
+from ...model.naming import natural
+from ...model.series import Series
+from ...model.verdict import Verdict
+from ...statistics.levels import medians_of_groups
+from .. import schema
+from ..chunks import Ints
+from ..commit_index import Calendar
+from ..engine import Store
+from ..mappers import Workloads, changes_of, commits_by_id, project_id, select_series, series_record, workloads
+from ..statements import STATUS_OF_CODE, is_among
+from .latest import verdicts_within_limits
+from .series_lines import Line, lines, project_order
 
 _MOST_ROWS = 200
 
 
 def kernel(
-    store: Store, project: str, name: str, *, machine: str | None, metric: str | None, implementation: str | None,
+    store: Store,
+    project: str,
+    name: str,
+    *,
+    machine: str | None,
+    metric: str | None,
+    implementation: str | None,
     commits: int,
-) -> Kernel | None:  # fmt: skip
+) -> Kernel | None:
     """The newest `commits` commits of an operator, or of the benchmark of that name; None if there is neither.
 
     What is not asked for, or not there, is chosen: the machine with the newest run, the latency, our own kernel.
@@ -82,17 +78,19 @@ def kernel(
             older=len(ranks) > len(shown),
             rows=tuple(
                 ShapeRow(
-                    series=one, cells=_cells(histories[number], shown, order.calendar, runs),
-                    changes=changes.get(number, ()), verdict=verdicts.get(number, Verdict.MISSING),
+                    series=one,
+                    cells=_cells(histories[number], shown, order.calendar, runs),
+                    changes=changes.get(number, ()),
+                    verdict=verdicts.get(number, Verdict.MISSING),
                 )
                 for number, one in found
                 if number in histories
             ),
-        )  # fmt: skip
+        )
 
 
 def _series(connection: Connection, owner: int, known: Workloads, name: str) -> list[tuple[int, Series]]:
-    series, benchmark = tables.series, tables.benchmark
+    series, benchmark = schema.series, schema.benchmark
     mine = [workload for workload in known.values() if workload.operator == name]
     where: list[Any] = [series.c.project_id == owner, series.c.listed]
     if mine:
@@ -109,7 +107,7 @@ def _series(connection: Connection, owner: int, known: Workloads, name: str) -> 
 
 def _machines(connection: Connection, owner: int, names: set[str]) -> tuple[str, ...]:
     """The one that ran last first."""
-    machine, run = tables.machine, tables.run
+    machine, run = schema.machine, schema.run
     newest = select(run.c.started_ms).where(run.c.machine_id == machine.c.id).order_by(run.c.started_ms.desc()).limit(1)
     rows = connection.execute(
         select(machine.c.name, newest.scalar_subquery().label("newest")).where(
@@ -131,7 +129,7 @@ def _implementations(found: Sequence[tuple[int, Series]]) -> tuple[str, ...]:
 
 
 def _verdicts(connection: Connection, known: Workloads, ids: Sequence[int]) -> Mapping[int, Verdict]:
-    series, summary = tables.series, tables.summary
+    series, summary = schema.series, schema.summary
     rows = connection.execute(
         select(series.c.id, series.c.project_id, summary.c.verdict, summary.c.change_commit_id)
         .join(summary, summary.c.series_id == series.c.id)
@@ -142,7 +140,7 @@ def _verdicts(connection: Connection, known: Workloads, ids: Sequence[int]) -> M
 
 def _run_names(connection: Connection, histories: Iterable[Line], shown: Ints) -> Mapping[int, str]:
     """Of every run at these commits, by its id."""
-    table = tables.run
+    table = schema.run
     ids = {number for line in histories for number in line.points.run[np.isin(line.rank, shown)].tolist()}
     rows = connection.execute(select(table.c.id, table.c.name).where(is_among(connection, table.c.id, ids)))
     return {row.id: row.name for row in rows}
@@ -165,9 +163,12 @@ def _cells(line: Line, shown: Ints, calendar: Calendar, runs: Mapping[int, str])
         place = last[rank]
         status = STATUS_OF_CODE[0] if rank in value else STATUS_OF_CODE[int(line.points.status[place])]
         return Cell(
-            value=value.get(rank), status=status, reason=reasons[int(line.points.reason[place])],
-            cards=frozenset(cards.get(rank, ())), run=runs[int(line.points.run[place])],
-        )  # fmt: skip
+            value=value.get(rank),
+            status=status,
+            reason=reasons[int(line.points.reason[place])],
+            cards=frozenset(cards.get(rank, ())),
+            run=runs[int(line.points.run[place])],
+        )
 
     return tuple(cell(rank) for rank in shown.tolist())
 

@@ -6,22 +6,14 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from warpwatch.dashboard.roofline import speed_of_light
-from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.choosing import is_among
-from warpwatch.dashboard.store.machine_records import Limits
-from warpwatch.dashboard.store.queries.below_limits import below_limits
-from warpwatch.dashboard.store.reading import (
-    Workloads,
-    limits_of,
-    moment,
-    select_series,
-    series_record,
-    workload_of,
-)
-from warpwatch.dashboard.store.records import BaselineRatio, Series, SpeedOfLight, Status, Workload
-from warpwatch.dashboard.store.rows import STATUS_CODES, STATUS_OF_CODE
-from warpwatch.dashboard.verdict import Verdict
+from ...model.machine import Limits, speed_of_light
+from ...model.overview import BaselineRatio
+from ...model.series import Series, SpeedOfLight, Status, Workload
+from ...model.verdict import Verdict
+from .. import schema
+from ..mappers import Workloads, limits_of, moment, select_series, series_record, workload_of
+from ..statements import STATUS_CODES, STATUS_OF_CODE, is_among
+from .regressions import below_limits
 
 _MOVED = {Verdict.REGRESSED.value, Verdict.IMPROVED.value}
 _OK = STATUS_CODES[Status.OK]
@@ -49,22 +41,28 @@ class Latest:
 
 def latest(connection: Connection, known: Workloads, *where: Any) -> list[Latest]:
     """Series that satisfy the conditions and have been analysed, by machine, operator, benchmark and parameters."""
-    summary, behind = tables.summary, tables.changepoint
+    summary, behind = schema.summary, schema.changepoint
     columns = [column for column in summary.c if column.name != "series_id"]
     rows = connection.execute(
-        select_series(*columns, tables.machine.c.context, tables.run.c.started_ms.label("run_started_ms"),
-                      tables.run.c.name.label("run_name"), tables.run.c.card, behind.c.kind.label("change_kind"),
-                      behind.c.q_value.label("change_q"))
-        .join(summary, summary.c.series_id == tables.series.c.id)
+        select_series(
+            *columns,
+            schema.machine.c.context,
+            schema.run.c.started_ms.label("run_started_ms"),
+            schema.run.c.name.label("run_name"),
+            schema.run.c.card,
+            behind.c.kind.label("change_kind"),
+            behind.c.q_value.label("change_q"),
+        )
+        .join(summary, summary.c.series_id == schema.series.c.id)
         .outerjoin(
             behind,
             summary.c.change_is_step
             & (behind.c.series_id == summary.c.series_id)
             & (behind.c.commit_id == summary.c.change_commit_id),
         )
-        .join(tables.run, tables.run.c.id == summary.c.run_id)
+        .join(schema.run, schema.run.c.id == summary.c.run_id)
         .where(*where)
-    ).all()  # fmt: skip
+    ).all()
     rivals: dict[tuple[Any, ...], list[tuple[Series, Row[Any]]]] = {}
     pairs = [(series_record(row, known), row) for row in rows]
     for series, row in pairs:
@@ -77,9 +75,7 @@ def latest(connection: Connection, known: Workloads, *where: Any) -> list[Latest
     return found
 
 
-def verdicts_within_limits(
-    connection: Connection, known: Workloads, rows: Sequence[Any]
-) -> Mapping[int, Verdict]:  # fmt: skip
+def verdicts_within_limits(connection: Connection, known: Workloads, rows: Sequence[Any]) -> Mapping[int, Verdict]:
     """By series' id, of rows that hold series and summary: a step below the limits that the project states has changed
     nothing."""
     moved: dict[int, list[int]] = {}
@@ -100,7 +96,7 @@ def _limits(connection: Connection, rows: Sequence[Row[Any]]) -> Mapping[int, Li
 
     A machine's name is several cards', and their ceilings lie some per cent apart.
     """
-    run = tables.run
+    run = schema.run
     told = connection.execute(
         select(run.c.id, run.c.context).where(is_among(connection, run.c.id, {row.run_id for row in rows}))
     )
@@ -119,14 +115,24 @@ def _same_run(series: Series, row: Row[Any]) -> tuple[Any, ...]:
 
 def _order(item: Latest) -> tuple[Any, ...]:
     series = item.series
-    return (series.machine, item.operator or "", series.benchmark, not series.is_watched, series.parameters,
-            series.environment)  # fmt: skip
+    return (
+        series.machine,
+        item.operator or "",
+        series.benchmark,
+        not series.is_watched,
+        series.parameters,
+        series.environment,
+    )
 
 
 def _latest(
-    series: Series, row: Row[Any], verdict: Verdict, known: Workloads,
-    rivals: Mapping[tuple[Any, ...], Sequence[tuple[Series, Row[Any]]]], limits: Limits,
-) -> Latest:  # fmt: skip
+    series: Series,
+    row: Row[Any],
+    verdict: Verdict,
+    known: Workloads,
+    rivals: Mapping[tuple[Any, ...], Sequence[tuple[Series, Row[Any]]]],
+    limits: Limits,
+) -> Latest:
     workload = workload_of(series, known)
     timed = series.metric.is_time and row.value
     ratios = [
@@ -152,6 +158,6 @@ def _latest(
 
 def backends(connection: Connection, run_ids: Sequence[int]) -> dict[tuple[int, str, str, str], str | None]:
     """What PyTorch's dispatcher took, by run, suite, workload and implementation, where recorded."""
-    table = tables.detail
+    table = schema.detail
     rows = connection.execute(select(table).where(table.c.run_id.in_(run_ids)))
     return {(r.run_id, r.suite, r.workload, r.implementation): r.data.get("backend") for r in rows}

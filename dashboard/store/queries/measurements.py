@@ -1,4 +1,4 @@
-"""Every recorded measurement of a project, series by series, for what takes the whole history elsewhere."""
+"""Measurements and changes of a project, series by series, for exports."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,24 +7,65 @@ from datetime import datetime
 import numpy as np
 from sqlalchemy import Connection, select
 
-from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.calendar import Calendar, calendar
-from warpwatch.dashboard.store.columns import Columns
-from warpwatch.dashboard.store.measured import Measured, Words
-from warpwatch.dashboard.store.points import batches, read_points
-from warpwatch.dashboard.store.reading import chosen_series, project_id, series_record, workloads
-from warpwatch.dashboard.store.records import Series
-from warpwatch.dashboard.store.rows import STATUS_OF_CODE
-from warpwatch.dashboard.store.store import Store
+from ...model.changepoint import Regression
+from ...model.series import Series
+from .. import schema
+from ..chunks import Columns
+from ..column_records import Measured, Words
+from ..commit_index import Calendar, calendar
+from ..engine import Store
+from ..mappers import changes_of, chosen_series, episodes_of, project_id, series_record, workloads
+from ..points import batches, read_points
+from ..statements import STATUS_OF_CODE
+
+# Everything that is told of a project's series beside their values: changepoints and episodes, for what takes them
+# elsewhere.
+
+_CHANGED_SERIES_AT_ONCE = 500
+
+
+def changes(
+    store: Store,
+    project: str,
+    *,
+    benchmark: str = "",
+    metric: str | None = None,
+    machine: str | None = None,
+    since: datetime | None = None,
+) -> Iterator[Regression]:
+    """Changes of every kind, for the worse or the better, series by series as `measurements` has them, in order.
+
+    A read transaction stays open until the end.
+    """
+    with store.read() as connection:
+        owner = project_id(connection, project)
+        if owner is None:
+            return
+        found = chosen_series(connection, owner, benchmark=benchmark, metric=metric, machine=machine)
+        known = workloads(connection, owner)
+        for rows in batches(found, _CHANGED_SERIES_AT_ONCE):
+            ids = [row.id for row in rows]
+            levels, episodes = changes_of(connection, ids), episodes_of(connection, ids)
+            for row in rows:
+                told = (*levels.get(row.id, ()), *episodes.get(row.id, ()))
+                for change in sorted(told, key=lambda each: each.index):
+                    if since is None or change.commit.date >= since:
+                        yield Regression(series=series_record(row, known), change=change)
+
 
 _SERIES_AT_ONCE = 50  # so that memory holds few of them, and a query serves more than one
 _STATUSES = tuple(STATUS_OF_CODE[code].value for code in range(len(STATUS_OF_CODE)))
 
 
 def measurements(
-    store: Store, project: str, *, benchmark: str = "", metric: str | None = None, machine: str | None = None,
+    store: Store,
+    project: str,
+    *,
+    benchmark: str = "",
+    metric: str | None = None,
+    machine: str | None = None,
     since: datetime | None = None,
-) -> Iterator[Measured]:  # fmt: skip
+) -> Iterator[Measured]:
     """The series by name, each with its measurements in the project's order, in one state of the database.
 
     Only benchmarks whose name holds `benchmark` (letter case aside), of that metric and machine, at commits dated
@@ -56,7 +97,7 @@ class _Names:
 
 
 def _names(connection: Connection, project: int) -> _Names:
-    commit, run = tables.commit, tables.run
+    commit, run = schema.commit, schema.run
     hashes = select(commit.c.hash).where(commit.c.project_id == project).order_by(commit.c.id)
     runs = select(run.c.name).where(run.c.project_id == project).order_by(run.c.id)
     return _Names(

@@ -1,19 +1,20 @@
-"""The overview: each workload and implementation that is judged, as it stands."""
+"""The overview and the report: each judged workload and implementation at its newest commit."""
 
 import itertools
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, and_, false, or_, select
 
-from warpwatch.dashboard.metrics import metric
-from warpwatch.dashboard.statistics.change_kind import ChangeKind
-from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.queries.latest import Latest, latest
-from warpwatch.dashboard.store.reading import commits_by_id, project_id, workloads
-from warpwatch.dashboard.store.records import Commit, Moved, OverviewRow
-from warpwatch.dashboard.store.store import Store
-from warpwatch.dashboard.verdict import Verdict
+from ...model.metric import metric
+from ...model.overview import Moved, OverviewRow, ReportRow
+from ...model.series import Commit, Status
+from ...model.verdict import ChangeKind, Verdict
+from .. import schema
+from ..engine import Store
+from ..mappers import commits_by_id, project_id, workloads
+from .latest import Latest, backends, latest
 
 
 def overview(store: Store, project: str, *, machine: str | None = None) -> tuple[OverviewRow, ...]:
@@ -29,9 +30,9 @@ def overview(store: Store, project: str, *, machine: str | None = None) -> tuple
 
 def overview_rows(connection: Connection, owner: int, *, machine: str | None = None) -> tuple[OverviewRow, ...]:
     """What `overview` tells of the project with that id."""
-    where = [tables.series.c.project_id == owner, tables.series.c.listed]
+    where = [schema.series.c.project_id == owner, schema.series.c.listed]
     if machine is not None:
-        where.append(tables.machine.c.name == machine)
+        where.append(schema.machine.c.name == machine)
     known = workloads(connection, owner)
     found = latest(connection, known, *where, _is_judged(connection, owner)) or latest(connection, known, *where)
     shown = headlines([item for item in found if item.series.is_watched])
@@ -58,7 +59,7 @@ def _measurement(item: Latest) -> tuple[Any, ...]:
 
 def _is_judged(connection: Connection, project: int) -> Any:
     """A condition on the project's series: that their metric is judged."""
-    series = tables.series
+    series = schema.series
     kinds = connection.execute(select(series.c.metric, series.c.unit).where(series.c.project_id == project).distinct())
     judged = [(name, unit) for name, unit in kinds if metric(name, unit).is_judged]
     return or_(false(), *(and_(series.c.metric == name, series.c.unit == unit) for name, unit in judged))
@@ -90,4 +91,120 @@ def overview_row(item: Latest, beside: Sequence[Latest], commits: dict[int, Comm
         verdict=item.verdict,
         newest_run=item.newest_run,
         beside=tuple(moved),
+    )
+
+
+# What else was recorded of the same measurement: bandwidth, cycles, memory beside the latency.
+
+
+def siblings(store: Store, key: str) -> tuple[OverviewRow, ...]:
+    """The series of that key and those of its other metrics, each as it stands; latency first, what is judged next."""
+    table = schema.series
+    with store.read() as connection:
+        row = connection.execute(
+            select(table, schema.benchmark.c.name.label("benchmark"))
+            .join(schema.benchmark, schema.benchmark.c.id == table.c.benchmark_id)
+            .where(table.c.key == key)
+        ).one_or_none()
+        if row is None:
+            return ()
+        suite = row.benchmark.rpartition(".")[0]
+        found = latest(
+            connection,
+            workloads(connection, row.project_id),
+            table.c.project_id == row.project_id,
+            table.c.machine_id == row.machine_id,
+            table.c.environment_id == row.environment_id,
+            table.c.workload.is_not_distinct_from(row.workload),
+            schema.benchmark.c.name.startswith(f"{suite}.", autoescape=True),
+        )
+        own = next((item.series for item in found if item.series.key == key), None)
+        if own is None:
+            return ()
+        same = [
+            item
+            for item in found
+            if (item.series.suite, item.series.parameters) == (own.suite, own.parameters)
+            and (item.series.key == key or item.series.metric.name != own.metric.name)
+        ]
+        ids = [i for item in same for i in (item.summary.commit_id, item.summary.change_commit_id) if i is not None]
+        commits = commits_by_id(connection, ids)
+    same.sort(key=lambda item: (not item.series.metric.is_latency, not item.series.metric.is_judged))
+    return tuple(overview_row(item, (), commits) for item in same)
+
+
+# The report: every workload and implementation at the newest commit of each machine.
+
+
+def report(store: Store, *, project: str | None = None, machine: str | None = None) -> tuple[ReportRow, ...]:
+    """Latencies at the newest commit of each machine and project, by machine, operator and workload.
+
+    Only series whose newest value is of that commit: what it did not measure is not in it.
+    """
+    rows: list[ReportRow] = []
+    with store.read() as connection:
+        owners = connection.execute(select(schema.project.c.id, schema.project.c.name)).all()
+        for owner in owners:
+            if project is not None and owner.name != project:
+                continue
+            where = [schema.series.c.project_id == owner.id]
+            if machine is not None:
+                where.append(schema.machine.c.name == machine)
+            judged = [
+                item
+                for item in latest(connection, workloads(connection, owner.id), *where)
+                if item.series.metric.is_time and item.series.metric.is_judged and not item.series.is_control
+            ]
+            found = [item for item, _ in headlines(judged)]
+            commits = commits_by_id(connection, {item.summary.commit_id for item in found})
+            newest = _newest_by_machine(found, commits)
+            kept = [item for item in found if commits[item.summary.commit_id] is newest[item.series.machine]]
+            took = backends(connection, sorted({item.summary.run_id for item in kept}))
+            rows.extend(_row(item, commits[item.summary.commit_id], took) for item in kept)
+    return tuple(sorted(rows, key=_order))
+
+
+def _order(row: ReportRow) -> tuple[object, ...]:
+    """Ours before its rivals within a workload, and S512 before S2048."""
+    size = tuple((int(part) if part.isdigit() else -1, part) for part in re.split(r"(\d+)", row.workload))
+    place = (row.project, row.machine, row.environment, row.operator, row.benchmark)
+    return (*place, size, row.is_baseline, row.implementation != "warpwatch", row.implementation)
+
+
+def _newest_by_machine(found: Iterable[Latest], commits: dict[int, Commit]) -> dict[str, Commit]:
+    newest: dict[str, Commit] = {}
+    for item in found:
+        commit = commits[item.summary.commit_id]
+        if item.series.machine not in newest or commit.position > newest[item.series.machine].position:
+            newest[item.series.machine] = commit
+    return newest
+
+
+def _row(item: Latest, commit: Commit, took: dict[tuple[int, str, str, str], str | None]) -> ReportRow:
+    series, summary, workload = item.series, item.summary, item.workload
+    latency_s = summary.value
+    parameters = ", ".join(value for name, value in series.parameters if name != "implementation")
+    return ReportRow(
+        project=series.project,
+        machine=series.machine,
+        environment=series.environment,
+        commit=commit,
+        operator=workload.operator if workload else series.suite.rpartition(".")[2],
+        benchmark=series.benchmark,
+        workload=series.workload or parameters or series.benchmark.rpartition(".")[2],
+        implementation=series.implementation or "",
+        is_baseline=series.is_baseline,
+        status=item.status if latency_s is not None or item.status is not Status.OK else Status.FAILED,
+        reason=summary.reason,
+        latency_s=latency_s,
+        q25_s=summary.q25,
+        q75_s=summary.q75,
+        sample_count=summary.sample_count,
+        bandwidth_bps=workload.bytes / latency_s if workload and latency_s else None,
+        flop_rate=workload.flops / latency_s if workload and workload.flops and latency_s else None,
+        speed_of_light=item.speed_of_light,
+        ratios=item.ratios,
+        run=summary.run_name,
+        run_time=item.newest_run,
+        backend=took.get((summary.run_id, series.suite, series.workload or "", series.implementation or "")),
     )

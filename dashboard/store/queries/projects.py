@@ -4,13 +4,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
-from warpwatch.dashboard.machine_facts import gpu_of
-from warpwatch.dashboard.statistics.detection import ANALYSIS_VERSION
-from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.machine_records import Card, Machine
-from warpwatch.dashboard.store.reading import commits_by_id, limits_of, moment, project_id
-from warpwatch.dashboard.store.records import Project
-from warpwatch.dashboard.store.store import Store
+from ...model.machine import Card, Machine, gpu_of
+from ...model.series import Project
+from ...statistics.detection import ANALYSIS_VERSION
+from .. import schema
+from ..engine import Store
+from ..mappers import commits_by_id, limits_of, moment, project_id
 
 
 def projects(store: Store) -> tuple[Project, ...]:
@@ -29,25 +28,25 @@ def machines(store: Store, project: str) -> tuple[Machine, ...]:
 
 
 def _projects(store: Store) -> tuple[Project, ...]:
-    table = tables.project
+    table = schema.project
 
     def count(of: Any) -> Any:
         return select(func.count()).where(of.c.project_id == table.c.id).scalar_subquery()
 
-    machine, series = tables.machine, tables.series
+    machine, series = schema.machine, schema.series
     stale = select(func.count()).where(series.c.project_id == table.c.id, series.c.stale)
     unjudged = select(func.count()).where(machine.c.project_id == table.c.id, machine.c.findings != machine.c.judged)
-    newest_run = select(func.max(tables.run.c.started_ms)).where(tables.run.c.project_id == table.c.id)
-    newest_commit = select(func.max(tables.commit.c.date_ms)).where(tables.commit.c.project_id == table.c.id)
+    newest_run = select(func.max(schema.run.c.started_ms)).where(schema.run.c.project_id == table.c.id)
+    newest_commit = select(func.max(schema.commit.c.date_ms)).where(schema.commit.c.project_id == table.c.id)
     with store.read() as connection:
         rows = connection.execute(
             select(
                 table.c.name,
                 table.c.repository,
                 table.c.commit_url,
-                count(tables.machine).label("machines"),
-                count(tables.series).label("series"),
-                count(tables.commit).label("commits"),
+                count(schema.machine).label("machines"),
+                count(schema.series).label("series"),
+                count(schema.commit).label("commits"),
                 table.c.analysis_version,
                 stale.scalar_subquery().label("stale"),
                 unjudged.scalar_subquery().label("unjudged"),
@@ -57,19 +56,25 @@ def _projects(store: Store) -> tuple[Project, ...]:
         ).all()
     found = [
         Project(
-            name=row.name, repository=row.repository, machines=row.machines, series=row.series, commits=row.commits,
-            newest_commit=moment(row.newest_commit), newest_run=moment(row.newest_run),
-            unanalysed=row.stale if row.analysis_version == ANALYSIS_VERSION else row.series, unjudged=row.unjudged,
+            name=row.name,
+            repository=row.repository,
+            machines=row.machines,
+            series=row.series,
+            commits=row.commits,
+            newest_commit=moment(row.newest_commit),
+            newest_run=moment(row.newest_run),
+            unanalysed=row.stale if row.analysis_version == ANALYSIS_VERSION else row.series,
+            unjudged=row.unjudged,
             commit_url=row.commit_url,
         )
         for row in rows
-    ]  # fmt: skip
+    ]
     found.sort(key=lambda p: (p.newest_run is None, -(p.newest_run.timestamp() if p.newest_run else 0), p.name))
     return tuple(found)
 
 
 def _machines(store: Store, project: str) -> tuple[Machine, ...]:
-    table, run = tables.machine, tables.run
+    table, run = schema.machine, schema.run
     with store.read() as connection:
         owner = project_id(connection, project)
         rows = connection.execute(
@@ -84,7 +89,7 @@ def _machines(store: Store, project: str) -> tuple[Machine, ...]:
 
 
 def _machine(connection: Connection, row: Row[Any]) -> Machine:
-    run, commit = tables.run, tables.commit
+    run, commit = schema.run, schema.commit
     newest = connection.execute(
         select(run.c.commit_id)
         .join(commit, commit.c.id == run.c.commit_id)
@@ -107,7 +112,7 @@ def _machine(connection: Connection, row: Row[Any]) -> Machine:
 
 
 def _cards(connection: Connection, machine: int) -> tuple[Card, ...]:
-    run = tables.run
+    run = schema.run
     rows = connection.execute(
         select(run.c.card, func.count().label("runs"), func.max(run.c.started_ms).label("newest_run"))
         .where(run.c.machine_id == machine, run.c.card.is_not(None))

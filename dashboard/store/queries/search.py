@@ -1,19 +1,19 @@
-"""Finding anything by words: kernels, workloads, machines, commits and series, in one project or in all.
-
-The names of a project are few beside its points: they are read once for each state of the store and searched in memory.
-"""
+"""Search by words: kernels, workloads, machines, commits and series."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from enum import StrEnum
 from itertools import islice
 
 from sqlalchemy import Connection, select
 
-from warpwatch.dashboard.naming import module_of, series_name
-from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.reading import (
+from ...model.naming import module_of, series_name
+from ...model.series import Series
+from .. import schema
+from ..engine import Store
+from ..mappers import (
     COMMIT_COLUMNS,
     Workloads,
     commit_of,
@@ -23,9 +23,59 @@ from warpwatch.dashboard.store.reading import (
     workload_of,
     workloads,
 )
-from warpwatch.dashboard.store.records import Series
-from warpwatch.dashboard.store.search_records import Hit, HitKind, HitsOfKind, SearchResult
-from warpwatch.dashboard.store.store import Store
+
+# What a search of the store finds.
+
+
+class HitKind(StrEnum):
+    """What was found, in the order in which kinds are shown."""
+
+    PROJECT = "project"
+    KERNEL = "kernel"
+    MODULE = "module"  # of a project that describes no workloads
+    WORKLOAD = "workload"
+    MACHINE = "machine"
+    COMMIT = "commit"
+    SERIES = "series"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One thing that has every word of a search."""
+
+    kind: HitKind
+    project: str
+    name: str
+    beside: str  # what tells it from others of the same name; may be empty
+    place: str  # what its address holds: a name, a hash, a series' key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HitsOfKind:
+    """The best hits of a kind, and how many there are in all."""
+
+    kind: HitKind
+    hits: tuple[Hit, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult:
+    """Hits by kind; where there are none, perhaps words that are much alike and would find something."""
+
+    kinds: tuple[HitsOfKind, ...]
+    suggestion: str | None = None
+
+    @property
+    def total(self) -> int:
+        """All hits, shown or not."""
+        return sum(each.total for each in self.kinds)
+
+
+# Finding anything by words: kernels, workloads, machines, commits and series, in one project or in all.
+#
+# The names of a project are few beside its points: they are read once for each state of the store and searched in
+# memory.
 
 _LEAST_HASH = 4  # digits, from which on a word may be the beginning of a hash
 _ALIKE = 0.7  # difflib's ratio, from which on a word is offered for another
@@ -129,7 +179,7 @@ def _suggestion(store: Store, indexes: Sequence[_Index], project: str | None, wo
 def _projects(store: Store) -> Sequence[str]:
     def read() -> Sequence[str]:
         with store.read() as connection:
-            return connection.execute(select(tables.project.c.name).order_by(tables.project.c.name)).scalars().all()
+            return connection.execute(select(schema.project.c.name).order_by(schema.project.c.name)).scalars().all()
 
     return store.cached(None, "search: projects", read)
 
@@ -148,12 +198,12 @@ def _index(store: Store, project: str) -> _Index:
 
 def _entries(connection: Connection, project: str, owner: int) -> Iterable[_Entry]:
     known = workloads(connection, owner)
-    rows = connection.execute(select_series().where(tables.series.c.project_id == owner)).all()
+    rows = connection.execute(select_series().where(schema.series.c.project_id == owner)).all()
     series = sorted((series_record(row, known) for row in rows), key=_importance)
     yield from _kernels(project, series, known)
     for name, operator in sorted({(one.name, one.operator) for one in known.values()}):
         yield _entry(HitKind.WORKLOAD, project, name, operator, place=name)
-    table = tables.machine
+    table = schema.machine
     found = connection.execute(
         select(table.c.name, table.c.context).where(table.c.project_id == owner).order_by(table.c.name)
     )
@@ -161,9 +211,9 @@ def _entries(connection: Connection, project: str, owner: int) -> Iterable[_Entr
         gpu = ((context or {}).get("gpu") or {}).get("name") or ""
         yield _entry(HitKind.MACHINE, project, name, gpu, place=name)
     commits = connection.execute(
-        select(tables.commit.c.position, *COMMIT_COLUMNS)
-        .where(tables.commit.c.project_id == owner)
-        .order_by(tables.commit.c.position.desc().nulls_first())
+        select(schema.commit.c.position, *COMMIT_COLUMNS)
+        .where(schema.commit.c.project_id == owner)
+        .order_by(schema.commit.c.position.desc().nulls_first())
     )
     for row in commits:
         commit = commit_of(*row)
@@ -192,8 +242,15 @@ def _kernels(project: str, series: Sequence[Series], known: Workloads) -> Iterab
 
 def _importance(series: Series) -> tuple[object, ...]:
     own = series.metric
-    return (not series.listed, not series.is_watched, not own.is_judged, not own.is_latency, series.title,
-            series.machine, series.environment)  # fmt: skip
+    return (
+        not series.listed,
+        not series.is_watched,
+        not own.is_judged,
+        not own.is_latency,
+        series.title,
+        series.machine,
+        series.environment,
+    )
 
 
 def _entry(

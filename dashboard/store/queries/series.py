@@ -1,19 +1,22 @@
-"""A series, and its whole history."""
+"""A series: its history, its findings, and the series beside it."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sqlalchemy import Column, Connection, select
 
-from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.calendar import calendar_of
-from warpwatch.dashboard.store.choosing import is_among
-from warpwatch.dashboard.store.columns import Columns
-from warpwatch.dashboard.store.points import read_points
-from warpwatch.dashboard.store.queries.relatives import canaries_of, others_of, profile_of
-from warpwatch.dashboard.store.reading import (
+from ...model.changepoint import SeriesChange
+from ...model.history import History, OtherHistory
+from ...model.series import Point, Profile, Series
+from .. import schema
+from ..chunks import Columns
+from ..commit_index import calendar_of
+from ..engine import Store
+from ..mappers import (
     COMMIT_COLUMNS,
+    Workloads,
     changes_of,
     commit_of,
     episodes_of,
@@ -23,22 +26,91 @@ from warpwatch.dashboard.store.reading import (
     workload_of,
     workloads,
 )
-from warpwatch.dashboard.store.records import History, OtherHistory, Point, Series
-from warpwatch.dashboard.store.rows import STATUS_OF_CODE
-from warpwatch.dashboard.store.store import Store
+from ..points import read_points
+from ..statements import STATUS_OF_CODE, is_among
+from .roofline import profile_key, profiles
+
+# Which series stand beside one in its figure: the workload's other implementations, and the machine's canaries.
+
+
+def others_of(connection: Connection, row: Any, known: Workloads) -> list[tuple[int, Series]]:
+    """Ids and records of twins of ours first, then of rivals, each by name; `row` is of `select_series`."""
+    if row.implementation is None:
+        return []
+    table = schema.series
+    rows = connection.execute(
+        select_series().where(
+            table.c.benchmark_id == row.benchmark_id,
+            table.c.machine_id == row.machine_id,
+            table.c.environment_id == row.environment_id,
+            table.c.workload.is_not_distinct_from(row.workload),
+            table.c.id != row.id,
+            table.c.implementation.is_not(None),
+        )
+    ).all()
+    case = series_record(row, known).case
+    same = [(other.id, record) for other in rows if (record := series_record(other, known)).case == case]
+    same.sort(key=lambda one: (one[1].is_baseline, one[1].implementation or ""))
+    return same
+
+
+def canaries_of(connection: Connection, row: Any, own: Series, known: Workloads) -> list[tuple[int, Series]]:
+    """The latencies of the machine's canaries, beside a time that the machine's state is in."""
+    if not known.controls or own.is_control or own.workload is None or not own.metric.follows_machine:
+        return []
+    table = schema.series
+    rows = connection.execute(
+        select_series().where(
+            table.c.machine_id == row.machine_id,
+            table.c.environment_id == row.environment_id,
+            table.c.metric == "latency",
+            table.c.implementation.in_({name for _, name in known.controls}),
+        )
+    ).all()
+    canaries = [(other.id, record) for other in rows if (record := series_record(other, known)).is_control]
+    return sorted(canaries, key=lambda one: one[1].workload or "")
+
+
+def elsewhere(store: Store, key: str) -> tuple[Series, ...]:
+    """The same benchmark, parameters and metric on other machines and in other environments."""
+    table = schema.series
+    with store.read() as connection:
+        row = connection.execute(select_series().where(table.c.key == key)).one_or_none()
+        if row is None:
+            return ()
+        rows = connection.execute(
+            select_series().where(table.c.benchmark_id == row.benchmark_id, table.c.id != row.id)
+        ).all()
+        known = workloads(connection, row.project_id)
+    same = [other for other in rows if (other.parameters, other.metric) == (row.parameters, row.metric)]
+    return tuple(series_record(other, known) for other in same)
+
+
+def profile_of(connection: Connection, row: Any, own: Series) -> Profile | None:
+    """The newest profile of the series' workload and implementation on its machine."""
+    if own.workload is None or own.implementation is None:
+        return None
+    found = profiles(
+        connection,
+        row.project_id,
+        schema.profile.c.workload == own.workload,
+        schema.profile.c.implementation == own.implementation,
+        schema.run.c.machine_id == row.machine_id,
+    )
+    return found.get(profile_key(own))
 
 
 def series(store: Store, key: str) -> Series | None:
     """The series of that key."""
     with store.read() as connection:
-        row = connection.execute(select_series().where(tables.series.c.key == key)).one_or_none()
+        row = connection.execute(select_series().where(schema.series.c.key == key)).one_or_none()
         return series_record(row, workloads(connection, row.project_id)) if row is not None else None
 
 
 def history(store: Store, key: str) -> History | None:
     """A series with what stands beside it: its workload's other implementations, its machine's canaries, a profile."""
     with store.read() as connection:
-        row = connection.execute(select_series().where(tables.series.c.key == key)).one_or_none()
+        row = connection.execute(select_series().where(schema.series.c.key == key)).one_or_none()
         if row is None:
             return None
         known = workloads(connection, row.project_id)
@@ -65,7 +137,7 @@ def points_of(connection: Connection, ids: Collection[int]) -> dict[int, tuple[P
     columns = read_points(connection, ids)
     if not columns:
         return {}
-    commit, run = tables.commit, tables.run
+    commit, run = schema.commit, schema.run
     commit_rows = _rows_of(connection, columns.values(), "commit", (commit.c.id, commit.c.position, *COMMIT_COLUMNS))
     run_rows = _rows_of(connection, columns.values(), "run", (run.c.id, run.c.started_ms, run.c.card, run.c.name))
     commits = {row[0]: commit_of(*row[1:]) for row in commit_rows}
@@ -75,8 +147,15 @@ def points_of(connection: Connection, ids: Collection[int]) -> dict[int, tuple[P
         number: tuple(
             [
                 Point(
-                    commit=commits[commit_id], value=value, q25=q25, q75=q75, sample_count=count,
-                    status=STATUS_OF_CODE[status], reason=reason, run=runs[run_id][0], run_time=runs[run_id][1],
+                    commit=commits[commit_id],
+                    value=value,
+                    q25=q25,
+                    q75=q75,
+                    sample_count=count,
+                    status=STATUS_OF_CODE[status],
+                    reason=reason,
+                    run=runs[run_id][0],
+                    run_time=runs[run_id][1],
                     card=card,
                 )
                 for _, commit_id, run_id, value, q25, q75, count, status, reason, _, _, _, card in calendar.rows(
@@ -85,13 +164,40 @@ def points_of(connection: Connection, ids: Collection[int]) -> dict[int, tuple[P
             ]
         )
         for number, each in columns.items()
-    }  # fmt: skip
+    }
 
 
 def _rows_of(
     connection: Connection, points: Collection[Columns], name: str, columns: Sequence[Column[Any]]
-) -> Sequence[tuple[Any, ...]]:  # fmt: skip
+) -> Sequence[tuple[Any, ...]]:
     """The rows of the commits or runs of points, in the order of their ids. The id is the first column."""
     ids = np.unique(np.concatenate([getattr(each, name) for each in points])).tolist()
     query = select(*columns).where(is_among(connection, columns[0], ids)).order_by(columns[0])
     return connection.execute(query).all()
+
+
+# A series' own points and findings, without what stands beside it on its page.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnHistory:
+    """A series with its points by commit, then run time, and what was found in them."""
+
+    series: Series
+    points: Sequence[Point]
+    changes: tuple[SeriesChange, ...]
+    episodes: tuple[SeriesChange, ...]
+
+
+def own_history(store: Store, key: str) -> OwnHistory | None:
+    """The history of the series of that key."""
+    with store.read() as connection:
+        row = connection.execute(select_series().where(schema.series.c.key == key)).one_or_none()
+        if row is None:
+            return None
+        return OwnHistory(
+            series=series_record(row, workloads(connection, row.project_id)),
+            points=points_of(connection, [row.id]).get(row.id, ()),
+            changes=changes_of(connection, [row.id]).get(row.id, ()),
+            episodes=episodes_of(connection, [row.id]).get(row.id, ()),
+        )

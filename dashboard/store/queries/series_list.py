@@ -1,47 +1,66 @@
-"""The series of a project, narrowed by words and by exact names, a part at a time."""
+"""Lists of series: by words and names, and every series with where it runs."""
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 from sqlalchemy import Text, cast, func, or_, select
 
-from warpwatch.dashboard.metrics import Metric
-from warpwatch.dashboard.metrics import metric as metric_of
-from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.reading import project_id, select_series, series_record, workloads
-from warpwatch.dashboard.store.records import SeriesPage
-from warpwatch.dashboard.store.store import Store
+from ...model.history import SeriesPage
+from ...model.metric import Metric
+from ...model.metric import metric as metric_of
+from ...model.series import Series
+from .. import schema
+from ..cache import ROW_BYTES
+from ..engine import Store
+from ..mappers import project_id, select_series, series_record, workloads
+from .machine_code import CodePlace
 
 
 def find_series(
-    store: Store, project: str, *, search: str = "", machine: str | None = None, metric: str | None = None,
-    implementation: str | None = None, listed: bool | None = None, first: Collection[str] = (), limit: int = 50,
+    store: Store,
+    project: str,
+    *,
+    search: str = "",
+    machine: str | None = None,
+    metric: str | None = None,
+    implementation: str | None = None,
+    listed: bool | None = None,
+    first: Collection[str] = (),
+    limit: int = 50,
     offset: int = 0,
-) -> SeriesPage:  # fmt: skip
+) -> SeriesPage:
     """Series whose benchmark, parameters, machine or environment hold every word of `search`, letter case aside.
 
     Listed ones first, of these the metrics named in `first`, then by benchmark.
     """
-    series = tables.series
+    series = schema.series
     with store.read() as connection:
         owner = project_id(connection, project)
         if owner is None:
             return SeriesPage(total=0, series=())
         where: list[Any] = [series.c.project_id == owner]
-        for column, wanted in ((tables.machine.c.name, machine), (series.c.metric, metric),
-                               (series.c.implementation, implementation), (series.c.listed, listed)):  # fmt: skip
+        for column, wanted in (
+            (schema.machine.c.name, machine),
+            (series.c.metric, metric),
+            (series.c.implementation, implementation),
+            (series.c.listed, listed),
+        ):
             if wanted is not None:
                 where.append(column == wanted)
         for word in search.split():
-            fields = (tables.benchmark.c.name, cast(series.c.parameters, Text), tables.machine.c.name,
-                      tables.environment.c.name)  # fmt: skip
+            fields = (
+                schema.benchmark.c.name,
+                cast(series.c.parameters, Text),
+                schema.machine.c.name,
+                schema.environment.c.name,
+            )
             where.append(or_(*(field.icontains(word, autoescape=True) for field in fields)))
         total = connection.execute(select(func.count()).select_from(select_series().where(*where).subquery())).scalar()
         rows = connection.execute(
-            select_series(tables.summary.c.value)
-            .outerjoin(tables.summary, tables.summary.c.series_id == series.c.id)
+            select_series(schema.summary.c.value)
+            .outerjoin(schema.summary, schema.summary.c.series_id == series.c.id)
             .where(*where)
-            .order_by(series.c.listed.desc(), series.c.metric.in_(first).desc(), tables.benchmark.c.name, series.c.id)
+            .order_by(series.c.listed.desc(), series.c.metric.in_(first).desc(), schema.benchmark.c.name, series.c.id)
             .limit(limit)
             .offset(offset)
         ).all()
@@ -55,7 +74,7 @@ def find_series(
 
 def metrics_and_implementations(store: Store, project: str) -> tuple[tuple[Metric, ...], tuple[str, ...]]:
     """What series of a project measure, a metric for each name, and whose: what a list of them is narrowed by."""
-    series = tables.series
+    series = schema.series
     with store.read() as connection:
         rows = connection.execute(
             select(series.c.metric, func.min(series.c.unit).label("unit"), series.c.implementation)
@@ -64,3 +83,41 @@ def metrics_and_implementations(store: Store, project: str) -> tuple[tuple[Metri
         ).all()
     found = {row.metric: metric_of(row.metric, row.unit) for row in rows}
     return tuple(found.values()), tuple({row.implementation for row in rows if row.implementation})
+
+
+# Every series of a project with where its code runs, read once: comparisons ask for all of them.
+
+
+class SeriesPlace(NamedTuple):
+    """A series, and what its machine code belongs to."""
+
+    series: Series
+    code: CodePlace
+
+
+def series_places(store: Store, project: str) -> Mapping[int, SeriesPlace]:
+    """By id, in the order of machines and benchmarks."""
+
+    def read() -> Mapping[int, SeriesPlace]:
+        with store.read() as connection:
+            owner = project_id(connection, project)
+            if owner is None:
+                return {}
+            rows = connection.execute(select_series().where(schema.series.c.project_id == owner)).all()
+            known = workloads(connection, owner)
+        rows = sorted(rows, key=lambda row: (row.machine_name, row.benchmark_name, row.id))
+        return {
+            row.id: SeriesPlace(
+                series_record(row, known),
+                CodePlace(
+                    row.machine_id,
+                    row.environment_id,
+                    row.benchmark_name.rpartition(".")[0],
+                    row.workload or "",
+                    row.implementation or "",
+                ),
+            )
+            for row in rows
+        }
+
+    return store.cached(project, "series and their places", read, size=lambda places: ROW_BYTES * len(places))

@@ -1,19 +1,88 @@
-"""How every kernel stands: the overview's rows with their steps of a month and a year, and the card they rest on."""
+"""When each machine measured which commit, and the state of every kernel."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sqlalchemy import Connection, func, select
 
-from warpwatch.dashboard.statistics.change_kind import ChangeKind
-from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.queries.arrivals import stopped
-from warpwatch.dashboard.store.queries.below_limits import BelowLimits, below_limits
-from warpwatch.dashboard.store.queries.overview import overview_rows
-from warpwatch.dashboard.store.reading import moment, project_id, workloads
-from warpwatch.dashboard.store.standing import Standing
-from warpwatch.dashboard.store.store import Store
+from ...model.overview import Standing
+from ...model.verdict import ChangeKind
+from ...statistics.arrival import Arrival, arrival
+from .. import schema
+from ..engine import Store
+from ..mappers import moment, project_id, workloads
+from .overview import overview_rows
+from .regressions import BelowLimits, below_limits
+
+# When each machine measured which commit, and which series it left behind.
+
+_FEWEST_MISSED = 3  # commits
+
+
+def arrivals(store: Store, project: str) -> dict[str, Arrival]:
+    """How data of each machine comes, by its name. A run that does not say when it began counts by its commit."""
+    return store.cached(project, "arrivals", lambda: _arrivals(store, project))
+
+
+def _arrivals(store: Store, project: str) -> dict[str, Arrival]:
+    run, commit, machine = schema.run, schema.commit, schema.machine
+    with store.read() as connection:
+        rows = connection.execute(
+            select(machine.c.name, func.coalesce(run.c.started_ms, commit.c.date_ms), run.c.commit_id)
+            .join_from(run, commit, commit.c.id == run.c.commit_id)
+            .join(machine, machine.c.id == run.c.machine_id)
+            .where(run.c.project_id == project_id(connection, project))
+        )
+        runs: dict[str, list[tuple[float, int]]] = {}
+        for name, at_ms, commit_id in rows:
+            runs.setdefault(name, []).append((at_ms / 1000, commit_id))
+    return {name: told for name, its in runs.items() if (told := arrival(its)) is not None}
+
+
+def stopped(connection: Connection, project: int) -> frozenset[int]:
+    """The listed series that their machine has left out, though it went on measuring in the same environment.
+
+    By the number of commits that it has measured since: more than three, and more than three times as many as usually
+    lie between two values of the series (the machine's commits until then over the series' values).
+    """
+    run, commit, series, summary = schema.run, schema.commit, schema.series, schema.summary
+    rows = connection.execute(
+        select(run.c.machine_id, run.c.environment_id, commit.c.position)
+        .join(commit, commit.c.id == run.c.commit_id)
+        .where(run.c.project_id == project, commit.c.position.is_not(None))
+        .distinct()
+    )
+    measured: dict[tuple[int, int], list[int]] = {}
+    for machine, environment, position in rows:
+        measured.setdefault((machine, environment), []).append(position)
+    places = {place: np.sort(np.array(positions)) for place, positions in measured.items()}
+    newest = connection.execute(
+        select(series.c.id, series.c.machine_id, series.c.environment_id, commit.c.position)
+        .join(summary, summary.c.series_id == series.c.id)
+        .join(commit, commit.c.id == summary.c.commit_id)
+        .where(series.c.project_id == project, series.c.listed, commit.c.position.is_not(None))
+    ).all()
+    late = {
+        row.id: (len(its) - until, until)
+        for row in newest
+        if (its := places.get((row.machine_id, row.environment_id))) is not None
+        and len(its) - (until := int(np.searchsorted(its, row.position, "right"))) > _FEWEST_MISSED
+    }
+    values = _values(connection, late)
+    return frozenset(
+        number for number, (since, until) in late.items() if since > _FEWEST_MISSED * until / values.get(number, 1)
+    )
+
+
+def _values(connection: Connection, series: Any) -> dict[int, int]:
+    chunk = schema.chunk
+    if not series:
+        return {}
+    counted = select(chunk.c.series_id, func.sum(chunk.c.points)).group_by(chunk.c.series_id)
+    return {number: count for number, count in connection.execute(counted) if number in series}
+
 
 MONTH_DAYS, YEAR_DAYS = 30, 365
 _DAY_MS = 24 * 3600 * 1000
@@ -57,7 +126,7 @@ def standings(store: Store, project: str) -> tuple[Standing, ...]:
 
 
 def _places(connection: Connection, project: int) -> dict[str, _Place]:
-    series, summary, run = tables.series, tables.summary, tables.run
+    series, summary, run = schema.series, schema.summary, schema.run
     rows = connection.execute(
         select(series.c.key, series.c.id, series.c.machine_id, run.c.card)
         .join(summary, summary.c.series_id == series.c.id)
@@ -71,8 +140,8 @@ def _steps(connection: Connection, project: int, days: int, below: BelowLimits) 
     """The ratio of levels that the steps that count, of so many days before a series' newest commit, amount to, by
     series.
     """
-    series, summary, change = tables.series, tables.summary, tables.changepoint
-    newest, at = tables.commit.alias(), tables.commit.alias()
+    series, summary, change = schema.series, schema.summary, schema.changepoint
+    newest, at = schema.commit.alias(), schema.commit.alias()
     rows = connection.execute(
         select(change.c.series_id, change.c.commit_id, change.c.magnitude)
         .join(series, series.c.id == change.c.series_id)
@@ -80,10 +149,12 @@ def _steps(connection: Connection, project: int, days: int, below: BelowLimits) 
         .join(newest, newest.c.id == summary.c.commit_id)
         .join(at, at.c.id == change.c.commit_id)
         .where(
-            series.c.project_id == project, series.c.listed, change.c.kind == ChangeKind.STEP.value,
+            series.c.project_id == project,
+            series.c.listed,
+            change.c.kind == ChangeKind.STEP.value,
             at.c.date_ms > newest.c.date_ms - days * _DAY_MS,
         )
-    )  # fmt: skip
+    )
     found: dict[int, float] = {}
     for number, commit, magnitude in rows:
         if (number, commit) not in below:
@@ -92,7 +163,7 @@ def _steps(connection: Connection, project: int, days: int, below: BelowLimits) 
 
 
 def _commits_on_cards(connection: Connection, project: int) -> Mapping[tuple[int, str | None], int]:
-    run = tables.run
+    run = schema.run
     counted: Any = func.count(run.c.commit_id.distinct())
     rows = connection.execute(
         select(run.c.machine_id, run.c.card, counted)
@@ -103,7 +174,7 @@ def _commits_on_cards(connection: Connection, project: int) -> Mapping[tuple[int
 
 
 def _first_data(connection: Connection, project: int) -> Mapping[int, int]:
-    run, commit = tables.run, tables.commit
+    run, commit = schema.run, schema.commit
     rows = connection.execute(
         select(run.c.machine_id, func.min(commit.c.date_ms))
         .join(commit, commit.c.id == run.c.commit_id)

@@ -38,9 +38,13 @@ class Forge:
     def environment(self) -> dict[str, str]:
         """Of a command that is to speak with it."""
         return {
-            "GITHUB_TOKEN": "token", "GITHUB_API_URL": self.server.url, "GITHUB_REPOSITORY": "owner/name",
-            "GITLAB_TOKEN": "token", "CI_SERVER_URL": self.server.url, "CI_PROJECT_PATH": "group/project",
-        }  # fmt: skip
+            "GITHUB_TOKEN": "token",
+            "GITHUB_API_URL": self.server.url,
+            "GITHUB_REPOSITORY": "owner/name",
+            "GITLAB_TOKEN": "token",
+            "CI_SERVER_URL": self.server.url,
+            "CI_PROJECT_PATH": "group/project",
+        }
 
 
 _COMMENTS = "/repos/{owner}/{repo}/issues/"
@@ -49,16 +53,22 @@ _NOTES = "/projects/{id}/merge_requests/{merge_request_iid}/notes"
 
 def _github() -> Forge:
     return Forge(
-        GitHubServer(HEAD), "get /repos/{owner}/{repo}/pulls/", f"get {_COMMENTS}", f"post {_COMMENTS}",
+        GitHubServer(HEAD),
+        "get /repos/{owner}/{repo}/pulls/",
+        f"get {_COMMENTS}",
+        f"post {_COMMENTS}",
         f"patch {_COMMENTS}comments",
-    )  # fmt: skip
+    )
 
 
 def _gitlab() -> Forge:
     return Forge(
-        GitLabServer(HEAD), "get /projects/{id}/merge_requests/{merge_request_iid}", f"get {_NOTES}", f"post {_NOTES}",
+        GitLabServer(HEAD),
+        "get /projects/{id}/merge_requests/{merge_request_iid}",
+        f"get {_NOTES}",
+        f"post {_NOTES}",
         f"put {_NOTES}",
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(params=[_github, _gitlab], ids=["github", "gitlab"])

@@ -102,9 +102,10 @@ class GitHubServer(ForgeServer):
     def _checks(self, method: str, asked: Asked) -> Answer:
         if method == "get":
             found = [
-                run for run in self.runs.values()
+                run
+                for run in self.runs.values()
                 if run["head_sha"] == asked.path["ref"] and run["name"] == asked.query.get("check_name", run["name"])
-            ]  # fmt: skip
+            ]
             return 200, {"total_count": len(found), "check_runs": found[::-1]}, {}
         output = dict(asked.body["output"])
         annotations = output.pop("annotations", [])

@@ -6,12 +6,13 @@ from tests.ci.forges.conftest import Forge
 from tests.ci.forges.forge_server import Failure
 from tests.ci.forges.servers import GitHubServer
 from tests.ci.reports.examples import FULL, artefact, row
+from warpwatch.ci.forges.check_run import CheckRun, Conclusion
 from warpwatch.ci.forges.github import GitHubThread
-from warpwatch.ci.forges.retrying import ForgeError
+from warpwatch.ci.forges.retries import ForgeError
 from warpwatch.ci.gate.artefact import Source
-from warpwatch.ci.reports.check_run import CheckRun, Conclusion, check_run
-from warpwatch.ci.reports.links import Links
-from warpwatch.dashboard.verdict import Verdict
+from warpwatch.ci.reports.gate_check_run import check_run
+from warpwatch.ci.reports.report_links import Links
+from warpwatch.dashboard.model.verdict import Verdict
 
 CREATE, UPDATE = "post /repos/{owner}/{repo}/check-runs", "patch /repos/{owner}/{repo}/check-runs"
 
@@ -69,8 +70,10 @@ def test_another_report_of_the_commit_is_another_run(github: Forge) -> None:
 
 def test_what_was_said_before_and_holds_again_is_said_again(github: Forge) -> None:
     """An acceptance that was taken back: GitHub goes by the newest run of a name."""
-    failed, accepted = (CheckRun(name="warpwatch gate", head="b" * 40, conclusion=told, title=told, summary=told,
-                                 annotations=()) for told in ("failure", "success"))  # fmt: skip
+    failed, accepted = (
+        CheckRun(name="warpwatch gate", head="b" * 40, conclusion=told, title=told, summary=told, annotations=())
+        for told in ("failure", "success")
+    )
     assert [_put(github, each) for each in (failed, accepted, failed, failed)] == [True, True, True, False]
     assert isinstance(github.server, GitHubServer)
     assert [run["conclusion"] for run in github.server.runs.values()] == ["failure", "success", "failure"]
@@ -85,9 +88,14 @@ def test_a_token_that_may_not_is_told_what_it_needs(github: Forge) -> None:
 
 def _state(conclusion: Conclusion | None, run: str = "1") -> CheckRun:
     return CheckRun(
-        name="warpwatch gate", head="b" * 40, conclusion=conclusion, title=str(conclusion), summary="", annotations=(),
+        name="warpwatch gate",
+        head="b" * 40,
+        conclusion=conclusion,
+        title=str(conclusion),
+        summary="",
+        annotations=(),
         details_url=f"https://github.com/owner/name/actions/runs/{run}",
-    )  # fmt: skip
+    )
 
 
 def test_one_in_progress_is_completed(github: Forge) -> None:

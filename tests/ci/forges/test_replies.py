@@ -7,15 +7,15 @@ import pytest
 
 from tests.ci.forges.conftest import Forge
 from tests.ci.reports.examples import BASE, FULL, HEAD, artefact, row
-from warpwatch.ci.acceptance.accept_file import read_accept_file
+from warpwatch.ci.acceptance.sources import read_accept_file
 from warpwatch.ci.forges.replies import accept_file, replies_of
-from warpwatch.ci.forges.sticky import put_comment
+from warpwatch.ci.forges.sticky_comment import put_comment
 from warpwatch.ci.gate.artefact import GateVerdict
-from warpwatch.ci.reports.accepted import with_replies
 from warpwatch.ci.reports.comment import markdown
-from warpwatch.ci.reports.links import Links
-from warpwatch.dashboard.store.acceptances import Acceptance
-from warpwatch.dashboard.verdict import Verdict
+from warpwatch.ci.reports.reply_acceptances import with_replies
+from warpwatch.ci.reports.report_links import Links
+from warpwatch.dashboard.model.verdict import Verdict
+from warpwatch.dashboard.store.policy import Acceptance
 
 LATER = datetime.now(UTC) + timedelta(hours=1)
 NEWER = "c" * 40
@@ -98,10 +98,13 @@ def test_a_report_that_changes_keeps_what_was_said_of_its_head(reported: Forge) 
 @pytest.mark.parametrize(
     "text",
     [
-        "please /warpwatch accept * fine", "> /warpwatch accept * fine",
-        "```\n/warpwatch accept * fine\n```", "~~~\n/warpwatch accept * fine", "/warpwatch accepted * fine",
+        "please /warpwatch accept * fine",
+        "> /warpwatch accept * fine",
+        "```\n/warpwatch accept * fine\n```",
+        "~~~\n/warpwatch accept * fine",
+        "/warpwatch accepted * fine",
     ],
-)  # fmt: skip
+)
 def test_what_is_quoted_or_shown_is_no_command(reported: Forge, text: str) -> None:
     reported.talk.say("ann", text, LATER)
     assert _replies(reported) == ([], [])
@@ -111,9 +114,7 @@ def _reply(pattern: str, at_most: float | None = None) -> Acceptance:
     return Acceptance(pattern=pattern, reason="fine", by="ann", at=LATER, source="comment 1", at_most=at_most)
 
 
-@pytest.mark.parametrize(
-    "pattern", ["rope", "benchmarks.rope.*", "*cuda-fp16-b1, warpwatch)", f"{1:016x}", "*"]
-)  # fmt: skip
+@pytest.mark.parametrize("pattern", ["rope", "benchmarks.rope.*", "*cuda-fp16-b1, warpwatch)", f"{1:016x}", "*"])
 def test_a_reply_names_rows_by_kernel_benchmark_title_or_key(pattern: str) -> None:
     told = with_replies(artefact(row(1, Verdict.REGRESSED)), [_reply(pattern)])
     assert told.verdict is GateVerdict.ACCEPTED

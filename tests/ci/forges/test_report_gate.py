@@ -14,9 +14,9 @@ from tests.ci.forges.conftest import Forge
 from tests.ci.forges.forge_server import Asked, Failure
 from tests.ci.forges.servers import GitHubServer
 from tests.ci.reports.examples import BASE, FULL, HEAD, QUIET, artefact, row
-from warpwatch.ci.gate.artefact_writer import write_artefact
-from warpwatch.ci.reports.command import report_gate
-from warpwatch.dashboard.verdict import Verdict
+from warpwatch.ci.gate.artefact_builder import write_artefact
+from warpwatch.ci.reports.report_gate_command import report_gate
+from warpwatch.dashboard.model.verdict import Verdict
 
 
 @pytest.fixture
@@ -51,8 +51,18 @@ def test_a_report_is_told_once_and_an_old_one_not_at_all(forge: Forge, file: Pat
 
 
 def test_a_killed_sender_leaves_nothing_that_is_told_twice(forge: Forge, file: Path) -> None:
-    words = [sys.executable, "-m", "warpwatch.ci.main", "forge", "report-gate", str(file), "--to", _target(forge),
-             "--pull-request", "7"]  # fmt: skip
+    words = [
+        sys.executable,
+        "-m",
+        "warpwatch.ci.cli",
+        "forge",
+        "report-gate",
+        str(file),
+        "--to",
+        _target(forge),
+        "--pull-request",
+        "7",
+    ]
     sender = subprocess.Popen(words, env=os.environ | forge.environment, stderr=subprocess.PIPE)
 
     def kill(asked: Asked) -> None:

@@ -7,8 +7,8 @@ import pytest
 from tests.ci.forges.conftest import Forge
 from tests.ci.forges.forge_server import Failure
 from tests.ci.reports.examples import HEAD
-from warpwatch.ci.forges.retrying import ForgeError, TransientError, again, check_answer
-from warpwatch.ci.forges.sticky import Outcome, put_comment
+from warpwatch.ci.forges.retries import ForgeError, TransientError, again, check_answer
+from warpwatch.ci.forges.sticky_comment import Outcome, put_comment
 
 NOW = 1_800_000_000.0
 SECONDARY = '{"message": "You have exceeded a secondary rate limit. Please wait a few minutes."}'
@@ -55,10 +55,17 @@ def waits(
         (403, {"x-ratelimit-remaining": "4999", "x-ratelimit-reset": f"{NOW + 3000:.0f}"}, SECONDARY, 60.0),
         (403, {}, '{"message": "You have triggered an abuse detection mechanism."}', 60.0),
         (429, {}, "", 60.0),
-        (500, {}, "", 1.0), (502, {}, "<html>", 1.0), (503, {}, "", 1.0), (504, {}, "", 1.0), (520, {}, "", 1.0),
-        (408, {}, "", 1.0), (200, {}, "", 1.0), (200, {}, "<html>sign in</html>", 1.0), (201, {}, '{"id": 1', 1.0),
+        (500, {}, "", 1.0),
+        (502, {}, "<html>", 1.0),
+        (503, {}, "", 1.0),
+        (504, {}, "", 1.0),
+        (520, {}, "", 1.0),
+        (408, {}, "", 1.0),
+        (200, {}, "", 1.0),
+        (200, {}, "<html>sign in</html>", 1.0),
+        (201, {}, '{"id": 1', 1.0),
     ],
-)  # fmt: skip
+)
 def test_a_forge_that_is_busy_is_asked_again_when_it_says(
     status: int, headers: dict[str, str], text: str, pause: float
 ) -> None:
@@ -68,11 +75,19 @@ def test_a_forge_that_is_busy_is_asked_again_when_it_says(
 @pytest.mark.parametrize(
     ("status", "text", "method"),
     [
-        (200, "[]", "GET"), (201, "{}", "POST"), (204, "", "POST"), (200, "", "DELETE"), (202, "", "DELETE"),
-        (301, "", "GET"), (401, "{}", "GET"), (403, REFUSED, "POST"), (404, "", "GET"), (410, "", "GET"),
+        (200, "[]", "GET"),
+        (201, "{}", "POST"),
+        (204, "", "POST"),
+        (200, "", "DELETE"),
+        (202, "", "DELETE"),
+        (301, "", "GET"),
+        (401, "{}", "GET"),
+        (403, REFUSED, "POST"),
+        (404, "", "GET"),
+        (410, "", "GET"),
         (422, SECONDARY, "POST"),
     ],
-)  # fmt: skip
+)
 def test_any_other_answer_is_final(status: int, text: str, method: str) -> None:
     answered(status, {"x-ratelimit-remaining": "12", "x-ratelimit-reset": "1"}, text, method)
 
@@ -109,8 +124,9 @@ def test_a_comment_is_made_once_whatever_an_answer_is(
     operation = getattr(forge, request_kind)
     forge.server.failures.append(Failure(operation=operation, status=status, body=body, done=done))
     assert put_comment(forge.thread(), "gate", HEAD, "regressed", sleep=forge.waits.append) in {
-        Outcome.CREATED, Outcome.UNCHANGED,
-    }  # fmt: skip
+        Outcome.CREATED,
+        Outcome.UNCHANGED,
+    }
     assert len(forge.talk.mine()) == 1
     assert forge.waits == [1.0]
 

@@ -7,8 +7,8 @@ import pytest
 from tests.ci.forges.conftest import Forge
 from tests.ci.forges.forge_server import Asked, Failure
 from tests.ci.reports.examples import HEAD
-from warpwatch.ci.forges.retrying import ForgeError
-from warpwatch.ci.forges.sticky import Outcome, marker_of, put_comment
+from warpwatch.ci.forges.retries import ForgeError
+from warpwatch.ci.forges.sticky_comment import Outcome, marker_of, put_comment
 
 NEWER = "c" * 40
 

@@ -6,8 +6,8 @@ The first is without asv's tables. asv 0.6.6.
 from collections.abc import Iterator
 from pathlib import Path
 
-from warpwatch.ci.make_run.asv_output import AsvOutput
-from warpwatch.dashboard.measurement import Count
+from warpwatch.ci.make_run.build_progress import AsvOutput
+from warpwatch.dashboard.web.measurement import Count
 
 RECORDED = Path(__file__).parent / "recorded"
 

@@ -3,8 +3,8 @@
 import subprocess
 from pathlib import Path
 
-from warpwatch.ci.make_run.ninja_progress import logged_count, printed_count
-from warpwatch.dashboard.measurement import Count
+from warpwatch.ci.make_run.build_progress import logged_count, printed_count
+from warpwatch.dashboard.web.measurement import Count
 from warpwatch.kernels.building.toolchain import find_ninja
 
 _BUILD = """builddir = build/kernels/90a

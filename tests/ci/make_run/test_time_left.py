@@ -2,8 +2,8 @@
 
 import pytest
 
-from warpwatch.ci.make_run.time_left import TimeLeft
-from warpwatch.dashboard.measurement import Count
+from warpwatch.ci.make_run.measurement_run import TimeLeft
+from warpwatch.dashboard.web.measurement import Count
 
 
 def count(done: int, total: int = 100) -> Count:

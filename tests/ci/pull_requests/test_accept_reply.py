@@ -6,9 +6,9 @@ import pytest
 from click.testing import CliRunner
 
 from tests.ci.reports.examples import artefact, row
+from warpwatch.ci.cli import main
 from warpwatch.ci.gate.artefact import ArtefactCommit
-from warpwatch.ci.main import main
-from warpwatch.dashboard.verdict import Verdict
+from warpwatch.dashboard.model.verdict import Verdict
 
 WORD = "/warpwatch accept rope* it is right now"
 RUN = "4711"
@@ -53,8 +53,12 @@ def conclusions(hub):
 def say(hub, words=WORD, author="ada", action="created"):
     """In a comment that stands there; what the job's first step says and leaves for the others."""
     number = max(hub.server.comments) + 1
-    hub.server.comments[number] = {"id": number, "user": {"login": author}, "body": words,
-                                   "created_at": "2099-01-01T00:00:00Z"}  # fmt: skip
+    hub.server.comments[number] = {
+        "id": number,
+        "user": {"login": author},
+        "body": words,
+        "created_at": "2099-01-01T00:00:00Z",
+    }
     payload = {"action": action, "comment": hub.server.comments[number], "issue": {"number": 7, "pull_request": {}}}
     hub.run_for("issue_comment", payload)
     said = call("forge", "accept-reply")

@@ -7,9 +7,9 @@ from click.testing import CliRunner
 
 from tests.ci.reports.examples import HEAD, row
 from tests.ci.reports.examples import artefact as gate_artefact
+from warpwatch.ci.cli import main
 from warpwatch.ci.gate.artefact import ArtefactCommit
-from warpwatch.ci.main import main
-from warpwatch.dashboard.verdict import Verdict
+from warpwatch.dashboard.model.verdict import Verdict
 
 REASON = "what is measured changed"
 

@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-from warpwatch.ci.main import main
+from warpwatch.ci.cli import main
 
 COMMENT = 555
 
@@ -90,8 +90,11 @@ def test_what_is_no_word_on_a_pull_request_asks_github_nothing(words, more, hub,
 
 def test_a_refusal_of_github_is_told_with_the_request(hub, fork):
     hub.run_for("issue_comment", {}, token="ghs_stale")
-    payload = {"action": "created", "comment": {"id": 1, "body": f"/ok to test {fork}", "user": {"login": "ada"}},
-               "issue": {"number": 7, "pull_request": {}}}  # fmt: skip
+    payload = {
+        "action": "created",
+        "comment": {"id": 1, "body": f"/ok to test {fork}", "user": {"login": "ada"}},
+        "issue": {"number": 7, "pull_request": {}},
+    }
     hub.run_for("issue_comment", payload, token="ghs_stale")
     done = CliRunner().invoke(main, ["forge", "ok-to-test", "--start", "perf-pr.yml"])
     assert done.exit_code == 1

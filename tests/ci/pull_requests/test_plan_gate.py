@@ -3,8 +3,8 @@
 import pytest
 from click.testing import CliRunner
 
-from warpwatch.ci.code.comparison import CodeComparison
-from warpwatch.ci.main import main
+from warpwatch.ci.cli import main
+from warpwatch.ci.code.code_comparison import CodeComparison
 
 IGNORE = "*.md docs/*"
 
@@ -25,9 +25,14 @@ def pull(hub):
 
 def after_build(hub, head, *, source="ada/kernels", conclusion="success", event="pull_request", code=None):
     run = {
-        "id": 1, "event": event, "conclusion": conclusion, "head_sha": head, "head_branch": "topic",
-        "head_repository": {"full_name": source, "owner": {"login": source.split("/")[0]}}, "pull_requests": [],
-    }  # fmt: skip
+        "id": 1,
+        "event": event,
+        "conclusion": conclusion,
+        "head_sha": head,
+        "head_branch": "topic",
+        "head_repository": {"full_name": source, "owner": {"login": source.split("/")[0]}},
+        "pull_requests": [],
+    }
     return planned(hub, "workflow_run", {"workflow_run": run}, code)
 
 
@@ -217,8 +222,13 @@ def test_a_merge_queues_commit_gets_the_check_without_a_measurement(conclusion, 
     base, _ = pull({"kernel.cu": "// two\n"})
     group = hub.commit({"kernel.cu": "// two, merged\n"}, base, branch=None)
     branch = f"gh-readonly-queue/release/1.0/pr-7-{base}"
-    run = {"event": "merge_group", "conclusion": conclusion, "head_sha": group, "head_branch": branch,
-           "head_repository": {"full_name": "ada/kernels", "owner": {"login": "ada"}}}  # fmt: skip
+    run = {
+        "event": "merge_group",
+        "conclusion": conclusion,
+        "head_sha": group,
+        "head_branch": branch,
+        "head_repository": {"full_name": "ada/kernels", "owner": {"login": "ada"}},
+    }
     told = planned(hub, "workflow_run", {"workflow_run": run})
     assert (told["state"], told["pull"], told["base"], told["head"]) == (state, "7", base, group)
 

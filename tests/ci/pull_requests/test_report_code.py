@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from warpwatch.ci.main import main
+from warpwatch.ci.cli import main
 
 
 @pytest.fixture
@@ -19,8 +19,14 @@ def pull(hub):
 
 def comparison(base, head, registers=64):
     fact = {"name": "registers", "unit": "", "before": 32, "after": registers}
-    change = {"operator": "rope", "kernel": "rope_kernel", "architecture": "sm_75", "what": "changed", "facts": [fact],
-              "instructions": []}  # fmt: skip
+    change = {
+        "operator": "rope",
+        "kernel": "rope_kernel",
+        "architecture": "sm_75",
+        "what": "changed",
+        "facts": [fact],
+        "instructions": [],
+    }
     return {
         "schema": 1,
         "base": base,
@@ -32,8 +38,13 @@ def comparison(base, head, registers=64):
 
 
 def report(hub, document, head):
-    run = {"event": "pull_request", "conclusion": "failure", "head_sha": head, "head_branch": "topic",
-           "head_repository": {"full_name": "eve/kernels", "owner": {"login": "eve"}}}  # fmt: skip
+    run = {
+        "event": "pull_request",
+        "conclusion": "failure",
+        "head_sha": head,
+        "head_branch": "topic",
+        "head_repository": {"full_name": "eve/kernels", "owner": {"login": "eve"}},
+    }
     hub.run_for("workflow_run", {"workflow_run": run})
     file = hub.folder / "code.json"
     file.write_text(json.dumps(document))

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from tests.asv_results import AsvResults
 from tests.dashboard.conftest import database, postgresql_server  # noqa: F401
 from tests.dashboard.pages.browsing import serving
-from warpwatch.ci.push.command import push
+from warpwatch.ci.push.push_command import push
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.tokens import create_token
@@ -38,8 +38,10 @@ class Runner:
         return self.asv.commit(number, {BENCH: self.asv.row([value], started_at=1000 * run + number)})
 
     def push(self, *words: str, token: str | None = None, to: str | None = None, spool: Path | None = None) -> Result:
-        environment = {"WARPWATCH_TOKEN": self.token if token is None else token,
-                       "WARPWATCH_SPOOL": str(spool or self.spool)}  # fmt: skip
+        environment = {
+            "WARPWATCH_TOKEN": self.token if token is None else token,
+            "WARPWATCH_SPOOL": str(spool or self.spool),
+        }
         where = [str(self.asv.folder), "--to", to or self.url, "--project", "demo", "--patience", "0"]
         return CliRunner(env=environment).invoke(push, [*where, *words])
 

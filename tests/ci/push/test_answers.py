@@ -13,9 +13,9 @@ import pytest
 
 from tests.answering import answering
 from tests.asv_results import AsvResults
-from warpwatch.ci.push.parcel import halves, pack, results_in, unpack
-from warpwatch.ci.push.sending import BackOff, Sent, push
-from warpwatch.ci.push.spool import Spool
+from warpwatch.ci.push.batch import halves, pack, results_in, unpack
+from warpwatch.ci.push.queue import Spool
+from warpwatch.ci.push.sender import BackOff, Sent, push
 from warpwatch.ci.push.upload import AwayError, SettingsError, Upload
 
 BENCH = "suite.Bench.track_latency"
@@ -89,8 +89,16 @@ def _push(
     slept: list[float] = []
     sent = Sent()
     upload = Upload(server=f"http://127.0.0.1:{server.server_port}", project="demo", token="t")
-    push(asv.folder, spool, upload, sent, patience_s=patience_s, say=said.append, sleep=slept.append,
-         clock=lambda: sum(slept))  # fmt: skip
+    push(
+        asv.folder,
+        spool,
+        upload,
+        sent,
+        patience_s=patience_s,
+        say=said.append,
+        sleep=slept.append,
+        clock=lambda: sum(slept),
+    )
     return sent, said, slept
 
 
@@ -208,6 +216,10 @@ def test_equal_content_makes_equal_parcels_and_halves_hold_everything_once() -> 
 
 
 def test_a_token_that_others_could_read_on_its_way_is_told() -> None:
-    for server, told in (("http://perf.example.org", True), ("https://perf.example.org", False),
-                         ("http://127.0.0.1:8321", False), ("http://localhost", False)):  # fmt: skip
+    for server, told in (
+        ("http://perf.example.org", True),
+        ("https://perf.example.org", False),
+        ("http://127.0.0.1:8321", False),
+        ("http://localhost", False),
+    ):
         assert Upload(server=server, project="demo", token="t").is_in_the_clear is told

@@ -13,9 +13,9 @@ import pytest
 import requests
 
 from tests.ci.push.conftest import BENCH, Runner
-from warpwatch.ci.trials.push_faults import trial
+from tools.push_faults import trial
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.stated_limits import stated_limits
+from warpwatch.dashboard.store.policy import stated_limits
 from warpwatch.dashboard.store.tokens import Scope, create_token
 
 
@@ -62,8 +62,12 @@ def test_while_the_server_is_away_every_version_of_a_file_waits_on_disk(runner: 
 def test_a_token_that_does_not_work_is_told_and_nothing_lost(runner: Runner) -> None:
     runner.measure(0, 0.0)
     reading = create_token(runner.store, "demo", name="reader", scope=Scope.READ, now_ms=1)
-    for token, said in (("wrong", "the token does not work (401)"), (reading, "the token may not do that (403)"),
-                        ("", "WARPWATCH_TOKEN is empty"), ("two words", "is no token")):  # fmt: skip
+    for token, said in (
+        ("wrong", "the token does not work (401)"),
+        (reading, "the token may not do that (403)"),
+        ("", "WARPWATCH_TOKEN is empty"),
+        ("two words", "is no token"),
+    ):
         done = runner.push(token=token)
         assert done.exit_code == 1
         assert said in done.output
@@ -160,8 +164,13 @@ def test_a_body_that_changed_on_its_way_is_refused(runner: Runner) -> None:
 def test_watching_sends_what_comes_also_when_the_server_comes_later(runner: Runner) -> None:
     environment = {**os.environ, "WARPWATCH_TOKEN": runner.token, "WARPWATCH_SPOOL": str(runner.spool)}
     words = [str(runner.asv.folder), "--to", runner.url, "--project", "demo", "--watch", "--every", "0.1"]
-    process = subprocess.Popen([sys.executable, "-m", "warpwatch.ci.main", "push", *words], env=environment,
-                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-m", "warpwatch.ci.cli", "push", *words],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
     try:
         assert process.stdout is not None
         for number in range(3):

@@ -15,9 +15,9 @@ from warpwatch.ci.gate.artefact import (
     Parameter,
     verdict_of,
 )
-from warpwatch.dashboard.metrics import Better
+from warpwatch.dashboard.model.metric import Better
+from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.statistics.noise import NoiseSource
-from warpwatch.dashboard.verdict import Verdict
 
 BASE, HEAD = "a" * 40, "b" * 40
 _CHANGES = {Verdict.REGRESSED: 0.041, Verdict.IMPROVED: -0.12, Verdict.UNCHANGED: 0.001, Verdict.INCONCLUSIVE: 0.03}
@@ -29,39 +29,67 @@ def row(number: int, verdict: Verdict, **other: Any) -> ArtefactRow:
     told = None
     if change is not None:
         told = Change(
-            value=change, low=change - 0.003, high=change + 0.003, p_value=1e-9, noise=0.002,
-            noise_source=NoiseSource.RERUNS, base_runs=4, head_runs=4,
-        )  # fmt: skip
+            value=change,
+            low=change - 0.003,
+            high=change + 0.003,
+            p_value=1e-9,
+            noise=0.002,
+            noise_source=NoiseSource.RERUNS,
+            base_runs=4,
+            head_runs=4,
+        )
     stated: dict[str, Any] = {
-        "key": f"{number:016x}", "benchmark": "benchmarks.rope.Rope.track_latency",
-        "parameters": (Parameter(name="workload", value=f"cuda-fp16-b{number}"),
-                       Parameter(name="implementation", value="warpwatch")),
-        "metric": "latency", "unit": "seconds", "better": Better.LOWER, "operator": "rope",
-        "implementation": "warpwatch", "verdict": verdict, "base": 70.8e-6,
-        "head": None if change is None else 70.8e-6 * (1 + change), "change": told, "control_change": 0.001,
+        "key": f"{number:016x}",
+        "benchmark": "benchmarks.rope.Rope.track_latency",
+        "parameters": (
+            Parameter(name="workload", value=f"cuda-fp16-b{number}"),
+            Parameter(name="implementation", value="warpwatch"),
+        ),
+        "metric": "latency",
+        "unit": "seconds",
+        "better": Better.LOWER,
+        "operator": "rope",
+        "implementation": "warpwatch",
+        "verdict": verdict,
+        "base": 70.8e-6,
+        "head": None if change is None else 70.8e-6 * (1 + change),
+        "change": told,
+        "control_change": 0.001,
         "runs_needed": 3 if verdict is Verdict.INCONCLUSIVE else 0,
         "reason": "wrong: error 0.3, tolerance 0.01" if verdict is Verdict.INVALID else None,
-    }  # fmt: skip
+    }
     return ArtefactRow(**(stated | other))
 
 
 def artefact(*rows: ArtefactRow, **other: Any) -> GateArtefact:
     """Of those rows, on a T4."""
     stated: dict[str, Any] = {
-        "project": "kernels", "base": ArtefactCommit(hash=BASE, subject="rope: tiles"),
-        "head": ArtefactCommit(hash=HEAD, subject="rope: twice the loads in flight"), "machine": "runner-1",
-        "gpu": "Tesla T4", "verdict": verdict_of(rows), "threshold": 0.02, "family_error": 0.01, "rows": rows,
+        "project": "kernels",
+        "base": ArtefactCommit(hash=BASE, subject="rope: tiles"),
+        "head": ArtefactCommit(hash=HEAD, subject="rope: twice the loads in flight"),
+        "machine": "runner-1",
+        "gpu": "Tesla T4",
+        "verdict": verdict_of(rows),
+        "threshold": 0.02,
+        "family_error": 0.01,
+        "rows": rows,
         "cost": Cost(runs=4, minutes=11.5, ended="told"),
-    }  # fmt: skip
+    }
     return GateArtefact(**(stated | other))
 
 
 REGISTERS = CodeDifference(
-    operator="rope", implementation="warpwatch", kernel="rope_kernel<half>", architecture="sm_75", state="changed",
-    facts=(CodeFact(name="registers", unit="", before=96, after=128),
-           CodeFact(name="local memory instructions", unit="", before=0, after=12)),
+    operator="rope",
+    implementation="warpwatch",
+    kernel="rope_kernel<half>",
+    architecture="sm_75",
+    state="changed",
+    facts=(
+        CodeFact(name="registers", unit="", before=96, after=128),
+        CodeFact(name="local memory instructions", unit="", before=0, after=12),
+    ),
     instructions=(CodeFact(name="total", unit="", before=400, after=512),),
-)  # fmt: skip
+)
 
 FULL = artefact(
     row(1, Verdict.REGRESSED),

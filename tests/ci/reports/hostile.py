@@ -21,18 +21,54 @@ from warpwatch.ci.gate.artefact import (
     plain,
     verdict_of,
 )
-from warpwatch.dashboard.metrics import Better
+from warpwatch.dashboard.model.metric import Better
+from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.statistics.noise import NoiseSource
-from warpwatch.dashboard.verdict import Verdict
 
 EVIL = (
-    "@evil", "evil.example", "https://evil.example/", "www.evil.example", "evil@evil.example",
-    "[a](https://evil.example)", "<img src=x onerror=evil()>", "<script>evil()</script>", "</details>", "</summary>",
-    "<!-- warpwatch:gate -->", "-->", "`", "``", "```", "|", "\\|", "\\", "\\`", "#1", "GH-1", "evil/evil#1",
-    "$(evil)", "`evil`", "'; evil; '", "/close", "{0}", "![a](https://evil.example/a.png)", "&lt;evil&gt;", "]]>",
-    "<a href='javascript:evil()'>", "**", "__", "~~", "$$", ":evil:", "[[evil]]", "^", "%0A::error::evil", "| --- |",
-    "> ", "- [ ] ",
-)  # fmt: skip
+    "@evil",
+    "evil.example",
+    "https://evil.example/",
+    "www.evil.example",
+    "evil@evil.example",
+    "[a](https://evil.example)",
+    "<img src=x onerror=evil()>",
+    "<script>evil()</script>",
+    "</details>",
+    "</summary>",
+    "<!-- warpwatch:gate -->",
+    "-->",
+    "`",
+    "``",
+    "```",
+    "|",
+    "\\|",
+    "\\",
+    "\\`",
+    "#1",
+    "GH-1",
+    "evil/evil#1",
+    "$(evil)",
+    "`evil`",
+    "'; evil; '",
+    "/close",
+    "{0}",
+    "![a](https://evil.example/a.png)",
+    "&lt;evil&gt;",
+    "]]>",
+    "<a href='javascript:evil()'>",
+    "**",
+    "__",
+    "~~",
+    "$$",
+    ":evil:",
+    "[[evil]]",
+    "^",
+    "%0A::error::evil",
+    "| --- |",
+    "> ",
+    "- [ ] ",
+)
 _PIECES = st.one_of(st.sampled_from(EVIL), st.text(max_size=5))
 
 
@@ -47,9 +83,16 @@ _SHARES = st.floats(0, 1)
 _COUNTS = st.integers(0, 1_000_000_000)
 _ENDS = st.sampled_from(["told", "budget", "runs", "hopeless"])
 _CHANGES = st.builds(
-    Change, value=_NUMBERS, low=_NUMBERS, high=_NUMBERS, p_value=_SHARES, noise=st.floats(0, 1e30),
-    noise_source=st.sampled_from(NoiseSource), base_runs=_COUNTS, head_runs=_COUNTS,
-)  # fmt: skip
+    Change,
+    value=_NUMBERS,
+    low=_NUMBERS,
+    high=_NUMBERS,
+    p_value=_SHARES,
+    noise=st.floats(0, 1e30),
+    noise_source=st.sampled_from(NoiseSource),
+    base_runs=_COUNTS,
+    head_runs=_COUNTS,
+)
 _FACTS = st.lists(
     st.builds(CodeFact, name=_NAMES, unit=st.sampled_from(["", "bytes", "share"]), before=_NUMBERS, after=_NUMBERS),
     max_size=2,
@@ -64,17 +107,28 @@ def _row(draw: st.DrawFn, number: int) -> ArtefactRow:
     verdict = draw(st.sampled_from(Verdict))
     accepted = st.none() | st.builds(Acceptance, by=_NAMES, reason=_WORDS, source=_NAMES)
     return ArtefactRow(
-        key=f"{number:016x}", benchmark=draw(_NAMES), metric=draw(_NAMES), unit=draw(_text(40)),
+        key=f"{number:016x}",
+        benchmark=draw(_NAMES),
+        metric=draw(_NAMES),
+        unit=draw(_text(40)),
         parameters=tuple(draw(st.lists(st.builds(Parameter, name=_NAMES, value=_WORDS), max_size=2))),
-        better=draw(st.sampled_from(Better)), environment=draw(_WORDS), operator=draw(st.none() | _NAMES),
-        implementation=draw(st.none() | _NAMES), measured_by_asv=draw(st.booleans()),
+        better=draw(st.sampled_from(Better)),
+        environment=draw(_WORDS),
+        operator=draw(st.none() | _NAMES),
+        implementation=draw(st.none() | _NAMES),
+        measured_by_asv=draw(st.booleans()),
         source=draw(st.none() | st.builds(Source, path=st.just("suite/rope.py"), line=st.integers(1, 9))),
-        verdict=verdict, reason=draw(st.none() | _WORDS), base=draw(st.none() | _NUMBERS),
-        head=draw(st.none() | _NUMBERS), change=draw(st.none() | _CHANGES),
-        control_change=draw(st.none() | _NUMBERS), runs_needed=draw(_COUNTS), blocks=draw(st.booleans()),
+        verdict=verdict,
+        reason=draw(st.none() | _WORDS),
+        base=draw(st.none() | _NUMBERS),
+        head=draw(st.none() | _NUMBERS),
+        change=draw(st.none() | _CHANGES),
+        control_change=draw(st.none() | _NUMBERS),
+        runs_needed=draw(_COUNTS),
+        blocks=draw(st.booleans()),
         counts_from=draw(st.none() | st.floats(0, 1e30)),
         accepted=draw(accepted) if verdict in _MAY_BE_ACCEPTED else None,
-    )  # fmt: skip
+    )
 
 
 @st.composite
@@ -85,18 +139,32 @@ def artefacts(draw: st.DrawFn) -> GateArtefact:
     drifts = st.builds(MachineDrift, change=_NUMBERS, controls=_COUNTS, canaries=canaries)
     operator = rows[0].operator if rows else None
     codes = st.builds(
-        CodeDifference, operator=_NAMES if operator is None else st.just(operator), implementation=st.none() | _NAMES,
-        kernel=_WORDS, architecture=_NAMES, state=st.sampled_from(["changed", "new", "gone"]), facts=_FACTS,
+        CodeDifference,
+        operator=_NAMES if operator is None else st.just(operator),
+        implementation=st.none() | _NAMES,
+        kernel=_WORDS,
+        architecture=_NAMES,
+        state=st.sampled_from(["changed", "new", "gone"]),
+        facts=_FACTS,
         instructions=_FACTS,
-    )  # fmt: skip
+    )
     told: dict[str, Any] = {
-        "project": draw(_NAMES), "base": ArtefactCommit(hash=BASE, subject=draw(st.none() | _NAMES)),
-        "head": ArtefactCommit(hash=HEAD, subject=draw(st.none() | _NAMES)), "machine": draw(st.none() | _NAMES),
-        "gpu": draw(st.none() | _NAMES), "verdict": verdict_of(rows), "threshold": draw(_SHARES),
-        "family_error": draw(_SHARES), "rows": rows, "rows_left_out": draw(_COUNTS), "drift": draw(st.none() | drifts),
+        "project": draw(_NAMES),
+        "base": ArtefactCommit(hash=BASE, subject=draw(st.none() | _NAMES)),
+        "head": ArtefactCommit(hash=HEAD, subject=draw(st.none() | _NAMES)),
+        "machine": draw(st.none() | _NAMES),
+        "gpu": draw(st.none() | _NAMES),
+        "verdict": verdict_of(rows),
+        "threshold": draw(_SHARES),
+        "family_error": draw(_SHARES),
+        "rows": rows,
+        "rows_left_out": draw(_COUNTS),
+        "drift": draw(st.none() | drifts),
         "code": tuple(draw(st.lists(codes, max_size=2))),
-        "notes": tuple(draw(st.lists(_WORDS, max_size=2))), "fault": draw(st.none() | _NAMES),
-        "inconclusive": draw(st.sampled_from(["neutral", "failure"])), "code_left_out": draw(_COUNTS),
+        "notes": tuple(draw(st.lists(_WORDS, max_size=2))),
+        "fault": draw(st.none() | _NAMES),
+        "inconclusive": draw(st.sampled_from(["neutral", "failure"])),
+        "code_left_out": draw(_COUNTS),
         "cost": Cost(runs=draw(_COUNTS), minutes=draw(st.floats(0, 1e6)), ended=draw(_ENDS)),
-    }  # fmt: skip
+    }
     return GateArtefact(**told)

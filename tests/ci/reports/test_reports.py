@@ -16,20 +16,36 @@ from lxml import etree
 from tests.ci.reports.examples import BASE, FULL, HEAD, QUIET, artefact, row
 from tests.ci.reports.hostile import artefacts
 from warpwatch.ci.gate.artefact import Acceptance, ArtefactRow, GateArtefact, Source
-from warpwatch.ci.reports.check_run import check_run
 from warpwatch.ci.reports.comment import markdown
+from warpwatch.ci.reports.gate_check_run import check_run
 from warpwatch.ci.reports.junit import junit
-from warpwatch.ci.reports.links import Links, reproduce
-from warpwatch.ci.reports.markdown import size
-from warpwatch.dashboard.verdict import Verdict
+from warpwatch.ci.reports.report_links import Links, reproduce
+from warpwatch.ci.reports.report_tables import size
+from warpwatch.dashboard.model.verdict import Verdict
 
 PUBLISHED = Path(__file__).parents[1] / "published"
 LINKS = Links(dashboard="https://perf.example.org/")
 ACCEPTED = Acceptance(by="ann", reason="twice as exact", source="comment 12")
 _OURS = {
-    "h3", "h4", "p", "strong", "code", "pre", "table", "thead", "tbody", "tr", "th", "td", "details", "summary", "a",
-    "br", "ul", "li",
-}  # fmt: skip
+    "h3",
+    "h4",
+    "p",
+    "strong",
+    "code",
+    "pre",
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
+    "details",
+    "summary",
+    "a",
+    "br",
+    "ul",
+    "li",
+}
 
 
 class _Page(HTMLParser):
@@ -226,9 +242,11 @@ def _counts(rows: Sequence[ArtefactRow]) -> tuple[int, int]:
 
 # Not shrunk: an artefact is large, and takes minutes to be made the smallest that fails.
 @settings(
-    max_examples=40, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    max_examples=40,
+    deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=list(HealthCheck),
-)  # fmt: skip
+)
 @given(st.lists(artefacts(), min_size=1, max_size=2))
 def test_no_strangers_word_becomes_more_than_a_word(told: list[GateArtefact]) -> None:
     text = markdown(told, LINKS)

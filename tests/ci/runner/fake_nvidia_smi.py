@@ -11,21 +11,42 @@ from pathlib import Path
 from typing import Any
 
 T4 = {
-    "uuid": "GPU-11111111-2222-3333-4444-555555555555", "name": "Tesla T4", "driver_version": "580.65.06",
-    "compute_cap": "7.5", "persistence_mode": "Enabled", "compute_mode": "Default", "mig.mode.current": "[N/A]",
-    "ecc.mode.current": "Enabled", "ecc.errors.uncorrected.volatile.total": "0", "temperature.gpu": "41",
-    "power.draw": "10.23", "power.limit": "70.00", "power.default_limit": "70.00", "clocks.sm": "300",
-    "clocks.max.sm": "1590", "clocks.max.mem": "5001", "clocks.applications.graphics": "585",
-    "clocks.default_applications.graphics": "585", "clocks_event_reasons.active": "0x0000000000000001",
+    "uuid": "GPU-11111111-2222-3333-4444-555555555555",
+    "name": "Tesla T4",
+    "driver_version": "580.65.06",
+    "compute_cap": "7.5",
+    "persistence_mode": "Enabled",
+    "compute_mode": "Default",
+    "mig.mode.current": "[N/A]",
+    "ecc.mode.current": "Enabled",
+    "ecc.errors.uncorrected.volatile.total": "0",
+    "temperature.gpu": "41",
+    "power.draw": "10.23",
+    "power.limit": "70.00",
+    "power.default_limit": "70.00",
+    "clocks.sm": "300",
+    "clocks.max.sm": "1590",
+    "clocks.max.mem": "5001",
+    "clocks.applications.graphics": "585",
+    "clocks.default_applications.graphics": "585",
+    "clocks_event_reasons.active": "0x0000000000000001",
     "display_active": "Disabled",
-}  # fmt: skip
+}
 RTX_4090 = T4 | {
-    "uuid": "GPU-99999999-8888-7777-6666-555555555555", "name": "NVIDIA GeForce RTX 4090", "compute_cap": "8.9",
-    "ecc.mode.current": "[N/A]", "ecc.errors.uncorrected.volatile.total": "[N/A]", "power.draw": "21.40",
-    "power.limit": "450.00", "power.default_limit": "450.00", "clocks.sm": "210", "clocks.max.sm": "3120",
-    "clocks.max.mem": "10501", "clocks.applications.graphics": "[N/A]",
+    "uuid": "GPU-99999999-8888-7777-6666-555555555555",
+    "name": "NVIDIA GeForce RTX 4090",
+    "compute_cap": "8.9",
+    "ecc.mode.current": "[N/A]",
+    "ecc.errors.uncorrected.volatile.total": "[N/A]",
+    "power.draw": "21.40",
+    "power.limit": "450.00",
+    "power.default_limit": "450.00",
+    "clocks.sm": "210",
+    "clocks.max.sm": "3120",
+    "clocks.max.mem": "10501",
+    "clocks.applications.graphics": "[N/A]",
     "clocks.default_applications.graphics": "[N/A]",
-}  # fmt: skip
+}
 
 _PROGRAM = """#!{python}
 import json, sys
@@ -78,13 +99,23 @@ class FakeNvidiaSmi:
         self.answers(T4)
 
     def answers(
-        self, *cards: dict[str, str], processes: tuple[tuple[str, ...], ...] = (), unknown: tuple[str, ...] = (),
-        failure: tuple[int, str] | None = None, refuses: tuple[str, ...] = (),
-    ) -> None:  # fmt: skip
+        self,
+        *cards: dict[str, str],
+        processes: tuple[tuple[str, ...], ...] = (),
+        unknown: tuple[str, ...] = (),
+        failure: tuple[int, str] | None = None,
+        refuses: tuple[str, ...] = (),
+    ) -> None:
         """From now on."""
         clocks = [(5001, clock) for clock in range(300, 1591, 15)] + [(405, 300)]
-        told: dict[str, Any] = {"cards": cards, "processes": processes, "unknown": unknown, "failure": failure,
-                                "clocks": clocks, "refuses": refuses}  # fmt: skip
+        told: dict[str, Any] = {
+            "cards": cards,
+            "processes": processes,
+            "unknown": unknown,
+            "failure": failure,
+            "clocks": clocks,
+            "refuses": refuses,
+        }
         (self.folder / "state.json").write_text(json.dumps(told))
         (self.folder / "asked.txt").write_text("")
 

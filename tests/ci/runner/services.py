@@ -20,12 +20,21 @@ def make_service(tmp_path: Path, **given: object) -> Service:
     folder = tmp_path / "a folder with 100% blanks"
     folder.mkdir(exist_ok=True)
     values: dict[str, object] = {
-        "folder": folder, "user": "root", "group": "root", "measuring": programs, "serving": programs,
-        "calendar": "*-*-* 03:00", "labels": ("gpu-rtx4090", "gpu-t4"), "ceilings": tmp_path / "the ceilings",
+        "folder": folder,
+        "user": "root",
+        "group": "root",
+        "measuring": programs,
+        "serving": programs,
+        "calendar": "*-*-* 03:00",
+        "labels": ("gpu-rtx4090", "gpu-t4"),
+        "ceilings": tmp_path / "the ceilings",
         "nvidia_smi": str(programs / "nvidia-smi"),
         "clocks": tuple(Choice(card=card, sm_mhz=960, memory_mhz=5001, why="") for card in cards),
-        "server": "https://perf.example.org", "project": "demo", "repository": "o/r", "actions_runner": programs,
-    }  # fmt: skip
+        "server": "https://perf.example.org",
+        "project": "demo",
+        "repository": "o/r",
+        "actions_runner": programs,
+    }
     return Service(**{**values, **given})  # type: ignore[arg-type]
 
 

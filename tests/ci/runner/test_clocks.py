@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.ci.runner.fake_nvidia_smi import RTX_4090, T4, FakeNvidiaSmi
-from warpwatch.ci.runner.ceilings import clock_under_load_mhz
-from warpwatch.ci.runner.clock_commands import run_locked
 from warpwatch.ci.runner.clock_lock import (
     Choice,
     ClockError,
@@ -21,8 +19,10 @@ from warpwatch.ci.runner.clock_lock import (
     forgotten_locks,
     locked_clocks,
     reset_clocks,
+    run_locked,
 )
 from warpwatch.ci.runner.host import Host
+from warpwatch.ci.runner.installation import clock_under_load_mhz
 
 ON = f"-i {T4['uuid']}"
 LOCKS = [f"{ON} --lock-gpu-clocks=1350,1350", f"{ON} --lock-memory-clocks=5001,5001"]
@@ -118,8 +118,13 @@ def test_a_signal_puts_clocks_back_and_after_a_kill_they_are_found_and_put_back(
     how: signal.Signals, host: Host, smi: FakeNvidiaSmi
 ) -> None:
     environ = {**os.environ, "PATH": host.environ["PATH"]}
-    process = subprocess.Popen([sys.executable, "-c", _HOLD, str(host.root)], env=environ, stdout=subprocess.PIPE,
-                               stderr=subprocess.DEVNULL, text=True)  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-c", _HOLD, str(host.root)],
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
     assert process.stdout is not None
     try:
         assert process.stdout.readline() == "locked\n"
@@ -177,15 +182,17 @@ def test_clocks_that_a_service_has_locked_are_locked_again_afterwards(host: Host
     with locked_clocks(host, [_choice(host)], print):
         pass
     assert smi.asked()[-4:] == [
-        *RESETS, "systemctl is-active --quiet warpwatch-clocks.service", "systemctl reload warpwatch-clocks.service"
-    ]  # fmt: skip
+        *RESETS,
+        "systemctl is-active --quiet warpwatch-clocks.service",
+        "systemctl reload warpwatch-clocks.service",
+    ]
 
 
 def test_the_command_runs_another_under_the_lock(smi: FakeNvidiaSmi, tmp_path: Path) -> None:
     if os.geteuid():
         pytest.skip("locking wants root")
     environ = {**os.environ, "PATH": f"{smi.folder}:{os.environ['PATH']}", "HOME": str(tmp_path)}
-    words = [sys.executable, "-m", "warpwatch.ci.main", "runner", "locked", "--sm-clock", "1350"]
+    words = [sys.executable, "-m", "warpwatch.ci.cli", "runner", "locked", "--sm-clock", "1350"]
     inner = [sys.executable, "-c", f"import shutil; shutil.copy({str(smi.folder / 'asked.txt')!r}, 'during'); exit(7)"]
     before = time.monotonic()
     done = subprocess.run([*words, *inner], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)

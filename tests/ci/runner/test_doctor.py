@@ -14,12 +14,12 @@ from click.testing import CliRunner
 
 from tests.ci.runner.fake_nvidia_smi import RTX_4090, T4, FakeNvidiaSmi
 from tests.ci.runner.services import make_service, unpack_actions_runner
-from warpwatch.ci.push.spool import spool_for
+from warpwatch.ci.push.queue import spool_for
 from warpwatch.ci.runner.checks import CHECKS, examine
 from warpwatch.ci.runner.doctor import as_text, doctor
 from warpwatch.ci.runner.finding import Finding, State
 from warpwatch.ci.runner.host import Host
-from warpwatch.ci.runner.labels import gpu_label
+from warpwatch.ci.runner.service_steps import gpu_label
 from warpwatch.ci.runner.unit_files import unit_files
 
 
@@ -35,8 +35,19 @@ def _of(host: Host, check: str) -> list[Finding]:
 @pytest.mark.parametrize("card", [T4, RTX_4090])
 def test_of_a_healthy_card_nothing_is_wrong(card: dict[str, str], host: Host, smi: FakeNvidiaSmi) -> None:
     smi.answers(card)
-    of_the_card = {"driver", "persistence", "compute mode", "MIG", "ECC", "power limit", "temperature", "processes",
-                   "display", "throttling", "clock lock"}  # fmt: skip
+    of_the_card = {
+        "driver",
+        "persistence",
+        "compute mode",
+        "MIG",
+        "ECC",
+        "power limit",
+        "temperature",
+        "processes",
+        "display",
+        "throttling",
+        "clock lock",
+    }
     states = {each.check: each.state for each in examine(host) if each.check in of_the_card}
     assert states == dict.fromkeys(of_the_card, State.GOOD)
 
@@ -53,17 +64,28 @@ SICK = [
     ("throttling", {"clocks_event_reasons.active": "0x88"}, State.WRONG, "hardware power brake", "cables"),
     ("throttling", {"clocks_event_reasons.active": "0x04"}, State.GOOD, "nothing holds", ""),
     ("display", {"display_active": "Enabled"}, State.NOTE, "a display is drawn", "multi-user.target"),
-    ("application clocks", {"clocks.applications.graphics": "1590", "clocks.default_applications.graphics": "585"},
-     State.NOTE, "1590 MHz", "-rac"),
-]  # fmt: skip
+    (
+        "application clocks",
+        {"clocks.applications.graphics": "1590", "clocks.default_applications.graphics": "585"},
+        State.NOTE,
+        "1590 MHz",
+        "-rac",
+    ),
+]
 
 
 @pytest.mark.parametrize("card", [T4, RTX_4090], ids=["t4", "rtx4090"])
 @pytest.mark.parametrize(("check", "sick", "state", "found", "fix"), SICK)
 def test_each_sick_state_is_told_with_its_remedy(
-    check: str, sick: Mapping[str, str], state: State, found: str, fix: str, card: dict[str, str], host: Host,
+    check: str,
+    sick: Mapping[str, str],
+    state: State,
+    found: str,
+    fix: str,
+    card: dict[str, str],
+    host: Host,
     smi: FakeNvidiaSmi,
-) -> None:  # fmt: skip
+) -> None:
     smi.answers(card | dict(sick))
     (told,) = _of(host, check)
     assert told.state is state
@@ -199,13 +221,18 @@ def test_every_finding_that_is_not_good_says_why_and_what_to_do(host: Host, smi:
 @pytest.mark.parametrize(
     ("name", "label"),
     [
-        ("Tesla T4", "gpu-t4"), ("NVIDIA GeForce RTX 4090", "gpu-rtx4090"),
+        ("Tesla T4", "gpu-t4"),
+        ("NVIDIA GeForce RTX 4090", "gpu-rtx4090"),
         ("NVIDIA GeForce GTX 1650 Ti", "gpu-gtx1650ti"),
-        ("NVIDIA GeForce RTX 4070 Ti SUPER", "gpu-rtx4070tisuper"), ("NVIDIA H100 80GB HBM3", "gpu-h100"),
-        ("NVIDIA A100-SXM4-80GB", "gpu-a100"), ("NVIDIA L40S", "gpu-l40s"), ("NVIDIA RTX A6000", "gpu-rtxa6000"),
-        ("NVIDIA RTX 6000 Ada Generation", "gpu-rtx6000ada"), ("NVIDIA GH200 480GB", "gpu-gh200"),
+        ("NVIDIA GeForce RTX 4070 Ti SUPER", "gpu-rtx4070tisuper"),
+        ("NVIDIA H100 80GB HBM3", "gpu-h100"),
+        ("NVIDIA A100-SXM4-80GB", "gpu-a100"),
+        ("NVIDIA L40S", "gpu-l40s"),
+        ("NVIDIA RTX A6000", "gpu-rtxa6000"),
+        ("NVIDIA RTX 6000 Ada Generation", "gpu-rtx6000ada"),
+        ("NVIDIA GH200 480GB", "gpu-gh200"),
     ],
-)  # fmt: skip
+)
 def test_a_label_is_the_model(name: str, label: str) -> None:
     assert gpu_label(name) == label
 
@@ -294,8 +321,9 @@ def test_a_runner_without_its_list_is_asked_for_its_version(host: Host, tmp_path
     assert _of(host, "GitHub's runner")[0].found == "version 2.300.1"
 
 
-@pytest.mark.parametrize("leave_out", ["", "DynamicUser=yes", "PrivateTmp=yes",
-                                       "Environment=HOME=/var/lib/warpwatch-actions/home"])  # fmt: skip
+@pytest.mark.parametrize(
+    "leave_out", ["", "DynamicUser=yes", "PrivateTmp=yes", "Environment=HOME=/var/lib/warpwatch-actions/home"]
+)
 def test_a_unit_that_gives_jobs_a_shared_home_is_wrong(leave_out: str, host: Host, tmp_path: Path) -> None:
     _install_actions(host, tmp_path, "2.336.0", leave_out)
     assert _of(host, "jobs")[0].state is (State.WRONG if leave_out else State.GOOD)

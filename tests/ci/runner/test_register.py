@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.answering import answering
-from warpwatch.ci.runner.register import AwayError, just_in_time, patiently, register, runner_names
+from warpwatch.ci.runner.register_command import AwayError, just_in_time, patiently, register, runner_names
 
 _MADE = (201, {"runner": {"id": 23}, "encoded_jit_config": "abc123=="})
 
@@ -55,8 +55,20 @@ def _url(github: _GitHub) -> str:
 
 def _words(github: _GitHub, tmp_path: Path) -> list[str]:
     (tmp_path / "token").write_text("github_secret\n")
-    return ["--repository", "o/r", "--label", "gpu-t4", "--token-file", str(tmp_path / "token"), "--output",
-            str(tmp_path / "job.env"), "--api", _url(github), "--name", "box"]  # fmt: skip
+    return [
+        "--repository",
+        "o/r",
+        "--label",
+        "gpu-t4",
+        "--token-file",
+        str(tmp_path / "token"),
+        "--output",
+        str(tmp_path / "job.env"),
+        "--api",
+        _url(github),
+        "--name",
+        "box",
+    ]
 
 
 def test_the_configuration_is_written_for_its_owner_alone(github: _GitHub, tmp_path: Path) -> None:
@@ -214,7 +226,7 @@ def test_a_taken_name_makes_way_for_another(github: _GitHub, tmp_path: Path, mon
     def free_the_name(_seconds: float) -> None:
         github.answer = _MADE
 
-    monkeypatch.setattr("warpwatch.ci.runner.register.patiently", partial(patiently, sleep=free_the_name))
+    monkeypatch.setattr("warpwatch.ci.runner.register_command.patiently", partial(patiently, sleep=free_the_name))
     github.answer = (422, {"message": "Already exists - A runner with the name *** already exists"})
     done = CliRunner().invoke(register, [*_words(github, tmp_path), "--wait"])
     assert done.exit_code == 0, done.output

@@ -16,7 +16,7 @@ from tests.ci.runner.services import make_service, unpack_actions_runner
 from warpwatch.ci.runner.host import Host
 from warpwatch.ci.runner.service_steps import unit_steps
 from warpwatch.ci.runner.setup_command import setup
-from warpwatch.ci.runner.steps import SetupError, command_step, file_step, perform
+from warpwatch.ci.runner.setup_steps import SetupError, command_step, file_step, perform
 from warpwatch.ci.runner.unit_files import unit_files
 
 
@@ -146,8 +146,13 @@ def test_a_job_has_a_user_and_a_home_that_are_gone_with_it(tmp_path: Path) -> No
     assert before[0] == f"+{wipe}"
     assert before[-1] == "/usr/bin/mkdir /var/lib/warpwatch-actions/home"
     assert ("ExecStopPost", f"-+{wipe}") in settings
-    assert {("StateDirectory", "warpwatch-actions"), ("Environment", "HOME=/var/lib/warpwatch-actions/home"),
-            ("DynamicUser", "yes"), ("PrivateTmp", "yes"), ("ProtectHome", "tmpfs")} <= set(settings)  # fmt: skip
+    assert {
+        ("StateDirectory", "warpwatch-actions"),
+        ("Environment", "HOME=/var/lib/warpwatch-actions/home"),
+        ("DynamicUser", "yes"),
+        ("PrivateTmp", "yes"),
+        ("ProtectHome", "tmpfs"),
+    } <= set(settings)
     assert "User" not in names  # of who measures
     writable = [value for name, value in settings if name in {"ReadWritePaths", "BindPaths"}]
     assert writable == ["-/run/lock"]

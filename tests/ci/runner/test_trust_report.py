@@ -12,7 +12,7 @@ from tests.asv_results import AsvResults, hash_of
 from tests.dashboard.suite_results import Suite
 from warpwatch.ci.runner.trust_report import TrustError, as_json, as_text, trust_report, verdict
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.store import Store
 
 LISTED = Path(__file__).parents[3] / "perf_suite/results/benchmarks.json"

@@ -121,7 +121,13 @@ def checkouts_forget_their_token(workflow: Workflow) -> Iterator[str]:
 
 
 RULES: tuple[Rule, ...] = (
-    actions_are_pinned, rights_are_given_by_job, jobs_end, gpu_jobs_hold_nothing, gpus_are_used_one_at_a_time,
-    who_may_write_checks_nothing_out, strangers_start_nothing_trusted, scripts_are_constant,
+    actions_are_pinned,
+    rights_are_given_by_job,
+    jobs_end,
+    gpu_jobs_hold_nothing,
+    gpus_are_used_one_at_a_time,
+    who_may_write_checks_nothing_out,
+    strangers_start_nothing_trusted,
+    scripts_are_constant,
     checkouts_forget_their_token,
-)  # fmt: skip
+)

@@ -10,9 +10,15 @@ from .workflow_files import step
 
 
 def run_step(
-    name: str, job: str, title: str, *, folder: Path, temporary: Path, values: Mapping[str, str] | None = None,
+    name: str,
+    job: str,
+    title: str,
+    *,
+    folder: Path,
+    temporary: Path,
+    values: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
-) -> subprocess.CompletedProcess[str]:  # fmt: skip
+) -> subprocess.CompletedProcess[str]:
     """A step's `run` in `folder`; `values` are what its expressions come to, and every one of them has to be there."""
     told = step(name, job, title)
     given = {"runner.temp": str(temporary), **(values or {})}
@@ -26,6 +32,9 @@ def run_step(
     script = temporary / "step.sh"
     script.write_text(told["run"])
     return subprocess.run(
-        ["bash", "-e", str(script)], cwd=where, capture_output=True, text=True,
+        ["bash", "-e", str(script)],
+        cwd=where,
+        capture_output=True,
+        text=True,
         env={**os.environ, "RUNNER_TEMP": str(temporary), **(environment or {}), **resolved},
-    )  # fmt: skip
+    )

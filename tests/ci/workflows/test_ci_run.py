@@ -43,8 +43,13 @@ def machine(tmp_path):
         if browser:
             program(browser)
         environment = {"PATH": str(programs), "INSTALLED": " ".join(installed), "ASKED": str(asked), "UNKNOWN": unknown}
-        done = subprocess.run([shutil.which("bash"), str(checkout / ".ci/run")], env=environment, cwd=tmp_path,
-                              capture_output=True, text=True)  # fmt: skip
+        done = subprocess.run(
+            [shutil.which("bash"), str(checkout / ".ci/run")],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
         if done.returncode:
             return None
         assert Path(tmp_path / "made").read_text() == "test WARPWATCH_CUDA_ARCHS=all\n"

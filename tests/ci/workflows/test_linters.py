@@ -17,8 +17,9 @@ RECIPE = ROOT / "ci/recipes/gitlab-ci.yml"
 def run(folder, program, *arguments):
     """Its output; with the linters' own environment, where actionlint finds shellcheck."""
     command = [str(BIN / program), *arguments]
-    done = subprocess.run(command, cwd=folder, env={"PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(folder)},
-                          capture_output=True, text=True)  # fmt: skip
+    done = subprocess.run(
+        command, cwd=folder, env={"PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(folder)}, capture_output=True, text=True
+    )
     return done.returncode, done.stdout + done.stderr
 
 
@@ -37,10 +38,20 @@ def zizmor(folder):
 
 
 def schema(folder):
-    workflows = run(folder, "check-jsonschema", "--builtin-schema", "vendor.github-workflows",
-                    *map(str, (folder / ".github/workflows").glob("*.yml")))  # fmt: skip
-    actions = run(folder, "check-jsonschema", "--builtin-schema", "vendor.github-actions",
-                  *map(str, (folder / ".github/actions").rglob("action.yml")))  # fmt: skip
+    workflows = run(
+        folder,
+        "check-jsonschema",
+        "--builtin-schema",
+        "vendor.github-workflows",
+        *map(str, (folder / ".github/workflows").glob("*.yml")),
+    )
+    actions = run(
+        folder,
+        "check-jsonschema",
+        "--builtin-schema",
+        "vendor.github-actions",
+        *map(str, (folder / ".github/actions").rglob("action.yml")),
+    )
     return max(workflows, actions)
 
 
@@ -64,13 +75,18 @@ def test_a_linter_finds_nothing(linter, copy):
         (actionlint, "gate.yml", r"steps\.plan\.outputs\.base", "steps.plna.outputs.base", "plna"),
         (actionlint, "measure.yml", r"(?=warpwatch runner alone warpwatch)", "cd $FOLDER; ", "SC2086"),
         (actionlint, "perf.yml", r"      project: warpwatch\n", "", "project"),
-        (zizmor, "report.yml", r"run: warpwatch", "run: echo ${{ github.event.workflow_run.head_branch }}; warpwatch",
-         "template-injection"),
+        (
+            zizmor,
+            "report.yml",
+            r"run: warpwatch",
+            "run: echo ${{ github.event.workflow_run.head_branch }}; warpwatch",
+            "template-injection",
+        ),
         (zizmor, "build.yml", r"checkout@[0-9a-f]{40} # v7.0.1", "checkout@v7", "unpinned-uses"),
         (zizmor, "build.yml", r"\n  pull_request:", "\n  pull_request_target:", "dangerous-triggers"),
         (schema, "gate.yml", r"    timeout-minutes: 180", "    timeout-minutes: soon", "timeout-minutes"),
     ],
-)  # fmt: skip
+)
 def test_a_linter_finds_what_is_wrong(linter, name, before, after, said, copy):
     path = copy / ".github/workflows" / name
     text, count = re.subn(before, after, path.read_text(), count=1)

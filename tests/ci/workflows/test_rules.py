@@ -28,10 +28,18 @@ def test_a_workflow_keeps_the_rules(rule, name):
         (rules.rights_are_given_by_job, "build.yml", r"\npermissions: \{\}", "\npermissions: write-all"),
         (rules.rights_are_given_by_job, "build.yml", r"    permissions:\n      contents: read\n", ""),
         (rules.jobs_end, "report.yml", r"    timeout-minutes: 10\n", ""),
-        (rules.gpu_jobs_hold_nothing, "gate.yml", r"permissions:\n      contents: read\n    steps",
-         "permissions:\n      contents: read\n      checks: write\n    steps"),
-        (rules.gpu_jobs_hold_nothing, "measure.yml", r"BENCH: \$\{\{ inputs.bench \}\}",
-         "BENCH: ${{ secrets.WARPWATCH_TOKEN }}"),
+        (
+            rules.gpu_jobs_hold_nothing,
+            "gate.yml",
+            r"permissions:\n      contents: read\n    steps",
+            "permissions:\n      contents: read\n      checks: write\n    steps",
+        ),
+        (
+            rules.gpu_jobs_hold_nothing,
+            "measure.yml",
+            r"BENCH: \$\{\{ inputs.bench \}\}",
+            "BENCH: ${{ secrets.WARPWATCH_TOKEN }}",
+        ),
         (rules.gpu_jobs_hold_nothing, "gate.yml", r"BUDGET: \$\{\{ inputs.budget \}\}", "BUDGET: ${{ github.token }}"),
         (rules.gpu_jobs_hold_nothing, "gate.yml", r"\ncache-mode: none", "\ncache-mode: write"),
         (rules.gpu_jobs_hold_nothing, "gate.yml", r"(\n      - uses: actions/upload-artifact@\S+)", r"\1\1"),
@@ -50,7 +58,7 @@ def test_a_workflow_keeps_the_rules(rule, name):
         (rules.checkouts_forget_their_token, "gate.yml", "persist-credentials: false", "persist-credentials: true"),
         (rules.checkouts_forget_their_token, "build.yml", r"          persist-credentials: false\n", ""),
     ],
-)  # fmt: skip
+)
 def test_a_broken_rule_is_told(rule, name, before, after):
     text = (FOLDER / name).read_text()
     broken, count = re.subn(before, after, text, count=1)

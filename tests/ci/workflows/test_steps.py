@@ -12,7 +12,7 @@ import pytest
 
 from tests.ci.reports.examples import artefact, row
 from warpwatch.ci.gate.artefact import ArtefactCommit
-from warpwatch.dashboard.verdict import Verdict
+from warpwatch.dashboard.model.verdict import Verdict
 
 from .running import run_step
 from .workflow_files import FOLDER, ROOT, steps
@@ -45,9 +45,14 @@ def _size(folder):
 
 def read(tmp_path):
     return run_step(
-        "measure.yml", "push", "Read every file as the dashboard will", folder=tmp_path, temporary=tmp_path,
-        values={"inputs.project": "warpwatch"}, environment=WITH_COMMANDS,
-    )  # fmt: skip
+        "measure.yml",
+        "push",
+        "Read every file as the dashboard will",
+        folder=tmp_path,
+        temporary=tmp_path,
+        values={"inputs.project": "warpwatch"},
+        environment=WITH_COMMANDS,
+    )
 
 
 def test_what_a_gpu_machine_left_is_read_before_it_is_pushed(results, tmp_path):
@@ -67,18 +72,31 @@ def test_the_gates_plan_is_what_the_other_jobs_read(hub, tmp_path):
     base = hub.commit({"kernel.cu": "// one\n"})
     head = hub.commit({"docs/index.md": "new\n"}, base, branch="topic")
     hub.server.add_pull(7, head=head, base=base)
-    run = {"event": "pull_request", "conclusion": "success", "head_sha": head, "head_branch": "topic",
-           "head_repository": {"full_name": "ada/kernels", "owner": {"login": "ada"}}}  # fmt: skip
+    run = {
+        "event": "pull_request",
+        "conclusion": "success",
+        "head_sha": head,
+        "head_branch": "topic",
+        "head_repository": {"full_name": "ada/kernels", "owner": {"login": "ada"}},
+    }
     hub.run_for("workflow_run", {"workflow_run": run})
     done = run_step(
-        "gate.yml", "plan", "Decide", folder=tmp_path, temporary=tmp_path, environment=WITH_COMMANDS,
+        "gate.yml",
+        "plan",
+        "Decide",
+        folder=tmp_path,
+        temporary=tmp_path,
+        environment=WITH_COMMANDS,
         values={"github.token": hub.server.token, "inputs.ignore": "*.md *.rst docs/* LICENSE*"},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert hub.output() == {
-        "state": "skip", "reason": "only files changed that no measurement depends on", "pull": "7", "base": base,
+        "state": "skip",
+        "reason": "only files changed that no measurement depends on",
+        "pull": "7",
+        "base": base,
         "head": head,
-    }  # fmt: skip
+    }
 
 
 def test_a_maintainers_word_starts_the_workflow_that_the_caller_names(hub, tmp_path):
@@ -88,10 +106,14 @@ def test_a_maintainers_word_starts_the_workflow_that_the_caller_names(hub, tmp_p
     comment = {"id": 1, "body": f"/ok to test {head}", "user": {"login": "ada"}}
     hub.run_for("issue_comment", {"action": "created", "issue": {"number": 7, "pull_request": {}}, "comment": comment})
     done = run_step(
-        "ok-to-test.yml", "copy", "Verify who said it and which commit, copy it, start the measurement",
-        folder=tmp_path, temporary=tmp_path, environment=WITH_COMMANDS,
+        "ok-to-test.yml",
+        "copy",
+        "Verify who said it and which commit, copy it, start the measurement",
+        folder=tmp_path,
+        temporary=tmp_path,
+        environment=WITH_COMMANDS,
         values={"github.token": hub.server.token, "inputs.workflow || 'perf-pr.yml'": "gpu.yml"},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert hub.server.branch("pull-request/7") == head
     assert len(hub.server.bodies("POST", "/actions/workflows/gpu.yml/dispatches")) == 1
@@ -125,8 +147,9 @@ def test_what_several_machines_left_is_one_comment_and_the_required_check(hub, t
     hub.server.add_pull(7, head=head, base=base)
     left = {}
     for label, gpu in (("gpu-t4", "Tesla T4"), ("gpu-l4", "NVIDIA L4")):
-        told = artefact(row(1, Verdict.UNCHANGED), base=ArtefactCommit(hash=base), head=ArtefactCommit(hash=head),
-                        gpu=gpu)  # fmt: skip
+        told = artefact(
+            row(1, Verdict.UNCHANGED), base=ArtefactCommit(hash=base), head=ArtefactCommit(hash=head), gpu=gpu
+        )
         left[f"gate-{label}"] = uploaded(tmp_path, label)
         left[f"gate-{label}"].write_text(told.model_dump_json())
     download(tmp_path / "found", left)
@@ -140,13 +163,18 @@ def test_what_several_machines_left_is_one_comment_and_the_required_check(hub, t
 def report(hub, tmp_path, head, gpus):
     hub.run_for("workflow_run", {})
     values = {
-        "github.token": hub.server.token, "inputs.dashboard": "https://perf.example.org", "inputs.gpus": gpus,
-        "needs.plan.outputs.pull": "7", "needs.plan.outputs.head": head, "needs.plan.outputs.state": "measure",
+        "github.token": hub.server.token,
+        "inputs.dashboard": "https://perf.example.org",
+        "inputs.gpus": gpus,
+        "needs.plan.outputs.pull": "7",
+        "needs.plan.outputs.head": head,
+        "needs.plan.outputs.state": "measure",
         "needs.plan.outputs.reason": "what is measured changed",
-    }  # fmt: skip
+    }
     for title in ("Tell the pull request", "Set the check that merging may require"):
-        done = run_step("gate.yml", "report", title, folder=tmp_path, temporary=tmp_path, values=values,
-                        environment=WITH_COMMANDS)  # fmt: skip
+        done = run_step(
+            "gate.yml", "report", title, folder=tmp_path, temporary=tmp_path, values=values, environment=WITH_COMMANDS
+        )
         assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -180,27 +208,52 @@ def test_a_maintainers_acceptance_is_told_from_what_was_measured(hub, tmp_path, 
     download(tmp_path / "found", left)
     hub.run_for("workflow_run", {})
     measured = {
-        "github.token": hub.server.token, "inputs.dashboard": "", "inputs.gpus": '["gpu-t4", "gpu-l4"]',
-        "needs.plan.outputs.pull": "7", "needs.plan.outputs.head": head, "needs.plan.outputs.state": "measure",
+        "github.token": hub.server.token,
+        "inputs.dashboard": "",
+        "inputs.gpus": '["gpu-t4", "gpu-l4"]',
+        "needs.plan.outputs.pull": "7",
+        "needs.plan.outputs.head": head,
+        "needs.plan.outputs.state": "measure",
         "needs.plan.outputs.reason": "what is measured changed",
-    }  # fmt: skip
+    }
     titles = ("Tell the pull request", "Set the check that merging may require")
     for title in titles:
-        run_step("gate.yml", "report", title, folder=tmp_path, temporary=tmp_path, values=measured,
-                 environment={**WITH_COMMANDS, "GITHUB_RUN_ID": "4711"})  # fmt: skip
-    word = {"id": 2, "body": "/warpwatch accept rope* known", "user": {"login": "ada"},
-            "created_at": "2099-01-01T00:00:00Z"}  # fmt: skip
+        run_step(
+            "gate.yml",
+            "report",
+            title,
+            folder=tmp_path,
+            temporary=tmp_path,
+            values=measured,
+            environment={**WITH_COMMANDS, "GITHUB_RUN_ID": "4711"},
+        )
+    word = {
+        "id": 2,
+        "body": "/warpwatch accept rope* known",
+        "user": {"login": "ada"},
+        "created_at": "2099-01-01T00:00:00Z",
+    }
     hub.server.comments[2] = word
     hub.run_for("issue_comment", {"action": "created", "issue": {"number": 7, "pull_request": {}}, "comment": word})
     values = {
-        "github.token": hub.server.token, "inputs.dashboard || vars.WARPWATCH_URL": "https://perf.example.org",
-        "inputs.gpus || vars.WARPWATCH_GPUS || '[]'": '["gpu-t4", "gpu-l4"]', "steps.word.outputs.pull": "7",
-        "steps.word.outputs.head": head, "steps.word.outputs.run": "4711",
-    }  # fmt: skip
+        "github.token": hub.server.token,
+        "inputs.dashboard || vars.WARPWATCH_URL": "https://perf.example.org",
+        "inputs.gpus || vars.WARPWATCH_GPUS || '[]'": '["gpu-t4", "gpu-l4"]',
+        "steps.word.outputs.pull": "7",
+        "steps.word.outputs.head": head,
+        "steps.word.outputs.run": "4711",
+    }
     download(tmp_path / "found", left, "accept.yml", "accept")
     for title in ("Verify who said it, and find what was measured", *titles):
-        done = run_step("accept.yml", "accept", title, folder=tmp_path, temporary=tmp_path, values=values,
-                        environment={**WITH_COMMANDS, "GITHUB_RUN_ID": "4712"})  # fmt: skip
+        done = run_step(
+            "accept.yml",
+            "accept",
+            title,
+            folder=tmp_path,
+            temporary=tmp_path,
+            values=values,
+            environment={**WITH_COMMANDS, "GITHUB_RUN_ID": "4712"},
+        )
         assert done.returncode == 0, done.stdout + done.stderr
     assert hub.output() == {"pull": "7", "head": head, "run": "4711"}
     newest = {each["name"]: each for each in hub.server.check_runs.values()}
@@ -211,13 +264,18 @@ def test_a_maintainers_acceptance_is_told_from_what_was_measured(hub, tmp_path, 
 def test_a_commit_that_waits_gets_the_required_check_alone(hub, tmp_path):
     hub.run_for("workflow_run", {})
     values = {
-        "github.token": hub.server.token, "inputs.dashboard": "", "inputs.gpus": '["gpu-t4"]',
-        "needs.plan.outputs.pull": "7", "needs.plan.outputs.head": "b" * 40, "needs.plan.outputs.state": "wait",
+        "github.token": hub.server.token,
+        "inputs.dashboard": "",
+        "inputs.gpus": '["gpu-t4"]',
+        "needs.plan.outputs.pull": "7",
+        "needs.plan.outputs.head": "b" * 40,
+        "needs.plan.outputs.state": "wait",
         "needs.plan.outputs.reason": "it comes from a fork",
-    }  # fmt: skip
+    }
     for title in ("Tell the pull request", "Set the check that merging may require"):
-        done = run_step("gate.yml", "report", title, folder=tmp_path, temporary=tmp_path, values=values,
-                        environment=WITH_COMMANDS)  # fmt: skip
+        done = run_step(
+            "gate.yml", "report", title, folder=tmp_path, temporary=tmp_path, values=values, environment=WITH_COMMANDS
+        )
         assert done.returncode == 0, done.stdout + done.stderr
     assert [each["conclusion"] for each in hub.server.check_runs.values()] == ["action_required"]
     assert hub.server.comments == {}
@@ -226,13 +284,22 @@ def test_a_commit_that_waits_gets_the_required_check_alone(hub, tmp_path):
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no CUDA compiler here")
 def test_the_build_compares_with_the_commit_it_left_main_at(hub, tmp_path):
     """A repository with one kernel, as GitHub checks it out: the base is built beside it, and nothing stays behind."""
-    files = {"setup.py": "import sys\nfrom pathlib import Path\nsys.path.insert(0, 'kernels')\n"
-                         "from building import build_extension\n"
-                         "build_extension(Path.cwd(), Path('kernels/_C.abi3.so').resolve())\n",
-             ".gitignore": "*.so\n*.json\nbuild\n__pycache__\n.venv\nperf_suite\n"}  # fmt: skip
+    files = {
+        "setup.py": "import sys\nfrom pathlib import Path\nsys.path.insert(0, 'kernels')\n"
+        "from building import build_extension\n"
+        "build_extension(Path.cwd(), Path('kernels/_C.abi3.so').resolve())\n",
+        ".gitignore": "*.so\n*.json\nbuild\n__pycache__\n.venv\nperf_suite\n",
+    }
     kernels = ROOT / "kernels"
-    chosen = ["__init__.py", "extension.py", "building", "csrc/framework", "csrc/primitives", "csrc/vector_add",
-              "csrc/bindings/vector_add.cpp"]  # fmt: skip
+    chosen = [
+        "__init__.py",
+        "extension.py",
+        "building",
+        "csrc/framework",
+        "csrc/primitives",
+        "csrc/vector_add",
+        "csrc/bindings/vector_add.cpp",
+    ]
     for name in chosen:
         paths = [kernels / name] if (kernels / name).is_file() else sorted((kernels / name).rglob("*.*"))
         sources = (path for path in paths if path.suffix in {".py", ".cu", ".cuh", ".cpp", ".h"})
@@ -247,8 +314,15 @@ def test_the_build_compares_with_the_commit_it_left_main_at(hub, tmp_path):
         [sys.executable, "setup.py"], cwd=hub.work, env={**os.environ, **environment}, check=True, capture_output=True
     )
     given = "github.event.pull_request.base.sha || github.event.before || 'HEAD~1'"
-    done = run_step("build.yml", "code", "Compile the base, and compare", folder=hub.work, temporary=tmp_path,
-                    values={given: base}, environment=environment)  # fmt: skip
+    done = run_step(
+        "build.yml",
+        "code",
+        "Compile the base, and compare",
+        folder=hub.work,
+        temporary=tmp_path,
+        values={given: base},
+        environment=environment,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads((hub.work / "code.json").read_text())
     assert (told["base"], told["head"], told["runs_same_code"]) == (base, head, {"sm_75": False})
@@ -262,8 +336,15 @@ def test_a_plan_that_failed_is_concluded_for_the_commit_of_the_event(hub, tmp_pa
     hub.run_for("workflow_run", {"workflow_run": {"event": "pull_request", "head_sha": head}})
     outputs = {f"needs.plan.outputs.{name}": "" for name in ("pull", "head", "state", "reason")}
     values = {"github.token": hub.server.token, "inputs.gpus": '["gpu-t4"]', **outputs}
-    done = run_step("gate.yml", "report", "Set the check that merging may require", folder=tmp_path,
-                    temporary=tmp_path, values=values, environment=WITH_COMMANDS)  # fmt: skip
+    done = run_step(
+        "gate.yml",
+        "report",
+        "Set the check that merging may require",
+        folder=tmp_path,
+        temporary=tmp_path,
+        values=values,
+        environment=WITH_COMMANDS,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     (check,) = hub.server.check_runs.values()
     assert (check["head_sha"], check["conclusion"]) == (head, "failure")
@@ -272,8 +353,15 @@ def test_a_plan_that_failed_is_concluded_for_the_commit_of_the_event(hub, tmp_pa
 def test_a_gate_that_was_cancelled_ends_its_check(hub, tmp_path):
     hub.run_for("workflow_run", {"workflow_run": {"head_sha": "b" * 40}})
     values = {"github.token": hub.server.token, "inputs.gpus": '["gpu-t4"]', "needs.plan.outputs.head": "b" * 40}
-    done = run_step("gate.yml", "report", "Say that it was cancelled", folder=tmp_path, temporary=tmp_path,
-                    values=values, environment=WITH_COMMANDS)  # fmt: skip
+    done = run_step(
+        "gate.yml",
+        "report",
+        "Say that it was cancelled",
+        folder=tmp_path,
+        temporary=tmp_path,
+        values=values,
+        environment=WITH_COMMANDS,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     (check,) = hub.server.check_runs.values()
     assert check["conclusion"] == "cancelled"
@@ -292,14 +380,26 @@ def test_a_job_that_waited_while_a_newer_commit_came_ends_early(has_remote, ends
     remote, made = tmp_path / "remote", "b" * 40
     if has_remote:
         subprocess.run(["git", "init", "--quiet", "--bare", str(remote)], check=True)
-        made = subprocess.run(["git", "commit-tree", "-m", "x", _EMPTY_TREE], cwd=remote, check=True, text=True,
-                              capture_output=True, env={**os.environ, **_ADA}).stdout.strip()  # fmt: skip
+        made = subprocess.run(
+            ["git", "commit-tree", "-m", "x", _EMPTY_TREE],
+            cwd=remote,
+            check=True,
+            text=True,
+            capture_output=True,
+            env={**os.environ, **_ADA},
+        ).stdout.strip()
         subprocess.run(["git", "update-ref", "refs/pull/7/head", made], cwd=remote, check=True)
     subprocess.run(["git", "remote", "add", "origin", str(remote)], cwd=tmp_path / "work", check=True)
     head = "c" * 40 if ends else made
-    done = run_step("gate.yml", "measure", "End early if a newer commit is there", folder=tmp_path / "work",
-                    temporary=tmp_path, values={"needs.plan.outputs.pull": "7", "needs.plan.outputs.head": head},
-                    environment={"GITHUB_ENV": str(tmp_path / "env")})  # fmt: skip
+    done = run_step(
+        "gate.yml",
+        "measure",
+        "End early if a newer commit is there",
+        folder=tmp_path / "work",
+        temporary=tmp_path,
+        values={"needs.plan.outputs.pull": "7", "needs.plan.outputs.head": head},
+        environment={"GITHUB_ENV": str(tmp_path / "env")},
+    )
     assert done.returncode == int(ends), done.stdout + done.stderr
     assert ("is not measured any more" in done.stdout) == ends
 
@@ -316,8 +416,15 @@ def test_a_gpus_machine_builds_for_its_own_gpu(workflow, capabilities, architect
         program.write_text(f"#!/bin/sh\nprintf '%s\\n' {' '.join(capabilities.split())}\n")
         program.chmod(0o755)
     environment = {"GITHUB_ENV": str(tmp_path / "env"), "PATH": f"{tmp_path}/bin:/usr/bin:/bin"}
-    done = run_step(workflow, "measure", "Build for this machine's GPU alone", folder=tmp_path, temporary=tmp_path,
-                    values={"inputs.env": "A=1\nB=two words"}, environment=environment)  # fmt: skip
+    done = run_step(
+        workflow,
+        "measure",
+        "Build for this machine's GPU alone",
+        folder=tmp_path,
+        temporary=tmp_path,
+        values={"inputs.env": "A=1\nB=two words"},
+        environment=environment,
+    )
     assert done.returncode == 0, done.stderr
     lines = (tmp_path / "env").read_text().splitlines()
     assert lines[-2:] == ["A=1", "B=two words"]
@@ -327,12 +434,22 @@ def test_a_gpus_machine_builds_for_its_own_gpu(workflow, capabilities, architect
 def test_a_commit_is_judged_by_the_workflows_own_warpwatch_and_built_by_its_own_python(tmp_path):
     measure = read_workflow(FOLDER / "gate.yml")["jobs"]["measure"]
     titles = [each.get("name") or each.get("uses") for each in steps(measure)]
-    order = ["Set up", "Keep what was set up for asv alone", "$/.github/actions/warpwatch",
-             "Measure base and head in turns"]  # fmt: skip
+    order = [
+        "Set up",
+        "Keep what was set up for asv alone",
+        "$/.github/actions/warpwatch",
+        "Measure base and head in turns",
+    ]
     assert sorted(order, key=titles.index) == order  # what comes later comes first on PATH
     assert all("if" not in each for each in steps(measure) if each.get("uses", "").startswith("$/"))
-    done = run_step("gate.yml", "measure", "Keep what was set up for asv alone", folder=tmp_path, temporary=tmp_path,
-                    environment={**WITH_COMMANDS, "GITHUB_ENV": str(tmp_path / "env")})  # fmt: skip
+    done = run_step(
+        "gate.yml",
+        "measure",
+        "Keep what was set up for asv alone",
+        folder=tmp_path,
+        temporary=tmp_path,
+        environment={**WITH_COMMANDS, "GITHUB_ENV": str(tmp_path / "env")},
+    )
     assert done.returncode == 0
     assert (tmp_path / "env").read_text() == f"WARPWATCH_ASV_PYTHON={BIN}/python\n"
 
@@ -341,11 +458,21 @@ def test_a_commit_is_judged_by_the_workflows_own_warpwatch_and_built_by_its_own_
 def test_each_commit_of_a_push_is_measured(before, count, tmp_path):
     subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
     for _ in range(15):
-        subprocess.run(["git", "commit", "--quiet", "--allow-empty", "-m", "x"], cwd=tmp_path, check=True,
-                       env={**os.environ, **_ADA})  # fmt: skip
-    done = run_step("measure.yml", "measure", "Count the commits of the push", folder=tmp_path, temporary=tmp_path,
-                    values={"github.event.before": before},
-                    environment={"GITHUB_ENV": str(tmp_path / "env")})  # fmt: skip
+        subprocess.run(
+            ["git", "commit", "--quiet", "--allow-empty", "-m", "x"],
+            cwd=tmp_path,
+            check=True,
+            env={**os.environ, **_ADA},
+        )
+    done = run_step(
+        "measure.yml",
+        "measure",
+        "Count the commits of the push",
+        folder=tmp_path,
+        temporary=tmp_path,
+        values={"github.event.before": before},
+        environment={"GITHUB_ENV": str(tmp_path / "env")},
+    )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "env").read_text() == f"COMMITS={count}\n"
 
@@ -359,15 +486,31 @@ def test_a_merge_queue_gets_the_required_checks():
 @pytest.mark.parametrize(
     ("workflow", "title", "values", "calls"),
     [
-        ("gate.yml", "Measure base and head in turns",
-         {"needs.plan.outputs.base": "b" * 40, "needs.plan.outputs.head": "c" * 40, "inputs.folder": ".",
-          "inputs.bench": "", "inputs.budget": "", "matrix.gpu": "gpu-t4", "strategy.job-total": "2"},
-         ["set-up -m asv machine --yes", f"warpwatch gate {'b' * 40} {'c' * 40} --folder . --machines 2 --artefact"]),
-        ("measure.yml", "Measure", {"inputs.folder": ".", "inputs.bench": "rope"},
-         ["python -m asv machine --yes",
-          "warpwatch runner alone warpwatch runner measure --no-fetch --commits 3 --bench rope"]),
+        (
+            "gate.yml",
+            "Measure base and head in turns",
+            {
+                "needs.plan.outputs.base": "b" * 40,
+                "needs.plan.outputs.head": "c" * 40,
+                "inputs.folder": ".",
+                "inputs.bench": "",
+                "inputs.budget": "",
+                "matrix.gpu": "gpu-t4",
+                "strategy.job-total": "2",
+            },
+            ["set-up -m asv machine --yes", f"warpwatch gate {'b' * 40} {'c' * 40} --folder . --machines 2 --artefact"],
+        ),
+        (
+            "measure.yml",
+            "Measure",
+            {"inputs.folder": ".", "inputs.bench": "rope"},
+            [
+                "python -m asv machine --yes",
+                "warpwatch runner alone warpwatch runner measure --no-fetch --commits 3 --bench rope",
+            ],
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_measures_is_told_what_the_steps_before_found_out(workflow, title, values, calls, tmp_path):
     programs, called = tmp_path / "bin", tmp_path / "called"
     programs.mkdir()
@@ -379,8 +522,9 @@ def test_what_measures_is_told_what_the_steps_before_found_out(workflow, title, 
         "COMMITS": "3",
         "WARPWATCH_ASV_PYTHON": str(programs / "set-up"),
     }
-    done = run_step(workflow, "measure", title, folder=tmp_path, temporary=tmp_path, values=values,
-                    environment=environment)  # fmt: skip
+    done = run_step(
+        workflow, "measure", title, folder=tmp_path, temporary=tmp_path, values=values, environment=environment
+    )
     assert done.returncode == 0, done.stderr
     lines = called.read_text().splitlines()
     assert [line.startswith(call) for line, call in zip(lines, calls, strict=True)] == [True, True], lines

@@ -10,9 +10,9 @@ import pytest
 from tests.dashboard.pages.browsing import HOSTILE, serving
 from tests.dashboard.pages.conftest import write_hostile
 from tests.dashboard.pages.recorded import write_recorded
-from warpwatch.dashboard.analysis import analyse
+from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alerts import new_regressions, open_alert
@@ -47,16 +47,24 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     for group in itertools.islice(new_regressions(store, KERNELS, recent_days=1000, most_false=1.0), 2):
         open_alert(store, group, messages={}, now_ms=1_760_000_000_000)
     silent = HealthFinding(
-        kind=HealthKind.MISSING, subject="runner-t4", machine="runner-t4", kernel=None, says="no results for 3 days",
-        members=("runner-t4",), lines=("the newest is of Monday",),
-    )  # fmt: skip
+        kind=HealthKind.MISSING,
+        subject="runner-t4",
+        machine="runner-t4",
+        kernel=None,
+        says="no results for 3 days",
+        members=("runner-t4",),
+        lines=("the newest is of Monday",),
+    )
     assert open_health_alert(store, KERNELS, silent, thread="t", messages={}, now_ms=1_760_000_000_000)
     token = create_token(store, UPLOADS, name="tests", now_ms=1)
     latencies = queries.find_series(store, KERNELS, search="track_latency", limit=40).series
     hostile = queries.find_series(store, HOSTILE).series
     with serving(settings) as url:
         yield Api(
-            url=url, store=store, token=token, keys=tuple(one.key for one in (*latencies, *hostile)),
+            url=url,
+            store=store,
+            token=token,
+            keys=tuple(one.key for one in (*latencies, *hostile)),
             commits=tuple(commit.hash for commit in queries.commits(store, KERNELS)),
-        )  # fmt: skip
+        )
     store.close()

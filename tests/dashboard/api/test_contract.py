@@ -19,7 +19,7 @@ from schemathesis.specs.openapi.checks import ignored_auth, positive_data_accept
 
 from tests.dashboard.api.conftest import KERNELS, UPLOADS, Api
 from tests.dashboard.pages.browsing import HOSTILE
-from warpwatch.dashboard.pages.addresses import project_in_path
+from warpwatch.dashboard.web.urls import project_in_path
 
 _EXAMPLES = 30  # of each operation
 
@@ -68,8 +68,14 @@ def _ask(operation: Any, mode: GenerationMode, api: Api) -> Counter[int]:
     # No schema says which bytes are results, nor which rules state anything: to refuse others is what an upload is for.
     left_out = [ignored_auth, *([positive_data_acceptance] if operation.method in {"post", "put"} else [])]
 
-    @settings(derandomize=True, deadline=None, max_examples=_EXAMPLES, database=None,
-              phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))  # fmt: skip
+    @settings(
+        derandomize=True,
+        deadline=None,
+        max_examples=_EXAMPLES,
+        database=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
     @given(case=operation.as_strategy(generation_mode=mode))
     def ask(case: Any) -> None:
         headers = {"Authorization": f"Bearer {api.token}"}

@@ -5,8 +5,8 @@ import io
 
 import pytest
 
-from warpwatch.dashboard.api.csv_rows import as_csv
-from warpwatch.dashboard.api.shapes import Shape
+from warpwatch.dashboard.web.api.responses import as_csv
+from warpwatch.dashboard.web.api.schemas import Shape
 
 
 class Row(Shape):

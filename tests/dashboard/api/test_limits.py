@@ -16,8 +16,12 @@ from warpwatch.dashboard.store.tokens import Scope, create_token
 BENCH = "suite.Bench.track_latency"
 QUIET = (1.0, 1.002, 0.998, 1.001, 0.999, 1.0, 1.002, 0.998, 1.001, 0.999, 1.0, 1.06)
 STATED = {"threshold": 0.03, "source": "warpwatch.toml", "commit": "a" * 40, "committed": "2026-01-02T00:00:00Z"}
-LOOSE = {**STATED, "commit": "b" * 40, "committed": "2026-01-03T00:00:00Z",
-         "rules": [{"metric": "latency", "threshold": 0.1, "owners": ["ann@example.org"]}]}  # fmt: skip
+LOOSE = {
+    **STATED,
+    "commit": "b" * 40,
+    "committed": "2026-01-03T00:00:00Z",
+    "rules": [{"metric": "latency", "threshold": 0.1, "owners": ["ann@example.org"]}],
+}
 
 
 @dataclass

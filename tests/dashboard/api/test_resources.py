@@ -12,9 +12,9 @@ import requests
 
 from tests.dashboard.api.conftest import KERNELS, Api
 from tests.dashboard.pages.browsing import HOSTILE
-from warpwatch.dashboard.check import check
-from warpwatch.dashboard.pages.addresses import project_in_path
+from warpwatch.dashboard.analysis.compare_commits import check
 from warpwatch.dashboard.store import queries
+from warpwatch.dashboard.web.urls import project_in_path
 
 
 def _get(api: Api, path: str, **more: Any) -> requests.Response:
@@ -81,11 +81,24 @@ def test_a_part_of_a_history_is_chosen_by_commits_or_by_days(api: Api) -> None:
     assert _get(api, f"/projects/{KERNELS}/series/{key}/history?from=ffffffff").status_code == 404
 
 
-@pytest.mark.parametrize("path", [
-    "/series?limit=50", "/overview", "/machines", "/commits", "/regressions", "/alerts", "/health-alerts", "/canaries",
-    "/roofline?machine=runner-t4", "/series/{key}/history", "/series/{key}/compiled-code",
-    "/commits/{commit}/values?limit=1000", "/comparison?base={base}&head={commit}",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/series?limit=50",
+        "/overview",
+        "/machines",
+        "/commits",
+        "/regressions",
+        "/alerts",
+        "/health-alerts",
+        "/canaries",
+        "/roofline?machine=runner-t4",
+        "/series/{key}/history",
+        "/series/{key}/compiled-code",
+        "/commits/{commit}/values?limit=1000",
+        "/comparison?base={base}&head={commit}",
+    ],
+)
 def test_csv_has_a_row_for_each_item_and_the_same_values(api: Api, path: str) -> None:
     address = f"/projects/{KERNELS}" + path.format(
         key=_key(api, "decode", "runner-t4"), commit=api.commits[0], base=api.commits[-1]
@@ -172,12 +185,21 @@ def test_who_has_an_answer_need_not_load_it_again(api: Api) -> None:
         assert _get(api, path, headers={"If-None-Match": '"other"'}).status_code == 200
 
 
-@pytest.mark.parametrize(("method", "path", "status"), [
-    ("GET", "/nothing", 404), ("GET", "/projects/nobody/overview", 404), ("DELETE", "/projects", 405),
-    ("GET", "/projects?limit=0", 422), ("GET", "/projects?limit=1&limit=2", 422), ("GET", "/projects?lmit=1", 422),
-    ("GET", "/projects/kernels/series?q=%00", 422), ("GET", "/projects/kernels/commits/zz", 404),
-    ("GET", "/projects/kernels/comparison?base=abcd", 422), ("POST", "/projects/kernels/results", 401),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/nothing", 404),
+        ("GET", "/projects/nobody/overview", 404),
+        ("DELETE", "/projects", 405),
+        ("GET", "/projects?limit=0", 422),
+        ("GET", "/projects?limit=1&limit=2", 422),
+        ("GET", "/projects?lmit=1", 422),
+        ("GET", "/projects/kernels/series?q=%00", 422),
+        ("GET", "/projects/kernels/commits/zz", 404),
+        ("GET", "/projects/kernels/comparison?base=abcd", 422),
+        ("POST", "/projects/kernels/results", 401),
+    ],
+)
 def test_every_error_is_one_shape(api: Api, method: str, path: str, status: int) -> None:
     headers = {"Authorization": f"Bearer {api.token}"} if status == 405 else {}  # what changes something wants one
     answer = requests.request(method, f"{api.url}/api{path}", timeout=60, headers=headers)

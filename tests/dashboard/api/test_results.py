@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 
 from tests.asv_results import AsvResults
-from tests.dashboard.importers.reading import COMMIT, RECORDED
+from tests.dashboard.importers.recorded_files import COMMIT, RECORDED
 from tests.dashboard.pages.browsing import serving
-from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.importers.import_files import import_path
+from warpwatch.dashboard.analysis.series_analysis import analyse
+from warpwatch.dashboard.importers.import_path import import_path
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.tokens import create_token, revoke_token, tokens
@@ -87,8 +87,9 @@ def test_a_file_goes_in_and_again_changes_nothing(service: Service) -> None:
     assert told["points"] > 0
     assert told["series_analysed"] > 0
     assert {row.series.machine for row in queries.overview(service.store, "demo")} == {
-        "lab Quadro GV100", "lab Quadro GP100",
-    }  # fmt: skip
+        "lab Quadro GV100",
+        "lab Quadro GP100",
+    }
     status, told = service.post(NVBENCH, FACTS)
     assert (status, told["unchanged"], told["points"]) == (200, 1, 0)
     assert tokens(service.store)[0].last_used is not None
@@ -185,9 +186,12 @@ def test_a_body_whose_length_is_not_told_has_the_same_limit(sqlite_service: Serv
     for size, expected in ((1, 415), (2**20 + 1, 413)):
         connection = http.client.HTTPConnection(host, timeout=60)
         connection.request(
-            "POST", "/api/projects/demo/results", body=iter([b"x" * size]), encode_chunked=True,
+            "POST",
+            "/api/projects/demo/results",
+            body=iter([b"x" * size]),
+            encode_chunked=True,
             headers={"Authorization": f"Bearer {sqlite_service.token}", "Transfer-Encoding": "chunked"},
-        )  # fmt: skip
+        )
         answer = connection.getresponse()
         assert answer.status == expected
         assert json.load(answer)["status"] == expected
@@ -208,11 +212,14 @@ def test_the_readmes_lines_work_with_the_real_command(tmp_path: Path, asv: AsvRe
     asv.commit(1, {BENCH: asv.row([1.0])})
     (tmp_path / "out.json").write_bytes(NVBENCH)
     environment = {**os.environ, "WARPWATCH_DATABASE": f"sqlite:///{tmp_path / 'history.db'}", "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-m", "warpwatch.ci.main"]
+    command = [sys.executable, "-m", "warpwatch.ci.cli"]
     made = subprocess.run(
         [*command, "token", "create", "--project", "demo", "--name", "runner"],
-        env=environment, check=True, capture_output=True, text=True,
-    )  # fmt: skip
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     server = subprocess.Popen([*command, "serve", "--port", "0"], env=environment, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
@@ -225,12 +232,18 @@ def test_the_readmes_lines_work_with_the_real_command(tmp_path: Path, asv: AsvRe
         subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
         subprocess.run(
             ["git", "-c", "user.name=A", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "one"],
-            cwd=tmp_path, check=True,
-        )  # fmt: skip
+            cwd=tmp_path,
+            check=True,
+        )
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", script],
-            cwd=tmp_path, env=runner, capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+            cwd=tmp_path,
+            env=runner,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
         assert [json.loads(line)["files"] for line in done.stdout.splitlines()] == [1, 1]
     finally:

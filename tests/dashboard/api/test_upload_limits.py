@@ -12,11 +12,11 @@ import pytest
 import zstandard
 from flask.testing import FlaskClient
 
-from warpwatch.dashboard.app import create_app
-from warpwatch.dashboard.importers import limits
+from warpwatch.dashboard.importers import import_limits
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.tokens import create_token
+from warpwatch.dashboard.web.app import create_app
 
 COMMIT = "ab" * 20
 BENCH = "suite.time_it"
@@ -57,8 +57,13 @@ def post(client: FlaskClient, store: Store) -> Post:
 
 
 def _asv(results: Mapping[str, Any], **more: Any) -> bytes:
-    head = {"commit_hash": COMMIT, "date": 1_700_000_000_000, "env_name": "env", "params": {"machine": "box"},
-            "result_columns": ["result", "params"]}  # fmt: skip
+    head = {
+        "commit_hash": COMMIT,
+        "date": 1_700_000_000_000,
+        "env_name": "env",
+        "params": {"machine": "box"},
+        "result_columns": ["result", "params"],
+    }
     return json.dumps({**head, "results": results, **more}).encode()
 
 
@@ -91,16 +96,19 @@ BODIES = {
     "objects in objects": (lambda: zstandard.compress(b'{"x":[' + b'{"a":{}},' * 9_000_000 + b"{}]}"), "JSON values"),
     "numbers of JSON": (lambda: zstandard.compress(b'{"x":[' + b"1," * 40_000_000 + b"1]}"), "JSON values"),
     "entries of an object": (
-        lambda: zstandard.compress(b"{" + b'"a":1,' * 10_000_000 + b'"commit_hash":1}'), "JSON values"
+        lambda: zstandard.compress(b"{" + b'"a":1,' * 10_000_000 + b'"commit_hash":1}'),
+        "JSON values",
     ),
     "combinations that one null stands for": (
-        lambda: _asv({BENCH: [None, [_numbers(707)] * 2]}), "499,849 combinations of its parameters"
+        lambda: _asv({BENCH: [None, [_numbers(707)] * 2]}),
+        "499,849 combinations of its parameters",
     ),
     "series": (lambda: _asv({BENCH: [None, [_numbers(300)] * 2]}), "more new series than this upload may add"),
     "benchmarks of asv": (lambda: zstandard.compress(_asv(_named(100_000))), "100,000 benchmarks"),
     "parameters of asv": (lambda: zstandard.compress(_asv({BENCH: [[1.0], [["1"]] * 100_000]})), "100,000 parameters"),
     "text of parameters": (
-        lambda: zstandard.compress(_asv({BENCH: [None, [_numbers(2000), ["x" * 1_000_000]]]})), "at most 8,000 are kept"
+        lambda: zstandard.compress(_asv({BENCH: [None, [_numbers(2000), ["x" * 1_000_000]]]})),
+        "at most 8,000 are kept",
     ),
     "columns of asv": (
         lambda: zstandard.compress(_asv({BENCH: [1.0]}, result_columns=["result", *_numbers(100_000)])),
@@ -112,16 +120,20 @@ BODIES = {
     ),
     "a name of Google Benchmark": (lambda: _google({**RUN, "name": LONG}), "a name of more than 2,000 characters"),
     "parameters of Google Benchmark": (
-        lambda: _google({**RUN, "name": "BM_x" + "/1" * 900}), "900 parameters; the limit of one benchmark is 64"
+        lambda: _google({**RUN, "name": "BM_x" + "/1" * 900}),
+        "900 parameters; the limit of one benchmark is 64",
     ),
     "benchmarks of Google Benchmark": (
-        lambda: zstandard.compress(_google(*({**RUN, "name": f"BM_{n}"} for n in range(20_000)))), "10,000 benchmarks"
+        lambda: zstandard.compress(_google(*({**RUN, "name": f"BM_{n}"} for n in range(20_000)))),
+        "10,000 benchmarks",
     ),
     "lines of a context": (
-        lambda: _tar({"box/abababab-env.json": _asv({BENCH: [[1.0], []]}),
-                      "box/abababab-env.context.jsonl": b"\n" * 60_000_000}), "more than 200,000 records"
+        lambda: _tar(
+            {"box/abababab-env.json": _asv({BENCH: [[1.0], []]}), "box/abababab-env.context.jsonl": b"\n" * 60_000_000}
+        ),
+        "more than 200,000 records",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", BODIES)
@@ -142,8 +154,8 @@ def test_few_bytes_that_stand_for_much_are_refused_with_a_sentence(what: str, po
 def test_an_upload_may_add_so_many_series_and_a_project_have_so_many(
     post: Post, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "UPLOAD_NEW_SERIES", 100)
-    monkeypatch.setattr(limits, "UPLOAD_PROJECT_SERIES", 150)
+    monkeypatch.setattr(import_limits, "UPLOAD_NEW_SERIES", 100)
+    monkeypatch.setattr(import_limits, "UPLOAD_PROJECT_SERIES", 150)
 
     def series(benchmark: str, count: int, commit: str = COMMIT) -> bytes:
         return _asv({benchmark: [[1.0] * count, [_numbers(count)]]}, commit_hash=commit)
@@ -159,7 +171,7 @@ def test_an_upload_may_add_so_many_series_and_a_project_have_so_many(
 
 
 def test_files_before_the_one_with_too_many_series_go_in(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "UPLOAD_NEW_SERIES", 10)
+    monkeypatch.setattr(import_limits, "UPLOAD_NEW_SERIES", 10)
     files = {
         f"box/{n:08x}-env.json": _asv({f"b{n}.f": [[1.0] * 4, [_numbers(4)]]}, commit_hash=f"{n:040x}")
         for n in range(4)
@@ -171,7 +183,7 @@ def test_files_before_the_one_with_too_many_series_go_in(post: Post, monkeypatch
 def test_an_upload_may_hold_so_many_values_and_the_rest_goes_in_with_the_next(
     post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "UPLOAD_VALUES", 10)
+    monkeypatch.setattr(import_limits, "UPLOAD_VALUES", 10)
     files = {
         f"box/{n:08x}-env.json": _asv({BENCH: [[1.0] * 4, [_numbers(4)]]}, commit_hash=f"{n:040x}", date=n)
         for n in range(5)
@@ -185,11 +197,13 @@ def test_an_upload_may_hold_so_many_values_and_the_rest_goes_in_with_the_next(
 
 @pytest.mark.parametrize(
     "names",
-    [["d/" * depth + "f.json" for depth in range(300, 2000, 300)],
-     [f"{n}/" + "d/" * 20 + "f.json" for n in range(1500)],
-     [f"{n}.json" for n in range(30_000)]],
+    [
+        ["d/" * depth + "f.json" for depth in range(300, 2000, 300)],
+        [f"{n}/" + "d/" * 20 + "f.json" for n in range(1500)],
+        [f"{n}.json" for n in range(30_000)],
+    ],
     ids=["deep", "folders", "files"],
-)  # fmt: skip
+)
 def test_archives_of_many_folders_and_files_leave_nothing_behind(names: list[str], post: Post) -> None:
     assert post(_tar(dict.fromkeys(names, b"")))[0] in {413, 422}
 
@@ -199,8 +213,12 @@ def test_archives_of_many_folders_and_files_leave_nothing_behind(names: list[str
     ["main", ":/x", "<!here> @all [click](https://evil.example)", "abcdef", "a" * 65, "v1.2.3", "--output=x", ""],
 )
 def test_a_commit_is_a_hash(commit: str, post: Post, store: Store) -> None:
-    pytest_benchmark = {"machine_info": {"node": "box"}, "commit_info": {"id": commit}, "datetime": "2026-01-01",
-                        "benchmarks": [{"name": "a", "stats": {"median": 1.0}}]}  # fmt: skip
+    pytest_benchmark = {
+        "machine_info": {"node": "box"},
+        "commit_info": {"id": commit},
+        "datetime": "2026-01-01",
+        "benchmarks": [{"name": "a", "stats": {"median": 1.0}}],
+    }
     for body in (
         _asv({BENCH: [[1.0], []]}, commit_hash=commit),
         _google({**RUN, "name": "BM_x"}, commit=commit),

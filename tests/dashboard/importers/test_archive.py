@@ -15,7 +15,7 @@ import pytest
 import zstandard
 
 from warpwatch.dashboard.importers.archive import ArchiveError, NoRoomError, TooLargeError, is_archive, unpack
-from warpwatch.dashboard.importers.limits import ImportLimits
+from warpwatch.dashboard.importers.import_limits import ImportLimits
 
 SMALL = ImportLimits(archive_bytes=1024 * 1024, archive_entries=50)
 FILES = {"box/machine.json": b'{"machine": "box"}', "box/a b (c).json": b"{}" * 3000}
@@ -65,10 +65,16 @@ def unpacked(tmp_path: Path) -> Callable[..., tuple[dict[str, bytes], tuple[str,
 
 @pytest.mark.parametrize(
     "content",
-    [HONEST, gzip.compress(HONEST), bz2.compress(HONEST), zstandard.compress(HONEST), _zip(FILES),
-     zstandard.compress(HONEST[:512]) + zstandard.compress(HONEST[512:])],
+    [
+        HONEST,
+        gzip.compress(HONEST),
+        bz2.compress(HONEST),
+        zstandard.compress(HONEST),
+        _zip(FILES),
+        zstandard.compress(HONEST[:512]) + zstandard.compress(HONEST[512:]),
+    ],
     ids=["tar", "tar.gz", "tar.bz2", "tar.zst", "zip", "tar.zst of two frames"],
-)  # fmt: skip
+)
 def test_every_kind_of_archive_gives_its_files(unpacked: Callable[..., object], content: bytes) -> None:
     assert unpacked(content) == (FILES, ())
 
@@ -169,8 +175,10 @@ def test_a_bomb_in_a_zip_is_refused_whatever_size_it_states(unpacked: Callable[.
         unpacked(content.replace(true_size, struct.pack("<I", stated)))
 
 
-@pytest.mark.parametrize("pack", [lambda n: _tar(*((_member(f"{i}"), b"") for i in range(n))),
-                                  lambda n: _zip({f"{i}": b"" for i in range(n)})])  # fmt: skip
+@pytest.mark.parametrize(
+    "pack",
+    [lambda n: _tar(*((_member(f"{i}"), b"") for i in range(n))), lambda n: _zip({f"{i}": b"" for i in range(n)})],
+)
 def test_more_members_than_the_limit_are_refused(unpacked: Callable[..., object], pack: Callable[[int], bytes]) -> None:
     with pytest.raises(TooLargeError, match="more than 50 members and folders"):
         unpacked(pack(51))

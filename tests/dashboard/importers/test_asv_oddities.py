@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.asv_results import AsvResults, hash_of
-from warpwatch.dashboard.importers.import_files import import_path
+from warpwatch.dashboard.importers.import_path import import_path
+from warpwatch.dashboard.model.series import Status
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.records import Status
 
 BENCH = "suite.Bench.track_latency"
 
@@ -78,7 +78,7 @@ def test_nothing_finite_everything_failed_and_rows_of_every_length_are_in_one_fi
         "null.time_it": None,
         "list.time_it": [],
         "misfit.time_it": [[1.0, 2.0], [["1"]]],
-    }  # fmt: skip
+    }
     path = asv.commit(1, rows)
     assert b"NaN" in path.read_bytes()
     assert b"-Infinity" in path.read_bytes()
@@ -87,8 +87,13 @@ def test_nothing_finite_everything_failed_and_rows_of_every_length_are_in_one_fi
     (line,) = (line for line in summary.warnings if "misfit" in line)
     assert "2 values for 1 parameter combinations" in line
     failed, invalid, absent = (Status.FAILED, None), (Status.INVALID, None), (Status.UNAVAILABLE, None)
-    assert _shown(store, "whole") == {("1",): [(Status.OK, 1.0)], ("2",): [failed], ("3",): [absent],
-                                      ("4",): [invalid], ("5",): [invalid]}  # fmt: skip
+    assert _shown(store, "whole") == {
+        ("1",): [(Status.OK, 1.0)],
+        ("2",): [failed],
+        ("3",): [absent],
+        ("4",): [invalid],
+        ("5",): [invalid],
+    }
     assert _shown(store, "short") == {(): [(Status.OK, 1.0)]}
     assert _shown(store, "failed") == {("1",): [failed], ("2",): [failed]}
     assert _shown(store, "nan.time") == {(): [absent]}

@@ -9,16 +9,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.dashboard.importers.reading import COMMIT, GIVEN, RECORDED
-from warpwatch.dashboard.importers.asv_result import BrokenFileError
+from tests.dashboard.importers.recorded_files import COMMIT, GIVEN, RECORDED
 from warpwatch.dashboard.importers.formats import UnknownFormatError, read_any
-from warpwatch.dashboard.importers.given import Given, is_full_hash, milliseconds
+from warpwatch.dashboard.importers.import_overrides import Given, is_full_hash, milliseconds
+from warpwatch.dashboard.importers.input_files import BrokenFileError
 
 FILES = sorted(path.name for path in RECORDED.glob("*.json"))
 ASV = json.dumps(
-    {"commit_hash": COMMIT, "env_name": "env", "date": 1, "params": {"machine": "box"}, "version": 2,
-     "result_columns": ["result", "params"], "results": {"suite.time_it": [[1.0], []]}}
-).encode()  # fmt: skip
+    {
+        "commit_hash": COMMIT,
+        "env_name": "env",
+        "date": 1,
+        "params": {"machine": "box"},
+        "version": 2,
+        "result_columns": ["result", "params"],
+        "results": {"suite.time_it": [[1.0], []]},
+    }
+).encode()
 
 
 def _read(text: bytes, name: str = "anything", facts: Given = GIVEN) -> Any:

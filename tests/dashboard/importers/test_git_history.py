@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from warpwatch.dashboard.importers.git_history import (
+from warpwatch.dashboard.importers.git import (
     GitError,
     commit_date_ms,
     file_at,
@@ -35,7 +35,7 @@ _SIGNATURE = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATU
 def _git(folder: Path, *words: str, given: str | None = None) -> str:
     return subprocess.run(
         ["git", "-C", str(folder), *words], input=given, check=True, capture_output=True, text=True
-    ).stdout.strip()  # fmt: skip
+    ).stdout.strip()
 
 
 @pytest.mark.parametrize("kind", _CONFIGURATIONS)

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from tests.dashboard.importers.reading import COMMIT, GIVEN, read, recorded, values
-from warpwatch.dashboard.importers.asv_result import BrokenFileError
-from warpwatch.dashboard.importers.given import Given
-from warpwatch.dashboard.metrics import metric, metric_name
-from warpwatch.dashboard.store.records import Status
+from tests.dashboard.importers.recorded_files import COMMIT, GIVEN, read, recorded, values
+from warpwatch.dashboard.importers.import_overrides import Given
+from warpwatch.dashboard.importers.input_files import BrokenFileError
+from warpwatch.dashboard.model.metric import metric, metric_name
+from warpwatch.dashboard.model.series import Status
 
 
 def _named(name: str, **more: Any) -> dict[str, Any]:
@@ -80,10 +80,18 @@ def test_aggregates_alone_give_their_median() -> None:
 def test_the_fit_of_a_complexity_is_no_measurement() -> None:
     data = _named("BM_copy/8")
     data["benchmarks"] += [
-        {"name": "BM_copy_BigO", "run_name": "BM_copy", "run_type": "aggregate", "aggregate_name": "BigO",
-         "cpu_coefficient": 1.5, "real_coefficient": 1.5, "big_o": "N", "time_unit": "ns"},
+        {
+            "name": "BM_copy_BigO",
+            "run_name": "BM_copy",
+            "run_type": "aggregate",
+            "aggregate_name": "BigO",
+            "cpu_coefficient": 1.5,
+            "real_coefficient": 1.5,
+            "big_o": "N",
+            "time_unit": "ns",
+        },
         {"name": "BM_copy_RMS", "run_name": "BM_copy", "run_type": "aggregate", "aggregate_name": "RMS", "rms": 0.01},
-    ]  # fmt: skip
+    ]
     (result,) = read(data)
     assert {entry.benchmark for entry in result.entries} == {"BM_copy.latency", "BM_copy.cpu_time"}
     assert set(values(result, "BM_copy.latency")) == {("8",)}

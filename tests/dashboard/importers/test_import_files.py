@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 from tests.asv_results import AsvResults, hash_of
-from tests.dashboard.importers.reading import COMMIT, GIVEN, RECORDED, recorded
-from warpwatch.dashboard.analysis import analyse
+from tests.dashboard.importers.recorded_files import COMMIT, GIVEN, RECORDED, recorded
+from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.archive import TooLargeError
 from warpwatch.dashboard.importers.asv_folder import NoResultsError
-from warpwatch.dashboard.importers.given import Given
-from warpwatch.dashboard.importers.import_files import import_path
-from warpwatch.dashboard.importers.import_results import ImportSummary
-from warpwatch.dashboard.importers.limits import ImportLimits
+from warpwatch.dashboard.importers.import_asv import ImportSummary
+from warpwatch.dashboard.importers.import_limits import ImportLimits
+from warpwatch.dashboard.importers.import_overrides import Given
+from warpwatch.dashboard.importers.import_path import import_path
+from warpwatch.dashboard.model.series import Point, Series, Status
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.records import Point, Series, Status
 
 BENCH = "suite.Bench.track_latency"
 SAMPLES = "nv/json/bin:nv/cold/sample_times"
@@ -68,11 +68,16 @@ def _tar(path: Path, folder: Path, inside: str = ".") -> Path:
     ("file", "name", "unit", "metric", "parameters"),
     [
         ("pytest_benchmark.json", "test_b.test_sum", "seconds", "time", {"dtype": "fp16", "n": "100"}),
-        ("nvbench.json", "copy_sweep_grid_shape.batch_latency", "seconds", "batch_latency",
-         {"BlockSize": "256", "NumBlocks": "64"}),
+        (
+            "nvbench.json",
+            "copy_sweep_grid_shape.batch_latency",
+            "seconds",
+            "batch_latency",
+            {"BlockSize": "256", "NumBlocks": "64"},
+        ),
         ("google_benchmark.json", "matmul.bandwidth", "B/s", "bandwidth", {"n": "256", "threads": "2"}),
     ],
-)  # fmt: skip
+)
 def test_units_metrics_and_parameters_are_those_of_the_file(
     sqlite_store: Store, file: str, name: str, unit: str, metric: str, parameters: dict[str, str]
 ) -> None:
@@ -381,8 +386,9 @@ def test_what_is_left_out_of_an_archive_is_told_by_its_name_there(sqlite_store: 
     summary = _load(sqlite_store, archive)
     assert summary.files == 1
     assert [line.rpartition(": ")[0].split(": wanted")[0].split(": no result")[0] for line in summary.set_aside] == [
-        f"{archive}: deep/notes.txt", f"{archive}: ../../evil.json",
-    ]  # fmt: skip
+        f"{archive}: deep/notes.txt",
+        f"{archive}: ../../evil.json",
+    ]
     assert not (tmp_path.parent / "evil.json").exists()
 
 
@@ -442,8 +448,9 @@ def test_names_that_a_database_refuses_cost_themselves_alone(store: Store, tmp_p
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("name", ["box/machine.json", "box/0101-env.context.jsonl", "benchmarks.json", "box/odd.json",
-                                  "other.json"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name", ["box/machine.json", "box/0101-env.context.jsonl", "benchmarks.json", "box/odd.json", "other.json"]
+)
 @pytest.mark.parametrize("kind", ["pipe", "device"])
 def test_a_pipe_or_a_device_in_a_folder_is_not_waited_for(
     name: str, kind: str, sqlite_store: Store, asv: AsvResults

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.dashboard.importers.reading import COMMIT, GIVEN, read, recorded, values
-from warpwatch.dashboard.importers.asv_result import BrokenFileError
-from warpwatch.dashboard.importers.given import Given
-from warpwatch.dashboard.metrics import metric, metric_name
-from warpwatch.dashboard.store.records import Status
+from tests.dashboard.importers.recorded_files import COMMIT, GIVEN, read, recorded, values
+from warpwatch.dashboard.importers.import_overrides import Given
+from warpwatch.dashboard.importers.input_files import BrokenFileError
+from warpwatch.dashboard.model.metric import metric, metric_name
+from warpwatch.dashboard.model.series import Status
 
 FILE = "nvbench.json"
 

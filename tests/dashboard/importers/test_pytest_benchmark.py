@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.dashboard.importers.reading import COMMIT, read, recorded, values
-from warpwatch.dashboard.importers.asv_result import BrokenFileError
+from tests.dashboard.importers.recorded_files import COMMIT, read, recorded, values
 from warpwatch.dashboard.importers.formats import read_any
-from warpwatch.dashboard.importers.given import Given
-from warpwatch.dashboard.store.records import Status
+from warpwatch.dashboard.importers.import_overrides import Given
+from warpwatch.dashboard.importers.input_files import BrokenFileError
+from warpwatch.dashboard.model.series import Status
 
 FILE = "pytest_benchmark.json"
 
@@ -22,8 +22,11 @@ def test_a_value_is_the_median_with_the_files_quartiles() -> None:
     stats = recorded(FILE)["benchmarks"][0]["stats"]
     value = values(result, "test_b.test_plain")[()]
     assert (value.value, value.q25, value.q75, value.sample_count) == (
-        stats["median"], stats["q1"], stats["q3"], stats["rounds"],
-    )  # fmt: skip
+        stats["median"],
+        stats["q1"],
+        stats["q3"],
+        stats["rounds"],
+    )
     listed = result.listed["test_b.test_plain"]
     assert (listed.unit, listed.kind) == ("seconds", "time")
 
@@ -53,8 +56,11 @@ def test_parameters_have_the_names_and_values_of_the_test() -> None:
     (result,) = read(recorded(FILE))
     assert result.listed["test_b.test_sum"].parameter_names == ("dtype", "n")
     assert set(values(result, "test_b.test_sum")) == {
-        ("'fp16'", "10"), ("'fp16'", "100"), ("'fp32'", "10"), ("'fp32'", "100"),
-    }  # fmt: skip
+        ("'fp16'", "10"),
+        ("'fp16'", "100"),
+        ("'fp32'", "10"),
+        ("'fp32'", "100"),
+    }
     assert set(values(result, "test_b.test_odd")) == {("'a-b [c]'",), ("None",), ("[1, 2]",)}
 
 
@@ -129,12 +135,26 @@ def test_a_run_of_the_installed_version_is_read(tmp_path: Path) -> None:
     for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "a change"]):
         subprocess.run([*git, *command], check=True)
     subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--benchmark-json=out.json",
-         "--benchmark-save-data", "--benchmark-autosave", "test_it.py"],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+            "--benchmark-json=out.json",
+            "--benchmark-save-data",
+            "--benchmark-autosave",
+            "test_it.py",
+        ],
         # pytest-benchmark switches itself off in a worker of pytest-xdist, and this may run in one.
         env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")},
-        cwd=tmp_path, check=True, capture_output=True,
-    )  # fmt: skip
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+    )
     head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
     (saved,) = (tmp_path / ".benchmarks").rglob("*.json")
     for path in (tmp_path / "out.json", saved):

@@ -10,9 +10,9 @@ import pytest
 import zstandard
 from click.testing import CliRunner
 
-from warpwatch.dashboard.import_command import import_
+from warpwatch.dashboard.cli.import_ import import_
 from warpwatch.dashboard.importers.archive import ArchiveError, TooLargeError, unpack
-from warpwatch.dashboard.importers.limits import (
+from warpwatch.dashboard.importers.import_limits import (
     ARCHIVE_HEADER_BYTES,
     ARCHIVE_HEADERS_IN_A_ROW,
     ARCHIVE_PATH_PARTS,
@@ -72,9 +72,20 @@ def test_a_long_name_is_refused_by_its_size(kind: bytes, tmp_path: Path) -> None
 @pytest.mark.parametrize("kind", PAX_TYPES)
 @pytest.mark.parametrize(
     "text",
-    [b"1" * ARCHIVE_HEADER_BYTES, b"9 a=b", b"0 a=b\n", b"-5 a=b\n", b"99 a=b\n", b"7 a=b\nx", b"6 ab \n",
-     b"\n", b"5 =b\n",     b"12 hdrcharset", "²7 a=b\n".encode()],
-)  # fmt: skip
+    [
+        b"1" * ARCHIVE_HEADER_BYTES,
+        b"9 a=b",
+        b"0 a=b\n",
+        b"-5 a=b\n",
+        b"99 a=b\n",
+        b"7 a=b\nx",
+        b"6 ab \n",
+        b"\n",
+        b"5 =b\n",
+        b"12 hdrcharset",
+        "²7 a=b\n".encode(),
+    ],
+)
 def test_an_extended_header_of_another_shape_is_refused(kind: bytes, text: bytes, tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match=r"not as POSIX describes it|where a header has a number"):
         _unpack(_raw(kind, text) + _file() + END, tmp_path)

@@ -14,9 +14,9 @@ from playwright.sync_api import Page
 from waitress import wasyncore
 from waitress.server import BaseWSGIServer
 
-from warpwatch.dashboard.app import create_app
-from warpwatch.dashboard.serving import login_link, server_of
+from warpwatch.dashboard.cli.serve import login_link, server_of
 from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.web.app import create_app
 
 _AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 _SERVED: dict[int, Flask] = {}  # what `serving_app` runs, by port

@@ -12,19 +12,23 @@ from playwright.sync_api import Browser, Request, sync_playwright
 
 from tests.dashboard.pages.browsing import HOSTILE, Tab, serving
 from tests.dashboard.pages.recorded import write_recorded
-from warpwatch.dashboard.access_settings import AccessSettings
-from warpwatch.dashboard.analysis import analyse
+from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.import_results import import_results
-from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.importers.import_asv import import_results
+from warpwatch.dashboard.model.triage_item import CardFilter
+from warpwatch.dashboard.settings import AccessSettings, Settings
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.card_records import CardFilter
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")  # Debian's, older Ubuntus', GitHub's machines'
 CHROMIUM_ARGUMENTS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-)  # fmt: skip
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 PATIENCE_MS = 120_000  # for a browser on a machine that has other work; Playwright's own is 30 s
 
 
@@ -62,18 +66,31 @@ def write_hostile(folder: Path) -> Path:
     machine.mkdir(parents=True)
     name = "suite.Names.time_it"
     (folder / "benchmarks.json").write_text(
-        json.dumps({name: {"name": name, "param_names": [HOSTILE], "params": [[repr(HOSTILE)]], "type": "time",
-                           "unit": "seconds"}})
-    )  # fmt: skip
+        json.dumps(
+            {
+                name: {
+                    "name": name,
+                    "param_names": [HOSTILE],
+                    "params": [[repr(HOSTILE)]],
+                    "type": "time",
+                    "unit": "seconds",
+                }
+            }
+        )
+    )
     (machine / "machine.json").write_text(json.dumps({"machine": HOSTILE, "cpu": HOSTILE, "version": 1}))
     for index in range(6):
         date = int(datetime(2026, 1, 1 + index, tzinfo=UTC).timestamp() * 1000)
         commit = f"{index:x}" * 40
         result = {
-            "commit_hash": commit, "env_name": HOSTILE.replace("/", ""), "date": date, "params": {}, "version": 2,
+            "commit_hash": commit,
+            "env_name": HOSTILE.replace("/", ""),
+            "date": date,
+            "params": {},
+            "version": 2,
             "result_columns": ["result", "params", "version"],
             "results": {name: [[0.001 * (1 + index)], [[repr(HOSTILE)]], HOSTILE]},
-        }  # fmt: skip
+        }
         (machine / f"{commit[:8]}-hostile.json").write_text(json.dumps(result))
     return folder
 

@@ -5,10 +5,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 METRICS = {
-    "warm_latency": "seconds", "cycles": "cycles", "bandwidth": "GB/s", "tflops": "TFLOP/s",
-    "sol_peak": "share of peak", "sol_ceiling": "share of ceiling", "peak_memory": "bytes", "energy": "joules",
+    "warm_latency": "seconds",
+    "cycles": "cycles",
+    "bandwidth": "GB/s",
+    "tflops": "TFLOP/s",
+    "sol_peak": "share of peak",
+    "sol_ceiling": "share of ceiling",
+    "peak_memory": "bytes",
+    "energy": "joules",
     "kernels_launched": "launches",
-}  # fmt: skip
+}
 CONTROL, HOST = "benchmarks.control.Control", "benchmarks.host_overhead.HostOverhead"
 CANARIES = {"cuda-fp32-triad-128mib": 98e-6, "cuda-fp16-matmul-m2048-n2048-k2048": 31e-6}
 MORE_LAUNCHED_FROM = 20  # eager twins of ours launch one kernel more on the H200
@@ -25,11 +31,18 @@ def listed(operators: Mapping[str, tuple[str, Sequence[str], Sequence[str], Sequ
     entries[f"{CONTROL}.track_latency"] = ("seconds", list(CANARIES), ["canary"])
     entries[f"{HOST}.track_host_overhead"] = ("seconds", list(operators), ["warpwatch", "eager"])
     return {
-        name: {"code": "", "name": name, "param_names": ["workload", "implementation"], "type": "track",
-               "params": [list(map(repr, workloads)), list(map(repr, implementations))], "timeout": 60, "unit": unit,
-               "version": "1"}
+        name: {
+            "code": "",
+            "name": name,
+            "param_names": ["workload", "implementation"],
+            "type": "track",
+            "params": [list(map(repr, workloads)), list(map(repr, implementations))],
+            "timeout": 60,
+            "unit": unit,
+            "version": "1",
+        }
         for name, (unit, workloads, implementations) in entries.items()
-    }  # fmt: skip
+    }
 
 
 def metric_values(
@@ -70,25 +83,61 @@ def canary_records(run: str, latencies: Mapping[str, float], rng: random.Random)
             {"at_s": 4.0 + 21.0 * visit, "latency_s": latency_s * (1 + rng.gauss(0, 0.001))} for visit in range(4)
         ]
         records += [
-            {"record": "workload", "run": run, "benchmark": CONTROL, "operator": "control", "workload": name,
-             "parameters": {}, "dtype": "fp32", "flops": 1, "bytes": 400_000_000, "kernels": [], "baselines": [],
-             "controls": ["canary"]},
-            {"record": "measurement", "run": run, "benchmark": CONTROL, "workload": name, "implementation": "canary",
-             "status": "ok", "reason": None, "latency_s": latency_s, "sample_count": 200, "cache": "cold", "seed": 1,
-             "visits": visits},
-        ]  # fmt: skip
+            {
+                "record": "workload",
+                "run": run,
+                "benchmark": CONTROL,
+                "operator": "control",
+                "workload": name,
+                "parameters": {},
+                "dtype": "fp32",
+                "flops": 1,
+                "bytes": 400_000_000,
+                "kernels": [],
+                "baselines": [],
+                "controls": ["canary"],
+            },
+            {
+                "record": "measurement",
+                "run": run,
+                "benchmark": CONTROL,
+                "workload": name,
+                "implementation": "canary",
+                "status": "ok",
+                "reason": None,
+                "latency_s": latency_s,
+                "sample_count": 200,
+                "cache": "cold",
+                "seed": 1,
+                "visits": visits,
+            },
+        ]
     return records
 
 
 def profile_record(run: str, suite: str, operator: str, case: Any, implementation: str) -> dict[str, Any]:
     """What Nsight Compute saw: a fifth more bytes than the least, in one kernel or two."""
     kernel = {
-        "name": f"{operator}_kernel", "signature": f"{operator}_kernel<__half, 128>",
+        "name": f"{operator}_kernel",
+        "signature": f"{operator}_kernel<__half, 128>",
         "duration_s": case.latency_s * 1.1,
-        "dram_bytes": case.bytes * 1.2, "l2_bytes": case.bytes * 1.9, "l1_bytes": case.bytes * 3.1, "occupancy": 0.62,
+        "dram_bytes": case.bytes * 1.2,
+        "l2_bytes": case.bytes * 1.9,
+        "l1_bytes": case.bytes * 3.1,
+        "occupancy": 0.62,
         "tensor_pipe": None if operator == "rope" else 0.41,
-        "stalls": {"long scoreboard": 6.2, "barrier": 1.4, "not selected": 0.7, "wait": 0.3}, "counters": {},
-    }  # fmt: skip
-    return {"record": "profile", "run": run, "benchmark": suite, "operator": operator, "workload": case.name,
-            "implementation": implementation, "profiler": "Nsight Compute 2025.3.1", "cache": "cold",
-            "dram_bytes": kernel["dram_bytes"], "kernels": [kernel]}  # fmt: skip
+        "stalls": {"long scoreboard": 6.2, "barrier": 1.4, "not selected": 0.7, "wait": 0.3},
+        "counters": {},
+    }
+    return {
+        "record": "profile",
+        "run": run,
+        "benchmark": suite,
+        "operator": operator,
+        "workload": case.name,
+        "implementation": implementation,
+        "profiler": "Nsight Compute 2025.3.1",
+        "cache": "cold",
+        "dram_bytes": kernel["dram_bytes"],
+        "kernels": [kernel],
+    }

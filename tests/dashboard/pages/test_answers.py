@@ -14,25 +14,23 @@ from flask.testing import FlaskClient
 
 from tests.asv_results import AsvResults
 from tests.dashboard.pages.browsing import a_client, local_client
-from warpwatch.dashboard import clock
-from warpwatch.dashboard.access_settings import AccessSettings, ProxyLogin
-from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.app import create_app
+from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.import_results import import_results
-from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.importers.import_asv import import_results
+from warpwatch.dashboard.model.alert import AlertState
+from warpwatch.dashboard.model.triage_item import CardFilter
+from warpwatch.dashboard.settings import AccessSettings, ProxyLogin, Settings
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.acceptances import Acceptance, record_acceptances
-from warpwatch.dashboard.store.alert_records import AlertState
 from warpwatch.dashboard.store.alerts import new_regressions, open_alert
-from warpwatch.dashboard.store.annotations import Annotation, add_annotation, annotations
-from warpwatch.dashboard.store.card_records import CardFilter
-from warpwatch.dashboard.store.deciding import Decision
 from warpwatch.dashboard.store.health_alerts import HealthFinding, HealthKind, open_health_alert
+from warpwatch.dashboard.store.notes import Annotation, add_annotation, annotations
+from warpwatch.dashboard.store.policy import Acceptance, record_acceptances
+from warpwatch.dashboard.store.rejected_files import note_set_aside
 from warpwatch.dashboard.store.retention import drop_project
-from warpwatch.dashboard.store.set_aside import note_set_aside
 from warpwatch.dashboard.store.tokens import Scope, create_token, revoke_token
-from warpwatch.dashboard.store.triage import triage
+from warpwatch.dashboard.store.triage import Decision, triage
+from warpwatch.dashboard.web import clock
+from warpwatch.dashboard.web.app import create_app
 
 LIST = "/kernels/regressions"
 TOKEN = re.compile(r'(name="csrf_token" value=")([^"]+)')
@@ -70,21 +68,63 @@ def everywhere(store: Store, addresses: dict[str, str]) -> tuple[str, ...]:
     series = f"/kernels/series/{slowed}"
     api = "/api/projects/kernels"
     return (
-        "/", "/search?q=rope", "/kernels/search?q=rope", "/kernels/search?q=a&live=1", "/kernels/",
+        "/",
+        "/search?q=rope",
+        "/kernels/search?q=rope",
+        "/kernels/search?q=a&live=1",
+        "/kernels/",
         "/kernels/?q=decode",
-        "/young/", "/kernels/series", "/kernels/series/?q=rope", series, f"/kernels/series/{profiled}?y=ratio",
-        f"{series}/point", f"{series}/figure.json", f"{series}/data.json", f"{series}/history.svg",
-        f"{series}/history.svg?theme=dark", "/kernels/roofline", "/kernels/roofline.svg", LIST, f"{LIST}?state=all",
-        f"{LIST}?period=7", f"{LIST}?kind=drift", f"{LIST}/{card}", f"/kernels/compare?{two}", "/kernels/compare",
-        f"/kernels/compare/row?{row}", "/kernels/commits", f"/kernels/commit/{newest}",
-        f"/kernels/commit/{addresses['slow_commit']}", "/kernels/machines", "/kernels/machines/runner-t4",
-        "/kernels/kernel/rope", "/kernels/badge/verdict.svg", f"/kernels/badge/latency/{slowed}.svg",
-        "/api/projects", api, f"{api}/overview", f"{api}/series", f"{api}/series?format=csv", f"{api}/series/{slowed}",
-        f"{api}/series/{slowed}/history", f"{api}/series/{slowed}/compiled-code", f"{api}/commits",
-        f"{api}/commits/{newest}", f"{api}/commits/{newest}/values", f"{api}/comparison?{two}", f"{api}/regressions",
-        f"{api}/alerts", f"{api}/health-alerts", f"{api}/limits", f"{api}/roofline", f"{api}/machines",
-        f"{api}/canaries", f"{api}/measurement", "/api/", "/api/openapi.json",
-    )  # fmt: skip
+        "/young/",
+        "/kernels/series",
+        "/kernels/series/?q=rope",
+        series,
+        f"/kernels/series/{profiled}?y=ratio",
+        f"{series}/point",
+        f"{series}/figure.json",
+        f"{series}/data.json",
+        f"{series}/history.svg",
+        f"{series}/history.svg?theme=dark",
+        "/kernels/roofline",
+        "/kernels/roofline.svg",
+        LIST,
+        f"{LIST}?state=all",
+        f"{LIST}?period=7",
+        f"{LIST}?kind=drift",
+        f"{LIST}/{card}",
+        f"/kernels/compare?{two}",
+        "/kernels/compare",
+        f"/kernels/compare/row?{row}",
+        "/kernels/commits",
+        f"/kernels/commit/{newest}",
+        f"/kernels/commit/{addresses['slow_commit']}",
+        "/kernels/machines",
+        "/kernels/machines/runner-t4",
+        "/kernels/kernel/rope",
+        "/kernels/badge/verdict.svg",
+        f"/kernels/badge/latency/{slowed}.svg",
+        "/api/projects",
+        api,
+        f"{api}/overview",
+        f"{api}/series",
+        f"{api}/series?format=csv",
+        f"{api}/series/{slowed}",
+        f"{api}/series/{slowed}/history",
+        f"{api}/series/{slowed}/compiled-code",
+        f"{api}/commits",
+        f"{api}/commits/{newest}",
+        f"{api}/commits/{newest}/values",
+        f"{api}/comparison?{two}",
+        f"{api}/regressions",
+        f"{api}/alerts",
+        f"{api}/health-alerts",
+        f"{api}/limits",
+        f"{api}/roofline",
+        f"{api}/machines",
+        f"{api}/canaries",
+        f"{api}/measurement",
+        "/api/",
+        "/api/openapi.json",
+    )
 
 
 def told(client: FlaskClient, address: str) -> tuple[str, str, str]:
@@ -127,9 +167,14 @@ def _alert(store: Store, _asv: AsvResults) -> None:
 
 def _trouble(store: Store, _asv: AsvResults) -> None:
     finding = HealthFinding(
-        kind=next(iter(HealthKind)), subject="runner-t4", machine="runner-t4", kernel=None, says="no data", members=(),
+        kind=next(iter(HealthKind)),
+        subject="runner-t4",
+        machine="runner-t4",
+        kernel=None,
+        says="no data",
+        members=(),
         lines=("no data for ages",),
-    )  # fmt: skip
+    )
     assert open_health_alert(store, "kernels", finding, thread="t", messages={}, now_ms=AT_MS)
 
 
@@ -186,7 +231,7 @@ def test_a_write_while_an_answer_is_made_is_in_the_next(
         made.append(1)
         return found
 
-    monkeypatch.setattr("warpwatch.dashboard.pages.commits.annotations", slowly)
+    monkeypatch.setattr("warpwatch.dashboard.web.pages.commits.annotations", slowly)
     commit = next(iter(queries.commits(store, "kernels", limit=1)))
     with a_client(own) as client:
         assert "a new driver" not in client.get(f"/kernels/commit/{commit.hash}").text
@@ -216,9 +261,15 @@ def test_the_pages_clock_goes_by_minutes() -> None:
 def behind_a_proxy(own: Settings) -> Settings:
     """Where a proxy names people, and everybody reads."""
     return replace(
-        own, access=AccessSettings(login=ProxyLogin(), proxies=(ipaddress.ip_network("127.0.0.1"),), admins=("ada",),
-                                   readers=("bob", "*@example.org"), reading_wants_login=True)
-    )  # fmt: skip
+        own,
+        access=AccessSettings(
+            login=ProxyLogin(),
+            proxies=(ipaddress.ip_network("127.0.0.1"),),
+            admins=("ada",),
+            readers=("bob", "*@example.org"),
+            reading_wants_login=True,
+        ),
+    )
 
 
 def test_each_reader_gets_a_page_of_his_own(

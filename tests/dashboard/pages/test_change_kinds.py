@@ -10,12 +10,12 @@ from sqlalchemy import func, select, update
 
 from tests.asv_results import AsvResults
 from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
-from warpwatch.ci.alerting.composing import compose
-from warpwatch.dashboard.app import create_app
-from warpwatch.dashboard.judgement import judge
+from warpwatch.ci.alerts.message_text import compose
+from warpwatch.dashboard.analysis.classify import judge
 from warpwatch.dashboard.settings import Settings
-from warpwatch.dashboard.store import Store, queries, tables
+from warpwatch.dashboard.store import Store, queries, schema
 from warpwatch.dashboard.store.alerts import new_regressions
+from warpwatch.dashboard.web.app import create_app
 
 Get = Callable[[str], Any]
 
@@ -68,11 +68,11 @@ def test_pages_and_json_tell_kind_share_and_what_is_left(told: tuple[Store, Get]
 
 def test_what_may_be_chance_is_called_so_on_every_page_and_by_the_api(told: tuple[Store, Get]) -> None:
     store, get = told
-    newest = select(func.max(tables.changepoint.c.place)).scalar_subquery()
+    newest = select(func.max(schema.changepoint.c.place)).scalar_subquery()
     with store.write("demo") as connection:
         # chance alone would show as much in one series of five
-        connection.execute(update(tables.changepoint).where(tables.changepoint.c.place == newest).values(chance=0.2))
-        connection.execute(update(tables.machine).values(findings=tables.machine.c.findings + 1))
+        connection.execute(update(schema.changepoint).where(schema.changepoint.c.place == newest).values(chance=0.2))
+        connection.execute(update(schema.machine).values(findings=schema.machine.c.findings + 1))
     judge(store)
     key = queries.find_series(store, "demo", search="w1 warpwatch").series[0].key
     (row, *_) = get("/api/projects/demo/overview").json["items"]

@@ -10,14 +10,14 @@ import pytest
 from flask.testing import FlaskClient
 
 from tests.asv_results import AsvResults, hash_of
-from warpwatch.dashboard.app import create_app
-from warpwatch.dashboard.check import check
+from warpwatch.dashboard.analysis.compare_commits import check
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.importers.import_asv import import_results
+from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.annotations import add_annotation, delete_annotation
-from warpwatch.dashboard.verdict import Verdict
+from warpwatch.dashboard.store.notes import add_annotation, delete_annotation
+from warpwatch.dashboard.web.app import create_app
 
 THRESHOLD = 0.02
 
@@ -73,10 +73,13 @@ def test_a_commits_page_shows_the_size_of_its_library_and_what_compiling_it_took
     asv.benchmark(f"{name}build_time", unit="seconds")
     asv.benchmark(f"{name}library_size", unit="bytes")
     for number, (seconds, size) in enumerate([(758.0, 79_000_000), (300.0, 14_100_000)]):
-        asv.commit(number, {
-            f"{name}build_time": asv.row([seconds], started_at=number + 1),
-            f"{name}library_size": asv.row([size], started_at=number + 1),
-        })  # fmt: skip
+        asv.commit(
+            number,
+            {
+                f"{name}build_time": asv.row([seconds], started_at=number + 1),
+                f"{name}library_size": asv.row([size], started_at=number + 1),
+            },
+        )
     settings = Settings(database=str(tmp_path / "history.db"))
     with closing(Store(settings.database)) as store:
         import_results(store, open_folder(asv.folder, project="kernels"))

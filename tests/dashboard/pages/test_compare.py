@@ -12,15 +12,15 @@ from flask.testing import FlaskClient
 
 from tests.dashboard.pages.browsing import HOSTILE
 from tests.dashboard.pages.recorded import write_recorded
-from warpwatch.dashboard import check_text
-from warpwatch.dashboard.app import create_app
-from warpwatch.dashboard.check import Check, check
-from warpwatch.dashboard.comparing import compare_implementations
+from warpwatch.dashboard.analysis.compare_commits import Check, check
+from warpwatch.dashboard.analysis.compare_sides import compare_implementations
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.importers.import_asv import import_results
+from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.verdict import Verdict
+from warpwatch.dashboard.text import comparison_report
+from warpwatch.dashboard.web.app import create_app
 
 THRESHOLD = 0.02
 
@@ -71,9 +71,15 @@ def _keys(client: FlaskClient, judged: Check, more: str) -> set[str]:
 
 def test_the_page_counts_what_check_prints_and_hides_what_did_not_change(client: FlaskClient, judged: Check) -> None:
     page = _page(client, judged)
-    counts = json.loads(check_text.as_json(judged))["counts"]
-    words = {"regressed": "Regressed", "improved": "Improved", "unchanged": "Unchanged", "inconclusive": "Cannot tell",
-             "invalid": "Invalid", "missing": "Missing"}  # fmt: skip
+    counts = json.loads(comparison_report.as_json(judged))["counts"]
+    words = {
+        "regressed": "Regressed",
+        "improved": "Improved",
+        "unchanged": "Unchanged",
+        "inconclusive": "Cannot tell",
+        "invalid": "Invalid",
+        "missing": "Missing",
+    }
     assert _verdicts(page) == {words[name]: number for name, number in counts.items() if number}
     assert counts["improved"] > 0
     quiet = counts["unchanged"] + counts["missing"]

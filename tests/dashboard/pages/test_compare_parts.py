@@ -11,21 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import floats, integers, lists
 
-from warpwatch.dashboard.app import create_app
-from warpwatch.dashboard.check import CheckRow
-from warpwatch.dashboard.check_words import evidence, short_remark
-from warpwatch.dashboard.comparing import ComparedRow, compare_commits
-from warpwatch.dashboard.compiled_difference import compiled_difference
-from warpwatch.dashboard.figures.recent import COMMITS, recent
-from warpwatch.dashboard.figures.samples import HEIGHT, samples_beside
-from warpwatch.dashboard.figures.scale import scale_around
-from warpwatch.dashboard.narrowing import QUIET, Narrowing, narrow
+from warpwatch.dashboard.analysis.compare_commits import CheckRow
+from warpwatch.dashboard.analysis.compare_sides import ComparedRow, compare_commits
+from warpwatch.dashboard.model.compiled_code import CompiledCode, compiled_difference
+from warpwatch.dashboard.model.series import Status
+from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.statistics.cross_gpu import AcrossCards
 from warpwatch.dashboard.statistics.noise import difference_scale
-from warpwatch.dashboard.statistics.other_card import AcrossCards
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.records import CompiledCode, Status
-from warpwatch.dashboard.verdict import Verdict
+from warpwatch.dashboard.text.comparison_labels import evidence, short_remark
+from warpwatch.dashboard.web.app import create_app
+from warpwatch.dashboard.web.comparison_filter import QUIET, Narrowing, narrow
+from warpwatch.dashboard.web.figures.inline_svg import COMMITS, HEIGHT, recent, samples_beside, scale_around
 
 
 def test_a_pair_has_the_levels_of_its_history_on_the_card_of_both(history_store: Settings) -> None:
@@ -96,22 +94,41 @@ def test_a_change_stands_against_the_noise_of_one_run(rows: Sequence[ComparedRow
 
 def _code(kernel: str, registers: int = 96, sha: str = "a", **instructions: int) -> CompiledCode:
     return CompiledCode(
-        operator="rope", kernel=kernel, architecture="sm_90a", registers=registers, stack_bytes=0, shared_bytes=None,
-        local_memory_instructions=0, code_bytes=1, instructions=instructions, sha256=sha, implementation=None,
-        dynamic_shared_bytes=None, barriers=None, occupancy=None, occupancy_limit=None,
-    )  # fmt: skip
+        operator="rope",
+        kernel=kernel,
+        architecture="sm_90a",
+        registers=registers,
+        stack_bytes=0,
+        shared_bytes=None,
+        local_memory_instructions=0,
+        code_bytes=1,
+        instructions=instructions,
+        sha256=sha,
+        implementation=None,
+        dynamic_shared_bytes=None,
+        barriers=None,
+        occupancy=None,
+        occupancy_limit=None,
+    )
 
 
 def test_compiled_code_differs_by_what_was_counted_new_gone_or_hash_alone() -> None:
     before = [_code("same"), _code("more", HMMA=4, LDL=0), _code("gone"), _code("shuffled")]
-    after = [_code("same"), _code("more", registers=128, HMMA=4, LDL=16, total=2), _code("new"),
-             _code("shuffled", sha="b")]  # fmt: skip
+    after = [
+        _code("same"),
+        _code("more", registers=128, HMMA=4, LDL=16, total=2),
+        _code("new"),
+        _code("shuffled", sha="b"),
+    ]
     found = compiled_difference(before, after)
     assert found.unchanged == 1
     by_kernel = {change.kernel: change for change in found.changes}
     assert {name: change.word for name, change in by_kernel.items()} == {
-        "gone": "gone", "more": "", "new": "new", "shuffled": "other machine code, the same counts"
-    }  # fmt: skip
+        "gone": "gone",
+        "more": "",
+        "new": "new",
+        "shuffled": "other machine code, the same counts",
+    }
     assert [(fact.name, fact.before, fact.after) for fact in by_kernel["more"].facts] == [("registers", 96, 128)]
     assert [fact.name for fact in by_kernel["more"].instructions] == ["total", "LDL"]
     assert not compiled_difference([], after).has_both
@@ -199,7 +216,7 @@ def test_a_reason_of_many_rows_is_said_once_with_how_far_their_cards_differ(hist
     store.close()
     across = AcrossCards(
         change=-0.4, low=-0.5, high=-0.3, cards_low=-0.018, cards_high=0.024, controls=297, q_value=0.03
-    )  # fmt: skip
+    )
 
     def unjudged(row: ComparedRow, reason: str, across: AcrossCards | None = None) -> ComparedRow:
         judged = replace(row.judged, verdict=Verdict.INCONCLUSIVE, reason=reason, comparison=None, across=across)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.dashboard.pages.browsing import Tab
-from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.web.app import create_app
 
 _FIRST_VISIT = 250_000  # bytes, issue 6
 

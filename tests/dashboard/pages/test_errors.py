@@ -8,9 +8,8 @@ from flask import Flask, abort
 from flask.testing import FlaskClient
 
 from tests.dashboard.pages.browsing import Tab, faults, serving_app
-from warpwatch.dashboard.access_settings import AccessSettings, OpenIdLogin
-from warpwatch.dashboard.app import create_app
-from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.settings import AccessSettings, OpenIdLogin, Settings
+from warpwatch.dashboard.web.app import create_app
 
 PROVIDER = OpenIdLogin(issuer="http://127.0.0.1:9", client_id="x", client_secret="y")
 
@@ -111,8 +110,14 @@ def test_errors_and_logins_can_be_read_by_everybody(
     closed = create_app(Settings(database=f"sqlite:///{tmp_path / 'closed.db'}", access=login))
     tab = new_tab(width=width, scheme=scheme)
     with serving_app(app) as one, serving_app(closed) as other:
-        for address in (f"{one}/no/such/page", f"{one}/refused", f"{one}/fault", f"{other}/", f"{other}/login",
-                        f"{other}/login/start"):  # fmt: skip
+        for address in (
+            f"{one}/no/such/page",
+            f"{one}/refused",
+            f"{one}/fault",
+            f"{other}/",
+            f"{other}/login",
+            f"{other}/login/start",
+        ):
             tab.open(address)
             assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
             assert faults(tab) == [], address

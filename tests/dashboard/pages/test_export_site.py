@@ -15,9 +15,9 @@ import requests
 from click.testing import CliRunner
 
 from tests.dashboard.pages.browsing import HOSTILE, Tab
-from warpwatch.ci.main import main
+from warpwatch.ci.cli import main
 from warpwatch.dashboard.settings import Settings
-from warpwatch.dashboard.site.rewriting import Rewriting
+from warpwatch.dashboard.web.site.site_files import Rewriting
 
 
 @pytest.fixture(scope="session")
@@ -25,9 +25,22 @@ def site(history_store: Settings, tmp_path_factory: pytest.TempPathFactory) -> P
     """The site of two of the store's projects, under the name that its address has."""
     folder = tmp_path_factory.mktemp("www") / "warpwatch"
     done = CliRunner().invoke(
-        main, ["export", "--site", str(folder), "--project", "kernels", "--project", HOSTILE, "--commits", "4",
-               "--images", "--database", history_store.database],
-    )  # fmt: skip
+        main,
+        [
+            "export",
+            "--site",
+            str(folder),
+            "--project",
+            "kernels",
+            "--project",
+            HOSTILE,
+            "--commits",
+            "4",
+            "--images",
+            "--database",
+            history_store.database,
+        ],
+    )
     assert (done.exit_code, done.stderr) == (0, ""), done.output
     return folder
 
@@ -98,9 +111,17 @@ def test_its_pages_draw_in_a_browser_and_complain_of_nothing(
     site: Path, site_url: str, addresses: dict[str, str], new_tab: Callable[..., Tab]
 ) -> None:
     hostile = next(path for path in site.iterdir() if path.is_dir() and path.name.startswith("img-src"))
-    for path in ("index.html", "kernels/index.html", f"kernels/series/{addresses['slowed']}.html",
-                 "kernels/roofline.html", "kernels/regressions.html", "kernels/machines.html", "api/index.html",
-                 f"{hostile.name}/index.html", f"{hostile.name}/series/{addresses['hostile']}.html"):  # fmt: skip
+    for path in (
+        "index.html",
+        "kernels/index.html",
+        f"kernels/series/{addresses['slowed']}.html",
+        "kernels/roofline.html",
+        "kernels/regressions.html",
+        "kernels/machines.html",
+        "api/index.html",
+        f"{hostile.name}/index.html",
+        f"{hostile.name}/series/{addresses['hostile']}.html",
+    ):
         tab = new_tab()
         assert tab.open(site_url + path) == 200
         assert tab.page.locator("h1").count() == 1, path
@@ -130,9 +151,19 @@ def test_no_page_names_a_project_that_was_not_chosen(site: Path) -> None:
 
 def test_the_first_page_of_a_site_of_one_project_has_a_link_to_it(history_store: Settings, tmp_path: Path) -> None:
     done = CliRunner().invoke(
-        main, ["export", "--site", str(tmp_path), "--project", "young", "--commits", "1", "--database",
-               history_store.database],
-    )  # fmt: skip
+        main,
+        [
+            "export",
+            "--site",
+            str(tmp_path),
+            "--project",
+            "young",
+            "--commits",
+            "1",
+            "--database",
+            history_store.database,
+        ],
+    )
     assert done.exit_code == 0, done.output
     (link,) = re.findall(r'<a href="([^"]+)">The overview</a>', (tmp_path / "index.html").read_text())
     assert (tmp_path / link).is_file()

@@ -10,51 +10,61 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.dashboard.pages.whole_history import history_figure
-from warpwatch.dashboard.figures.history_machine import canary_summary
-from warpwatch.dashboard.figures.history_view import HistoryView, Scale, Spacing
-from warpwatch.dashboard.figures.palette import look
-from warpwatch.dashboard.figures.roofline import roofline_figure
-from warpwatch.dashboard.figures.sparkline import HEIGHT, WIDTH, sparkline
-from warpwatch.dashboard.metrics import metric
-from warpwatch.dashboard.store.machine_records import Ceilings, Limits, Machine, Roofline, RooflinePoint
-from warpwatch.dashboard.store.records import (
-    Commit,
-    History,
-    OtherHistory,
-    Point,
-    Profile,
-    Series,
-    SeriesChange,
-    SpeedOfLight,
-    Status,
-    Workload,
-)
+from warpwatch.dashboard.model.changepoint import SeriesChange
+from warpwatch.dashboard.model.history import History, OtherHistory
+from warpwatch.dashboard.model.machine import Ceilings, Limits, Machine, Roofline, RooflinePoint
+from warpwatch.dashboard.model.metric import metric
+from warpwatch.dashboard.model.series import Commit, Point, Profile, Series, SpeedOfLight, Status, Workload
+from warpwatch.dashboard.web.figures.history_markers import canary_summary
+from warpwatch.dashboard.web.figures.history_view import HistoryView, Scale, Spacing
+from warpwatch.dashboard.web.figures.inline_svg import SPARKLINE_HEIGHT, WIDTH, sparkline
+from warpwatch.dashboard.web.figures.palette import look
+from warpwatch.dashboard.web.figures.roofline import roofline_figure
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def _commit(index: int, subject: str | None = "a subject") -> Commit:
     return Commit(
-        hash=f"{index:08x}" + "0" * 32, date=START + timedelta(days=index), subject=subject, author="Ada",
-        position=index, unmeasured_before=0,
-    )  # fmt: skip
+        hash=f"{index:08x}" + "0" * 32,
+        date=START + timedelta(days=index),
+        subject=subject,
+        author="Ada",
+        position=index,
+        unmeasured_before=0,
+    )
 
 
 def _point(index: int, value: float | None, **more: Any) -> Point:
     status = Status.OK if value is not None else Status.INVALID
     common: dict[str, Any] = {
-        "commit": _commit(index), "value": value, "q25": None, "q75": None, "sample_count": 3, "status": status,
-        "reason": None if value is not None else "throttled", "run": f"{index}", "run_time": None,
-    }  # fmt: skip
+        "commit": _commit(index),
+        "value": value,
+        "q25": None,
+        "q75": None,
+        "sample_count": 3,
+        "status": status,
+        "reason": None if value is not None else "throttled",
+        "run": f"{index}",
+        "run_time": None,
+    }
     return Point(**{**common, **more})
 
 
 def _series(implementation: str | None = "warpwatch", *, is_baseline: bool = False) -> Series:
     return Series(
-        key="0" * 16, project="p", benchmark="b.S.track_latency", parameters=(), metric=metric("latency", "seconds"),
-        machine="m", environment="e", workload="w", implementation=implementation, is_baseline=is_baseline,
+        key="0" * 16,
+        project="p",
+        benchmark="b.S.track_latency",
+        parameters=(),
+        metric=metric("latency", "seconds"),
+        machine="m",
+        environment="e",
+        workload="w",
+        implementation=implementation,
+        is_baseline=is_baseline,
         listed=True,
-    )  # fmt: skip
+    )
 
 
 def _history(*points: Point, rivals: tuple[OtherHistory, ...] = (), **more: Any) -> History:
@@ -70,10 +80,19 @@ def _named(figure: dict[str, Any], name: str) -> dict[str, Any]:
 def _change(index: int, before: float, after: float) -> SeriesChange:
     magnitude = after / before - 1
     return SeriesChange(
-        index=index, commit=_commit(index), previous_commit=_commit(index - 1), range_start=_commit(index - 1),
-        range_end=_commit(index), before=before, after=after,
-        magnitude=magnitude, low=magnitude - 0.01, high=magnitude + 0.01, p_value=0.001, is_worse=magnitude > 0,
-    )  # fmt: skip
+        index=index,
+        commit=_commit(index),
+        previous_commit=_commit(index - 1),
+        range_start=_commit(index - 1),
+        range_end=_commit(index),
+        before=before,
+        after=after,
+        magnitude=magnitude,
+        low=magnitude - 0.01,
+        high=magnitude + 0.01,
+        p_value=0.001,
+        is_worse=magnitude > 0,
+    )
 
 
 def test_values_are_drawn_in_the_prefix_that_fits_them() -> None:
@@ -183,27 +202,41 @@ def test_a_sparkline_stays_inside_its_box(values: list[float | None]) -> None:
     numbers = [float(text) for text in line.path.replace("M", " ").replace("L", " ").split()]
     assert len(numbers) == 2 * sum(value is not None for value in values)
     assert all(0 <= x <= WIDTH for x in numbers[::2])
-    assert all(0 <= y <= HEIGHT for y in numbers[1::2])
+    assert all(0 <= y <= SPARKLINE_HEIGHT for y in numbers[1::2])
 
 
 def test_a_sparkline_is_flat_where_only_noise_is() -> None:
     heights = [float(part.split()[1]) for part in sparkline([1.0, 1.001, 0.999]).path[1:].split("L")]
-    assert max(heights) - min(heights) < HEIGHT / 8
+    assert max(heights) - min(heights) < SPARKLINE_HEIGHT / 8
 
 
 def _roofline_point(
     operator: str, implementation: str, *, is_baseline: bool = False, dram_bytes: float | None = None
 ) -> RooflinePoint:
     workload = Workload(
-        benchmark="b", operator=operator, name="w", dtype="fp16", flops=1e9, bytes=1e7, parameters={},
-        kernels=("warpwatch",), baselines=("sdpa",),
-    )  # fmt: skip
+        benchmark="b",
+        operator=operator,
+        name="w",
+        dtype="fp16",
+        flops=1e9,
+        bytes=1e7,
+        parameters={},
+        kernels=("warpwatch",),
+        baselines=("sdpa",),
+    )
     profile = Profile(commit=_commit(0), run="r", profiler="Nsight Compute 2025.3", dram_bytes=dram_bytes, kernels=())
     return RooflinePoint(
-        series=_series(implementation, is_baseline=is_baseline), workload=workload, implementation=implementation,
-        latency_s=1e-5, intensity=100.0, flop_rate=1e14, bandwidth_bps=1e12, commit=_commit(0),
-        speed_of_light=SpeedOfLight(of_peak=0.2, of_ceiling=None), profile=profile if dram_bytes else None,
-    )  # fmt: skip
+        series=_series(implementation, is_baseline=is_baseline),
+        workload=workload,
+        implementation=implementation,
+        latency_s=1e-5,
+        intensity=100.0,
+        flop_rate=1e14,
+        bandwidth_bps=1e12,
+        commit=_commit(0),
+        speed_of_light=SpeedOfLight(of_peak=0.2, of_ceiling=None),
+        profile=profile if dram_bytes else None,
+    )
 
 
 PEAKS = Ceilings(name="x", source="datasheet", bandwidth_bps=5e12, flops={"fp16": 1e15, "int8": 2e15})
@@ -214,9 +247,16 @@ def _roofline(
     *points: RooflinePoint, peaks: Ceilings | None = None, measured: Ceilings | None = None
 ) -> dict[str, Any]:
     machine = Machine(
-        name="m", gpu="g", cpu=None, details={}, limits=Limits(peaks=peaks, measured=measured), cards=(), runs=1,
-        newest_run=None, newest_commit=None,
-    )  # fmt: skip
+        name="m",
+        gpu="g",
+        cpu=None,
+        details={},
+        limits=Limits(peaks=peaks, measured=measured),
+        cards=(),
+        runs=1,
+        newest_run=None,
+        newest_commit=None,
+    )
     return roofline_figure(Roofline(machine=machine, points=points))
 
 

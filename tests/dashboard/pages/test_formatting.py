@@ -4,10 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from warpwatch.dashboard.formatting import age, breakable, change_word, count, percent
-from warpwatch.dashboard.metrics import metric
-from warpwatch.dashboard.naming import module_of, name_in_module, natural
-from warpwatch.dashboard.quantities import axis_unit
+from warpwatch.dashboard.model.metric import metric
+from warpwatch.dashboard.model.naming import module_of, name_in_module, natural
+from warpwatch.dashboard.model.quantities import axis_unit
+from warpwatch.dashboard.text.labels import breakable, change_word, count, percent
+from warpwatch.dashboard.web.template_filters import age
 
 
 @pytest.mark.parametrize(
@@ -52,8 +53,10 @@ def test_a_share_above_one_fills_its_bar_and_no_more() -> None:
 
 def test_counts_have_their_noun() -> None:
     assert (count(1, "commit"), count(1396, "commit"), count(2, "series", "series")) == (
-        "1 commit", "1,396 commits", "2 series",
-    )  # fmt: skip
+        "1 commit",
+        "1,396 commits",
+        "2 series",
+    )
 
 
 def test_a_breakable_name_is_escaped() -> None:
@@ -75,9 +78,15 @@ def test_a_benchmark_stands_in_its_module(full: str, module: str, name: str) -> 
 
 @pytest.mark.parametrize(
     ("typical", "unit", "factor", "shown"),
-    [(3e-5, "seconds", 1e6, "µs"), (4370, "GB/s", 1e-3, "TB/s"), (96, "registers", 1.0, "registers"),
-     (0, "seconds", 1.0, "s"), (2e-3, "joules", 1e3, "mJ"), (0.6, "share of peak", 100.0, "% of peak")],
-)  # fmt: skip
+    [
+        (3e-5, "seconds", 1e6, "µs"),
+        (4370, "GB/s", 1e-3, "TB/s"),
+        (96, "registers", 1.0, "registers"),
+        (0, "seconds", 1.0, "s"),
+        (2e-3, "joules", 1e3, "mJ"),
+        (0.6, "share of peak", 100.0, "% of peak"),
+    ],
+)
 def test_an_axis_has_one_unit(typical: float, unit: str, factor: float, shown: str) -> None:
     assert axis_unit(typical, unit) == (pytest.approx(factor), shown)
 

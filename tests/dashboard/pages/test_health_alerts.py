@@ -11,11 +11,9 @@ from flask.testing import FlaskClient
 
 from tests.asv_results import AsvResults
 from tests.dashboard.pages.browsing import Tab, local_client, serving
-from warpwatch.dashboard.access_settings import AccessSettings
-from warpwatch.dashboard.app import create_app
-from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.model.alert import AlertState
+from warpwatch.dashboard.settings import AccessSettings, Settings
 from warpwatch.dashboard.store import Store
-from warpwatch.dashboard.store.alert_records import AlertState
 from warpwatch.dashboard.store.health_alerts import (
     HealthAlert,
     HealthFinding,
@@ -24,6 +22,7 @@ from warpwatch.dashboard.store.health_alerts import (
     health_alerts,
     open_health_alert,
 )
+from warpwatch.dashboard.web.app import create_app
 
 
 def test_open_ones_are_shown_and_narrowed_by_machine(tmp_path: Path, timed_history: Callable[..., Any]) -> None:
@@ -34,9 +33,14 @@ def test_open_ones_are_shown_and_narrowed_by_machine(tmp_path: Path, timed_histo
     get = create_app(Settings(database=path)).test_client().get
     assert "Troubles of the data" not in get("/demo/regressions").text
     silent = HealthFinding(
-        kind=HealthKind.MISSING, subject="box", machine="box", kernel=None, says="no results for <3> days",
-        members=("box",), lines=(),
-    )  # fmt: skip
+        kind=HealthKind.MISSING,
+        subject="box",
+        machine="box",
+        kernel=None,
+        says="no results for <3> days",
+        members=("box",),
+        lines=(),
+    )
     assert open_health_alert(store, "demo", silent, thread="t", messages={}, now_ms=1)
     assert not open_health_alert(store, "demo", silent, thread="u", messages={}, now_ms=2)
     page = get("/demo/regressions").text
@@ -71,9 +75,14 @@ def troubled(tmp_path: Path, timed_history: Callable[..., Any]) -> Iterator[Trou
     store = Store(path)
     timed_history([1.0, 1.0]).load(store)
     silent = HealthFinding(
-        kind=HealthKind.MISSING, subject="box", machine="box", kernel=None, says="no results for 3 days",
-        members=("box",), lines=("the newest is of Monday",),
-    )  # fmt: skip
+        kind=HealthKind.MISSING,
+        subject="box",
+        machine="box",
+        kernel=None,
+        says="no results for 3 days",
+        members=("box",),
+        lines=("the newest is of Monday",),
+    )
     assert open_health_alert(store, "demo", silent, thread="t", messages={}, now_ms=1)
     yield Troubled(store, Settings(database=path, access=AccessSettings(served_on="127.0.0.1")))
     store.close()

@@ -16,22 +16,65 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from tests.asv_results import AsvResults
-from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.app import create_app
+from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store
-from warpwatch.dashboard.store.annotations import add_annotation
+from warpwatch.dashboard.store.notes import add_annotation
+from warpwatch.dashboard.web.app import create_app
 
 MARK = "zq"  # every element, attribute and handler that a name brings begins with it, and nothing of ours does
 _PIECES = (
-    '"', "'", "<zqx zqa=1 onzq=1>", "</script><zqx>", "</title><zqx>", "</style>", "-->", "]]>", "<!--",
-    "<svg/onload=zq()>", '"onzq="1', "' zqa='1", "{{7*7}}", "{% zq %}", "${zq}", "%s%(zq)s", "&lt;zqx&gt;", "&#60;zqx",
+    '"',
+    "'",
+    "<zqx zqa=1 onzq=1>",
+    "</script><zqx>",
+    "</title><zqx>",
+    "</style>",
+    "-->",
+    "]]>",
+    "<!--",
+    "<svg/onload=zq()>",
+    '"onzq="1',
+    "' zqa='1",
+    "{{7*7}}",
+    "{% zq %}",
+    "${zq}",
+    "%s%(zq)s",
+    "&lt;zqx&gt;",
+    "&#60;zqx",
     "\\u003czqx\\u003e",
-    "javascript:zq()", "//zq", "../", "%2e%2e%2f", "%00", "?zq=1&", "#zq", "~1", "~", "/", "\\", " ", "\t", "\u2028",
-    "\u202e", "é", "日本", "🙂", "%", "_", "*", "(", "[", ",", ";", "=", "+", "zq", "0",
-)  # fmt: skip
+    "javascript:zq()",
+    "//zq",
+    "../",
+    "%2e%2e%2f",
+    "%00",
+    "?zq=1&",
+    "#zq",
+    "~1",
+    "~",
+    "/",
+    "\\",
+    " ",
+    "\t",
+    "\u2028",
+    "\u202e",
+    "é",
+    "日本",
+    "🙂",
+    "%",
+    "_",
+    "*",
+    "(",
+    "[",
+    ",",
+    ";",
+    "=",
+    "+",
+    "zq",
+    "0",
+)
 # Anything a result file may hold: no lone surrogates, which no encoding has, and no zero, which no database takes.
 _TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=6)
 _NAMES = st.lists(st.sampled_from(_PIECES) | _TEXT, min_size=1, max_size=5).map("".join)
@@ -63,20 +106,30 @@ _WORST = "\"'><zqx zqa=1 onzq=1></script></title>{{7*7}}</style><!--"
 
 @pytest.mark.outside  # fills a database for each example
 @settings(
-    max_examples=4, deadline=None, phases=[Phase.explicit, Phase.generate],
+    max_examples=4,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)  # fmt: skip
+)
 @example(names=Names(**{field.name: _WORST for field in fields(Names)}))
 @example(names=Names(**{field.name: "../~1?#%2f/." for field in fields(Names)}))
 @example(  # asv keeps the `repr` of a workload, which escapes some of this one; its kernel's badge was not found
     names=Names(
-        project="\x9eB\U000dd10c¿\x8a", machine="\x06<\U00105c4a^º", gpu="û¶íê§",
-        suite="Ñ¼{% zq %}(\U000ba16e<<À\n0", operator="]]>?G", workload="¢¨\x859M\U00057f77@",
-        implementation="/2\x08|\U000771a9\U000ee564ÃJ", parameter='\U0003d480¿Ô8\\"onzq="1-->\\',
-        environment="</style>{% zq %}", subject="[\u2028/)\U0004b923", author=",0", note="?zq=1&Åé",
+        project="\x9eB\U000dd10c¿\x8a",
+        machine="\x06<\U00105c4a^º",
+        gpu="û¶íê§",
+        suite="Ñ¼{% zq %}(\U000ba16e<<À\n0",
+        operator="]]>?G",
+        workload="¢¨\x859M\U00057f77@",
+        implementation="/2\x08|\U000771a9\U000ee564ÃJ",
+        parameter='\U0003d480¿Ô8\\"onzq="1-->\\',
+        environment="</style>{% zq %}",
+        subject="[\u2028/)\U0004b923",
+        author=",0",
+        note="?zq=1&Åé",
         reason="%s%(zq)s",
     )
-)  # fmt: skip
+)
 @given(names=st.builds(Names, **{field.name: _NAMES for field in fields(Names)}))
 def test_no_name_breaks_a_page_or_becomes_part_of_it(names: Names) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -127,16 +180,41 @@ def _fill(folder: Path, database: str, names: Names) -> list[str]:
         peaks = {"name": f"g{names.gpu}", "source": "datasheet", "bandwidth_bps": 4.8e12, "flops": {dtype: 1e15}}
         asv.context(
             path,
-            {"record": "run", "schema": 1, "run": run, "commit": commit, "environment": f"e{names.environment}",
-             "started_at": f"2026-01-{1 + number:02}T00:00:00+00:00", "device": "cuda", "ceilings": peaks,
-             "gpu": {"name": f"g{names.gpu}", "uuid": f"u{names.gpu}"}, "cpu": {"model": names.gpu}, "software": {}},
-            {"record": "workload", **common, "operator": f"o{names.operator}", "parameters": {}, "dtype": dtype,
-             "flops": 10**9, "bytes": 10**6, "kernels": [f"i{names.implementation}"], "baselines": ["eager"],
-             "controls": []},
-            {"record": "measurement", **common, "implementation": f"i{names.implementation}",
-             "status": "ok" if values[0] else "failed", "reason": None if values[0] else f"r{names.reason}",
-             "latency_s": values[0], "sample_count": 10 if values[0] else 0},
-        )  # fmt: skip
+            {
+                "record": "run",
+                "schema": 1,
+                "run": run,
+                "commit": commit,
+                "environment": f"e{names.environment}",
+                "started_at": f"2026-01-{1 + number:02}T00:00:00+00:00",
+                "device": "cuda",
+                "ceilings": peaks,
+                "gpu": {"name": f"g{names.gpu}", "uuid": f"u{names.gpu}"},
+                "cpu": {"model": names.gpu},
+                "software": {},
+            },
+            {
+                "record": "workload",
+                **common,
+                "operator": f"o{names.operator}",
+                "parameters": {},
+                "dtype": dtype,
+                "flops": 10**9,
+                "bytes": 10**6,
+                "kernels": [f"i{names.implementation}"],
+                "baselines": ["eager"],
+                "controls": [],
+            },
+            {
+                "record": "measurement",
+                **common,
+                "implementation": f"i{names.implementation}",
+                "status": "ok" if values[0] else "failed",
+                "reason": None if values[0] else f"r{names.reason}",
+                "latency_s": values[0],
+                "sample_count": 10 if values[0] else 0,
+            },
+        )
     store = Store(database)
     import_results(store, open_folder(asv.folder, project=f"p{names.project}", repository=folder / "repository"))
     analyse(store)

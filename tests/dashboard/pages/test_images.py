@@ -8,10 +8,10 @@ import pytest
 import requests
 
 from tests.dashboard.pages.browsing import HOSTILE, Tab
-from warpwatch.dashboard.figures.badge import BAD, GOOD, NOTICE, QUIET, badge
-from warpwatch.dashboard.figures.plot_area import Scale
-from warpwatch.dashboard.figures.svg import Theme, colours, drawing, element, words
-from warpwatch.dashboard.pages.addresses import project_in_path
+from warpwatch.dashboard.web.figures.still_images import Scale
+from warpwatch.dashboard.web.figures.svg import Theme, colours, drawing, element, words
+from warpwatch.dashboard.web.pages.badges import BAD, GOOD, NOTICE, QUIET, badge
+from warpwatch.dashboard.web.urls import project_in_path
 
 _SVG = "{http://www.w3.org/2000/svg}"
 
@@ -26,8 +26,17 @@ def _image(url: str) -> ElementTree.Element:
     assert root.get("role") == "img"
     assert root.get("aria-label") == root.findtext(f"{_SVG}title")
     assert {each.tag.removeprefix(_SVG) for each in root.iter()} <= {
-        "svg", "title", "desc", "g", "rect", "clipPath", "text", "line", "polyline", "circle",
-    }  # fmt: skip
+        "svg",
+        "title",
+        "desc",
+        "g",
+        "rect",
+        "clipPath",
+        "text",
+        "line",
+        "polyline",
+        "circle",
+    }
     return root
 
 
@@ -79,8 +88,11 @@ def test_hostile_names_are_words_in_a_picture(
 ) -> None:
     project = f"{address}/{project_in_path(HOSTILE)}"
     tab = new_tab()
-    for path in (f"series/{addresses['hostile']}/history.svg", f"badge/verdict/{addresses['hostile']}.svg",
-                 "badge/verdict.svg"):  # fmt: skip
+    for path in (
+        f"series/{addresses['hostile']}/history.svg",
+        f"badge/verdict/{addresses['hostile']}.svg",
+        "badge/verdict.svg",
+    ):
         root = _image(f"{project}/{path}")
         assert HOSTILE[:20] in (root.get("aria-label") or "")
         tab.open(f"{project}/{path}")

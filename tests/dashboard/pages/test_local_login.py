@@ -11,20 +11,17 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.dashboard.access.test_writing import with_views
+from tests.dashboard.auth.test_writing import with_views
 from tests.dashboard.pages.browsing import Tab, serving_app
-from warpwatch.dashboard.access_settings import AccessSettings, ProxyLogin
-from warpwatch.dashboard.app import create_app
-from warpwatch.dashboard.serving import login_link
-from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.cli.serve import login_link
+from warpwatch.dashboard.settings import AccessSettings, ProxyLogin, Settings
+from warpwatch.dashboard.web.app import create_app
 
 
 @pytest.fixture
 def link(tmp_path: Path) -> Iterator[str]:
     """A link of a server on this machine alone."""
-    settings = Settings(
-        database=f"sqlite:///{tmp_path / 'history.db'}", access=AccessSettings(served_on="127.0.0.1")
-    )  # fmt: skip
+    settings = Settings(database=f"sqlite:///{tmp_path / 'history.db'}", access=AccessSettings(served_on="127.0.0.1"))
     app = with_views(create_app(settings))
     with serving_app(app) as url:
         made = login_link(app, f"{url}/")
@@ -78,9 +75,9 @@ def test_neither_the_page_behind_the_link_nor_a_referer_has_the_token(link: str,
 
 
 @pytest.mark.parametrize(
-    "access", [AccessSettings(), AccessSettings(served_on="0.0.0.0"),
-               AccessSettings(served_on="127.0.0.1", login=ProxyLogin())],
-)  # fmt: skip
+    "access",
+    [AccessSettings(), AccessSettings(served_on="0.0.0.0"), AccessSettings(served_on="127.0.0.1", login=ProxyLogin())],
+)
 def test_a_server_for_others_has_no_such_link(access: AccessSettings, tmp_path: Path) -> None:
     app = create_app(Settings(database=f"sqlite:///{tmp_path / 'history.db'}", access=access))
     assert login_link(app, "http://127.0.0.1:1/") is None
@@ -100,9 +97,12 @@ def test_a_session_of_another_server_s_key_is_none(link: str, tmp_path: Path) ->
 def test_serve_prints_a_link_that_works_and_never_its_use(tmp_path: Path) -> None:
     environment = {**os.environ, "WARPWATCH_DATABASE": str(tmp_path / "x.db"), "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
-        [sys.executable, "-m", "warpwatch.ci.main", "serve", "--port", "0"], env=environment, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    ) as server:  # fmt: skip
+        [sys.executable, "-m", "warpwatch.ci.cli", "serve", "--port", "0"],
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as server:
         assert server.stdout is not None
         server.stdout.readline()
         printed = re.search(r"http://\S+", server.stdout.readline())

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.web.app import create_app
 
 MANY_WORDS = " ".join(["e"] * 3000)  # more than SQLite takes in one condition
 
@@ -19,9 +19,17 @@ def client(history_store: Settings) -> FlaskClient:
 
 @pytest.mark.parametrize(
     ("page", "query"),
-    [("", {}), ("series", {}), ("regressions", {}), ("regressions", {"kind": "drift"}), ("roofline", {}),
-     ("commit/{slow_commit}", {}), ("search", {}), ("compare", {"head": "{slow_commit}"})],
-)  # fmt: skip
+    [
+        ("", {}),
+        ("series", {}),
+        ("regressions", {}),
+        ("regressions", {"kind": "drift"}),
+        ("roofline", {}),
+        ("commit/{slow_commit}", {}),
+        ("search", {}),
+        ("compare", {"head": "{slow_commit}"}),
+    ],
+)
 def test_thousands_of_words_are_cut_to_what_a_search_can_mean(
     client: FlaskClient, addresses: dict[str, str], page: str, query: dict[str, str]
 ) -> None:

@@ -11,18 +11,21 @@ from playwright.sync_api import Page, expect
 
 from tests.asv_results import AsvResults
 from tests.dashboard.pages.browsing import Tab, faults, serving_app
-from warpwatch.dashboard.access_settings import AccessSettings
-from warpwatch.dashboard.app import create_app
-from warpwatch.dashboard.measurement import Count, Current, Measurement, show_on
-from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.settings import AccessSettings, Settings
 from warpwatch.dashboard.store import Store
+from warpwatch.dashboard.web.app import create_app
+from warpwatch.dashboard.web.measurement import Count, Current, Measurement, show_on
 
 NAME = "suite.Bench.track_latency"
 COMPILING = Measurement(state="running", commit=1, commits=3, compiled=Count(done=43, total=112))
 MEASURING = Measurement(
-    state="running", commit=2, commits=3, compiled=Count(done=112, total=112), measured=Count(done=12, total=40),
+    state="running",
+    commit=2,
+    commits=3,
+    compiled=Count(done=112, total=112),
+    measured=Count(done=12, total=40),
     left_s=330.0,
-)  # fmt: skip
+)
 
 
 @dataclass

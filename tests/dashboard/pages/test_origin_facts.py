@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from warpwatch.dashboard.pages.origin_facts import origin_facts
-from warpwatch.dashboard.store.records import Origin
+from warpwatch.dashboard.model.series import Origin
+from warpwatch.dashboard.web.pages.point import origin_facts
 
 
 def _facts(**measuring: Any) -> dict[str, str]:

@@ -11,12 +11,12 @@ import pytest
 from flask.testing import FlaskClient
 
 from tests.dashboard.pages.browsing import Tab
-from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.app import create_app
+from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store
+from warpwatch.dashboard.web.app import create_app
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +44,14 @@ def test_a_machine_that_fell_silent_is_an_alert_above_everything(tmp_path: Path)
     newest_ms = int((datetime.now(UTC) - timedelta(days=70)).timestamp() * 1000)
     for number in range(6):
         result = {
-            "commit_hash": f"{number}" * 40, "env_name": "e", "date": newest_ms - (5 - number) * 604_800_000,
-            "params": {}, "version": 2, "result_columns": ["result", "params", "version"],
+            "commit_hash": f"{number}" * 40,
+            "env_name": "e",
+            "date": newest_ms - (5 - number) * 604_800_000,
+            "params": {},
+            "version": 2,
+            "result_columns": ["result", "params", "version"],
             "results": {name: [[0.001], [], "1"]},
-        }  # fmt: skip
+        }
         (machine / f"{number}-e.json").write_text(json.dumps(result))
     settings = Settings(database=f"sqlite:///{tmp_path / 'silent.db'}")
     store = Store(settings.database)
@@ -117,10 +121,14 @@ def test_new_data_is_on_the_page_at_once(tmp_path: Path) -> None:
     store = Store(settings.database)  # another's, as that of an import in another process
     for number, value in enumerate((0.001, 0.002)):
         result = {
-            "commit_hash": f"{number}" * 40, "env_name": "e", "date": 1_700_000_000_000 + number * 1000,
-            "params": {}, "version": 2, "result_columns": ["result", "params", "version"],
+            "commit_hash": f"{number}" * 40,
+            "env_name": "e",
+            "date": 1_700_000_000_000 + number * 1000,
+            "params": {},
+            "version": 2,
+            "result_columns": ["result", "params", "version"],
             "results": {name: [[value], [], "1"]},
-        }  # fmt: skip
+        }
         (machine / f"{number}-e.json").write_text(json.dumps(result))
         import_results(store, open_folder(machine.parent, project="new"))
         analyse(store)

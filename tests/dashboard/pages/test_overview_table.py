@@ -11,13 +11,13 @@ import pytest
 from tests.asv_results import AsvResults
 from tests.dashboard.pages.browsing import Tab, a_client, faults, serving
 from tests.dashboard.suite_results import SUITE, Suite
-from warpwatch.dashboard.app import create_app
-from warpwatch.dashboard.kernels import Typical
-from warpwatch.dashboard.metrics import metric
-from warpwatch.dashboard.quantities import change_range
+from warpwatch.dashboard.model.kernel import Typical
+from warpwatch.dashboard.model.metric import metric
+from warpwatch.dashboard.model.overview import State
+from warpwatch.dashboard.model.quantities import change_range
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store
-from warpwatch.dashboard.store.standing import State
+from warpwatch.dashboard.web.app import create_app
 
 MACHINES = ("newton-benchmark-runner-l40s", "newton-benchmark-runner-h100", "newton-benchmark-runner-rtx-pro-6000")
 _DAY = 24  # commits are an hour apart

@@ -179,9 +179,19 @@ def test_a_page_is_whole_before_its_figure_arrives_and_does_not_move_when_it_doe
 
 def test_hostile_names_are_only_text(address: str, new_tab: Callable[..., Tab], addresses: dict[str, str]) -> None:
     project = quote(HOSTILE.replace("/", "~1"), safe="~")
-    for path in ("", "/", f"/{project}/", f"/{project}/series", f"/{project}/series/{addresses['hostile']}",
-                 f"/{project}/machines", f"/{project}/commits", f"/{project}/regressions", f"/{project}/roofline",
-                 f"/{project}/?q={quote(HOSTILE)}", f"/{project}/commit/{quote(HOSTILE, safe='')}"):  # fmt: skip
+    for path in (
+        "",
+        "/",
+        f"/{project}/",
+        f"/{project}/series",
+        f"/{project}/series/{addresses['hostile']}",
+        f"/{project}/machines",
+        f"/{project}/commits",
+        f"/{project}/regressions",
+        f"/{project}/roofline",
+        f"/{project}/?q={quote(HOSTILE)}",
+        f"/{project}/commit/{quote(HOSTILE, safe='')}",
+    ):
         tab = new_tab(width=390)
         tab.open(address + path)
         tab.page.wait_for_timeout(50)

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.dashboard.importers.reading import RECORDED
+from tests.dashboard.importers.recorded_files import RECORDED
 from tests.dashboard.pages.browsing import serving
-from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.importers.given import Given
-from warpwatch.dashboard.importers.import_files import import_path
+from warpwatch.dashboard.analysis.series_analysis import analyse
+from warpwatch.dashboard.importers.import_overrides import Given
+from warpwatch.dashboard.importers.import_path import import_path
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
 

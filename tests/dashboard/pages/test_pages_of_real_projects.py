@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.dashboard.pages.browsing import Tab, serving
-from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.app import create_app
+from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.web.app import create_app
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 PROJECTS = ("mjwarp-asv", "sunpy")

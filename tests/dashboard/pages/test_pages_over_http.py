@@ -9,12 +9,12 @@ import pytest
 from flask.testing import FlaskClient
 
 from tests.dashboard.pages.recorded import SLOWER_FROM, write_recorded
-from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.app import create_app
+from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.import_results import import_results
+from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store
+from warpwatch.dashboard.web.app import create_app
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +57,17 @@ def test_what_is_not_there_is_a_404_with_a_sentence(client: FlaskClient, path: s
 
 @pytest.mark.parametrize(
     "path",
-    ["/kernels/?page=0", "/kernels/?page=-3", "/kernels/?page=99999999999999999999", "/kernels/?page=x",
-     "/kernels/series?page=99999999999999999999", "/kernels/?verdict=nonsense", "/kernels/?machine=nobody",
-     "/kernels/regressions?period=x&page=7"],
-)  # fmt: skip
+    [
+        "/kernels/?page=0",
+        "/kernels/?page=-3",
+        "/kernels/?page=99999999999999999999",
+        "/kernels/?page=x",
+        "/kernels/series?page=99999999999999999999",
+        "/kernels/?verdict=nonsense",
+        "/kernels/?machine=nobody",
+        "/kernels/regressions?period=x&page=7",
+    ],
+)
 def test_a_nonsense_query_is_no_error(client: FlaskClient, path: str) -> None:
     assert client.get(path).status_code == 200
 
@@ -139,8 +146,17 @@ def test_the_series_page_leads_to_the_other_metrics_and_shows_the_profile(
     client: FlaskClient, addresses: dict[str, str]
 ) -> None:
     page = client.get(f"/kernels/series/{addresses['profiled']}").text
-    for said in ("kernels launched", "warm latency", "not judged: restates the latency", "28.9 mJ", "% of ceiling",
-                 "Nsight Compute 2025.3.1", "322 MB", "1.20× the least", "long scoreboard 6.20"):  # fmt: skip
+    for said in (
+        "kernels launched",
+        "warm latency",
+        "not judged: restates the latency",
+        "28.9 mJ",
+        "% of ceiling",
+        "Nsight Compute 2025.3.1",
+        "322 MB",
+        "1.20× the least",
+        "long scoreboard 6.20",
+    ):
         assert said in page, said
     assert f"/kernels/series/{addresses['share']}" in page
     assert "Profile at" not in client.get(f"/kernels/series/{addresses['slowed']}").text
@@ -150,9 +166,15 @@ def test_any_runs_value_can_be_asked_where_it_comes_from(client: FlaskClient, ad
     url = f"/kernels/series/{addresses['throttled']}"
     points = client.get(f"{url}/data.json").json["points"]
     newest = client.get(url).text
-    for said in ("GPU-c0ffee42", "power cap for 400 µs", "32 s into the run", "1× kernel, 1× memset",
-                 "Others computing meanwhile",
-                 "SHA-256", "over 2 windows of 520 ms"):  # fmt: skip
+    for said in (
+        "GPU-c0ffee42",
+        "power cap for 400 µs",
+        "32 s into the run",
+        "1× kernel, 1× memset",
+        "Others computing meanwhile",
+        "SHA-256",
+        "over 2 windows of 520 ms",
+    ):
         assert said in newest, said
     throttled = client.get(f"{url}?run={points[21]['run']}").text
     point = throttled[throttled.index('id="point-heading"') : throttled.index('id="changes-heading"')]
@@ -247,14 +269,20 @@ def _with_many_series(folder: Path) -> FlaskClient:
     machine = folder / "results" / "machine"
     machine.mkdir(parents=True)
     (folder / "results" / "benchmarks.json").write_text(
-        json.dumps({name: {"name": name, "param_names": ["a", "b"], "params": params, "type": "time",
-                           "unit": "seconds"}})
-    )  # fmt: skip
+        json.dumps(
+            {name: {"name": name, "param_names": ["a", "b"], "params": params, "type": "time", "unit": "seconds"}}
+        )
+    )
     (machine / "machine.json").write_text(json.dumps({"machine": "machine", "version": 1}))
     result = {
-        "commit_hash": "a" * 40, "env_name": "e", "date": 1767225600000, "params": {}, "version": 2,
-        "result_columns": ["result", "params", "version"], "results": {name: [[0.001] * 3000, params, "1"]},
-    }  # fmt: skip
+        "commit_hash": "a" * 40,
+        "env_name": "e",
+        "date": 1767225600000,
+        "params": {},
+        "version": 2,
+        "result_columns": ["result", "params", "version"],
+        "results": {name: [[0.001] * 3000, params, "1"]},
+    }
     (machine / "aaaaaaaa-e.json").write_text(json.dumps(result))
     settings = Settings(database=f"sqlite:///{folder / 'many.db'}")
     store = Store(settings.database)
@@ -281,10 +309,14 @@ def test_an_improvement_stands_above_the_tables_with_its_commit(tmp_path: Path) 
     for index in range(16):
         value = (2.0 if index < 8 else 1.0) * (1 + 0.003 * (index % 3))
         result = {
-            "commit_hash": f"{index:x}" * 40, "env_name": "e", "date": start + index * 60_000, "version": 2,
-            "params": {"machine": "m"}, "result_columns": ["result", "params", "version"],
+            "commit_hash": f"{index:x}" * 40,
+            "env_name": "e",
+            "date": start + index * 60_000,
+            "version": 2,
+            "params": {"machine": "m"},
+            "result_columns": ["result", "params", "version"],
             "results": {name: [[value], [], "1"]},
-        }  # fmt: skip
+        }
         (results / f"{index:x}-e.json").write_text(json.dumps(result))
     store = Store(settings.database)
     import_results(store, open_folder(results.parent, project="sorting"))

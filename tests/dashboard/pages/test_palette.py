@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from warpwatch.dashboard import pages
-from warpwatch.dashboard.figures.heat_map import _MOST_SPAN, _PALE
-from warpwatch.dashboard.figures.palette import _LOOKS
+from warpwatch.dashboard.web import pages
+from warpwatch.dashboard.web.figures.heat_map import _MOST_SPAN, _PALE
+from warpwatch.dashboard.web.figures.palette import _LOOKS
 
 STYLE = Path(pages.__file__).parents[1] / "static" / "warpwatch.css"
 # Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency" (IEEE TVCG

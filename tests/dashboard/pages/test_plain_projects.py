@@ -11,8 +11,8 @@ import pytest
 
 from tests.dashboard.pages.browsing import Tab, serving_app
 from tests.dashboard.pages.plain_project import commit_hash, serve_plain, steps, write_plain
-from warpwatch.dashboard.machine_facts import further_facts, gpu_of
-from warpwatch.dashboard.naming import cudnn_version
+from warpwatch.dashboard.model.machine import further_facts, gpu_of
+from warpwatch.dashboard.model.naming import cudnn_version
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 
@@ -56,8 +56,12 @@ def test_rows_that_only_their_environment_tells_apart_name_it(tmp_path: Path) ->
     one = write_plain(tmp_path / "one", values, newest=NOW)
     client = serve_plain(tmp_path / "store.db", {"both": both, "one": one})
     moved = commit_hash(12)
-    for path in ("regressions?state=all", f"commit/{moved}", f"compare?base={commit_hash(11)}&head={moved}&show=all",
-                 "?kernel=suite"):  # fmt: skip
+    for path in (
+        "regressions?state=all",
+        f"commit/{moved}",
+        f"compare?base={commit_hash(11)}&head={moved}&show=all",
+        "?kernel=suite",
+    ):
         page = client.get(f"/both/{path}").text
         for environment in ("py3.11-numpy1", "py3.11-numpy2"):
             assert f'<span class="ww-subject ww-long">in {environment}</span>' in page, path
@@ -66,9 +70,10 @@ def test_rows_that_only_their_environment_tells_apart_name_it(tmp_path: Path) ->
 
 def test_improvements_have_a_list_of_their_own(tmp_path: Path) -> None:
     values = {
-        "suite.Sort.time_it": steps((12, 0.002), (12, 0.001)), "suite.Copy.time_it": steps((12, 0.001), (12, 0.002)),
+        "suite.Sort.time_it": steps((12, 0.002), (12, 0.001)),
+        "suite.Copy.time_it": steps((12, 0.001), (12, 0.002)),
         "other.Still.time_it": steps((24, 0.001)),
-    }  # fmt: skip
+    }
     client = serve_plain(tmp_path / "store.db", {"p": write_plain(tmp_path / "results", values, newest=NOW)})
     better = client.get("/p/regressions?direction=better").text
     assert "<h1>Improvements</h1>" in better
@@ -105,9 +110,12 @@ def test_machines_of_other_models_differ_by_what_was_measured(tmp_path: Path) ->
         "twin": {"gpu": "NVIDIA A100"},
     }
     results = write_plain(
-        tmp_path / "results", values, newest=NOW, machines=machines,
+        tmp_path / "results",
+        values,
+        newest=NOW,
+        machines=machines,
         value_of=lambda value, machine, _: value * {"7581d8f4": 1.3, "a100": 1.0, "twin": 1.1}[machine],
-    )  # fmt: skip
+    )
     client = serve_plain(tmp_path / "store.db", {"p": results})
     page = _plain(client.get("/p/compare?by=machine&base=a100&head=7581d8f4&show=all", follow_redirects=True).text)
     assert "Cannot tell" not in page
@@ -143,29 +151,45 @@ def test_a_gpu_in_machine_json_is_named_on_every_page_of_its_machine(tmp_path: P
 @pytest.mark.parametrize(
     ("details", "gpu"),
     [
-        ({"gpu": "NVIDIA NVIDIA L40S"}, "NVIDIA L40S"), ({"GPU": "AMD amd MI300X"}, "AMD MI300X"),
-        ({"gpu_name": "NVIDIA H200"}, "NVIDIA H200"), ({"gpu": " "}, None), ({"cpu": "Xeon"}, None),
+        ({"gpu": "NVIDIA NVIDIA L40S"}, "NVIDIA L40S"),
+        ({"GPU": "AMD amd MI300X"}, "AMD MI300X"),
+        ({"gpu_name": "NVIDIA H200"}, "NVIDIA H200"),
+        ({"gpu": " "}, None),
+        ({"cpu": "Xeon"}, None),
         ({"gpu": "Tesla T4, Tesla T4"}, "Tesla T4, Tesla T4"),
     ],
-)  # fmt: skip
+)
 def test_a_gpus_name_has_no_word_twice(details: dict[str, str], gpu: str | None) -> None:
     assert gpu_of(details) == gpu
 
 
 @pytest.mark.parametrize(
     ("ram", "os", "shown"),
-    [("62GB", "Linux", "62.0 GB"), ("62 GiB", "Linux", "66.6 GB"), ("65831472", "Linux 6.1", "67.4 GB"),
-     ("512 MB", "", "512 MB"), ("plenty", "", "plenty"), ("1.2.3GB", "", "1.2.3GB")],
-)  # fmt: skip
+    [
+        ("62GB", "Linux", "62.0 GB"),
+        ("62 GiB", "Linux", "66.6 GB"),
+        ("65831472", "Linux 6.1", "67.4 GB"),
+        ("512 MB", "", "512 MB"),
+        ("plenty", "", "plenty"),
+        ("1.2.3GB", "", "1.2.3GB"),
+    ],
+)
 def test_memory_is_in_one_unit_however_it_was_written(ram: str, os: str, shown: str) -> None:
     assert dict(further_facts({"ram": ram, "os": os}))["Memory"] == shown
 
 
 @pytest.mark.parametrize(
     ("told", "shown"),
-    [("91900", "9.19.0"), ("91002", "9.10.2"), ("8902", "8.9.2"), ("8500", "8.5.0"), ("9.19", "9.19"), ("", ""),
-     ("919", "919")],
-)  # fmt: skip
+    [
+        ("91900", "9.19.0"),
+        ("91002", "9.10.2"),
+        ("8902", "8.9.2"),
+        ("8500", "8.5.0"),
+        ("9.19", "9.19"),
+        ("", ""),
+        ("919", "919"),
+    ],
+)
 def test_cudnns_number_is_a_version(told: str, shown: str) -> None:
     assert cudnn_version(told) == shown
 
@@ -200,7 +224,7 @@ def test_lists_of_changes_have_the_same_columns_and_room_for_the_kind(
     values = {
         "suite.Sort.time_it": steps((12, 0.002), (12, 0.003)),
         "suite.a_very_long_module_name.AndAClassWithALongName.time_what_takes_long": steps((6, 2e-6), (18, 8.5e-3)),
-    }  # fmt: skip
+    }
     results = write_plain(tmp_path / "results", values, newest=NOW)
     client = serve_plain(tmp_path / "store.db", {"p": results})
     with serving_app(client.application) as url:

@@ -51,10 +51,22 @@ def test_an_inline_style_or_script_is_still_refused(
 
 def test_every_answer_has_its_headers(address: str, addresses: dict[str, str]) -> None:
     for path in (
-        "/", "/kernels/", "/kernels/roofline", "/kernels/regressions", "/kernels/commits", "/kernels/machines",
-        "/kernels/tokens", "/account", "/kernels/series?q=rope", f"/kernels/series/{addresses['slowed']}",
-        f"/kernels/series/{addresses['slowed']}/data.json", "/healthz", "/static/warpwatch.css", "/nothing", "/api/x",
-    ):  # fmt: skip
+        "/",
+        "/kernels/",
+        "/kernels/roofline",
+        "/kernels/regressions",
+        "/kernels/commits",
+        "/kernels/machines",
+        "/kernels/tokens",
+        "/account",
+        "/kernels/series?q=rope",
+        f"/kernels/series/{addresses['slowed']}",
+        f"/kernels/series/{addresses['slowed']}/data.json",
+        "/healthz",
+        "/static/warpwatch.css",
+        "/nothing",
+        "/api/x",
+    ):
         headers = requests.get(address + path, timeout=60).headers
         policy = headers["Content-Security-Policy"]
         assert "unsafe" not in policy, path

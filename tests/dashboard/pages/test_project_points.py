@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.dashboard.suite_results import Suite
-from warpwatch.dashboard.comparing import compare_commits
+from warpwatch.dashboard.analysis.compare_sides import compare_commits
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, project_points, queries
 

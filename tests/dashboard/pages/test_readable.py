@@ -7,10 +7,10 @@ import pytest
 from flask.testing import FlaskClient
 
 from tests.dashboard.pages.browsing import Tab
-from warpwatch.dashboard.api.reading import _kind
-from warpwatch.dashboard.app import create_app
-from warpwatch.dashboard.quantities import quantity, throughput
+from warpwatch.dashboard.model.quantities import quantity, throughput
 from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.web.api.document_pages import _kind
+from warpwatch.dashboard.web.app import create_app
 
 # Values of which one line holds the number and the next one the unit; sentences that results bring are their authors'.
 _BROKEN_VALUES = r"""() => {
@@ -57,10 +57,16 @@ def test_no_line_ends_between_a_number_and_its_unit(
 ) -> None:
     tab = new_tab(width=width)
     for path in (
-        "?open=rope%40nvidia-h200", "regressions?state=all", "kernel/rope", "machines", "roofline",
-        f"commit/{addresses['slow_commit']}", f"compare?head={addresses['slow_commit']}&show=all",
-        "compare?by=machine&base=runner-t4&head=nvidia-h200&show=all", f"series/{addresses['profiled']}",
-    ):  # fmt: skip
+        "?open=rope%40nvidia-h200",
+        "regressions?state=all",
+        "kernel/rope",
+        "machines",
+        "roofline",
+        f"commit/{addresses['slow_commit']}",
+        f"compare?head={addresses['slow_commit']}&show=all",
+        "compare?by=machine&base=runner-t4&head=nvidia-h200&show=all",
+        f"series/{addresses['profiled']}",
+    ):
         tab.page.goto(f"{address}/kernels/{path}")
         assert tab.page.evaluate(_BROKEN_VALUES) == [], path
         assert tab.page.evaluate("document.documentElement.scrollWidth") <= width, path
@@ -111,7 +117,7 @@ def test_targets_are_at_least_24_pixels_high(address: str, new_tab: Callable[...
 def test_a_list_of_commits_tells_what_each_moved_and_goes_on(
     client: FlaskClient, addresses: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warpwatch.dashboard.pages.commits._COMMITS_OF_A_PAGE", 5)
+    monkeypatch.setattr("warpwatch.dashboard.web.pages.commits._COMMITS_OF_A_PAGE", 5)
     first = client.get("/kernels/commits").text
     assert len(re.findall(r"<tbody>.*</tbody>", first, re.DOTALL)[0].split("<tr>")) == 6
     assert len(re.findall(r"Compare [0-9a-f]{8} with", first)) == 5  # the last one with the first of the next page

@@ -8,9 +8,9 @@ from itertools import product
 
 import pytest
 
-from warpwatch.dashboard.metrics import metric
-from warpwatch.dashboard.reproduce import asv_command, gate_command
-from warpwatch.dashboard.store.records import Commit, Series
+from warpwatch.dashboard.analysis.next_measurement import asv_command, gate_command
+from warpwatch.dashboard.model.metric import metric
+from warpwatch.dashboard.model.series import Commit, Series
 
 COMMIT = Commit(
     hash="a" * 40, date=datetime(2026, 1, 1, tzinfo=UTC), subject=None, author=None, position=0, unmeasured_before=None
@@ -20,10 +20,18 @@ WORKLOADS = ("fp16-b1", "fp16-b16", "fp16-b1.5 (odd)", "it's; rm -rf $HOME")
 
 def _series(benchmark: str, *values: str) -> Series:
     return Series(
-        key="0" * 16, project="p", benchmark=benchmark,
-        parameters=tuple((f"p{i}", value) for i, value in enumerate(values)), metric=metric("latency", "seconds"),
-        machine="m", environment="e", workload=None, implementation=None, is_baseline=False, listed=True,
-    )  # fmt: skip
+        key="0" * 16,
+        project="p",
+        benchmark=benchmark,
+        parameters=tuple((f"p{i}", value) for i, value in enumerate(values)),
+        metric=metric("latency", "seconds"),
+        machine="m",
+        environment="e",
+        workload=None,
+        implementation=None,
+        is_baseline=False,
+        listed=True,
+    )
 
 
 def _arguments(series: Series) -> tuple[str, str]:
@@ -41,9 +49,10 @@ def test_of_all_combinations_asv_would_run_only_this_one(workload: str) -> None:
         f"{benchmark}({case!r}, {implementation!r})": (benchmark, case, implementation)
         for benchmark, case, implementation in product(
             ("b.rope.Rope.track_latency", "b.rope.Rope.track_latency_2", "ab.rope.Rope.track_latency"),
-            WORKLOADS, ("warpwatch", "warpwatch2", "sdpa"),
+            WORKLOADS,
+            ("warpwatch", "warpwatch2", "sdpa"),
         )
-    }  # fmt: skip
+    }
     matching = [found for name, found in names.items() if re.search(pattern, name)]
     assert matching == [("b.rope.Rope.track_latency", workload, "warpwatch")]
     assert commits == f"{COMMIT.hash}^!"

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.dashboard.pages.browsing import Tab
-from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.web.app import create_app
 
 
 def _page(settings: Settings, query: str) -> tuple[str, dict[str, Any]]:

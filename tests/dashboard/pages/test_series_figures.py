@@ -11,48 +11,77 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.dashboard.pages.whole_history import history_figure, whole_history
-from warpwatch.dashboard.figures.heat_map import Reference, heat_map_figure, heat_rows
-from warpwatch.dashboard.figures.history_view import HistoryView, Spacing
-from warpwatch.dashboard.figures.panes import panes
-from warpwatch.dashboard.metrics import metric
-from warpwatch.dashboard.statistics.change_kind import ChangeKind
-from warpwatch.dashboard.store.kernel_records import Cell, Kernel, ShapeRow
-from warpwatch.dashboard.store.records import Commit, History, Point, Series, SeriesChange, Status
-from warpwatch.dashboard.store.shown_records import Beside, Extent, Mark, MarkKind
-from warpwatch.dashboard.verdict import Verdict
+from warpwatch.dashboard.model.changepoint import SeriesChange
+from warpwatch.dashboard.model.history import Beside, Extent, History, Mark, MarkKind
+from warpwatch.dashboard.model.kernel import Cell, Kernel, ShapeRow
+from warpwatch.dashboard.model.metric import metric
+from warpwatch.dashboard.model.series import Commit, Point, Series, Status
+from warpwatch.dashboard.model.verdict import ChangeKind, Verdict
+from warpwatch.dashboard.web.figures.heat_map import Reference, heat_map_figure, heat_rows
+from warpwatch.dashboard.web.figures.history_view import HistoryView, Spacing
+from warpwatch.dashboard.web.figures.layout import panes
 
 HOSTILE = "<a href='javascript:alert(1)'>x</a>"
 
 
 def _commit(index: int, gap: int = 0) -> Commit:
     return Commit(
-        hash=f"{index:08x}" + "0" * 32, date=datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=index), subject=HOSTILE,
-        author="Ada", position=index, unmeasured_before=gap,
-    )  # fmt: skip
+        hash=f"{index:08x}" + "0" * 32,
+        date=datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=index),
+        subject=HOSTILE,
+        author="Ada",
+        position=index,
+        unmeasured_before=gap,
+    )
 
 
 def _point(index: int, value: float | None = 1.0, gap: int = 0) -> Point:
     return Point(
-        commit=_commit(index, gap), value=value, q25=None, q75=None, sample_count=3,
-        status=Status.INVALID if value is None else Status.OK, reason=HOSTILE, run=f"{index:032x}", run_time=None,
-    )  # fmt: skip
+        commit=_commit(index, gap),
+        value=value,
+        q25=None,
+        q75=None,
+        sample_count=3,
+        status=Status.INVALID if value is None else Status.OK,
+        reason=HOSTILE,
+        run=f"{index:032x}",
+        run_time=None,
+    )
 
 
 def _series(name: str = "latency", unit: str = "seconds", **more: Any) -> Series:
     common: dict[str, Any] = {
-        "key": "0" * 16, "project": "p", "benchmark": "b.S.track", "parameters": (), "metric": metric(name, unit),
-        "machine": HOSTILE, "environment": "e", "workload": "w", "implementation": "warpwatch", "is_baseline": False,
+        "key": "0" * 16,
+        "project": "p",
+        "benchmark": "b.S.track",
+        "parameters": (),
+        "metric": metric(name, unit),
+        "machine": HOSTILE,
+        "environment": "e",
+        "workload": "w",
+        "implementation": "warpwatch",
+        "is_baseline": False,
         "listed": True,
-    }  # fmt: skip
+    }
     return Series(**{**common, **more})
 
 
 def _change(index: int, magnitude: float) -> SeriesChange:
     return SeriesChange(
-        index=index, commit=_commit(index), previous_commit=_commit(index - 1), range_start=_commit(index - 1),
-        range_end=_commit(index), before=1.0, after=1.0 + magnitude, magnitude=magnitude, low=magnitude, high=magnitude,
-        p_value=0.001, is_worse=magnitude > 0, kind=ChangeKind.STEP,
-    )  # fmt: skip
+        index=index,
+        commit=_commit(index),
+        previous_commit=_commit(index - 1),
+        range_start=_commit(index - 1),
+        range_end=_commit(index),
+        before=1.0,
+        after=1.0 + magnitude,
+        magnitude=magnitude,
+        low=magnitude,
+        high=magnitude,
+        p_value=0.001,
+        is_worse=magnitude > 0,
+        kind=ChangeKind.STEP,
+    )
 
 
 def _history(*points: Point, **more: Any) -> History:
@@ -139,18 +168,27 @@ def test_a_long_history_leaves_words_to_the_panel_and_says_that_more_is_there() 
 def _kernel(*rows: list[float | None], changes: tuple[SeriesChange, ...] = (), unit: str = "seconds") -> Kernel:
     name = "latency" if unit == "seconds" else "bandwidth"
     return Kernel(
-        name="rope", machines=("m",), metrics=(name,), implementations=(), machine="m", metric=name,
-        implementation=None, commits=tuple(_commit(n) for n in range(len(rows[0]))), older=False,
+        name="rope",
+        machines=("m",),
+        metrics=(name,),
+        implementations=(),
+        machine="m",
+        metric=name,
+        implementation=None,
+        commits=tuple(_commit(n) for n in range(len(rows[0]))),
+        older=False,
         rows=tuple(
             ShapeRow(
-                series=_series(name, unit, key=f"{n:016x}"), changes=changes, verdict=Verdict.UNCHANGED,
+                series=_series(name, unit, key=f"{n:016x}"),
+                changes=changes,
+                verdict=Verdict.UNCHANGED,
                 cells=tuple(
                     Cell(value=v, status=Status.INVALID if v is None else Status.OK, reason=HOSTILE) for v in values
                 ),
             )
             for n, values in enumerate(rows)
         ),
-    )  # fmt: skip
+    )
 
 
 def test_cells_tell_the_change_from_the_first_or_the_newest_level() -> None:

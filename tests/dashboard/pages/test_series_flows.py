@@ -12,7 +12,7 @@ from tests.dashboard.pages.browsing import HOSTILE, Tab, faults, serving
 from tests.dashboard.pages.test_pages_behaviour import _click_point, _drag, _point_at
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.annotations import add_annotation
+from warpwatch.dashboard.store.notes import add_annotation
 
 LONG = 1300
 NAME = "suite.Bench.track_latency"
@@ -57,8 +57,17 @@ def test_a_click_on_a_point_opens_it_beneath_and_another_reader_gets_the_same(
     tab.page.wait_for_url("**run=**")
     told = _panel(tab)
     assert told != newest
-    for said in (point["commit"][:8], "Ada Byron", "580.65.06", "51 °C", "power cap for 400 µs", "20 samples",
-                 "asv run --record-samples", "Compare with previous", "Registers"):  # fmt: skip
+    for said in (
+        point["commit"][:8],
+        "Ada Byron",
+        "580.65.06",
+        "51 °C",
+        "power cap for 400 µs",
+        "20 samples",
+        "asv run --record-samples",
+        "Compare with previous",
+        "Registers",
+    ):
         assert said in told, said
     assert _query(tab)["run"] == [point["run"]]
     ring = "document.querySelector('.ww-plot').data.find((trace) => trace.name === 'chosen').x"

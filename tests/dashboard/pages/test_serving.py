@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from warpwatch.dashboard.serving import DEFAULT_PORT
+from warpwatch.dashboard.cli.serve import DEFAULT_PORT
 
-COMMAND = [sys.executable, "-c", "from warpwatch.dashboard.serving import serve; serve()"]
+COMMAND = [sys.executable, "-c", "from warpwatch.dashboard.cli.serve import serve; serve()"]
 
 
 @contextmanager
@@ -41,9 +41,11 @@ def test_it_prints_an_address_of_this_machine_alone_and_answers_there(tmp_path: 
 
 def test_it_says_who_may_read_and_write(tmp_path: Path) -> None:
     openid = {
-        "WARPWATCH_LOGIN": "openid", "WARPWATCH_URL": "https://perf.example.org",
-        "WARPWATCH_OPENID_ISSUER": "https://login.example.org", "WARPWATCH_OPENID_CLIENT_ID": "warpwatch",
-    }  # fmt: skip
+        "WARPWATCH_LOGIN": "openid",
+        "WARPWATCH_URL": "https://perf.example.org",
+        "WARPWATCH_OPENID_ISSUER": "https://login.example.org",
+        "WARPWATCH_OPENID_CLIENT_ID": "warpwatch",
+    }
     for arguments, variables, said in (
         ((), {}, "Everybody on this machine reads. To write too, open http://127.0.0.1:"),
         (("--host", "0.0.0.0"), {}, "nobody writes but with a token"),
@@ -65,9 +67,13 @@ def test_it_says_who_may_read_and_write(tmp_path: Path) -> None:
 
 def test_a_setting_that_is_missing_stops_the_start_with_a_sentence(tmp_path: Path) -> None:
     done = subprocess.run(
-        [*COMMAND, "--database", str(tmp_path / "x.db")], capture_output=True, text=True, timeout=60, check=False,
+        [*COMMAND, "--database", str(tmp_path / "x.db")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
         env={**os.environ, "WARPWATCH_LOGIN": "openid"},
-    )  # fmt: skip
+    )
     assert (done.returncode, "Traceback" in done.stderr) == (1, False)
     assert "WARPWATCH_OPENID_ISSUER" in done.stderr
 
@@ -77,8 +83,11 @@ def test_a_chosen_port_that_is_taken_is_an_error_that_says_so(tmp_path: Path) ->
         port = other.getsockname()[1]
         done = subprocess.run(
             [*COMMAND, "--port", str(port), "--database", str(tmp_path / "x.db")],
-            capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
     assert done.returncode == 1
     assert f"port {port} is taken" in done.stderr
     assert "--port" in done.stderr

@@ -21,8 +21,11 @@ PATIENCE_S = 60
 def servers(database: str) -> Iterator[tuple[str, str]]:
     """The addresses of two, which have a key in common as behind one proxy."""
     environment = {
-        **os.environ, "WARPWATCH_DATABASE": database, "WARPWATCH_SECRET_KEY": "k" * 64, "PYTHONUNBUFFERED": "1",
-    }  # fmt: skip
+        **os.environ,
+        "WARPWATCH_DATABASE": database,
+        "WARPWATCH_SECRET_KEY": "k" * 64,
+        "PYTHONUNBUFFERED": "1",
+    }
     with ExitStack() as stack:
         addresses = []
         for _ in range(2):
@@ -39,11 +42,13 @@ def servers(database: str) -> Iterator[tuple[str, str]]:
 
 
 def _import(results: Path, database: str) -> None:
-    script = "from warpwatch.dashboard.import_command import import_; import_()"
+    script = "from warpwatch.dashboard.cli.import_ import import_; import_()"
     done = subprocess.run(
         [sys.executable, "-c", script, str(results), "--project", "p", "--database", database],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
 
 

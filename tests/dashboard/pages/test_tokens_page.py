@@ -7,16 +7,15 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.dashboard.access.provider import Provider, providing
-from tests.dashboard.access.test_openid import serving_people
-from tests.dashboard.access.test_writing import browser_with_token, with_views
-from tests.dashboard.importers.reading import COMMIT, RECORDED
+from tests.dashboard.auth.provider import Provider, providing
+from tests.dashboard.auth.test_openid import serving_people
+from tests.dashboard.auth.test_writing import browser_with_token, with_views
+from tests.dashboard.importers.recorded_files import COMMIT, RECORDED
 from tests.dashboard.pages.browsing import HOSTILE, Tab, serving_app
-from warpwatch.dashboard.access_settings import AccessSettings
-from warpwatch.dashboard.app import create_app
-from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.settings import AccessSettings, Settings
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.tokens import Scope, create_token, tokens
+from warpwatch.dashboard.web.app import create_app
 
 
 @pytest.fixture
@@ -74,9 +73,13 @@ def test_what_the_form_cannot_send_is_refused(address: str) -> None:
     browser, token = browser_with_token(address)
     good = {"csrf_token": token, "name": "runner", "scope": "upload", "days": "30"}
     for wrong, said in (
-        ({"days": "31"}, "no lifetime"), ({"days": "x"}, "no lifetime"), ({"scope": "all"}, "nothing a token can be"),
-        ({"scope": ""}, "nothing a token can be"), ({"name": " "}, "no good name"), ({"name": "a\0b"}, "no good name"),
-    ):  # fmt: skip
+        ({"days": "31"}, "no lifetime"),
+        ({"days": "x"}, "no lifetime"),
+        ({"scope": "all"}, "nothing a token can be"),
+        ({"scope": ""}, "nothing a token can be"),
+        ({"name": " "}, "no good name"),
+        ({"name": "a\0b"}, "no good name"),
+    ):
         answer = browser.post(f"{address}/demo/tokens", data=good | wrong, timeout=60)
         assert (answer.status_code, said in answer.text) == (400, True), wrong
     assert browser.post(f"{address}/nobody/tokens", data=good, timeout=60).status_code == 404
@@ -127,9 +130,13 @@ def test_where_reading_wants_a_login_a_token_reads_its_project(provider: Provide
     create_token(store, "other", name="x", now_ms=1)
     with serving_people(provider, settings.database) as url:
         for path, given, status in (
-            ("/demo/", token, 200), ("/other/", token, 403), ("/", token, 403), ("/demo/", "x", 401),
-            ("/demo/", upload, 403), ("/demo/tokens", token, 403),
-        ):  # fmt: skip
+            ("/demo/", token, 200),
+            ("/other/", token, 403),
+            ("/", token, 403),
+            ("/demo/", "x", 401),
+            ("/demo/", upload, 403),
+            ("/demo/tokens", token, 403),
+        ):
             answer = requests.get(url + path, headers={"Authorization": f"Bearer {given}"}, timeout=60)
             assert answer.status_code == status, path
             assert 'href="/other/' not in answer.text, path

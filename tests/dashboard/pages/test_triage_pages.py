@@ -13,13 +13,12 @@ from playwright.sync_api import Page
 
 from tests.asv_results import AsvResults
 from tests.dashboard.pages.browsing import HOSTILE, Tab, a_client, serving
-from warpwatch.dashboard.access_settings import AccessSettings, ProxyLogin
-from warpwatch.dashboard.app import create_app
-from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.model.alert import EventKind
+from warpwatch.dashboard.model.triage_item import Card, CardFilter
+from warpwatch.dashboard.settings import AccessSettings, ProxyLogin, Settings
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alert_records import EventKind
-from warpwatch.dashboard.store.annotations import add_annotation, annotations
-from warpwatch.dashboard.store.card_records import Card, CardFilter
+from warpwatch.dashboard.store.notes import add_annotation, annotations
+from warpwatch.dashboard.web.app import create_app
 
 LIST = "/kernels/regressions"
 
@@ -193,8 +192,9 @@ def test_notes_are_written_from_anywhere_and_deleted_by_their_author(client: Fla
     assert (answer.status_code, answer.headers["Location"]) == (303, f"/kernels/series/{key}?x=date#note-1")
     assert client.post("/kernels/notes", data=said).headers["Location"] == f"/kernels/commit/{card.commit.hash}#note-2"
     assert [(note.series, note.text) for note in annotations(store, "kernels")] == [
-        (key, "new driver\nsince then"), (None, "new driver\nsince then"),
-    ]  # fmt: skip
+        (key, "new driver\nsince then"),
+        (None, "new driver\nsince then"),
+    ]
     page = client.get(LIST).text
     assert page.count("since then") == 2
     for path in (f"/kernels/commit/{card.commit.hash}", f"/kernels/series/{key}"):
@@ -203,8 +203,13 @@ def test_notes_are_written_from_anywhere_and_deleted_by_their_author(client: Fla
     gone = client.post("/kernels/notes/1/delete", data={**said, "back": LIST})
     assert (gone.status_code, gone.headers["Location"]) == (303, LIST)
     assert len(annotations(store, "kernels")) == 1
-    for wrong, status in (({"text": " "}, 400), ({"commit": "beef"}, 404), ({"series": "none"}, 404),
-                          ({"text": "x" * 10_001}, 400), ({"csrf_token": ""}, 403)):  # fmt: skip
+    for wrong, status in (
+        ({"text": " "}, 400),
+        ({"commit": "beef"}, 404),
+        ({"series": "none"}, 404),
+        ({"text": "x" * 10_001}, 400),
+        ({"csrf_token": ""}, 403),
+    ):
         assert client.post("/kernels/notes", data=said | wrong).status_code == status, wrong
     assert client.post("/kernels/notes/77/delete", data=said).status_code == 404
     assert client.post("/young/notes/2/delete", data=said).status_code == 404
@@ -277,7 +282,7 @@ def test_many_are_decided_at_once_by_keys_or_by_hand(
     cards = the_cards(store)
     assert [(card.standing.value, card.alert.events[-1].note) for card in cards if card.alert] == [
         ("false alarm", "both")
-    ] * 2  # fmt: skip
+    ] * 2
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
     assert tab.complaints == []
 
@@ -325,17 +330,23 @@ def test_a_hostile_project_is_triaged_too(client: FlaskClient, store: Store) -> 
     page = client.get(f"/{name}/regressions")
     assert page.status_code == 200
     assert "<img src=x" not in page.text
-    said = {"csrf_token": field_of(page.text, "csrf_token"), "state": "expected",
-            "card": f"{cards[0].seen.key} {cards[0].seen.version}"}  # fmt: skip
+    said = {
+        "csrf_token": field_of(page.text, "csrf_token"),
+        "state": "expected",
+        "card": f"{cards[0].seen.key} {cards[0].seen.version}",
+    }
     assert client.post(f"/{name}/regressions", data=said).status_code == 303
     assert the_cards(store, HOSTILE)[0].standing.value == "expected"
 
 
 def test_a_note_is_deleted_by_who_wrote_it_and_a_reader_writes_none(own: Settings, store: Store) -> None:
     login = AccessSettings(
-        login=ProxyLogin(), proxies=(ipaddress.ip_network("127.0.0.0/8"),), secret_key="k" * 40,
-        triagers=("ada", "bo"), public_url="http://localhost",
-    )  # fmt: skip
+        login=ProxyLogin(),
+        proxies=(ipaddress.ip_network("127.0.0.0/8"),),
+        secret_key="k" * 40,
+        triagers=("ada", "bo"),
+        public_url="http://localhost",
+    )
     app = create_app(replace(own, access=login))
     card = the_cards(store)[1]
 

@@ -10,12 +10,12 @@ from flask.testing import FlaskClient
 
 from tests.dashboard.pages.browsing import HOSTILE, Tab
 from tests.dashboard.pages.whole_history import history_figure
-from warpwatch.dashboard.app import create_app
-from warpwatch.dashboard.figures.history_view import HistoryView
-from warpwatch.dashboard.figures.machine import MOST_TOLD, conditions_figure, detectable_figure
+from warpwatch.dashboard.analysis.trust import RUNS, trust
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.trust import RUNS, trust
+from warpwatch.dashboard.web.app import create_app
+from warpwatch.dashboard.web.figures.history_view import HistoryView
+from warpwatch.dashboard.web.figures.machine import MOST_TOLD, conditions_figure, detectable_figure
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +49,14 @@ def test_what_is_not_known_is_said_with_its_reason(client: FlaskClient) -> None:
     assert page.status_code == 200
     assert HOSTILE not in page.text
     said = _plain(page.text)
-    for sentence in ("Not known: nothing was measured twice here", "these results have no context file beside them",
-                     "No canaries", "Driver and libraries are not known", "not known without a repository",
-                     "Archived"):  # fmt: skip
+    for sentence in (
+        "Not known: nothing was measured twice here",
+        "these results have no context file beside them",
+        "No canaries",
+        "Driver and libraries are not known",
+        "not known without a repository",
+        "Archived",
+    ):
         assert sentence in said, sentence
 
 
@@ -107,8 +112,9 @@ def test_a_canary_looks_alike_beside_a_series_and_on_its_machines_page(
 ) -> None:
     store = Store(history_store.database)
     history, machine = (
-        queries.history(store, addresses["profiled"]), queries.machine_history(store, "kernels", "nvidia-h200")
-    )  # fmt: skip
+        queries.history(store, addresses["profiled"]),
+        queries.machine_history(store, "kernels", "nvidia-h200"),
+    )
     runs = queries.conditions(store, "kernels", "nvidia-h200")
     assert history is not None and machine is not None  # noqa: PT018
     canaries = [each for each in machine.series if each.series.is_control and each.series.metric.is_latency]

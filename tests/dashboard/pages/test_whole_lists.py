@@ -8,10 +8,10 @@ from html import unescape
 import pytest
 from flask.testing import FlaskClient
 
-from warpwatch.dashboard.api import answers
-from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.web.api import responses
+from warpwatch.dashboard.web.app import create_app
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def _rows(text: str) -> list[dict[str, str]]:
 def test_csv_without_a_limit_has_every_row(
     client: FlaskClient, monkeypatch: pytest.MonkeyPatch, path: str, part: int
 ) -> None:
-    monkeypatch.setattr(answers, "_PART", part)
+    monkeypatch.setattr(responses, "_PART", part)
     address = f"/api/projects/kernels/{path}"
     sign = "&" if "?" in path else "?"
     total = client.get(f"{address}{sign}limit=1").get_json()["total"]
@@ -44,8 +44,11 @@ def test_csv_without_a_limit_has_every_row(
     assert "Link" not in whole.headers
     assert whole.headers["Content-Type"].startswith("text/csv")
     assert "no-cache" in whole.headers["Cache-Control"]
-    by_parts = [row for offset in range(0, total, 1000) for row in
-                _rows(client.get(f"{address}{sign}format=csv&limit=1000&offset={offset}").text)]  # fmt: skip
+    by_parts = [
+        row
+        for offset in range(0, total, 1000)
+        for row in _rows(client.get(f"{address}{sign}format=csv&limit=1000&offset={offset}").text)
+    ]
     assert rows == by_parts
 
 
@@ -61,13 +64,17 @@ def test_pages_link_to_their_data_badges_and_pictures(client: FlaskClient, histo
     key = queries.find_series(store, "kernels", search="rope warpwatch track_latency").series[0].key
     store.close()
     wanted = {
-        "": ("overview?format=csv", "badge/verdict.svg"), "series": ("series?format=csv",),
+        "": ("overview?format=csv", "badge/verdict.svg"),
+        "series": ("series?format=csv",),
         f"series/{key}": (f"{key}/history?format=csv", f"{key}/history.svg", f"badge/verdict/{key}.svg"),
-        "commits": ("commits?format=csv",), f"commit/{newest.hash}": (f"{newest.hash}/values?format=csv",),
-        "regressions": ("regressions?format=csv",), "machines": ("machines?format=csv", "canaries?format=csv"),
-        "roofline": ("roofline?format=csv", "roofline.svg"), "kernel/rope": ("badge/verdict.svg?kernel=rope",),
+        "commits": ("commits?format=csv",),
+        f"commit/{newest.hash}": (f"{newest.hash}/values?format=csv",),
+        "regressions": ("regressions?format=csv",),
+        "machines": ("machines?format=csv", "canaries?format=csv"),
+        "roofline": ("roofline?format=csv", "roofline.svg"),
+        "kernel/rope": ("badge/verdict.svg?kernel=rope",),
         f"compare?base={before.hash}&head={newest.hash}": ("comparison?",),
-    }  # fmt: skip
+    }
     for page, links in wanted.items():
         text = client.get(f"/kernels/{page}").text
         found = [

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from warpwatch.dashboard.figures import history as figure
-from warpwatch.dashboard.figures.history_view import HistoryView
-from warpwatch.dashboard.levels import levels
-from warpwatch.dashboard.store.machine_marks import Taken, machine_marks
-from warpwatch.dashboard.store.records import Commit, History, Point, Status
-from warpwatch.dashboard.store.shown_records import Extent, Level, Mark, MarkKind, Place, ShownHistory, Spread
+from warpwatch.dashboard.model.history import Extent, History, Level, Mark, MarkKind, Place, ShownHistory, Spread
+from warpwatch.dashboard.model.series import Commit, Point, Status
+from warpwatch.dashboard.statistics.levels import levels
+from warpwatch.dashboard.store.queries.run_facts import Taken, machine_marks
+from warpwatch.dashboard.web.figures import history as figure
+from warpwatch.dashboard.web.figures.history_view import HistoryView
 
 
 def history_figure(told: History | ShownHistory, view: HistoryView) -> dict[str, Any]:

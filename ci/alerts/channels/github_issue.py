@@ -1,0 +1,133 @@
+"""A GitHub issue for each alert: opened with it, updated by comments, closed when it is resolved.
+
+What was written is found again by hidden marks, the alert's thread in the issue and the message's key in the issue or
+in a comment, before anything is created: a sender that died in between leaves no second one.
+"""
+
+from typing import Any
+
+from githubkit import GitHub
+
+from ...forges.github import github_errors, open_github
+from ...forges.retries import ForgeError, TransientError, again
+from ...policy.policy_model import Destination
+from ..message import DeliveryError, Message
+
+_PATIENCE_S, _TIMEOUT_S = 10.0, 10.0
+_DELETED = {404, 410}
+_PAGE, _MOST_PAGES = 100, 20  # issues with our label that are looked through, the newest first
+_MOST_TEXT, _MOST_TITLE = 60_000, 250  # characters; GitHub takes 65,536 and 256
+
+
+def deliver(message: Message, destination: Destination, token: str, number: str | None) -> str | None:
+    """Writes the message, if it is not there yet; returns the issue's number. Raises DeliveryError.
+
+    `number` is the issue's, if it is known; where that was deleted, another one is made. An end without an issue is
+    none. GitHub is asked again for a few seconds only: for longer the outbox waits.
+    """
+    with open_github(token, destination.api, timeout_s=_TIMEOUT_S) as client:
+        issues = _Issues(client, destination)
+
+        def write() -> str | None:
+            known = int(number) if number else None
+            found = known if known is not None and issues.exists(known) else issues.find(message.thread)
+            if found is None:
+                return None if message.action == "resolved" else str(issues.create(message))
+            issues.tell(found, message)
+            return str(found)
+
+        try:
+            return again(write, total_s=_PATIENCE_S)
+        except ForgeError as error:
+            cause = error.__cause__
+            wait_s = cause.pause_s(1) if isinstance(cause, TransientError) else None
+            raise DeliveryError(str(error), wait_s) from error
+
+
+class _Issues:
+    """The issues of a repository that carry our label."""
+
+    def __init__(self, client: GitHub, destination: Destination) -> None:
+        owner, _, repository = (destination.github or "").partition("/")
+        self._api, self._place = client.rest.issues, (owner, repository)
+        self._labels, self._words = destination.labels, f"for {destination.github}"
+
+    def exists(self, number: int) -> bool:
+        """Whether that issue is there, and was not deleted."""
+        try:
+            with github_errors(self._words):
+                self._api.get(*self._place, number)
+        except ForgeError as error:
+            if error.status in _DELETED:
+                return False
+            raise
+        return True
+
+    def find(self, thread: str) -> int | None:
+        """The number of the issue with this thread's mark.
+
+        GitHub silently drops the labels of an issue that a token without the right to push makes: where none with ours
+        is it, the newest of all are looked through.
+        """
+        labelled: dict[str, Any] = {"labels": self._labels[0]}
+        for filters, pages in ((labelled, _MOST_PAGES), ({}, 1)):
+            for page in range(1, pages + 1):
+                with github_errors(self._words):
+                    listed: list[dict[str, Any]] = self._api.list_for_repo(
+                        *self._place,
+                        state="all",
+                        sort="created",
+                        direction="desc",
+                        per_page=_PAGE,
+                        page=page,
+                        **filters,
+                    ).json()
+                    for issue in listed:
+                        if _thread_mark(thread) in (issue["body"] or ""):
+                            return int(issue["number"])
+                if len(listed) < _PAGE:
+                    break
+        return None
+
+    def create(self, message: Message) -> int:
+        """A new issue; returns its number."""
+        with github_errors(self._words):
+            made = self._api.create(
+                *self._place,
+                title=message.title[:_MOST_TITLE],
+                body=f"{message.text[:_MOST_TEXT]}\n\n{_thread_mark(message.thread)}\n{_message_mark(message.key)}",
+                labels=[*self._labels, *(each for each in message.labels if each not in self._labels)],
+            )
+            return int(made.json()["number"])
+
+    def tell(self, number: int, message: Message) -> None:
+        """A comment, if neither the issue nor a comment of it is the message; then the issue's state and title."""
+        with github_errors(self._words):
+            issue = self._api.get(*self._place, number).json()
+            mark = _message_mark(message.key)
+            if mark not in (issue["body"] or "") and not self._has_comment(number, mark):
+                self._api.create_comment(*self._place, number, body=f"{message.text[:_MOST_TEXT]}\n\n{mark}")
+            if message.action == "resolved":
+                if issue["state"] != "closed":
+                    self._api.update(*self._place, number, state="closed", state_reason="completed")
+            elif message.action == "reopened":
+                self._api.update(*self._place, number, state="open", title=message.title[:_MOST_TITLE])
+
+    def _has_comment(self, number: int, mark: str) -> bool:
+        for page in range(1, _MOST_PAGES + 1):
+            listed: list[dict[str, Any]] = self._api.list_comments(
+                *self._place, number, per_page=_PAGE, page=page
+            ).json()
+            if any(mark in (comment["body"] or "") for comment in listed):
+                return True
+            if len(listed) < _PAGE:
+                return False
+        return False
+
+
+def _thread_mark(thread: str) -> str:
+    return f"<!-- warpwatch alert {thread} -->"
+
+
+def _message_mark(key: str) -> str:
+    return f"<!-- warpwatch message {key} -->"

@@ -1,0 +1,48 @@
+"""A JSON webhook: any http(s) address. The key of a message is its `Idempotency-Key`."""
+
+from urllib.parse import urljoin, urlsplit
+
+import requests
+
+from ...forges.retries import asked_wait_s
+from ..message import DeliveryError, Message, host_of
+
+_TIMEOUT_S = 10.0
+
+
+def is_webhook(address: str) -> bool:
+    """Whether the address is one."""
+    return address.startswith(("http://", "https://"))
+
+
+def check(address: str) -> None:
+    """Raises DeliveryError for one that leads nowhere."""
+    try:
+        parts = urlsplit(address)
+        known = parts.hostname is not None and parts.port != 0
+    except ValueError:  # whose words hold parts of the address
+        known = False
+    if not known:
+        scheme = address.partition("://")[0]
+        raise DeliveryError(f"cannot send to {scheme}://…: the address names no host; wanted such as https://HOST/PATH")
+
+
+def post(message: Message, address: str) -> None:
+    """Send once, waiting at most ten seconds for each answer, of which only the status counts. Raises DeliveryError.
+
+    A redirect is not followed: what it leads to may be a login page, whose 200 would stand for a delivery, or a machine
+    that only we can reach.
+    """
+    headers = {"Idempotency-Key": message.key}
+    try:
+        with requests.post(
+            address, json=dict(message.payload), headers=headers, timeout=_TIMEOUT_S, allow_redirects=False, stream=True
+        ) as response:
+            status, reason, moved_to = response.status_code, response.reason, response.headers.get("Location")
+            wait_s = asked_wait_s(response.headers)
+    except requests.RequestException as error:
+        raise DeliveryError(f"{host_of(address)}: {type(error).__name__}") from error
+    if 300 <= status < 400 and moved_to:
+        raise DeliveryError(f"{host_of(address)} sends on to {host_of(urljoin(address, moved_to))}: give that address")
+    if not 200 <= status < 300:
+        raise DeliveryError(f"{host_of(address)} answered {status} {reason}", wait_s)

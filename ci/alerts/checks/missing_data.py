@@ -1,0 +1,88 @@
+"""Data that does not come: a machine that fell silent, and benchmarks that a machine leaves out though it goes on.
+
+A machine is silent when its newest results are older than it usually takes (statistics/arrival.py), or than
+`missing_days`, or when main has got `missing_commits` commits since the newest that it measured. What has been silent
+for longer than `recent_days` when it is first seen is history, and no news.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from warpwatch.dashboard.model.machine import Machine
+from warpwatch.dashboard.model.naming import kernel_name
+from warpwatch.dashboard.model.overview import Standing, State
+from warpwatch.dashboard.statistics.arrival import Arrival
+from warpwatch.dashboard.store.health_alerts import HealthFinding, HealthKind
+
+from ...policy.policy_model import AlertsTable
+from ..owners import MainBranch
+
+_SHOWN = 10
+
+
+def silent_machines(
+    machines: Sequence[Machine], arrivals: Mapping[str, Arrival], main: MainBranch, policy: AlertsTable, now: datetime
+) -> tuple[HealthFinding, ...]:
+    """Machines from which nothing comes."""
+    found = []
+    for machine in machines:
+        its = arrivals.get(machine.name)
+        if its is None:
+            continue
+        newest = datetime.fromtimestamp(its.newest_s, UTC)
+        age, patience = now - newest, timedelta(seconds=its.patience_s)
+        if policy.missing_days is not None:
+            patience = timedelta(days=policy.missing_days)
+        lacking = main.commits_since(machine.newest_commit.hash) if machine.newest_commit else None
+        lacks_many = lacking is not None and lacking >= policy.missing_commits
+        if age <= patience and not lacks_many:
+            continue
+        lines = [f"Its newest results are of {newest:%Y-%m-%d %H:%M} UTC, {_days(age)} ago."]
+        if age > patience:
+            lines.append(f"That is longer than the {_days(patience)} after which it is missed.")
+        if lacks_many and machine.newest_commit is not None:
+            lines.append(f"main has {lacking} commits since {machine.newest_commit.hash[:8]}, the newest it measured.")
+        says = f"no results for {_days(age)}" if age > patience else f"{lacking} commits of main without results"
+        found.append(
+            HealthFinding(
+                kind=HealthKind.MISSING,
+                subject=machine.name,
+                machine=machine.name,
+                kernel=None,
+                says=says,
+                members=(machine.name,),
+                lines=tuple(lines),
+            )
+        )
+    return tuple(found)
+
+
+def stopped_benchmarks(standings: Sequence[Standing]) -> tuple[HealthFinding, ...]:
+    """Kernels that a machine measures no more, by machine and kernel."""
+    stopped: dict[tuple[str, str], list[Standing]] = {}
+    for each in standings:
+        if each.state is State.STOPPED:
+            kernel = kernel_name(each.row.series.benchmark, each.row.operator)
+            stopped.setdefault((each.row.series.machine, kernel), []).append(each)
+    return tuple(
+        HealthFinding(
+            kind=HealthKind.MISSING,
+            subject=f"{machine} · {kernel}",
+            machine=machine,
+            kernel=kernel,
+            says=f"{kernel}: {len(rows)} benchmarks are measured no more"
+            if len(rows) > 1
+            else f"{rows[0].row.series.title} is measured no more",
+            members=tuple(sorted(each.row.series.key for each in rows)),
+            lines=tuple(
+                f"{each.row.series.title}: last measured at {each.row.commit.hash[:8]}" for each in rows[:_SHOWN]
+            )
+            + ((f"and {len(rows) - _SHOWN} more",) if len(rows) > _SHOWN else ()),
+        )
+        for (machine, kernel), rows in sorted(stopped.items())
+    )
+
+
+def _days(span: timedelta) -> str:
+    days = span / timedelta(days=1)
+    return f"{days:.0f} days" if days >= 2 else f"{days * 24:.0f} hours"

@@ -1,0 +1,131 @@
+"""Whether a runner can be trusted: invalid numbers, throttling, false alarms of equal code, a state of the machine.
+
+The shares are counted with their 95 % intervals, of which the lower end must pass what the policy allows: few cases
+raise no alarm. What the machine itself moved, and no commit is accused of, is told here: changes that its controls
+made too, on at least three series at one commit, as long as their level is not back and the commit is recent.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from warpwatch.dashboard.analysis.thresholds import judged_by
+from warpwatch.dashboard.analysis.trust import Trust, trust
+from warpwatch.dashboard.model.changepoint import Regression, RegressionGroup, SeriesChange
+from warpwatch.dashboard.model.machine import Machine
+from warpwatch.dashboard.model.overview import Standing
+from warpwatch.dashboard.model.quantities import change as change_words
+from warpwatch.dashboard.model.quantities import share as share_words
+from warpwatch.dashboard.model.series import Status
+from warpwatch.dashboard.settings import DEFAULT_THRESHOLD
+from warpwatch.dashboard.statistics.distributions import Share, counted_share
+from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store.column_records import RunConditions
+from warpwatch.dashboard.store.health_alerts import HealthFinding, HealthKind
+
+from ...policy.policy_model import AlertsTable
+
+# How far each machine can be trusted, worked out anew only when it has new results: it reads all of its histories.
+
+
+class TrustMemory:
+    """What was worked out before in this process, by project and machine."""
+
+    def __init__(self, threshold: float = DEFAULT_THRESHOLD) -> None:
+        """`threshold` is the dashboard's, for projects that state none."""
+        self._threshold = threshold
+        self._known: dict[tuple[str, str], tuple[object, Trust | None]] = {}
+
+    def of(self, store: Store, project: str, machine: Machine) -> Trust | None:
+        """Of a machine as it stands; None of one without judged times."""
+        judged = judged_by(store, project, threshold=self._threshold)
+        place, state = (project, machine.name), (machine.runs, machine.newest_run, judged.threshold, judged.stated)
+        if self._known.get(place, (None, None))[0] != state:
+            history = queries.machine_history(store, project, machine.name)
+            known = None
+            if history is not None and history.series:
+                known = trust(history, threshold=judged.threshold, limits=judged.limits)
+            self._known[place] = (state, known)
+        return self._known[place][1]
+
+
+_FEWEST = 3  # series that moved with the machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerFacts:
+    """What is known of one machine."""
+
+    machine: str
+    standings: Sequence[Standing]
+    conditions: Sequence[RunConditions]  # in the order of time
+    trust: Trust | None
+    moved: Sequence[RegressionGroup]  # machine states for the worse, of recent commits
+
+
+def unhealthy_runner(
+    facts: RunnerFacts, levels: Mapping[str, Sequence[SeriesChange]], policy: AlertsTable
+) -> HealthFinding | None:
+    """What is wrong with it; None of one that is well."""
+    found = dict(_found(facts, levels, policy))
+    if not found:
+        return None
+    return HealthFinding(
+        kind=HealthKind.RUNNER,
+        subject=facts.machine,
+        machine=facts.machine,
+        kernel=None,
+        says=f"its numbers cannot be trusted ({', '.join(sorted({name.partition(':')[0] for name in found}))})",
+        members=tuple(sorted(found)),
+        lines=tuple(found.values()),
+    )
+
+
+def _found(
+    facts: RunnerFacts, levels: Mapping[str, Sequence[SeriesChange]], policy: AlertsTable
+) -> Iterable[tuple[str, str]]:
+    measured = [each for each in facts.standings if each.row.status in {Status.OK, Status.INVALID}]
+    invalid = [each for each in measured if each.row.status is Status.INVALID]
+    if too_many := _beyond(len(invalid), len(measured), policy.invalid_share):
+        reason = invalid[0].row.reason or "no reason recorded"
+        yield "invalid numbers", f"{_of(too_many)} newest numbers are invalid: {reason}"
+    run = next((each for each in reversed(facts.conditions) if each.knows_throttling), None)
+    if run is not None and (too_many := _beyond(run.throttled, run.measurements, policy.throttled_share)):
+        why = ", ".join(run.throttled_s) or "by its clock-event bits"
+        yield "throttled", f"{_of(too_many)} measurements of its newest run were throttled: {why}"
+    beside = facts.trust.beside if facts.trust is not None else None
+    if beside is not None and beside.told.low > policy.false_alarms:
+        yield (
+            "false alarms",
+            f"{_of(beside.told)} comparisons of equal code are called changed ({share_words(beside.told.low)} to "
+            f"{share_words(beside.told.high)}); {share_words(policy.false_alarms)} is allowed",
+        )
+    for group in facts.moved:
+        still = [one for one in group.regressions if not _is_back(one, levels.get(one.series.key, ()), policy)]
+        if len(still) >= _FEWEST:
+            largest = max(still, key=lambda one: abs(one.change.magnitude))
+            yield (
+                f"moved: {group.commit.hash}",
+                f"{len(still)} series moved with the machine at {group.commit.hash[:8]}, "
+                f"{largest.series.title} by {change_words(largest.change.magnitude)}: no commit is accused of it",
+            )
+
+
+def _is_back(one: Regression, levels: Sequence[SeriesChange], policy: AlertsTable) -> bool:
+    """Whether the newest level is about that of before, whoever moved it."""
+    change = one.change
+    if not any(each.index == change.index for each in levels):
+        return True  # an episode, which is over
+    newest = max(levels, key=lambda each: each.index)
+    if newest.index == change.index or not change.before:
+        return False
+    worse = 1.0 if change.magnitude > 0 else -1.0
+    return (newest.after / change.before - 1) * worse <= policy.recovered_within
+
+
+def _beyond(count: int, of: int, limit: float) -> Share | None:
+    counted = counted_share(count, of)
+    return counted if counted is not None and counted.low > limit else None
+
+
+def _of(counted: Share) -> str:
+    return f"{counted.count} of {counted.of} ({share_words(counted.value)})"

@@ -1,0 +1,150 @@
+"""The asv project, machine and series that a bisect measures."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import json5
+
+from warpwatch.dashboard.cli.store_access import CannotTellError
+from warpwatch.dashboard.importers.asv_folder import NoResultsError, asv_project, project_name
+from warpwatch.dashboard.importers.git import resolve
+from warpwatch.dashboard.model.series import Series
+from warpwatch.dashboard.store import Store, queries
+
+from ..asv_checkout import asv_machine
+from ..gate.asv_runner import AsvRuns
+from ..host_lock import gpu_lock
+
+# Which series is meant: by its key on the dashboard, or by its benchmark's name.
+
+_KEY = re.compile(r"[0-9a-f]{16}")
+_SHOWN = 12
+_ALL = 100_000
+
+
+class SeriesError(Exception):
+    """No series, or several; the message lists them."""
+
+
+class NoSeriesError(SeriesError):
+    """None is called like that."""
+
+
+def is_key(text: str) -> bool:
+    """Whether it has the form of one."""
+    return bool(_KEY.fullmatch(text))
+
+
+def which_series(
+    store: Store, project: str, text: str, *, machine: str | None = None, metric: str | None = None
+) -> Series:
+    """The one series of ours with that key, or whose "benchmark(parameters)" the regular expression finds.
+
+    Judged metrics alone, unless a metric is named. Raises SeriesError.
+    """
+    found = [
+        series
+        for series in queries.find_series(store, project, machine=machine, metric=metric, limit=_ALL).series
+        if series.is_asvs and (series.key == text or (not is_key(text) and _matches(series, text, metric)))
+    ]
+    if len(found) == 1:
+        return found[0]
+    where = f" on {machine}" if machine else ""
+    if not found:
+        raise NoSeriesError(
+            f"{project} has no series {text!r}{where} that asv measured; the dashboard finds them by words"
+        )
+    listed = [f"  {each.key}  {each.title}, {each.metric.name}, {each.machine}" for each in found[:_SHOWN]]
+    if len(found) > _SHOWN:
+        listed.append(f"  and {len(found) - _SHOWN} more")
+    raise SeriesError(f"{len(found)} series are {text!r}{where}; name one by its key:\n" + "\n".join(listed))
+
+
+def _matches(series: Series, text: str, metric: str | None) -> bool:
+    watched = series.listed and series.is_watched and (metric is not None or series.metric.is_judged)
+    return watched and re.search(text, series.title) is not None
+
+
+_ASVS_CACHE, _ASVS_BENCHMARKS = 2, "benchmarks"  # unless asv.conf.json says otherwise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsvPlace:
+    """Where is measured."""
+
+    folder: Path  # of asv.conf.json
+    store: Store
+    project: str
+    repository: Path
+    machine: str  # as asv calls it
+    arguments: tuple[str, ...]  # further ones of asv run
+    wheels_kept: int  # commits whose builds asv keeps
+    benchmarks: str  # folder that asv takes from the checkout, whatever it measures
+
+    def runs(self, patterns: Sequence[str]) -> AsvRuns:
+        """Runs of the benchmarks that these expressions name."""
+        return AsvRuns(
+            folder=self.folder, store=self.store, project=self.project, patterns=patterns, arguments=self.arguments
+        )
+
+    def commit(self, name: str) -> str:
+        """The full hash of a commit. Raises CannotTellError."""
+        found = resolve(self.repository, name)
+        if found is None:
+            raise CannotTellError(f"{self.repository} has no commit {name!r}")
+        return found
+
+    def series_of_key(self, key: str, metric: str | None = None) -> Series:
+        """The series of that key, if this machine measures it. Raises SeriesError."""
+        found = which_series(self.store, self.project, key, metric=metric)
+        if found.machine != self.machine:
+            raise SeriesError(
+                f"{found.title} was measured on {found.machine}, and this is {self.machine}: bisect it there"
+            )
+        return found
+
+    def series(self, text: str, metric: str | None, *, measure_at: str, say: Callable[[str], None]) -> Series:
+        """The series that a key or a name means; what has never been measured here is, at that commit.
+
+        Raises SeriesError, and GateError where that cannot be measured.
+        """
+        if is_key(text):
+            return self.series_of_key(text, metric)
+        try:
+            re.compile(text)
+        except re.error as error:
+            raise SeriesError(f"{text!r} is neither a series' key nor a regular expression: {error}") from error
+        try:
+            return which_series(self.store, self.project, text, machine=self.machine, metric=metric)
+        except NoSeriesError:
+            say(f"{text} has not been measured on {self.machine}: {measure_at[:8]} goes first")
+        with gpu_lock(say=say) as lock:
+            replace(self.runs((text,)), held=lock.descriptors).run(measure_at)
+        return which_series(self.store, self.project, text, machine=self.machine, metric=metric)
+
+
+def asv_place(folder: Path, project: str | None, store: Store, arguments: Sequence[str]) -> AsvPlace:
+    """The project in a folder with asv.conf.json. Raises CannotTellError."""
+    path = folder / "asv.conf.json"
+    try:
+        asvs = asv_project(path)
+    except NoResultsError as error:
+        raise CannotTellError(str(error)) from error
+    if asvs.repository is None:
+        raise CannotTellError(f"{path} names no git repository on this machine: nothing to build")
+    machine = asv_machine(arguments)
+    if machine is None:
+        raise CannotTellError("asv does not know this machine yet: `asv machine --yes` tells it")
+    conf = json5.loads(path.read_text(encoding="utf-8"))
+    return AsvPlace(
+        folder=folder,
+        store=store,
+        project=project or asvs.name or project_name(asvs.results.resolve()),
+        repository=asvs.repository,
+        machine=machine,
+        arguments=tuple(arguments),
+        wheels_kept=int(conf.get("build_cache_size", _ASVS_CACHE)),
+        benchmarks=str(conf.get("benchmark_dir", _ASVS_BENCHMARKS)),
+    )

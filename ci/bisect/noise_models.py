@@ -1,0 +1,156 @@
+"""Likelihoods of a bisect's runs: Student's t on a stationary machine, correlated noise on a drifting one."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .machine_wander import World
+from .measured_runs import ExpectedNoise, Floats, Run, columns
+
+# How well each reading of a bisect's runs fits, on a machine that stands still: runs scatter as Student's t.
+#
+# Levels and the scale of the noise are integrated out on a grid. Given the scale, the sides of a step are
+# independent, so sums of log likelihoods over commits serve all places of all steps at once (Fearnhead, "Exact and
+# efficient Bayesian inference for multiple changepoint problems", Statistics and Computing 16:203, 2006).
+
+TAIL_FREEDOM = 4.0  # Student's t of one run, as in dashboard/statistics/comparison.py
+_SCALES = 0.25 * 1.4 ** np.arange(10)  # of the guessed one: to five times as much
+_REACH, _SPACING = 6.0, 0.2  # noise scales: of the levels around each value, and between two of them
+_MOST_LEVELS = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fit:
+    """Of readings of so many steps: a row each."""
+
+    log_evidence: Floats
+    mean: Floats  # reading x level
+    variance: Floats  # of the level
+    scale: Floats  # of one run
+
+
+class StandingFits:
+    """Fits of runs whose commits are `where` among so many measured ones."""
+
+    def __init__(
+        self, runs: Sequence[Run], where: NDArray[np.intp], count: int, scale: float, noise: ExpectedNoise
+    ) -> None:
+        values, _, errors = columns(runs)
+        levels, width = _support(values, scale)
+        self._scales = np.asarray(scale * _SCALES)
+        self._expected = -noise.freedom * (np.log(self._scales) + 0.5 * (noise.scale / self._scales) ** 2)
+        spread = np.hypot(self._scales[:, None], errors)  # scale x run
+        away = (values[:, None] - levels) / spread[..., None]
+        density = -np.log(spread)[..., None] - (TAIL_FREEDOM + 1) / 2 * np.log1p(away**2 / TAIL_FREEDOM)
+        by_commit = np.zeros((count, len(self._scales), len(levels)))
+        np.add.at(by_commit, where, density.transpose(1, 0, 2))
+        sums = np.concatenate([np.zeros((1, *by_commit.shape[1:])), np.cumsum(by_commit, axis=0)])
+        first, last = np.triu_indices(count)  # of each stretch that may be one level
+        total = sums[last + 1] - sums[first]
+        peak = total.max(axis=2)
+        held = np.exp(total - peak[..., None]) * (width / width.sum())
+        whole = held.sum(axis=2)
+        shape = (count, count, len(self._scales))
+        self._evidence, self._mean, self._square = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        self._evidence[first, last] = np.log(whole) + peak
+        self._mean[first, last] = (held @ levels) / whole
+        self._square[first, last] = (held @ levels**2) / whole
+        self._count = count
+
+    def of(self, gaps: NDArray[np.intp]) -> Fit:
+        """Steps lie in these gaps, a row for each reading; gap g lies before measured commit g."""
+        first = np.column_stack([np.zeros(len(gaps), np.intp), gaps])
+        last = np.column_stack([gaps - 1, np.full(len(gaps), self._count - 1)])
+        by_scale = self._expected + self._evidence[first, last].sum(axis=1)
+        peak = by_scale.max(axis=1, keepdims=True)
+        weight = np.exp(by_scale - peak)
+        whole = weight.sum(axis=1, keepdims=True)
+        weight /= whole
+        mean = np.einsum("rls,rs->rl", self._mean[first, last], weight)
+        square = np.einsum("rls,rs->rl", self._square[first, last], weight)
+        return Fit(
+            log_evidence=(np.log(whole) + peak)[:, 0],
+            mean=mean,
+            variance=np.maximum(square - mean**2, 0.0),
+            scale=weight @ self._scales,
+        )
+
+
+def level_range(values: Floats, scale: float) -> float:
+    """How long a range the levels may lie in."""
+    return float(_support(values, scale)[1].sum())
+
+
+def _support(values: Floats, scale: float) -> tuple[Floats, Floats]:
+    """Levels to integrate over, and how much of the line each stands for: around the values, evenly."""
+    ordered = np.sort(values)
+    starts, ends = ordered - _REACH * scale, ordered + _REACH * scale
+    edge = np.flatnonzero(starts[1:] > ends[:-1])
+    parts = list(zip(starts[np.concatenate([[0], edge + 1])], ends[np.concatenate([edge, [-1]])], strict=True))
+    spacing = max(_SPACING * scale, sum(end - start for start, end in parts) / _MOST_LEVELS)
+    levels, width = [], []
+    for start, end in parts:
+        count = math.ceil((end - start) / spacing)
+        step = (end - start) / count
+        levels.append(start + step * (np.arange(count) + 0.5))
+        width.append(np.full(count, step))
+    return np.concatenate(levels), np.concatenate(width)
+
+
+# How well each reading of a bisect's runs fits, on a machine that walks: errors of runs beside each other go
+# together.
+#
+# Generalised least squares with a level for each stretch between steps; levels and the noise's variance are
+# integrated out. Noise is normal here: tails and a walk together have no closed form, and a run that lies off its
+# like is measured again before a commit is named.
+
+
+class WalkingFits:
+    """Fits of one world's runs, whose commits are `where` among the measured ones."""
+
+    def __init__(
+        self, world: World, where: NDArray[np.intp], inside: Floats, count: int, noise: ExpectedNoise, width: float
+    ) -> None:
+        """`inside` are the runs' own errors in variances of a run, `width` the range that a level may lie in."""
+        covariance = np.diag(1 + inside) + world.covariance
+        inverse = np.linalg.inv(covariance)
+        at = np.equal.outer(where, np.arange(count)).astype(float)  # runs x measured commits
+        self._products = np.zeros((count + 1, count + 1))
+        self._products[1:, 1:] = (at.T @ inverse @ at).cumsum(axis=0).cumsum(axis=1)
+        self._sums = np.concatenate([[0.0], (at.T @ inverse @ world.values).cumsum()])
+        self._squares = float(world.values @ inverse @ world.values)
+        self._runs, self._noise, self._width = len(where), noise, width
+        self._determinant = float(np.linalg.slogdet(covariance)[1])
+        self._count = count
+
+    def of(self, gaps: NDArray[np.intp]) -> Fit:
+        """Steps lie in these gaps, a row for each reading."""
+        rows, steps = gaps.shape
+        edges = np.column_stack([np.zeros(rows, np.intp), gaps, np.full(rows, self._count)])
+        low, high = edges[:, :-1], edges[:, 1:]
+        total = self._products
+        normal = (
+            total[high[:, :, None], high[:, None, :]]
+            - total[low[:, :, None], high[:, None, :]]
+            - total[high[:, :, None], low[:, None, :]]
+            + total[low[:, :, None], low[:, None, :]]
+        )
+        right = self._sums[high] - self._sums[low]
+        inverse = np.linalg.inv(normal)
+        mean = np.einsum("rab,rb->ra", inverse, right)
+        levels = steps + 1
+        half = (self._runs - levels + self._noise.freedom) / 2
+        rest = np.maximum(self._squares - (mean * right).sum(axis=1), 0.0) + self._noise.freedom * self._noise.scale**2
+        evidence = (
+            -0.5 * (self._determinant + np.linalg.slogdet(normal)[1])
+            - levels * math.log(self._width)
+            + math.lgamma(half)
+            + levels / 2 * math.log(2 * math.pi)
+            - half * np.log(rest / 2)
+        )
+        of_a_run = rest / (2 * half)
+        variance = np.diagonal(inverse, axis1=1, axis2=2) * of_a_run[:, None]
+        return Fit(log_evidence=evidence, mean=mean, variance=variance, scale=np.sqrt(of_a_run))

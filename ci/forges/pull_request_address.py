@@ -1,0 +1,59 @@
+"""Which pull request is meant and with whose token, from a command's options and the environment of a CI job."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .github import GitHubThread, open_github
+from .gitlab import GitLabThread, open_gitlab
+from .retries import ForgeError
+
+_REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """A repository, and a pull request of it where one is meant."""
+
+    repository: str | None
+    pull_request: int | None
+    author: str | None = None  # who we are there, where the token cannot tell
+
+    def github(self, environment: Mapping[str, str] = os.environ) -> GitHubThread:
+        """With GITHUB_TOKEN, at GITHUB_API_URL; the repository may be GITHUB_REPOSITORY. Raises ForgeError."""
+        client = open_github(_needed(environment, "GITHUB_TOKEN"), environment.get("GITHUB_API_URL"))
+        repository = self._repository(environment, "GITHUB_REPOSITORY")
+        if repository.count("/") != 1:
+            raise ForgeError(f"{repository!r} is no repository of GitHub's: wanted owner/name")
+        return GitHubThread(client, repository, self.pull_request or 0, author=self.author)
+
+    def gitlab(self, environment: Mapping[str, str] = os.environ) -> GitLabThread:
+        """With GITLAB_TOKEN, at CI_SERVER_URL; repository and number may be those of the job. Raises ForgeError."""
+        client = open_gitlab(
+            _needed(environment, "GITLAB_TOKEN"), environment.get("CI_SERVER_URL") or "https://gitlab.com"
+        )
+        number = self.pull_request or int(environment.get("CI_MERGE_REQUEST_IID") or 0)
+        if not number:
+            raise ForgeError("which merge request? Give --pull-request N, or set CI_MERGE_REQUEST_IID")
+        return GitLabThread(client, self._repository(environment, "CI_PROJECT_PATH"), number, author=self.author)
+
+    def _repository(self, environment: Mapping[str, str], variable: str) -> str:
+        found = self.repository or environment.get(variable) or ""
+        if not _REPOSITORY.fullmatch(found) or ".." in found:
+            raise ForgeError(f"{found!r} is no repository: give --repository owner/name, or set {variable}")
+        return found
+
+
+def workflow_run_url(run: str | None = None, environment: Mapping[str, str] = os.environ) -> str | None:
+    """The page of a run of a GitHub workflow, by default the one that this job belongs to; None outside of one."""
+    server = environment.get("GITHUB_SERVER_URL") or "https://github.com"
+    repository, number = environment.get("GITHUB_REPOSITORY"), run or environment.get("GITHUB_RUN_ID")
+    return f"{server}/{repository}/actions/runs/{number}" if repository and number else None
+
+
+def _needed(environment: Mapping[str, str], variable: str) -> str:
+    found = environment.get(variable)
+    if not found:
+        raise ForgeError(f"{variable} is not set: a token that may write comments is needed there")
+    return found

@@ -1,0 +1,143 @@
+"""One comment of ours on a pull request: found again by a hidden marker and its author, changed in place, never twice.
+
+No forge lets a writer say "only if it is still as I saw it". So nothing is asked for twice blindly: each attempt looks
+what is there, and who wrote looks again afterwards. A report of an older head than the pull request has is not written;
+where the head moves while it is being written, the newer one's report is put back.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Protocol
+
+from .retries import again
+
+_MARKER = re.compile(r"<!-- warpwatch:gate ([0-9A-Za-z_.-]{1,64}) head=([0-9a-f]{40,64}) since=(\S{1,40}) -->")
+_NEWER = (
+    "### warpwatch: a newer commit is there\n\nIts report comes when it is measured; if it was, its checks have it."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comment:
+    """A comment or note as a forge has it."""
+
+    id: int
+    author: str
+    body: str
+    created: datetime
+
+
+class Thread(Protocol):
+    """The conversation of one pull request. Its methods raise TransientError and ForgeError."""
+
+    author: str  # who we are there
+
+    def head(self) -> str:
+        """The full hash of the pull request's newest commit."""
+
+    def comments(self) -> Iterable[Comment]:
+        """All of them, from the oldest on."""
+
+    def create(self, body: str) -> Comment:
+        """A further comment."""
+
+    def update(self, comment: int, body: str) -> None:
+        """Another text for a comment."""
+
+    def delete(self, comment: int) -> None:
+        """Gone; also if it was gone before."""
+
+
+class Outcome(StrEnum):
+    """What became of a report."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+    STALE = "stale"  # the pull request has another head by now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marker:
+    """The hidden line: whose comment it is, of which head it tells, and since when."""
+
+    key: str
+    head: str
+    since: datetime
+
+    def __str__(self) -> str:
+        return f"<!-- warpwatch:gate {self.key} head={self.head} since={self.since.isoformat(timespec='seconds')} -->"
+
+
+def marker_of(body: str) -> Marker | None:
+    """The marker of a comment, which is its first line."""
+    found = _MARKER.fullmatch(body.partition("\n")[0].strip())
+    if found is None:
+        return None
+    try:
+        since = datetime.fromisoformat(found[3])
+    except ValueError:
+        return None
+    return Marker(key=found[1], head=found[2], since=since) if since.tzinfo is not None else None
+
+
+def put_comment(
+    thread: Thread, key: str, head: str, text: str, *, sleep: Callable[[float], None] | None = None
+) -> Outcome:
+    """Makes the comment of this key say `text` of `head`. `key` tells our comments on one pull request apart."""
+    return again(lambda: _put(thread, key, head, text), sleep=sleep)
+
+
+def own_comments(thread: Thread, key: str) -> list[tuple[Comment, Marker]]:
+    """Those that we wrote for this key, the oldest first: anyone may write a marker, so the author counts."""
+    found = []
+    for comment in thread.comments():
+        if comment.author == thread.author and (marker := marker_of(comment.body)) is not None and marker.key == key:
+            found.append((comment, marker))
+    return sorted(found, key=lambda each: each[0].id)
+
+
+def _put(thread: Thread, key: str, head: str, text: str) -> Outcome:
+    if thread.head() != head:
+        return Outcome.STALE
+    mine = own_comments(thread, key)
+    outcome = Outcome.UNCHANGED
+    if not mine:
+        made = thread.create(_body(key, head, text, None))
+        thread.author = made.author  # the forge knows best, and there may be older ones of that name
+        outcome = Outcome.CREATED
+        marker = marker_of(made.body)
+        mine = own_comments(thread, key) or ([(made, marker)] if marker is not None else [])
+    (first, marker), *others = mine
+    body = _body(key, head, text, marker)
+    if _plain(first.body) != _plain(body):
+        thread.update(first.id, body)
+        outcome = Outcome.UPDATED if outcome is Outcome.UNCHANGED else outcome
+    for other, _ in others:  # another job was as fast; all agree that the oldest stays
+        thread.delete(other.id)
+    return _settled(thread, key, head, first, marker, outcome)
+
+
+def _settled(thread: Thread, key: str, head: str, first: Comment, before: Marker, outcome: Outcome) -> Outcome:
+    """The outcome; if the head moved while we wrote, after what we may have overwritten is put right."""
+    newest = thread.head()
+    if newest == head:
+        return outcome
+    if before.head == newest:
+        thread.update(first.id, first.body)
+    else:
+        thread.update(first.id, _body(key, head, f"{_NEWER}\n\n{newest}", before))
+    return Outcome.STALE
+
+
+def _body(key: str, head: str, text: str, before: Marker | None) -> str:
+    since = before.since if before is not None and before.head == head else datetime.now(UTC)
+    return f"{Marker(key=key, head=head, since=since)}\n{text}"
+
+
+def _plain(body: str) -> str:
+    """As forges keep it: line ends become theirs, and what is blank at the end goes."""
+    return body.replace("\r\n", "\n").rstrip()

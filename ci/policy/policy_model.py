@@ -1,0 +1,182 @@
+"""Tables of warpwatch.toml: gate, alerts, and what the whole file holds."""
+
+import re
+from datetime import time
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from warpwatch.dashboard.model.thresholds import GeneralLimits, LimitRule, LimitRules, Listed, Table, Words
+from warpwatch.dashboard.statistics.comparison import FAMILY_ERROR
+from warpwatch.dashboard.statistics.multiplicity import LIMIT
+
+Inconclusive = Literal["neutral", "failure"]
+
+
+# `[gate]`: what a change has to be to count, and what the gate may spend on telling it.
+
+
+def _all_compile(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    for pattern in patterns:
+        try:
+            re.compile(pattern)
+        except (re.error, OverflowError, RecursionError) as error:
+            raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+    return patterns
+
+
+class GateTable(GeneralLimits):
+    """What counts where no `[[rule]]` says otherwise, and what a gate may spend."""
+
+    runs: int = Field(default=12, ge=2, le=24, description="runs of each commit at most, from 2 to 24")
+    budget_minutes: float = Field(default=30.0, gt=0, description="minutes, such as 30")
+    family_error: float = Field(
+        default=FAMILY_ERROR,
+        gt=0,
+        le=0.05,
+        description="the chance that any unchanged series of a pull request is called changed, up to 0.05",
+    )
+    inconclusive: Inconclusive = Field(
+        default="neutral",
+        description='"neutral" or "failure": what the check of a pull request is that could not be told',
+    )
+    bench: Annotated[Words, AfterValidator(_all_compile)] = Field(
+        default=(), description='regular expressions as asv\'s --bench takes them, such as ["rope", "attention"]'
+    )
+
+
+# `[alerts]`: what is told of main, to whom, and through what. Secrets stay in the environment; the file names them.
+
+_GLOBS = 'a glob or several, such as "rope*" or ["rope", "*attention*"]'
+KINDS = ("regression", "missing data", "unhealthy runner", "failed check", "no number", "digest")
+MOST_DAYS = 36_500  # what lies before no calendar has
+_VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+
+
+def _kinds(words: tuple[str, ...]) -> tuple[str, ...]:
+    for word in words:
+        if word not in KINDS:
+            raise ValueError(f"{word!r} is none of {', '.join(KINDS)}")
+    return words
+
+
+def _is_repository(name: str) -> str:
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+        raise ValueError("not OWNER/NAME")
+    return name
+
+
+def _is_utc(moment: time) -> time:
+    if moment.tzinfo is not None:
+        raise ValueError("it has a time zone of its own")
+    return moment
+
+
+class Destination(Table):
+    """One place that messages go to: an address in an environment variable, or issues of a GitHub repository."""
+
+    name: str = Field(pattern=r"^[\w-]+$", description='a name of its own for it, such as "kernels-chat"')
+    url_env: str | None = Field(
+        default=None,
+        pattern=_VARIABLE,
+        description="the name of the environment variable that holds the address (https://…, slack://…, mailtos://…)",
+    )
+    github: Annotated[str, AfterValidator(_is_repository)] | None = Field(
+        default=None, description='a repository such as "org/kernels", in which each alert is an issue'
+    )
+    token_env: str = Field(
+        default="GITHUB_TOKEN", pattern=_VARIABLE, description="the name of the environment variable with the token"
+    )
+    labels: Words = Field(default=("warpwatch",), min_length=1, description='labels such as ["warpwatch", "perf"]')
+    api: str = Field(
+        default="https://api.github.com", pattern=r"^https?://", description="the API's address (GitHub Enterprise)"
+    )
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if (self.url_env is None) == (self.github is None):
+            raise ValueError("wanted either url_env or github")
+        return self
+
+
+class Route(Table):
+    """Alerts that match every key given here go to these destinations; of several globs one is enough."""
+
+    kernel: Words = Field(
+        default=(), description=f"{_GLOBS}: the operator, or the benchmark's module where none is known"
+    )
+    machine: Words = Field(default=(), description=_GLOBS)
+    owner: Words = Field(default=(), description='globs of CODEOWNERS\' names, such as "@org/attention"')
+    kind: Annotated[Words, AfterValidator(_kinds)] = Field(default=(), description=f"some of {', '.join(KINDS)}")
+    to: Words = Field(min_length=1, description="names of destinations")
+
+
+class AlertsTable(Table):
+    """What counts, who is told, and what is done where nothing comes."""
+
+    threshold: float = Field(
+        default=0.0, ge=0, lt=1, description="the smallest change that is told, without the machine's part, as a share"
+    )
+    most_false: float = Field(default=LIMIT, gt=0, le=1, description="a false discovery rate such as 0.05")
+    recent_days: float = Field(
+        default=30.0, ge=0, le=MOST_DAYS, description="days, 36500 at most; older commits are no news"
+    )
+    recovered_within: float = Field(
+        default=0.02, gt=0, lt=1, description="a share: as near to the level before a regression is over"
+    )
+    dashboard: str | None = Field(default=None, pattern=r"^https?://", description="the dashboard's address, for links")
+    missing_days: float | None = Field(
+        default=None,
+        gt=0,
+        le=MOST_DAYS,
+        description="days without results; default: three of the machine's usual pauses, and two days",
+    )
+    missing_commits: int = Field(default=20, ge=1, description="commits on main without results")
+    retired: Words = Field(default=(), description=f"{_GLOBS}: machines that nobody waits for")
+    invalid_share: float = Field(default=0.05, gt=0, le=1, description="the share of invalid numbers that is too much")
+    throttled_share: float = Field(
+        default=0.2, gt=0, le=1, description="the share of measurements throttled in a run that is too much"
+    )
+    false_alarms: float = Field(
+        default=0.01, gt=0, le=1, description="the share of false alarms of equal code that is too much"
+    )
+    codeowners: str | None = Field(
+        default=None, description="the path of CODEOWNERS; default: where GitHub and GitLab look for it"
+    )
+    sources: dict[str, Words] = Field(
+        default_factory=dict,
+        description='kernel globs with the paths of their sources, such as "rope*" = ["kernels/csrc/rope/"]',
+    )
+    digest: Literal["none", "daily", "weekly"] = Field(default="none", description='"daily", "weekly" or "none"')
+    digest_at: Annotated[time, AfterValidator(_is_utc)] = Field(
+        default=time(7), strict=False, description='a time of day (UTC) such as "07:00"'
+    )
+    give_up_days: float = Field(default=7.0, gt=0, description="days after which a message is no longer tried")
+    to: Words = Field(default=(), description="names of destinations for what no route matches")
+    destination: Listed[Destination] = Field(default=(), description="[[alerts.destination]] tables")
+    route: Listed[Route] = Field(default=(), description="[[alerts.route]] tables")
+
+    @model_validator(mode="after")
+    def _all_are_known(self) -> Self:
+        names = [each.name for each in self.destination]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"several [[alerts.destination]] are called {min(twice)!r}")
+        for name in (*self.to, *(name for route in self.route for name in route.to)):
+            if name not in names:
+                known = ", ".join(names) or "none"
+                raise ValueError(f"no [[alerts.destination]] is called {name!r}; there are: {known}")
+        return self
+
+
+class Policy(Table):
+    """What a repository wants; without a file every table has its defaults. A further table is one line here."""
+
+    gate: GateTable = Field(default_factory=GateTable)
+    rule: Listed[LimitRule] = Field(default=(), description="[[rule]] tables")
+    alerts: AlertsTable = Field(default_factory=AlertsTable)
+
+    @property
+    def limits(self) -> LimitRules:
+        """What of it says which changes count."""
+        gate = self.gate
+        return LimitRules(threshold=gate.threshold, floor=gate.floor, blocks=gate.blocks, rules=self.rule)

@@ -1,0 +1,63 @@
+"""A gate as a check run of GitHub's: a conclusion, a title, a summary in Markdown, and remarks at lines of code."""
+
+from warpwatch.dashboard.model.verdict import Verdict
+
+from ..forges.check_run import Annotation, CheckRun, Conclusion
+from ..gate.artefact import ArtefactRow, GateArtefact, GateVerdict, plain
+from . import gate_labels
+from .comment import GITHUB_MOST, markdown
+from .report_links import Links
+
+MOST_ANNOTATIONS = 200
+_LONGEST_TITLE = 255
+_LINES_EACH = 20
+
+
+def check_run(artefact: GateArtefact, links: Links) -> CheckRun:
+    """The check run of one machine's gate."""
+    return CheckRun(
+        # Never the name alone, which a branch may require: the machine's is a stranger's word, or missing.
+        name=plain(f"warpwatch gate ({gate_labels.place(artefact) or 'no machine'})", 100),
+        head=artefact.head.hash,
+        conclusion=conclusion(artefact),
+        title=plain(gate_labels.title(artefact), _LONGEST_TITLE),
+        summary=markdown([artefact], links, GITHUB_MOST),
+        annotations=_annotations(artefact),
+    )
+
+
+def conclusion(artefact: GateArtefact) -> Conclusion:
+    """Failure is for what blocks; what could not be told, or is told and does not block, is neither good nor bad."""
+    if artefact.is_blocking:
+        return "failure"
+    return "neutral" if artefact.verdict in {GateVerdict.REGRESSED, GateVerdict.INCONCLUSIVE} else "success"
+
+
+def _annotations(artefact: GateArtefact) -> tuple[Annotation, ...]:
+    """One a benchmark, at the line that defines it: its workloads together."""
+    told: dict[tuple[str, int], list[ArtefactRow]] = {}
+    for row in artefact.rows:
+        if (row.fails or row.verdict is Verdict.REGRESSED) and row.accepted is None and row.source is not None:
+            told.setdefault((row.source.path, row.source.line), []).append(row)
+    return tuple(_annotation(*place, rows) for place, rows in list(told.items())[:MOST_ANNOTATIONS])
+
+
+def _annotation(path: str, line: int, rows: list[ArtefactRow]) -> Annotation:
+    regressed = sum(row.verdict is Verdict.REGRESSED for row in rows)
+    failing = sum(row.fails for row in rows)
+    said = [f"{regressed} regressed"] * (regressed > 0) + [f"{failing} without a number at head"] * (failing > 0)
+    title = ", ".join(said)
+    lines = [
+        (
+            f"{gate_labels.name(row)}: {gate_labels.levels(row)}, {gate_labels.moved(row)} {gate_labels.remark(row)}"
+        ).strip()
+        for row in rows
+    ]
+    more = [f"… and {len(rows) - _LINES_EACH} more"] if len(rows) > _LINES_EACH else []
+    return Annotation(
+        path=path,
+        line=line,
+        level="failure" if any(row.is_blocking for row in rows) else "warning",
+        title=f"{title}: {rows[0].benchmark}"[:_LONGEST_TITLE],
+        message="\n".join(lines[:_LINES_EACH] + more),
+    )

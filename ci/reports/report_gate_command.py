@@ -1,0 +1,199 @@
+"""`warpwatch forge report-gate`: a gate's artefact told where people look."""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from warpwatch.dashboard.cli.output import OutputFile, write
+from warpwatch.dashboard.cli.store_access import CannotTellError
+
+from ..forges.pull_request_address import Address, workflow_run_url
+from ..forges.replies import accept_file, replies_of
+from ..forges.retries import ForgeError, again
+from ..forges.sticky_comment import Outcome, Thread, put_comment
+from ..gate.artefact import ArtefactError, GateArtefact, read_artefact
+from .comment import GITHUB_MOST, GITLAB_MOST, SUMMARY_MOST, markdown
+from .gate_check_run import check_run
+from .junit import junit
+from .reply_acceptances import with_replies
+from .report_links import Links
+
+_TEXTS = {
+    "comment": lambda told, links: markdown(told, links, GITHUB_MOST),
+    "summary": lambda told, links: markdown(told, links, SUMMARY_MOST),
+    "junit": lambda told, links: junit(told),
+}
+_FORGES = ("github", "github-comment", "github-check", "gitlab")
+_MOST_MACHINES = 16
+_STALE = 3
+_BLOCKS = 4
+
+
+class _RefusedError(click.ClickException):
+    """The forge did not take it."""
+
+    exit_code = 1
+
+
+@click.command()
+@click.argument("artefacts", nargs=-1, type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--to",
+    "targets",
+    multiple=True,
+    type=click.Choice([*_FORGES, *_TEXTS]),
+    help="May be given several times. github: comment and check run.",
+)
+@click.option("--repository", metavar="OWNER/NAME", help="Else GITHUB_REPOSITORY, or CI_PROJECT_PATH.")
+@click.option("--pull-request", type=click.IntRange(1), metavar="N", help="Else CI_MERGE_REQUEST_IID, on GitLab.")
+@click.option("--head", metavar="HASH", help="The commit that was to be measured; another's artefact is refused.")
+@click.option(
+    "--key",
+    default="gate",
+    show_default=True,
+    metavar="WORD",
+    help="Tells several comments on one pull request apart: a job a machine has one each.",
+)
+@click.option("--author", metavar="LOGIN", help="Who the token is, where it may not ask; of a workflow: its bot.")
+@click.option("--replies", is_flag=True, help="Counts `/warpwatch accept <glob> <why>` of who may write.")
+@click.option(
+    "--accept-file", type=OutputFile(), help="With --replies: what `warpwatch gate --accept` reads goes there."
+)
+@click.option("--dashboard", metavar="URL", help="Links to its pages.")
+@click.option("--output", type=OutputFile(), help="Of a text; default: standard output.")
+@click.option("--fail-if-blocking", is_flag=True, help="For a job whose failure keeps a merge from happening.")
+@click.option("--schema", is_flag=True, help="Prints the JSON Schema of an artefact and ends.")
+def report_gate(
+    artefacts: tuple[Path, ...],
+    targets: tuple[str, ...],
+    repository: str | None,
+    pull_request: int | None,
+    head: str | None,
+    key: str,
+    author: str | None,
+    replies: bool,
+    accept_file: Path | None,
+    dashboard: str | None,
+    output: Path | None,
+    fail_if_blocking: bool,
+    schema: bool,
+) -> None:
+    """Tell people and programs what `warpwatch gate --artefact` found; several artefacts are several machines.
+
+    Takes tokens from GITHUB_TOKEN and GITLAB_TOKEN. Comments and check runs are made once and changed in place, however
+    often this runs. Exit status: 0 told, or it was told before; 1 the forge refused, or was away for long; 2 an
+    artefact that no gate writes, of another commit, or wrong options; 3 the pull request has another head by now; 4
+    with --fail-if-blocking: told, and it blocks.
+    """
+    if schema:
+        click.echo(json.dumps(GateArtefact.model_json_schema(), indent=1))
+        return
+    told = _read(artefacts, head)
+    texts = [target for target in targets if target in _TEXTS]
+    forges = [target for target in targets if target in _FORGES]
+    if not targets:
+        raise click.UsageError(f"give --to {', --to '.join([*_FORGES, *_TEXTS])}")
+    if len(texts) > 1 and output is not None:
+        raise click.UsageError(f"--output takes one text; asked for are {', '.join(texts)}")
+    if not key or not all(sign.isascii() and (sign.isalnum() or sign in "_.-") for sign in key) or len(key) > 64:
+        raise click.UsageError(f"--key {key!r}: letters, digits, _ . and - only, 64 at most")
+    address, links = (
+        Address(repository=repository, pull_request=pull_request, author=author),
+        Links(dashboard=dashboard),
+    )
+    refused: list[str] = []
+    stale = False
+    if replies:
+        if not forges:
+            raise click.UsageError("--replies: of which forge? Give --to github or --to gitlab too")
+        try:
+            told = _answered(address, told, forges, key, accept_file)
+        except ForgeError as error:
+            refused.append(f"no reply counts: {error}")
+    for forge in forges:
+        try:
+            stale |= _tell(forge, address, told, links, key, head)
+        except ForgeError as error:
+            refused.append(str(error))
+    for name in texts:
+        _write(name, _TEXTS[name](told, links), output)
+    if refused:
+        raise _RefusedError("; ".join(dict.fromkeys(refused)))
+    if stale:
+        raise SystemExit(_STALE)
+    if fail_if_blocking and any(each.is_blocking for each in told):
+        click.echo("this blocks merging: see the report", err=True)
+        raise SystemExit(_BLOCKS)
+
+
+def _read(paths: Sequence[Path], head: str | None) -> list[GateArtefact]:
+    if not 1 <= len(paths) <= _MOST_MACHINES:
+        raise click.UsageError(f"give the files of `warpwatch gate --artefact`, {_MOST_MACHINES} at most")
+    try:
+        told = [read_artefact(path) for path in paths]
+    except ArtefactError as error:
+        raise CannotTellError(str(error)) from error
+    ends = {(each.base.hash, each.head.hash) for each in told}
+    if len(ends) > 1:
+        raise CannotTellError("the artefacts tell of several pairs of commits; report each pair alone")
+    if head is not None and told[0].head.hash != head:
+        raise CannotTellError(f"the artefact tells of {told[0].head.hash}, and {head} was to be measured")
+    return told
+
+
+def _answered(
+    address: Address, told: list[GateArtefact], forges: Sequence[str], key: str, file: Path | None
+) -> list[GateArtefact]:
+    thread = address.gitlab() if forges[0] == "gitlab" else address.github()
+    base, head = told[0].base.hash, told[0].head.hash
+    found = replies_of(thread, key, head)
+    for sentence in found.refused:
+        click.echo(f"does not count: {sentence}", err=True)
+    if file is not None:
+        file.write_text(accept_file(base, head, found.accepted) + "\n", encoding="utf-8")
+    return [with_replies(each, found.accepted, found.expired) for each in told]
+
+
+def _tell(forge: str, address: Address, told: list[GateArtefact], links: Links, key: str, head: str | None) -> bool:
+    """Whether the pull request has another head by now."""
+    if forge == "gitlab":
+        return _comment(address.gitlab(), told, markdown(told, links, GITLAB_MOST), key)
+    if address.pull_request is None and (forge != "github-check" or head is None):
+        raise click.UsageError(f"--to {forge} needs --pull-request N (github-check: or --head HASH)")
+    thread = address.github()
+    newest = head or again(thread.head)
+    if newest != told[0].head.hash:
+        # A commit that nobody asked to measure gets no check run on a stranger's word.
+        click.echo(f"stale: the pull request is at {newest[:8]}, this tells of {told[0].head.hash[:8]}", err=True)
+        return True
+    failed: ForgeError | None = None
+    if forge != "github-comment":
+        try:
+            for each in told:
+                is_new = thread.put_check_run(replace(check_run(each, links), details_url=workflow_run_url()))
+                click.echo(f"check run {'created' if is_new else 'was there'}", err=True)
+        except ForgeError as error:  # the comment says as much, and may be taken
+            failed = error
+    is_stale = forge != "github-check" and _comment(thread, told, markdown(told, links, GITHUB_MOST), key)
+    if failed is not None:
+        raise failed
+    return is_stale
+
+
+def _comment(thread: Thread, told: list[GateArtefact], text: str, key: str) -> bool:
+    outcome = put_comment(thread, key, told[0].head.hash, text)
+    click.echo(f"comment {outcome.value}", err=True)
+    return outcome is Outcome.STALE
+
+
+def _write(name: str, text: str, output: Path | None) -> None:
+    summary = os.environ.get("GITHUB_STEP_SUMMARY") if name == "summary" else None
+    if output is None and summary:
+        with Path(summary).open("a", encoding="utf-8") as file:
+            file.write(text + "\n")
+    else:
+        write(text, output)

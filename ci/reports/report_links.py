@@ -1,0 +1,67 @@
+"""Addresses and commands made from an artefact's hashes and names, never taken out of it."""
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from warpwatch.dashboard.model.metric import metric
+from warpwatch.dashboard.model.series import Series
+from warpwatch.dashboard.web.urls import compare_address, project_in_path
+
+from ..gate.artefact import CUT, ArtefactRow, GateArtefact
+from ..gate.asv_runner import pattern_of
+
+_MOST_PATTERNS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Links:
+    """Where more is told. Without a dashboard there is no such place."""
+
+    dashboard: str | None = None
+
+    def comparison(self, artefact: GateArtefact) -> str | None:
+        """The page that compares the two commits."""
+        if self.dashboard is None:
+            return None
+        return self._root + compare_address(artefact.project, artefact.base.hash, artefact.head.hash)
+
+    def series(self, artefact: GateArtefact, row: ArtefactRow) -> str | None:
+        """The page of a row's history."""
+        if self.dashboard is None:
+            return None
+        return f"{self._root}/{project_in_path(artefact.project)}/series/{row.key}"
+
+    @property
+    def _root(self) -> str:
+        return (self.dashboard or "").rstrip("/")
+
+
+def reproduce(artefact: GateArtefact, rows: Iterable[ArtefactRow]) -> str | None:
+    """The command that measures these rows again, for a shell; None where asv did not, or a name was cut."""
+    patterns = list(dict.fromkeys(pattern_of(_series(artefact, row)) for row in rows if _is_whole(row)))
+    if not patterns:
+        return None
+    words = [f"--bench {shlex.quote(pattern)}" for pattern in patterns[:_MOST_PATTERNS]]
+    return f"warpwatch gate {artefact.base.hash} {artefact.head.hash} " + " ".join(words)
+
+
+def _is_whole(row: ArtefactRow) -> bool:
+    texts = (row.benchmark, *(each.value for each in row.parameters))
+    return row.measured_by_asv and not any(text.endswith(CUT) for text in texts)
+
+
+def _series(artefact: GateArtefact, row: ArtefactRow) -> Series:
+    return Series(
+        key=row.key,
+        project=artefact.project,
+        benchmark=row.benchmark,
+        parameters=tuple((each.name, each.value) for each in row.parameters),
+        metric=metric(row.metric, row.unit),
+        machine=artefact.machine or "",
+        environment=row.environment,
+        workload=None,
+        implementation=row.implementation,
+        is_baseline=False,
+        listed=True,
+    )

@@ -1,0 +1,78 @@
+"""What is installed on a runner: unit names, GitHub's runner program, measured ceilings."""
+
+import json
+import re
+from pathlib import Path
+
+from .host import Host
+
+OLDEST = "2.336.0"  # the first that knows `uses: $/…`, by which the workflows name each other
+RELEASES = "https://github.com/actions/runner/releases"
+
+
+def version_of(host: Host, folder: Path) -> str | None:
+    """What its list of dependencies says, else the program, which would write a log beside itself; None if neither."""
+    try:
+        listed = (folder / "bin" / "Runner.Listener.deps.json").read_text(errors="replace")
+    except OSError:
+        listed = ""
+    if found := re.search(r'"Runner\.Listener/(\d+(?:\.\d+)+)', listed):
+        return found[1]
+    said = host.run(*host.as_user, str(folder / "bin" / "Runner.Listener"), "--version")
+    found = re.fullmatch(r"\d+(?:\.\d+)+", said.first_line)
+    return found[0] if found and said.status == 0 else None
+
+
+def is_too_old(version: str) -> bool:
+    """Whether the workflows do not run on it."""
+    return _numbers(version) < _numbers(OLDEST)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+# What `python -m perf_suite calibrate` left: a JSON file a card, by its UUID. The file is the contract.
+
+
+def ceiling_file(host: Host, key: str) -> Path:
+    """Where the ceilings of a card's UUID, or of a processor's key, are kept for the user of this environment."""
+    return ceiling_folder(host) / f"{re.sub(r'[^A-Za-z0-9._-]', '_', key)}.json"
+
+
+def ceiling_folder(host: Host) -> Path:
+    """WARPWATCH_CEILINGS, or the user's data folder (XDG Base Directory Specification)."""
+    if chosen := host.environ.get("WARPWATCH_CEILINGS"):
+        return Path(chosen)
+    return Path(host.environ.get("XDG_DATA_HOME") or host.home / ".local" / "share") / "warpwatch" / "ceilings"
+
+
+def free_clock_file(host: Host, key: str) -> Path:
+    """The calibration that set-up made at free clocks, by which it chooses the clock to lock."""
+    return ceiling_folder(host) / "free-clocks" / ceiling_file(host, key).name
+
+
+def cpu_key(cpuinfo: str) -> str:
+    """A processor's stand-in for a UUID, from /proc/cpuinfo: its model."""
+    models = re.findall(r"^model name\s*:\s*(.*)$", cpuinfo, re.MULTILINE)
+    return "CPU-" + re.sub(r"[^A-Za-z0-9.]+", "-", models[0] if models else "").strip("-")
+
+
+def clock_under_load_mhz(file: Path) -> float | None:
+    """The lowest SM clock that the card kept while it was calibrated, its heaviest work included; None if not told."""
+    try:
+        clocks = [each["sm_clock_hz"] for each in json.loads(file.read_text())["ceilings"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    told = [float(each) for each in clocks if each]
+    return min(told) / 1e6 if told else None
+
+
+# What a runner's units and secrets are called, and where they lie below the root.
+
+UNIT_FOLDER = "etc/systemd/system"
+PUSH_TOKEN, GITHUB_TOKEN = "etc/warpwatch/push-token", "etc/warpwatch/github-token"
+SECRETS = (PUSH_TOKEN, GITHUB_TOKEN)
+CLOCKS, MEASURE, TIMER = "warpwatch-clocks.service", "warpwatch-measure.service", "warpwatch-measure.timer"
+PUSH, REGISTRATION, ACTIONS = "warpwatch-push.service", "warpwatch-registration.service", "warpwatch-actions.service"
+WATCHED_UNITS = (TIMER, PUSH, ACTIONS)  # those that somebody enables; the others come with them

@@ -1,0 +1,131 @@
+"""`warpwatch runner`: its sub-commands live with what they do."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from warpwatch.dashboard.cli.store_access import CannotTellError, open_or_create_store, open_store, read_settings
+from warpwatch.dashboard.importers.asv_folder import NoResultsError, asv_project, project_name
+from warpwatch.dashboard.importers.git import resolve
+
+from ..gate.asv_runner import AsvRuns, GateError
+from ..host_lock import HostLockError, alone, gpu_lock
+from .clock_lock import locked, reset
+from .register_command import register
+from .setup_command import setup
+from .trust_report import TrustError, as_json, as_text, measure_again, store_of, trust_report
+
+# `warpwatch runner measure`: what a runner's timer does: the newest commits that were not measured here yet.
+
+_FAILED_SOME = 2  # asv's status when a benchmark failed, which is recorded and shown
+
+
+@click.command()
+@click.option(
+    "--folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=".",
+    help="Of asv.conf.json; default: here.",
+)
+@click.option(
+    "--commits",
+    default=10,
+    show_default=True,
+    type=click.IntRange(1),
+    help="So many of the newest, where they were not measured here yet.",
+)
+@click.option(
+    "--rerun-newest", is_flag=True, help="Measure the newest also if it was: runs of one commit tell the noise."
+)
+@click.option("--bench", "patterns", multiple=True, metavar="REGEX", help="As asv's; may be given several times.")
+@click.option("--no-fetch", is_flag=True, help="The commits that are here, without asking the remote.")
+def measure(folder: Path, commits: int, rerun_newest: bool, patterns: tuple[str, ...], no_fetch: bool) -> None:
+    """Update the checkout and measure its newest commits.
+
+    Results go to .asv/results; `warpwatch push` sends them.
+    """
+    if not no_fetch:
+        _git(folder, "fetch", "--quiet")
+        _git(folder, "merge", "--quiet", "--ff-only", "@{upstream}")
+    newest = _git(folder, "rev-list", "--first-parent", f"--max-count={commits}", "HEAD").split()
+    benches = [word for pattern in patterns for word in ("--bench", pattern)]
+    if rerun_newest:
+        _asv(folder, "run", "--record-samples", *benches, f"{newest[0]}^!")
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write("\n".join(newest) + "\n")
+        file.flush()
+        _asv(folder, "run", "--record-samples", "--skip-existing", *benches, f"HASHFILE:{file.name}")
+
+
+def _git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True)
+    if done.returncode:
+        raise click.ClickException(f"git {' '.join(words)} in {folder}: {done.stderr.strip() or done.returncode}")
+    return done.stdout
+
+
+def _asv(folder: Path, *words: str) -> None:
+    """Its words go where ours go: into the journal."""
+    done = subprocess.run([sys.executable, "-m", "asv", *words], cwd=folder)
+    if done.returncode not in (0, _FAILED_SOME):
+        raise click.ClickException(f"asv {words[0]} ended with {done.returncode}")
+
+
+# `warpwatch runner trust`: one commit measured again and again here, and how far its numbers can be trusted.
+
+
+@click.command()
+@click.option(
+    "--folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=".",
+    help="Of asv.conf.json; default: here.",
+)
+@click.option("--commit", "name", default="HEAD", show_default=True, help="What is measured.")
+@click.option(
+    "--runs", type=click.IntRange(0), default=4, show_default=True, help="0: report what was measured before."
+)
+@click.option("--bench", "patterns", multiple=True, metavar="REGEX", help="As asv's; default: everything.")
+@click.option("--database", metavar="URL", help="Default: .asv/trust.db beside asv's results.")
+@click.option("--json", "as_json_", is_flag=True, help="For programs.")
+def trust(folder: Path, name: str, runs: int, patterns: tuple[str, ...], database: str | None, as_json_: bool) -> None:
+    """Measure one commit repeatedly (A/A).
+
+    Reports false alarms, the smallest detectable changes, clocks and throttling. Equal code must compare as equal: what
+    is told changed is a false alarm. Exit status: 0 reported, 2 nothing can be told.
+    """
+    try:
+        conf = asv_project(folder / "asv.conf.json")
+        commit = resolve(conf.repository, name) if conf.repository else None
+        if commit is None:
+            raise CannotTellError(f"{folder} is no git repository with a commit {name!r}")
+        (folder / ".asv").mkdir(exist_ok=True)
+        store = (open_or_create_store if runs else open_store)(database or store_of(folder))
+        project = conf.name or project_name(conf.results.resolve())
+        series = AsvRuns(folder=folder, store=store, project=project, patterns=patterns)
+        if runs:
+            with gpu_lock(say=_say) as held:
+                measure_again(replace(series, held=held.descriptors), commit, runs, _say)
+        report = trust_report(store, project, commit, threshold=read_settings().threshold)
+    except (GateError, HostLockError, NoResultsError, TrustError) as error:
+        raise CannotTellError(str(error)) from error
+    store.close()
+    click.echo(json.dumps(as_json(report), indent=1) if as_json_ else as_text(report))
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
+
+
+@click.group()
+def runner() -> None:
+    """Set this machine up to measure, and measure."""
+
+
+for _command in (setup, trust, measure, alone, register, locked, reset):
+    runner.add_command(_command)

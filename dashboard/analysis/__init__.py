@@ -1,0 +1,1 @@
+"""Statistics applied to the store: detection, classification, comparison, trust."""

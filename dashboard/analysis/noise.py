@@ -1,0 +1,251 @@
+"""Noise of each series in a comparison: by re-runs, by its history, or by its machine."""
+
+import bisect
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from ..model.series import Series
+from ..statistics.machine_noise import ENOUGH_ALONE, Peer, history_noise, long_noises, machine_scale, peer
+from ..statistics.noise import Noise
+from ..statistics.session_noise import Lent, RerunScatter, lent, moderated, rerun_noise, rerun_scatter
+from ..store.chunks import Floats
+from ..store.column_records import MachineHistory, SeriesRuns
+from ..store.queries.comparison_pairs import BESIDE_MS, Pair
+from .machine_drift import raw_change
+
+_Place = tuple[str, str, str, str | None]  # machine, environment, unit, noise family: what peers share
+
+
+class HistoryNoises:
+    """The noise of one run of a series by its history and, where that is short, by those of its machine's others."""
+
+    def __init__(
+        self,
+        found: Sequence[Pair],
+        drift_of: Mapping[str, float] | None = None,
+        rivals_share: Mapping[str, float] | None = None,
+    ) -> None:
+        """With the machines' drifts, controls also tell by how they moved beside it, and baselines beside what they
+        share.
+        """
+        self._long = long_noises({pair.series.key: pair.levels for pair in found})
+        self._peers: dict[_Place, list[tuple[str, Peer]]] = {}
+        asking = {_place(p.series) for p in found if len(p.levels) < ENOUGH_ALONE and p.base.runs and p.head.runs}
+        for pair in found:
+            series = pair.series
+            if not series.metric.is_time or _place(series) not in asking or not _is_positive(pair.levels):
+                continue
+            moved = math.nan
+            if drift_of is not None and not series.is_watched and (change := raw_change(pair)) is not None:
+                together = (rivals_share or {}) if series.is_baseline else drift_of
+                drift = together.get(series.machine, 0.0) if series.metric.follows_machine else 0.0
+                moved = math.log1p(change) - math.log1p(drift)
+            told = peer(pair.levels.tolist(), is_control=not series.is_watched, span=pair.span, change=moved)
+            self._peers.setdefault(_place(series), []).append((series.key, told))
+
+    def of(self, pair: Pair) -> Noise | None:
+        """None where neither tells."""
+        if pair.series.key in self._long:
+            return self._long[pair.series.key]
+        machine, levels = None, pair.levels.tolist()
+        if levels:
+            others = [other for key, other in self._peers.get(_place(pair.series), ()) if key != pair.series.key]
+            machine = machine_scale(median(levels), others)
+        return history_noise(levels, machine, pair.span)
+
+
+def rerun_noises(found: Sequence[Pair]) -> dict[str, Noise]:
+    """What re-runs tell of each series in times, its own and those of its machine, by the key of the series."""
+    told: dict[_Place, dict[str, RerunScatter]] = {}
+    for pair in found:
+        if pair.series.metric.is_time and (scatter := rerun_scatter(pair.reruns)) is not None:
+            told.setdefault(_place(pair.series), {})[pair.series.key] = scatter
+    noises = {}
+    for pair in found:
+        near = told.get(_place(pair.series), {})
+        if not near or not _is_positive(pair.levels):
+            continue
+        others = [scatter for key, scatter in near.items() if key != pair.series.key]
+        noise = rerun_noise(median(pair.levels.tolist()), near.get(pair.series.key), others)
+        if noise is not None:
+            noises[pair.series.key] = noise
+    return noises
+
+
+def _is_positive(levels: Floats) -> bool:
+    """Whether there are some, and all have a logarithm."""
+    return len(levels) > 0 and bool(levels.min() > 0)
+
+
+def _place(series: Series) -> _Place:
+    return series.machine, series.environment, series.metric.unit, series.metric.noise_family
+
+
+# What `check` would take the noise of each series of a machine to be, and which of its runs measured equal code.
+
+_SIMILAR = 4.0  # as in machine_noise: no peer beyond it is asked
+
+Check = tuple[int, int, int, int]
+_SeriesPlace = tuple[str, str, str | None]  # environment, unit, noise family: what peers share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EqualPair:
+    """Two runs of equal code that follow each other on one card, by their places in the series."""
+
+    runs: SeriesRuns
+    first: int
+    second: int
+    is_beside: bool
+    check: Check  # what would compare the two: both commits, the card, and which of several such pairs it is
+
+
+class MachineNoises:
+    """What check would take the noise of each series of a machine to be."""
+
+    def __init__(self, history: MachineHistory) -> None:
+        self._card = _usual_card(history.series)
+        self._levels = {each.series.key: self._levels_of(each) for each in history.series}
+        self._pairs = {each.series.key: _pairs(each) for each in history.series}
+        self._scatter = {
+            key: scatter
+            for each in history.series
+            if (scatter := rerun_scatter(_groups(self._pairs[key := each.series.key]))) is not None
+        }
+        self._long = long_noises(self._levels)
+        self._peers = self._peers_of(history.series)
+        self._near: dict[_SeriesPlace, list[tuple[str, RerunScatter]]] = {}
+        for each in history.series:
+            if each.series.key in self._scatter:
+                self._near.setdefault(_series_place(each.series), []).append(
+                    (each.series.key, self._scatter[each.series.key])
+                )
+        self._lent: dict[str, Lent | None] = {}
+        self._told: dict[str, Noise | None] = {}
+
+    def levels(self, runs: SeriesRuns) -> Sequence[float]:
+        """Medians over the runs of each commit, of the card that measured most, or of all where that measured none."""
+        return self._levels[runs.series.key]
+
+    def pairs(self, runs: SeriesRuns) -> Sequence[EqualPair]:
+        """The A/A pairs of the series."""
+        return self._pairs[runs.series.key]
+
+    def beside(self, runs: SeriesRuns) -> Noise | None:
+        """For runs beside each other on one card."""
+        history, reruns = self.history(runs), self.reruns(runs)
+        is_calmer = history is not None and reruns is not None and history.freedom is None
+        if reruns is None or (is_calmer and history is not None and history.scale <= reruns.scale):
+            return history
+        return reruns
+
+    def history(self, runs: SeriesRuns) -> Noise | None:
+        """By the history of the series and, where that is short, of its machine."""
+        key = runs.series.key
+        if key in self._long:
+            return self._long[key]
+        if key not in self._told:
+            levels = self._levels[key]
+            self._told[key] = history_noise(levels, machine_scale(median(levels), self._alike(runs.series)))
+        return self._told[key]
+
+    def reruns(self, runs: SeriesRuns, without: EqualPair | None = None) -> Noise | None:
+        """By the series' own re-runs but for one pair, and by what those of its machine lend."""
+        key = runs.series.key
+        if key not in self._lent:
+            others = [scatter for other, scatter in self._near.get(_series_place(runs.series), ()) if other != key]
+            self._lent[key] = lent(median(self._levels[key]), others)
+        own = self._scatter.get(key)
+        if without is not None and without.is_beside:
+            own = rerun_scatter(_groups([pair for pair in self._pairs[key] if pair is not without]))
+        return moderated(own, self._lent[key])
+
+    def _levels_of(self, runs: SeriesRuns) -> list[float]:
+        on_card = (runs.card == self._card) | (runs.card == 0)
+        chosen = on_card if on_card.any() else np.ones(len(runs.value), dtype=bool)
+        commit, value = runs.commit[chosen], runs.value[chosen]
+        starts = np.flatnonzero(np.diff(commit, prepend=-1))
+        if len(starts) == len(value):
+            return list(value.tolist())
+        return [float(np.median(part)) for part in np.split(value, starts[1:])]
+
+    def _peers_of(
+        self, every: Iterable[SeriesRuns]
+    ) -> Mapping[_SeriesPlace, tuple[list[float], list[tuple[str, Peer]]]]:
+        """Every series as a peer, by what peers share, in the order of their levels."""
+        told: dict[_SeriesPlace, list[tuple[str, Peer]]] = {}
+        short = {_series_place(each.series) for each in every if each.series.key not in self._long}
+        for each in every:
+            if _series_place(each.series) in short:
+                one = peer(self._levels[each.series.key], is_control=not each.series.is_watched)
+                told.setdefault(_series_place(each.series), []).append((each.series.key, one))
+        ordered = {place: sorted(its, key=lambda pair: pair[1].level) for place, its in told.items()}
+        return {place: ([one.level for _, one in its], its) for place, its in ordered.items()}
+
+    def _alike(self, series: Series) -> list[Peer]:
+        levels, its = self._peers[_series_place(series)]
+        level = median(self._levels[series.key])
+        first = bisect.bisect_left(levels, level / _SIMILAR * (1 - 1e-9))
+        last = bisect.bisect_right(levels, level * _SIMILAR * (1 + 1e-9))
+        return [one for key, one in its[first:last] if key != series.key]
+
+
+def _series_place(series: Series) -> _SeriesPlace:
+    return series.environment, series.metric.unit, series.metric.noise_family
+
+
+def _usual_card(every: Iterable[SeriesRuns]) -> int:
+    counted: Counter[int] = Counter()
+    for runs in every:
+        counted.update(runs.card.tolist())
+    known = [(count, card) for card, count in counted.items() if card]
+    return max(known)[1] if known else 0
+
+
+def _pairs(runs: SeriesRuns) -> list[EqualPair]:
+    """Runs of one commit, or of our code where it is equal, that follow each other in time on one card."""
+    if len(runs.value) < 2:
+        return []
+    is_ours = runs.series.is_watched
+    if (np.diff(np.sort(runs.commit)) > 0).all() and not (is_ours and runs.code):
+        return []  # no commit twice, and no code known
+    groups: dict[tuple[int | str, int], list[int]] = {}
+    for place, (commit, card, at) in enumerate(
+        zip(runs.commit.tolist(), runs.card.tolist(), runs.started_ms.tolist(), strict=True)
+    ):
+        if at >= 0:
+            groups.setdefault((runs.code.get(commit, commit) if is_ours else commit, card), []).append(place)
+    found: list[EqualPair] = []
+    seen = Counter[tuple[int, int, int]]()
+    for places in groups.values():
+        places.sort(key=lambda place: (int(runs.started_ms[place]), place))
+        for first, second in itertools.pairwise(places):
+            apart_ms = int(runs.started_ms[second] - runs.started_ms[first])
+            ends = (int(runs.commit[first]), int(runs.commit[second]), int(runs.card[second]))
+            found.append(
+                EqualPair(
+                    runs=runs, first=first, second=second, is_beside=apart_ms <= BESIDE_MS, check=(*ends, seen[ends])
+                )
+            )
+            seen[ends] += 1
+    return found
+
+
+def _groups(pairs: Sequence[EqualPair]) -> list[tuple[float, ...]]:
+    """The values of runs that lie beside each other: chains of pairs."""
+    groups: list[list[int]] = []
+    values = pairs[0].runs.value if pairs else None
+    for pair in pairs:
+        if not pair.is_beside:
+            continue
+        if groups and groups[-1][-1] == pair.first:
+            groups[-1].append(pair.second)
+        else:
+            groups.append([pair.first, pair.second])
+    return [tuple(float(values[place]) for place in group) for group in groups] if values is not None else []

@@ -1,0 +1,53 @@
+"""By which limits a project's changes are judged here: what the project states, else the dashboard's own threshold."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from ..model.changepoint import SeriesChange
+from ..model.series import Series
+from ..model.thresholds import LimitRules, LimitsOf, StatedLimits, series_limits
+from ..model.verdict import ChangeKind
+from ..store import queries
+from ..store.engine import Store
+from ..store.policy import stated_limits
+
+_STEPS = frozenset({ChangeKind.STEP, ChangeKind.MAY_BE_CHANCE})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedBy:
+    """The limits of every series, and who states them."""
+
+    threshold: float  # where no rule says otherwise
+    limits: LimitsOf
+    stated: StatedLimits | None  # None: the project states nothing
+
+    def held_against(self, series: Series, changes: Iterable[SeriesChange]) -> tuple[SeriesChange, ...]:
+        """The changes of a series, those steps marked that lie below its limits."""
+        limits = self.limits(series)
+        return tuple(
+            change
+            if change.kind not in _STEPS or limits.counts(change.before, change.after, change.magnitude)
+            else replace(change, below_limit=limits.counts_from(change.before, change.after))
+            for change in changes
+        )
+
+
+def judged_by(store: Store, project: str, *, threshold: float, threshold_of_all: float | None = None) -> JudgedBy:
+    """`threshold` is the dashboard's, for what the project leaves open; `threshold_of_all` a reader's, above all rules.
+
+    The same as `warpwatch check` and the gate go by, once the file they read was stated.
+    """
+    stated = stated_limits(store, project)
+    rules = stated or LimitRules()
+    workloads = queries.project_workloads(store, project) if rules.rules else {}
+    return JudgedBy(
+        threshold=threshold_of_all or rules.threshold or threshold,
+        limits=series_limits(rules, workloads, threshold=threshold, threshold_of_all=threshold_of_all),
+        stated=stated,
+    )
+
+
+def steps_judged_by(store: Store, project: str) -> JudgedBy:
+    """For what a history shows, where only what the project states keeps a step from counting (regressions.py)."""
+    return store.cached(project, "steps judged by", lambda: judged_by(store, project, threshold=0.0))

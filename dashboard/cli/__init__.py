@@ -1,0 +1,1 @@
+"""The dashboard's commands, one file each."""

@@ -1,0 +1,97 @@
+"""Changes as CSV, as JSON and as Parquet, a row each: what the pages tell of them."""
+
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO, TextIO
+
+import orjson
+
+from ...model.changepoint import Regression
+from ...text.tables import csv_text
+from .measurement_rows import SERIES_COLUMNS, series_cells
+
+COLUMNS = (
+    *SERIES_COLUMNS,
+    "kind",  # step, machine state, transient, drift
+    "commit",  # full hash: the first of the new level, or of the episode
+    "date",  # when it was committed
+    "previous_commit",  # the last measured one before
+    "range_start",  # with 95 % the change came after this commit; of an episode, the one before it
+    "range_end",  # and by this one; of an episode, its last
+    "before",  # levels, in unit
+    "after",
+    "magnitude",  # after / before - 1
+    "low",  # 95 %
+    "high",
+    "p_value",  # of the rank test
+    "chance",  # of as much anywhere in a series without a change; null for an episode
+    "q_value",  # among all series of the run; null where it is not judged
+    "control",  # who spoke for the machine; null where no one could
+    "control_share",  # its part of the change
+    "control_share_low",  # 95 %
+    "control_share_high",
+    "is_worse",
+)
+_TEXTS = frozenset(
+    {*SERIES_COLUMNS, "kind", "commit", "date", "previous_commit", "range_start", "range_end", "control"}
+)
+
+
+def write_changes_csv(changes: Iterable[Regression], out: TextIO) -> int:
+    """As RFC 4180 with a header, parameters as a JSON object, dates ISO 8601, nothing for null. Returns the rows."""
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    count = 0
+    for row in _rows(changes):
+        row["parameters"] = json.dumps(row["parameters"], ensure_ascii=False)
+        writer.writerow(map(csv_text, row.values()))
+        count += 1
+    return count
+
+
+def write_changes_json(changes: Iterable[Regression], out: TextIO) -> int:
+    """As one object, {"schema": 1, "rows": [...]}, a row a line. Returns the rows."""
+    out.write('{"schema": 1, "rows": [')
+    count = 0
+    for row in _rows(changes):
+        out.write(f"{',' if count else ''}\n{orjson.dumps(row).decode()}")
+        count += 1
+    out.write("\n]}\n")
+    return count
+
+
+def write_changes_parquet(changes: Iterable[Regression], out: BinaryIO) -> int:
+    """Parameters are JSON text, dates ISO 8601. Wants pyarrow. Returns the rows."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = [{**row, "parameters": json.dumps(row["parameters"], ensure_ascii=False)} for row in _rows(changes)]
+    types = {name: pa.string() if name in _TEXTS else pa.float64() for name in COLUMNS} | {"is_worse": pa.bool_()}
+    pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(list(types.items()))), out, compression="zstd")
+    return len(rows)
+
+
+def _rows(changes: Iterable[Regression]) -> Iterator[dict[str, Any]]:
+    for each in changes:
+        change, share = each.change, each.change.share
+        told = (
+            change.kind.value,
+            change.commit.hash,
+            change.commit.date.isoformat(),
+            change.previous_commit.hash,
+            change.range_start.hash,
+            change.range_end.hash,
+            change.before,
+            change.after,
+            change.magnitude,
+            change.low,
+            change.high,
+            change.p_value,
+            change.chance,
+            change.q_value,
+            share.control.value if share else None,
+            *((share.value, share.low, share.high) if share else (None, None, None)),
+            change.is_worse,
+        )
+        yield dict(zip(COLUMNS, (*series_cells(each.series), *told), strict=True))

@@ -1,0 +1,133 @@
+"""Measurements as rows, and their CSV and JSON files."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, TextIO
+
+import numpy as np
+import orjson
+
+from ...model.series import Series
+from ...store.chunks import optional
+from ...store.column_records import Measured
+from ...text.tables import csv_text
+
+SERIES_COLUMNS = (
+    "project",
+    "series",  # the key that is in the addresses of pages
+    "benchmark",
+    "parameters",  # by name, as text
+    "workload",  # the parameter of that name, and
+    "implementation",  # of this one; null where there is none
+    "metric",
+    "unit",  # of value, q25 and q75, which are as recorded
+    "better",  # lower or higher
+    "machine",
+    "environment",
+)
+COLUMNS = (
+    *SERIES_COLUMNS,
+    "card",  # UUID of the GPU; null where none is known
+    "commit",  # full hash
+    "date",  # when it was committed
+    "position",  # of the commit in the project's order
+    "run",
+    "run_time",  # when that began; null where it is not known
+    "value",  # null unless the status is ok
+    "q25",  # quartiles of the samples, and how many those were
+    "q75",
+    "sample_count",
+    "status",  # ok, invalid, failed, unavailable or unchanged
+    "reason",  # of what is not ok
+)
+
+
+def series_cells(series: Series) -> tuple[Any, ...]:
+    """The cells that all rows of a series share. Parameters are a mapping."""
+    return (
+        series.project,
+        series.key,
+        series.benchmark,
+        dict(series.parameters),
+        series.workload,
+        series.implementation,
+        series.metric.name,
+        series.metric.unit,
+        series.metric.better.value,
+        series.machine,
+        series.environment,
+    )
+
+
+def point_cells(measured: Measured) -> Iterator[tuple[Any, ...]]:
+    """The cells of each row that its series does not tell, from card to reason, as JSON has them: dates ISO 8601."""
+    started = optional(measured.started_ms, measured.started_ms < 0)
+    numbers = (optional(each, np.isnan(each)) for each in (measured.value, measured.q25, measured.q75))
+    return zip(
+        measured.card.texts(),
+        measured.commit.texts(),
+        map(_iso, measured.date_ms.tolist()),
+        measured.position.tolist(),
+        measured.run.texts(),
+        map(_iso, started),
+        *numbers,
+        optional(measured.sample_count, measured.sample_count < 0),
+        measured.status.texts(),
+        measured.reason.texts(),
+        strict=True,
+    )
+
+
+@lru_cache(maxsize=100_000)  # every series has the same commits
+def _iso(milliseconds: int | None) -> str | None:
+    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat()
+
+
+# Measurements as CSV and as JSON, written row by row.
+
+_PARAMETERS = COLUMNS.index("parameters")
+_OWN_COLUMNS = COLUMNS[len(SERIES_COLUMNS) :]
+
+
+def write_csv(measurements: Iterable[Measured], out: TextIO) -> int:
+    """As RFC 4180 with a header, parameters as a JSON object, dates ISO 8601, nothing for null. Returns the rows."""
+    csv.writer(out, lineterminator="\n").writerow(COLUMNS)
+    count = 0
+    for measured in measurements:
+        shared = list(series_cells(measured.series))
+        shared[_PARAMETERS] = json.dumps(shared[_PARAMETERS], ensure_ascii=False)
+        rows = (map(csv_text, row) for row in point_cells(measured))
+        csv.writer(_After(out, list(map(csv_text, shared))), lineterminator="\n").writerows(rows)
+        count += len(measured)
+    return count
+
+
+class _After:
+    """A file in which each row written comes after the same cells, which are put into CSV once."""
+
+    def __init__(self, out: TextIO, cells: Sequence[Any]) -> None:
+        beginning = io.StringIO()
+        csv.writer(beginning, lineterminator=",").writerow(cells)
+        self._out, self._beginning = out, beginning.getvalue()
+
+    def write(self, row: str) -> int:
+        return self._out.write(self._beginning + row)
+
+
+def write_json(measurements: Iterable[Measured], out: TextIO) -> int:
+    """As one object, {"schema": 1, "rows": [...]}, a row a line and dates ISO 8601. Returns the rows."""
+    out.write('{"schema": 1, "rows": [')
+    count = 0
+    for measured in measurements:
+        shared = dict(zip(SERIES_COLUMNS, series_cells(measured.series), strict=True))
+        opening = orjson.dumps(shared).decode().removesuffix("}")  # told once for all its rows
+        for cells in point_cells(measured):
+            own = orjson.dumps(dict(zip(_OWN_COLUMNS, cells, strict=True))).decode()
+            out.write(f"{',' if count else ''}\n{opening},{own[1:]}")
+            count += 1
+    out.write("\n]}\n")
+    return count

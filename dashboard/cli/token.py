@@ -1,0 +1,93 @@
+"""`warpwatch token`: which programs may add to a project, or ask about it, over HTTP."""
+
+import time
+from datetime import UTC, datetime
+
+import click
+
+from ..store import queries
+from ..store.tokens import Scope, Token, create_token, revoke_token, tokens
+from ..text.tables import text_table
+from .project_choice import choose_project
+from .store_access import open_or_create_store, open_store
+
+_database = click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; WARPWATCH_DATABASE.")
+
+
+@click.group()
+def token() -> None:
+    """Create, list and revoke API tokens, with which runners upload results and other programs read or triage."""
+
+
+@token.command()
+@click.option("--project", metavar="NAME", required=True, help="The one project it is for; made if it is new.")
+@click.option("--name", metavar="TEXT", required=True, help="What uses it, such as the runner's name.")
+@click.option(
+    "--for",
+    "scope",
+    type=click.Choice([str(each) for each in Scope]),
+    default=Scope.UPLOAD.value,
+    show_default=True,
+    help="Adding results; reading where that wants a login; or reading and triage.",
+)
+@click.option("--days", type=click.IntRange(1, 3650), help="It works for so long; else until it is revoked.")
+@_database
+def create(project: str, name: str, scope: str, days: int | None, database: str | None) -> None:
+    """Create a token for one project and print it.
+
+    It is shown this once; the store keeps only a hash of it.
+    """
+    store = open_or_create_store(database)
+    is_new = queries.project(store, project) is None
+    now_ms = int(time.time() * 1000)
+    ends_ms = now_ms + days * 86_400_000 if days is not None else None
+    try:
+        secret = create_token(store, project, name=name, scope=Scope(scope), now_ms=now_ms, ends_ms=ends_ms)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+    if is_new:
+        click.echo(f"the project {project} is new", err=True)
+    click.echo(secret)
+
+
+@token.command("list")
+@click.option("--project", metavar="NAME", help="Only this project's.")
+@_database
+def list_(project: str | None, database: str | None) -> None:
+    """List the tokens, without their secrets."""
+    store = open_store(database)
+    if project is not None:
+        choose_project(store, project)
+    found = tokens(store, project=project)
+    if not found:
+        click.echo("there is no token; try: warpwatch token create --project NAME --name RUNNER")
+        return
+    rows = [
+        (str(one.id), one.project, one.name, one.scope.value, _day(one.created), _day(one.last_used), _state(one))
+        for one in found
+    ]
+    header = ("id", "project", "name", "for", "made", "last used", "state")
+    click.echo(text_table(header, rows, align="rllllll", width=160, shrink=2))
+
+
+@token.command()
+@click.argument("token_id", metavar="ID", type=int)
+@_database
+def revoke(token_id: int, database: str | None) -> None:
+    """Revoke a token.
+
+    ID is as `warpwatch token list` prints it. It ends at once and for good.
+    """
+    if not revoke_token(open_store(database), token_id, now_ms=int(time.time() * 1000)):
+        raise click.ClickException(f"no token {token_id} that still works; see: warpwatch token list")
+    click.echo(f"token {token_id} is revoked")
+
+
+def _state(one: Token) -> str:
+    if one.ends is None:
+        return "works"
+    return f"works until {_day(one.ends)}" if one.works(datetime.now(UTC)) else f"ended {_day(one.ends)}"
+
+
+def _day(moment: datetime | None) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M UTC") if moment else "never"

@@ -1,0 +1,127 @@
+"""The context beside an asv result: `<commit>-<environment>.context.jsonl`, schema 1, one JSON record a line.
+
+Append-only, written while the suite runs; a last line without its end is one still being written, and is left alone.
+"""
+
+import io
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from ..model.result_file import Context, ContextMeasurement, ContextProfile, ContextRun
+from ..model.series import Status
+from .asv import some_problems
+from .import_limits import CONTEXT_RECORDS
+from .input_files import BeyondLimitError, check_memory
+
+SCHEMA = 1
+
+
+def read_context(text: bytes) -> Context:
+    """Reads a context file's text. Lines that cannot be understood are named in `problems` and left out.
+
+    Raises BeyondLimitError if it holds more than the limits allow.
+    """
+    runs: dict[str, ContextRun] = {}
+    workloads, measurements, profiles, compiled, problems = [], [], [], [], []
+    check_memory(text)
+    if text.count(b"\n") > CONTEXT_RECORDS:
+        raise BeyondLimitError(f"a context of more than {CONTEXT_RECORDS:,} records, the limit of one file")
+    for number, line in enumerate(io.BytesIO(text), start=1):
+        if not line.endswith(b"\n") or not line.strip():
+            continue
+        try:
+            record = json.loads(line, parse_constant=lambda _: None)  # a bare NaN is no number to anybody
+            kind = record["record"]
+            if kind == "run":
+                run = _run(record)
+                runs[run.name] = run
+            elif kind == "workload":
+                _want(record, _WORKLOAD_KEYS)
+                workloads.append(record)
+            elif kind == "measurement":
+                measurements.append(_measurement(record, runs[record["run"]]))
+            elif kind == "profile":
+                profiles.append(_profile(record, runs[record["run"]]))
+            elif kind == "compiled":
+                compiled.append((runs[record["run"]], record))
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+            said = f"no {error}" if isinstance(error, KeyError) else str(error)
+            problems.append(f"line {number}: {said[:500]}")
+    return Context(
+        runs=runs,
+        workloads=tuple(workloads),
+        measurements=tuple(measurements),
+        profiles=tuple(profiles),
+        compiled=tuple(compiled),
+        problems=some_problems(problems),
+    )
+
+
+_WORKLOAD_KEYS = {"benchmark", "operator", "workload", "parameters", "dtype", "flops", "bytes", "kernels", "baselines"}
+_PROFILE_KEYS = {"benchmark", "workload", "implementation", "profiler", "dram_bytes", "kernels"}
+_KERNEL_KEYS = {"name", "duration_s", "dram_bytes", "l2_bytes", "l1_bytes"}
+_WRITTEN = set(Status) - {Status.WRONG}  # of which the suite says "failed", and in what way
+_WRONG_RESULT = "wrong result"
+# The gate's words in records that do not say in what way they failed. Of all its sentences only this one is told apart
+# by its text alone: other exceptions were recorded as "Name(...)", ends of processes as "the worker ...".
+_REFUSED = re.compile(r"relative error [0-9.e+-]+ (?:of its worst row )?exceeds [0-9.e+-]+")
+_NAMES_APART = {"record", "run", "benchmark", "workload", "implementation"}
+
+
+def _want(record: Mapping[str, Any], keys: set[str]) -> None:
+    missing = keys - record.keys()
+    if missing:
+        raise ValueError(f"a {record.get('record', 'kernel')} without {', '.join(sorted(missing))}")
+
+
+def _run(record: Mapping[str, Any]) -> ContextRun:
+    if record.get("schema") != SCHEMA:
+        raise ValueError(f"schema {record.get('schema')!r}; this version reads {SCHEMA}")
+    started = datetime.fromisoformat(record["started_at"])
+    if started.tzinfo is None:
+        started = started.replace(tzinfo=UTC)
+    data = {key: value for key, value in record.items() if key not in {"record", "schema"}}
+    return ContextRun(
+        name=record["run"], commit=record["commit"], started_ms=int(started.timestamp() * 1000), data=data
+    )
+
+
+def _measurement(record: Mapping[str, Any], run: ContextRun) -> ContextMeasurement:
+    return ContextMeasurement(
+        run=run,
+        benchmark=record["benchmark"],
+        workload=record["workload"],
+        implementation=record["implementation"],
+        status=_status(record),
+        reason=record.get("reason"),
+        sample_count=record.get("sample_count"),
+        code_sha256=record.get("code_sha256"),
+        data={key: value for key, value in record.items() if key not in _NAMES_APART},
+    )
+
+
+def _status(record: Mapping[str, Any]) -> Status:
+    if record["status"] not in _WRITTEN:
+        raise ValueError(f"status {record['status']!r}; wanted one of {', '.join(sorted(_WRITTEN))}")
+    status = Status(record["status"])
+    if status is not Status.FAILED:
+        return status
+    failure = record.get("failure")
+    is_wrong = failure == _WRONG_RESULT if failure else _REFUSED.fullmatch(record.get("reason") or "") is not None
+    return Status.WRONG if is_wrong else Status.FAILED
+
+
+def _profile(record: Mapping[str, Any], run: ContextRun) -> ContextProfile:
+    _want(record, _PROFILE_KEYS)
+    for kernel in record["kernels"]:
+        _want(kernel, _KERNEL_KEYS)
+    return ContextProfile(
+        run=run,
+        benchmark=record["benchmark"],
+        workload=record["workload"],
+        implementation=record["implementation"],
+        data={key: value for key, value in record.items() if key not in _NAMES_APART},
+    )

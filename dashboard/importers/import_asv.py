@@ -1,0 +1,212 @@
+"""`warpwatch import`: an asv results folder into the store.
+
+Files are read in other processes where they are many, and written here, some in one transaction: a kill loses those
+that were not yet committed, and the next import reads them again.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass, field, replace
+
+from sqlalchemy.exc import DataError
+
+from ..executors import AHEAD, in_order, local_workers, one_apart
+from ..model.result_file import Listed
+from ..store.commits import mark_listed
+from ..store.engine import Store
+from ..store.ids import SeriesLimitError
+from ..store.packed_entries import PackedEntries
+from ..store.project_writer import NewFile, ProjectWriter
+from .asv_folder import AsvFolder
+from .import_limits import REST_REFUSED, Allowance
+from .project_history import put_in_order
+from .result_reader import FileRead, FileToRead, context_path, read_file, stamp_of
+
+_WORTH_PROCESSES = 4_000_000  # bytes to read from which other processes read faster than they start
+_AT_ONCE = 64_000_000  # bytes of values and samples in one transaction, about
+_BYTES_OF_A_POINT = 80
+_READ_AHEAD = 24_000_000  # bytes that each reader may read while others are written
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportSummary:
+    """What an import did. Files set aside are left out whole; warnings name parts that were left out."""
+
+    project: str
+    files: int
+    unchanged: int
+    points: int
+    set_aside: tuple[str, ...]  # "path: reason"
+    warnings: tuple[str, ...]
+
+
+def import_results(
+    store: Store,
+    folder: AsvFolder,
+    *,
+    beside: Sequence[Mapping[str, Listed] | None] = (),
+    allowance: Allowance | None = None,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> ImportSummary:
+    """Adds to the store what is new in the folder, then puts the commits in order.
+
+    `beside` is what further folders of the same project list, which are imported with it. `workers` processes read
+    many files at once, by default one a core; with 1 none is started. `progress` is told how many files of how many
+    are done. The analysis is a step of its own: see series_analysis.py.
+    """
+    repository = str(folder.repository) if folder.repository else None
+    allowance = allowance or Allowance()
+    writer = ProjectWriter(
+        store, folder.project, repository=repository, listed=folder.listed, most_series=allowance.series
+    )
+    work = _Import(writer=writer, allowance=allowance, warnings=list(folder.problems))
+    files = list(_files(folder, writer))
+    touched = [file for file in files if not writer.is_untouched(file.name, stamp_of(file.path))]
+    work.unchanged = len(files) - len(touched)
+    for done, read in enumerate(_read(touched, workers)):
+        progress(work.unchanged + done, len(files))
+        work.take(read)
+        if allowance.is_used_up:
+            work.set_aside += [f"{file.path}: {REST_REFUSED}" for file in touched[done + 1 :]]
+            break
+    work.finish()
+    progress(len(files), len(files))
+    warnings = [*work.warnings, *put_in_order(store, writer, commit_url=folder.commit_url)]
+    listings = [each for each in (folder.listed, *beside) if each is not None]
+    if len(listings) == 1 + len(beside):  # otherwise a benchmark may be one of those that nobody lists
+        mark_listed(store, folder.project, writer.project_id, listings)
+    return ImportSummary(
+        project=folder.project,
+        files=len(files) - len(work.set_aside),
+        unchanged=work.unchanged,
+        points=work.points,
+        set_aside=tuple(work.set_aside),
+        warnings=tuple(warnings),
+    )
+
+
+def _files(folder: AsvFolder, writer: ProjectWriter) -> Iterator[FileToRead]:
+    for machine in folder.machines():
+        for path in machine.files:
+            name = f"{folder.prefix}{machine.path.name}/{path.name}"
+            yield FileToRead(
+                path=path,
+                name=name,
+                machine=machine.machine,
+                known_digest=writer.digest_of(name),
+                details=machine.details,
+            )
+
+
+def _read(files: list[FileToRead], workers: int | None) -> Iterator[FileRead]:
+    total = 0
+    for file in files:
+        try:
+            total += file.path.stat().st_size
+        except OSError:
+            continue  # reading it will say why
+    ahead = max(_READ_AHEAD * len(files) // max(total, 1), AHEAD)
+    done, apart = 0, False
+    while done < len(files):
+        try:
+            with one_apart() if apart else local_workers(workers if total >= _WORTH_PROCESSES else 1) as readers:
+                for read in in_order(readers, read_file, files[done:], ahead=ahead):
+                    done += 1
+                    yield read
+        except BrokenExecutor:
+            if apart:  # one file at a time: it was this one
+                yield FileRead(file=files[done], broken="the process that read it was killed, perhaps for its memory")
+                done += 1
+            apart = True
+
+
+@dataclass(slots=True, kw_only=True)
+class _Import:
+    """Takes files as they come, and writes them when there are enough."""
+
+    writer: ProjectWriter
+    allowance: Allowance
+    warnings: list[str]
+    unchanged: int = 0
+    points: int = 0
+    set_aside: list[str] = field(default_factory=list)
+    _waiting: list[tuple[FileRead, NewFile]] = field(default_factory=list)
+    _size: int = 0
+    _restamped: dict[str, str | None] = field(default_factory=dict)
+
+    def take(self, read: FileRead) -> None:
+        """Takes a file that was read."""
+        if read.broken is not None:
+            self.set_aside.append(f"{read.file.path}: {read.broken}")
+        elif read.result is None:
+            self.unchanged += 1
+            self._restamped[read.file.name] = read.stamp
+        elif (machine := read.result.machine or read.file.machine) is None:
+            self.set_aside.append(
+                f"{read.file.path}: it names no machine, and lies in no folder that does: pack the machine's folder,"
+                " not what is in it"
+            )
+        elif (refusal := self.allowance.refusal(_count(read))) is not None:
+            self.set_aside.append(f"{read.file.path}: {refusal}")
+        else:
+            # asv's files repeat only what their version knew of the machine: the folder's own file may say more.
+            said = {**read.file.details, **read.result.details}
+            new = NewFile(
+                path=read.file.name,
+                digest=read.digest,
+                result=replace(read.result, details=said),
+                context=read.context,
+                stamp=read.stamp,
+                machine=machine,
+            )
+            self._waiting.append((read, new))
+            self._size += _size_of(read)
+            if self._size >= _AT_ONCE:
+                self._write()
+
+    def finish(self) -> None:
+        """Writes the rest."""
+        self._write()
+        self.writer.restamp(self._restamped)
+
+    def _write(self) -> None:
+        waiting, self._waiting, self._size = self._waiting, [], 0
+        if not waiting:
+            return
+        try:
+            self.points += self.writer.write_all([new for _, new in waiting])
+        except (DataError, SeriesLimitError):
+            for read, new in waiting:  # one of them holds what the database refuses: without it the others go in
+                self._write_alone(read, new)
+            return
+        for read, _ in waiting:
+            self._warn(read)
+
+    def _write_alone(self, read: FileRead, new: NewFile) -> None:
+        try:
+            self.points += self.writer.write_all([new])
+        except (DataError, SeriesLimitError) as error:
+            said = error.orig if isinstance(error, DataError) else error
+            self.set_aside.append(f"{read.file.path}: {said}")
+        else:
+            self._warn(read)
+
+    def _warn(self, read: FileRead) -> None:
+        path = read.file.path
+        self.warnings.extend(f"{path}: {problem}" for problem in (read.result.problems if read.result else ()))
+        self.warnings.extend(
+            f"{context_path(path)}: {problem}" for problem in (read.context.problems if read.context else ())
+        )
+
+
+def _count(read: FileRead) -> int:
+    entries = read.result.entries if read.result is not None else ()
+    return len(entries.value) if isinstance(entries, PackedEntries) else sum(len(entry.values) for entry in entries)
+
+
+def _size_of(read: FileRead) -> int:
+    entries = read.result.entries if read.result is not None else ()
+    if isinstance(entries, PackedEntries):
+        return len(entries.value) * _BYTES_OF_A_POINT + 8 * len(entries.samples)
+    return _BYTES_OF_A_POINT * sum(len(entry.values) for entry in entries)

@@ -1,0 +1,160 @@
+"""Values of one commit on one machine, gathered by benchmark into the record of a result file.
+
+For formats that say themselves what they measured, in which unit and over which parameters.
+"""
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..model.result_file import LATEST_MS, Entry, Listed, ResultFile, Value, storable, storable_name
+from ..model.series import Status
+from .asv import machine_details, some_problems
+from .import_limits import BENCHMARK_COMBINATIONS, BENCHMARK_PARAMETERS, FILE_BENCHMARKS, FILE_SAMPLES, FILE_VALUES
+from .import_overrides import check_commit
+from .input_files import BeyondLimitError, BrokenFileError
+
+_MOST_SAMPLES = 2**31  # what a database's integer takes
+
+
+class Gathered:
+    """Takes values one by one; `result` makes the record of them."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, dict[tuple[str, ...], Value]] = {}
+        self._listed: dict[str, Listed] = {}
+        self._problems: list[str] = []
+        self._count = self._samples = 0
+
+    def add(self, benchmark: str, listed: Listed, value: Value) -> None:
+        """Adds a benchmark's value. One that is there already, or that no database takes, is noted and left out.
+
+        Raises BeyondLimitError if it is one too many.
+        """
+        if len(value.parameters) > BENCHMARK_PARAMETERS:
+            count = f"{len(value.parameters):,} parameters"
+            self.note(f"{benchmark[:200]!a}: {count}; the limit of one benchmark is {BENCHMARK_PARAMETERS}")
+            return
+        if not storable_name(benchmark) or not all(map(storable, (*listed.parameter_names, *value.parameters))):
+            self.note(f"{benchmark[:200]!a}: a name or parameter that no database takes")
+            return
+        self._listed.setdefault(benchmark, listed)
+        known = self._values.setdefault(benchmark, {})
+        if value.parameters in known:
+            self.note(f"{benchmark}({', '.join(value.parameters)[:200]}): it is there twice; the first one counts")
+            return
+        self._count += 1
+        self._samples += len(value.samples)
+        for what, number, most in (
+            ("benchmarks", len(self._values), FILE_BENCHMARKS),
+            ("values", self._count, FILE_VALUES),
+            ("samples", self._samples, FILE_SAMPLES),
+            (f"values of {benchmark[:200]}", len(known) + 1, BENCHMARK_COMBINATIONS),
+        ):
+            if number > most:
+                raise BeyondLimitError(f"more than {most:,} {what}, the limit of one file: give it in several files")
+        known[value.parameters] = value
+
+    def note(self, problem: str) -> None:
+        """Keeps what the reader should be told of the file."""
+        self._problems.append(problem)
+
+    def result(
+        self,
+        *,
+        commit: str,
+        date_ms: int,
+        environment: str,
+        machine: str,
+        details: Mapping[str, Any],
+        started_ms: int | None,
+    ) -> ResultFile:
+        """The record. Raises BrokenFileError if no value was added, or a name or date cannot be stored."""
+        if not self._values:
+            why = f" that can be read; {self._problems[0]}" if self._problems else ""
+            raise BrokenFileError(f"it holds no measured benchmark{why}")
+        commit = check_commit(commit, "the commit")
+        for name in (environment, machine):
+            if not storable_name(name):
+                raise BrokenFileError(f"a name that no database takes: {name[:200]!a}")
+        if not 0 <= date_ms <= LATEST_MS:
+            raise BrokenFileError(f"the commit's date is {date_ms} milliseconds after 1970; wanted a time until 9999")
+        if started_ms is not None and not 0 <= started_ms <= LATEST_MS:
+            started_ms = None
+        return ResultFile(
+            commit=commit,
+            date_ms=date_ms,
+            environment=environment,
+            machine=machine,
+            details=machine_details(details),
+            entries=tuple(_entry(name, started_ms, tuple(values.values())) for name, values in self._values.items()),
+            problems=some_problems(self._problems),
+            listed=self._listed,
+        )
+
+
+def measured(
+    parameters: tuple[str, ...],
+    raw: Any,
+    *,
+    quartiles: tuple[Any, Any] = (None, None),
+    count: int | None = None,
+    samples: Sequence[Any] = (),
+) -> Value:
+    """A value of a measurement that gave a number, or INVALID if that is none.
+
+    Quartiles are those of the samples where there are some, else those given.
+    """
+    number = finite(raw)
+    if number is None:
+        return Value(parameters=parameters, status=Status.INVALID, reason=f"not a finite number: {str(raw)[:80]!a}")
+    kept = tuple(sample for sample in map(finite, samples) if sample is not None)
+    low, high = _quartiles(sorted(kept)) if kept else map(finite, quartiles)
+    if count is not None and not 0 <= count < _MOST_SAMPLES:
+        count = None
+    return Value(
+        parameters=parameters,
+        status=Status.OK,
+        value=number,
+        q25=low,
+        q75=high,
+        sample_count=len(kept) or count,
+        samples=kept,
+    )
+
+
+def _quartiles(ordered: Sequence[float]) -> tuple[float, float]:
+    """Interpolated between the two samples beside them, which is type 7 of Hyndman and Fan (1996), as numpy's."""
+
+    def at(share: float) -> float:
+        place = share * (len(ordered) - 1)
+        before, weight = int(place), place % 1
+        return ordered[before] * (1 - weight) + ordered[min(before + 1, len(ordered) - 1)] * weight
+
+    return at(0.25), at(0.75)
+
+
+def not_measured(parameters: tuple[str, ...], status: Status, reason: str) -> Value:
+    """A value without a number, and why."""
+    said = reason.strip()[:500] if storable(reason) else ascii(reason)[:500]
+    return Value(parameters=parameters, status=status, reason=said or "no reason was recorded")
+
+
+def finite(raw: Any) -> float | None:
+    """A finite number, from a number or a number's text; None from anything else."""
+    if not isinstance(raw, (int, float, str)) or isinstance(raw, bool):
+        return None
+    try:
+        number = float(raw)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _entry(benchmark: str, started_ms: int | None, values: tuple[Value, ...]) -> Entry:
+    content = repr([(value.parameters, value.status.value, value.value, value.samples) for value in values])
+    digest = hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    return Entry(
+        benchmark=benchmark, started_ms=started_ms, duration_s=0.0, mark=f"{started_ms or 0}-{digest}", values=values
+    )

@@ -1,0 +1,189 @@
+"""What a metric's unit is, which direction is better, and which are judged: the one home of these facts."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+
+
+class Better(Enum):
+    """Which way a metric should move."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+
+
+class Role(Enum):
+    """What a change of a metric amounts to."""
+
+    JUDGED = "judged"  # a verdict, a regression, an alert
+    RESTATED = "restated"  # the latency of the same measurement in other words: judging it too would count it twice
+    EXPLAINS = "explains"  # tells why something moved, and is no harm in itself
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One quantity of a benchmark: its name, its unit as recorded, which way is better, and what a change amounts to.
+
+    An exact quantity has no noise, so that any difference is real: registers, launches, bytes of an allocator.
+    """
+
+    name: str
+    unit: str
+    better: Better
+    role: Role
+    is_exact: bool
+
+    @property
+    def label(self) -> str:
+        """The name in words."""
+        return _LABELS.get(self.name) or self.name.replace("_", " ")
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether its changes are verdicts by default."""
+        return self.role is Role.JUDGED
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is recorded in a unit of time."""
+        return _plain(self.unit) in _TIME_UNITS
+
+    @property
+    def is_latency(self) -> bool:
+        """Whether it is the time that speed of light, bandwidth and throughput are made of."""
+        return self.name == "latency" and self.is_time
+
+    @property
+    def noise_family(self) -> str | None:
+        """Times of one family scatter alike on a machine; None for what is no time.
+
+        What the CPU does scatters apart from what the GPU does, a warm L2 apart from a cold one, and calls back to back
+        apart from single ones.
+        """
+        if not self.is_time:
+            return None
+        return self.name if self.name in _FAMILIES_OF_THEIR_OWN else "latency"
+
+    @property
+    def follows_machine(self) -> bool:
+        """Whether a drift of the machine that its controls show is in it too."""
+        return self.noise_family in {"latency", "warm_latency", "steady_latency"}
+
+    def is_worse(self, change: float) -> bool:
+        """Whether a signed relative change (0.04 is 4 % more) is for the worse."""
+        return change > 0 if self.better is Better.LOWER else change < 0
+
+
+@lru_cache(maxsize=1000)  # of which a store has a few: each series asks for its own
+def metric(name: str, unit: str) -> Metric:
+    """The metric of that name and unit; one that the suite does not record itself is told by its unit.
+
+    Rates are better high, the rest low. Judged are times, and quantities that name no unit.
+    """
+    plain = _plain(unit)
+    if (name, plain) in _OWN:
+        role, better, is_exact = _OWN[name, plain]
+        return Metric(name=name, unit=unit, better=better, role=role, is_exact=is_exact)
+    is_rate = plain in _HIGHER_UNITS or plain.endswith(_RATE_ENDINGS)
+    role = Role.JUDGED if plain in _TIME_UNITS | {"", "unit"} else Role.RESTATED if is_rate else Role.EXPLAINS
+    return Metric(
+        name=name,
+        unit=unit,
+        better=Better.HIGHER if is_rate else Better.LOWER,
+        role=role,
+        is_exact=plain in _EXACT_UNITS,
+    )
+
+
+def metric_name(benchmark: str, kind: str | None) -> str:
+    """What an asv benchmark measures, from its method's prefix: `Rope.track_latency` measures "latency"."""
+    method = benchmark.rpartition(".")[2]
+    if kind in _NAME_OF_KIND:
+        return _NAME_OF_KIND[kind]
+    prefix, _, rest = method.partition("_")
+    return rest if prefix == "track" and rest else _NAME_OF_PREFIX.get(prefix, method)
+
+
+def unit_of(benchmark: str, declared: str | None, parameter_values: Iterable[str]) -> str:
+    """The unit of one parameter combination of a benchmark.
+
+    `declared` is what asv lists, None for a benchmark it lists no longer; then the method's prefix tells. asv knows
+    one unit a benchmark; suites that track several quantities behind a parameter leave it at its default "unit".
+    Then a parameter's words may still tell: `device_memory_allocated` are bytes. Otherwise it stays "unit".
+    """
+    if declared is None:
+        declared = _UNIT_OF_PREFIX.get(benchmark.rpartition(".")[2].partition("_")[0])
+    if declared and declared != "unit":
+        return declared
+    for value in parameter_values:
+        words = value.strip("'\"").lower().replace(".", "_").split("_")
+        for word in words:
+            if word in _UNIT_OF_WORD:
+                return _UNIT_OF_WORD[word]
+    return declared or "unit"
+
+
+@lru_cache(maxsize=256)  # asked of each series several times, and there are few
+def _plain(unit: str) -> str:
+    return unit.strip().lower()
+
+
+# The metrics of perf_suite and the importers by name and unit: role, direction, exact or measured. Energy is not
+# judged: it is gross, so that a longer latency is in it already, and the rest follows the card's temperature.
+_OWN: dict[tuple[str, str], tuple[Role, Better, bool]] = {
+    ("latency", "seconds"): (Role.JUDGED, Better.LOWER, False),
+    ("warm_latency", "seconds"): (Role.JUDGED, Better.LOWER, False),
+    ("steady_latency", "seconds"): (Role.JUDGED, Better.LOWER, False),
+    ("host_overhead", "seconds"): (Role.JUDGED, Better.LOWER, False),
+    ("peak_memory", "bytes"): (Role.JUDGED, Better.LOWER, True),
+    ("kernels_launched", "launches"): (Role.JUDGED, Better.LOWER, True),
+    ("cpu_time", "seconds"): (
+        Role.RESTATED,
+        Better.LOWER,
+        False,
+    ),  # of NVBench and Google Benchmark
+    ("median_latency", "seconds"): (Role.RESTATED, Better.LOWER, False),  # NVBench's, of the same launches
+    ("cycles", "cycles"): (Role.RESTATED, Better.LOWER, False),
+    ("bandwidth", "gb/s"): (Role.RESTATED, Better.HIGHER, False),
+    ("tflops", "tflop/s"): (Role.RESTATED, Better.HIGHER, False),
+    ("sol_peak", "share of peak"): (Role.RESTATED, Better.HIGHER, False),
+    ("sol_ceiling", "share of ceiling"): (Role.RESTATED, Better.HIGHER, False),
+    ("energy", "joules"): (Role.EXPLAINS, Better.LOWER, False),
+    ("compile_time", "seconds"): (Role.EXPLAINS, Better.LOWER, False),
+    ("build_time", "seconds"): (Role.EXPLAINS, Better.LOWER, False),
+    ("library_size", "bytes"): (Role.EXPLAINS, Better.LOWER, True),
+    ("occupancy", "share"): (Role.EXPLAINS, Better.HIGHER, True),
+    ("stack", "bytes"): (Role.EXPLAINS, Better.LOWER, True),
+    ("shared_memory", "bytes"): (Role.EXPLAINS, Better.LOWER, True),
+    ("dynamic_shared_memory", "bytes"): (Role.EXPLAINS, Better.LOWER, True),
+    ("code_size", "bytes"): (Role.EXPLAINS, Better.LOWER, True),
+}
+_LABELS = {
+    "sol_peak": "speed of light, of the datasheet’s peak",
+    "sol_ceiling": "speed of light, of the measured ceiling",
+    "tflops": "throughput",
+    "cycles": "SM cycles",
+    "build_time": "CPU time of compiling",
+}
+_FAMILIES_OF_THEIR_OWN = frozenset({"warm_latency", "steady_latency", "host_overhead", "compile_time", "build_time"})
+_EXACT_UNITS = frozenset({"registers", "instructions", "launches", "barriers"})
+_TIME_UNITS = frozenset(
+    {"seconds", "second", "s", "ms", "us", "µs", "ns", "milliseconds", "microseconds", "nanoseconds"}
+)
+_HIGHER_UNITS = frozenset(
+    {"flops", "fps", "hz", "ops", "throughput", "speedup", "accuracy", "qps", "share of peak", "share of ceiling"}
+)
+_RATE_ENDINGS = ("/s", "/sec", "/second", "per second", "flops")
+_NAME_OF_KIND = {"time": "time", "timeraw": "time", "memory": "memory", "peakmemory": "peak memory"}
+_NAME_OF_PREFIX = {"time": "time", "timeraw": "time", "mem": "memory", "peakmem": "peak memory"}
+_UNIT_OF_PREFIX = {"time": "seconds", "timeraw": "seconds", "mem": "bytes", "peakmem": "bytes"}
+_UNIT_OF_WORD = {
+    "memory": "bytes",
+    "bytes": "bytes",
+    "duration": "seconds",
+    "seconds": "seconds",
+    "niter": "count",
+    "iterations": "count",
+    "count": "count",
+}

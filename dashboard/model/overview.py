@@ -1,0 +1,144 @@
+"""Rows of the overview and the report: the state of each workload and implementation."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from .series import Commit, Series, SpeedOfLight, Status
+from .verdict import ChangeKind, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineRatio:
+    """How often faster than a rival in the same run: 1.2 means the rival's latency is 1.2 times ours."""
+
+    implementation: str
+    ratio: float
+    series_key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A judged series whose level moved of late, told beside the latency of the same workload and implementation."""
+
+    series: Series
+    value: float | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverviewRow:
+    """One workload x implementation as the overview shows it: its latency, or a judged series of its own."""
+
+    series: Series
+    operator: str | None
+    value: float | None  # newest commit's median over runs; None when that is not OK
+    status: Status
+    reason: str | None
+    commit: Commit  # newest with any record of the series
+    change: float | None  # relative, signed; against the previous segment if there is one within 30 days
+    change_commit: Commit | None  # the changepoint behind `change`, or the commit 30 days back
+    change_is_step: bool
+    change_kind: ChangeKind | None  # of the step; None where there is none
+    change_q: float | None  # the step's false discovery rate, where that is known
+    speed_of_light: SpeedOfLight | None
+    baseline: BaselineRatio | None  # the best rival of the same run
+    sparkline: tuple[float | None, ...]
+    verdict: Verdict
+    newest_run: datetime | None
+    beside: tuple[Moved, ...]  # other judged metrics of the same measurement that moved another way than this
+
+    @property
+    def was_never_there(self) -> bool:
+        """Whether this machine has no such thing: of every workload and implementation some do not go together."""
+        return self.status is Status.UNAVAILABLE and not any(value is not None for value in self.sparkline)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportRow:
+    """One workload x implementation at a machine's newest commit."""
+
+    project: str
+    machine: str
+    environment: str
+    commit: Commit
+    operator: str
+    benchmark: str
+    workload: str
+    implementation: str
+    is_baseline: bool
+    status: Status
+    reason: str | None
+    latency_s: float | None
+    q25_s: float | None
+    q75_s: float | None
+    sample_count: int | None
+    bandwidth_bps: float | None
+    flop_rate: float | None
+    speed_of_light: SpeedOfLight | None
+    ratios: tuple[BaselineRatio, ...]  # against each rival of the same run
+    run: str
+    run_time: datetime | None
+    backend: str | None  # the one PyTorch took, where recorded
+
+
+class State(StrEnum):
+    """What there is to say of a row, the most urgent first. A verdict, or why there cannot be one yet."""
+
+    REGRESSED = "regressed"
+    STOPPED = "stopped"  # its machine goes on without it
+    INVALID = "invalid"
+    UNJUDGED = "unjudged"  # its level moved; whether the machine did it is being judged
+    IMPROVED = "improved"
+    MAY_BE_CHANCE = "may-be-chance"  # its level moved, and among so many series chance alone may look so
+    UNCHANGED = "unchanged"
+    NEW_CARD = "new-card"  # too few commits on this physical card, and cards are not compared
+    NEW = "new"  # too few commits
+    MISSING = "missing"
+
+
+_OF_VERDICT = {
+    Verdict.REGRESSED: State.REGRESSED,
+    Verdict.INVALID: State.INVALID,
+    Verdict.IMPROVED: State.IMPROVED,
+    Verdict.UNCHANGED: State.UNCHANGED,
+    Verdict.MISSING: State.MISSING,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """An overview's row with what is to say of it.
+
+    `month` and `year` are what the steps that the detector found in the 30 and the 365 days before the newest commit
+    amount to: levels against levels of one card, without what the machine did. 0.0 is no step.
+    """
+
+    row: OverviewRow
+    is_stopped: bool
+    card: str | None  # the physical GPU of the newest run
+    card_commits: int  # that this card measured under the machine's name
+    month: float
+    year: float
+    since: datetime  # the machine's first data: no change can be told from before
+
+    @property
+    def state(self) -> State:
+        """What to say of it."""
+        if self.is_stopped:
+            return State.STOPPED
+        if self.row.verdict is not Verdict.INCONCLUSIVE:
+            return _OF_VERDICT[self.row.verdict]
+        if self.row.change_kind is not None:
+            return State.MAY_BE_CHANCE if self.row.change_kind is ChangeKind.MAY_BE_CHANCE else State.UNJUDGED
+        return State.NEW_CARD if self.card is not None and self.numbers > self.card_commits else State.NEW
+
+    @property
+    def states(self) -> frozenset[State]:
+        """Its state, and those of the other metrics of the measurement that moved another way."""
+        return frozenset({self.state, *(_OF_VERDICT[other.verdict] for other in self.row.beside)})
+
+    @property
+    def numbers(self) -> int:
+        """How many of its newest 40 commits have a number, on whichever card."""
+        return sum(value is not None for value in self.row.sparkline)

@@ -1,0 +1,182 @@
+"""Projects, commits, workloads, series, and their points."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Self
+
+from .metric import Metric
+
+
+class Status(StrEnum):
+    """Whether a recorded point is a number, and if not, why not."""
+
+    OK = "ok"
+    INVALID = "invalid"  # measured, not to be trusted: throttled, say
+    FAILED = "failed"  # an exception, a crash, a time limit
+    WRONG = "wrong result"  # the correctness gate refused it
+    UNAVAILABLE = "unavailable"  # this machine or commit has no such thing
+    UNCHANGED = "unchanged"  # not measured, on request: its machine code is that of a commit measured before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """One asv project in the store."""
+
+    name: str
+    repository: str | None  # path of the git repository its history was read from
+    machines: int
+    series: int
+    commits: int
+    newest_commit: datetime | None
+    newest_run: datetime | None
+    unanalysed: int = 0  # series with values that the analysis has not seen, or that other rules than today's told of
+    unjudged: int = 0  # machines with findings that have not been judged together
+    commit_url: str | None = None  # a commit's full hash is put behind it, and it is read there
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """A commit that has results. Without a repository only hash and date are known."""
+
+    hash: str
+    date: datetime
+    subject: str | None
+    author: str | None
+    position: int  # place in the project's order of commits that have results
+    unmeasured_before: int | None  # commits without results since the one before; None without a repository
+    parents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """Operator, shape and dtype behind a benchmark's `workload` parameter, with the work it must do."""
+
+    benchmark: str  # without the method: "benchmarks.rope.Rope"
+    operator: str
+    name: str
+    dtype: str
+    flops: float
+    bytes: float
+    parameters: Mapping[str, Any]
+    kernels: tuple[str, ...]  # implementations of ours
+    baselines: tuple[str, ...]  # the rivals measured in the same run
+    controls: tuple[str, ...] = ()  # canaries
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedOfLight:
+    """The shortest latency that a machine allows as a share of the measured one; None where that limit is unknown."""
+
+    of_peak: float | None  # against the datasheet
+    of_ceiling: float | None  # against what was measured on this machine
+
+    @property
+    def share(self) -> float | None:
+        """The one to show where there is room for one: of the peak, else of the ceiling."""
+        return self.of_peak if self.of_peak is not None else self.of_ceiling
+
+    @property
+    def of(self) -> str:
+        """What `share` is a share of."""
+        return "of peak" if self.of_peak is not None else "of ceiling"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfiledKernel:
+    """One kernel of a profiled call; None where the GPU has no such counter."""
+
+    name: str
+    signature: str | None  # with its template arguments
+    duration_s: float | None
+    dram_bytes: float | None
+    l2_bytes: float | None
+    l1_bytes: float | None
+    occupancy: float | None  # achieved, as a share of the warps an SM can hold
+    tensor_pipe: float | None  # share of the cycles in which it was busy
+    stalls: tuple[tuple[str, float], ...]  # warps that waited, by reason, an issued instruction; the most first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What a profiler counted of one workload x implementation. No latency: it slows what it watches."""
+
+    commit: Commit
+    run: str
+    profiler: str  # "Nsight Compute 2025.3.1"
+    dram_bytes: float | None  # of all kernels together
+    kernels: tuple[ProfiledKernel, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Project x benchmark x parameters x metric x machine x environment. `key` is stable and goes into URLs."""
+
+    key: str  # 16 hex digits of the identity's hash: the same in every store
+    project: str
+    benchmark: str  # asv's full name
+    parameters: tuple[tuple[str, str], ...]  # (name, value) in asv's order, quotes of strings removed
+    metric: Metric
+    machine: str
+    environment: str
+    workload: str | None  # the parameter of that name, where there is one
+    implementation: str | None
+    is_baseline: bool  # a rival's: measured beside ours, and changed by no commit of the project
+    listed: bool  # still in the project's benchmarks.json
+    is_control: bool = False  # a canary's: fixed work of the suite, which tells of the machine alone
+    is_asvs: bool = True  # measured by asv, not by another tool whose file was imported
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether it is ours, so that its changes are the project's."""
+        return not self.is_baseline and not self.is_control
+
+    @property
+    def suite(self) -> str:
+        """The benchmark without its method: "benchmarks.rope.Rope"."""
+        return self.benchmark.rpartition(".")[0]
+
+    def measures_the_same(self, other: Self) -> bool:
+        """Whether the two differ in their implementation alone."""
+        mine, others = ((x.benchmark, x.case, x.metric, x.machine, x.environment) for x in (self, other))
+        return mine == others
+
+    @property
+    def case(self) -> tuple[str, ...]:
+        """What is measured, by whichever implementation: the other parameters' values."""
+        return tuple(value for name, value in self.parameters if name != "implementation")
+
+    @property
+    def title(self) -> str:
+        """Benchmark and parameter values on one line."""
+        values = ", ".join(value for _, value in self.parameters)
+        return f"{self.benchmark}({values})" if values else self.benchmark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One value of a series: one commit, one run. `value` is None unless the status is OK."""
+
+    commit: Commit
+    value: float | None
+    q25: float | None
+    q75: float | None
+    sample_count: int | None
+    status: Status
+    reason: str | None
+    run: str
+    run_time: datetime | None
+    card: str | None = None  # the physical GPU
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What a run recorded about its machine and software, and about taking one value; empty where nothing was."""
+
+    run: str
+    started_at: datetime | None
+    gpu: Mapping[str, Any]
+    cpu: Mapping[str, Any]
+    software: Mapping[str, Any]
+    measuring: Mapping[str, Any]  # clocks, temperature, cache, backend, error of this workload x implementation

@@ -1,0 +1,147 @@
+"""The commits and runs that points belong to, as columns: what puts points in order."""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from sqlalchemy import BigInteger, Connection, cast, func, select
+
+from . import schema
+from .chunks import Columns, Ints, optional
+from .packed_entries import number_reasons
+
+NOT_PLACED = 2**31  # of a commit that is not sorted in yet: the newest
+_WEIGHTS = 1_000_003  # of places in a sum that tells orders apart; a prime, that ids' squares spread over
+
+
+class PointRow(NamedTuple):
+    """One point with what its commit and run say of when it was measured, and on which card."""
+
+    series_id: int
+    commit_id: int
+    run_id: int
+    value: float | None
+    q25: float | None
+    q75: float | None
+    sample_count: int | None
+    status: int
+    reason: str | None
+    position: int
+    date_ms: int
+    started_ms: int | None
+    card: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Calendar:
+    """Commits and runs by id, the ids in order."""
+
+    commits: Ints
+    position: Ints
+    date_ms: Ints
+    runs: Ints
+    started_ms: Ints  # -1: not known
+    card: Ints  # place in `cards` from one on; 0: not known
+    cards: tuple[str, ...]
+
+    def order(self, points: Columns) -> Ints:
+        """The places of the points by commit, then by run."""
+        commit = np.searchsorted(self.commits, points.commit)
+        run = np.searchsorted(self.runs, points.run)
+        return np.lexsort((points.run, self.started_ms[run], self.date_ms[commit], self.position[commit]))
+
+    def rows(self, series: int, points: Columns, *, positions: tuple[int, int] | None = None) -> list[PointRow]:
+        """The points by commit, then by run; with `positions`, those of the commits from one to the other."""
+        order = self.order(points)
+        if positions is not None:
+            place = self.position[np.searchsorted(self.commits, points.commit[order])]
+            order = order[(positions[0] <= place) & (place <= positions[1])]
+        return self.as_rows(itertools.repeat(series, len(order)), points.take(order))
+
+    def as_rows(self, series: Iterable[int], points: Columns) -> list[PointRow]:
+        """The points as they stand, with the series of each."""
+        commit = np.searchsorted(self.commits, points.commit)
+        run = np.searchsorted(self.runs, points.run)
+        columns = (points.value, points.q25, points.q75)
+        value, q25, q75 = (optional(column, np.isnan(column)) for column in columns)
+        started = self.started_ms[run]
+        reasons, cards = (None, *points.reasons), (None, *self.cards)
+        reason = [reasons[n] for n in points.reason.tolist()]
+        card = [cards[n] for n in self.card[run].tolist()]
+        return [
+            PointRow(*each)
+            for each in zip(
+                series,
+                points.commit.tolist(),
+                points.run.tolist(),
+                value,
+                q25,
+                q75,
+                optional(points.count, points.count < 0),
+                points.status.tolist(),
+                reason,
+                self.position[commit].tolist(),
+                self.date_ms[commit].tolist(),
+                optional(started, started < 0),
+                card,
+                strict=True,
+            )
+        ]
+
+
+class ProjectCalendar:
+    """The calendar of a project, read again when there are new commits or runs, or commits have changed places."""
+
+    def __init__(self, project: int) -> None:
+        self._project = project
+        self._state: tuple[Any, ...] | None = None
+        self._known: Calendar | None = None
+
+    def read(self, connection: Connection) -> Calendar:
+        """The calendar with every commit and run that this transaction sees."""
+        commit, run = schema.commit, schema.run
+        # Of one project alone: ids of several are given in an order that is not that in which they come to be seen.
+        mine = commit.c.project_id == self._project
+        number = cast(commit.c.id, BigInteger)
+        order = func.sum(commit.c.position * (number * number % _WEIGHTS))
+        commits = connection.execute(select(func.max(commit.c.id), func.count(commit.c.position), order).where(mine))
+        newest_run = select(func.max(run.c.id)).where(run.c.project_id == self._project)
+        state = (*commits.one(), connection.execute(newest_run).scalar())
+        if self._known is None or self._state != state:
+            self._known, self._state = calendar(connection, self._project), state
+        return self._known
+
+
+def calendar(connection: Connection, project: int) -> Calendar:
+    """The calendar of a project."""
+    commit, run = schema.commit, schema.run
+    commits = select(commit.c.id, commit.c.position, commit.c.date_ms).where(commit.c.project_id == project)
+    runs = select(run.c.id, run.c.started_ms, run.c.card).where(run.c.project_id == project)
+    return calendar_of(
+        connection.execute(commits.order_by(commit.c.id)).all(), connection.execute(runs.order_by(run.c.id)).all()
+    )
+
+
+def calendar_of(commits: Sequence[Sequence[Any]], runs: Sequence[Sequence[Any]]) -> Calendar:
+    """The calendar of rows in the order of their ids.
+
+    Those of commits begin with id, position and date_ms, those of runs with id, started_ms and card.
+    """
+    number, position, date_ms, *_ = zip(*commits, strict=True) if commits else ((), (), ())
+    run, started_ms, its_card, *_ = zip(*runs, strict=True) if runs else ((), (), ())
+    card, cards = number_reasons(its_card) if any(its_card) else (np.zeros(len(run), dtype=np.int64), ())
+    return Calendar(
+        commits=np.array(number, dtype=np.int64),
+        position=_numbers(position, NOT_PLACED),
+        date_ms=np.array(date_ms, dtype=np.int64),
+        runs=np.array(run, dtype=np.int64),
+        started_ms=_numbers(started_ms, -1),
+        card=card,
+        cards=cards,
+    )
+
+
+def _numbers(numbers: Sequence[int | None], absent: int) -> Ints:
+    return np.array([absent if number is None else number for number in numbers], dtype=np.int64)

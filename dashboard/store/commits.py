@@ -1,0 +1,172 @@
+"""Puts a project's commits in order, and tells which of its series are still listed: the end of an import."""
+
+import bisect
+import itertools
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, Text, bindparam, cast, select, update
+
+from ..model.result_file import Listed
+from . import schema
+from .engine import Store
+from .point_buffer import mark_stale
+from .points import recorded_at
+from .statements import insert_new
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownCommit:
+    """A commit as the repository describes it."""
+
+    hash: str
+    date_ms: int  # committer's
+    author: str
+    subject: str
+    parents: tuple[str, ...]
+
+
+def commit_hashes(store: Store, project_id: int) -> tuple[str, ...]:
+    """The commits of a project that have results."""
+    table = schema.commit
+    with store.read() as connection:
+        return tuple(connection.execute(select(table.c.hash).where(table.c.project_id == project_id)).scalars())
+
+
+def keep_commit_url(store: Store, project: str, project_id: int, commit_url: str) -> None:
+    """Remembers where a project's commits are read outside."""
+    table = schema.project
+    with store.read() as connection:
+        known = connection.execute(select(table.c.commit_url).where(table.c.id == project_id)).scalar()
+    if known != commit_url:
+        with store.write(project, of_project=True) as connection:
+            connection.execute(update(table).where(table.c.id == project_id).values(commit_url=commit_url))
+
+
+def order_commits(store: Store, project: str, project_id: int, history: Sequence[KnownCommit]) -> None:
+    """Gives every commit its position.
+
+    `history` is the repository's order, parents first, with the unmeasured commits; empty without a repository. Then
+    dates decide. Commits the repository lacks (rebased away) stand after the last one that is not younger. If
+    commits change places, every series of the project becomes stale.
+    """
+    table = schema.commit
+    with store.write(project, of_project=True) as connection:
+        rows = connection.execute(select(table).where(table.c.project_id == project_id)).all()
+        place = {known.hash: index for index, known in enumerate(history)}
+        # Clocks run backwards in real histories: a commit counts as no older than its ancestors.
+        since = list(itertools.accumulate((known.date_ms for known in history), max))
+
+        def key(row: Row[Any]) -> tuple[int, int, int, str]:
+            if row.hash in place:
+                return (place[row.hash], 0, 0, row.hash)
+            return (bisect.bisect_right(since, row.date_ms) - 1, 1, row.date_ms, row.hash)
+
+        ordered = sorted(rows, key=key)
+        changes = []
+        last: int | None = None
+        for position, row in enumerate(ordered):
+            index = place.get(row.hash)
+            gap = index - last - 1 if index is not None and last is not None else None
+            last = index if index is not None else last
+            new = _row(row, position, gap, history[index] if index is not None else None)
+            if tuple(new.values()) != (
+                row.id,
+                row.position,
+                row.unmeasured_before,
+                row.date_ms,
+                row.subject,
+                row.author,
+                row.parents,
+            ):
+                changes.append(new)
+        if changes:
+            connection.execute(
+                update(table)
+                .where(table.c.id == bindparam("row"))
+                .values(
+                    position=bindparam("new_position"),
+                    unmeasured_before=bindparam("new_gap"),
+                    date_ms=bindparam("new_date"),
+                    subject=bindparam("new_subject"),
+                    author=bindparam("new_author"),
+                    parents=bindparam("new_parents"),
+                ),
+                changes,
+            )
+        placed = [row.position for row in ordered if row.position is not None]
+        if any(a > b for a, b in itertools.pairwise(placed)):
+            every = select(schema.series.c.id).where(schema.series.c.project_id == project_id)
+            mark_stale(connection, connection.execute(every).scalars().all())
+            return
+        # Another import's analysis may have seen commits that had no place yet, and taken them for the newest.
+        unplaced = [row.id for row in ordered if row.position is None]
+        if not unplaced:
+            return
+        # Or takes them so now, of series that are stale: what it finds must not count.
+        series = schema.series
+        at_work = (series.c.project_id == project_id) & series.c.stale
+        connection.execute(update(series).where(at_work).values(revision=series.c.revision + 1))
+        mark_stale(connection, recorded_at(connection, project_id, unplaced, only_analysed=True))
+
+
+def _row(row: Row[Any], position: int, gap: int | None, known: KnownCommit | None) -> dict[str, Any]:
+    return {
+        "row": row.id,
+        "new_position": position,
+        "new_gap": gap,
+        "new_date": known.date_ms if known else row.date_ms,
+        "new_subject": known.subject if known else row.subject,
+        "new_author": known.author if known else row.author,
+        "new_parents": " ".join(known.parents) if known else row.parents,
+    }
+
+
+def mark_listed(store: Store, project: str, project_id: int, listings: Sequence[Mapping[str, Listed]]) -> None:
+    """Tells apart the series whose benchmark and parameters are still in a `benchmarks.json`, of one or several.
+
+    Those of benchmarks that no such file lists, as other formats have none, stay as they are.
+    """
+    series, benchmark = schema.series, schema.benchmark
+    with store.write(project, of_project=True) as connection:
+        rows = connection.execute(
+            select(series.c.id, benchmark.c.name, cast(series.c.parameters, Text), series.c.listed)
+            .join(benchmark)
+            .where(series.c.project_id == project_id, ~benchmark.c.self_described)
+        ).all()
+        known = {
+            (name, parameters): any(_is_listed(each.get(name), parameters) for each in listings)
+            for name, parameters in {row[1:3] for row in rows}  # which the series of several machines share
+        }
+        changes = [
+            {"row": row, "new": not was} for row, name, parameters, was in rows if known[name, parameters] != was
+        ]
+        if changes:
+            connection.execute(
+                update(series).where(series.c.id == bindparam("row")).values(listed=bindparam("new")), changes
+            )
+
+
+def _is_listed(benchmark: Listed | None, parameters: str) -> bool:
+    """Whether these parameters, as they are stored, are among the benchmark's."""
+    if benchmark is None:
+        return False
+    pairs: list[tuple[str, str]] = json.loads(parameters)
+    return len(benchmark.parameters) == len(pairs) and all(
+        value in choices for (_, value), choices in zip(pairs, benchmark.parameters, strict=True)
+    )
+
+
+def mark_self_described(connection: Connection, project_id: int, names: Collection[str]) -> None:
+    """Remembers benchmarks whose own files say what they are, and makes those that are new."""
+    if not names:
+        return
+    table = schema.benchmark
+    rows = connection.execute(select(table.c.name).where(table.c.project_id == project_id, table.c.self_described))
+    new = sorted(set(names) - set(rows.scalars()))
+    insert_new(connection, table, [{"project_id": project_id, "name": name, "self_described": True} for name in new])
+    for name in new:
+        named = (table.c.project_id == project_id) & (table.c.name == name)
+        connection.execute(update(table).where(named).values(self_described=True))

@@ -1,0 +1,223 @@
+"""A database opened, brought to the newest schema, and read or written in whole transactions."""
+
+import hashlib
+import json
+import logging
+import sqlite3
+import time
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, DatabaseError
+
+from .cache import Cache, generation, raise_generation, rows_changed
+from .migrate import UnknownSchemaError, has_schema, is_newest, migrate
+
+Found = TypeVar("Found")
+_PATIENCE_S = 60  # for another process to finish writing
+
+
+class StoreError(Exception):
+    """The database cannot be opened or used; the message says why and what to do."""
+
+
+class Store:
+    """The history in one database: SQLite (WAL) by path, PostgreSQL by URL. Safe to share between threads.
+
+    Opening it migrates an older schema and, unless `create` is False, creates file, folder and tables where absent; two
+    processes may do so at once. Raises StoreError if the URL is not understood, the database does not answer, or it
+    holds no history and none may be created.
+    """
+
+    def __init__(self, database: str, *, create: bool = True) -> None:
+        self.url = _parse(database)
+        self.engine = _engine(self.url, create=create)
+        self._cache = Cache()
+        try:
+            with self.read() as connection:
+                is_ready = is_newest(connection)
+                if not create and not has_schema(connection):
+                    raise StoreError(_missing(self.url, "holds no warpwatch history"))
+            if not is_ready:
+                with self.write("schema") as connection:
+                    migrate(connection)
+        except UnknownSchemaError as error:
+            self.close()
+            raise StoreError(f"{self.url.render_as_string()}: {error}") from error
+        except (DatabaseError, sqlite3.DatabaseError) as error:  # the second from _prepare_sqlite
+            self.close()
+            said = error.orig if isinstance(error, DatabaseError) else error
+            raise StoreError(
+                f"cannot open the database {self.url.render_as_string()}: {said}{_advice(said)}"
+            ) from error
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A transaction that sees one state of the database."""
+        # PostgreSQL's default is a new state for each statement.
+        level = {"isolation_level": "REPEATABLE READ"} if self.engine.dialect.name == "postgresql" else {}
+        with self.engine.connect().execution_options(**level) as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def write(self, lock: str, *, of_project: bool = False) -> Iterator[Connection]:
+        """A transaction that commits at the end or leaves no trace; those with the same lock name wait in line.
+
+        SQLite has one writer anyway; on PostgreSQL it is an advisory lock that ends with the transaction. `of_project`
+        says that the lock is a project's name and that data of this project alone are written: if any row changes, the
+        project's generation is raised, so that no process uses values cached before (cache.py).
+        """
+        options: dict[str, Any] = {"warpwatch_writes": True}
+        with self.engine.connect().execution_options(**options) as connection, connection.begin():
+            if connection.dialect.name == "postgresql":
+                number = int.from_bytes(hashlib.blake2b(lock.encode(), digest_size=8).digest(), signed=True)
+                connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
+            before = rows_changed(connection) if of_project else 0
+            yield connection
+            if of_project and rows_changed(connection) != before:
+                raise_generation(connection, lock)
+
+    def cached(
+        self,
+        project: str | None,
+        key: Hashable,
+        compute: Callable[[], Found],
+        *,
+        size: Callable[[Found], int] | None = None,
+    ) -> Found:
+        """What `compute` reads of a project (None: of all), computed once until any process changes data of it.
+
+        Nobody may change what is handed out. `size` gives the bytes of a large value.
+        """
+        return self._cache.get((project, key), self.generation(project), compute, size)
+
+    def generation(self, project: str | None = None) -> int:
+        """How often data of a project, or of any, were changed. Read it before the data."""
+        with self.engine.connect() as connection:
+            return generation(connection, project)
+
+    @property
+    def sqlite_file(self) -> Path | None:
+        """Where the database lies, if it is one file."""
+        return Path(str(self.url.database)) if self.url.get_backend_name() == "sqlite" else None
+
+    def close(self) -> None:
+        """Give back all connections."""
+        self.engine.dispose()
+
+
+def _advice(said: object) -> str:
+    if isinstance(said, sqlite3.DatabaseError) and not isinstance(said, sqlite3.OperationalError):
+        return ". The file is damaged, or is no SQLite database: put a copy of it back, or name another one"
+    return ""
+
+
+def _parse(database: str) -> URL:
+    """A SQLAlchemy URL; `postgres://` and `postgresql://` mean psycopg 3, a bare path means SQLite."""
+    if "://" not in database:
+        database = f"sqlite:///{database}"
+    try:
+        url = make_url(database)
+    except ArgumentError as error:
+        raise StoreError(f"{database!r} is no database URL; try sqlite:///history.db") from error
+    if url.drivername in {"postgres", "postgresql"}:
+        url = url.set(drivername="postgresql+psycopg")
+    if url.get_backend_name() not in {"sqlite", "postgresql"}:
+        raise StoreError(f"{url.drivername} is not supported; wanted sqlite:///PATH or postgresql://HOST/NAME")
+    if url.get_backend_name() == "sqlite" and url.database in {None, "", ":memory:"}:
+        raise StoreError("the history wants a file: sqlite:///PATH")
+    return url
+
+
+def _missing(url: URL, state: str) -> str:
+    return (
+        f"{url.render_as_string()} {state}: name another database with --database or WARPWATCH_DATABASE, or fill this "
+        "one with `warpwatch import RESULTS`"
+    )
+
+
+def _engine(url: URL, *, create: bool) -> Engine:
+    if url.get_backend_name() == "postgresql":
+        # What it warns of is raised as well; unheard, it would stand on a command's standard error.
+        logging.getLogger("psycopg").addHandler(logging.NullHandler())
+        try:
+            engine = create_engine(url, pool_pre_ping=True, json_serializer=_to_json, json_deserializer=_from_json)
+        except ModuleNotFoundError as error:
+            raise StoreError(f"PostgreSQL needs {error.name}: pip install 'warpwatch[postgresql]'") from error
+        return engine
+    path = Path(str(url.database))
+    if path.is_dir():
+        raise StoreError(
+            f"cannot open the database {path}: a folder; name a file in it, such as {path / 'warpwatch.db'}"
+        )
+    if not create and not path.exists():
+        raise StoreError(_missing(url, "does not exist"))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"cannot create the folder {path.parent}: {error.strerror}") from error
+    engine = create_engine(
+        url, connect_args={"timeout": _PATIENCE_S}, json_serializer=_to_json, json_deserializer=_from_json
+    )
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _to_json(value: Any) -> str:
+    """By a writer that is five times as fast as Python's own, which takes what the other refuses: half a character, a
+    key that is no text."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        return json.dumps(value)
+
+
+def _from_json(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except ValueError:  # a bare NaN, which Python wrote
+        return json.loads(text)
+
+
+def _prepare_sqlite(dbapi_connection: Any, _record: object) -> None:
+    dbapi_connection.isolation_level = None  # transactions are ours: the driver's own would commit before DDL
+    cursor = dbapi_connection.cursor()
+    # FULL: what a commit has acknowledged is on the disk, and outlasts a power failure also with write-ahead logging.
+    # An import of one file more stays below so many pages: what it writes goes into the file once, as it ends.
+    for pragma in (
+        f"busy_timeout={_PATIENCE_S * 1000}",
+        "synchronous=FULL",
+        "foreign_keys=ON",
+        "cache_size=-131072",
+        "temp_store=MEMORY",
+        "wal_autocheckpoint=4000",
+    ):
+        cursor.execute(f"PRAGMA {pragma}")
+    _enter_wal(cursor)
+    cursor.close()
+
+
+def _enter_wal(cursor: sqlite3.Cursor) -> None:
+    """Write-ahead logging, which a database keeps once it is on. SQLite does not wait for others when it turns it on,
+    whatever the busy timeout: of two processes that make a store at once, one has to ask again.
+    """
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("warpwatch_writes", False)
+    # A writer takes its lock at once: upgrading a read transaction fails without waiting if another wrote meanwhile.
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,0 +1,362 @@
+"""Rows into records: what the queries share, and what the analysis asks without loading all of them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cached_property, lru_cache
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, select
+
+from ..model.changepoint import ControlShare, SeriesChange
+from ..model.machine import Ceilings, Limits
+from ..model.metric import metric
+from ..model.series import Commit, Series, Workload
+from ..model.verdict import ChangeKind, Control
+from . import schema
+from .ids import plain
+from .statements import is_among
+
+_REMEMBERED = 20_000  # records of this process: what they are made of is all that they hold
+
+
+class Workloads(dict[tuple[str, str], Workload]):
+    """A project's workloads by suite and name, and what each implementation is in a suite."""
+
+    def is_rival(self, suite: str, implementation: str | None) -> bool:
+        """Whether any workload of the suite names it: one that a machine cannot run has no record of its own.
+
+        What no workload of the suite names is what the other suites agree that it is.
+        """
+        if (suite, implementation) in self._named:
+            return (suite, implementation) in self._rivals
+        rivals, ours = self._names
+        return implementation in rivals and implementation not in ours
+
+    def operator(self, suite: str, workload: str | None) -> str | None:
+        """The operator of a workload; of one without a record, what all recorded workloads of the suite agree on."""
+        if (recorded := self.get((suite, workload or ""))) is not None:
+            return recorded.operator
+        operators = self._operators.get(suite, set())
+        return next(iter(operators)) if len(operators) == 1 else None
+
+    def is_control(self, suite: str, implementation: str | None) -> bool:
+        """Whether it is a canary of the suite."""
+        return (suite, implementation) in self.controls
+
+    @cached_property
+    def _operators(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for (suite, _), workload in self.items():
+            found.setdefault(suite, set()).add(workload.operator)
+        return found
+
+    @cached_property
+    def _named(self) -> frozenset[tuple[str, str]]:
+        """Every implementation that a workload of its suite names."""
+        return frozenset(
+            (suite, name)
+            for (suite, _), workload in self.items()
+            for name in (*workload.kernels, *workload.baselines, *workload.controls)
+        )
+
+    @cached_property
+    def _rivals(self) -> frozenset[tuple[str, str]]:
+        return frozenset((suite, name) for (suite, _), workload in self.items() for name in workload.baselines)
+
+    @cached_property
+    def controls(self) -> frozenset[tuple[str, str]]:
+        """The canaries, by suite and implementation."""
+        return frozenset((suite, name) for (suite, _), workload in self.items() for name in workload.controls)
+
+    @cached_property
+    def _names(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The names of rivals and those of ours, over all suites."""
+        ours = frozenset(name for workload in self.values() for name in workload.kernels)
+        return frozenset(name for _, name in self._rivals), ours
+
+
+SERIES_COLUMNS = (
+    schema.series,
+    schema.benchmark.c.name.label("benchmark_name"),
+    schema.benchmark.c.self_described,
+    schema.machine.c.name.label("machine_name"),
+    schema.environment.c.name.label("environment_name"),
+    schema.project.c.name.label("project_name"),
+)
+
+COMMIT_COLUMNS = (
+    schema.commit.c.date_ms,
+    schema.commit.c.hash,
+    schema.commit.c.subject,
+    schema.commit.c.author,
+    schema.commit.c.unmeasured_before,
+    schema.commit.c.parents,
+)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def moment(milliseconds: int | None) -> datetime | None:
+    """A time kept in milliseconds."""
+    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def project_id(connection: Connection, name: str) -> int | None:
+    return connection.execute(select(schema.project.c.id).where(schema.project.c.name == name)).scalar()
+
+
+def workloads(connection: Connection, project: int) -> Workloads:
+    """All workloads of a project that context files described."""
+    rows = connection.execute(select(schema.workload).where(schema.workload.c.project_id == project))
+    return Workloads(((row.suite, row.name), _workload(row)) for row in rows)
+
+
+def _workload(row: Row[Any]) -> Workload:
+    return Workload(
+        benchmark=row.suite,
+        operator=row.operator,
+        name=row.name,
+        dtype=row.dtype,
+        flops=row.flops,
+        bytes=row.bytes,
+        parameters=row.parameters,
+        kernels=tuple(row.kernels),
+        baselines=tuple(row.baselines),
+        controls=tuple(row.controls),
+    )
+
+
+def select_series(*more: Any) -> Select[Any]:
+    """A select of series with the names their records need, and more columns."""
+    series = schema.series
+    return (
+        select(*SERIES_COLUMNS, *more)
+        .join_from(series, schema.benchmark, schema.benchmark.c.id == series.c.benchmark_id)
+        .join(schema.machine, schema.machine.c.id == series.c.machine_id)
+        .join(schema.environment, schema.environment.c.id == series.c.environment_id)
+        .join(schema.project, schema.project.c.id == series.c.project_id)
+    )
+
+
+def series_record(row: Row[Any], known: Workloads) -> Series:
+    """A row of `select_series`."""
+    suite = row.benchmark_name.rpartition(".")[0]
+    return _series_of(
+        row.key,
+        row.project_name,
+        row.benchmark_name,
+        tuple(map(tuple, row.parameters)),
+        row.metric,
+        row.unit,
+        row.machine_name,
+        row.environment_name,
+        row.workload,
+        row.implementation,
+        known.is_rival(suite, row.implementation),
+        known.is_control(suite, row.implementation),
+        row.listed,
+        not row.self_described,
+    )
+
+
+@lru_cache(maxsize=_REMEMBERED)  # what pages remember of thousands of series shares their records
+def _series_of(
+    key: str,
+    project: str,
+    benchmark: str,
+    parameters: tuple[tuple[str, str], ...],
+    metric_name: str,
+    unit: str,
+    machine: str,
+    environment: str,
+    workload: str | None,
+    implementation: str | None,
+    is_baseline: bool,
+    is_control: bool,
+    listed: bool,
+    is_asvs: bool,
+) -> Series:
+    names = [name for name, _ in parameters]
+    values = plain(value for _, value in parameters)
+    return Series(
+        key=key,
+        project=project,
+        benchmark=benchmark,
+        parameters=tuple(zip(names, values, strict=True)),
+        metric=metric(metric_name, unit),
+        machine=machine,
+        environment=environment,
+        workload=workload,
+        implementation=implementation,
+        is_baseline=is_baseline,
+        is_control=is_control,
+        listed=listed,
+        is_asvs=is_asvs,
+    )
+
+
+def workload_of(series: Series, known: Workloads) -> Workload | None:
+    return known.get((series.suite, series.workload or ""))
+
+
+def commits_by_id(connection: Connection, ids: Iterable[int]) -> dict[int, Commit]:
+    """Records of the given commits."""
+    wanted = sorted(set(ids))
+    if not wanted:
+        return {}
+    rows = connection.execute(select(schema.commit).where(is_among(connection, schema.commit.c.id, wanted)))
+    return {row.id: commit_record(row) for row in rows}
+
+
+def commit_record(row: Row[Any]) -> Commit:
+    """A row of the commit table."""
+    return commit_of(row.position, *(getattr(row, column.name) for column in COMMIT_COLUMNS))
+
+
+@lru_cache(maxsize=_REMEMBERED)  # a history has a thousand, and those of the next one are the same
+def commit_of(
+    position: int | None,
+    date_ms: int,
+    commit: str,
+    subject: str | None,
+    author: str | None,
+    gap: int | None,
+    parents: str | None,
+) -> Commit:
+    """A commit from its position and COMMIT_COLUMNS."""
+    return Commit(
+        hash=commit,
+        date=datetime.fromtimestamp(date_ms / 1000, UTC),
+        subject=subject,
+        author=author,
+        position=position if position is not None else 2**31,  # not sorted in yet: the newest
+        unmeasured_before=gap,
+        parents=tuple(parents.split()) if parents else (),
+    )
+
+
+def chosen_series(
+    connection: Connection, project: int, *, benchmark: str, metric: str | None, machine: str | None
+) -> Sequence[Row[Any]]:
+    """Rows of `select_series` by name: benchmarks that hold `benchmark`, letter case aside; of all metrics and machines
+    where these are None.
+    """
+    series = schema.series
+    where = [series.c.project_id == project, schema.benchmark.c.name.icontains(benchmark, autoescape=True)]
+    if metric is not None:
+        where.append(series.c.metric == metric)
+    if machine is not None:
+        where.append(schema.machine.c.name == machine)
+    return connection.execute(select_series().where(*where).order_by(schema.benchmark.c.name, series.c.id)).all()
+
+
+def changes_of(connection: Connection, series_ids: Sequence[int]) -> dict[int, tuple[SeriesChange, ...]]:
+    """Changepoints by series, in order."""
+    if not series_ids:
+        return {}
+    table = schema.changepoint
+    rows = connection.execute(
+        select(table).where(table.c.series_id.in_(series_ids)).order_by(table.c.series_id, table.c.place)
+    ).all()
+    commits = commits_by_id(connection, commits_of_changes(rows))
+    found: dict[int, tuple[SeriesChange, ...]] = {}
+    for row in rows:
+        found[row.series_id] = (*found.get(row.series_id, ()), change_record(row, commits))
+    return found
+
+
+def commits_of_changes(rows: Iterable[Row[Any]]) -> Iterator[int]:
+    """The ids of all commits that rows of the changepoint table name."""
+    for row in rows:
+        yield from (row.commit_id, row.previous_commit_id, row.range_start_commit_id, row.range_end_commit_id)
+        yield from (commit for commit, _ in row.posterior)
+
+
+def change_record(row: Row[Any], commits: Mapping[int, Commit]) -> SeriesChange:
+    """A row of the changepoint table."""
+    return SeriesChange(
+        index=row.place,
+        commit=commits[row.commit_id],
+        previous_commit=commits[row.previous_commit_id],
+        range_start=commits[row.range_start_commit_id],
+        range_end=commits[row.range_end_commit_id],
+        before=row.before,
+        after=row.after,
+        magnitude=row.magnitude,
+        low=row.low,
+        high=row.high,
+        p_value=row.p_value,
+        is_worse=row.is_worse,
+        kind=ChangeKind(row.kind),
+        chance=row.chance,
+        posterior=tuple((commits[commit], held) for commit, held in row.posterior),
+        share=_share(row),
+        q_value=row.q_value,
+    )
+
+
+def _share(row: Row[Any]) -> ControlShare | None:
+    if row.control is None:
+        return None
+    return ControlShare(
+        control=Control(row.control), value=row.control_share, low=row.control_share_low, high=row.control_share_high
+    )
+
+
+def episodes_of(connection: Connection, series_ids: Sequence[int]) -> dict[int, tuple[SeriesChange, ...]]:
+    """Episodes by series, in order."""
+    table = schema.episode
+    rows = connection.execute(
+        select(table).where(table.c.series_id.in_(series_ids)).order_by(table.c.series_id, table.c.place)
+    ).all()
+    commits = commits_by_id(connection, commits_of_episodes(rows))
+    found: dict[int, tuple[SeriesChange, ...]] = {}
+    for row in rows:
+        found[row.series_id] = (*found.get(row.series_id, ()), episode_record(row, commits))
+    return found
+
+
+def commits_of_episodes(rows: Iterable[Row[Any]]) -> Iterator[int]:
+    """The ids of all commits that rows of the episode table name."""
+    for row in rows:
+        yield from (row.commit_id, row.previous_commit_id, row.last_commit_id)
+
+
+def episode_record(row: Row[Any], commits: Mapping[int, Commit]) -> SeriesChange:
+    """A row of the episode table."""
+    return SeriesChange(
+        index=row.place,
+        commit=commits[row.commit_id],
+        previous_commit=commits[row.previous_commit_id],
+        range_start=commits[row.previous_commit_id],
+        range_end=commits[row.last_commit_id],
+        before=row.before,
+        after=row.after,
+        magnitude=row.magnitude,
+        low=row.low,
+        high=row.high,
+        p_value=row.p_value,
+        is_worse=row.is_worse,
+        kind=ChangeKind(row.kind),
+    )
+
+
+def limits_of(context: Mapping[str, Any] | None) -> Limits:
+    """What a machine's context says that it can do, by who says so."""
+    told = [_ceilings(each) for name in ("ceilings", "measured_ceilings") if (each := (context or {}).get(name))]
+    return Limits(
+        peaks=next((each for each in told if each.source != "measured"), None),
+        measured=next((each for each in reversed(told) if each.source == "measured"), None),
+    )
+
+
+def _ceilings(told: Mapping[str, Any]) -> Ceilings:
+    measured_at = told.get("measured_at")
+    return Ceilings(
+        name=told["name"],
+        source=told["source"],
+        bandwidth_bps=told["bandwidth_bps"],
+        flops=told["flops"],
+        note=told.get("note"),
+        l2_bandwidth_bps=told.get("l2_bandwidth_bps"),
+        measured_at=datetime.fromisoformat(measured_at) if measured_at else None,
+    )

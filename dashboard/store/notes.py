@@ -1,0 +1,178 @@
+"""Notes of people on a commit, or on one series at a commit: "new driver from here on"."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, select
+
+from ..model.result_file import storable
+from . import schema
+from .engine import Store
+
+RELEASES = "git tag"  # as their author: notes that the import takes from the repository, importers/project_history.py
+
+_annotation, _commit, _series, _project = schema.annotation, schema.commit, schema.series, schema.project
+
+
+class NothingToAnnotateError(Exception):
+    """The commit or the series that a note is about is not recorded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Annotation:
+    """One note."""
+
+    id: int
+    commit: str  # full hash
+    series: str | None  # its key; None for a note on the whole commit
+    author: str
+    text: str
+    created: datetime
+    owner: str | None  # Person.subject of who wrote it; None if nobody knows
+
+
+def add_annotation(
+    store: Store,
+    project: str,
+    commit: str,
+    *,
+    series: str | None = None,
+    author: str,
+    owner: str | None = None,
+    text: str,
+    now_ms: int,
+) -> int:
+    """Adds a note on a commit (full hash), or on a series (its key) at it; returns the note's id.
+
+    Raises NothingToAnnotateError, and ValueError for a text or author that is empty or that no database takes.
+    """
+    if not (text.strip() and author.strip() and storable(text) and storable(author)):
+        raise ValueError("a note has a text and an author; one of them is empty, or holds a character of no text")
+    with store.write(project, of_project=True) as connection:
+        commit_id = connection.execute(
+            select(_commit.c.id).join(_project).where(_project.c.name == project, _commit.c.hash == commit)
+        ).scalar_one_or_none()
+        if commit_id is None:
+            raise NothingToAnnotateError(f"{project} has no commit {commit!r} with results")
+        series_id = _series_id(connection, project, series) if series is not None else None
+        values = {
+            "commit_id": commit_id,
+            "series_id": series_id,
+            "author": author.strip(),
+            "owner": owner,
+            "text": text.strip(),
+            "created_ms": now_ms,
+        }
+        made = connection.execute(insert(_annotation).values(**values).returning(_annotation.c.id))
+        return int(made.scalar_one())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A tag of the repository at a commit with results."""
+
+    commit: str  # full hash
+    name: str
+    date_ms: int
+
+
+def keep_releases(store: Store, project: str, releases: Sequence[Release]) -> None:
+    """Makes these the releases of the project; a tag that is gone goes. Commits without results are passed over."""
+    if not releases and not any(note.author == RELEASES for note in annotations(store, project)):
+        return
+    of_project = select(_commit.c.id, _commit.c.hash).join(_project).where(_project.c.name == project)
+    with store.write(project, of_project=True) as connection:
+        ids = {row.hash: row.id for row in connection.execute(of_project)}
+        wanted = [
+            {
+                "commit_id": ids[release.commit],
+                "series_id": None,
+                "author": RELEASES,
+                "text": release.name,
+                "created_ms": release.date_ms,
+            }
+            for release in releases
+            if release.commit in ids and storable(release.name)
+        ]
+        columns = (_annotation.c.commit_id, _annotation.c.text)
+        mine = (_annotation.c.author == RELEASES) & _annotation.c.commit_id.in_(select(of_project.subquery().c.id))
+        known = {tuple(row) for row in connection.execute(select(*columns).where(mine))}
+        if known != {(each["commit_id"], each["text"]) for each in wanted}:
+            connection.execute(delete(_annotation).where(mine))
+            if wanted:
+                connection.execute(insert(_annotation), wanted)
+
+
+def annotations(
+    store: Store,
+    project: str,
+    *,
+    commit: str | None = None,
+    series: str | None = None,
+    commits: Collection[str] | None = None,
+) -> tuple[Annotation, ...]:
+    """A project's notes in the order of commits, then of time.
+
+    Of one commit, or of some: those on it and on its series. Of one series: those on it and those on whole commits.
+    """
+    wanted = (
+        select(_annotation, _commit.c.hash, _series.c.key)
+        .join(_commit, _commit.c.id == _annotation.c.commit_id)
+        .join(_project, _project.c.id == _commit.c.project_id)
+        .outerjoin(_series, _series.c.id == _annotation.c.series_id)
+        .where(_project.c.name == project)
+        .order_by(_commit.c.position, _annotation.c.created_ms, _annotation.c.id)
+    )
+    if commit is not None:
+        wanted = wanted.where(_commit.c.hash == commit)
+    if commits is not None:
+        wanted = wanted.where(_commit.c.hash.in_(commits))
+    if series is not None:
+        wanted = wanted.where((_series.c.key == series) | _annotation.c.series_id.is_(None))
+    with store.read() as connection:
+        return tuple(_record(row) for row in connection.execute(wanted))
+
+
+def annotation(store: Store, project: str, annotation_id: int) -> Annotation | None:
+    """The note of that id, if it is the project's."""
+    wanted = (
+        select(_annotation, _commit.c.hash, _series.c.key)
+        .join(_commit, _commit.c.id == _annotation.c.commit_id)
+        .join(_project, _project.c.id == _commit.c.project_id)
+        .outerjoin(_series, _series.c.id == _annotation.c.series_id)
+        .where(_project.c.name == project, _annotation.c.id == annotation_id)
+    )
+    with store.read() as connection:
+        row = connection.execute(wanted).one_or_none()
+    return _record(row) if row is not None else None
+
+
+def _record(row: Row[Any]) -> Annotation:
+    return Annotation(
+        id=row.id,
+        commit=row.hash,
+        series=row.key,
+        author=row.author,
+        text=row.text,
+        created=datetime.fromtimestamp(row.created_ms / 1000, UTC),
+        owner=row.owner,
+    )
+
+
+def delete_annotation(store: Store, project: str, annotation_id: int) -> bool:
+    """Removes a note; False if the project has no such note."""
+    of_project = select(_commit.c.id).join(_project).where(_project.c.name == project)
+    with store.write(project, of_project=True) as connection:
+        wanted = (_annotation.c.id == annotation_id) & _annotation.c.commit_id.in_(of_project)
+        return connection.execute(delete(_annotation).where(wanted)).rowcount == 1
+
+
+def _series_id(connection: Connection, project: str, key: str) -> int:
+    found = connection.execute(
+        select(_series.c.id).join(_project).where(_project.c.name == project, _series.c.key == key)
+    ).scalar_one_or_none()
+    if found is None:
+        raise NothingToAnnotateError(f"{project} has no series {key!r}")
+    return int(found)

@@ -1,0 +1,185 @@
+"""What a comparison shows beside its numbers: the commits around and between, samples, runs, and the compiled code."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, func, select
+
+from ...model.compiled_code import CompiledCode
+from ...model.series import Commit, Point, Workload
+from .. import schema
+from ..engine import Store
+from ..mappers import commits_by_id, moment, project_id, workloads
+from ..points import read_samples
+from .commits import commit_row, compiled_of, neighbour
+from .series import points_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Between:
+    """What lies around and between two commits, in the project's order."""
+
+    base_older: Commit | None
+    base_newer: Commit | None
+    head_older: Commit | None
+    head_newer: Commit | None
+    measured: int  # commits with results between the two
+    unmeasured: int | None  # and others; None without a repository
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredOn:
+    """A machine's runs of one commit."""
+
+    machine: str
+    environment: str
+    runs: int
+    newest_run: datetime | None
+    cards: tuple[str, ...]
+    driver: str | None
+    before: Commit | None  # the newest earlier commit with results on this machine
+
+
+def project_workloads(store: Store, project: str) -> Mapping[tuple[str, str], Workload]:
+    """All workloads that context files described, by suite and name."""
+
+    def read() -> Mapping[tuple[str, str], Workload]:
+        with store.read() as connection:
+            owner = project_id(connection, project)
+            return workloads(connection, owner) if owner is not None else {}
+
+    return store.cached(project, "workloads", read)
+
+
+def implementations(store: Store, project: str) -> frozenset[str]:
+    """The names of all, ours and rivals."""
+    name = schema.series.c.implementation
+    with store.read() as connection:
+        owner = project_id(connection, project)
+        return frozenset(
+            connection.execute(
+                select(name).where(schema.series.c.project_id == owner, name.is_not(None)).distinct()
+            ).scalars()
+        )
+
+
+def between(store: Store, project: str, base: Commit, head: Commit) -> Between:
+    """The neighbours of both, and how many commits lie between them."""
+    table = schema.commit
+    first, last = sorted((base.position, head.position))
+    with store.read() as connection:
+        owner = project_id(connection, project)
+        unmeasured = select(func.sum(table.c.unmeasured_before)).where(
+            table.c.project_id == owner, table.c.position > first, table.c.position <= last
+        )
+        rows = [commit_row(connection, owner, each.hash) for each in (base, head)]
+        around = [neighbour(connection, row, step) for row in rows for step in (-1, 1)]
+        return Between(
+            base_older=around[0],
+            base_newer=around[1],
+            head_older=around[2],
+            head_newer=around[3],
+            measured=max(last - first - 1, 0),
+            unmeasured=connection.execute(unmeasured).scalar(),
+        )
+
+
+def measured_on(store: Store, project: str, commit: str) -> tuple[MeasuredOn, ...]:
+    """The machines that measured a commit (full hash), by name, in each environment."""
+    return store.cached(project, ("measured on", commit), lambda: _all_measured_on(store, project, commit))
+
+
+def _all_measured_on(store: Store, project: str, commit: str) -> tuple[MeasuredOn, ...]:
+    run, table = schema.run, schema.commit
+    with store.read() as connection:
+        owner = project_id(connection, project)
+        rows = connection.execute(
+            select(
+                run,
+                table.c.position,
+                schema.machine.c.name.label("machine"),
+                schema.environment.c.name.label("environment"),
+            )
+            .join(table, table.c.id == run.c.commit_id)
+            .join(schema.machine, schema.machine.c.id == run.c.machine_id)
+            .join(schema.environment, schema.environment.c.id == run.c.environment_id)
+            .where(run.c.project_id == owner, table.c.hash == commit)
+            .order_by(schema.machine.c.name, schema.environment.c.name, run.c.started_ms, run.c.id)
+        ).all()
+        groups: dict[tuple[str, str], list[Any]] = {}
+        for row in rows:
+            groups.setdefault((row.machine, row.environment), []).append(row)
+        return tuple(_measured_on(connection, *place, its) for place, its in groups.items())
+
+
+def newest_measured(store: Store, project: str, machines: Collection[str]) -> Commit | None:
+    """The newest commit with results on every one of these machines; with none given, of any."""
+    run, table = schema.run, schema.commit
+    with store.read() as connection:
+        wanted = select(table.c.id).where(table.c.project_id == project_id(connection, project))
+        for name in machines:
+            on_it = select(run.c.commit_id).join(schema.machine, schema.machine.c.id == run.c.machine_id)
+            wanted = wanted.where(table.c.id.in_(on_it.where(schema.machine.c.name == name)))
+        number = connection.execute(wanted.order_by(table.c.position.desc()).limit(1)).scalar()
+        return commits_by_id(connection, [number])[number] if number is not None else None
+
+
+def series_points(store: Store, key: str) -> tuple[Point, ...]:
+    """A series' points alone, by commit, then run."""
+    with store.read() as connection:
+        number = connection.execute(select(schema.series.c.id).where(schema.series.c.key == key)).scalar()
+        return points_of(connection, [number]).get(number, ()) if number is not None else ()
+
+
+def samples_at(store: Store, key: str, commit: str) -> tuple[tuple[float, ...], ...]:
+    """The samples that are kept of a series at a commit (full hash), of each run, in the order taken."""
+    series, table = schema.series, schema.commit
+    with store.read() as connection:
+        place = connection.execute(
+            select(series.c.id, table.c.id.label("commit_id"))
+            .join(table, table.c.project_id == series.c.project_id)
+            .where(series.c.key == key, table.c.hash == commit)
+        ).one_or_none()
+        columns = read_samples(connection, [place.id]).get(place.id) if place is not None else None
+    if place is None or columns is None:
+        return ()
+    ends = np.cumsum(columns.count)
+    here = np.flatnonzero(columns.commit == place.commit_id).tolist()
+    return tuple(tuple(columns.samples[ends[n] - columns.count[n] : ends[n]].tolist()) for n in here)
+
+
+def compiled_at(store: Store, project: str, commit: str, *, operator: str | None = None) -> tuple[CompiledCode, ...]:
+    """Each kernel and architecture at a commit (full hash); of one operator, or of all."""
+    with store.read() as connection:
+        row = commit_row(connection, project_id(connection, project), commit)
+        return compiled_of(connection, row.id, operator) if row is not None else ()
+
+
+def _measured_on(connection: Connection, machine: str, environment: str, rows: list[Any]) -> MeasuredOn:
+    run, table = schema.run, schema.commit
+    newest = rows[-1]
+    earlier = (
+        select(run.c.commit_id)
+        .join(table, table.c.id == run.c.commit_id)
+        .where(
+            run.c.machine_id == newest.machine_id,
+            run.c.environment_id == newest.environment_id,
+            table.c.position < newest.position,
+        )
+        .order_by(table.c.position.desc())
+        .limit(1)
+    )
+    before = connection.execute(earlier).scalar()
+    drivers = [gpu["driver"] for row in rows if (gpu := (row.context or {}).get("gpu")) and gpu.get("driver")]
+    return MeasuredOn(
+        machine=machine,
+        environment=environment,
+        runs=len(rows),
+        newest_run=moment(newest.started_ms),
+        cards=tuple(dict.fromkeys(row.card for row in rows if row.card)),
+        driver=str(drivers[-1]) if drivers else None,
+        before=commits_by_id(connection, [before])[before] if before is not None else None,
+    )

@@ -1,0 +1,180 @@
+"""Changes that nobody triages, by commit and machine: for the worse steps in doubt, machine states, transients and
+drifts, of which no commit is accused; for the better every kind.
+
+There may be thousands: groups are counted in the database, and those of one page read.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from ...model.changepoint import Regression, RegressionGroup
+from ...model.verdict import ChangeKind
+from .. import schema
+from ..engine import Store
+from ..mappers import (
+    change_record,
+    commits_by_id,
+    commits_of_changes,
+    commits_of_episodes,
+    episode_record,
+    project_id,
+    select_series,
+    series_record,
+    workloads,
+)
+from ..statements import is_among
+from .regressions import BelowLimits, Watched, below_limits, named_series, watched_metrics
+
+_TABLES = {
+    ChangeKind.STEP: (schema.changepoint,),
+    ChangeKind.MAY_BE_CHANCE: (schema.changepoint,),
+    ChangeKind.MACHINE_STATE: (schema.changepoint, schema.episode),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """Which changes."""
+
+    kind: ChangeKind
+    is_worse: bool
+    below: BelowLimits  # steps that are too small to count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupList:
+    """Some of the groups, the newest first."""
+
+    groups: tuple[RegressionGroup, ...]
+    total: int
+    any_at_all: bool  # without words and period
+
+
+def unaccused(
+    store: Store,
+    project: str,
+    kind: ChangeKind,
+    *,
+    machine: str | None = None,
+    words: str = "",
+    since: datetime | None = None,
+    is_worse: bool = True,
+    limit: int = 20,
+    offset: int = 0,
+) -> GroupList:
+    """Groups of changes of one kind for the worse, or for the better, with those of their series alone that have every
+    word in their name."""
+    with store.read() as connection:
+        owner = project_id(connection, project)
+        if owner is None:
+            return GroupList(groups=(), total=0, any_at_all=False)
+        watched = watched_metrics(connection, owner)
+        named = named_series(connection, owner, words) if words.split() else None
+        below = (
+            below_limits(connection, owner, workloads(connection, owner)) if kind is ChangeKind.STEP else frozenset()
+        )
+        its_tables, which = _TABLES.get(kind, (schema.episode,)), _Wanted(kind=kind, is_worse=is_worse, below=below)
+        places = {place for table in its_tables for place in _places(connection, table, owner, which, watched, None)}
+        found = places
+        if named is not None:
+            found = {each for table in its_tables for each in _places(connection, table, owner, which, watched, named)}
+        commits = commits_by_id(connection, {commit for commit, _ in found})
+        of_project = select(schema.machine.c.id, schema.machine.c.name).where(schema.machine.c.project_id == owner)
+        names = {row.id: row.name for row in connection.execute(of_project)}
+        wanted = [
+            (commit, its_machine)
+            for commit, its_machine in found
+            if (machine is None or names[its_machine] == machine) and (since is None or commits[commit].date >= since)
+        ]
+        wanted.sort(key=lambda place: (-commits[place[0]].position, commits[place[0]].hash, names[place[1]]))
+        shown = wanted[offset : offset + limit]
+        rows = [
+            one for table in its_tables for one in _regressions(connection, table, owner, which, watched, named, shown)
+        ]
+        by_place: dict[tuple[int, int], list[Regression]] = {place: [] for place in shown}
+        for place, one in rows:
+            by_place[place].append(one)
+    return GroupList(
+        groups=tuple(_group(project, each) for each in by_place.values()), total=len(wanted), any_at_all=bool(places)
+    )
+
+
+def _group(project: str, found: Sequence[Regression]) -> RegressionGroup:
+    its = sorted(found, key=lambda one: (not one.series.metric.is_time, -abs(one.change.magnitude)))
+    return RegressionGroup(
+        project=project,
+        machine=its[0].series.machine,
+        commit=its[0].change.commit,
+        previous_commit=max((one.change.previous_commit for one in its), key=lambda commit: commit.position),
+        regressions=tuple(its),
+    )
+
+
+def _places(
+    connection: Connection, table: Any, owner: int, which: _Wanted, watched: Watched, named: set[int] | None
+) -> set[tuple[int, int]]:
+    """Commit and machine of each group, by id."""
+    series = schema.series
+    columns = (series.c.benchmark_id, series.c.implementation, series.c.metric, series.c.unit)
+    query = (
+        select(series.c.id, *columns, table.c.commit_id, series.c.machine_id)
+        .join(series, series.c.id == table.c.series_id)
+        .where(
+            series.c.project_id == owner,
+            series.c.listed,
+            table.c.is_worse.is_(which.is_worse),
+            table.c.kind == which.kind.value,
+        )
+        .distinct()
+    )
+    if named is not None:
+        query = query.where(is_among(connection, series.c.id, named))
+    return {
+        (commit, machine)
+        for number, *its_kind, commit, machine in connection.execute(query).all()
+        if watched(*its_kind) is not None and (number, commit) not in which.below
+    }
+
+
+def _regressions(
+    connection: Connection,
+    table: Any,
+    owner: int,
+    which: _Wanted,
+    watched: Watched,
+    named: set[int] | None,
+    places: Sequence[tuple[int, int]],
+) -> list[tuple[tuple[int, int], Regression]]:
+    """The changes of these groups, each with its group's commit and machine."""
+    series = schema.series
+    columns = [column for column in table.c if column.name != "series_id"]
+    rows = [
+        row
+        for row in connection.execute(
+            select_series(*columns)
+            .join(table, table.c.series_id == series.c.id)
+            .where(
+                series.c.project_id == owner,
+                series.c.listed,
+                table.c.is_worse.is_(which.is_worse),
+                table.c.kind == which.kind.value,
+                is_among(connection, table.c.commit_id, {commit for commit, _ in places}),
+            )
+        )
+        if (row.commit_id, row.machine_id) in set(places)
+        and (named is None or row.id in named)
+        and (row.id, row.commit_id) not in which.below
+        and watched(row.benchmark_id, row.implementation, row.metric, row.unit) is not None
+    ]
+    known = workloads(connection, owner)
+    is_episode = table is schema.episode
+    commits = commits_by_id(connection, commits_of_episodes(rows) if is_episode else commits_of_changes(rows))
+    record = episode_record if is_episode else change_record
+    return [
+        ((row.commit_id, row.machine_id), Regression(series=series_record(row, known), change=record(row, commits)))
+        for row in rows
+    ]

@@ -1,0 +1,1 @@
+"""Numbers, labels, tables and Markdown as people read them."""

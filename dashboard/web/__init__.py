@@ -1,0 +1,1 @@
+"""The Flask application: pages, API, figures, authorization."""

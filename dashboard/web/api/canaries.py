@@ -1,0 +1,80 @@
+"""`/api/projects/<project>/canaries`: fixed work that no commit changes, which tells of the machines alone."""
+
+from datetime import datetime
+
+from flask import Blueprint
+
+from ...model.quantities import in_seconds
+from ...store import queries
+from ..request_context import project_or_404, store
+from .history import Change, change_shape
+from .operation import operation
+from .query_params import Paged, Text
+from .responses import listing
+from .schemas import Listing, SeriesShape, Shape, series_shape
+
+bp = Blueprint("api_canaries", __name__, url_prefix="/api/projects/<project:project>")
+
+
+class CanariesQuestion(Paged):
+    """Which of them."""
+
+    machine: Text = ""
+
+
+class VisitShape(Shape):
+    """One of a canary's visits within a run."""
+
+    at_s: float
+    """Since the run began."""
+    latency_s: float
+
+
+class CanaryShape(Shape):
+    """A canary as it stands: what it shows moved, moved in the machine."""
+
+    machine: str
+    series: SeriesShape
+    latency_s: float | None
+    run_time: datetime | None
+    spread: float | None
+    """How far the visits of the newest run lie apart, relative to the smallest."""
+    drift: float | None
+    """From the first visit of the newest run to its last, relative."""
+    last_change: Change | None
+    visits: list[VisitShape]
+
+
+class CanaryList(Listing):
+    """By machine."""
+
+    items: list[CanaryShape]
+
+
+@operation(bp, "/canaries", question=CanariesQuestion, answer=CanaryList, tag="Machines")
+def index(project: str, asked: CanariesQuestion) -> CanaryList:
+    """Each machine's canaries: their newest latency, how they moved within the newest run, and their last change."""
+    by_machine = queries.canaries(store(), project_or_404(project).name)
+    found = [
+        (machine, canary)
+        for machine, its in sorted(by_machine.items())
+        for canary in its
+        if asked.machine in ("", machine)
+    ]
+    kept, place = listing(found, asked)
+    return CanaryList(
+        items=[
+            CanaryShape(
+                machine=machine,
+                series=series_shape(each.series),
+                latency_s=in_seconds(each.value, each.series.metric.unit),
+                run_time=each.run_time,
+                spread=each.spread,
+                drift=each.drift,
+                last_change=change_shape(each.last_change) if each.last_change else None,
+                visits=[VisitShape(at_s=visit.at_s, latency_s=visit.latency_s) for visit in each.visits],
+            )
+            for machine, each in kept
+        ],
+        **place,
+    )

@@ -1,0 +1,132 @@
+"""`/api/projects/<project>/commits`: the commits that have results, and what one of them did."""
+
+from flask import Blueprint, abort
+from pydantic import Field
+
+from ...analysis.thresholds import steps_judged_by
+from ...model.history import CommitPage
+from ...model.series import Status
+from ...store import queries
+from ...store.queries.commits import commit_list
+from ..request_context import project_or_404, store
+from .history import Change, change_shape
+from .operation import operation
+from .query_params import Paged, Question, Text
+from .responses import listing, place
+from .schemas import CommitShape, Listing, SeriesShape, Shape, commit_shape, series_shape
+
+bp = Blueprint("api_commits", __name__, url_prefix="/api/projects/<project:project>/commits")
+
+
+class CommitList(Listing):
+    """Commits, the newest first."""
+
+    items: list[CommitShape]
+
+
+class ChangeOfSeries(Shape):
+    """A changepoint with its series."""
+
+    series: SeriesShape
+    change: Change
+
+
+class CommitAnswer(Shape):
+    """One commit between its neighbours, and the changes that it began."""
+
+    commit: CommitShape
+    older: str | None
+    """The neighbours' hashes in the project's order of commits that have results."""
+    newer: str | None
+    series: int = Field(ge=0)
+    """How many have a record here."""
+    changes: list[ChangeOfSeries]
+    """What is judged first, then worse before better."""
+
+
+class ValueAtCommit(Shape):
+    """A series at one commit, beside the newest earlier one with a number."""
+
+    series: SeriesShape
+    value: float | None
+    """In `series.unit`: the median over runs."""
+    status: Status
+    reason: str | None
+    runs: int = Field(ge=0)
+    previous: float | None
+    previous_commit: str | None
+
+
+class ValueList(Listing):
+    """Series by machine and benchmark."""
+
+    items: list[ValueAtCommit]
+
+
+class ValuesQuestion(Paged):
+    """Which of the series."""
+
+    machine: Text = ""
+    metric: Text = ""
+
+
+@operation(bp, "", question=Paged, answer=CommitList, tag="Commits")
+def index(project: str, asked: Paged) -> CommitList:
+    """The commits that have results, newest first."""
+    total, found = commit_list(store(), project_or_404(project).name, limit=asked.limit, offset=asked.offset)
+    return CommitList(items=[commit_shape(each) for each in found], **place(total, asked))
+
+
+@operation(bp, "/<commit>", question=Question, answer=CommitAnswer, tag="Commits")
+def show(project: str, commit: str, asked: Question) -> CommitAnswer:
+    """One commit, by its hash or the beginning of it: neighbours, and every change of level that it began."""
+    page = _page_or_404(project, commit)
+    limits = steps_judged_by(store(), project)
+    return CommitAnswer(
+        commit=commit_shape(page.commit),
+        older=page.older.hash if page.older else None,
+        newer=page.newer.hash if page.newer else None,
+        series=len(page.points),
+        changes=[
+            ChangeOfSeries(series=series_shape(each.series), change=change_shape(change))
+            for each in page.changes
+            for change in limits.held_against(each.series, [each.change])
+        ],
+    )
+
+
+@operation(bp, "/<commit>/values", question=ValuesQuestion, answer=ValueList, tag="Commits")
+def values(project: str, commit: str, asked: ValuesQuestion) -> ValueList:
+    """Everything recorded at one commit, each series beside its value before."""
+    found = [
+        point
+        for point in _page_or_404(project, commit).points
+        if asked.machine in ("", point.series.machine) and asked.metric in ("", point.series.metric.name)
+    ]
+    kept, part = listing(found, asked)
+    return ValueList(
+        items=[
+            ValueAtCommit(
+                series=series_shape(point.series),
+                value=point.value,
+                status=point.status,
+                reason=point.reason,
+                runs=point.runs,
+                previous=point.previous,
+                previous_commit=point.previous_commit.hash if point.previous_commit else None,
+            )
+            for point in kept
+        ],
+        **part,
+    )
+
+
+def _page_or_404(project: str, prefix: str) -> CommitPage:
+    found = project_or_404(project)
+    try:
+        page = queries.commit_page(store(), found.name, prefix)
+    except queries.AmbiguousCommitError as error:
+        abort(404, f"{str(error)[:1].upper()}{str(error)[1:]}.")
+    if page is None:
+        abort(404, f"No commit of {found.name} that starts with “{prefix}” has results.")
+    return page

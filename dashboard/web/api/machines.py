@@ -1,0 +1,97 @@
+"""`/api/projects/<project>/machines`: who measures, what each can do at most, and how old its newest data is."""
+
+from datetime import datetime
+
+from flask import Blueprint
+from pydantic import Field
+
+from ...model.machine import Ceilings, Machine
+from ...store import queries
+from ..request_context import project_or_404, store
+from .operation import operation
+from .query_params import Paged
+from .responses import listing
+from .schemas import CommitShape, Listing, Shape, commit_shape
+
+bp = Blueprint("api_machines", __name__, url_prefix="/api/projects/<project:project>")
+
+
+class CeilingsShape(Shape):
+    """What memory and math units can do at most, by one source."""
+
+    name: str
+    source: str
+    """`datasheet` or `measured`."""
+    bandwidth_bytes_per_s: float | None
+    l2_bandwidth_bytes_per_s: float | None
+    throughput_flop_per_s: dict[str, float]
+    """By dtype; of integers operations."""
+    note: str | None
+    measured_at: datetime | None
+
+
+class CardShape(Shape):
+    """One physical GPU that measured under the machine's name."""
+
+    uuid: str
+    runs: int = Field(ge=0)
+    newest_run: datetime | None
+
+
+class MachineShape(Shape):
+    """A machine that recorded results."""
+
+    name: str
+    gpu: str | None
+    cpu: str | None
+    runs: int = Field(ge=0)
+    newest_run: datetime | None
+    newest_commit: CommitShape | None
+    cards: list[CardShape]
+    """The newest first; empty where no run named one."""
+    peaks: CeilingsShape | None
+    """The datasheet's."""
+    ceilings: CeilingsShape | None
+    """Measured on this very machine."""
+
+
+class MachineList(Listing):
+    """The machine with the newest run first."""
+
+    items: list[MachineShape]
+
+
+@operation(bp, "/machines", question=Paged, answer=MachineList, tag="Machines")
+def index(project: str, asked: Paged) -> MachineList:
+    """Machines, the one with the newest run first: cards, limits, and how old the newest data is."""
+    found, place = listing(queries.machines(store(), project_or_404(project).name), asked)
+    return MachineList(items=[_shape(each) for each in found], **place)
+
+
+def _shape(machine: Machine) -> MachineShape:
+    return MachineShape(
+        name=machine.name,
+        gpu=machine.gpu,
+        cpu=machine.cpu,
+        runs=machine.runs,
+        newest_run=machine.newest_run,
+        newest_commit=commit_shape(machine.newest_commit) if machine.newest_commit else None,
+        cards=[CardShape(uuid=card.uuid, runs=card.runs, newest_run=card.newest_run) for card in machine.cards],
+        peaks=ceilings_shape(machine.limits.peaks),
+        ceilings=ceilings_shape(machine.limits.measured),
+    )
+
+
+def ceilings_shape(limits: Ceilings | None) -> CeilingsShape | None:
+    """One source's limits."""
+    if limits is None:
+        return None
+    return CeilingsShape(
+        name=limits.name,
+        source=limits.source,
+        bandwidth_bytes_per_s=limits.bandwidth_bps,
+        l2_bandwidth_bytes_per_s=limits.l2_bandwidth_bps,
+        throughput_flop_per_s=dict(limits.flops),
+        note=limits.note,
+        measured_at=limits.measured_at,
+    )

@@ -1,0 +1,47 @@
+"""Every part of the API, in the order in which the document tells of them. A new one is a module and a line here."""
+
+from flask import Flask
+
+from . import (
+    alerts,
+    canaries,
+    commits,
+    comparison,
+    document_pages,
+    health_alerts,
+    history,
+    limits,
+    machines,
+    measurement,
+    overview,
+    projects,
+    regressions,
+    results,
+    roofline,
+    series,
+)
+
+ALL = (
+    projects,
+    overview,
+    series,
+    history,
+    commits,
+    comparison,
+    regressions,
+    alerts,
+    health_alerts,
+    roofline,
+    machines,
+    canaries,
+    measurement,
+    limits,
+    results,
+    document_pages,
+)
+
+
+def register(app: Flask) -> None:
+    """Adds all of them to the application."""
+    for each in ALL:
+        app.register_blueprint(each.bp)

@@ -1,0 +1,271 @@
+"""A kernel's shapes over commits: how far each lies from its reference level, and where its level changed.
+
+A reference is the level on one physical card. Against that, what another card measured is no change of the kernel
+alone: such cells are pale, and their numbers have a star.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
+from typing import Any
+
+from ...model import quantities
+from ...model.history import no_number
+from ...model.kernel import Kernel, ShapeRow
+from ...model.naming import card_name
+from .history_view import commit_tick
+from .hover import commit_text
+from .layout import layout, plain
+from .palette import INK, MUTED
+
+_LEAST_SPAN = 0.05  # of the colours, either way: noise must not look like a change
+_MOST_SPAN = 0.7
+_WRITTEN = 16  # commits up to which each cell has its number
+_PALE = 0.65
+_OF_LEVEL = 3  # commits that tell the reference level, up to a change
+
+
+class Reference(StrEnum):
+    """The level that a shape is compared with."""
+
+    FIRST = "first"  # of the oldest commits on display
+    NEWEST = "newest"
+    OWN_CARD = "card"  # of the oldest commits on the card that measured the cell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatRow:
+    """A shape with its reference level, and its change from there at each commit (None: no number).
+
+    Of several references the level is the one that the newest commit is compared with.
+    """
+
+    shape: ShapeRow
+    level: float | None
+    change: tuple[float | None, ...]
+    is_elsewhere: tuple[bool, ...]  # measured on another card than the reference
+
+
+def heat_rows(kernel: Kernel, reference: Reference) -> tuple[HeatRow, ...]:
+    """Each shape against the median of its first (or newest) commits on one level."""
+    return tuple(_row(kernel, shape, reference) for shape in kernel.rows)
+
+
+def heat_map_figure(kernel: Kernel, rows: Sequence[HeatRow], names: Sequence[str]) -> dict[str, Any]:
+    """Plotly's JSON. Blue is better and vermillion worse, whichever way the metric counts."""
+    commits = [commit_tick(commit) for commit in kernel.commits]
+    metric = kernel.rows[0].series.metric
+    sign = 1 if metric.is_worse(0.1) else -1
+    sizes = sorted(abs(each) for row in rows for each in row.change if each is not None)
+    span = min(max(sizes[int(0.98 * (len(sizes) - 1))] if sizes else 0.0, _LEAST_SPAN), _MOST_SPAN)
+    labels = [plain(name) for name in names]
+    is_written = len(commits) <= _WRITTEN
+    cells = {
+        "type": "heatmap",
+        "name": "cells",
+        "x": list(range(len(commits))),
+        "y": list(range(len(rows))),
+        "zmin": -span,
+        "zmax": span,
+        "xgap": 1,
+        "ygap": 1,
+        "hoverongaps": False,
+        "colorscale": [[0, "--ww-cell-better"], [0.5, "--ww-cell"], [1, "--ww-cell-worse"]],
+        "showscale": False,
+        "text": [
+            [_cell_text(kernel, row, name, place) for place in range(len(commits))]
+            for row, name in zip(rows, labels, strict=True)
+        ],
+        "hovertemplate": "%{text}<extra></extra>",
+        "customdata": [[_point_of(row, place) for place in range(len(commits))] for row in rows],
+    }
+    own, elsewhere = (
+        [
+            [
+                None if each is None or there is not wanted else round(sign * each, 5)
+                for each, there in zip(row.change, row.is_elsewhere, strict=True)
+            ]
+            for row in rows
+        ]
+        for wanted in (False, True)
+    )
+    has_elsewhere = any(each is not None for row in elsewhere for each in row)
+    return {
+        "data": [
+            {**cells, "z": own},
+            *([{**cells, "name": "on another card", "z": elsewhere, "opacity": _PALE}] if has_elsewhere else []),
+            *_marks(kernel, rows),
+            *([_numbers(rows)] if is_written else []),
+        ],
+        "layout": layout(
+            margin={"l": 62, "r": 14, "t": 34, "b": 64},
+            hovermode="closest",
+            xaxis={
+                "type": "linear",
+                "tickmode": "array",
+                "tickvals": list(range(len(commits))),
+                "ticktext": commits,
+                "range": [-0.5, len(commits) - 0.5],
+                "showgrid": False,
+                "zeroline": False,
+                "automargin": True,
+                "tickfont": {"color": MUTED, "size": 10, "family": "ui-monospace, monospace"},
+                "fixedrange": True,
+            },
+            yaxis={
+                "type": "linear",
+                "tickmode": "array",
+                "tickvals": list(range(len(rows))),
+                "ticktext": labels,
+                "range": [len(rows) - 0.5, -0.5],
+                "showgrid": False,
+                "zeroline": False,
+                "automargin": True,
+                "title": {"text": ""},
+                "tickfont": {"color": INK, "size": 11},
+                "fixedrange": True,
+            },
+            shapes=_new_cards(kernel),
+            meta={"commits": commits, "newest": [_newest(row) for row in rows]},
+        ),
+    }
+
+
+def _row(kernel: Kernel, shape: ShapeRow, reference: Reference) -> HeatRow:
+    value = {place: cell.value for place, cell in enumerate(shape.cells) if cell is not None and cell.value is not None}
+    cards = [_cards_of(shape, place) for place in range(len(shape.cells))]
+    in_order = list(value) if reference is not Reference.NEWEST else list(value)[::-1]
+    home = {place: cards[place if reference is Reference.OWN_CARD else in_order[0]] for place in value}
+    level = {
+        its: _level(kernel, shape, [place for place in in_order if cards[place] == its]) for its in set(home.values())
+    }
+    return HeatRow(
+        shape=shape,
+        level=level[home[max(value)]] if value else None,
+        change=tuple(
+            value[place] / level[home[place]] - 1 if place in value and level[home[place]] else None
+            for place in range(len(shape.cells))
+        ),
+        is_elsewhere=tuple(
+            place in value and bool(home[place] and its) and not home[place] & its for place, its in enumerate(cards)
+        ),
+    )
+
+
+def _cards_of(shape: ShapeRow, place: int) -> frozenset[str]:
+    """What measured it; nothing of what is exact, which no card moves."""
+    cell = shape.cells[place]
+    return frozenset() if cell is None or shape.series.metric.is_exact else cell.cards
+
+
+def _level(kernel: Kernel, shape: ShapeRow, places: Sequence[int]) -> float:
+    """The median of the first of these commits that are on the level of the very first."""
+    changed = {change.commit.hash for change in shape.changes}
+    level = list(itertools.accumulate(commit.hash in changed for commit in kernel.commits))
+    alike = [shape.cells[place] for place in places if level[place] == level[places[0]]][:_OF_LEVEL]
+    return median(cell.value for cell in alike if cell is not None and cell.value is not None)
+
+
+def _new_cards(kernel: Kernel) -> list[dict[str, Any]]:
+    """An upright line before each commit that other cards measured than the one before it."""
+    columns = []
+    for place in range(len(kernel.commits)):
+        columns.append(frozenset(card for row in kernel.rows for card in _cards_of(row, place)))
+    known = [(place, its) for place, its in enumerate(columns) if its]
+    return [
+        {
+            "type": "line",
+            "xref": "x",
+            "yref": "paper",
+            "x0": place - 0.5,
+            "x1": place - 0.5,
+            "y0": 0,
+            "y1": 1,
+            "line": {"color": MUTED, "width": 1, "dash": "dot"},
+        }
+        for (_, before), (place, its) in itertools.pairwise(known)
+        if not before & its
+    ]
+
+
+def _cell_text(kernel: Kernel, row: HeatRow, name: str, place: int) -> str:
+    cell, commit = row.shape.cells[place], kernel.commits[place]
+    if cell is None:
+        return ""
+    unit = row.shape.series.metric.unit
+    said = no_number(cell.status, cell.reason)
+    if cell.value is not None:
+        change = row.change[place]
+        said = f"{quantities.quantity(cell.value, unit)}" + (
+            f", {quantities.change(change)}" if change is not None else ""
+        )
+        if row.is_elsewhere[place]:
+            said += f", on another card than the reference: {' and '.join(map(card_name, sorted(cell.cards)))}"
+    return f"<b>{name}</b><br>{plain(said)}<br>{commit_text(commit, short=len(kernel.commits) > _WRITTEN)}"
+
+
+def _marks(kernel: Kernel, rows: Sequence[HeatRow]) -> list[dict[str, Any]]:
+    """A triangle where a level changed, upwards where the value rose; a cross where there is no number."""
+    place = {commit.hash: number for number, commit in enumerate(kernel.commits)}
+    up: list[tuple[int, int, HeatRow]] = []
+    down: list[tuple[int, int, HeatRow]] = []
+    none: list[tuple[int, int, HeatRow]] = []
+    for number, row in enumerate(rows):
+        for change in row.shape.changes:
+            if change.commit.hash in place:
+                (up if change.magnitude > 0 else down).append((place[change.commit.hash], number, row))
+        none += [(n, number, row) for n, cell in enumerate(row.shape.cells) if cell is not None and cell.value is None]
+    looks = (("level rose", "triangle-up", up), ("level fell", "triangle-down", down), ("no number", "x-thin", none))
+    aside = 0.38 if len(kernel.commits) <= _WRITTEN else 0.0
+    return [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "name": name,
+            "hoverinfo": "skip",
+            # Where cells have numbers the signs stand before them.
+            "x": [x - (aside if found is not none else 0) for x, _, _ in found],
+            "y": [y for _, y, _ in found],
+            "marker": {"symbol": symbol, "size": 8, "color": INK, "line": {"width": 1.5, "color": INK}},
+            "customdata": [_point_of(row, x) for x, _, row in found],
+        }
+        for name, symbol, found in looks
+        if found
+    ]
+
+
+def _numbers(rows: Sequence[HeatRow]) -> dict[str, Any]:
+    told = [
+        (x, y, change, row.is_elsewhere[x])
+        for y, row in enumerate(rows)
+        for x, change in enumerate(row.change)
+        if change is not None
+    ]
+    return {
+        "type": "scatter",
+        "mode": "text",
+        "hoverinfo": "skip",
+        "showlegend": False,
+        "name": "numbers",
+        "x": [x for x, *_ in told],
+        "y": [y for _, y, *_ in told],
+        "text": [f"{_percent(change)}*" if there else _percent(change) for *_, change, there in told],
+        "textfont": {"color": INK, "size": 10},
+    }
+
+
+def _point_of(row: HeatRow, place: int) -> list[str]:
+    """What the address of a cell's point is made of: the series, and the run."""
+    cell = row.shape.cells[place]
+    return [row.shape.series.key, cell.run if cell is not None else ""]
+
+
+def _newest(row: HeatRow) -> str:
+    """The change at the newest commit with a number, for screens on which cells have no room for theirs."""
+    return next((_percent(change) for change in reversed(row.change) if change is not None), "")
+
+
+def _percent(change: float) -> str:
+    return quantities.change(change).removesuffix(" %")

@@ -1,0 +1,168 @@
+"""A series over commits: values and their spread, levels, changepoints, rivals and twins, and what is no number."""
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from ...model import quantities
+from ...model.history import History, ShownHistory
+from ...model.series import Commit, Point, Status
+from .history_lines import band, beside_axes, beside_headings, beside_lines, level_lines, other_lines, own_values
+from .history_markers import (
+    canary_axis,
+    canary_lines,
+    change_labels,
+    change_lines,
+    change_traces,
+    episode_traces,
+    mark_axis,
+    mark_labels,
+    mark_lines,
+    mark_traces,
+)
+from .history_view import RUN_DIGITS, Frame, HistoryView, Scale, meta, x_axis
+from .hover import no_number_text
+from .layout import Domain, Panes, axis, layout, panes, plain
+from .palette import INK, MUTED
+
+_NEAR_ZERO = 0.1  # of the largest value: an axis of smaller ones reaches down to zero, for it has room to spare
+
+
+def history_figure(shown: ShownHistory, view: HistoryView) -> dict[str, Any]:
+    """Plotly's JSON for a series' page. `layout.meta` says what the page's scripts need of it."""
+    history, unit = shown.history, shown.history.series.metric.unit
+    lines = (history.points, *(other.points for other in history.others))
+    values = next(filter(None, ([p.value for p in points if p.value is not None] for points in lines)), [])
+    typical = median(values) if values else 1.0
+    factor, axis_unit = quantities.axis_unit(typical, unit)
+    frame = Frame(_commits(shown), shown.places, view.spacing, factor)
+    no_number = [point for point in history.points if point.status is not Status.OK]
+    canaries = canary_lines(history.canaries, frame)
+    parts = panes(
+        no_numbers=bool(no_number),
+        marks=bool(shown.marks),
+        canaries=bool(canaries),
+        beside=len(shown.beside),
+        lanes=min(len(history.changes), 2),
+    )
+    is_ours = history.series.is_watched
+    data = [
+        *band(shown.band, frame),
+        *own_values(history, frame),
+        *level_lines(shown.levels, frame),
+        *other_lines(history, frame, typical),
+        *change_traces(history, frame),
+        *episode_traces(history, frame),
+        *_no_numbers(no_number, frame),
+        *mark_traces(shown.marks, frame),
+        *canaries,
+        *beside_lines(shown.beside, frame),
+        _chosen(),
+    ]
+    return {
+        "data": data,
+        "layout": layout(
+            hovermode="closest",
+            xaxis={**x_axis(frame, shown.window), "anchor": _lowest(parts)},
+            yaxis=_value_axis(history, view, axis_unit, parts.main, typical * factor if values else None),
+            **({"yaxis2": mark_axis(parts.no_numbers)} if no_number else {}),
+            **({"yaxis3": canary_axis(canaries, parts.canaries)} if canaries else {}),
+            **({"yaxis4": mark_axis(parts.marks)} if shown.marks else {}),
+            **beside_axes(shown.beside, parts.beside, view.scale),
+            shapes=[*mark_lines(shown.marks, frame), *change_lines(history.changes, frame, is_ours)],
+            annotations=[
+                *change_labels(history.changes, frame, is_ours),
+                *mark_labels(shown.marks, frame, parts.marks),
+                *beside_headings(shown.beside, parts.beside, history.series),
+                *_not_from_zero(history, view, parts.main),
+            ],
+            meta=meta(frame, shown.extent),
+        ),
+    }
+
+
+def _commits(shown: ShownHistory) -> tuple[Commit, ...]:
+    """Every commit that something is drawn at, and the window's, oldest first."""
+    history = shown.history
+    lines: list[Sequence[Point]] = [history.points, *(other.points for other in history.others)]
+    lines += [each.points for each in shown.beside]
+    seen = {point.commit.hash: point.commit for points in lines for point in points}
+    seen.update({commit.hash: commit for commit in shown.window or ()})
+    return tuple(sorted(seen.values(), key=lambda commit: (commit.position, commit.date)))
+
+
+def _lowest(parts: Panes) -> str:
+    """The y axis that the commits' names stand under."""
+    names = ("y", "y2", "y3", "y4", *(f"y{5 + number}" for number in range(len(parts.beside))))
+    domains = (parts.main, parts.no_numbers, parts.canaries, parts.marks, *parts.beside)
+    present = [(domain, name) for domain, name in zip(domains, names, strict=True) if domain[1] > domain[0]]
+    return min(present)[1]
+
+
+def _value_axis(
+    history: History, view: HistoryView, unit: str, domain: Domain, typical: float | None
+) -> dict[str, Any]:
+    label = history.series.metric.label
+    name = f"{label} ({unit})" if unit not in {"", "unit"} else label
+    if typical is None:
+        more: dict[str, Any] = {"range": [0, 1], "showticklabels": False}
+    else:
+        # Noise of a thousandth must not fill the height: the axis spans at least 6 % of the typical value.
+        more = {"autorangeoptions": {"include": [typical * 0.97, typical * 1.03]}} if typical else {}
+    return axis(plain(name), type=view.scale.value, domain=list(domain), exponentformat="SI", **more)
+
+
+def _not_from_zero(history: History, view: HistoryView, domain: Domain) -> list[dict[str, Any]]:
+    """A word at the foot of a linear axis that leaves zero out, so that heights are not read as values."""
+    values = [point.value for point in history.points if point.value is not None]
+    if view.scale is not Scale.LINEAR or not values or min(values) <= _NEAR_ZERO * max(values):
+        return []
+    return [
+        {
+            "name": "foot",
+            "text": "axis does not start at 0",
+            "x": 0,
+            "xref": "paper",
+            "xanchor": "left",
+            "y": domain[0],
+            "yref": "paper",
+            "yanchor": "bottom",
+            "showarrow": False,
+            "font": {"color": MUTED, "size": 10},
+        }
+    ]
+
+
+def _no_numbers(points: Sequence[Point], frame: Frame) -> list[dict[str, Any]]:
+    """A cross for what went wrong or is not there, a dash for what nobody measured as its code stood still."""
+    skipped = [point for point in points if point.status is Status.UNCHANGED]
+    failed = [point for point in points if point.status is not Status.UNCHANGED]
+    return [
+        {
+            "name": name,
+            "mode": "markers",
+            "yaxis": "y2",
+            "x": [frame.x(point.commit) for point in mine],
+            "y": [0] * len(mine),
+            "marker": {"color": MUTED, "size": 8, "symbol": symbol, "line": {"width": 2}},
+            "text": [no_number_text(point) for point in mine],
+            "hovertemplate": "%{text}<extra></extra>",
+            "customdata": [point.run[:RUN_DIGITS] for point in mine],
+        }
+        for name, symbol, mine in (("no number", "x-thin-open", failed), ("code unchanged", "line-ew-open", skipped))
+        if mine
+    ]
+
+
+def _chosen() -> dict[str, Any]:
+    """A ring around the point that the panel tells of; series.js puts it there."""
+    return {
+        "name": "chosen",
+        "mode": "markers",
+        "x": [],
+        "y": [],
+        "hoverinfo": "skip",
+        "showlegend": False,
+        "marker": {"color": "rgba(0,0,0,0)", "size": 17, "line": {"width": 2, "color": INK}},
+        "cliponaxis": False,
+    }

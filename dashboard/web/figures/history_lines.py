@@ -1,0 +1,287 @@
+"""The lines of a history: our own values with their spread and levels, rivals and twins, and other series below."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import Any
+
+from ...model import quantities
+from ...model.history import Beside, History, Level, Spread
+from ...model.naming import card_name, name_in_module
+from ...model.series import Commit, Point, Series, Status
+from .history_view import RUN_DIGITS, Frame, Scale, by_commit, runs_of
+from .hover import no_number_text, point_text
+from .layout import Domain, axis, plain
+from .palette import INK, MUTED, SURFACE, look
+
+_FAR = 4.0  # another implementation this many times away starts hidden, so that our own history stays readable
+_PANE_AXIS = 5  # the first y axis of those below
+_LONGEST = 90  # characters of a small plot's heading
+
+
+def band(spread: Sequence[Spread], frame: Frame) -> list[dict[str, Any]]:
+    """Between the first and third quartile of the samples; the key names the upper edge, which is filled down to the
+    lower one."""
+    if len(spread) < 2:
+        return []
+    common = {
+        "x": [frame.x(each.commit) for each in spread],
+        "mode": "lines",
+        "line": {"width": 0},
+        "hoverinfo": "skip",
+        "showlegend": False,
+        "legendgroup": "quartiles",
+    }
+    return [
+        {**common, "y": [frame.y(each.low) for each in spread]},
+        {
+            **common,
+            "y": [frame.y(each.high) for each in spread],
+            "fill": "tonexty",
+            "fillcolor": "--ww-band",
+            "name": "quartiles of the samples",
+            "showlegend": True,
+        },
+    ]
+
+
+def own_values(history: History, frame: Frame) -> list[dict[str, Any]]:
+    """A point for each run. The line goes through commits' medians, which are the points where each has one run."""
+    own = look(history.series.implementation)
+    numbers = [point for point in history.points if point.status is Status.OK]
+    line = by_commit(numbers)
+    single = len(line) == len(numbers)
+    size = 7 if len(numbers) < 60 else 5 if len(numbers) < 300 else 4
+    label = own.label if history.series.implementation else "value"
+    stroke = {"color": own.colour, "width": 1.2 if len(line) < 200 else 0.5}
+    through_medians = {
+        "name": "median of runs",
+        "legendgroup": "own",
+        "showlegend": False,
+        "mode": "lines",
+        "x": [frame.x(commit) for commit, _ in line],
+        "y": [frame.y(value) for _, value in line],
+        "line": stroke,
+        "hoverinfo": "skip",
+    }
+    points = {
+        "name": plain(label),
+        "legendgroup": "own",
+        "mode": "lines+markers" if single else "markers",
+        "x": [frame.x(point.commit) for point in numbers],
+        "y": [frame.y(point.value) for point in numbers],
+        "line": stroke,
+        "marker": {"color": own.colour, "size": size},
+        "text": [
+            point_text(point, history.series.metric.unit, more=more, short=frame.is_long)
+            for point, more in zip(numbers, _compared(history, numbers, line), strict=True)
+        ],
+        "hovertemplate": "%{text}<extra></extra>",
+        "customdata": [point.run[:RUN_DIGITS] for point in numbers],
+    }
+    return [points] if single else [through_medians, points]
+
+
+def _compared(history: History, numbers: Sequence[Point], line: Sequence[tuple[Commit, float]]) -> Iterator[list[str]]:
+    """Of each point: its change against the commit before, its fastest rival at that commit, and its GPU."""
+    before = {commit.hash: previous for previous, (commit, _) in itertools.pairwise(line)}
+    rivals: dict[str, tuple[float, str]] = {}
+    for other in history.others:
+        if other.series.is_baseline and other.series.metric.unit == history.series.metric.unit:
+            for commit, value in by_commit(other.points):
+                theirs = (value, look(other.series.implementation).label)
+                rivals[commit.hash] = min(theirs, rivals.get(commit.hash, theirs))
+    for point in numbers:
+        said = []
+        if point.value is not None and (known := before.get(point.commit.hash)) is not None:
+            previous, value = known
+            if value:
+                said.append(f"{quantities.change(point.value / value - 1)} against {previous.hash[:8]}")
+        if point.value is not None and (rival := rivals.get(point.commit.hash)) is not None:
+            value, name = rival
+            theirs_is = f"{name} {quantities.quantity(value, history.series.metric.unit)}"
+            is_speed = history.series.metric.is_time and point.value > 0
+            said.append(f"{quantities.ratio(value / point.value)} as fast as {theirs_is}" if is_speed else theirs_is)
+        if point.card is not None:
+            said.append(f"on {card_name(point.card)}")
+        yield said
+
+
+def level_lines(levels: Sequence[Level], frame: Frame) -> list[dict[str, Any]]:
+    """Each segment's level as a line from its first to its last commit, card by card."""
+    if not levels:
+        return []
+    x: list[str | int | None] = []
+    y: list[float | None] = []
+    for level in levels:
+        x += [frame.x(level.first), frame.x(level.last), None]
+        y += [frame.y(level.value), frame.y(level.value), None]
+    return [{"name": "level", "mode": "lines", "x": x, "y": y, "line": {"color": INK, "width": 2}, "hoverinfo": "skip"}]
+
+
+def other_lines(history: History, frame: Frame, typical: float) -> list[dict[str, Any]]:
+    """Rivals hollow and dashed, twins of ours solid; what is far away starts hidden."""
+    traces = []
+    for other in history.others:
+        line = by_commit(other.points)
+        if not line:
+            continue
+        theirs = look(other.series.implementation)
+        unit = other.series.metric.unit
+        newest = {p.commit.hash: p for p in other.points if p.status is Status.OK}
+        distance = median(value for _, value in line) / typical if typical else 1.0
+        traces.append(
+            {
+                "name": plain(theirs.label),
+                "mode": "lines+markers",
+                "visible": True if 1 / _FAR <= distance <= _FAR else "legendonly",
+                "x": [frame.x(commit) for commit, _ in line],
+                "y": [frame.y(value) for _, value in line],
+                "line": {"color": theirs.colour, "width": 0.7 if frame.is_long else 1.5, "dash": theirs.dash},
+                "marker": {
+                    "color": theirs.colour,
+                    "size": 3 if frame.is_long else 6,
+                    "symbol": "circle-open" if other.series.is_baseline else "diamond",
+                },
+                "text": [
+                    f"<b>{plain(theirs.label)}</b> {point_text(newest[commit.hash], unit, short=frame.is_long)}"
+                    for commit, _ in line
+                ],
+                "hovertemplate": "%{text}<extra></extra>",
+                "customdata": runs_of(other.points, line),
+            }
+        )
+    return traces
+
+
+def beside_lines(beside: Sequence[Beside], frame: Frame) -> list[dict[str, Any]]:
+    """A small plot for each further series, all in one look: the heading over each says which it is."""
+    traces: list[dict[str, Any]] = []
+    for number, each in enumerate(beside):
+        line = by_commit(each.points)
+        factor, _ = _scale(each)
+        newest = {p.commit.hash: p for p in each.points if p.status is Status.OK}
+        theirs = look(each.series.implementation)
+        at = {commit.hash: value for commit, value in line}
+        common = {"yaxis": f"y{_PANE_AXIS + number}", "showlegend": False}
+        if not line:
+            traces.append({**common, **_never_a_number(each, frame)})
+            continue
+        traces.append(
+            {
+                **common,
+                "name": plain(name_beside(each.series)),
+                "mode": "lines+markers",
+                "x": [frame.x(commit) for commit, _ in line],
+                "y": [value * factor for _, value in line],
+                "line": {"color": theirs.colour, "width": 1.2, "dash": theirs.dash},
+                "marker": {"color": theirs.colour, "size": 4 if frame.is_long else 5},
+                "text": [
+                    point_text(newest[commit.hash], each.series.metric.unit, short=frame.is_long) for commit, _ in line
+                ],
+                "hovertemplate": "%{text}<extra></extra>",
+                "customdata": runs_of(each.points, line),
+            }
+        )
+        changes = [change for change in each.changes if change.commit.hash in at]
+        if changes:
+            traces.append(
+                {
+                    **common,
+                    "mode": "markers",
+                    "hoverinfo": "skip",
+                    "x": [frame.x(change.commit) for change in changes],
+                    "y": [change.after * factor for change in changes],
+                    "marker": {
+                        "color": INK,
+                        "size": 10,
+                        "line": {"width": 1, "color": SURFACE},
+                        "symbol": ["triangle-up" if c.magnitude > 0 else "triangle-down" for c in changes],
+                    },
+                }
+            )
+    return traces
+
+
+def _never_a_number(each: Beside, frame: Frame) -> dict[str, Any]:
+    """Crosses with their reasons. Plotly knows no axis whose traces are all empty: one without points has a gap."""
+    return {
+        "name": plain(name_beside(each.series)),
+        "mode": "markers",
+        "x": [frame.x(point.commit) for point in each.points] or [0],
+        "y": [0.5] * len(each.points) or [None],
+        "marker": {"color": MUTED, "size": 8, "symbol": "x-thin-open", "line": {"width": 2}},
+        "text": [no_number_text(point) for point in each.points],
+        "hovertemplate": "%{text}<extra></extra>",
+    }
+
+
+def beside_axes(beside: Sequence[Beside], domains: Sequence[Domain], scale: Scale) -> dict[str, Any]:
+    """By name in plotly's layout. Each spans at least 6 % of its typical value, as the main one does."""
+    found = {}
+    for number, (each, domain) in enumerate(zip(beside, domains, strict=True)):
+        factor, unit = _scale(each)
+        values = [value * factor for _, value in by_commit(each.points)]
+        more: dict[str, Any] = {"type": "linear", "range": [0, 1], "showticklabels": False}
+        if values:
+            middle = median(values)
+            more = {"type": scale.value, "autorangeoptions": {"include": [middle * 0.97, middle * 1.03]}}
+        found[f"yaxis{_PANE_AXIS + number}"] = axis(
+            plain("" if unit == "unit" else unit),
+            domain=list(domain),
+            exponentformat="SI",
+            nticks=4,
+            fixedrange=True,
+            **more,
+        )
+    return found
+
+
+def beside_headings(beside: Sequence[Beside], domains: Sequence[Domain], own: Series) -> list[dict[str, Any]]:
+    """What each small plot shows, over its left end: where it is not the page's own series, which the title names."""
+    return [
+        {
+            "name": "heading",
+            "x": 0,
+            "xref": "paper",
+            "xanchor": "left",
+            "y": domain[1],
+            "yref": "paper",
+            "yanchor": "bottom",
+            "yshift": 1,
+            "showarrow": False,
+            "align": "left",
+            "font": {"color": MUTED, "size": 12},
+            "text": plain(_cut(_other_than(each.series, own))),
+        }
+        for each, domain in zip(beside, domains, strict=True)
+    ]
+
+
+def name_beside(series: Series) -> str:
+    """A series' name among others of its project: its case, implementation, metric and machine."""
+    return " · ".join(_name_parts(series))
+
+
+def _other_than(series: Series, own: Series) -> str:
+    shared = set(_name_parts(own))
+    if series.suite != own.suite:
+        return name_beside(series)
+    return " · ".join(part for part in _name_parts(series) if part not in shared) or name_beside(series)
+
+
+def _name_parts(series: Series) -> list[str]:
+    case = series.workload or name_in_module(series.benchmark)
+    values = [value for name, value in series.parameters if value and name not in {"workload", "implementation"}]
+    implementation = [look(series.implementation).label] if series.implementation else []
+    metric = [series.metric.label] if series.workload else []
+    return [case, *values, *implementation, *metric, series.machine]
+
+
+def _scale(each: Beside) -> tuple[float, str]:
+    values = [value for _, value in by_commit(each.points)]
+    return quantities.axis_unit(median(values) if values else 1.0, each.series.metric.unit)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -1,0 +1,295 @@
+"""Markers of a history: changes, episodes, releases, notes, and the machine's canaries."""
+
+import math
+import re
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from ...model import quantities
+from ...model.changepoint import SeriesChange
+from ...model.history import History, Mark, MarkKind, OtherHistory
+from ...model.naming import canary_name
+from ...model.verdict import ChangeKind
+from .history_view import RUN_DIGITS, Frame, by_commit, runs_of
+from .hover import canary_text, change_text, episode_text, mark_text
+from .layout import Domain, axis, plain
+from .palette import BETTER, CANARIES, GRID, INK, MUTED, SURFACE, WORSE
+
+# What the machine did beside a history: its canaries in a strip below, relative to themselves.
+
+_ENDS = (1, 2, 5, 10, 20, 50)  # of the axis, in per cent either way; beyond the last, the farthest value
+
+
+def canary_lines(canaries: Sequence[OtherHistory], frame: Frame) -> list[dict[str, Any]]:
+    """Each canary's commits in per cent of its own median: a flat line is a machine that stood still."""
+    shown = {commit.hash for commit in frame.commits}
+    traces = []
+    with_numbers = [canary for canary in canaries if by_commit(canary.points)]  # another machine's kind has none here
+    for number, canary in enumerate(with_numbers):
+        line = [(commit, value) for commit, value in by_commit(canary.points) if commit.hash in shown]
+        if not line:
+            continue
+        middle = median(value for _, value in line)
+        colour, dash, symbol = CANARIES[number % len(CANARIES)]
+        name = canary_name(canary.series.workload or "")
+        traces.append(
+            {
+                "name": plain(f"canary {name}"),
+                "mode": "lines+markers",
+                "yaxis": "y3",
+                "x": [frame.x(commit) for commit, _ in line],
+                "y": [100 * (value / middle - 1) for _, value in line],
+                "line": {"color": colour, "width": 1.2, "dash": dash},
+                "marker": {"color": colour, "size": 4, "symbol": symbol},
+                "text": [
+                    canary_text(name, value, value / middle - 1, commit, short=frame.is_long) for commit, value in line
+                ],
+                "hovertemplate": "%{text}<extra></extra>",
+                "customdata": runs_of(canary.points, line),
+            }
+        )
+    return traces
+
+
+def canary_axis(lines: Sequence[dict[str, Any]], domain: tuple[float, float]) -> dict[str, Any]:
+    """The strip's axis in per cent: its middle and both ends are written, so that its scale is plain.
+
+    It is never narrower than what a machine scatters anyway.
+    """
+    farthest = round(max(abs(value) for line in lines for value in line["y"]), 3)
+    end = next((each for each in _ENDS if each >= farthest), math.ceil(farthest))
+    return axis(
+        "",
+        domain=list(domain),
+        range=[-1.15 * end, 1.15 * end],
+        tickvals=[-end, 0, end],
+        ticktext=[f"−{end:g} %", "0 %", f"+{end:g} %"],
+        fixedrange=True,
+        zeroline=True,
+        zerolinewidth=1,
+        zerolinecolor=GRID,
+    )
+
+
+def canary_summary(canaries: Sequence[OtherHistory]) -> str:
+    """The strip in words, for who cannot see it: how far each canary's commits reach from its median."""
+    told = []
+    for canary in canaries:
+        values = [value for _, value in by_commit(canary.points)]
+        if values:
+            low, high = (quantities.change(edge(values) / median(values) - 1) for edge in (min, max))
+            told.append(f"canary {canary_name(canary.series.workload or '')} from {low} to {high}")
+    return "; ".join(told)
+
+
+_LABELLED = 40  # the largest; series.js shows those that have room, all have theirs in the hover and in the table
+
+
+_NO_COMMITS = (ChangeKind.MAY_BE_CHANCE, ChangeKind.MACHINE_STATE, ChangeKind.UNJUDGED)
+
+
+def change_traces(history: History, frame: Frame) -> list[dict[str, Any]]:
+    """A triangle at each changepoint, upwards where the value went up; worse and better are two legend entries.
+
+    What no commit of ours changes neither regresses nor improves.
+    """
+    traces = []
+    run_at = _runs(history)
+    steps = [change for change in history.changes if change.kind is ChangeKind.STEP]
+    counting = [change for change in steps if change.below_limit is None]
+    kinds = [
+        ("regression", WORSE, [change for change in counting if change.is_worse]),
+        ("improvement", BETTER, [change for change in counting if not change.is_worse]),
+        ("below the limit", MUTED, [change for change in steps if change.below_limit is not None]),
+        *(
+            (
+                kind.value if kind is not ChangeKind.MACHINE_STATE else "the machine moved",
+                INK,
+                [change for change in history.changes if change.kind is kind],
+            )
+            for kind in _NO_COMMITS
+        ),
+    ]
+    if not history.series.is_watched:
+        kinds = [("the machine moved" if history.series.is_control else "change", INK, list(history.changes))]
+    for name, colour, changes in kinds:
+        if changes:
+            traces.append(
+                {
+                    "name": name,
+                    "mode": "markers",
+                    "x": [frame.x(change.commit) for change in changes],
+                    "y": [frame.y(change.after) for change in changes],
+                    "marker": {
+                        "color": colour,
+                        "size": 12,
+                        "line": {"width": 1, "color": SURFACE},
+                        "symbol": ["triangle-up" if c.magnitude > 0 else "triangle-down" for c in changes],
+                    },
+                    "text": [change_text(change, history.series.metric, name) for change in changes],
+                    "hovertemplate": "%{text}<extra></extra>",
+                    "customdata": [run_at.get(change.commit.hash) for change in changes],
+                    "cliponaxis": False,
+                }
+            )
+    return traces
+
+
+def change_labels(changes: Sequence[SeriesChange], frame: Frame, is_ours: bool) -> list[dict[str, Any]]:
+    """The magnitudes of the largest changes, in lanes over the plot, where no value is in the way; largest first."""
+    largest = sorted(changes, key=lambda change: -abs(change.magnitude))[:_LABELLED]
+    return [
+        {
+            "name": "change",
+            "x": frame.x(change.commit),
+            "xref": "x",
+            "y": 1,
+            "yref": "paper",
+            "xanchor": "left",
+            "yanchor": "top",
+            "text": quantities.change(change.magnitude, change.before),
+            "showarrow": False,
+            "xshift": 3,
+            "bgcolor": SURFACE,
+            "borderpad": 0,
+            "font": {"color": _colour(change, is_ours), "size": 11},
+        }
+        for change in largest
+    ]
+
+
+def change_lines(changes: Sequence[SeriesChange], frame: Frame, is_ours: bool) -> list[dict[str, Any]]:
+    """An upright line at each changepoint."""
+    return [
+        {
+            "type": "line",
+            "xref": "x",
+            "yref": "paper",
+            "x0": frame.x(change.commit),
+            "x1": frame.x(change.commit),
+            "y0": 0,
+            "y1": 1,
+            "layer": "below",
+            "line": {"color": _colour(change, is_ours), "width": 1, "dash": "dot"},
+        }
+        for change in changes
+    ]
+
+
+def episode_traces(history: History, frame: Frame) -> list[dict[str, Any]]:
+    """What no commit is accused of: a diamond where it began, or a drift ended, that tells more when pointed at."""
+    if not history.episodes:
+        return []
+    run_at = _runs(history)
+    ends = [each.range_end if each.kind is ChangeKind.DRIFT else each.commit for each in history.episodes]
+    return [
+        {
+            "name": "no commit’s",
+            "mode": "markers",
+            "x": [frame.x(commit) for commit in ends],
+            "y": [frame.y(episode.after) for episode in history.episodes],
+            "marker": {"color": MUTED, "size": 11, "symbol": "diamond-open", "line": {"width": 1.5}},
+            "text": [episode_text(episode, history.series.metric) for episode in history.episodes],
+            "hovertemplate": "%{text}<extra></extra>",
+            "customdata": [run_at.get(commit.hash) for commit in ends],
+        }
+    ]
+
+
+def _runs(history: History) -> dict[str, str]:
+    return {point.commit.hash: point.run[:RUN_DIGITS] for point in history.points}
+
+
+def _colour(change: SeriesChange, is_ours: bool) -> str:
+    if change.below_limit is not None:
+        return MUTED
+    is_a_commits = is_ours and change.kind is ChangeKind.STEP
+    return (WORSE if change.is_worse else BETTER) if is_a_commits else INK
+
+
+# What is marked at commits, in a strip below the plot: releases, notes, and where the machine became another.
+
+_LOOKS = {
+    MarkKind.RELEASE: ("release", INK, "star-triangle-up"),
+    MarkKind.NOTE: ("note", INK, "hexagram-open"),
+    MarkKind.MACHINE: ("machine changed", MUTED, "square-open"),
+}
+_LONGEST = 28  # characters of a mark's label
+_MOST_LINES = 40
+_CARD = re.compile(r"^card (GPU-[0-9a-f]{4})[0-9a-f]*")
+
+
+def mark_traces(marks: Sequence[Mark], frame: Frame) -> list[dict[str, Any]]:
+    """A sign for each mark, a trace for each kind."""
+    traces = []
+    for kind, (name, colour, symbol) in _LOOKS.items():
+        mine = [mark for mark in marks if mark.kind is kind]
+        if mine:
+            traces.append(
+                {
+                    "name": name,
+                    "mode": "markers",
+                    "yaxis": "y4",
+                    "x": [frame.x(mark.commit) for mark in mine],
+                    "y": [0] * len(mine),
+                    "marker": {"color": colour, "size": 9, "symbol": symbol, "line": {"width": 1.5, "color": colour}},
+                    "text": [mark_text(mark) for mark in mine],
+                    "hovertemplate": "%{text}<extra></extra>",
+                }
+            )
+    return traces
+
+
+def mark_axis(domain: Domain) -> dict[str, Any]:
+    """The strip's axis, which has no scale."""
+    return axis("", domain=list(domain), range=[-1, 1], showticklabels=False, showgrid=False, fixedrange=True)
+
+
+def mark_lines(marks: Sequence[Mark], frame: Frame) -> list[dict[str, Any]]:
+    """Upright lines; with very many marks their signs alone remain."""
+    if len(marks) > _MOST_LINES:
+        return []
+    return [
+        {
+            "type": "line",
+            "xref": "x",
+            "yref": "paper",
+            "x0": frame.x(mark.commit),
+            "x1": frame.x(mark.commit),
+            "y0": 0,
+            "y1": 1,
+            "layer": "below",
+            "line": {"color": MUTED, "width": 1, "dash": "dash" if mark.kind is MarkKind.MACHINE else "solid"},
+        }
+        for mark in marks
+        if mark.kind is not MarkKind.NOTE
+    ]
+
+
+def mark_labels(marks: Sequence[Mark], frame: Frame, domain: Domain) -> list[dict[str, Any]]:
+    """The words beside the signs, releases first: where there is no room for all, series.js hides the later ones."""
+    first = sorted(marks, key=lambda mark: list(_LOOKS).index(mark.kind))
+    return [
+        {
+            "name": "mark",
+            "x": frame.x(mark.commit),
+            "xref": "x",
+            "xanchor": "left",
+            "y": sum(domain) / 2,
+            "yref": "paper",
+            "yanchor": "middle",
+            "showarrow": False,
+            "xshift": 7,
+            "text": plain(_short(mark.text)),
+            "bgcolor": SURFACE,
+            "borderpad": 0,
+            "font": {"color": MUTED, "size": 11},
+        }
+        for mark in first[:_MOST_LINES]
+    ]
+
+
+def _short(text: str) -> str:
+    line = _CARD.sub(r"\1", text.splitlines()[0] if text else "")  # short enough for neighbours to have theirs too
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1].rstrip() + "…"

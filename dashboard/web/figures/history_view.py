@@ -1,0 +1,121 @@
+"""How a reader looks at a history: its axes, which commits are on display, and where each stands."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from statistics import median
+from typing import Any
+
+from ...model.history import Extent, Place
+from ...model.series import Commit, Point, Status
+from .layout import axis, date_axis
+from .palette import MUTED
+
+RUN_DIGITS = 12  # of a run's name, which tell the runs of one series apart
+_ROOM = 0.015  # beside the outermost commits, as a share of the range
+_WORDY = 200  # commits
+
+
+class Spacing(StrEnum):
+    """What the horizontal axis counts."""
+
+    EVEN = "even"  # measured commits, one beside the other
+    COMMIT = "commit"  # all commits of the repository, so that unmeasured ones are gaps
+    DATE = "date"
+
+
+class Scale(StrEnum):
+    """How the vertical axis grows."""
+
+    LINEAR = "linear"
+    LOG = "log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryView:
+    """How a reader wants to see a history: axes, and the first and last commit on display (None: all)."""
+
+    spacing: Spacing = Spacing.EVEN
+    scale: Scale = Scale.LINEAR
+    first: str | None = None  # prefixes of hashes
+    last: str | None = None
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where a commit stands on the horizontal axis, and how recorded values become displayed ones."""
+
+    commits: tuple[Commit, ...]  # all that anything is drawn at, oldest first
+    places: Mapping[str, Place]  # by hash
+    spacing: Spacing
+    factor: float
+
+    def x(self, commit: Commit) -> str | int:
+        if self.spacing is Spacing.DATE:
+            return commit.date.isoformat()
+        place = self.places[commit.hash]
+        return place.measured if self.spacing is Spacing.EVEN else place.among_all
+
+    def y(self, value: float | None) -> float | None:
+        """Of seven digits: more are nowhere seen, and a long history is a long text."""
+        return None if value is None else float(f"{value * self.factor:.7g}")
+
+    @property
+    def is_long(self) -> bool:
+        """Whether words beside each point would outweigh the figure."""
+        return len(self.commits) > _WORDY
+
+
+def by_commit(points: Iterable[Point]) -> list[tuple[Commit, float]]:
+    """The median of each commit that has a number."""
+    runs: dict[str, tuple[Commit, list[float]]] = {}
+    for point in points:
+        if point.status is Status.OK and point.value is not None:
+            runs.setdefault(point.commit.hash, (point.commit, []))[1].append(point.value)
+    return [(commit, median(values)) for commit, values in runs.values()]
+
+
+def runs_of(points: Iterable[Point], line: Sequence[tuple[Commit, float]]) -> list[str]:
+    """The beginning of the name of each commit's newest run: what a click asks for."""
+    newest = {point.commit.hash: point.run[:RUN_DIGITS] for point in points if point.status is Status.OK}
+    return [newest[commit.hash] for commit, _ in line]
+
+
+def x_axis(frame: Frame, window: tuple[Commit, Commit] | None) -> dict[str, Any]:
+    """The axis of commits or dates, cut to what the reader asked for. Commits' names are put to it by series.js."""
+    first, last = window or (frame.commits[0], frame.commits[-1]) if frame.commits else (None, None)
+    if first is None or last is None:
+        return axis("")
+    if frame.spacing is Spacing.DATE:
+        time = (last.date - first.date) * _ROOM or timedelta(hours=12)
+        return date_axis(range=[(first.date - time).isoformat(), (last.date + time).isoformat()])
+    low, high = int(frame.x(first)), int(frame.x(last))
+    room = 0.5 + (high - low) * _ROOM
+    return axis(
+        "",
+        type="linear",
+        range=[low - room, high + room],
+        tickmode="array",
+        tickvals=[low, high],
+        ticktext=[commit_tick(first), commit_tick(last)],
+        tickangle=0,
+        tickfont={"color": MUTED, "size": 11, "family": "ui-monospace, monospace"},
+    )
+
+
+def commit_tick(commit: Commit) -> str:
+    """A commit under a figure: its hash, and its day in UTC below."""
+    return f"{commit.hash[:8]}<br>{commit.date:%Y-%m-%d}"
+
+
+def meta(frame: Frame, extent: Extent) -> dict[str, Any]:
+    """What the page's scripts know of a figure: its commits, and whether a closer look would show more points."""
+    return {
+        "commits": [commit.hash[:8] for commit in frame.commits],
+        "days": [f"{commit.date:%Y-%m-%d}" for commit in frame.commits],
+        "places": [frame.x(commit) for commit in frame.commits],
+        "spacing": frame.spacing.value,
+        "thinned": extent.is_thinned,
+        "whole_inside": extent.drawn_inside == extent.points_inside,
+    }

@@ -1,0 +1,104 @@
+"""Layout that all figures share, in the theme's own colours."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from .palette import GRID, INK, MUTED, SURFACE
+
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', sans-serif"
+
+
+def layout(**more: Any) -> dict[str, Any]:
+    """A figure's layout with `more` laid over it."""
+    return {
+        "autosize": True,
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": FONT, "size": 12, "color": INK},
+        "margin": {"l": 62, "r": 14, "t": 34, "b": 44},
+        "hoverlabel": {"align": "left", "bgcolor": SURFACE, "bordercolor": GRID, "font": {"color": INK, "size": 12}},
+        "legend": {
+            "orientation": "h",
+            "x": 0,
+            "xanchor": "left",
+            "y": 1.01,
+            "yanchor": "bottom",
+            "bgcolor": "rgba(0,0,0,0)",
+            "font": {"color": INK, "size": 12},
+        },
+        "dragmode": "zoom",
+        **more,
+    }
+
+
+def axis(title: str, **more: Any) -> dict[str, Any]:
+    """One axis with its title."""
+    return {
+        "title": {"text": title, "standoff": 8, "font": {"color": MUTED, "size": 12}},
+        "gridcolor": GRID,
+        "linecolor": GRID,
+        "zeroline": False,
+        "tickfont": {"color": MUTED, "size": 11},
+        "automargin": True,
+        **more,
+    }
+
+
+def date_axis(**more: Any) -> dict[str, Any]:
+    """An axis of dates as everything else writes them: ISO 8601, in UTC."""
+    day = "%Y-%m-%d"
+    stops = [
+        {"dtickrange": [None, 60_000], "value": f"%H:%M:%S\n{day}"},
+        {"dtickrange": [60_000, 86_400_000], "value": f"%H:%M\n{day}"},
+        {"dtickrange": [86_400_000, "M1"], "value": day},
+        {"dtickrange": ["M1", "M12"], "value": "%Y-%m"},
+        {"dtickrange": ["M12", None], "value": "%Y"},
+    ]
+    return axis("UTC", **{"type": "date", "tickformatstops": stops, "hoverformat": f"{day} %H:%M UTC", **more})
+
+
+def plain(text: str) -> str:
+    """A text for plotly, which reads a small HTML in labels and hovers: what came from outside stays text."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+# How a figure's height is shared: strips and small plots under the main one, labels above it.
+
+Domain = tuple[float, float]  # shares of the height, from below
+
+_MAIN = 322.0  # pixels of a figure without more series, its margins taken off
+PANE = 130.0  # pixels that each further series adds; series.css makes the figure that much higher
+_STRIP, _STRIP_GAP = 17.0, 12.0
+_CANARIES, _CANARIES_GAP = 54.0, 20.0
+_PANE_GAP = 28.0
+LANE = 16.0  # of one row of labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panes:
+    """What stands where; a part that is not there is empty."""
+
+    no_numbers: Domain
+    marks: Domain
+    canaries: Domain
+    beside: tuple[Domain, ...]
+    main: Domain
+
+
+def panes(*, no_numbers: bool, marks: bool, canaries: bool, beside: int, lanes: int) -> Panes:
+    """The parts from below: what is no number, marks, canaries, other series (the last one lowest), the main plot."""
+    whole = _MAIN + beside * PANE
+    foot = 0.0
+
+    def take(height: float, gap: float) -> Domain:
+        nonlocal foot
+        domain = (foot / whole, (foot + height) / whole)
+        foot += height + gap if height else 0.0
+        return domain
+
+    bottom = take(_STRIP if no_numbers else 0.0, _STRIP_GAP)
+    marked = take(_STRIP if marks else 0.0, _STRIP_GAP)
+    machine = take(_CANARIES if canaries else 0.0, _CANARIES_GAP)
+    others = [take(PANE - _PANE_GAP, _PANE_GAP) for _ in range(beside)][::-1]
+    main = (foot / whole, 1 - lanes * LANE / whole)
+    return Panes(no_numbers=bottom, marks=marked, canaries=machine, beside=tuple(others), main=main)

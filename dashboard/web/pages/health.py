@@ -1,0 +1,22 @@
+"""`/healthz`: whether the process serves and its store answers, for load balancers and runners."""
+
+from flask import Blueprint, jsonify
+from flask.typing import ResponseReturnValue
+from sqlalchemy.exc import SQLAlchemyError
+
+from ...store import queries
+from ..auth import Role, may, without_login
+from ..request_context import store
+
+bp = Blueprint("health", __name__)
+
+
+@bp.get("/healthz")
+@without_login
+def show() -> ResponseReturnValue:
+    """200 with the number of projects for those who may read, or 503 with the database's complaint class."""
+    try:
+        projects = queries.projects(store())
+    except SQLAlchemyError as error:
+        return jsonify(status="the store does not answer", error=type(error).__name__), 503
+    return jsonify(status="ok", **({"projects": len(projects)} if may(Role.READER) else {}))

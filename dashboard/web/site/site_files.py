@@ -1,0 +1,224 @@
+"""Writes the site: asks the application for a page, writes it, and goes on with what it links to."""
+
+import posixpath
+import re
+import shutil
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from html import escape, unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import quote, urldefrag, urljoin
+
+import orjson
+from flask import Flask
+from flask.testing import FlaskClient
+
+from ..urls import project_in_path
+from .site_urls import Choice, file_of
+
+# A page of the server as a page among files: its links lead to files, and what wants a server is gone.
+
+_LINKS = re.compile(r'\s(href|src|data-plotly|data-[a-z-]*url)="([^"]*)"')
+_GONE_WITHOUT_TARGET = ("btn", "data-access-menu", "page-link", "data-keeps-range")
+_VOID = frozenset({"input", "br", "img", "meta", "link", "hr", "wbr", "source"})
+
+
+class Rewriting(HTMLParser):
+    """Give it a page with `feed` and take `text`.
+
+    `target` tells what an address of the application becomes, None where it is not among the files. A link without a
+    target becomes words, or goes where it was a button; forms that ask a server go whole.
+    """
+
+    def __init__(self, target: Callable[[str], str | None]) -> None:
+        super().__init__(convert_charrefs=False)
+        self._target = target
+        self._out: list[str] = []
+        self._gone: list[str] = []  # the open elements within what is left out
+        self._anchors: list[str] = []  # how each open link ends
+
+    @property
+    def text(self) -> str:
+        """The page so far."""
+        return "".join(self._out)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        told = dict(attrs)
+        raw = self.get_starttag_text() or ""
+        if self._gone:
+            if tag not in _VOID:
+                self._gone.append(tag)
+            return
+        is_question = tag == "form" and told.get("method") != "dialog"
+        address = told.get("href")
+        target = self._target(address) if tag == "a" and address else ""
+        if is_question or (target is None and any(word in raw for word in _GONE_WITHOUT_TARGET)):
+            self._gone.append(tag)
+            return
+        if tag == "a":
+            self._anchors.append("a" if target is not None else "span")
+            raw = raw if target is not None else re.sub(r"^<a\b", "<span", raw)
+        self._out.append(_LINKS.sub(self._rewritten, raw))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._put(_LINKS.sub(self._rewritten, self.get_starttag_text() or ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._gone:
+            if tag in self._gone:
+                while self._gone.pop() != tag:
+                    pass
+            return
+        self._out.append(f"</{self._anchors.pop() if tag == 'a' and self._anchors else tag}>")
+
+    def handle_data(self, data: str) -> None:
+        self._put(data)
+
+    def handle_entityref(self, name: str) -> None:
+        self._put(f"&{name};")
+
+    def handle_charref(self, name: str) -> None:
+        self._put(f"&#{name};")
+
+    def handle_comment(self, data: str) -> None:
+        self._put(f"<!--{data}-->")
+
+    def handle_decl(self, decl: str) -> None:
+        self._put(f"<!{decl}>")
+
+    def _put(self, text: str) -> None:
+        if not self._gone:
+            self._out.append(text)
+
+    def _rewritten(self, found: re.Match[str]) -> str:
+        target = self._target(unescape(found[2]))
+        return "" if target is None else f' {found[1]}="{escape(target)}"'
+
+
+_STATIC = Path(__file__).resolve().parents[1] / "static"
+_SOMEBODY = {"REMOTE_ADDR": "192.0.2.1"}  # not this machine's own user, whose name and rights a page would show
+_LISTS = ("overview", "series", "commits", "regressions", "alerts", "health-alerts", "machines", "canaries")
+_PART = 1000  # of a list, asked for at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What a site came to."""
+
+    files: int
+    bytes: int
+    seconds: float
+    faults: tuple[str, ...]  # addresses that did not answer as they should
+
+
+def write_site(app: Flask, folder: Path, choice: Choice, *, images: bool) -> Written:
+    """Writes every chosen page and its data under the folder, which need not exist. What is there is overwritten."""
+    began = time.monotonic()
+    app.config["ONLY_PROJECTS"] = choice.projects  # who publishes one need not name the others
+    client, routes = app.test_client(), app.url_map.bind("localhost")
+    shutil.copytree(_STATIC, folder / "static", dirs_exist_ok=True)
+    (folder / ".nojekyll").touch()  # GitHub Pages leaves files out else
+    faults: list[str] = []
+    waiting = deque(_beginnings(choice, images=images))
+    seen = {file_of(address, choice, routes) for address in waiting} | {None}
+
+    def target(address: str, page: str, own: str) -> str | None:
+        """Where a link of a page leads: another site, a place in the page, a file. New files wait in the line."""
+        plain, mark = urldefrag(address)
+        if not plain:
+            return address
+        whole = urljoin(page, plain)
+        if not whole.startswith("/"):
+            return address  # another site's
+        file = file_of(whole, choice, routes)
+        if file is None:
+            return None
+        if file not in seen and not file.startswith("static/") and not file.endswith("/SERIES.html"):
+            seen.add(file)
+            waiting.append(whole)
+        relative = posixpath.relpath(file, posixpath.dirname(own) or ".")
+        return quote(relative, safe="/~") + (f"#{mark}" if mark else "")
+
+    while waiting:
+        address = waiting.popleft()
+        file = file_of(address, choice, routes)
+        if file is None:
+            continue
+        leads_on = file == "index.html" and len(choice.projects) == 1
+        if leads_on:
+            (overview,) = choice.projects
+            content: bytes | None = _leads_on(str(file_of(f"/{project_in_path(overview)}/", choice, routes)))
+        elif address.startswith("/api/projects/") and address.partition("?")[0].endswith(_LISTS):
+            content = _list(client, f"{address}{'&' if '?' in address else '?'}limit={_PART}")
+        else:
+            content = _answer(client, address, faults)
+        if content is None:
+            continue
+        if file.endswith(".html") and not leads_on:  # whose link is one among files already
+            page = Rewriting(partial(target, page=address, own=file))
+            page.feed(content.decode())
+            page.close()
+            content = page.text.encode()
+        path = folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+    return Written(files=len(sizes), bytes=sum(sizes), seconds=time.monotonic() - began, faults=tuple(faults))
+
+
+def _beginnings(choice: Choice, *, images: bool) -> Iterable[str]:
+    """Where the links begin; what no page links to, such as data, is named here."""
+    yield from ("/", "/api/", "/api/openapi.json")
+    for project in sorted(choice.projects):
+        name = project_in_path(project)
+        yield from (f"/{name}/", f"/api/projects/{name}/limits")
+        for part in (*_LISTS, "roofline"):
+            yield from (f"/api/projects/{name}/{part}", f"/api/projects/{name}/{part}?format=csv")
+    for address in (f"/{project_in_path(project)}" for project in sorted(choice.projects) if images):
+        yield from (f"{address}/badge/verdict.svg", f"{address}/roofline.svg", f"{address}/roofline.svg?theme=dark")
+        for key in sorted(choice.series):
+            yield from (f"{address}/series/{key}/history.svg", f"{address}/series/{key}/history.svg?theme=dark")
+            yield from (f"{address}/badge/{shown}/{key}.svg" for shown in ("verdict", "latency", "ratio", "light"))
+
+
+def _answer(client: FlaskClient, address: str, faults: list[str]) -> bytes | None:
+    """What the application says there; None where that is no page."""
+    answer = client.get(address, environ_overrides=_SOMEBODY)
+    if answer.status_code == 404 and any(part in address for part in ("/roofline", "/badge/", "/history.svg")):
+        return None  # a project need not have one
+    if answer.status_code != 200:
+        faults.append(f"{address}: {answer.status_code}")
+        return None
+    return answer.get_data()
+
+
+def _list(client: FlaskClient, address: str) -> bytes:
+    """Every part of a list of the API as one, as JSON or CSV."""
+    answer = client.get(address, environ_overrides=_SOMEBODY)
+    parts = [answer]
+    while onward := _next(answer.headers.get("Link")):
+        answer = client.get(onward, environ_overrides=_SOMEBODY)
+        parts.append(answer)
+    if answer.mimetype == "text/csv":
+        return b"".join(part.get_data().split(b"\r\n", 1)[1] if n else part.get_data() for n, part in enumerate(parts))
+    whole = parts[0].get_json()
+    items = [item for part in parts for item in part.get_json()["items"]]
+    return orjson.dumps({**whole, "items": items, "limit": max(len(items), 1), "next": None}) + b"\n"
+
+
+def _next(link: str | None) -> str | None:
+    return link.partition("<")[2].partition(">")[0] if link else None
+
+
+def _leads_on(file: str) -> bytes:
+    """The first page of a site of one project."""
+    link = escape(quote(file))
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>warpwatch</title>'
+        f'<meta http-equiv="refresh" content="0; url={link}"></head>'
+        f'<body><main><h1>warpwatch</h1><p><a href="{link}">The overview</a></p></main></body></html>\n'
+    ).encode()

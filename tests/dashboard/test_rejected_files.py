@@ -1,0 +1,63 @@
+"""What an import could not take is told on the machines' page, to those who may do something about it."""
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from tests.asv_results import AsvResults
+from tests.dashboard.pages.browsing import local_client
+from warpwatch.dashboard.cli.import_ import import_
+from warpwatch.dashboard.settings import AccessSettings, Settings
+from warpwatch.dashboard.store import Store
+from warpwatch.dashboard.store.rejected_files import note_set_aside, set_aside
+from warpwatch.dashboard.web.app import create_app
+
+
+def _import(folder: Path, database: str) -> int:
+    return CliRunner().invoke(import_, [str(folder), "--project", "demo", "--database", database]).exit_code
+
+
+def _page(database: str, **access: str) -> str:
+    app = create_app(Settings(database=database, access=AccessSettings(**access)))  # type: ignore[arg-type]
+    told = local_client(app).get("/demo/machines").text
+    app.extensions["store"].close()
+    return told
+
+
+def test_a_file_is_told_with_its_reason_until_it_goes_in(asv: AsvResults, database: str) -> None:
+    asv.benchmark("suite.Time.time_it")
+    asv.commit(1, {"suite.Time.time_it": asv.row([1e-3])})
+    broken = asv.commit(2, {"suite.Time.time_it": asv.row([1e-3])})
+    whole = broken.read_text()
+    broken.write_text(whole[:-20])
+    assert _import(asv.folder, database) == 3
+    told = _page(database, served_on="127.0.0.1")
+    assert broken.name in told
+    assert "not JSON" in told or "JSON" in told
+    assert str(asv.folder) in told
+    # A stranger is not told what the server's folders are called.
+    told = _page(database)
+    assert "1 file could not be read" in told
+    assert str(asv.folder) not in told
+    assert broken.name not in told
+    broken.write_text(json.dumps(json.loads(whole)))
+    assert _import(asv.folder, database) == 0
+    assert "Set aside" not in _page(database, served_on="127.0.0.1")
+
+
+def test_each_source_has_its_own_and_the_newest_counts(store: Store, asv: AsvResults) -> None:
+    note_set_aside(store, "demo", "/a", ["a.json: empty"], now_ms=1)
+    assert set_aside(store, "demo") == ()  # nothing went in, so there is no project
+    asv.benchmark("suite.Time.time_it")
+    asv.commit(1, {"suite.Time.time_it": asv.row([1e-3])})
+    asv.load(store)
+    note_set_aside(store, "demo", "/a", ["a.json: empty"], now_ms=1)
+    note_set_aside(store, "demo", "/b", [f"{number}.json: cut off" for number in range(250)], now_ms=2)
+    note_set_aside(store, "demo", "/a", ["c.json: empty", "d.json: empty"], now_ms=3)
+    found = set_aside(store, "demo")
+    assert [(each.source, len(each.told)) for each in found] == [("/a", 2), ("/b", 100)]
+    assert found[0].told == ("c.json: empty", "d.json: empty")
+    assert found[1].told[-1] == "… and 151 more files"
+    note_set_aside(store, "demo", "/b", [], now_ms=4)
+    assert [each.source for each in set_aside(store, "demo")] == ["/a"]

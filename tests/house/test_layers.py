@@ -1,0 +1,91 @@
+"""Layers inside dashboard and ci: each imports itself and what is below it, relatively."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+HOUSE = Path(__file__).resolve().parents[2]
+
+# From the bottom up. A layer may import those before it, and those of its own line.
+LAYERS = {
+    "dashboard": (
+        ("settings", "executors"),
+        ("model",),
+        ("statistics",),
+        ("store",),
+        ("importers",),
+        ("analysis",),
+        ("text",),
+        ("web",),
+        ("cli",),
+    ),
+    "ci": (
+        ("acceptance",),
+        ("policy",),
+        ("gpus", "host_lock", "asv_checkout"),
+        ("gate",),
+        ("code",),
+        ("forges",),
+        ("reports",),
+        ("pull_requests",),
+        ("bisect", "push", "alerts"),
+        ("runner",),
+        ("make_run",),
+        ("cli",),
+    ),
+}
+# Importer and what it imports from above it. This list only shrinks.
+EXCEPTIONS: dict[tuple[str, str], str] = {
+    ("dashboard", "dashboard.cli"): "`warpwatch.dashboard.history` is for notebooks, and is loaded on demand",
+}
+
+
+def _imports(path: Path) -> Iterator[tuple[ast.ImportFrom | ast.Import, str]]:
+    """Every import of a file, at any depth, with the absolute name of the module without `warpwatch.`."""
+    package = path.relative_to(HOUSE).parent.parts
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((node, alias.name.removeprefix("warpwatch.")) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = [*package[: len(package) - node.level + 1]] if node.level else []
+            base += [node.module.removeprefix("warpwatch.")] if node.module else []
+            for alias in node.names:
+                yield node, ".".join([*base, alias.name])
+
+
+def _sources(room: str) -> list[Path]:
+    """The room's modules. Alembic runs migrations outside their package."""
+    return [path for path in (HOUSE / room).rglob("*.py") if not {"static", "migrations"} & {*path.parts}]
+
+
+def _layer(module: str) -> str:
+    """The first two parts of a module's name: `dashboard.store`."""
+    return ".".join(module.split(".")[:2])
+
+
+@pytest.mark.parametrize("room", LAYERS)
+def test_layers_import_what_is_below_them(room: str) -> None:
+    rank = {f"{room}.{name}": number for number, names in enumerate(LAYERS[room]) for name in names}
+    upward = set()
+    for path in _sources(room):
+        parts = path.relative_to(HOUSE).with_suffix("").parts
+        importer = _layer(".".join(part for part in parts if part != "__init__"))
+        assert importer == room or importer in rank, f"{path.relative_to(HOUSE)} is in no layer: list it in LAYERS"
+        for _, module in _imports(path):
+            target = _layer(module)
+            if target in rank and rank[target] > rank.get(importer, -1) and target != importer:
+                upward.add((importer, target))
+    assert upward == {pair for pair in EXCEPTIONS if pair[1].split(".")[0] == room}
+
+
+@pytest.mark.parametrize("room", LAYERS)
+def test_imports_inside_a_room_are_relative(room: str) -> None:
+    absolute = [
+        f"{path.relative_to(HOUSE)}:{node.lineno}"
+        for path in _sources(room)
+        for node, module in _imports(path)
+        if module.split(".")[0] == room and not (isinstance(node, ast.ImportFrom) and node.level)
+    ]
+    assert absolute == []

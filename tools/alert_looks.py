@@ -1,0 +1,71 @@
+"""What a look of `warpwatch alert` takes: `python -m tools.alert_looks HISTORY.db`, SQLite.
+
+Works on a copy of the store, and sends to a webhook that it opens on this machine.
+"""
+
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from warpwatch.ci.alerts.alert_round import Round
+from warpwatch.ci.alerts.checks.runner_health import TrustMemory
+from warpwatch.ci.alerts.destinations import Places
+from warpwatch.ci.policy.policy_model import AlertsTable
+from warpwatch.dashboard.cli.project_choice import choose_project
+from warpwatch.dashboard.store import Store
+
+Found = TypeVar("Found")
+
+
+@click.command()
+@click.argument("database", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--looks", type=click.IntRange(1), default=3, show_default=True)
+def main(database: Path, looks: int) -> None:
+    """Look several times at the store's one project, and send after each."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Taker)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(str(shutil.copy(database, folder)))
+        policy = AlertsTable()
+        its = Round(
+            store=store,
+            project=choose_project(store, None).name,
+            policy=policy,
+            places=Places(policy, [f"http://127.0.0.1:{server.server_port}/"], {}),
+            memory=TrustMemory(),
+        )
+        for number in range(1, looks + 1):
+            look, took = _timed(its.look)
+            sent, sending = _timed(lambda: its.send(only_due=True))
+            click.echo(
+                f"look {number}: {len(look.messages)} to tell, {took:.2f} s of CPU; "
+                f"{sent.sent} sent, {sending:.2f} s, the receiver's among them"
+            )
+        store.close()
+    server.shutdown()
+
+
+def _timed(work: Callable[[], Found]) -> tuple[Found, float]:
+    start = time.process_time()
+    return work(), time.process_time() - start
+
+
+class _Taker(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+if __name__ == "__main__":
+    main()

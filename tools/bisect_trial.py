@@ -1,0 +1,296 @@
+"""How often a bisect names the right commit, how sure it says it is, and what it costs, with noise that was recorded.
+
+`python -m tools.bisect_trial perf_suite/trials/repeatability-h200/*.json.gz` plants a change at a random
+one of 64 commits and bisects, again and again. A run is off its level by what some run of a recorded series was off its
+own, as in gate_trial.py; what a row of the table adds to that is in `WORLDS`. Nothing is known of the noise beforehand.
+For comparison: git bisect that takes the median of three runs of each commit and halves, and one run of every commit,
+split where that fits best.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+import numpy as np
+from numpy.random import Generator
+
+from tools.gate_trial import Recorded, recorded
+from warpwatch.ci.bisect.bisect_loop import End, Suspects, Wanted, search
+from warpwatch.ci.bisect.measured_runs import ExpectedNoise, Run
+from warpwatch.dashboard.statistics.comparison import RunValue, sample_error
+
+_ALIKE = 20  # series of the most similar latency, whose scatter one may have too
+_BUILD_S, _RUN_S = 60.0, 30.0
+_CONTROLS = 4
+_CHANGES = (0.03, 0.1)
+_BINS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.995, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What a trial's machine and commits are like, beside the recorded scatter."""
+
+    name: str
+    fastest_s: float = 0.0  # of the series that are taken
+    slowest_s: float = math.inf
+    scatter: float = 1.0  # times the recorded one
+    wild: float = 0.0  # share of runs that lie 2 to 10 % off
+    walk: float = 0.0  # standard deviation of the machine's step from run to run
+    state: float = 0.0  # how far apart two states of the machine lie, which it leaves once in ten runs
+    controls: bool = False  # whether controls are measured in the same runs
+    broken: float = 0.0  # share of commits that cannot be built
+    second: float = 0.0  # another change anywhere, in sizes of the planted one
+    place: int | None = None  # of the change; None: anywhere
+
+
+WORLDS = (
+    World(name="as recorded"),
+    World(name="launches below 10 µs", slowest_s=1e-5),
+    World(name="kernels above 100 µs", fastest_s=1e-4),
+    World(name="five times the scatter", scatter=5.0),
+    World(name="one run in 20 lies 2 to 10 % off", wild=0.05),
+    World(name="the machine walks, 0.2 % a run", walk=0.002),
+    World(name="the same, with controls", walk=0.002, controls=True),
+    World(name="the machine walks, 1 % a run", walk=0.01),
+    World(name="the same, with controls", walk=0.01, controls=True),
+    World(name="two states of the machine, 1 % apart", state=0.01),
+    World(name="the same, with controls", state=0.01, controls=True),
+    World(name="controls, and nothing that moves them", controls=True),
+    World(name="a quarter of the commits does not build", broken=0.25),
+    World(name="another change of half the size", second=0.5),
+    World(name="an improvement of that size too", second=-0.5),
+    World(name="at the first commit", place=1),
+    World(name="at the last commit", place=64),
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class SimulatedBench:
+    """Commits whose runs scatter as recorded ones, on a clock of its own."""
+
+    pool: Sequence[Recorded]
+    levels: Sequence[float]  # log, of each commit
+    broken: frozenset[int]
+    world: World
+    rng: Generator
+    seconds: float = 0.0
+    _center: int = 0
+    _walk: float = 0.0
+    _state: bool = False
+    _built: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._center = int(self.rng.integers(len(self.pool)))
+
+    def measure(self, place: int) -> Run | None:
+        """A run, or a build that fails."""
+        self.seconds += self.cost_s(place)
+        if place in self.broken:
+            return None
+        self._built.add(place)
+        world, rng = self.world, self.rng
+        self._walk += world.walk * rng.standard_normal()
+        self._state ^= bool(rng.random() < 0.1)
+        machine = self._walk + world.state * self._state
+        off, error = self._off()
+        if rng.random() < world.wild:
+            off += rng.choice([-1, 1]) * rng.uniform(0.02, 0.1)
+        controls = tuple(machine + self._off()[0] for _ in range(_CONTROLS)) if world.controls else ()
+        value = self.levels[place] + machine + world.scatter * off
+        return Run(place=place, value=value, error=error, at_s=self.seconds, controls=controls)
+
+    def cost_s(self, place: int) -> float:
+        """Building what is not built, and a run."""
+        return _RUN_S + (0.0 if place in self._built else _BUILD_S)
+
+    def _off(self) -> tuple[float, float]:
+        first = min(max(self._center - _ALIKE // 2, 0), max(len(self.pool) - _ALIKE - 1, 0))
+        near = self.pool[int(self.rng.integers(first, min(first + _ALIKE + 1, len(self.pool))))]
+        run = int(self.rng.integers(len(near.off)))
+        q25, q75, count = near.spread[run]
+        return near.off[run], sample_error(RunValue(value=1.0, q25=q25, q75=q75, sample_count=count))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """What bisects of one world ended in."""
+
+    tries: int
+    right: int  # named the commit, or a range of unbuildable neighbours that has it
+    wrong: int
+    undecided: int
+    stated: float  # mean confidence of what was named
+    runs: float  # mean
+    most_runs: int
+    minutes: float  # mean, of the simulated clock
+    halving: int  # right ones of git bisect with three runs of each commit
+    halving_runs: float
+    every: int  # right ones of one run of every commit
+    told: tuple[tuple[float, bool], ...]  # before each run: the chance of the likeliest, and whether that was right
+
+
+def trial(
+    pool: Sequence[Recorded],
+    world: World,
+    change: float,
+    *,
+    tries: int,
+    seed: int,
+    commits: int = 64,
+    confidence: float = Wanted().confidence,
+) -> Tally:
+    """So many bisects with the change at a random one of the commits."""
+    fitting = [each for each in pool if world.fastest_s <= each.level <= world.slowest_s]
+    right = wrong = halving = every = most = 0
+    stated: list[float] = []
+    runs: list[int] = []
+    minutes: list[float] = []
+    halving_runs: list[int] = []
+    wanted = Wanted(confidence=confidence, budget_s=math.inf)
+    told: list[tuple[float, bool]] = []
+    for number in range(tries):
+        rng = np.random.default_rng([seed, number])
+        bench, culprit = _bench(fitting, world, change, commits, rng)
+
+        def watch(now: object, suspects: Suspects, count: int, culprit: int = culprit) -> None:
+            told.append((suspects.chance, suspects.first <= culprit <= suspects.last))
+
+        done = search(bench, lambda: np.ones(commits), ExpectedNoise(), wanted, clock=lambda: 0.0, watch=watch)
+        if done.end in (End.FOUND, End.RANGE) and done.suspects is not None and done.suspects.chance >= confidence:
+            hit = done.suspects.first <= culprit <= done.suspects.last
+            right, wrong = right + hit, wrong + (not hit)
+            stated.append(done.suspects.chance)
+        runs.append(len(done.runs))
+        minutes.append(bench.seconds / 60)
+        again, its = _bench(fitting, world, change, commits, np.random.default_rng([seed, number]))
+        (first, last), count = _halved(again, commits)
+        halving += first <= its <= last
+        halving_runs.append(count)
+        again, its = _bench(fitting, world, change, commits, np.random.default_rng([seed, number]))
+        first, last = _every_commit(again, commits)
+        every += first <= its <= last
+        most = max(most, len(done.runs))
+    return Tally(
+        tries=tries,
+        right=right,
+        wrong=wrong,
+        undecided=tries - right - wrong,
+        stated=float(np.mean(stated)) if stated else math.nan,
+        runs=float(np.mean(runs)),
+        most_runs=most,
+        minutes=float(np.mean(minutes)),
+        halving=halving,
+        halving_runs=float(np.mean(halving_runs)),
+        every=every,
+        told=tuple(told),
+    )
+
+
+def _bench(
+    pool: Sequence[Recorded], world: World, change: float, commits: int, rng: Generator
+) -> tuple[SimulatedBench, int]:
+    culprit = world.place or int(rng.integers(1, commits + 1))
+    levels = np.zeros(commits + 1)
+    levels[culprit:] += math.log1p(change)
+    if world.second:
+        other = int(rng.choice([place for place in range(1, commits + 1) if place != culprit]))
+        levels[other:] += world.second * math.log1p(change)
+    broken = frozenset(int(place) for place in range(1, commits) if rng.random() < world.broken)
+    return SimulatedBench(pool=pool, levels=levels.tolist(), broken=broken, world=world, rng=rng), culprit
+
+
+def _halved(bench: SimulatedBench, commits: int, repeats: int = 3) -> tuple[tuple[int, int], int]:
+    """git bisect by the middle between the ends' medians: the first and the last commit that it names, and its runs."""
+    runs = 0
+
+    def level(place: int) -> float | None:
+        nonlocal runs
+        found = [run.value for _ in range(repeats) if (run := bench.measure(place)) is not None]
+        runs += len(found)
+        return float(np.median(found)) if found else None
+
+    good, bad = level(0), level(commits)
+    assert good is not None
+    assert bad is not None
+    middle, up = (good + bad) / 2, bad > good
+    low, high, skipped = 0, commits, set[int]()
+    while left := [place for place in range(low + 1, high) if place not in skipped]:
+        place = left[len(left) // 2]
+        value = level(place)
+        if value is None:
+            skipped.add(place)
+        elif (value > middle) == up:
+            high = place
+        else:
+            low = place
+    return (low + 1, high), runs
+
+
+def _every_commit(bench: SimulatedBench, commits: int) -> tuple[int, int]:
+    """The commits that may have brought the step that fits one run of every commit best, by least squares."""
+    runs = [(place, run.value) for place in range(commits + 1) if (run := bench.measure(place)) is not None]
+    values = np.array([value for _, value in runs])
+    costs = [
+        float(((values[:n] - values[:n].mean()) ** 2).sum() + ((values[n:] - values[n:].mean()) ** 2).sum())
+        for n in range(1, len(values))
+    ]
+    after = 1 + int(np.argmin(costs))
+    return runs[after - 1][0] + 1, runs[after][0]
+
+
+def calibration(told: Sequence[tuple[float, bool]]) -> list[tuple[str, int, float, float]]:
+    """Of each bin of stated chances: its name, how many, their mean, and the share that was right."""
+    chances = np.array([chance for chance, _ in told])
+    was_right = np.array([right for _, right in told])
+    rows = []
+    for low, high in itertools.pairwise(_BINS):
+        its = (chances >= low) & ((chances < high) | (high == 1.0))
+        if its.any():
+            rows.append(
+                (f"{low:.1%} to {high:.1%}", int(its.sum()), float(chances[its].mean()), float(was_right[its].mean()))
+            )
+    return rows
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--tries", default=100, show_default=True, help="Bisects of each row and change.")
+@click.option("--confidence", default=Wanted().confidence, show_default=True)
+@click.option("--seed", default=1, show_default=True)
+def main(files: tuple[Path, ...], tries: int, confidence: float, seed: int) -> None:
+    """Simulate bisects with recorded noise, and print what they ended in."""
+    pool = recorded(files)
+    click.echo(f"{len(pool)} recorded series; 64 commits, {tries} bisects a row, until {confidence:.0%} sure\n")
+    changes = " and ".join(f"{change:.0%}" for change in _CHANGES)
+    click.echo(f"Each cell: {changes} planted\n")
+    click.echo(
+        "| noise | right | wrong | undecided | stated | runs | at most | minutes "
+        "| git bisect, 3 runs each: right, runs | one run of each commit: right of 65 runs |"
+    )
+    click.echo("|---|---|---|---|---|---|---|---|---|---|")
+    told: list[tuple[float, bool]] = []
+    for world in WORLDS:
+        rows = [trial(pool, world, change, tries=tries, seed=seed, confidence=confidence) for change in _CHANGES]
+        told += [each for row in rows for each in row.told]
+        cells = [
+            [f"{row.right}" for row in rows],
+            [f"{row.wrong}" for row in rows],
+            [f"{row.undecided}" for row in rows],
+            [f"{row.stated:.1%}" for row in rows],
+            [f"{row.runs:.1f}" for row in rows],
+            [f"{row.most_runs}" for row in rows],
+            [f"{row.minutes:.0f}" for row in rows],
+            [*(f"{row.halving}" for row in rows), f"{rows[0].halving_runs:.0f}"],
+            [f"{row.every}" for row in rows],
+        ]
+        click.echo(" | ".join([f"| {world.name}", *(", ".join(cell) for cell in cells)]) + " |")
+    click.echo("\n| stated before a run | how often | mean | right |\n|---|---|---|---|")
+    for name, count, mean, share in calibration(told):
+        click.echo(f"| {name} | {count} | {mean:.1%} | {share:.1%} |")
+
+
+if __name__ == "__main__":
+    main()
