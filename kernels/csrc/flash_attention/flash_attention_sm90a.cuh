@@ -69,9 +69,13 @@ struct Sm90aKernel {
   static __device__ __forceinline__ void run(const Params& p, const FlashAttentionSchedule& schedule,
                                              const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v) {
     extern __shared__ __align__(1024) unsigned char shared[];
-    const KeyRing keys(shared);
-    const KeyRing values(shared + kRingBytes);
-    const QueryRing queries(shared + 2 * kRingBytes);
+    if (threadIdx.x == kCopier) {  // the first copies would wait for them
+      for (const CUtensorMap* map : {&q, &k, &v}) prefetch_tensor_map(*map);
+    }
+    const KeyRing keys(shared, BeforePublish{});
+    const KeyRing values(shared + kRingBytes, BeforePublish{});
+    const QueryRing queries(shared + 2 * kRingBytes, BeforePublish{});
+    publish_tma_rings();
     if (threadIdx.x >= kCopier) {
       if constexpr (kShareOut) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(kOfCopier));
       if (threadIdx.x == kCopier) copy(p, schedule, q, k, v, keys, values, queries);
