@@ -1,4 +1,4 @@
-"""`warpwatch alone`: a command that measures, run while nothing else of warpwatch measures on this GPU."""
+"""`warpwatch runner alone`: run a command while nothing else of warpwatch measures on this GPU."""
 
 import subprocess
 import sys
@@ -12,8 +12,9 @@ from warpwatch.ci.host_lock import HeldLock, HostLockError, gpu_lock
 @click.option("--wait", "wait_s", type=click.FloatRange(0), metavar="SECONDS", help="Then give up; default: never.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def alone(wait_s: float | None, command: tuple[str, ...]) -> None:
-    """Run COMMAND while no other `warpwatch alone`, gate or bisect measures on this GPU, or without one on this host.
+    """Run a command alone on this GPU.
 
+    Waits until no gate, bisect or other `warpwatch runner alone` measures on this GPU, or without a GPU on this host.
     Exit status: the command's; 75 if another measured for too long, and 127 if it cannot be started.
     """
     try:

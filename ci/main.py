@@ -1,4 +1,4 @@
-"""The one command `warpwatch`: each sub-command lives with the thing it does and is only listed here.
+"""The command `warpwatch`: each sub-command lives with the thing it does and is only listed here.
 
 A command is imported when it is called: one that takes a moment should not wait for what the others need, and the list
 of commands waits for none.
@@ -27,44 +27,37 @@ class _Command(NamedTuple):
     extra: str | None = None  # of setup.py, which has the libraries that the command needs besides the dashboard's
 
 
-_COMMANDS = {
-    "import": _Command("dashboard.import_command:import_", "Add results to the history."),
-    "push": _Command("ci.push.command:push", "Send asv's results to a dashboard."),
-    "check": _Command("ci.check_command:check", "Compare two recorded commits."),
-    "report": _Command("dashboard.commands:report", "Print the latencies of the newest commit."),
-    "export": _Command("dashboard.exports.command:export", "Write all measurements as CSV, JSON or Parquet."),
-    "export-site": _Command("dashboard.site.command:export_site", "Write the dashboard as static files."),
-    "benchstat": _Command("dashboard.benchstat.command:benchstat", "Compare two result sets without a store."),
-    "changepoints": _Command(
-        "dashboard.changepoints_filter:changepoints_command", "Find changes in series read from standard input."
-    ),
-    "compact": _Command("dashboard.compact_command:compact_command", "Shrink the store and apply a retention."),
-    "gate": _Command("ci.gate.command:gate", "Measure two commits in turns and judge the difference."),
+_FORGE = {
     "report-gate": _Command("ci.reports.command:report_gate", "Report a gate's artefact to a forge.", "forges"),
-    "accept": _Command("ci.acceptance.command:accept", "Accept regressions between two commits."),
-    "policy": _Command("ci.policy.command:policy", "Validate warpwatch.toml, or store its limits."),
-    "bisect": _Command("ci.bisect.command:bisect", "Find the commit that changed a series."),
+    "report-code": _Command(
+        "ci.code.report_command:report_code", "Report changes of compiled code to a pull request.", "forges"
+    ),
     "plan-gate": _Command(
         "ci.pull_requests.plan_command:plan_gate", "Decide which pull request's commit is measured.", "forges"
     ),
-    "ok-to-test": _Command("ci.pull_requests.ok_to_test:ok_to_test", "Obey `/ok to test` on a pull request.", "forges"),
     "conclude-gate": _Command(
         "ci.pull_requests.conclude_command:conclude_gate", "Set the gate's check of a commit.", "forges"
     ),
+    "ok-to-test": _Command("ci.pull_requests.ok_to_test:ok_to_test", "Obey `/ok to test` on a pull request.", "forges"),
     "accept-reply": _Command(
         "ci.pull_requests.accept_reply:accept_reply", "Obey `/warpwatch accept` on a pull request.", "forges"
     ),
-    "compare-code": _Command("ci.code.command:compare_code_command", "Compare compiled code, kernel by kernel."),
-    "report-code": _Command(
-        "ci.code.report_command:report_code", "Report what compare-code found to a pull request.", "forges"
-    ),
-    "alert": _Command("ci.alerting.command:alert", "Send alerts for new regressions.", "alerts"),
-    "digest": _Command("ci.alerting.digest_command:digest_command", "Send a summary of a day or a week.", "alerts"),
-    "alone": _Command("ci.alone_command:alone", "Run a command while nothing else measures."),
+}
+_COMMANDS = {
+    "serve": _Command("dashboard.serving:serve", "Serve the dashboard."),
+    "import": _Command("dashboard.import_command:import_", "Add results to the history."),
+    "report": _Command("dashboard.commands:report", "Print the latencies of the newest commit."),
+    "check": _Command("ci.check_command:check", "Judge two recorded commits by the policy."),
+    "compare": _Command("ci.compare_command:compare", "Compare commits, machines, implementations or compiled code."),
+    "gate": _Command("ci.gate.command:gate", "Measure two commits in turns and judge the difference."),
+    "bisect": _Command("ci.bisect.command:bisect", "Find the commit that changed a series."),
+    "alert": _Command("ci.alerting.command:alert", "Send alerts for new regressions, or a digest.", "alerts"),
+    "push": _Command("ci.push.command:push", "Send asv's results to a dashboard."),
+    "export": _Command("dashboard.exports.command:export", "Write all measurements, or the dashboard as static files."),
+    "policy": _Command("ci.policy.command:policy", "Validate warpwatch.toml, accept regressions, apply a retention."),
+    "token": _Command("dashboard.token_commands:token", "Create, list and revoke API tokens."),
     "runner": _Command("ci.runner.command:runner", "Set this machine up to measure, and measure."),
     "doctor": _Command("ci.runner.doctor:doctor", "Check that this machine can measure."),
-    "serve": _Command("dashboard.serving:serve", "Serve the dashboard."),
-    "token": _Command("dashboard.token_commands:token", "Create, list and revoke API tokens."),
 }
 
 
@@ -75,25 +68,34 @@ class _MissingExtraError(click.ClickException):
 
 
 class _Commands(click.Group):
-    """Finds a command by its name in the table above."""
+    """Finds a command by its name in one of the tables above."""
+
+    def __init__(self, *arguments: Any, table: dict[str, _Command], prefix: str, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._table, self._prefix = table, prefix
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names."""
-        return sorted(_COMMANDS)
+        return [*self._table, *self.commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name. Raises a click error that names the extra which is not installed."""
-        if cmd_name not in _COMMANDS:
-            return None
-        module, _, attribute = _COMMANDS[cmd_name].source.partition(":")
-        with _nothing_collected(), _one_thread_of_blas(), _extra_of(cmd_name):
+        if cmd_name not in self._table:
+            return super().get_command(ctx, cmd_name)
+        module, _, attribute = self._table[cmd_name].source.partition(":")
+        with (
+            _nothing_collected(),
+            _one_thread_of_blas(),
+            _extra_of(f"{self._prefix} {cmd_name}", self._table[cmd_name].extra),
+        ):
             found: click.Command = getattr(import_module(f"warpwatch.{module}"), attribute)
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List all commands without importing them, which takes more than a second."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, _COMMANDS[name].summary) for name in self.list_commands(ctx)])
+            listed = [(name, command.summary) for name, command in self._table.items()]
+            formatter.write_dl([*listed, *((name, one.get_short_help_str(100)) for name, one in self.commands.items())])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. An error that it does not handle must not end with 1, which means "regressed" to scripts."""
@@ -118,15 +120,14 @@ class _Commands(click.Group):
 
 
 @contextmanager
-def _extra_of(command: str) -> Iterator[None]:
+def _extra_of(command: str, extra: str | None) -> Iterator[None]:
     """Turns the lack of a library into a click error that says what to install."""
     try:
         yield
     except ModuleNotFoundError as error:
-        extra = _COMMANDS[command].extra
         if extra is None or (error.name or "").partition(".")[0] == "warpwatch":
             raise
-        raise _MissingExtraError(f"warpwatch {command} needs {error.name}: pip install 'warpwatch[{extra}]'") from error
+        raise _MissingExtraError(f"{command} needs {error.name}: pip install 'warpwatch[{extra}]'") from error
 
 
 @contextmanager
@@ -155,7 +156,12 @@ def _one_thread_of_blas() -> Iterator[None]:
         del os.environ[_BLAS_THREADS]
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=_Commands,
+    table=_COMMANDS,
+    prefix="warpwatch",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(package_name="warpwatch")
 def main() -> None:
     """How fast each GPU kernel is at each commit, and which commit made it slower.
@@ -163,6 +169,11 @@ def main() -> None:
     Exit status: 0 success; 1 a negative answer, such as "regressed"; 2 wrong usage or no answer; 70 an unexpected
     error, a full disk or a database that fails; 130 interrupted. The help of a command states any other.
     """
+
+
+@main.group(cls=_Commands, table=_FORGE, prefix="warpwatch forge")
+def forge() -> None:
+    """Commands that workflows on GitHub and GitLab call."""
 
 
 if __name__ == "__main__":

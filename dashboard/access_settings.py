@@ -48,6 +48,12 @@ class AccessSettings:
     rate_storage: str = "memory://"
     requests_per_minute: int = 600  # of one address, person or token; 0 is no limit
 
+    @property
+    def has_local_login(self) -> bool:
+        """Whether the one who runs the server logs in by the link that it prints: it listens to this machine alone."""
+        is_alone = self.served_on is not None and is_loopback(self.served_on)
+        return is_alone and self.login is None and not self.proxies
+
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> "AccessSettings":
         """Raises ValueError with the variable and what to do where one cannot be meant so."""

@@ -9,33 +9,29 @@ findings that it had: the log says which and how, and the others go on.
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import median
 
-from warpwatch.dashboard.continued import bring_up_to_date
 from warpwatch.dashboard.faults import located
 from warpwatch.dashboard.judgement import judge
-from warpwatch.dashboard.metrics import metric
-from warpwatch.dashboard.parallel import a_few_workers, in_order, local_workers
-from warpwatch.dashboard.statistics.changepoint import Changepoint
+from warpwatch.dashboard.metrics import Metric, metric
+from warpwatch.dashboard.parallel import in_order, local_workers
+from warpwatch.dashboard.statistics.changepoint import Changepoint, Told
 from warpwatch.dashboard.statistics.detection import tell_commits, tell_levels
 from warpwatch.dashboard.statistics.episodes import Episode
 from warpwatch.dashboard.statistics.level_path import Places
 from warpwatch.dashboard.statistics.machine_noise import ENOUGH_ALONE
-from warpwatch.dashboard.statistics.summary import CommitValues, summarise
+from warpwatch.dashboard.statistics.summary import summarise
 from warpwatch.dashboard.store.analysed import (
     PlacedChange,
     PlacedEpisode,
     SeriesAnalysis,
     Stale,
     StaleProject,
-    StaleSeries,
     count_stale,
     follow_rules,
-    history_of,
-    newest_of,
+    mark_peers_stale,
     points_of,
     replace_analyses,
     stale_projects,
@@ -43,17 +39,15 @@ from warpwatch.dashboard.store.analysed import (
 )
 from warpwatch.dashboard.store.calendar import Calendar, ProjectCalendar
 from warpwatch.dashboard.store.machine_peers import MachinePeers
-from warpwatch.dashboard.store.plain_history import PlainHistory, plain_history, plain_summary
+from warpwatch.dashboard.store.series_history import SeriesHistory, series_history
 from warpwatch.dashboard.store.series_names import series_names
 from warpwatch.dashboard.store.store import Store
-from warpwatch.dashboard.store.tails import tail_of
 
 _log = logging.getLogger(__name__)
 _AT_ONCE, _FEWEST = 200, 50  # series in one task: enough to be worth sending, and in a transaction,
 _TASKS = 20  # of each worker: few enough in one to share them out
 _MOST_IN_VAIN = 3  # rounds after which nothing was written
-_WORTH_A_COPY = 60  # series, from which a copy of this process saves more than it takes
-_WORTH_PROCESSES = 300  # and other processes are done sooner than they start
+_WORTH_PROCESSES = 2000  # series: below, starting and feeding processes costs more than the second or two they save
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,28 +86,19 @@ def analyse(
     for project in stale_projects(store):
         if only is not None and project.name != only:
             continue
-        done += bring_up_to_date(store, project)
+        mark_peers_stale(store, project)
         if workers is not None:
             done += _analyse_project(store, project, workers, partial(_tell, progress, done))
             continue
         count = count_stale(store, project)
-        with _local_workers(count) as local:
+        with local_workers(None if count >= _WORTH_PROCESSES else 1) as local:
             done += _analyse_project(store, project, local, partial(_tell, progress, done))
     judge(store, only=only)
     return done
 
 
-def _local_workers(stale: int) -> AbstractContextManager[tuple[Executor, int]]:
-    """As many as so many series are worth."""
-    if stale >= _WORTH_PROCESSES:
-        return local_workers()
-    return a_few_workers() if stale >= _WORTH_A_COPY else local_workers(1)
-
-
 def _at_once(stale: int, workers: int) -> int:
-    """Series in a task: a few are shared out at once, of many each worker gets several tasks."""
-    if stale < _WORTH_PROCESSES:
-        return -(-stale // workers)
+    """Series in a task: each worker gets several, so that all finish at about the same time."""
     return min(max(stale // (workers * _TASKS), _FEWEST), _AT_ONCE)
 
 
@@ -219,87 +204,58 @@ def _work(task: _Task) -> _Findings:
 
 def _of_one(stale: Stale, task: _Task) -> SeriesAnalysis | float:
     """The findings, or the level of a series that waits for the noise of its machine."""
-    points = points_of(stale)
-    plain = plain_history(points, task.calendar) if points is not None else None
-    if plain is not None and (len(plain.numbers) >= ENOUGH_ALONE or not len(plain.numbers)):
-        return _analyse_plain(stale, plain)
-    series = history_of(stale, points, task.calendar)
-    level = None if stale.id in task.noise else _short_level(series)
-    return _analyse(series, stale.revision, task.noise.get(stale.id)) if level is None else level
-
-
-def _short_level(series: StaleSeries) -> float | None:
-    """The level of a series in times that is too short to tell its own noise."""
-    if not series.metric.is_time or sum(bool(commit.runs) for commit in series.commits) >= ENOUGH_ALONE:
-        return None
-    levels = [median(run.value for run in commit.runs) for commit in series.commits if commit.runs]
-    return median(levels) if len(levels) >= 2 and min(levels) > 0 else None
-
-
-def _analyse(series: StaleSeries, revision: int, machine_noise: float | None) -> SeriesAnalysis:
-    numbers = [values for values in series.commits if values.runs]
-    told = tell_commits([values.runs for values in numbers], series.metric, machine_noise)
-    return SeriesAnalysis(
-        series_id=series.id,
-        revision=revision,
-        better=series.metric.better,
-        changes=tuple(
-            PlacedChange(
-                change=change,
-                commit_id=numbers[change.index].commit_id,
-                previous_commit_id=_before(numbers, change.index).commit_id,
-                range_start_commit_id=_before(numbers, change.first).commit_id,
-                range_end_commit_id=numbers[change.last].commit_id,
-                posterior=tuple((numbers[place].commit_id, held) for place, held in change.posterior),
-            )
-            for change in told.changes
-        ),
-        episodes=tuple(_placed_episode(each, [values.commit_id for values in numbers]) for each in told.episodes),
-        newest=series.newest,
-        summary=summarise(series.commits, told.changes, series.metric) if series.commits else None,
-    )
-
-
-def _analyse_plain(stale: Stale, history: PlainHistory) -> SeriesAnalysis:
-    """What `_analyse` finds, without records of the commits."""
-    its_metric = metric(stale.metric, stale.unit)
-    told = tell_levels(history.levels(), its_metric)
-    commits = history.points.commit[history.numbers]
-    tail = tail_of(history, told.changes, its_metric)
+    points, its_metric = points_of(stale), metric(stale.metric, stale.unit)
+    if points is None:
+        return SeriesAnalysis(
+            series_id=stale.id, revision=stale.revision, better=its_metric.better, changes=(), episodes=(),
+            newest=None, summary=None,
+        )  # fmt: skip
+    history = series_history(points, task.calendar)
+    if stale.id not in task.noise and (level := _short_level(history, its_metric)) is not None:
+        return level
+    found = _detect(history, its_metric, task.noise.get(stale.id))
     return SeriesAnalysis(
         series_id=stale.id,
         revision=stale.revision,
         better=its_metric.better,
-        changes=tuple(_placed(change, commits) for change in told.changes),
-        episodes=tuple(_placed_episode(each, commits) for each in told.episodes),
-        newest=newest_of(history.points),
-        summary=plain_summary(history, told.changes[-1] if told.changes else None, its_metric),
-        tail=(int(history.points.run.max()), tail) if tail is not None else None,
+        changes=tuple(_placed_change(change, history) for change in found.changes),
+        episodes=tuple(_placed_episode(episode, history.commits) for episode in found.episodes),
+        newest=history.newest,
+        summary=summarise(history.by_commit, found.changes[-1] if found.changes else None, its_metric),
+        uses_machine_noise=stale.id in task.noise,
     )
 
 
-def _placed(change: Changepoint, commits: Places) -> PlacedChange:
-    """A change among commits that each have one number."""
+def _short_level(history: SeriesHistory, its_metric: Metric) -> float | None:
+    """The level of a series in times that is too short to estimate its own noise."""
+    if not its_metric.is_time or not 2 <= len(history) < ENOUGH_ALONE:
+        return None
+    levels = history.levels
+    return median(levels) if min(levels) > 0 else None
+
+
+def _detect(history: SeriesHistory, its_metric: Metric, machine_noise: float | None) -> Told:
+    if len(history) >= ENOUGH_ALONE and (its_metric.is_exact or history.is_of_one_card):
+        return tell_levels(history.levels, its_metric)  # the single runs would not be looked at
+    return tell_commits(history.runs(), its_metric, machine_noise)
+
+
+def _placed_change(change: Changepoint, history: SeriesHistory) -> PlacedChange:
+    commits = history.commits
     return PlacedChange(
         change=change,
         commit_id=int(commits[change.index]),
-        previous_commit_id=int(commits[change.index - 1]),
-        range_start_commit_id=int(commits[change.first - 1]),
+        previous_commit_id=int(commits[history.before(change.index)]),
+        range_start_commit_id=int(commits[history.before(change.first)]),
         range_end_commit_id=int(commits[change.last]),
-        posterior=tuple((int(commits[place]), held) for place, held in change.posterior),
+        posterior=tuple((int(commits[index]), probability) for index, probability in change.posterior),
     )
 
 
-def _placed_episode(episode: Episode, commits: Places | Sequence[int]) -> PlacedEpisode:
+def _placed_episode(episode: Episode, commits: Places) -> PlacedEpisode:
     return PlacedEpisode(
         episode=episode,
         commit_id=int(commits[episode.first]),
         previous_commit_id=int(commits[episode.first - 1]),
         last_commit_id=int(commits[episode.last]),
     )
-
-
-def _before(numbers: Sequence[CommitValues], index: int) -> CommitValues:
-    """The last commit before a change that one of its cards measured."""
-    earlier = reversed(numbers[:index])
-    return next((values for values in earlier if values.cards & numbers[index].cards), numbers[index - 1])

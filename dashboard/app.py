@@ -3,7 +3,7 @@
 from flask import Flask
 from jinja2 import StrictUndefined
 
-from warpwatch.dashboard import delivery, errors, formatting, kept, security
+from warpwatch.dashboard import delivery, errors, formatting, security
 from warpwatch.dashboard.access import rate_limits
 from warpwatch.dashboard.access.protecting import protect
 from warpwatch.dashboard.api import resources
@@ -32,9 +32,10 @@ from warpwatch.dashboard.pages.shared import register_globals
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store
 
-# Pages whose answers are kept: they rest on what kept.py says, and on nothing else.
-_KEPT = (search, overview, series, roofline, regressions, commits, machines, point, kernel, compare, badges, images)
-_MADE_EACH_TIME = (health, triage, notes, login, tokens)
+_PAGES = (
+    search, overview, series, roofline, regressions, commits, machines, point, kernel, compare, badges, images, health,
+    triage, notes, login, tokens,
+)  # fmt: skip
 _YEAR_S = 365 * 24 * 3600
 
 
@@ -61,10 +62,10 @@ def create_app(settings: Settings | None = None) -> Flask:
     security.register(app)
     protect(app, settings, app.extensions["store"].sqlite_file)
     register_globals(app)
-    for page in (*_KEPT, *_MADE_EACH_TIME):
+    for page in _PAGES:
         app.register_blueprint(page.bp)
     resources.register(app)
-    kept.register(app, (page.bp for page in (*_KEPT, *resources.ALL)))
-    rate_limits.register(app, settings.access)  # after that, so that what is kept is counted too
+    rate_limits.register(app, settings.access)
     errors.register(app)
+    delivery.register_conditional(app)
     return app

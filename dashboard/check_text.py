@@ -95,7 +95,7 @@ def as_json(check: Check) -> str:
         ],
         "notes": list(check.notes),
         "fault": check.fault,
-        "series": [_row_json(row) for row in check.rows],
+        "series": [row_json(row) for row in check.rows],
     }
     return json.dumps(data, indent=2, ensure_ascii=False)
 
@@ -128,6 +128,11 @@ def _sentence(row: CheckRow) -> str:
     if row.comparison is None:
         return f"{base} → {head}: {said}"
     return f"{base} → {head}, {moved}" + (f" ({interval})" if interval else "") + (f", {said}" if said else "")
+
+
+def row_cells(row: CheckRow, name: str) -> tuple[str, ...]:
+    """A row of a table: verdict, name, base, head, change, interval, and what is to be said of it."""
+    return row.verdict.value, name, *_numbers(row), remark(row)
 
 
 def _cut(line: str, width: int | None) -> str:
@@ -166,10 +171,11 @@ def _count(check: Check, verdict: Verdict) -> str:
 
 
 def _drift_lines(check: Check) -> Sequence[str]:
-    return [_drift_line(drift) for drift in check.drifts]
+    return [drift_line(drift) for drift in check.drifts]
 
 
-def _drift_line(drift: Drift) -> str:
+def drift_line(drift: Drift) -> str:
+    """How a machine itself moved, and whether that is taken off."""
     canaries = ", ".join(f"{canary.workload} {change(canary.change)}" for canary in drift.canaries)
     if drift.change:
         told = f"{drift.controls} controls" + (f"; canaries: {canaries}" if canaries else "")
@@ -184,7 +190,8 @@ def _commit(commit: Commit) -> dict[str, Any]:
     return {"hash": commit.hash, "date": commit.date.isoformat(), "subject": commit.subject, "author": commit.author}
 
 
-def _row_json(row: CheckRow) -> dict[str, Any]:
+def row_json(row: CheckRow) -> dict[str, Any]:
+    """A judged series for programs. Relative changes are fractions."""
     moved = row.comparison
     return {
         "verdict": row.verdict.value,

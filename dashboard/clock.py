@@ -1,4 +1,4 @@
-"""What time it is on pages: by whole minutes, so that what a page says of the time holds until the next one begins."""
+"""The pages' clock: whole minutes, so that an answer that states ages keeps its ETag until the next minute."""
 
 from datetime import UTC, datetime
 

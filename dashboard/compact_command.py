@@ -1,4 +1,4 @@
-"""`warpwatch compact`: what is kept for how long, and the room of the rest given back."""
+"""`warpwatch policy retention`: drop what a retention policy lets go, and shrink the database."""
 
 import tomllib
 from pathlib import Path
@@ -13,28 +13,28 @@ from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.retention import Compaction, Policy, compact, drop_project, reclaim
 
 
-@click.command("compact")
+@click.command("retention")
+@click.argument("policy_file", required=False, metavar="[FILE]",
+                type=click.Path(exists=True, dir_okay=False, path_type=Path))  # fmt: skip
 @click.option("--project", metavar="NAME", help="Only this one; by default all.")
-@click.option(
-    "--policy", "policy_file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="TOML with samples_days, thin_after_days, thin_every, unlisted_days; without it nothing is lost.",
-)  # fmt: skip
 @click.option("--drop-project", metavar="NAME", help="Remove this project and all that is recorded of it.")
 @click.option("--dry-run", is_flag=True, help="Tell what would go, and change nothing.")
 @click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; WARPWATCH_DATABASE.")
-def compact_command(
-    project: str | None, policy_file: Path | None, drop_project: str | None, dry_run: bool, database: str | None
+def retention(
+    policy_file: Path | None, project: str | None, drop_project: str | None, dry_run: bool, database: str | None
 ) -> None:
-    """Join what imports wrote piece by piece, drop what a policy lets go, and shrink the database.
+    """Apply a retention and shrink the database.
 
-    May be killed and run again at any moment, also beside imports.
+    Drops the samples, points and series that FILE lets go. FILE is TOML with samples_days, thin_after_days, thin_every
+    and unlisted_days. Without it nothing is dropped, and stretches that imports wrote piece by piece are joined. May be
+    killed and run again at any moment, also during imports.
     """
     policy = _policy(policy_file)
     store = open_store(database)
     try:
         _compact(store, project, policy, drop_project, dry_run)
     except OperationalError as error:
-        raise gave_up(error, to_go_on="compact again to do the rest") from error
+        raise gave_up(error, to_go_on="run it again to do the rest") from error
 
 
 def _compact(store: Store, project: str | None, policy: Policy, dropped: str | None, dry_run: bool) -> None:

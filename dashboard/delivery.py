@@ -1,11 +1,9 @@
-"""How answers travel: compressed where the reader's browser takes it, and with the time that they took."""
+"""How answers travel: compressed if the browser accepts it, with an ETag, and with the time that they took."""
 
 from time import perf_counter, thread_time
 
-from flask import Flask, Request, Response, g
+from flask import Flask, Response, g, request
 from flask_compress import Compress
-
-from warpwatch.dashboard import kept
 
 _TYPES = (
     "text/html", "text/css", "text/javascript", "text/csv", "text/plain", "application/json", "image/svg+xml",
@@ -20,13 +18,28 @@ def register(app: Flask) -> None:
     app.config["COMPRESS_ALGORITHM"] = ["br", "gzip"]
     app.config["COMPRESS_ALGORITHM_STREAMING"] = ["br", "gzip"]  # files of ours
     app.config["COMPRESS_BR_LEVEL"] = 4
-    app.config["COMPRESS_CACHE_BACKEND"] = kept.Compressed
-    app.config["COMPRESS_CACHE_KEY"] = _of_this_answer
     Compress(app)
 
 
-def _of_this_answer(_request: Request) -> str:
-    return ""  # what is kept of an answer is kept at the answer
+def register_conditional(app: Flask) -> None:
+    """Answers get an ETag. To be called after all else that looks at answers, so that it sees them first."""
+    app.after_request(_conditional)
+
+
+def _conditional(response: Response) -> Response:
+    """Results come at any moment: a browser asks each time, and is told if it has the answer already.
+
+    A page with a form is another one each time, as the form's token is masked anew (csrf.py).
+    """
+    if request.method not in {"GET", "HEAD"}:
+        return response
+    if not response.cache_control:
+        response.cache_control.private = True
+        response.cache_control.no_cache = True
+    if response.status_code == 200 and not response.is_streamed:
+        response.add_etag()
+        response.make_conditional(request)
+    return response
 
 
 def _begin() -> None:

@@ -16,7 +16,7 @@ from warpwatch.dashboard.importers.asv_folder import NoResultsError
 from warpwatch.dashboard.importers.given import Given, milliseconds
 from warpwatch.dashboard.importers.import_files import import_path
 from warpwatch.dashboard.opening import gave_up, open_or_create_store
-from warpwatch.dashboard.parallel import NoClusterError, cluster, collect_seldom
+from warpwatch.dashboard.parallel import NoClusterError, cluster
 from warpwatch.dashboard.store.set_aside import note_set_aside
 
 SET_ASIDE = 3  # exit status of an import that left files out
@@ -51,7 +51,6 @@ def import_(
         given = Given(commit=commit, date_ms=milliseconds(date) if date else None, machine=machine)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--date") from error
-    collect_seldom()
     store = open_or_create_store(database)
     show = _progress("reading", "files")
     try:

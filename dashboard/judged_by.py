@@ -52,4 +52,4 @@ def judged_by(store: Store, project: str, *, threshold: float, threshold_of_all:
 
 def steps_judged_by(store: Store, project: str) -> JudgedBy:
     """For what a history shows, where only what the project states keeps a step from counting (below_limits.py)."""
-    return store.remember(project, "steps judged by", lambda: judged_by(store, project, threshold=0.0))
+    return store.cached(project, "steps judged by", lambda: judged_by(store, project, threshold=0.0))

@@ -10,8 +10,6 @@ from typing import Literal
 from flask import current_app
 from pydantic import BaseModel, ConfigDict, Field, computed_field
 
-from warpwatch.dashboard.kept import rests_on_more
-
 _EXTENSION = "measurement"
 
 
@@ -80,11 +78,10 @@ def show_on(pages: dict[str, object], current: Current) -> None:
 
 
 def measurement_of(project: str) -> Measurement:
-    """The state of the measurement of a project, for an answer that is then made anew each time."""
+    """The state of the measurement of a project."""
     current: Current | None = current_app.extensions.get(_EXTENSION)
     if current is None or current.project != project:
         return Measurement()
-    rests_on_more()
     return current.now
 
 

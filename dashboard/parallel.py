@@ -4,7 +4,6 @@ Everything is written against `concurrent.futures.Executor`. What is sent is a f
 records, and what comes back as well.
 """
 
-import gc
 import itertools
 import os
 import threading
@@ -13,8 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
-
-from warpwatch.dashboard.beside import Beside
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
@@ -55,16 +52,6 @@ def local_workers(count: int | None = None) -> Iterator[tuple[Executor, int]]:
 
 
 @contextmanager
-def a_few_workers() -> Iterator[tuple[Executor, int]]:
-    """For work of a second or less: a copy of this process beside it (beside.py), where it may be copied."""
-    if _cores() == 1 or not _may_be_copied():
-        yield Here(), 1
-        return
-    with Beside() as executor:
-        yield executor, 2
-
-
-@contextmanager
 def one_apart() -> Iterator[tuple[Executor, int]]:
     """A single other process, for what may take the one that does it down."""
     with _processes(1) as pool:
@@ -77,12 +64,8 @@ def _processes(count: int) -> Iterator["ProcessPoolExecutor"]:
     from concurrent.futures import ProcessPoolExecutor
 
     context = multiprocessing.get_context("fork" if _may_be_copied() else "spawn")
-    gc.freeze()  # collections in the copies leave what they share with this process alone
-    try:
-        with ProcessPoolExecutor(count, mp_context=context, initializer=_begin_worker) as pool:
-            yield pool
-    finally:
-        gc.unfreeze()
+    with ProcessPoolExecutor(count, mp_context=context, initializer=_end_with_parent) as pool:
+        yield pool
 
 
 @contextmanager
@@ -122,11 +105,6 @@ def in_order(
             future.cancel()
 
 
-def collect_seldom() -> None:
-    """For a process that makes many short-lived records: they have no cycles worth looking for so often."""
-    gc.set_threshold(100_000, 50, 100)
-
-
 def _may_be_copied() -> bool:
     """A fork starts at once, but copies no threads: what one of them holds locked would stay so in the copy."""
     return hasattr(os, "fork") and threading.active_count() == 1
@@ -137,15 +115,14 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _begin_worker() -> None:
-    collect_seldom()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
 def _end_with_parent() -> None:
     """A process that is killed cannot end its workers: they would wait forever, and hold its memory and its database
     connections, which they have as copies, open.
     """
+    threading.Thread(target=_wait_for_parent, daemon=True).start()
+
+
+def _wait_for_parent() -> None:
     from multiprocessing import parent_process
 
     parent = parent_process()

@@ -1,10 +1,8 @@
 """`warpwatch serve`: the dashboard on this machine, with nothing else to set up."""
 
 import errno
-import gc
 import logging
 import socket
-import sys
 import webbrowser
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -12,22 +10,19 @@ from dataclasses import replace
 from threading import Timer
 
 import click
-from flask import Flask
+from flask import Flask, url_for
 from waitress.server import BaseWSGIServer
 
-from warpwatch.dashboard.access_settings import AccessSettings, is_loopback
+from warpwatch.dashboard.access.requester import has_local_login, local_link_token
+from warpwatch.dashboard.access_settings import AccessSettings
 from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.connections import allow_more_files, make_server
-from warpwatch.dashboard.pages.prepared import prepare
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import StoreError
-from warpwatch.dashboard.store.preparing import Preparing
 
 DEFAULT_PORT = 8321
-DEFAULT_THREADS = 3  # two that work out something large leave one to all others, whose answers are kept
+DEFAULT_THREADS = 3  # two that compute something large leave one to all other requests
 _PORTS_TO_TRY = 20
-_GIVE_WAY_S = 0.0005
-_RECORDS = 50_000  # made, and not given up again, before circles are looked for
 
 
 @click.command()
@@ -77,35 +72,33 @@ def run_dashboard(
     address = f"http://{shown}:{listener.getsockname()[1]}/"
     server = server_of(app, listener, threads=threads)
     click.echo(f"warpwatch serves on {address}  (Ctrl+C ends it)")
-    click.echo(_who_may(settings.access, host))
+    link = login_link(app, address)
+    click.echo(f"Everybody on this machine reads. To write too, open {link} (it works once)." if link is not None
+               else _who_may(settings.access))  # fmt: skip
     if opens:
-        Timer(0.5, webbrowser.open, (address,)).start()
-    # A thread that works something out gives way to the others after that long, each time that they come back from the
-    # database: with Python's 5 ms a page of twenty questions took 100 ms longer while it was at it.
-    sys.setswitchinterval(_GIVE_WAY_S)
-    # What pages make of a whole project are a hundred thousand records, none of them in a circle: looking for circles
-    # among them as often as Python does by itself takes a fifth of the time.
-    gc.freeze()
-    gc.set_threshold(_RECORDS, 20, 20)
-    preparing = Preparing(app.extensions["store"], prepare(app))
-    preparing.start()
+        Timer(0.5, webbrowser.open, (link or address,)).start()
     try:
         with while_serving(app, address):
             server.run()
     finally:
         server.close()
-        preparing.stop()
         app.extensions["store"].close()
 
 
-def _who_may(access: AccessSettings, host: str) -> str:
-    """Who reads and who writes, in a sentence."""
+def login_link(app: Flask, address: str) -> str | None:
+    """A link that logs one browser in as the local user, once; None where there is no such login."""
+    with app.test_request_context(base_url=address):
+        if not has_local_login():
+            return None
+        return url_for("login.local", token=local_link_token(), _external=True)
+
+
+def _who_may(access: AccessSettings) -> str:
+    """Who reads and who writes where there is no local login, in a sentence."""
     if access.reading_wants_login:
         return "Reading wants a login; so does writing, and a role."
     if access.login is not None:
         return "Everybody who reaches it reads; writing wants a login and a role."
-    if is_loopback(host) and not access.proxies:
-        return "Whoever works on this machine reads and writes; nobody else reaches it."
     return "Everybody who reaches it reads; without a login (WARPWATCH_LOGIN) nobody writes but with a token."
 
 

@@ -16,7 +16,7 @@ _database = click.option("--database", metavar="URL", help="sqlite:///PATH or po
 
 @click.group()
 def token() -> None:
-    """Make, list and revoke the tokens with which runners upload results, and other programs ask and triage."""
+    """Create, list and revoke API tokens, with which runners upload results and other programs read or triage."""
 
 
 @token.command()
@@ -29,7 +29,10 @@ def token() -> None:
 @click.option("--days", type=click.IntRange(1, 3650), help="It works for so long; else until it is revoked.")
 @_database
 def create(project: str, name: str, scope: str, days: int | None, database: str | None) -> None:
-    """Make a token for one project, and print it: it is shown this once, and only a hash of it is kept."""
+    """Create a token for one project and print it.
+
+    It is shown this once; the store keeps only a hash of it.
+    """
     store = open_or_create_store(database)
     is_new = queries.project(store, project) is None
     now_ms = int(time.time() * 1000)
@@ -47,7 +50,7 @@ def create(project: str, name: str, scope: str, days: int | None, database: str 
 @click.option("--project", metavar="NAME", help="Only this project's.")
 @_database
 def list_(project: str | None, database: str | None) -> None:
-    """List the tokens: what they are for, when they were made and last used. The tokens themselves are nowhere."""
+    """List the tokens, without their secrets."""
     store = open_store(database)
     if project is not None:
         choose_project(store, project)
@@ -68,7 +71,10 @@ def list_(project: str | None, database: str | None) -> None:
 @click.argument("token_id", metavar="ID", type=int)
 @_database
 def revoke(token_id: int, database: str | None) -> None:
-    """End the token with this id (see `warpwatch token list`), at once and for good."""
+    """Revoke a token.
+
+    ID is as `warpwatch token list` prints it. It ends at once and for good.
+    """
     if not revoke_token(open_store(database), token_id, now_ms=int(time.time() * 1000)):
         raise click.ClickException(f"no token {token_id} that still works; see: warpwatch token list")
     click.echo(f"token {token_id} is revoked")

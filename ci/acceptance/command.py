@@ -1,4 +1,4 @@
-"""`warpwatch accept`: a regression that may be, said by a person who ran the command."""
+"""`warpwatch policy accept`: accept regressions between two commits."""
 
 import getpass
 import time
@@ -27,10 +27,11 @@ def accept(
     base: str, head: str, words: tuple[str, ...], by: str | None, source: str | None, project: str | None,
     database: str | None,
 ) -> None:  # fmt: skip
-    """Accept what regressed from BASE to HEAD, of the series that GLOB names, and say why.
+    """Accept regressions between two commits.
 
-    GLOB is of kernels, benchmarks or whole titles of series. `warpwatch check` and `gate` of the same two commits then
-    show it as accepted and do not fail for it; a further commit is another range, for which nobody has said anything.
+    What regressed from BASE to HEAD, of the series that GLOB names, for the REASON given. GLOB is of kernels,
+    benchmarks or whole titles of series. `warpwatch check` and `gate` of the same two commits then show it as accepted
+    and do not fail for it; a further commit is another range, for which nobody has said anything.
     """
     pattern, *rest = words
     quoted = f'"{pattern}"' if " " in pattern else pattern
@@ -41,7 +42,7 @@ def accept(
         ends = [recorded_commit(store, chosen, name) for name in (base, head)]
         said = Acceptance(
             pattern=told.pattern, reason=told.reason, at_most=told.at_most, by=by or getpass.getuser(),
-            at=datetime.now(UTC), source=source or "warpwatch accept",
+            at=datetime.now(UTC), source=source or "warpwatch policy accept",
         )  # fmt: skip
     except ValueError as error:
         raise CannotTellError(f"{error}" if WANTED in str(error) else f"{error}; wanted {WANTED}") from error

@@ -1,4 +1,4 @@
-"""`warpwatch alert`: what is new on main is told, each thing once to each destination, and goes on until it is over."""
+"""`warpwatch alert`: send alerts for what is new on the main branch, or a digest, once per destination."""
 
 import os
 from pathlib import Path
@@ -8,6 +8,8 @@ import click
 from sqlalchemy.exc import OperationalError
 
 from warpwatch.ci.alerting.daemon import run_daemon
+from warpwatch.ci.alerting.digest import Period
+from warpwatch.ci.alerting.digest_command import print_digest, send_digest
 from warpwatch.ci.alerting.failing import DeliveryError
 from warpwatch.ci.alerting.message import Message
 from warpwatch.ci.alerting.places import Places
@@ -23,27 +25,17 @@ from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.outbox import revive, undelivered
 from warpwatch.dashboard.store.stated_limits import state_limits
 
-destination_option = click.option(
+
+@click.command()
+@click.option(
     "--to", "given", multiple=True, metavar="URL", envvar="WARPWATCH_ALERT_TO",
     help="A webhook (https://…) or an apprise address (slack://…, mailto://…); may be given several times.",
 )  # fmt: skip
-project_option = click.option("--project", metavar="NAME", help="Needed where the store holds several.")
-config_option = click.option(
+@click.option("--project", metavar="NAME", help="Needed where the store holds several.")
+@click.option(
     "--config", type=click.Path(dir_okay=False, exists=True, path_type=Path), metavar="FILE",
     help="warpwatch.toml with [alerts]; default: that of this folder, or of one above it in its repository.",
 )  # fmt: skip
-dashboard_option = click.option(
-    "--dashboard", metavar="URL", envvar="WARPWATCH_URL", help="For links in the message."
-)  # fmt: skip
-database_option = click.option(
-    "--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE."
-)
-
-
-@click.command()
-@destination_option
-@project_option
-@config_option
 @click.option(
     "--threshold", type=click.FloatRange(0, 1), metavar="SHARE",
     help="Only changes of at least this size without the machine's part, 0.05 for 5 %.",
@@ -56,7 +48,7 @@ database_option = click.option(
     "--recent-days", type=click.FloatRange(0, MOST_DAYS),
     help="Only commits this much older than the newest: a first import of years is no news.  [default: 30]",
 )  # fmt: skip
-@dashboard_option
+@click.option("--dashboard", metavar="URL", envvar="WARPWATCH_URL", help="For links in the message.")
 @click.option("--dry-run", is_flag=True, help="Print what would be sent; send and record nothing.")
 @click.option(
     "--watch", type=click.FloatRange(1), metavar="SECONDS",
@@ -64,40 +56,59 @@ database_option = click.option(
 )  # fmt: skip
 @click.option("--outbox", is_flag=True, help="List the messages that have not arrived, and do nothing else.")
 @click.option("--revive", "revives", is_flag=True, help="Try messages again that were given up.")
-@database_option
+@click.option(
+    "--digest", "digest_period", is_flag=False, flag_value="policy",
+    type=click.Choice(["policy", *(each.value for each in Period)]),
+    help="Send the summary of the last whole day or week instead; default: as warpwatch.toml says, else daily.",
+)  # fmt: skip
+@click.option("--html", "as_html", is_flag=True, help="With --digest: print the HTML of the mail; send nothing.")
+@click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
 def alert(
     given: tuple[str, ...], project: str | None, config: Path | None, dry_run: bool, watch: float | None,
-    outbox: bool, revives: bool, database: str | None, **said: Any,
+    outbox: bool, revives: bool, digest_period: str | None, as_html: bool, database: str | None, **said: Any,
 ) -> None:  # fmt: skip
-    """Tell what is new on main, each thing once to each destination, and what became of what was told.
+    """Send alerts for what is new on the main branch, once per destination, and for what became of earlier ones.
 
-    Regressions, data that does not come, runners that cannot be trusted, kernels that fail their check. Where it goes
-    say --to and warpwatch.toml. A message is kept until it has arrived: what a destination did not take is sent at the
-    next call that names it. Exit status: 0 all sent or nothing new, 1 something did not arrive.
+    Regressions, missing data, unhealthy runners, kernels that fail their check. Destinations come from --to and
+    warpwatch.toml. A message is kept until it has arrived: what a destination did not take is sent at the next call
+    that names it. With --digest: what a day or a week brought, once per destination and period. Exit status: 0 all
+    sent or nothing new, 1 something did not arrive.
     """
-    whole = read_whole_policy(config, said)
+    if digest_period is None and as_html:
+        raise click.UsageError("--html is of --digest")
+    if digest_period is not None and (outbox or revives or watch is not None):
+        raise click.UsageError("--digest goes with none of --outbox, --revive and --watch")
+    whole = _read_whole_policy(config, said)
     policy = whole.alerts
     store = open_store(database)
     name = choose_project(store, project).name
     if outbox:
-        click.echo("\n".join(outbox_lines(store, name)) or "every message has arrived")
+        click.echo("\n".join(_outbox_lines(store, name)) or "every message has arrived")
         return
+    dry_run = dry_run or as_html
     if not given and not policy.destination and not dry_run:
         raise click.UsageError(
             "nowhere to send to: give --to URL, set WARPWATCH_ALERT_TO, name an [[alerts.destination]] in "
             "warpwatch.toml, or try --dry-run"
         )
     its = Round(
-        store=store, project=name, policy=policy, places=open_places(policy, given, dry_run=dry_run),
+        store=store, project=name, policy=policy, places=_open_places(policy, given, dry_run=dry_run),
         memory=TrustMemory(read_settings().threshold), rules=whole.rule,
     )  # fmt: skip
+    if digest_period is not None:
+        period = _period(digest_period, policy)
+        if dry_run:
+            print_digest(its, period, as_html=as_html)
+        else:
+            send_digest(its, period)
+        return
     if dry_run:
         look = its.look(dry_run=True)
         for message in look.messages:
             click.echo(f"{message.title}\n\n{message.text}\n")
         click.echo(f"{len(look.messages)} new")
         return
-    keep_limits(store, name, config)
+    _keep_limits(store, name, config)
     if watch is not None:
         run_daemon(its, seconds=watch)
         return
@@ -116,7 +127,13 @@ def alert(
         raise SystemExit(1)
 
 
-def read_whole_policy(config: Path | None, said: dict[str, Any]) -> Policy:
+def _period(asked: str, policy: AlertsTable) -> Period:
+    if asked != "policy":
+        return Period(asked)
+    return Period(policy.digest) if policy.digest != "none" else Period.DAILY
+
+
+def _read_whole_policy(config: Path | None, said: dict[str, Any]) -> Policy:
     """The policy, with what the command line says instead of its `[alerts]`.
 
     Of a file with a fault the tables without one count, and the defaults for the rest: alerts go on, and it is said.
@@ -129,7 +146,7 @@ def read_whole_policy(config: Path | None, said: dict[str, Any]) -> Policy:
     return policy.model_copy(update={"alerts": alerts})
 
 
-def keep_limits(store: Store, project: str, config: Path | None) -> None:
+def _keep_limits(store: Store, project: str, config: Path | None) -> None:
     """Has pages judge by the file's limits, as its newest commit has them. What is in the way is said, and no alert
     waits for it."""
     path = config or find_policy(Path.cwd())
@@ -141,7 +158,7 @@ def keep_limits(store: Store, project: str, config: Path | None) -> None:
         click.echo(f"warning: pages are not judged by {path}: {error}", err=True)
 
 
-def open_places(policy: AlertsTable, given: tuple[str, ...], *, dry_run: bool = False) -> Places:
+def _open_places(policy: AlertsTable, given: tuple[str, ...], *, dry_run: bool = False) -> Places:
     """Where messages may go. Raises a click error for a place that nothing can be sent to."""
     try:
         return Places(AlertsTable() if dry_run else policy, given, os.environ)
@@ -149,7 +166,7 @@ def open_places(policy: AlertsTable, given: tuple[str, ...], *, dry_run: bool = 
         raise click.UsageError(str(error)) from error
 
 
-def outbox_lines(store: Store, project: str) -> list[str]:
+def _outbox_lines(store: Store, project: str) -> list[str]:
     """A line for each message that has not arrived."""
     lines = []
     for each in undelivered(store, project):

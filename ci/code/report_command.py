@@ -1,4 +1,4 @@
-"""`warpwatch report-code`: a build's comparison of compiled code, told in the pull request that was built."""
+"""`warpwatch forge report-code`: a build's comparison of compiled code, told in the pull request that was built."""
 
 from pathlib import Path
 
@@ -20,14 +20,14 @@ _KEY = "code"  # beside the gate's comment
 @click.command("report-code")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 def report_code(file: Path) -> None:
-    """Comment what `warpwatch compare-code --format json` wrote on the pull request whose build has ended.
+    """Comment what `warpwatch compare --code --format json` wrote on the pull request whose build has ended.
 
     For a workflow that the end of a build starts (workflow_run): the pull request is GitHub's word, not the file's. The
     comment is made once and changed in place; nothing is said of a commit that is no longer the newest. Exit status: 0
     told, or nothing to tell; 1 GitHub refused; 2 the file is none that it writes, or of another commit.
     """
     try:
-        told = read_model(CodeComparison, file, made_by="warpwatch compare-code")
+        told = read_model(CodeComparison, file, made_by="warpwatch compare --code")
         wanted = asked(Event.of_workflow(), Repository.of_workflow())
         if wanted is None:
             click.echo("the build was of no open pull request's newest commit")

@@ -56,7 +56,7 @@ from warpwatch.dashboard.verdict import Verdict
 @click.option("--format", "layout", type=click.Choice(check_text.LAYOUTS), default="table", show_default=True)
 @click.option("--output", type=OutputFile(), help="Write there instead of printing.")
 @click.option("--artefact", "artefact_file", type=OutputFile(),
-              help="Also write what `warpwatch report-gate` reads there.")  # fmt: skip
+              help="Also write what `warpwatch forge report-gate` reads there.")  # fmt: skip
 @click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
 def gate(
     base: str, head: str, folder: Path, project: str | None, patterns: tuple[str, ...], arguments: tuple[str, ...],

@@ -21,10 +21,8 @@ from warpwatch.ci.make_run.measuring import Measuring
 from warpwatch.ci.make_run.terminal import Terminal
 from warpwatch.dashboard.measurement import Current, Measurement, show_on
 from warpwatch.dashboard.serving import DEFAULT_PORT, run_dashboard
-from warpwatch.dashboard.store.preparing import Preparing
 
 _PROJECT = "warpwatch"
-_LOOK_EVERY_S = 0.2
 _PATIENCE_S = 5.0  # with the thread, once all that it waits for has ended
 
 
@@ -50,15 +48,15 @@ def make_run(
     current = Current(project=_PROJECT, now=Measurement(state="running", task="starting"))
     measuring = Measuring([*make, f"COMMITS={commits}"], commits, current, terminal)
 
-    def work(app: Flask, address: str) -> None:
+    def work(address: str) -> None:
         _wait_for_first_page(address)
         terminal.say(_first_page(set_up or (imported_s,) * 3, imported_s, time.time()))
-        measuring.run(lambda: _wait_for_pages(app, measuring))
+        measuring.run()
 
     @contextmanager
     def measure(app: Flask, address: str) -> Iterator[None]:
         show_on(app.extensions, current)
-        thread = threading.Thread(target=work, args=(app, address), name="warpwatch-measuring", daemon=True)
+        thread = threading.Thread(target=work, args=(address,), name="warpwatch-measuring", daemon=True)
         thread.start()
         try:
             yield
@@ -92,14 +90,6 @@ def _wait_for_first_page(address: str) -> None:
         urllib.request.urlopen(f"{address}{_PROJECT}/", timeout=600).close()
     except URLError as error:  # also an answer that is an error: somebody set a login, for instance
         click.echo(f"warning: the first page was not shown here: {error}", err=True)
-
-
-def _wait_for_pages(app: Flask, measuring: Measuring) -> None:
-    """Returns when pages show what the last import brought: for a moment after it they show what was before."""
-    preparing = app.extensions["store"].preparing
-    assert isinstance(preparing, Preparing)
-    while not measuring.is_stopped and not preparing.is_done(_PROJECT):
-        time.sleep(_LOOK_EVERY_S)
 
 
 if __name__ == "__main__":

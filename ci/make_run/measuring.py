@@ -38,16 +38,13 @@ class Measuring:
         self._sessions: list[CommandSession] = []
         self.is_stopped = False  # by `stop`
 
-    def run(self, wait_for_pages: Callable[[], None]) -> None:
-        """All of it, or as much as there is before `stop`.
-
-        `wait_for_pages` returns when pages show what was imported.
-        """
+    def run(self) -> None:
+        """All of it, or as much as there is before `stop`."""
         LOG.parent.mkdir(exist_ok=True)
         LOG.write_text("")
         try:
             self._make_target("setup", "installing PyTorch and asv")
-            self._measure(wait_for_pages)
+            self._measure()
             self._make_target("build", "compiling this checkout")
             if self._output.not_built:
                 raise _FailedError(f"{', '.join(self._output.not_built)} did not compile")
@@ -82,7 +79,7 @@ class Measuring:
         self._run([*self._make, target], task, follow)
         self._terminal.say(f"{task}: {time.monotonic() - began_s:.0f} s")
 
-    def _measure(self, wait_for_pages: Callable[[], None]) -> None:
+    def _measure(self) -> None:
         """Runs asv, and imports when it goes on to the next commit: by then it has saved the one before."""
         output, imported = self._output, 1
         began_s = time.time()
@@ -100,11 +97,11 @@ class Measuring:
             self._show_commit(began_s)
             if output.commit > imported:
                 imported = output.commit
-                self._import(wait_for_pages)
+                self._import()
 
         self._run([*self._make, "measure"], "measuring", follow)
         self._say(self._times.end(time.monotonic()))
-        self._import(wait_for_pages)
+        self._import()
 
     def _show_commit(self, began_s: float) -> None:
         output, now_s, left = self._output, time.monotonic(), None
@@ -126,10 +123,9 @@ class Measuring:
             left_of=left[1] if left else "all commits",
         )
 
-    def _import(self, wait_for_pages: Callable[[], None]) -> None:
+    def _import(self) -> None:
         self._state(task="importing the results", commit=self._output.commit, commits=self._output.commits)
         self._run([*_IMPORT, self._current.project], "importing the results", lambda line: None, (0, SET_ASIDE))
-        wait_for_pages()
         self._imports += 1
         self._current.now = self._current.now.model_copy(update={"imports": self._imports})
 

@@ -1,5 +1,4 @@
-"""`warpwatch policy`: whether warpwatch.toml can be read, of which recorded series its rules speak, and that pages
-judge by it."""
+"""`warpwatch policy`: validate warpwatch.toml, have pages judge by it, accept regressions, apply a retention."""
 
 import time
 from collections.abc import Sequence
@@ -7,11 +6,13 @@ from pathlib import Path
 
 import click
 
+from warpwatch.ci.acceptance.command import accept
 from warpwatch.ci.policy.matching import RuleMatches, faults, rule_matches, unknown_units
 from warpwatch.ci.policy.policy import Policy
 from warpwatch.ci.policy.reading import FILE_NAME, PolicyError, find_policy, read_policy
 from warpwatch.ci.policy.stating import limits_stated_by
 from warpwatch.dashboard.commands import choose_project
+from warpwatch.dashboard.compact_command import retention
 from warpwatch.dashboard.limit_rules.rule import LimitRule
 from warpwatch.dashboard.opening import CannotTellError, open_store, read_settings
 from warpwatch.dashboard.store import Store, queries
@@ -22,7 +23,11 @@ _SHOWN = 3  # kernels of a rule, by name
 
 @click.group()
 def policy() -> None:
-    """The repository's policy: warpwatch.toml."""
+    """Validate warpwatch.toml, accept regressions, apply a retention."""
+
+
+policy.add_command(accept)
+policy.add_command(retention)
 
 
 @policy.command()
@@ -30,9 +35,11 @@ def policy() -> None:
 @click.option("--project", metavar="NAME", help="Needed where the store holds several.")
 @click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
 def check(path: Path | None, project: str | None, database: str | None) -> None:
-    """Validate warpwatch.toml (default: here or above) and say what each rule matches in the store.
+    """Validate warpwatch.toml.
 
-    Exit status: 0 it can be used, 1 a rule or a key of it does nothing among the recorded series, 2 it cannot be read.
+    PATH is the file, by default that of this folder or of one above it. Also prints which recorded series each rule
+    matches. Exit status: 0 it can be used, 1 a rule or a key of it does nothing among the recorded series, 2 it cannot
+    be read.
     """
     path = path or find_policy(Path.cwd())
     if path is None:
@@ -56,10 +63,11 @@ def check(path: Path | None, project: str | None, database: str | None) -> None:
 @click.option("--project", metavar="NAME", help="Needed where the store holds several.")
 @click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
 def keep(path: Path | None, project: str | None, database: str | None) -> None:
-    """Keep the limits of warpwatch.toml (default: here or above) in the store, so that pages and API judge by them.
+    """Store the limits of warpwatch.toml.
 
-    The file as its repository's HEAD has it. `warpwatch alert` and `warpwatch push` do the same by themselves. Exit
-    status: 0 it holds, 1 a newer commit's is kept already, 2 it cannot be read.
+    Pages and API judge by them. PATH is the file, by default that of this folder or of one above it; it counts as its
+    repository's HEAD has it. `warpwatch alert` and `warpwatch push` do the same by themselves. Exit status: 0 it holds,
+    1 a newer commit's is kept already, 2 it cannot be read.
     """
     path = path or find_policy(Path.cwd())
     if path is None:

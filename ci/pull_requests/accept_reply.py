@@ -1,4 +1,4 @@
-"""`warpwatch accept-reply`: a maintainer's `/warpwatch accept …`, for which what was measured is told anew."""
+"""`warpwatch forge accept-reply`: a maintainer's `/warpwatch accept …`, for which what was measured is told anew."""
 
 from dataclasses import dataclass
 from pathlib import Path

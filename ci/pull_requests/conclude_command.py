@@ -1,4 +1,4 @@
-"""`warpwatch conclude-gate`: the last word of a gate's workflow, a check run of a name that stays."""
+"""`warpwatch forge conclude-gate`: the last word of a gate's workflow, a check run of a name that stays."""
 
 import json
 from collections.abc import Mapping

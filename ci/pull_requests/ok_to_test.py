@@ -1,4 +1,4 @@
-"""`warpwatch ok-to-test`: a maintainer's word for one commit of a fork, which is copied to a branch and measured."""
+"""`warpwatch forge ok-to-test`: copy a fork's commit to a branch and measure it, on a maintainer's word."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""`warpwatch plan-gate`: the first job of a gate's workflow, which decides for the others."""
+"""`warpwatch forge plan-gate`: the first job of a gate's workflow, which decides for the others."""
 
 import os
 from dataclasses import replace
@@ -21,7 +21,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.command("plan-gate")
 @click.option("--ignore", "patterns", default="", metavar="PATTERNS",
               help="Paths that no measurement depends on, as *.md; one a line or separated by spaces.")  # fmt: skip
-@click.option("--code", "code_file", type=_FILE, help="What the build's `warpwatch compare-code` wrote, if it did.")
+@click.option("--code", "code_file", type=_FILE, help="What the build's `warpwatch compare --code` wrote, if it did.")
 @click.option("--output", type=_FILE, envvar="GITHUB_OUTPUT", required=True,
               help="Gets a line each of state, reason, pull, base and head; else GITHUB_OUTPUT.")  # fmt: skip
 def plan_gate(patterns: str, code_file: Path | None, output: Path) -> None:
@@ -61,7 +61,7 @@ def _code(path: Path | None) -> CodeComparison | None:
     if path is None or not path.exists():
         return None
     try:
-        return read_model(CodeComparison, path, made_by="warpwatch compare-code")
+        return read_model(CodeComparison, path, made_by="warpwatch compare --code")
     except CodeFileError as error:
         click.echo(str(error), err=True)
         return None

@@ -1,4 +1,4 @@
-"""`warpwatch report-gate`: a gate's artefact told where people look."""
+"""`warpwatch forge report-gate`: a gate's artefact told where people look."""
 
 import json
 import os
@@ -18,7 +18,6 @@ from warpwatch.ci.reports.check_run import check_run
 from warpwatch.ci.reports.comment import GITHUB_MOST, GITLAB_MOST, SUMMARY_MOST, markdown
 from warpwatch.ci.reports.junit import junit
 from warpwatch.ci.reports.links import Links
-from warpwatch.ci.reports.sarif import sarif
 from warpwatch.dashboard.opening import CannotTellError
 from warpwatch.dashboard.output import OutputFile, write
 
@@ -26,7 +25,6 @@ _TEXTS = {
     "comment": lambda told, links: markdown(told, links, GITHUB_MOST),
     "summary": lambda told, links: markdown(told, links, SUMMARY_MOST),
     "junit": lambda told, links: junit(told),
-    "sarif": sarif,
 }
 _FORGES = ("github", "github-comment", "github-check", "gitlab")
 _MOST_MACHINES = 16

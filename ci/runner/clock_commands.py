@@ -15,7 +15,10 @@ from warpwatch.ci.runner.host import Host
               help="Default: what the card kept under load, by `runner setup`'s calibration.")  # fmt: skip
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def locked(sm_clock: int | None, command: tuple[str, ...]) -> None:
-    """Run COMMAND with locked GPU clocks, and give the clocks back however it ends. Exit status: the command's."""
+    """Run a command with locked GPU clocks.
+
+    The clocks are reset however it ends. Exit status: the command's.
+    """
     try:
         sys.exit(run_locked(Host(folder=Path.cwd()), sm_clock, command))
     except ClockError as error:
@@ -36,7 +39,7 @@ def run_locked(host: Host, sm_clock: int | None, command: tuple[str, ...]) -> in
 
 @click.command("reset-clocks")
 def reset() -> None:
-    """Give every GPU its clocks back, whoever locked them."""
+    """Reset the clocks of every GPU, whoever locked them."""
     try:
         reset_clocks(Host(folder=Path.cwd()), click.echo)
     except ClockError as error:

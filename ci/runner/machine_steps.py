@@ -57,7 +57,8 @@ def calibration_steps(host: Host, choices: list[Choice]) -> list[Step]:
 
 def _calibrate(host: Host, title: str, done: bool, output: Path | None) -> Step:
     python = host.python
-    words = [*host.as_user, python, "-m", "warpwatch.ci.main", "alone", python, "-m", "perf_suite", "calibrate"]
+    alone = [*host.as_user, python, "-m", "warpwatch.ci.main", "runner", "alone"]
+    words = [*alone, python, "-m", "perf_suite", "calibrate"]
     return command_step(
         host, title, [*words, *(["--output", str(output)] if output else [])], is_done=done, cwd=host.folder, talks=True
     )

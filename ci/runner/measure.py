@@ -21,7 +21,10 @@ _FAILED_SOME = 2  # asv's status when a benchmark failed, which is recorded and 
 @click.option("--bench", "patterns", multiple=True, metavar="REGEX", help="As asv's; may be given several times.")
 @click.option("--no-fetch", is_flag=True, help="The commits that are here, without asking the remote.")
 def measure(folder: Path, commits: int, rerun_newest: bool, patterns: tuple[str, ...], no_fetch: bool) -> None:
-    """Bring the checkout up to date, and measure its newest commits into .asv/results. `warpwatch push` sends them."""
+    """Update the checkout and measure its newest commits.
+
+    Results go to .asv/results; `warpwatch push` sends them.
+    """
     if not no_fetch:
         _git(folder, "fetch", "--quiet")
         _git(folder, "merge", "--quiet", "--ff-only", "@{upstream}")

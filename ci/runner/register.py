@@ -63,7 +63,10 @@ def register(
     repository: str, group: int, labels: tuple[str, ...], token_file: Path, output: Path, api: str, name: str | None,
     wait: bool,
 ) -> None:  # fmt: skip
-    """Have GitHub make a runner of this machine for one job, and write what the runner's program needs."""
+    """Register this machine with GitHub for one job.
+
+    Writes the configuration that the runner's program needs.
+    """
 
     names = runner_names(name)
 

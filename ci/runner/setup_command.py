@@ -57,10 +57,11 @@ def setup(
     repository: str | None, runner_group: int | None, github_token_file: Path | None, actions_runner: Path,
     sm_clock: int | None, calendar: str, patterns: tuple[str, ...], runs: int, root: Path, dry_run: bool,
 ) -> None:  # fmt: skip
-    """Make this machine one that measures: check it, calibrate it, lock its clocks, install services, run an A/A.
+    """Set this machine up to measure.
 
-    What is done already is passed over, so it may be run again, with other options too. What wants root and has none is
-    listed at the end. Exit status: 0, or 1 where something is wrong or left.
+    Checks and calibrates it, locks its clocks, installs services and runs an A/A. What is done already is passed over,
+    so it may be run again, with other options too. What wants root and has none is listed at the end. Exit status: 0,
+    or 1 where something is wrong or left.
     """
     say = click.echo
     try:

@@ -27,10 +27,10 @@ from warpwatch.dashboard.opening import CannotTellError, open_or_create_store, o
 def trust(
     folder: Path, name: str, runs: int, patterns: tuple[str, ...], database: str | None, as_json_: bool
 ) -> None:  # fmt: skip
-    """Measure one commit again and again (A/A), and tell false alarms, smallest changes, clocks and throttling.
+    """Measure one commit repeatedly (A/A).
 
-    Equal code must compare as equal: what is told changed is a false alarm. Exit status: 0 reported, 2 nothing can be
-    told.
+    Reports false alarms, the smallest detectable changes, clocks and throttling. Equal code must compare as equal: what
+    is told changed is a false alarm. Exit status: 0 reported, 2 nothing can be told.
     """
     try:
         conf = asv_project(folder / "asv.conf.json")

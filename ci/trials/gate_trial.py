@@ -12,7 +12,7 @@ drifts (AR(1), rho 0.9, 1 %), one that has two states 3 % apart and stays in one
 20 % slower.
 """
 
-import io
+import gzip
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from warpwatch.ci.gate.looks import Look, looks
 from warpwatch.ci.gate.sequence import run_gate
-from warpwatch.dashboard.benchstat.result_set import read_result_set
 from warpwatch.dashboard.check import Check, judged_pairs
+from warpwatch.dashboard.importers.asv_result import read_result
 from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.statistics.comparison import RunValue
 from warpwatch.dashboard.store.queries.pairs import Pair, Side
@@ -108,7 +108,7 @@ class Recorded:
 
 def recorded(files: Sequence[Path]) -> tuple[Recorded, ...]:
     """The latencies that all files have, fast ones first. Raises ValueError if there are fewer than two files."""
-    runs = [run for file in files for run in read_result_set(str(file), io.BytesIO()).runs]
+    runs = [read_result(gzip.decompress(file.read_bytes()), file.name) for file in files]
     if len(runs) < 2:
         raise ValueError(f"{len(runs)} runs; scatter shows from two on")
     values: dict[tuple[str, tuple[str, ...]], list[RunValue]] = {}

@@ -4,8 +4,6 @@ import base64
 import binascii
 import hmac
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from flask import Flask, abort, g, request, session
@@ -33,8 +31,6 @@ def csrf_token() -> str:
     It is masked anew for each answer: were it the same text in every compressed page, the lengths of pages could reveal
     it (Gluck, Harris, Prado, "BREACH: Reviving the CRIME Attack", 2013).
     """
-    if "csrf_stand_in" in g:
-        return str(g.csrf_stand_in)
     if "csrf_masked" not in g:
         g.csrf_masked = masked(session_token())
     return str(g.csrf_masked)
@@ -66,19 +62,6 @@ def _unmasked(given: str) -> bytes:
 
 def _under(pad: bytes, text: bytes) -> bytes:
     return bytes(one ^ other for one, other in zip(pad, text, strict=True))
-
-
-@contextmanager
-def without_reader() -> Iterator[str]:
-    """Meanwhile `csrf_token()` is what is given here, for each reader's own to be put in its place.
-
-    It is another one each time and goes to nobody, so that no text of somebody's can have it.
-    """
-    g.csrf_stand_in = secrets.token_urlsafe(_BYTES)
-    try:
-        yield g.csrf_stand_in
-    finally:
-        del g.csrf_stand_in
 
 
 def _check() -> None:

@@ -92,8 +92,10 @@ def _refuse(role: Role) -> NoReturn:
         _unauthorised(f"{wanted}: log in first.")
     if isinstance(requester.access_settings().login, ProxyLogin):
         _unauthorised(f"{wanted}, and the proxy in front names nobody: come through it, and log in there.")
-    _unauthorised(f"{wanted}, and there is no login here. Without one only who sits at the machine of a server on "
-                  "127.0.0.1 may write; WARPWATCH_LOGIN sets one up.")  # fmt: skip
+    if requester.has_local_login():
+        _unauthorised(f"{wanted}: open the link that `warpwatch serve` printed.")
+    _unauthorised(f"{wanted}, and there is no login here. Without one only a server on 127.0.0.1 lets its own user "
+                  "write; WARPWATCH_LOGIN sets one up.")  # fmt: skip
 
 
 def _unauthorised(sentence: str) -> NoReturn:

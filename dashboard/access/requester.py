@@ -1,7 +1,6 @@
-"""Who makes this request: a program with a token, one whom a proxy names or who logged in, who is at the machine."""
+"""Identify the caller: API token, local login, proxy user or session."""
 
 import getpass
-import os
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -9,30 +8,32 @@ from typing import Any
 from flask import Flask, current_app, g, request, session
 
 from warpwatch.dashboard.access import proxies
-from warpwatch.dashboard.access.peer_user import Asker, asker
+from warpwatch.dashboard.access.local_login import LocalLogin
 from warpwatch.dashboard.access.roles import Person, Role, role_of
-from warpwatch.dashboard.access_settings import AccessSettings, OpenIdLogin, ProxyLogin, is_loopback
+from warpwatch.dashboard.access_settings import AccessSettings, OpenIdLogin, ProxyLogin
 from warpwatch.dashboard.pages.shared import store
 from warpwatch.dashboard.store.tokens import Scope, Token, use_token
 
-_FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via")
 _OF_EVERY_PROJECT = frozenset({"api_document.openapi"})  # which names none
 _ROLES = {Scope.READ: Role.READER, Scope.TRIAGE: Role.TRIAGER}
+LOCAL = "local"  # of the session: true where a link of `warpwatch serve` began it
 LOGGED_IN = "person"  # of the session: name, subject, groups, when (seconds since 1970)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What the application knows of access: its settings, and who sits at this machine."""
+    """What the application knows of access: its settings, and the local user."""
 
     settings: AccessSettings
     local_name: str
+    local_login: LocalLogin
 
 
 def register(app: Flask, settings: AccessSettings) -> None:
     """Tells the application its settings, and templates `person()`, `may("triager")` and more."""
-    app.extensions["access"] = Access(settings=settings, local_name=_user_name())
-    app.jinja_env.globals.update(person=person, may=may, can_log_in=can_log_in, is_logged_in=is_logged_in)
+    app.extensions["access"] = Access(settings=settings, local_name=_user_name(), local_login=LocalLogin())
+    app.jinja_env.globals.update(person=person, may=may, can_log_in=can_log_in, is_logged_in=is_logged_in,
+                                 has_local_login=has_local_login)  # fmt: skip
 
 
 def access_settings() -> AccessSettings:
@@ -75,7 +76,7 @@ def can_log_in() -> bool:
 
 def is_logged_in() -> bool:
     """Whether a session of ours says who this is, which logging out ends."""
-    return can_log_in() and _logged_in() is not None
+    return is_local() or (can_log_in() and _logged_in() is not None)
 
 
 def log_in(name: str, subject: str, groups: tuple[str, ...]) -> None:
@@ -105,26 +106,28 @@ def token() -> Token | None:
 
 
 def is_local() -> bool:
-    """Whether a server without a login, which listens to this machine alone, is asked on this machine by its own user:
-    a proxy for others beside it runs as another, or says whom it asks for.
-    """
-    if "is_local" not in g:
-        g.is_local = _is_local(access_settings())
-    found: bool = g.is_local
-    return found
+    """Whether this browser used a link of `warpwatch serve`, on a server that listens to this machine alone."""
+    return has_local_login() and LOCAL in session
 
 
-def _is_local(settings: AccessSettings) -> bool:
-    return (
-        settings.login is None
-        and not settings.proxies
-        and settings.served_on is not None
-        and is_loopback(settings.served_on)
-        and is_loopback(proxies.host_name(request.host))
-        and request.environ.get("SERVER_PROTOCOL") != "HTTP/1.0"  # no browser's: nginx asks so unless told otherwise
-        and not any(header in request.headers for header in _FORWARDED)
-        and asker(request.environ, settings.served_on, os.getuid()) is not Asker.ANOTHER
-    )
+def has_local_login() -> bool:
+    """Whether people log in by such a link: there is no other login, no proxy, and the address is a loopback one."""
+    return access_settings().has_local_login
+
+
+def local_link_token() -> str:
+    """A token for a further link."""
+    return _access().local_login.new_token()
+
+
+def log_in_locally(token: str) -> bool:
+    """Begin the local user's session if the token is a link's that nobody used yet; else change nothing."""
+    if not has_local_login() or not _access().local_login.redeem(token):
+        return False
+    session.clear()
+    session.permanent = True
+    session[LOCAL] = True
+    return True
 
 
 def _access() -> Access:

@@ -15,7 +15,7 @@ _TO_FIX = "set WARPWATCH_SECRET_KEY (python -c 'import secrets; print(secrets.to
 def secret_key(settings: Settings, sqlite_file: Path | None) -> bytes:
     """The application's key. Raises ValueError where people log in and none can be kept, or others can read it.
 
-    Without a login a key that lives as long as the process does: only who sits at the machine has a session.
+    Without a login a key that lives as long as the process does: only the local user has a session.
     """
     if settings.access.secret_key is not None:
         return settings.access.secret_key.encode()

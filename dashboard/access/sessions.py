@@ -3,33 +3,28 @@
 from datetime import timedelta
 from urllib.parse import urlsplit
 
-from flask import Flask, Request, current_app, request, session
+from flask import Flask, Request, request
 from flask.sessions import SecureCookieSession, SecureCookieSessionInterface
 
 from warpwatch.dashboard.access import csrf, requester
+from warpwatch.dashboard.access.local_login import SESSION_DAYS
 from warpwatch.dashboard.access.proxies import host_name
 from warpwatch.dashboard.access.requester import access_settings
 from warpwatch.dashboard.access_settings import AccessSettings
 
 _FLASHED = "_flashes"  # Flask's messages
 _OF_LOGIN = "_state_"  # Authlib's, of logins that were begun
-_OF_EVERY_ANSWER = frozenset({csrf.KEY, requester.LOGGED_IN, "_permanent"})  # the last is Flask's
 
 
 def register(app: Flask, settings: AccessSettings, key: bytes) -> None:
     """Sessions that last as long as the settings say, from the login on."""
     app.secret_key = key
     app.session_interface = _Sessions()
-    app.permanent_session_lifetime = timedelta(hours=settings.session_hours)
+    is_local = settings.has_local_login
+    app.permanent_session_lifetime = (
+        timedelta(days=SESSION_DAYS) if is_local else timedelta(hours=settings.session_hours)
+    )
     app.config.update(SESSION_COOKIE_HTTPONLY=True, SESSION_COOKIE_SAMESITE="Lax", SESSION_REFRESH_EACH_REQUEST=False)
-
-
-def says_more() -> bool:
-    """Whether this request's session holds more than who this is and the token of forms: what one answer alone is to
-    say, or where a login stands.
-    """
-    cookie = current_app.session_interface.get_cookie_name(current_app)
-    return cookie in request.cookies and not session.keys() <= _OF_EVERY_ANSWER  # unread, it is no reason to vary
 
 
 def is_encrypted() -> bool:
@@ -42,6 +37,7 @@ def _is_ours(opened: SecureCookieSession) -> bool:
     flashed = opened.get(_FLASHED, [])
     return (
         isinstance(opened.get(csrf.KEY, ""), str)
+        and opened.get(requester.LOCAL, True) is True
         and (requester.LOGGED_IN not in opened or requester.is_a_login(opened[requester.LOGGED_IN]))
         and isinstance(flashed, list)
         and all(isinstance(each, (list, tuple)) and len(each) == 2 for each in flashed)
@@ -67,5 +63,8 @@ class _Sessions(SecureCookieSessionInterface):
         return request.script_root or "/"
 
     def get_cookie_name(self, app: Flask) -> str:
+        if requester.has_local_login():  # every port of this machine gets the cookies of all, and two dashboards differ
+            port = request.host.rpartition(":")[2]
+            return f"warpwatch-{port if port.isascii() and port.isdecimal() else 80}"
         # A browser takes a name with this prefix from this very host alone, not from one beside it.
         return "__Host-warpwatch" if is_encrypted() and not request.script_root else "warpwatch"

@@ -8,7 +8,7 @@ from flask import Blueprint
 from warpwatch.dashboard.api.answers import listing
 from warpwatch.dashboard.api.operation import operation
 from warpwatch.dashboard.api.questions import Paged
-from warpwatch.dashboard.api.shapes import CommitShape, Listing, SeriesShape, Shape, commit_shape, finite, series_shape
+from warpwatch.dashboard.api.shapes import CommitShape, Listing, SeriesShape, Shape, commit_shape, series_shape
 from warpwatch.dashboard.pages.shared import project_or_404, store
 from warpwatch.dashboard.store.alert_records import Alert, AlertEvent, AlertState, EventKind, StatedChange
 from warpwatch.dashboard.store.alerts import alerts
@@ -93,8 +93,8 @@ def _shape(alert: Alert) -> AlertShape:
         previous_commit=commit_shape(alert.previous_commit), assignee=alert.assignee, link=alert.link,
         stated=_stated(alert.stated) if alert.stated else None,
         series=[
-            AlertedShape(series=series_shape(each.series), magnitude=finite(each.magnitude), low=finite(each.low),
-                         high=finite(each.high))
+            AlertedShape(series=series_shape(each.series), magnitude=each.magnitude, low=each.low,
+                         high=each.high)
             for each in alert.series
         ],
         events=[event_shape(event) for event in alert.events],

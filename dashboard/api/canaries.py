@@ -8,7 +8,7 @@ from warpwatch.dashboard.api.answers import listing
 from warpwatch.dashboard.api.history import Change, change_shape
 from warpwatch.dashboard.api.operation import operation
 from warpwatch.dashboard.api.questions import Paged, Text
-from warpwatch.dashboard.api.shapes import Listing, SeriesShape, Shape, finite, series_shape
+from warpwatch.dashboard.api.shapes import Listing, SeriesShape, Shape, series_shape
 from warpwatch.dashboard.pages.shared import project_or_404, store
 from warpwatch.dashboard.quantities import in_seconds
 from warpwatch.dashboard.store import queries
@@ -66,8 +66,8 @@ def index(project: str, asked: CanariesQuestion) -> CanaryList:
         items=[
             CanaryShape(
                 machine=machine, series=series_shape(each.series),
-                latency_s=in_seconds(finite(each.value), each.series.metric.unit), run_time=each.run_time,
-                spread=finite(each.spread), drift=finite(each.drift),
+                latency_s=in_seconds(each.value, each.series.metric.unit), run_time=each.run_time,
+                spread=each.spread, drift=each.drift,
                 last_change=change_shape(each.last_change) if each.last_change else None,
                 visits=[VisitShape(at_s=visit.at_s, latency_s=visit.latency_s) for visit in each.visits],
             )

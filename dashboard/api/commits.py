@@ -13,7 +13,6 @@ from warpwatch.dashboard.api.shapes import (
     SeriesShape,
     Shape,
     commit_shape,
-    finite,
     series_shape,
 )
 from warpwatch.dashboard.judged_by import steps_judged_by
@@ -114,8 +113,8 @@ def values(project: str, commit: str, asked: ValuesQuestion) -> ValueList:
     return ValueList(
         items=[
             ValueAtCommit(
-                series=series_shape(point.series), value=finite(point.value), status=point.status,
-                reason=point.reason, runs=point.runs, previous=finite(point.previous),
+                series=series_shape(point.series), value=point.value, status=point.status,
+                reason=point.reason, runs=point.runs, previous=point.previous,
                 previous_commit=point.previous_commit.hash if point.previous_commit else None,
             )
             for point in kept

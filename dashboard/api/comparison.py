@@ -8,7 +8,7 @@ from pydantic import Field
 from warpwatch.dashboard.api.limits import LimitsSource, limits_source
 from warpwatch.dashboard.api.operation import operation
 from warpwatch.dashboard.api.questions import CommitPrefix, Table, Text
-from warpwatch.dashboard.api.shapes import CommitShape, SeriesShape, Shape, commit_shape, finite, series_shape
+from warpwatch.dashboard.api.shapes import CommitShape, SeriesShape, Shape, commit_shape, series_shape
 from warpwatch.dashboard.check import Check, CheckRow, Outcome, check
 from warpwatch.dashboard.judged_by import judged_by
 from warpwatch.dashboard.limit_rules.stated import StatedLimits
@@ -129,16 +129,15 @@ def show(project: str, asked: ComparisonQuestion) -> Comparison:
         limits=limits_source(stated),
         counts={verdict: result.count(verdict) for verdict in Verdict},
         drifts=[
-            MachineDrift(machine=each.machine, change=finite(each.change), controls=each.controls)
-            for each in result.drifts
+            MachineDrift(machine=each.machine, change=each.change, controls=each.controls) for each in result.drifts
         ],
         rows=[_row(row) for row in result.rows],
     )
 
 
 def _check(project: str, base: Commit, head: Commit, asked: ComparisonQuestion) -> tuple[Check, StatedLimits | None]:
-    """What the compare page remembers, where that is asked: any threshold, or the names of machines, could be a
-    stranger's invention, and each would be remembered.
+    """What the compare page caches, where that is asked: any threshold, or the names of machines, could be a
+    stranger's invention, and each would be cached.
     """
     is_whole = asked.metrics == "all"
     if asked.machine or asked.threshold is not None:
@@ -150,7 +149,7 @@ def _check(project: str, base: Commit, head: Commit, asked: ComparisonQuestion) 
             machine=asked.machine or None, all_metrics=is_whole,
         )  # fmt: skip
         return told, limits.stated
-    known = compared_commits(project, base, head, all_metrics=is_whole, may_be_former=False)
+    known = compared_commits(project, base, head, all_metrics=is_whole)
     rows = tuple(row.judged for row in known.rows)
     whole = Check(project=project, base=base, head=head, threshold=known.threshold, rows=rows, drifts=known.drifts)
     return whole, known.stated
@@ -167,21 +166,21 @@ _NOISE_WORDS = {source: source.name.lower() for source in NoiseSource}
 def _row(row: CheckRow) -> Compared:
     told = row.comparison
     return Compared(
-        series=series_shape(row.series), verdict=row.verdict, reason=row.reason, base=finite(row.base),
-        head=finite(row.head), change=finite(told.change) if told else None, low=finite(told.low) if told else None,
-        high=finite(told.high) if told else None, p_value=finite(told.p_value) if told else None,
-        noise=finite(told.noise) if told else None, noise_source=_NOISE_WORDS[told.noise_source] if told else None,
+        series=series_shape(row.series), verdict=row.verdict, reason=row.reason, base=row.base,
+        head=row.head, change=told.change if told else None, low=told.low if told else None,
+        high=told.high if told else None, p_value=told.p_value if told else None,
+        noise=told.noise if told else None, noise_source=_NOISE_WORDS[told.noise_source] if told else None,
         base_runs=told.base_runs if told else None, head_runs=told.head_runs if told else None,
-        runs_needed=told.runs_needed if told else None, control_change=finite(row.control_change),
-        counts_from=finite(row.counts_from), blocks=row.limits.blocks,
+        runs_needed=told.runs_needed if told else None, control_change=row.control_change,
+        counts_from=row.counts_from, blocks=row.limits.blocks,
         across_cards=_across(row.across) if row.across is not None else None,
     )  # fmt: skip
 
 
 def _across(told: other_card.AcrossCards) -> AcrossCards:
     return AcrossCards(
-        change=finite(told.change), low=finite(told.low), high=finite(told.high), cards_low=finite(told.cards_low),
-        cards_high=finite(told.cards_high), controls=told.controls, q_value=finite(told.q_value),
+        change=told.change, low=told.low, high=told.high, cards_low=told.cards_low,
+        cards_high=told.cards_high, controls=told.controls, q_value=told.q_value,
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import types
 import typing
 from collections.abc import Iterator
@@ -71,6 +72,8 @@ def _cell(value: Any) -> Any:
         return value.value
     if isinstance(value, str):
         return csv_text(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # as in JSON
     if value is None or isinstance(value, int | float):
         return value
     if isinstance(value, datetime):
@@ -79,4 +82,4 @@ def _cell(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    return value.model_dump(mode="json") if isinstance(value, BaseModel) else str(value)
+    return json.loads(value.model_dump_json()) if isinstance(value, BaseModel) else str(value)

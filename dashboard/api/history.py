@@ -10,7 +10,7 @@ from warpwatch.dashboard.api.limits import LimitsSource, limits_source
 from warpwatch.dashboard.api.operation import operation
 from warpwatch.dashboard.api.questions import CommitPrefix, Day, Table
 from warpwatch.dashboard.api.series import series_or_404
-from warpwatch.dashboard.api.shapes import SeriesShape, Shape, commit_position, finite, series_shape
+from warpwatch.dashboard.api.shapes import SeriesShape, Shape, commit_position, series_shape
 from warpwatch.dashboard.judged_by import steps_judged_by
 from warpwatch.dashboard.levels import Level as OfCommits
 from warpwatch.dashboard.levels import levels
@@ -163,14 +163,14 @@ def _position(history: OwnHistory, prefix: str | None) -> int | None:
 
 
 def _level(level: OfCommits) -> Level:
-    return Level(first_commit=level.first.hash, last_commit=level.last.hash, value=finite(level.value),
+    return Level(first_commit=level.first.hash, last_commit=level.last.hash, value=level.value,
                  commits=level.commits, card=level.card)  # fmt: skip
 
 
 def _point(point: Point) -> PointShape:
     return PointShape.model_construct(
         commit=point.commit.hash, date=point.commit.date, position=commit_position(point.commit),
-        value=finite(point.value), q25=finite(point.q25), q75=finite(point.q75), sample_count=point.sample_count,
+        value=point.value, q25=point.q25, q75=point.q75, sample_count=point.sample_count,
         status=point.status, reason=point.reason, run=point.run, run_time=point.run_time, card=point.card,
     )  # fmt: skip
 
@@ -179,8 +179,8 @@ def change_shape(change: SeriesChange) -> Change:
     """A change or an episode."""
     return Change(
         kind=change.kind, commit=change.commit.hash, previous_commit=change.previous_commit.hash,
-        range_start=change.range_start.hash, range_end=change.range_end.hash, before=finite(change.before),
-        after=finite(change.after), magnitude=finite(change.magnitude), low=finite(change.low),
-        high=finite(change.high), p_value=finite(change.p_value), q_value=finite(change.q_value),
-        is_worse=bool(change.is_worse), below_limit=finite(change.below_limit),
+        range_start=change.range_start.hash, range_end=change.range_end.hash, before=change.before,
+        after=change.after, magnitude=change.magnitude, low=change.low,
+        high=change.high, p_value=change.p_value, q_value=change.q_value,
+        is_worse=bool(change.is_worse), below_limit=change.below_limit,
     )  # fmt: skip

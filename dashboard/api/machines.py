@@ -8,7 +8,7 @@ from pydantic import Field
 from warpwatch.dashboard.api.answers import listing
 from warpwatch.dashboard.api.operation import operation
 from warpwatch.dashboard.api.questions import Paged
-from warpwatch.dashboard.api.shapes import CommitShape, Listing, Shape, commit_shape, finite
+from warpwatch.dashboard.api.shapes import CommitShape, Listing, Shape, commit_shape
 from warpwatch.dashboard.pages.shared import project_or_404, store
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.machine_records import Ceilings, Machine
@@ -82,7 +82,7 @@ def ceilings_shape(limits: Ceilings | None) -> CeilingsShape | None:
     if limits is None:
         return None
     return CeilingsShape(
-        name=limits.name, source=limits.source, bandwidth_bytes_per_s=finite(limits.bandwidth_bps),
-        l2_bandwidth_bytes_per_s=finite(limits.l2_bandwidth_bps), throughput_flop_per_s=dict(limits.flops),
+        name=limits.name, source=limits.source, bandwidth_bytes_per_s=limits.bandwidth_bps,
+        l2_bandwidth_bytes_per_s=limits.l2_bandwidth_bps, throughput_flop_per_s=dict(limits.flops),
         note=limits.note, measured_at=limits.measured_at,
     )  # fmt: skip

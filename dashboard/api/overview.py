@@ -15,7 +15,6 @@ from warpwatch.dashboard.api.shapes import (
     SeriesShape,
     Shape,
     commit_shape,
-    finite,
     series_shape,
 )
 from warpwatch.dashboard.pages.shared import project_or_404, store
@@ -113,19 +112,19 @@ def standing(row: OverviewRow) -> Standing:
         series=series_shape(row.series),
         operator=row.operator,
         verdict=row.verdict,
-        value=finite(row.value),
-        latency_s=in_seconds(finite(row.value), metric.unit) if metric.is_latency else None,
+        value=row.value,
+        latency_s=in_seconds(row.value, metric.unit) if metric.is_latency else None,
         status=row.status,
         reason=row.reason,
-        change=finite(row.change),
+        change=row.change,
         change_commit=row.change_commit.hash if row.change_commit else None,
         change_is_step=bool(row.change_is_step),
         change_kind=row.change_kind,
-        change_q=finite(row.change_q),
+        change_q=row.change_q,
         speed_of_light_of_peak=light.of_peak if light else None,
         speed_of_light_of_ceiling=light.of_ceiling if light else None,
         best_baseline=BestBaseline(
-            implementation=best.implementation, ratio=finite(best.ratio), series=best.series_key
+            implementation=best.implementation, ratio=best.ratio, series=best.series_key
         ) if best else None,
         commit=commit_shape(row.commit),
         newest_run=row.newest_run,

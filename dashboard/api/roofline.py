@@ -7,7 +7,7 @@ from flask import Blueprint, abort
 from warpwatch.dashboard.api.machines import CeilingsShape, ceilings_shape
 from warpwatch.dashboard.api.operation import operation
 from warpwatch.dashboard.api.questions import Table, Text
-from warpwatch.dashboard.api.shapes import SeriesShape, Shape, finite, series_shape
+from warpwatch.dashboard.api.shapes import SeriesShape, Shape, series_shape
 from warpwatch.dashboard.pages.shared import project_or_404, store
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.machine_records import RooflinePoint
@@ -100,10 +100,10 @@ def _shape(point: RooflinePoint) -> RooflinePointShape:
     light = point.speed_of_light
     return RooflinePointShape(
         series=series_shape(point.series), operator=point.workload.operator, dtype=point.workload.dtype,
-        latency_s=finite(point.latency_s), flop=finite(point.workload.flops), least_bytes=finite(point.workload.bytes),
-        intensity_flop_per_byte=finite(point.intensity),
-        measured_intensity_flop_per_byte=finite(point.measured_intensity),
-        throughput_flop_per_s=finite(point.flop_rate), bandwidth_bytes_per_s=finite(point.bandwidth_bps),
-        speed_of_light_of_peak=finite(light.of_peak), speed_of_light_of_ceiling=finite(light.of_ceiling),
+        latency_s=point.latency_s, flop=point.workload.flops, least_bytes=point.workload.bytes,
+        intensity_flop_per_byte=point.intensity,
+        measured_intensity_flop_per_byte=point.measured_intensity,
+        throughput_flop_per_s=point.flop_rate, bandwidth_bytes_per_s=point.bandwidth_bps,
+        speed_of_light_of_peak=light.of_peak, speed_of_light_of_ceiling=light.of_ceiling,
         card=point.card, commit=point.commit.hash,
     )  # fmt: skip

@@ -9,7 +9,7 @@ from warpwatch.dashboard.api.answers import place
 from warpwatch.dashboard.api.operation import operation
 from warpwatch.dashboard.api.overview import Standing, standing
 from warpwatch.dashboard.api.questions import CommitPrefix, Paged, Question, Table, Text
-from warpwatch.dashboard.api.shapes import Listing, SeriesShape, Shape, finite, series_shape
+from warpwatch.dashboard.api.shapes import Listing, SeriesShape, Shape, series_shape
 from warpwatch.dashboard.pages.shared import project_or_404, store
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.queries.compiled_code import AmbiguousCommitError, compiled_code
@@ -93,7 +93,7 @@ def index(project: str, asked: SeriesQuestion) -> SeriesList:
         listed=None if not asked.listed else asked.listed == "yes", limit=asked.limit, offset=asked.offset,
     )  # fmt: skip
     items = [
-        FoundSeries.model_construct(series=series_shape(each), latest=finite(found.latest.get(each.key)))
+        FoundSeries.model_construct(series=series_shape(each), latest=found.latest.get(each.key))
         for each in found.series
     ]
     return SeriesList.model_construct(items=items, **place(found.total, asked))
@@ -143,6 +143,6 @@ def compiled_shape(code: CompiledCode) -> Compiled:
         implementation=code.implementation, registers=code.registers, stack_bytes=code.stack_bytes,
         shared_memory_bytes=code.shared_bytes, dynamic_shared_memory_bytes=code.dynamic_shared_bytes,
         local_memory_instructions=code.local_memory_instructions, code_bytes=code.code_bytes, barriers=code.barriers,
-        occupancy=finite(code.occupancy), occupancy_limit=code.occupancy_limit, sha256=code.sha256,
+        occupancy=code.occupancy, occupancy_limit=code.occupancy_limit, sha256=code.sha256,
         instructions=dict(code.instructions),
     )  # fmt: skip

@@ -1,9 +1,9 @@
 """What several resources answer with: commits, series, magnitudes. A field's name tells its unit; `null` is "unknown".
+JSON knows neither NaN nor infinity: pydantic writes null for both.
 
 Everything is as the store has it, unscaled. Relative changes are fractions: 0.04 is 4 % more.
 """
 
-import math
 from datetime import datetime
 from typing import ClassVar, Literal
 
@@ -64,11 +64,6 @@ class SeriesShape(Shape):
     """Whether changes of this metric are verdicts."""
     is_listed: bool
     """Whether the project's benchmarks still have it."""
-
-
-def finite(value: float | None) -> float | None:
-    """JSON knows neither NaN nor infinity."""
-    return value if value is not None and math.isfinite(value) else None
 
 
 def commit_shape(commit: Commit) -> CommitShape:

@@ -14,13 +14,14 @@ from warpwatch.dashboard.pages.commit_facts import commit_verdicts, compiled_cha
 from warpwatch.dashboard.pages.shared import Pages, page_number, pages, project_or_404, store, words_asked
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.annotations import annotations
+from warpwatch.dashboard.store.cache import ROW_BYTES
 from warpwatch.dashboard.store.records import CommitPage, CommitPoint, Status
 from warpwatch.dashboard.store.stated_limits import stated_limits
 
 bp = Blueprint("commits", __name__)
 
 _COMMITS_OF_A_PAGE = 200
-_GROUPS_OF_A_PAGE = 60
+_GROUPS_OF_A_PAGE = 30
 _ROWS_OF_A_GROUP = 8
 _ROWS_OF_A_PAGE = 100  # when one kernel is asked for
 _OPENED = 100  # rows found by words, up to which their groups stand open
@@ -76,7 +77,9 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
     ]
     groups, place = _recorded(found.name, points, request.args.get("kernel", ""), is_open=bool(words))
     measured = queries.measured_on(store(), found.name, commit.hash)
-    verdicts = commit_verdicts(found.name, commit, measured)
+    verdicts = store().cached(
+        found.name, ("commit verdicts", commit.hash), lambda: commit_verdicts(found.name, commit, measured)
+    )
     return render_template(
         "commit.html",
         commit_page=page,
@@ -149,10 +152,9 @@ def page_of(project: str, commit: str) -> CommitPage:
         )
         return replace(page, changes=tuple(held))
 
-    return store().remember(
+    return store().cached(
         project,
         ("commit page", commit),
         read,
-        may_be_former=True,
-        weigh=lambda page: len(page.points) + len(page.compiled),
+        size=lambda page: ROW_BYTES * (len(page.points) + len(page.compiled)),
     )

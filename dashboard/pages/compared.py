@@ -1,49 +1,45 @@
-"""Comparisons as pages ask for them: worked out once, and remembered until somebody writes into the store."""
+"""Comparisons as pages and API ask for them, cached."""
 
 from flask import current_app
 
 from warpwatch.dashboard.comparing import Compared, compare_commits, compare_implementations, compare_machines
 from warpwatch.dashboard.pages.shared import store
+from warpwatch.dashboard.store.cache import ROW_BYTES
 from warpwatch.dashboard.store.records import Commit
 
 
-def compared_commits(
-    project: str, base: Commit, head: Commit, *, all_metrics: bool = False, may_be_former: bool = True
-) -> Compared:
-    """What `warpwatch check` says of two commits. Programs do not want what it said before the last import."""
-    return store().remember(
+def compared_commits(project: str, base: Commit, head: Commit, *, all_metrics: bool = False) -> Compared:
+    """What `warpwatch check` says of two commits."""
+    return store().cached(
         project,
         ("commits compared", base.hash, head.hash, all_metrics),
         lambda: compare_commits(store(), project, base, head, threshold=_threshold(), all_metrics=all_metrics),
-        may_be_former=may_be_former,
-        weigh=_rows,
+        size=_bytes,
     )
 
 
 def compared_machines(project: str, commit: Commit, base: str, head: str) -> Compared:
     """Two machines at a commit."""
-    return store().remember(
+    return store().cached(
         project,
         ("machines compared", commit.hash, base, head),
         lambda: compare_machines(store(), project, commit, base, head, threshold=_threshold()),
-        may_be_former=True,
-        weigh=_rows,
+        size=_bytes,
     )
 
 
 def compared_implementations(project: str, commit: Commit, base: str, head: str) -> Compared:
     """Two implementations at a commit; empty names mean every baseline, and every one of ours."""
-    return store().remember(
+    return store().cached(
         project,
         ("implementations compared", commit.hash, base, head),
         lambda: compare_implementations(store(), project, commit, base, head, threshold=_threshold()),
-        may_be_former=True,
-        weigh=_rows,
+        size=_bytes,
     )
 
 
-def _rows(compared: Compared) -> int:
-    return len(compared.rows)
+def _bytes(compared: Compared) -> int:
+    return ROW_BYTES * len(compared.rows)
 
 
 def _threshold() -> float:

@@ -1,15 +1,21 @@
-"""Where a form leads once it has done its work: to the page it stood on."""
+"""Addresses that a request names to go on to: only pages of ours, so that no link of ours leads to another site."""
 
 from urllib.parse import urlsplit
 
-from flask import request
+from flask import request, url_for
 
 
 def back_to(otherwise: str, *, anchor: str = "") -> str:
     """The page that the form's field `back` names, if it is one of ours; at that part of it."""
-    asked = request.form.get("back", "")
-    page = asked if _is_ours(asked) else otherwise
+    page = own_page(request.form.get("back"), otherwise)
     return f"{page.partition('#')[0]}#{anchor}" if anchor else page
+
+
+def own_page(address: object, otherwise: str | None = None) -> str:
+    """The address if it is a path of this host, else `otherwise`, by default the overview."""
+    if isinstance(address, str) and _is_ours(address):
+        return address.rstrip("?")
+    return url_for("overview.index") if otherwise is None else otherwise
 
 
 def _is_ours(address: str) -> bool:

@@ -1,13 +1,20 @@
 """Logging in and out, and who one is here."""
 
-from urllib.parse import urlsplit
-
 from flask import Blueprint, abort, redirect, render_template, request, session, url_for
 from flask.typing import ResponseReturnValue
 
 from warpwatch.dashboard.access import person, without_login
 from warpwatch.dashboard.access.rate_limits import LOGINS, limited
-from warpwatch.dashboard.access.requester import access_settings, can_log_in, is_logged_in, log_in, log_out
+from warpwatch.dashboard.access.requester import (
+    access_settings,
+    can_log_in,
+    has_local_login,
+    is_logged_in,
+    log_in,
+    log_in_locally,
+    log_out,
+)
+from warpwatch.dashboard.pages.going_back import own_page
 from warpwatch.dashboard.pages.shared import store
 from warpwatch.dashboard.store import queries
 
@@ -19,10 +26,10 @@ _NEXT = "next"
 @without_login
 def show() -> ResponseReturnValue:
     """The way to the provider, or the page one asked for if one is logged in already."""
-    if not can_log_in():
+    if not can_log_in() and not has_local_login():
         abort(404, "There is no login here; WARPWATCH_LOGIN sets one up.")
     if is_logged_in():
-        return redirect(_local(request.args.get(_NEXT)))
+        return redirect(own_page(request.args.get(_NEXT)))
     return page(None)
 
 
@@ -30,7 +37,23 @@ def page(sentence: str | None) -> str:
     """The login page, with what went wrong, or why it is shown."""
     is_login = request.blueprint == bp.name and request.endpoint != "login.account"
     asked = request.args.get(_NEXT) if is_login else f"{request.script_root}{request.full_path}"
-    return render_template("login.html", sentence=sentence, next=_local(asked))
+    return render_template("login.html", sentence=sentence, next=own_page(asked))
+
+
+@bp.get("/login/local")
+@limited(LOGINS)
+@without_login
+def local() -> ResponseReturnValue:
+    """Log in by the link that `warpwatch serve` printed, and leave its address, which holds the token."""
+    if not has_local_login():
+        abort(404)
+    if request.method == "HEAD":
+        abort(405)  # a program that looks what is there must not use the link up
+    if not log_in_locally(request.args.get("token", "")):
+        return page(
+            "This link was used before, or is of an earlier start. Start `warpwatch serve` again for another."
+        ), 403
+    return redirect(url_for("overview.index"), code=303)
 
 
 @bp.get("/login/start")
@@ -42,7 +65,7 @@ def start() -> ResponseReturnValue:
         abort(404)
     from warpwatch.dashboard.access import openid  # a quarter of a second to load, which no other page needs
 
-    session[_NEXT] = _local(request.args.get(_NEXT))
+    session[_NEXT] = own_page(request.args.get(_NEXT))
     try:
         path = url_for("login.callback").removeprefix(request.script_root)
         return openid.to_provider(f"{access_settings().public_url}{path}")
@@ -59,7 +82,7 @@ def callback() -> ResponseReturnValue:
         abort(404)
     from warpwatch.dashboard.access import openid
 
-    asked = _local(session.pop(_NEXT, None))
+    asked = own_page(session.pop(_NEXT, None))
     try:
         name, subject, groups = openid.from_provider()
     except openid.LoginError as error:
@@ -73,7 +96,7 @@ def callback() -> ResponseReturnValue:
 def end() -> ResponseReturnValue:
     """The session ends in this browser; the provider's own goes on."""
     log_out()
-    return redirect(url_for("login.show") if can_log_in() else url_for("overview.index"))
+    return redirect(url_for("overview.index") if not can_log_in() else url_for("login.show"))
 
 
 @bp.get("/account")
@@ -85,12 +108,3 @@ def account() -> str:
     return render_template(
         "account.html", known=known, projects=queries.projects(store()) if known.role == "admin" else ()
     )
-
-
-def _local(address: str | None) -> str:
-    """The path and query of a page of ours, and the overview for anything else: nobody is led away by our own link."""
-    home = url_for("overview.index")
-    if not address or not address.startswith("/") or address.startswith(("//", "/\\")) or "\\" in address:
-        return home
-    parts = urlsplit(address)
-    return home if parts.scheme or parts.netloc or any(ord(sign) < 32 for sign in address) else address.rstrip("?")

@@ -67,7 +67,7 @@ def one(project: str, name: str) -> str:
     """One machine: its data, its noise, its conditions and what it ran, over time."""
     found = project_or_404(project)
     machine = next((each for each in queries.machines(store(), found.name) if each.name == name), None)
-    if machine is None:  # before anything is remembered of a name that anybody may invent
+    if machine is None:  # before anything is cached under a name that anybody may invent
         abort(404, f"{found.name} has no machine named “{name}”.")
     told = known(found.name, name)
     if told is None:
@@ -101,8 +101,8 @@ def one(project: str, name: str) -> str:
 def known(project: str, name: str) -> Known | None:
     """What the page of one machine tells of its history; None without any."""
     threshold = current_app.config["THRESHOLD"]
-    return store().remember(
-        project, ("machine", name), lambda: _known(project, name, threshold), may_be_former=True
+    return store().cached(
+        project, ("machine", name), lambda: _known(project, name, threshold)
     )  # fmt: skip
 
 
@@ -142,7 +142,7 @@ def _moments(pause: Pause | None) -> tuple[datetime, datetime] | None:
 
 def _equal_code(project: str) -> dict[str, EqualCodeSpread]:
     """By machine, where enough pairs tell."""
-    return store().remember(project, "equal code", lambda: _spreads(project))
+    return store().cached(project, "equal code", lambda: _spreads(project))
 
 
 def _spreads(project: str) -> dict[str, EqualCodeSpread]:

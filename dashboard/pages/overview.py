@@ -159,7 +159,7 @@ def _overdue(arrivals: Iterable[Arrival], now_s: float) -> int:
 
 def everything(project: str) -> Everything:
     """What the page tells of a project."""
-    return store().remember(project, "overview", lambda: _everything(project), may_be_former=True)
+    return store().cached(project, "overview", lambda: _everything(project))
 
 
 def _everything(project: str) -> Everything:

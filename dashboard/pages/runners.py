@@ -53,4 +53,4 @@ def runners(arrivals: dict[str, Arrival], standings: Sequence[Standing], now: da
 
 def standings_of(project: str) -> tuple[Standing, ...]:
     """How the kernels of a project stand, worked out once for all pages between two commits to the store."""
-    return store().remember(project, "standings", lambda: queries.standings(store(), project), may_be_former=True)
+    return store().cached(project, "standings", lambda: queries.standings(store(), project))

@@ -164,7 +164,7 @@ def data(project: str, key: str) -> ResponseReturnValue:
 
 def _measured(project: str) -> tuple[tuple[Metric, ...], tuple[str, ...]]:
     """The metrics, what is judged first, and the implementations, ours first."""
-    metrics, implementations = store().remember(
+    metrics, implementations = store().cached(
         project, "metrics and implementations", lambda: queries.metrics_and_implementations(store(), project)
     )
     return (

@@ -114,11 +114,9 @@ def listed_projects() -> tuple[Project, ...]:
 def gpu_beside(machine: str) -> str:
     """The GPU of a machine of the page's project, to stand beside its name; empty where the name tells it, or nobody
     does."""
-    project = g.project.name
-    gpus = store().remember(
-        project, "gpus", lambda: {each.name: each.gpu for each in queries.machines(store(), project)}
-    )
-    gpu = gpus.get(machine) or ""
+    if "gpus" not in g:  # a table asks for each of its rows
+        g.gpus = {each.name: each.gpu for each in queries.machines(store(), g.project.name)}
+    gpu = g.gpus.get(machine) or ""
     words = [word for word in gpu.lower().split() if word != "nvidia"]
     return "" if all(word in machine.lower() for word in words) else gpu
 

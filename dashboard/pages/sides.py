@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from flask import request
 
-from warpwatch.dashboard import kept
 from warpwatch.dashboard.comparing import By, Compared
-from warpwatch.dashboard.named_commit import is_full_hash, named_commit
+from warpwatch.dashboard.named_commit import named_commit
 from warpwatch.dashboard.pages.compared import compared_commits, compared_implementations, compared_machines
 from warpwatch.dashboard.pages.shared import store
 from warpwatch.dashboard.store import queries
@@ -88,8 +87,6 @@ def asked_sides(project: Project) -> Sides | None:
 
 def find(project: Project, name: str) -> Commit:
     """The commit of a hash, a shortened hash, a branch or a tag. Raises NoSideError."""
-    if not is_full_hash(name):
-        kept.rests_on_more()  # on the repository's branches and tags
     try:
         found, full = named_commit(store(), project, name)
     except queries.AmbiguousCommitError as error:

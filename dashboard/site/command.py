@@ -1,4 +1,4 @@
-"""`warpwatch export-site`: the whole dashboard as files for GitHub Pages."""
+"""`warpwatch export --site`: the whole dashboard as files for GitHub Pages."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,24 +17,10 @@ from warpwatch.dashboard.store.queries.series_list import find_series
 _ALL = 10_000_000
 
 
-@click.command("export-site")
-@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--project", "names", multiple=True, metavar="NAME", help="May be repeated; else the store's only one.")
-@click.option("--commits", "newest", type=click.IntRange(1), default=200, show_default=True, metavar="N",
-              help="The newest N commits of a project get pages.")  # fmt: skip
-@click.option("--series", "which", type=click.Choice(["overview", "judged", "all"]), default="overview",
-              show_default=True,
-              help="Which get pages: the overview's, all of ours that are judged, or all.")  # fmt: skip
-@click.option("--images", is_flag=True, help="Also badges and pictures of every such series, for READMEs.")
-@click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; WARPWATCH_DATABASE.")
 def export_site(
     folder: Path, names: tuple[str, ...], newest: int, which: str, images: bool, database: str | None
 ) -> None:  # fmt: skip
-    """Write the dashboard as a folder of files: pages with relative links, their data as JSON and CSV, no server.
-
-    Search and filters, which want a server, are left out; a link to what is not among the files is plain text. The
-    folder works at any path of a site, and from a disk.
-    """
+    """Write the pages of the named projects and say how many files that are."""
     open_store(database).close()  # the application would create an empty one
     settings = read_settings()
     access = AccessSettings(requests_per_minute=0, secret_key=settings.access.secret_key)

@@ -47,7 +47,7 @@ def tell_commits(commits: Sequence[Sequence[RunValue]], metric: Metric, machine_
     if len(cards) > 1 and not metric.is_exact:
         return _card_by_card(commits, metric, machine_noise, sorted(cards, key=str))
     levels = [median(run.value for run in runs) for runs in commits]
-    if counted_threshold(levels, metric) is None and len(levels) < ENOUGH_ALONE:
+    if _counted_threshold(levels, metric) is None and len(levels) < ENOUGH_ALONE:
         if machine_noise is not None and metric.is_time and min(levels, default=0) > 0:
             return Told(changes=short_changepoints(commits, machine_noise, smallest_change=SMALLEST_CHANGE))
         if len(levels) < LONG_ENOUGH:
@@ -57,7 +57,7 @@ def tell_commits(commits: Sequence[Sequence[RunValue]], metric: Metric, machine_
 
 def tell_levels(levels: Sequence[float], metric: Metric) -> Told:
     """What a series shows that is long enough, or exact enough, that its levels tell all: one value a commit."""
-    smallest = counted_threshold(levels, metric)
+    smallest = _counted_threshold(levels, metric)
     if smallest is None:
         return tell(levels, smallest_change=SMALLEST_CHANGE)
     return Told(
@@ -98,7 +98,7 @@ def _card_by_card(
     )
 
 
-def counted_threshold(levels: Sequence[float], metric: Metric) -> float | None:
+def _counted_threshold(levels: Sequence[float], metric: Metric) -> float | None:
     """The smallest change to tell of a counted quantity; None for one that is measured."""
     if len(levels) < 2:
         return None
@@ -109,12 +109,9 @@ def counted_threshold(levels: Sequence[float], metric: Metric) -> float | None:
         return None
     if len(levels) < _STEADY:
         return _COUNTED_CHANGE
-    return 0.0 if stands_still(len(levels), sum(a == b for a, b in itertools.pairwise(levels))) else None
-
-
-def stands_still(count: int, equal: int) -> bool:
-    """Whether so many whole numbers, of whose neighbours so many are equal, hardly ever move."""
-    return count >= _STEADY and (equal >= _STILL * (count - 1) or count - 1 - equal <= 1)
+    neighbours = len(levels) - 1
+    equal = sum(a == b for a, b in itertools.pairwise(levels))
+    return 0.0 if equal >= _STILL * neighbours or neighbours - equal <= 1 else None
 
 
 def _exact_step(index: int, before: float, after: float) -> Changepoint:

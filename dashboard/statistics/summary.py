@@ -1,13 +1,14 @@
 """A series in short: its newest value, how that changed of late, and the verdict on it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from warpwatch.dashboard.metrics import Metric
 from warpwatch.dashboard.statistics.changepoint import Changepoint
-from warpwatch.dashboard.statistics.comparison import RunValue
+from warpwatch.dashboard.statistics.level_path import Floats, Places
 from warpwatch.dashboard.verdict import Verdict
 
 RECENT_DAYS = 30
@@ -18,19 +19,15 @@ _ENOUGH_IF_EXACT = 2
 _DAY_MS = 24 * 3600 * 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitValues:
-    """What a series has at one commit. `runs` holds those with a number."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CommitLevels:
+    """A series by commit, in the project's order. Each array has one entry per measured commit."""
 
-    commit_id: int
-    date_ms: int
-    runs: tuple[RunValue, ...]
-    failed: bool  # no run has a number, and that is not for want of the thing itself
-
-    @property
-    def cards(self) -> frozenset[str | None]:
-        """The physical cards that measured it."""
-        return frozenset(run.card for run in self.runs)
+    commit_id: Places
+    date_ms: Places
+    level: Floats  # median over runs; NaN: no number
+    comparable: NDArray[np.bool_]  # has a number of a GPU that also measured the newest number
+    newest_failed: bool  # the newest commit has no number, for another reason than that it was unavailable
 
 
 class Summary(NamedTuple):
@@ -44,66 +41,30 @@ class Summary(NamedTuple):
     verdict: Verdict
 
 
-class Reference(NamedTuple):
-    """What the newest value is compared with."""
+def summarise(commits: CommitLevels, last: Changepoint | None, metric: Metric) -> Summary:
+    """Summary of a series: its last step if at most 30 days older than the newest commit, else the change in 30 days.
 
-    change: float  # relative and signed
-    commit_id: int
-    is_step: bool
-
-
-def summarise(commits: Sequence[CommitValues], changes: Sequence[Changepoint], metric: Metric) -> Summary:
-    """In short: the last step if it is at most 30 days older than the newest commit, else the change in 30 days.
-
-    `changes` count the commits that have a number. Without a commit 30 days back there is no change to tell. Of what
-    is measured, only the commits of the newest one's cards count; what is exact does not depend on the card.
+    `last` is the last changepoint; its index counts the commits with a number. Without a commit at least 30 days old
+    there is no change. Of measured quantities only the commits of the newest one's GPUs count; exact quantities do not
+    depend on the GPU.
     """
-    newest = commits[-1]
-    numbers = [commit for commit in commits if commit.runs]
-    comparable = [commit for commit in numbers if metric.is_exact or commit.cards & numbers[-1].cards]
-    value, since = _level(newest), since_ms(newest.date_ms)
-    against = None
-    if changes and numbers[changes[-1].index].date_ms >= since:
-        last = changes[-1]
-        against = Reference(change=last.magnitude, commit_id=numbers[last.index].commit_id, is_step=True)
-    elif value is not None:
-        older = next((commit for commit in reversed(comparable) if commit.date_ms <= since), None)
-        if older is not None:
-            against = moved_since(value, median(run.value for run in older.runs), older.commit_id)
-    return summary(
-        sparkline=[_level(commit) for commit in commits[-SPARKLINE_COMMITS:]], against=against, metric=metric,
-        numbers=len(comparable), newest_failed=newest.failed,
-    )  # fmt: skip
-
-
-def since_ms(newest_ms: int) -> int:
-    """The end of what is old beside a commit of that date."""
-    return newest_ms - RECENT_DAYS * _DAY_MS
-
-
-def moved_since(value: float, before: float, commit_id: int) -> Reference | None:
-    """The newest value beside that of an old commit."""
-    return Reference(change=value / before - 1, commit_id=commit_id, is_step=False) if before else None
-
-
-def summary(
-    *, sparkline: Sequence[float | None], against: Reference | None, metric: Metric, numbers: int,
-    newest_failed: bool,
-) -> Summary:  # fmt: skip
-    """The newest value, which ends the sparkline, and what it is compared with; `numbers`: the commits that tell."""
-    value = sparkline[-1]
+    numbers = np.flatnonzero(~np.isnan(commits.level))
+    comparable = numbers if metric.is_exact else np.flatnonzero(commits.comparable)
+    sparkline = tuple(None if value != value else value for value in commits.level[-SPARKLINE_COMMITS:].tolist())
+    value, since_ms = sparkline[-1], int(commits.date_ms[-1]) - RECENT_DAYS * _DAY_MS
     enough = _ENOUGH_IF_EXACT if metric.is_exact else _ENOUGH_COMMITS
-    verdict = Verdict.UNCHANGED if numbers >= enough else Verdict.INCONCLUSIVE
-    if against is not None and against.is_step:
-        verdict = Verdict.REGRESSED if metric.is_worse(against.change) else Verdict.IMPROVED
+    verdict = Verdict.UNCHANGED if len(comparable) >= enough else Verdict.INCONCLUSIVE
+    change, change_commit, is_step = None, None, False
+    if last is not None and commits.date_ms[numbers[last.index]] >= since_ms:
+        change, change_commit, is_step = last.magnitude, int(commits.commit_id[numbers[last.index]]), True
+        verdict = Verdict.REGRESSED if metric.is_worse(change) else Verdict.IMPROVED
+    elif value is not None:
+        older = comparable[commits.date_ms[comparable] <= since_ms]
+        if len(older) and (before := float(commits.level[older[-1]])):
+            change, change_commit = value / before - 1, int(commits.commit_id[older[-1]])
     if value is None:
-        verdict = Verdict.INVALID if newest_failed else Verdict.MISSING
+        verdict = Verdict.INVALID if commits.newest_failed else Verdict.MISSING
     return Summary(
-        value=value, change=against.change if against else None,
-        change_commit_id=against.commit_id if against else None,
-        change_is_step=against is not None and against.is_step, sparkline=tuple(sparkline), verdict=verdict,
+        value=value, change=change, change_commit_id=change_commit, change_is_step=is_step, sparkline=sparkline,
+        verdict=verdict,
     )  # fmt: skip
-
-
-def _level(commit: CommitValues) -> float | None:
-    return median(run.value for run in commit.runs) if commit.runs else None

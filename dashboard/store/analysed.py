@@ -1,30 +1,26 @@
 """What the analysis takes from the history and puts back: stale series out, changepoints and summaries in."""
 
-import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import Connection, delete, exists, func, select, update
 
-from warpwatch.dashboard.metrics import Better, Metric, metric
+from warpwatch.dashboard.metrics import Better
 from warpwatch.dashboard.statistics.changepoint import Changepoint
-from warpwatch.dashboard.statistics.comparison import RunValue
 from warpwatch.dashboard.statistics.detection import ANALYSIS_VERSION
 from warpwatch.dashboard.statistics.episodes import Episode
-from warpwatch.dashboard.statistics.summary import CommitValues, Summary
+from warpwatch.dashboard.statistics.summary import Summary
 from warpwatch.dashboard.store import tables
-from warpwatch.dashboard.store.calendar import Calendar, PointRow
 from warpwatch.dashboard.store.choosing import is_among
 from warpwatch.dashboard.store.columns import Columns, decode, join
-from warpwatch.dashboard.store.packed import number_or_none
 from warpwatch.dashboard.store.point_buffer import mark_stale
 from warpwatch.dashboard.store.points import read_stretches
 from warpwatch.dashboard.store.records import Status
 from warpwatch.dashboard.store.rows import STATUS_CODES, insert_new
 from warpwatch.dashboard.store.said import NOTHING_SAID, Judgements, judgements, verdict_of
+from warpwatch.dashboard.store.series_history import Newest
 from warpwatch.dashboard.store.store import Store
-from warpwatch.dashboard.store.tails import Tail, write_tails
 from warpwatch.dashboard.verdict import Verdict
 
 _OK = STATUS_CODES[Status.OK]
@@ -38,22 +34,6 @@ class StaleProject:
     name: str
 
 
-class Newest(NamedTuple):
-    """The row that stands for a series' newest commit: its newest run that has a number, else its newest run.
-
-    Where that commit was not measured because its code stood still, the summary's value is that of the last measured.
-    """
-
-    commit_id: int
-    run_id: int
-    status: int
-    reason: str | None
-    q25: float | None
-    q75: float | None
-    sample_count: int | None
-    runs: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stale:
     """A series to analyse as it is stored: what is sent to who does it."""
@@ -63,16 +43,6 @@ class Stale:
     unit: str
     revision: int  # what the findings are of
     stretches: tuple[bytes, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StaleSeries:
-    """A series' whole history, by commit in the project's order."""
-
-    id: int
-    metric: Metric
-    commits: tuple[CommitValues, ...]  # without those that were not measured because the code stood still
-    newest: Newest | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +79,7 @@ class SeriesAnalysis:
     episodes: tuple[PlacedEpisode, ...]
     newest: Newest | None
     summary: Summary | None  # None for a series without a single row
-    tail: tuple[int, Tail] | None = None  # with the last run that is in it
+    uses_machine_noise: bool = False  # too short to estimate its own noise
 
 
 def follow_rules(store: Store, only: str | None) -> None:
@@ -142,6 +112,26 @@ def stale_projects(store: Store) -> tuple[StaleProject, ...]:
             select(tables.project.c.id, tables.project.c.name).where(tables.project.c.id.in_(stale))
         )
         return tuple(StaleProject(id=row.id, name=row.name) for row in rows)
+
+
+def mark_peers_stale(store: Store, project: StaleProject) -> None:
+    """Marks the series stale whose findings rest on the noise of a machine and environment with stale series.
+
+    Without this, findings in short histories would depend on the order of the imports.
+    """
+    series, peer = tables.series, tables.series.alias()
+    query = select(series.c.id).where(
+        series.c.project_id == project.id, series.c.uses_machine_noise, ~series.c.stale,
+        exists().where(
+            peer.c.project_id == project.id, peer.c.stale, peer.c.machine_id == series.c.machine_id,
+            peer.c.environment_id == series.c.environment_id,
+        ),
+    )  # fmt: skip
+    with store.read() as connection:
+        found = connection.execute(query).scalars().all()
+    if found:
+        with store.write(project.name, of_project=True) as connection:
+            mark_stale(connection, found)
 
 
 def count_stale(store: Store, project: StaleProject) -> int:
@@ -178,31 +168,6 @@ def points_of(stale: Stale) -> Columns | None:
     return join([decode(stretch) for stretch in stale.stretches]) if stale.stretches else None
 
 
-def history_of(stale: Stale, points: Columns | None, calendar: Calendar) -> StaleSeries:
-    """The series with its values in order."""
-    rows = calendar.rows(stale.id, points) if points is not None else []
-    return _series(stale.id, metric(stale.metric, stale.unit), rows)
-
-
-def newest_of(points: Columns) -> Newest:
-    """The row that stands for the newest commit, where each has one point and the last is the newest's."""
-    reason, count = int(points.reason[-1]), int(points.count[-1])
-    return Newest(
-        commit_id=int(points.commit[-1]), run_id=int(points.run[-1]), status=int(points.status[-1]),
-        reason=points.reasons[reason - 1] if reason else None, q25=number_or_none(points.q25[-1]),
-        q75=number_or_none(points.q75[-1]), sample_count=count if count >= 0 else None, runs=1,
-    )  # fmt: skip
-
-
-def newest_among(rows: Sequence[PointRow]) -> Newest:
-    """The row that stands for a commit, of all that it has."""
-    row = next((row for row in reversed(rows) if row.status == _OK), rows[-1])
-    return Newest(
-        commit_id=row.commit_id, run_id=row.run_id, status=row.status, reason=row.reason, q25=row.q25, q75=row.q75,
-        sample_count=row.sample_count, runs=len(rows),
-    )  # fmt: skip
-
-
 def replace_analyses(connection: Connection, analyses: Sequence[SeriesAnalysis]) -> int:
     """Writes the findings in place of the earlier ones; returns of how many series. These are stale no more, and the
     findings of their machines want to be judged together. Until that is done, what was said of changes stays (said.py).
@@ -217,14 +182,16 @@ def replace_analyses(connection: Connection, analyses: Sequence[SeriesAnalysis])
     if not ids:
         return 0
     said = judgements(connection, ids)
-    for each in (tables.changepoint, tables.episode, tables.summary, tables.tail):
+    for each in (tables.changepoint, tables.episode, tables.summary):
         connection.execute(delete(each).where(is_among(connection, each.c.series_id, ids)))
     changes = [row for analysis in analyses for row in _changepoint_rows(analysis, said)]
     insert_new(connection, tables.changepoint, changes)
     insert_new(connection, tables.episode, [row for analysis in analyses for row in _episode_rows(analysis)])
     insert_new(connection, tables.summary, [row for analysis in analyses for row in _summary_rows(analysis, said)])
-    write_tails(connection, [(analysis.series_id, *analysis.tail) for analysis in analyses if analysis.tail])
-    connection.execute(update(table).where(is_among(connection, table.c.id, ids)).values(stale=False))
+    short = {analysis.series_id for analysis in analyses if analysis.uses_machine_noise}
+    for uses_noise, some in ((True, short), (False, ids - short)):
+        chosen = is_among(connection, table.c.id, some)
+        connection.execute(update(table).where(chosen).values(stale=False, uses_machine_noise=uses_noise))
     want_judgement(connection, set(machine_of.values()))
     return len(ids)
 
@@ -246,41 +213,6 @@ def want_judgement(connection: Connection, machines: Collection[int]) -> None:
     table = tables.machine
     of_these = is_among(connection, table.c.id, machines)
     connection.execute(update(table).where(of_these).values(findings=table.c.findings + 1))
-
-
-def _series(series_id: int, its_metric: Metric, rows: Sequence[PointRow]) -> StaleSeries:
-    groups = [list(group) for _, group in itertools.groupby(rows, key=lambda row: row.commit_id)]
-    measured = [group for group in groups if not _is_skipped(group)] or groups
-    # What never had a number was not skipped for its code.
-    has_number = any(row.status == _OK for group in measured for row in group)
-    newest = (groups if has_number else measured)[-1:]
-    return StaleSeries(
-        id=series_id,
-        metric=its_metric,
-        commits=tuple(_commit(group) for group in measured),
-        newest=newest_among(newest[0]) if newest else None,
-    )
-
-
-def _is_skipped(rows: Sequence[PointRow]) -> bool:
-    """Whether nobody measured the commit, as its machine code is that of one measured before."""
-    statuses = {row.status for row in rows}
-    return STATUS_CODES[Status.UNCHANGED] in statuses and _OK not in statuses
-
-
-def _commit(rows: Sequence[PointRow]) -> CommitValues:
-    runs = tuple(
-        RunValue(value=row.value, q25=row.q25, q75=row.q75, sample_count=row.sample_count, card=row.card)
-        for row in rows
-        if row.status == _OK and row.value is not None
-    )
-    absent = {STATUS_CODES[Status.UNAVAILABLE], STATUS_CODES[Status.UNCHANGED]}
-    return CommitValues(
-        commit_id=rows[0].commit_id,
-        date_ms=rows[0].date_ms,
-        runs=runs,
-        failed=not runs and any(row.status not in absent for row in rows),
-    )
 
 
 def _changepoint_rows(analysis: SeriesAnalysis, said: Judgements) -> list[dict[str, Any]]:

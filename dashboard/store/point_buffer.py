@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, delete, true, update
+from sqlalchemy import Connection, update
 
 from warpwatch.dashboard.store import tables
 from warpwatch.dashboard.store.choosing import is_among
@@ -97,8 +97,7 @@ class PointBuffer:
             add_a_point_each(self._connection, series, ordered)
         else:
             add_points(self._connection, _by_series(columns["series"][order], ordered))
-        _forget_tails(self._connection, series, tables.tail.c.last_run >= int(columns["run"].min()))
-        _make_stale(self._connection, series)
+        mark_stale(self._connection, series)
 
     def _renumbered(self, reason: Ints, reasons: Sequence[str]) -> Ints:
         if not reasons:
@@ -108,19 +107,7 @@ class PointBuffer:
 
 
 def mark_stale(connection: Connection, series: Sequence[int]) -> None:
-    """Tells the analysis that these series have changed, otherwise than by points of newer runs: also one that is at
-    them now, and what it kept of their histories' ends."""
-    _forget_tails(connection, series, true())
-    _make_stale(connection, series)
-
-
-def _forget_tails(connection: Connection, series: Sequence[int], which: ColumnElement[bool]) -> None:
-    table = tables.tail
-    for some in batches(series, _UPDATED_AT_ONCE):
-        connection.execute(delete(table).where(is_among(connection, table.c.series_id, some), which))
-
-
-def _make_stale(connection: Connection, series: Sequence[int]) -> None:
+    """Has the analysis take these series again, and drop what it finds of them at this moment."""
     table = tables.series
     for some in batches(series, _UPDATED_AT_ONCE):
         chosen = is_among(connection, table.c.id, some)

@@ -1,5 +1,5 @@
-"""All points of a project in columns, in memory until something is written: what asks of thousands of series at once,
-two commits compared or all that one commit did, would else read and unpack every stretch of the project each time.
+"""All points of a project in columns: the input of questions about thousands of series at once, such as the comparison
+of two commits. They are cached: each question would otherwise read and unpack every stretch of the project.
 """
 
 from collections.abc import Collection
@@ -18,7 +18,8 @@ from warpwatch.dashboard.store.columns import Columns, Ints, decode_all
 from warpwatch.dashboard.store.points import Runs, read_stretches
 from warpwatch.dashboard.store.store import Store
 
-MOST_POINTS = 4_000_000  # of a project that is held; 41 bytes each
+MOST_POINTS = 4_000_000  # of a project that is cached
+_POINT_BYTES = 41
 Flags = NDArray[np.bool_]
 
 
@@ -61,7 +62,7 @@ class ProjectPoints:
 
 
 def project_points(store: Store, project: str) -> ProjectPoints | None:
-    """All of a project's. None where it has more than are held: then those that are asked for are read."""
+    """All of a project's. None if it has more than are cached: then the caller reads those that it needs."""
 
     def read() -> ProjectPoints | None:
         chunk, series = tables.chunk, tables.series
@@ -74,7 +75,7 @@ def project_points(store: Store, project: str) -> ProjectPoints | None:
             ids = connection.execute(select(series.c.id).where(mine)).scalars().all()
             return points_of_series(connection, calendar(connection, owner), ids)
 
-    return store.hold_points(project, read, lambda found: len(found) if found is not None else 0)
+    return store.cached(project, "points", read, size=lambda found: _POINT_BYTES * len(found or ()))
 
 
 def points_of_series(

@@ -31,7 +31,7 @@ from warpwatch.dashboard.store.store import Store
 _DAY_MS = 24 * 3600 * 1000
 _AT_ONCE = 200  # series in one transaction
 _GOLDEN, _TURN = 2654435769, 2**32  # their quotient is the golden ratio less one
-_OF_A_SERIES = ("changepoint", "episode", "summary", "tail", "annotation", "chunk", "sample_chunk")
+_OF_A_SERIES = ("changepoint", "episode", "summary", "annotation", "chunk", "sample_chunk")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

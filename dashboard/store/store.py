@@ -5,26 +5,20 @@ import json
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import Any, TypeVar
 
 import orjson
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, select, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DatabaseError
 
-from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.cache import Cache, generation, raise_generation, rows_changed
 from warpwatch.dashboard.store.migrate import UnknownSchemaError, has_schema, is_newest, migrate
-from warpwatch.dashboard.store.preparing import Preparing
-from warpwatch.dashboard.store.remembered import Remembered
-from warpwatch.dashboard.store.written import READ, Counts, as_counts, count, counting, listen, of_projects
 
 Found = TypeVar("Found")
 _PATIENCE_S = 60  # for another process to finish writing
-_POINTS = 6_000_000  # in memory at most, of all projects: 250 MB
 
 
 class StoreError(Exception):
@@ -42,13 +36,7 @@ class Store:
     def __init__(self, database: str, *, create: bool = True) -> None:
         self.url = _parse(database)
         self.engine = _engine(self.url, create=create)
-        self._remembered = Remembered()
-        self._points = Remembered(room=_POINTS)
-        self._watcher: Any = None  # a SQLite connection that only looks whether others have written
-        self._watching = Lock()
-        self._commits: int | None = None  # by others, at which the watcher read
-        self._counts: Mapping[str, Counts] = {}
-        self.preparing: Preparing | None = None
+        self._cache = Cache()
         try:
             with self.read() as connection:
                 is_ready = is_newest(connection)
@@ -80,75 +68,33 @@ class Store:
         """A transaction that commits at the end or leaves no trace; those with the same lock name wait in line.
 
         SQLite has one writer anyway; on PostgreSQL it is an advisory lock that ends with the transaction. `of_project`
-        says that the lock is a project's name and that nothing of another's is written: what pages remember of those
-        holds (written.py).
+        says that the lock is a project's name and that data of this project alone are written: if any row changes, the
+        project's generation is raised, so that no process uses values cached before (cache.py).
         """
-        options: dict[str, Any] = {"warpwatch_writes": True, **counting()}
+        options: dict[str, Any] = {"warpwatch_writes": True}
         with self.engine.connect().execution_options(**options) as connection, connection.begin():
             if connection.dialect.name == "postgresql":
                 number = int.from_bytes(hashlib.blake2b(lock.encode(), digest_size=8).digest(), signed=True)
                 connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
+            before = rows_changed(connection) if of_project else 0
             yield connection
-            count(connection, lock if of_project else None)
+            if of_project and rows_changed(connection) != before:
+                raise_generation(connection, lock)
 
-    def remember(
-        self, project: str | None, key: Hashable, make: Callable[[], Found], *, said: bool = False,
-        may_be_former: bool = False, weigh: Callable[[Found], int] | None = None,
+    def cached(
+        self, project: str | None, key: Hashable, compute: Callable[[], Found],
+        *, size: Callable[[Found], int] | None = None,
     ) -> Found:  # fmt: skip
-        """What `make` reads of a project (None: of all), worked out once until any process writes of it what was
-        measured or found; with `said` also what people or alerts said. Nobody may change what is handed out.
+        """What `compute` reads of a project (None: of all), computed once until any process changes data of it.
 
-        With `may_be_former` it may be what held before the last writes, for as long as it is `preparing` what holds
-        now. `weigh` tells how many rows of thousands a value holds, so that few of the large ones are kept.
+        Nobody may change what is handed out. `size` gives the bytes of a large value.
         """
-        written = self.written(project)
-        preparing = self.preparing if may_be_former else None
-        will_do = (
-            partial(preparing.is_at, project, written.found)
-            if preparing is not None and project is not None
-            else _never
-        )
-        state = written if said else written.found
-        return self._remembered.get(state, (project, key), make, weigh, may_be_former=will_do)
+        return self._cache.get((project, key), self.generation(project), compute, size)
 
-    def hold_points(self, project: str, read: Callable[[], Found], weigh: Callable[[Found], int]) -> Found:
-        """As `remember`, for points in columns, which have room of their own; `weigh` counts them."""
-        return self._points.get(self.written(project).found, project, read, weigh)
-
-    def written(self, project: str | None = None) -> Counts:
-        """How often a project was written into, or any: equal, and nothing has changed. Read it before what is read."""
-        return of_projects(self._all_counts(), None if project is None else (project,))
-
-    def state(self) -> Hashable:
-        """Equal, and what was read in between is what would be read now. Read it before what is read.
-
-        What held before the last writes ends a state, so that nobody takes it for what holds now.
-        """
-        return self.written(), self.preparing.formers if self.preparing is not None else 0
-
-    def found_by_project(self) -> dict[str, int]:
-        """How often what was measured and found was written, of each project."""
-        counts = self._all_counts()
-        with self.read() as connection:
-            names = connection.execute(select(tables.project.c.name)).scalars().all()
-        return {name: of_projects(counts, (name,)).found for name in names}
-
-    def _all_counts(self) -> Mapping[str, Counts]:
-        if self.engine.dialect.name == "postgresql":
-            with self.engine.connect() as connection:
-                return as_counts(connection.execute(READ))
-        with self._watching:
-            if self._watcher is None:
-                self._watcher = self.engine.raw_connection()
-                self._watcher.detach()  # the pool counts it no more
-            cursor = self._watcher.cursor()
-            # SQLite's own count of other connections' commits, which one and the same connection has to be asked for.
-            commits = int(cursor.execute("PRAGMA data_version").fetchone()[0])
-            if commits != self._commits:
-                self._counts = as_counts(cursor.execute(str(READ)).fetchall())
-                self._commits = commits
-            cursor.close()
-            return self._counts
+    def generation(self, project: str | None = None) -> int:
+        """How often data of a project, or of any, were changed. Read it before the data."""
+        with self.engine.connect() as connection:
+            return generation(connection, project)
 
     @property
     def sqlite_file(self) -> Path | None:
@@ -157,10 +103,6 @@ class Store:
 
     def close(self) -> None:
         """Give back all connections."""
-        with self._watching:
-            if self._watcher is not None:
-                self._watcher.close()
-                self._watcher = None
         self.engine.dispose()
 
 
@@ -168,10 +110,6 @@ def _advice(said: object) -> str:
     if isinstance(said, sqlite3.DatabaseError) and not isinstance(said, sqlite3.OperationalError):
         return ". The file is damaged, or is no SQLite database: put a copy of it back, or name another one"
     return ""
-
-
-def _never() -> bool:
-    return False
 
 
 def _parse(database: str) -> URL:
@@ -206,7 +144,6 @@ def _engine(url: URL, *, create: bool) -> Engine:
             engine = create_engine(url, pool_pre_ping=True, json_serializer=_to_json, json_deserializer=_from_json)
         except ModuleNotFoundError as error:
             raise StoreError(f"PostgreSQL needs {error.name}: pip install 'warpwatch[postgresql]'") from error
-        listen(engine)
         return engine
     path = Path(str(url.database))
     if path.is_dir():
@@ -222,7 +159,6 @@ def _engine(url: URL, *, create: bool) -> Engine:
     engine = create_engine(
         url, connect_args={"timeout": _PATIENCE_S}, json_serializer=_to_json, json_deserializer=_from_json
     )
-    listen(engine)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine

@@ -118,6 +118,8 @@ series = Table(
     Column("listed", Boolean, nullable=False, server_default=true()),  # still in benchmarks.json
     Column("stale", Boolean, nullable=False, server_default=true()),  # has values the analysis has not seen
     Column("revision", Integer, nullable=False, server_default="0"),  # counts up whenever it becomes stale
+    # The findings rest on the noise of the machine's other series as well: too short to estimate its own.
+    Column("uses_machine_noise", Boolean, nullable=False, server_default=false()),
     Index(None, "benchmark_id", "machine_id", "environment_id"),
     Index(None, "project_id", "stale"),
 )  # fmt: skip
@@ -255,13 +257,6 @@ summary = Table(
     Column("verdict", Text, nullable=False),
 )  # fmt: skip
 
-# The end of a history as the analysis saw it, so that a few values more need not the whole again (tails.py).
-tail = Table(
-    "tail", metadata, _ref("series", key=True),
-    Column("last_run", Integer, nullable=False),  # greatest id among the points that the analysis saw
-    Column("data", LargeBinary, nullable=False),  # tails.encode
-)  # fmt: skip
-
 source_file = Table(
     "source_file", metadata, _id(), _ref("project"),
     Column("path", Text, nullable=False),  # below the results folder
@@ -280,13 +275,11 @@ set_aside = Table(
     Column("at_ms", BigInteger, nullable=False),
 )  # fmt: skip
 
-# How often a project was written into, by kind of what was written (written.py): what pages remember holds until then.
-# By name, so that a project that was dropped and made again counts on; the empty name stands for all projects.
-written = Table(
-    "written", metadata,
+# How often data of a project were changed (cache.py). By name: a project that was dropped and made again counts on.
+generation = Table(
+    "generation", metadata,
     Column("project", Text, primary_key=True),
-    Column("found", BigInteger, nullable=False, server_default="0"),
-    Column("said", BigInteger, nullable=False, server_default="0"),
+    Column("number", BigInteger, nullable=False),
 )  # fmt: skip
 
 # Which of asv's benchmark entries are in, as marks.encode keeps them; tells a re-run from a re-save.

@@ -21,7 +21,7 @@ from warpwatch.dashboard.store.store import Store
 _log = logging.getLogger(__name__)
 _PREFIX = "warpwatch_"  # so that scanners of leaked secrets can tell what it is
 _BYTES = 32
-_NOTED_EVERY_MS = 3_600_000  # a write makes pages work out anew what they remember, see remembered.py
+_NOTED_EVERY_MS = 3_600_000  # a write for each request would make readers wait for writers
 _token, _project = tables.token, tables.project
 
 

@@ -25,7 +25,8 @@ def ninja_file(root: Path, folder: Path, toolchain: Toolchain, architectures: tu
     An edge names the object of the store that it is equal to. The name changes with whatever the object depends on, and
     with it the edge's command: so ninja needs to know of no headers. Objects hold no absolute path.
     """
-    compile_cxx = _line([toolchain.cxx, *_cxx_flags(toolchain), *_defines(toolchain, architectures)])
+    defines = [f"-D{name}={value}" for name, value in _macros(toolchain, architectures).items()]
+    compile_cxx = _line([toolchain.cxx, *_cxx_flags(toolchain), *defines])
     lines = [
         f"builddir = {_path(folder)}",
         f"store = {_line([str(store_folder())])}",
@@ -61,13 +62,13 @@ def object_keys(
 ) -> dict[Path, str]:
     """The name in the store of each source's object."""
     versions = toolchain.versions
-    cxx = [versions["c++"], versions["torch"], *_flags_only(_cxx_flags(toolchain)), *_defines(toolchain, architectures)]
+    cxx = [versions["c++"], versions["torch"], *_flags_only(_cxx_flags(toolchain))]
     cuda = [versions["c++"], versions.get("cuda", ""), *_flags_only(_cuda_flags(toolchain))] if toolchain.cuda else []
-    csrc = root / "kernels/csrc"
+    csrc, macros = root / "kernels/csrc", _macros(toolchain, architectures)
     return {
-        source: key_of(
-            root / source, csrc, cxx if source.suffix == ".cpp" else [*cuda, *arch.gencode(source, architectures)]
-        )
+        source: key_of(root / source, csrc, cxx, macros)
+        if source.suffix == ".cpp"
+        else key_of(root / source, csrc, [*cuda, *arch.gencode(source, architectures)])
         for source in sources
     }
 
@@ -110,14 +111,15 @@ def _sources(root: Path) -> list[Path]:
     return [path.relative_to(root) for path in found]
 
 
-def _defines(toolchain: Toolchain, architectures: tuple[str, ...]) -> list[str]:
+def _macros(toolchain: Toolchain, architectures: tuple[str, ...]) -> dict[str, str]:
+    """Whether there is CUDA, the list of architectures, and for each family of sources whether it has launchers."""
     with_cuda = toolchain.cuda is not None
     families = {name: with_cuda and arch.has_family(name, architectures) for name in arch.FAMILIES}
-    return [
-        f"-DWARPWATCH_WITH_CUDA={int(with_cuda)}",
-        f'-DWARPWATCH_BUILT_FOR="{";".join(architectures)}"',
-        *(f"-DWARPWATCH_HAS_{name.upper()}={int(here)}" for name, here in families.items()),
-    ]
+    return {
+        "WARPWATCH_WITH_CUDA": str(int(with_cuda)),
+        "WARPWATCH_BUILT_FOR": f'"{";".join(architectures)}"',
+        **{f"WARPWATCH_HAS_{name.upper()}": str(int(here)) for name, here in families.items()},
+    }
 
 
 def _cxx_flags(toolchain: Toolchain) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -22,14 +22,22 @@ def store_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "warpwatch" / "objects"
 
 
-def key_of(source: Path, csrc: Path, compilation: Iterable[str]) -> str:
+def key_of(source: Path, csrc: Path, compilation: Iterable[str], macros: Mapping[str, str] | None = None) -> str:
     """SHA-256 over `compilation` (compilers, flags, architectures) and the source with all headers of ours it includes.
 
-    PyTorch's, CUDA's and the system's headers count through the versions in `compilation`.
+    Of `macros` (name to value), only those that the source or a header names are part of the key: most CPU sources are
+    the same for every set of architectures. PyTorch's, CUDA's and the system's headers count through the versions in
+    `compilation`.
     """
-    digest = hashlib.sha256("\0".join(compilation).encode())
-    for path in sorted(_with_headers(source, csrc)):
-        digest.update(f"\0{path.relative_to(csrc)}\0".encode() + path.read_bytes())
+    texts = {path.relative_to(csrc): path.read_bytes() for path in sorted(_with_headers(source, csrc))}
+    used = [
+        f"{name}={value}"
+        for name, value in (macros or {}).items()
+        if any(name.encode() in text for text in texts.values())
+    ]
+    digest = hashlib.sha256("\0".join([*compilation, *used]).encode())
+    for path, text in texts.items():
+        digest.update(f"\0{path}\0".encode() + text)
     return digest.hexdigest()
 
 

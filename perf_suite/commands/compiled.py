@@ -1,4 +1,4 @@
-"""`python -m perf_suite compiled`: one commit's compiled code as a file, for `warpwatch compare-code`."""
+"""`python -m perf_suite compiled`: one commit's compiled code as a file, for `warpwatch compare --code`."""
 
 import argparse
 import subprocess

@@ -180,14 +180,16 @@ WATCHED: dict[str, Watched] = {
         kernels=("int4_kv_append_groups",), twins=("_int4_kv_append",), sources=("int4_kv/int4_kv.cu",)
     ),
     "paged_kv_append": Watched(
-        kernels=("paged_kv_append_kernel",),
+        kernels=("paged_kv_append_kernel", "paged_kv_append_rows"),
         twins=("_paged_kv_append",),
         sources=("paged_kv/paged_kv.cu",),
     ),
     "paged_kv_gather": Watched(kernels=("paged_kv_gather_kernel",), twins=("_paged_kv_gather",), sources=()),
-    "rope": Watched(kernels=("rope_pairs", "rope_pieces", "rope_rows"), twins=("_rope",), sources=("rope/rope.cu",)),
+    "rope": Watched(
+        kernels=("rope_pairs", "rope_pieces", "rope_rows", "rope_small"), twins=("_rope",), sources=("rope/rope.cu",)
+    ),
     "rope_paged_kv_append": Watched(
-        kernels=("rope_paged_kv_append_kernel",),
+        kernels=("rope_paged_kv_append_kernel", "rope_paged_kv_append_small"),
         twins=("_rope_paged_kv_append",),
         sources=("rope_paged_kv_append/rope_paged_kv_append.cu",),
     ),

@@ -94,7 +94,9 @@ def test_what_accepts_nothing_is_told(tmp_path: Path) -> None:
 def test_a_command_accepts_for_two_commits_alone_and_is_kept_with_who_and_why(tmp_path: Path) -> None:
     repository = _slower(tmp_path, "slower")
     for glob in ("rope", "sum"):
-        done = repository.warpwatch("accept", repository.base, repository.head, glob, "as", "agreed", "--by", "Bea")
+        done = repository.warpwatch(
+            "policy", "accept", repository.base, repository.head, glob, "as", "agreed", "--by", "Bea"
+        )
         assert done.returncode == 0, done.stderr
     done = repository.check()
     assert done.returncode == 0
@@ -102,10 +104,10 @@ def test_a_command_accepts_for_two_commits_alone_and_is_kept_with_who_and_why(tm
     assert "2 regressed (2 accepted)" in done.stdout
     earlier = f"{repository.base}~1"
     assert repository.warpwatch("check", earlier, repository.head).returncode == 1  # another range
-    absent = repository.warpwatch("accept", repository.base, repository.head, "time_sort", "known")
+    absent = repository.warpwatch("policy", "accept", repository.base, repository.head, "time_sort", "known")
     assert absent.returncode == 2
     assert "“time_sort” names no series of demo, so there is nothing to accept" in absent.stderr
-    wrong = repository.warpwatch("accept", repository.base, repository.head, "rope")
+    wrong = repository.warpwatch("policy", "accept", repository.base, repository.head, "rope")
     assert (wrong.returncode, "wanted <glob>" in wrong.stderr) == (2, True)
     store = Store(repository.database)
     kept = acceptances(store, "demo", repository.base, repository.head)
@@ -130,7 +132,7 @@ def test_what_counted_up_to_an_earlier_head_is_told_where_it_would_cover_what_bl
     assert code == 1
     (note,) = notes
     assert note.startswith("“rope”, accepted by Bea (comment 7), counted until eeeeeeee; it has expired")
-    done = repository.warpwatch("accept", repository.base, repository.head, "*", "still", "--by", "Bea")
+    done = repository.warpwatch("policy", "accept", repository.base, repository.head, "*", "still", "--by", "Bea")
     assert done.returncode == 0
     assert not any("expired" in each for each in _rows(repository)[2])
 

@@ -30,7 +30,7 @@ def facts_file(path, commit, *kernels, **code):
 
 def compare(tmp_path, base, head, layout="markdown", **code):
     files = facts_file(tmp_path / "base.json", BASE, *base), facts_file(tmp_path / "head.json", HEAD, *head, **code)
-    done = CliRunner().invoke(main, ["compare-code", *files, "--format", layout])
+    done = CliRunner().invoke(main, ["compare", "--code", *files, "--format", layout])
     assert done.exit_code == 0, done.output
     return done.output
 
@@ -125,13 +125,13 @@ def test_what_is_not_such_a_file_is_refused_by_its_place(damage, said, tmp_path)
     good = facts_file(tmp_path / "good.json", BASE, kernel())
     bad = tmp_path / "bad.json"
     bad.write_text(json.dumps({**json.loads((tmp_path / "good.json").read_text()), **damage}))
-    done = CliRunner().invoke(main, ["compare-code", good, str(bad)])
+    done = CliRunner().invoke(main, ["compare", "--code", good, str(bad)])
     assert done.exit_code == 2
     assert str(bad) in done.output
     assert said in done.output
 
 
 def test_a_file_that_is_not_there_is_named_with_what_writes_it(tmp_path):
-    done = CliRunner().invoke(main, ["compare-code", str(tmp_path / "no.json"), str(tmp_path / "no.json")])
+    done = CliRunner().invoke(main, ["compare", "--code", str(tmp_path / "no.json"), str(tmp_path / "no.json")])
     assert done.exit_code == 2
     assert "python -m perf_suite compiled" in done.output

@@ -45,7 +45,10 @@ def test_one_that_nobody_was_to_measure_at_head_does_not(tmp_path: Path) -> None
 def test_a_person_accepts_that_a_benchmark_is_gone(tmp_path: Path) -> None:
     repository = _repository(tmp_path, {ROPE: math.nan})
     assert (
-        repository.warpwatch("accept", repository.base, repository.head, "rope", "nobody", "calls it").returncode == 0
+        repository.warpwatch(
+            "policy", "accept", repository.base, repository.head, "rope", "nobody", "calls it"
+        ).returncode
+        == 0
     )
     done = repository.check()
     assert done.returncode == 0, done.stdout
@@ -54,7 +57,10 @@ def test_a_person_accepts_that_a_benchmark_is_gone(tmp_path: Path) -> None:
 
 def test_nobody_accepts_a_failure(tmp_path: Path) -> None:
     repository = _repository(tmp_path, {ROPE: None})
-    assert repository.warpwatch("accept", repository.base, repository.head, "*", "it", "is", "fine").returncode == 0
+    assert (
+        repository.warpwatch("policy", "accept", repository.base, repository.head, "*", "it", "is", "fine").returncode
+        == 0
+    )
     done = repository.check()
     assert done.returncode == 1, done.stdout
     assert "which nobody can accept" in done.stdout

@@ -290,8 +290,8 @@ def test_what_is_written_of_one_project_leaves_what_is_remembered_of_others(stor
     regressed.load(store, project="other")
     (alert,) = alerts(store, "demo")
     said = Acceptance(pattern="*", reason="known", by="ann", at=datetime.now(UTC), source="a note", at_most=None)
-    before = store.written("other")
+    before = store.generation("other")
     over = Progress(held=(), resolved=frozenset({alert.series[0].series.key}), state=AlertState.RESOLVED)
     assert go_on(store, alert, over, messages={}, now_ms=2000)
     record_acceptances(store, "demo", hash_of(1), hash_of(2), [said], now_ms=3)
-    assert store.written("other") == before
+    assert store.generation("other") == before

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from warpwatch.dashboard.metrics import metric
 from warpwatch.dashboard.statistics.comparison import RunValue
 from warpwatch.dashboard.statistics.detection import detect
-from warpwatch.dashboard.statistics.summary import CommitValues, summarise
+from warpwatch.dashboard.statistics.summary import CommitLevels, Summary, summarise
 from warpwatch.dashboard.verdict import Verdict
 
 DAY_MS = 86_400_000
@@ -82,43 +82,45 @@ def test_a_short_history_whose_samples_scatter_is_not_believed() -> None:
     assert detect(_commits([1e-3, 1.3e-3], scatter=0.3), TIME) == ()
 
 
-def _values(values: Sequence[float | None], *, step_days: float = 1.0, failed: bool = True) -> list[CommitValues]:
-    return [
-        CommitValues(
-            commit_id=i, date_ms=int(i * step_days * DAY_MS), failed=failed and v is None,
-            runs=() if v is None else (RunValue(value=v),),
-        )
-        for i, v in enumerate(values)
-    ]  # fmt: skip
+def _levels(values: Sequence[float | None], *, failed: bool = True) -> CommitLevels:
+    """One commit a day, all measured by one GPU."""
+    level = np.array([np.nan if value is None else value for value in values])
+    days = np.arange(len(values))
+    return CommitLevels(
+        commit_id=days, date_ms=days * DAY_MS, level=level, comparable=~np.isnan(level),
+        newest_failed=failed and values[-1] is None,
+    )  # fmt: skip
+
+
+def _summary(values: Sequence[float | None], unit: str = "seconds", *, failed: bool = True) -> Summary:
+    changes = detect(_commits([value for value in values if value is not None], 0.0), TIME)
+    return summarise(_levels(values, failed=failed), changes[-1] if changes else None, metric("m", unit))
 
 
 def test_a_recent_step_is_the_change_that_is_shown() -> None:
     values = [1.0] * 10 + [1.5] * 10
-    changes = detect([v.runs for v in _values(values)], TIME)
-    summary = summarise(_values(values), changes, TIME)
+    summary = _summary(values)
     assert (summary.verdict, summary.change_is_step, summary.change_commit_id) == (Verdict.REGRESSED, True, 10)
-    assert summarise(_values(values), changes, metric("m", "GB/s")).verdict is Verdict.IMPROVED
+    assert _summary(values, "GB/s").verdict is Verdict.IMPROVED
 
 
 def test_an_old_step_is_news_no_more() -> None:
-    values = _values([1.0] * 10 + [1.5] * 60)
-    changes = detect([v.runs for v in values], TIME)
-    summary = summarise(values, changes, TIME)
+    summary = _summary([1.0] * 10 + [1.5] * 60)
     assert (summary.verdict, summary.change, summary.change_commit_id) == (Verdict.UNCHANGED, 0.0, 39)
 
 
 def test_a_newest_commit_without_a_number_is_invalid_or_missing() -> None:
-    assert summarise(_values([1.0, None]), (), TIME).verdict is Verdict.INVALID
-    assert summarise(_values([1.0, None], failed=False), (), TIME).verdict is Verdict.MISSING
+    assert _summary([1.0, None]).verdict is Verdict.INVALID
+    assert _summary([1.0, None], failed=False).verdict is Verdict.MISSING
 
 
 def test_one_commit_says_nothing_about_change() -> None:
-    summary = summarise(_values([1.0]), (), TIME)
+    summary = _summary([1.0])
     assert (summary.verdict, summary.change, summary.sparkline) == (Verdict.INCONCLUSIVE, None, (1.0,))
 
 
 def test_two_equal_counts_tell_that_nothing_changed() -> None:
-    """Four commits of what is measured do, of what is exact the second: there is no noise to wait for."""
-    assert summarise(_values([48.0, 48.0]), (), metric("registers", "registers")).verdict is Verdict.UNCHANGED
-    assert summarise(_values([48.0]), (), metric("registers", "registers")).verdict is Verdict.INCONCLUSIVE
-    assert summarise(_values([1.0, 1.0]), (), TIME).verdict is Verdict.INCONCLUSIVE
+    """Measured quantities need four commits, exact ones two."""
+    assert _summary([48.0, 48.0], "registers").verdict is Verdict.UNCHANGED
+    assert _summary([48.0], "registers").verdict is Verdict.INCONCLUSIVE
+    assert _summary([1.0, 1.0]).verdict is Verdict.INCONCLUSIVE

@@ -13,10 +13,12 @@ from typing import Any
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 from tests.asv_results import HOUR_MS, START_MS, AsvResults, hash_of
 from tests.dashboard.suite_results import Suite
 from warpwatch import dashboard
+from warpwatch.dashboard.exports.command import export
 from warpwatch.dashboard.exports.parquet import write_parquet
 from warpwatch.dashboard.exports.rows import COLUMNS
 from warpwatch.dashboard.exports.text_files import write_csv, write_json
@@ -196,3 +198,17 @@ def test_parquet_without_its_library_says_what_to_install(small_history: Path, t
     assert "pip install 'warpwatch[export]'" in done.stderr
     assert not (tmp_path / "all.parquet").exists()
     assert _export(small_history, code=without).returncode == 0  # CSV and JSON want nothing
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--site", "site", "--format", "json"], "--format has no effect with --site"),
+        (["--images"], "--images has no effect without --site"),
+        (["--project", "a", "--project", "b"], "only --site takes several"),
+    ],
+)
+def test_an_option_without_effect_is_refused(options: list[str], said: str) -> None:
+    done = CliRunner().invoke(export, options)
+    assert done.exit_code == 2
+    assert said in done.stderr

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from tests.asv_results import AsvResults
-from warpwatch.dashboard import analysis, continued, judgement
+from warpwatch.dashboard import analysis, judgement
 from warpwatch.dashboard.analysis import analyse
 from warpwatch.dashboard.store import Store, tables
 
@@ -42,24 +42,10 @@ def test_an_analysis_that_fails_costs_its_own_series_alone(
     (said,) = caplog.messages
     assert said.startswith(f"demo: {BENCH}(2) on box, env-py3.11: the analysis failed (ZeroDivisionError: a thing")
     assert "test_failed_analysis.py line" in said
-    assert analyse(store) == 1
+    assert analyse(store) == (1 if commits == COMMITS else 3)  # short ones share the noise of their machine
     assert _stale(store) == [False] * 3
     with store.read() as connection:
         assert len(set(connection.execute(select(tables.changepoint.c.series_id)).scalars())) == 3
-
-
-def test_what_cannot_be_told_in_short_is_analysed_in_full(
-    sqlite_store: Store, asv: AsvResults, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    for number in range(COMMITS + 1):
-        asv.commit(number, {BENCH: asv.row([1.0 + number % 7 / 1000], started_at=number + 1)})
-        if number == COMMITS - 1:
-            asv.load(sqlite_store)
-    monkeypatch.setattr(continued, "continued", _fails)
-    asv.load(sqlite_store)
-    assert _stale(sqlite_store) == [False]
-    (said,) = caplog.messages
-    assert said.startswith("1 series of demo could not be told in short (ZeroDivisionError: a thing that nobody")
 
 
 def test_a_machine_that_cannot_be_judged_leaves_the_others_judged(

@@ -1,13 +1,11 @@
 """Work done elsewhere gives what it gives here, in order; the analysis too, on processes and on a Dask cluster."""
 
-import errno
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,6 @@ from sqlalchemy import select, update
 
 from warpwatch.dashboard import analysis
 from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.beside import Beside
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_results import import_results
 from warpwatch.dashboard.parallel import Here, NoClusterError, cluster, in_order, local_workers
@@ -52,46 +49,6 @@ def test_answers_come_in_the_order_of_the_questions(count: int) -> None:
 def test_an_error_elsewhere_is_raised_here(count: int) -> None:
     with local_workers(count) as workers, pytest.raises(ValueError, match="no 0"):
         list(in_order(workers, _fail, range(50)))
-
-
-def test_a_copy_of_the_process_answers_beside_it_in_order() -> None:
-    with Beside() as executor:
-        answers = list(in_order((executor, 2), _square_and_place, range(7)))
-    assert [square for square, _ in answers] == [n**2 for n in range(7)]
-    assert [place == os.getpid() for _, place in answers] == [False, True, False, True, False, True, False]
-    assert len({place for _, place in answers}) == 5
-
-
-def test_more_than_a_pipe_holds_comes_back_from_a_copy() -> None:
-    with Beside() as executor:
-        assert executor.submit(bytes, 3_000_000).result() == bytes(3_000_000)
-
-
-def test_an_error_in_a_copy_or_beside_it_is_raised_here() -> None:
-    with Beside() as executor:
-        for number in (1, 2):
-            with pytest.raises(ValueError, match=f"no {number}"):
-                executor.submit(_fail, number).result()
-
-
-def test_a_copy_that_is_killed_is_an_error() -> None:
-    with Beside() as executor, pytest.raises(BrokenExecutor):
-        executor.submit(_end, 1).result()
-
-
-def test_what_no_copy_can_be_made_for_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse() -> int:
-        raise OSError(errno.ENOMEM, "Cannot allocate memory")
-
-    monkeypatch.setattr(os, "fork", refuse)
-    with Beside() as executor:
-        assert list(in_order((executor, 2), _square_and_place, range(3))) == [(n**2, os.getpid()) for n in range(3)]
-
-
-def test_no_copy_outlasts_its_executor() -> None:
-    with Beside() as executor:
-        answer = executor.submit(_square_and_place, 1)
-    assert not Path(f"/proc/{answer.result()[1]}").exists()
 
 
 _WORK = """
@@ -159,36 +116,6 @@ def test_processes_find_what_is_found_here(analysed: tuple[Store, list[Any]]) ->
     with local_workers(2) as workers:
         assert analyse(store, workers=workers) == 60
     assert _findings(store) == findings
-
-
-def test_a_copy_beside_finds_what_is_found_here(analysed: tuple[Store, list[Any]]) -> None:
-    store, findings = analysed
-    with Beside() as executor:
-        assert analyse(store, workers=(executor, 2)) == 60
-    assert _findings(store) == findings
-
-
-def test_what_goes_wrong_between_tasks_is_told_as_that_and_copies_are_waited_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    fork, copies = os.fork, []
-
-    def noting() -> int:
-        copies.append(fork())
-        return copies[-1]
-
-    monkeypatch.setattr(os, "fork", noting)
-
-    def items() -> Iterator[int]:
-        yield from range(3)
-        raise OSError("the disk is gone")
-
-    with pytest.raises(OSError, match="the disk is gone"), Beside() as executor:
-        list(in_order((executor, 2), abs, items()))
-    assert len(copies) == 2
-    for copy in copies:
-        with pytest.raises(ChildProcessError):
-            os.waitpid(copy, os.WNOHANG)
 
 
 def test_a_dask_cluster_finds_what_is_found_here(analysed: tuple[Store, list[Any]]) -> None:

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from sqlalchemy import delete, func, select, update
 
 from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.compact_command import compact_command
+from warpwatch.dashboard.compact_command import retention
 from warpwatch.dashboard.store import Store, queries, tables
 from warpwatch.dashboard.store.points import read_points, read_samples
 from warpwatch.dashboard.store.retention import Policy, compact, drop_project, reclaim
@@ -104,7 +104,7 @@ def test_the_command_looks_for_changes_before_it_thins(history: Store, database:
         connection.execute(update(tables.series).values(stale=True))
     policy = tmp_path / "policy.toml"
     policy.write_text("thin_after_days = 1\nthin_every = 50\n")
-    done = CliRunner().invoke(compact_command, ["--policy", str(policy), "--database", database])
+    done = CliRunner().invoke(retention, [str(policy), "--database", database])
     assert done.exit_code == 0, done.output
     assert {change.commit.hash, change.previous_commit.hash} <= set(_commits(history))
 

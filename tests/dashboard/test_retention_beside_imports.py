@@ -15,7 +15,7 @@ from sqlalchemy import update
 
 from tests.asv_results import START_MS, AsvResults, hash_of
 from warpwatch.dashboard.analysis import analyse
-from warpwatch.dashboard.compact_command import compact_command
+from warpwatch.dashboard.compact_command import retention
 from warpwatch.dashboard.importers import import_results as importing
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.asv_result import read_result
@@ -135,10 +135,10 @@ def test_a_database_that_stays_busy_ends_a_compaction_with_a_sentence(
     other.execute("BEGIN IMMEDIATE")
     policy = tmp_path / "policy.toml"
     policy.write_text("samples_days = 0\n")
-    done = CliRunner().invoke(compact_command, ["--policy", str(policy), "--database", str(path)])
+    done = CliRunner().invoke(retention, [str(policy), "--database", str(path)])
     assert done.exit_code == 70
     assert done.output == (
-        "Error: the database gave up: database is locked. What is in stays whole; compact again to do the rest\n"
+        "Error: the database gave up: database is locked. What is in stays whole; run it again to do the rest\n"
     )
     other.rollback()
     other.close()

@@ -6,6 +6,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from tests.asv_results import AsvResults
+from tests.dashboard.pages.browsing import local_client
 from warpwatch.dashboard.access_settings import AccessSettings
 from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.import_command import import_
@@ -20,7 +21,7 @@ def _import(folder: Path, database: str) -> int:
 
 def _page(database: str, **access: str) -> str:
     app = create_app(Settings(database=database, access=AccessSettings(**access)))  # type: ignore[arg-type]
-    told = app.test_client().get("/demo/machines").text
+    told = local_client(app).get("/demo/machines").text
     app.extensions["store"].close()
     return told
 

@@ -76,13 +76,13 @@ def test_a_clock_that_is_ahead_does_not_hold_for_ever(store: Store) -> None:
 def test_what_pages_remember_is_renewed_by_other_limits_and_by_nothing_less(store: Store) -> None:
     for name in ("demo", "other"):
         ProjectWriter(store, name, repository=None, listed={})
-    before = {name: store.written(name) for name in ("demo", "other")}
+    before = {name: store.generation(name) for name in ("demo", "other")}
     state_limits(store, "demo", _stated(), now_ms=NOW_MS)
-    stated = store.written("demo")
-    assert stated.found > before["demo"].found
-    assert store.written("other") == before["other"]
+    stated = store.generation("demo")
+    assert stated > before["demo"]
+    assert store.generation("other") == before["other"]
     state_limits(store, "demo", _stated(), now_ms=NOW_MS + 5)
-    assert store.written("demo") == stated
+    assert store.generation("demo") == stated
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,9 @@ def test_a_slowdown_is_told_in_the_kernel_that_has_it(clone: PlantedClone) -> No
         assert row["change"] > 1.0
         assert row["runs"]["base"] == row["runs"]["head"] >= 2
     assert "2 runs of each" in said
-    accepted = clone.warpwatch("accept", clone.commits[1], clone.planted, "rope", "eight times over, as planted")
+    accepted = clone.warpwatch(
+        "policy", "accept", clone.commits[1], clone.planted, "rope", "eight times over, as planted"
+    )
     assert accepted.returncode == 0, accepted.stderr
     done = clone.warpwatch("check", clone.commits[1], clone.planted, "--threshold", THRESHOLD)
     assert done.returncode in (0, 2), done.stdout  # a machine with other work may not be able to tell the rest
@@ -47,7 +49,7 @@ def test_a_slowdown_is_told_in_the_kernel_that_has_it(clone: PlantedClone) -> No
     artefact = read_artefact(clone.folder / "gate.json")
     assert (artefact.verdict, artefact.head.hash) == (GateVerdict.REGRESSED, clone.planted)
     assert {row.source.path for row in artefact.rows if row.source} == {"perf_suite/benchmarks/rope.py"}
-    told = clone.warpwatch("report-gate", "gate.json", "--to", "comment")
+    told = clone.warpwatch("forge", "report-gate", "gate.json", "--to", "comment")
     assert told.stdout.startswith("### warpwatch: regressed\n\n`benchmarks.rope.Rope.track_latency(")
 
 

@@ -34,8 +34,19 @@ def inbox() -> Iterator[Inbox]:
         ("report", ("report", "--project", "h200")),
         ("report_json", ("report", "--project", "kernels", "--json")),
         ("alert", ("alert", "--project", "kernels", "--to", "https://example.org/hook", "--dry-run")),
-        ("digest", ("digest", "--project", "kernels", "--print")),
+        ("digest", ("alert", "--digest", "--project", "kernels", "--dry-run")),
         ("export_csv", ("export", "--project", "kernels", "--format", "csv")),
+        ("compare_commits", ("compare", "--project", "kernels", "main~8", "main")),
+        ("compare_implementations", ("compare", "--project", "h200", "--by", "implementation", "baselines", "ours")),
+        (
+            "compare_machines_markdown",
+            ("compare", "--project", "kernels", "--by", "machine", "nvidia-h200", "runner-t4", "--format", "markdown"),
+        ),
+        (
+            "compare_unknown_machine",
+            ("compare", "--project", "kernels", "--by", "machine", "nvidia-h200", "elsewhere"),
+        ),
+        ("compare_json", ("compare", "--project", "h200", *COMMITS, "--format", "json")),
     ],
 )
 def test_output(run: Callable[..., str], snapshot: SnapshotAssertion, name: str, arguments: tuple[str, ...]) -> None:

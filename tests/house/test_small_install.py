@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.asv_results import AsvResults
-from warpwatch.ci.main import _COMMANDS
+from warpwatch.ci.main import _COMMANDS, _FORGE
 
 pytestmark = pytest.mark.outside
 
@@ -34,13 +34,14 @@ sys.meta_path.insert(0, Hidden())
 _COMMAND = "from warpwatch.ci.main import main; main()"
 _EACH_COMMAND = """
 import click, json
-from warpwatch.ci.main import _COMMANDS, main
+from warpwatch.ci.main import _COMMANDS, _FORGE, forge, main
 errors = {}
-for name in _COMMANDS:
-    try:
-        errors[name] = None if main.get_command(None, name).name == name else "has another name"
-    except click.ClickException as error:
-        errors[name] = [error.exit_code, error.message]
+for group, table, prefix in ((main, _COMMANDS, ""), (forge, _FORGE, "forge ")):
+    for name in table:
+        try:
+            errors[prefix + name] = None if group.get_command(None, name).name == name else "has another name"
+        except click.ClickException as error:
+            errors[prefix + name] = [error.exit_code, error.message]
 print(json.dumps(errors))
 """
 _HELP = """
@@ -92,7 +93,7 @@ def _run(code: str, *arguments: str | Path) -> str:
 
 def test_each_command_loads_or_names_its_extra(plain: str) -> None:
     errors = json.loads(_run(plain + _EACH_COMMAND))
-    for name, command in _COMMANDS.items():
+    for name, command in [*_COMMANDS.items(), *((f"forge {name}", one) for name, one in _FORGE.items())]:
         if command.extra is None:
             assert errors[name] is None
         else:

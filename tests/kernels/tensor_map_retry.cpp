@@ -1,4 +1,4 @@
-// tensor_map.h where the driver is not found the first time it is asked for: exits with 0 if the second call finds it.
+// primitives/tensor_map.cpp where the driver is not found the first time it is asked for: exits with 0 if the second call finds it.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 

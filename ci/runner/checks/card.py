@@ -131,7 +131,7 @@ def processes(host: Host) -> Iterator[Finding]:
                 f"in use by {named}",
                 why="What another process computes meanwhile makes a measurement invalid, and its memory "
                 "may be missing.",
-                fix=f"end it (kill {others[0].pid}), give it another card, or have it run under `warpwatch alone`",
+                fix=f"end it (kill {others[0].pid}), give it another card, or run it by `warpwatch runner alone`",
             )
         else:
             yield good("processes", looked_at, "nobody computes on it")

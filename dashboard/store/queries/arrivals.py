@@ -15,7 +15,7 @@ _FEWEST_MISSED = 3  # commits
 
 def arrivals(store: Store, project: str) -> dict[str, Arrival]:
     """How data of each machine comes, by its name. A run that does not say when it began counts by its commit."""
-    return store.remember(project, "arrivals", lambda: _arrivals(store, project))
+    return store.cached(project, "arrivals", lambda: _arrivals(store, project))
 
 
 def _arrivals(store: Store, project: str) -> dict[str, Arrival]:

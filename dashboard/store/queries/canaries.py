@@ -13,7 +13,7 @@ from warpwatch.dashboard.store.store import Store
 
 def canaries(store: Store, project: str) -> dict[str, tuple[Canary, ...]]:
     """By machine's name, each with its last change of level and the visits of its newest run."""
-    return store.remember(project, "canaries", lambda: _canaries(store, project))
+    return store.cached(project, "canaries", lambda: _canaries(store, project))
 
 
 def _canaries(store: Store, project: str) -> dict[str, tuple[Canary, ...]]:

@@ -68,13 +68,13 @@ def _owner(store: Store, project: str) -> int | None:
 
 
 def _index(store: Store, project: str, owner: int, words: str = "") -> Index:
-    """All cards, remembered. Read before what is shown of them, so that this is no older."""
+    """All cards, cached. Read before what is shown of them, so that this is no older."""
 
     def read() -> Index:
         with store.read() as connection:
             return card_index(connection, owner)
 
-    index = store.remember(project, "cards", read, said=True)
+    index = store.cached(project, "cards", read)
     if not words.split():
         return index
     with store.read() as connection:

@@ -50,7 +50,7 @@ def project_workloads(store: Store, project: str) -> Mapping[tuple[str, str], Wo
             owner = project_id(connection, project)
             return workloads(connection, owner) if owner is not None else {}
 
-    return store.remember(project, "workloads", read)
+    return store.cached(project, "workloads", read)
 
 
 def implementations(store: Store, project: str) -> frozenset[str]:
@@ -84,7 +84,7 @@ def between(store: Store, project: str, base: Commit, head: Commit) -> Between:
 
 def measured_on(store: Store, project: str, commit: str) -> tuple[MeasuredOn, ...]:
     """The machines that measured a commit (full hash), by name, in each environment."""
-    return store.remember(project, ("measured on", commit), lambda: _all_measured_on(store, project, commit))
+    return store.cached(project, ("measured on", commit), lambda: _all_measured_on(store, project, commit))
 
 
 def _all_measured_on(store: Store, project: str, commit: str) -> tuple[MeasuredOn, ...]:

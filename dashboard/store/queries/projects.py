@@ -15,7 +15,7 @@ from warpwatch.dashboard.store.store import Store
 
 def projects(store: Store) -> tuple[Project, ...]:
     """All projects, the one with the newest run first."""
-    return store.remember(None, "projects", lambda: _projects(store))
+    return store.cached(None, "projects", lambda: _projects(store))
 
 
 def project(store: Store, name: str) -> Project | None:
@@ -25,7 +25,7 @@ def project(store: Store, name: str) -> Project | None:
 
 def machines(store: Store, project: str) -> tuple[Machine, ...]:
     """The project's machines, the one with the newest run first."""
-    return store.remember(project, "machines", lambda: _machines(store, project))
+    return store.cached(project, "machines", lambda: _machines(store, project))
 
 
 def _projects(store: Store) -> tuple[Project, ...]:

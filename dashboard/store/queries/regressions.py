@@ -42,7 +42,7 @@ def regressions(
         with store.read() as connection:
             return regressions_in(connection, project, kinds, all_metrics=all_metrics)
 
-    groups = store.remember(project, asked, read)
+    groups = store.cached(project, asked, read)
     kept = (group for group in groups if machine in {None, group.machine})
     return tuple(kept if below_limits else _counting(kept))[:limit]
 

@@ -18,7 +18,7 @@ _TRAIL = 12  # commits
 
 def rooflines(store: Store, project: str) -> tuple[Roofline, ...]:
     """Machines of which some limit is known, each with its points; baselines are among them, canaries are not."""
-    return store.remember(project, "rooflines", lambda: _rooflines(store, project))
+    return store.cached(project, "rooflines", lambda: _rooflines(store, project))
 
 
 def _rooflines(store: Store, project: str) -> tuple[Roofline, ...]:

@@ -112,7 +112,7 @@ def _suggestion(store: Store, indexes: Sequence[_Index], project: str | None, wo
         texts = (entry.text for index in indexes for entries in index.values() for entry in entries)
         return sorted({part for text in texts for part in text.split() if part.isalnum() and not part.isdecimal()})
 
-    known = store.remember(project, "search: parts", parts, may_be_former=True)
+    known = store.cached(project, "search: parts", parts)
     mended = []
     for word in words:
         if any(word in part for part in known) or _found(indexes, [word], 1).kinds:
@@ -131,7 +131,7 @@ def _projects(store: Store) -> Sequence[str]:
         with store.read() as connection:
             return connection.execute(select(tables.project.c.name).order_by(tables.project.c.name)).scalars().all()
 
-    return store.remember(None, "search: projects", read)
+    return store.cached(None, "search: projects", read)
 
 
 def _index(store: Store, project: str) -> _Index:
@@ -143,7 +143,7 @@ def _index(store: Store, project: str) -> _Index:
                 index.setdefault(entry.hit.kind, []).append(entry)
         return index
 
-    return store.remember(project, "search", read, may_be_former=True)
+    return store.cached(project, "search", read)
 
 
 def _entries(connection: Connection, project: str, owner: int) -> Iterable[_Entry]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from warpwatch.dashboard.store import tables
+from warpwatch.dashboard.store.cache import ROW_BYTES
 from warpwatch.dashboard.store.queries.codes import CodePlace
 from warpwatch.dashboard.store.reading import project_id, select_series, series_record, workloads
 from warpwatch.dashboard.store.records import Series
@@ -37,4 +38,4 @@ def series_places(store: Store, project: str) -> Mapping[int, SeriesPlace]:
             for row in rows
         }  # fmt: skip
 
-    return store.remember(project, "series and their places", read, weigh=len)
+    return store.cached(project, "series and their places", read, size=lambda places: ROW_BYTES * len(places))

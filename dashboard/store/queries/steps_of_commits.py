@@ -24,7 +24,7 @@ class Steps:
 def steps_of_commits(store: Store, project: str) -> Mapping[str, Steps]:
     """By hash, of all commits that began a step of a listed series of a judged metric, one that counts by the limits
     that the project states."""
-    return store.remember(project, "steps of commits", lambda: _counted(store, project), may_be_former=True)
+    return store.cached(project, "steps of commits", lambda: _counted(store, project))
 
 
 def _counted(store: Store, project: str) -> Mapping[str, Steps]:

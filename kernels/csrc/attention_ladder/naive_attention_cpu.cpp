@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "attention_ladder/attention_ladder.h"
+#include "framework/half.h"
 #include "framework/parallel.h"
 
 namespace warpwatch {
@@ -57,8 +58,8 @@ void attend_all(const FlashAttentionParams& p) {
 
 void naive_attention_cpu(const FlashAttentionParams& p) {
   switch (p.dtype) {
-    case Dtype::kFloat16: return attend_all<torch::headeronly::Half>(p);
-    case Dtype::kBFloat16: return attend_all<torch::headeronly::BFloat16>(p);
+    case Dtype::kFloat16: return attend_all<Half>(p);
+    case Dtype::kBFloat16: return attend_all<BFloat16>(p);
     case Dtype::kFloat32: return attend_all<float>(p);
   }
 }

@@ -12,6 +12,7 @@
 
 #include "decode_attention/decode_attention.h"
 #include "decode_attention/decode_attention_cache.h"
+#include "framework/half.h"
 #include "framework/parallel.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
@@ -129,8 +130,8 @@ void decode_all_on_cpu(const DecodeAttentionParams& p, const Cache& cache) {
 template <class Cache>
 void decode_any_dtype_on_cpu(const DecodeAttentionParams& p, const Cache& cache) {
   switch (p.dtype) {
-    case Dtype::kFloat16: return decode_all_on_cpu<torch::headeronly::Half>(p, cache);
-    case Dtype::kBFloat16: return decode_all_on_cpu<torch::headeronly::BFloat16>(p, cache);
+    case Dtype::kFloat16: return decode_all_on_cpu<Half>(p, cache);
+    case Dtype::kBFloat16: return decode_all_on_cpu<BFloat16>(p, cache);
     case Dtype::kFloat32: return decode_all_on_cpu<float>(p, cache);
   }
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "flash_attention/flash_attention_backward.h"
+#include "framework/half.h"
 #include "framework/parallel.h"
 
 namespace warpwatch {
@@ -98,8 +99,8 @@ void differentiate_all(const FlashAttentionBackwardParams& p) {
 
 void flash_attention_backward_cpu(const FlashAttentionBackwardParams& p) {
   switch (p.forward.dtype) {
-    case Dtype::kFloat16: return differentiate_all<torch::headeronly::Half>(p);
-    case Dtype::kBFloat16: return differentiate_all<torch::headeronly::BFloat16>(p);
+    case Dtype::kFloat16: return differentiate_all<Half>(p);
+    case Dtype::kBFloat16: return differentiate_all<BFloat16>(p);
     case Dtype::kFloat32: return differentiate_all<float>(p);
   }
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "flash_attention/flash_attention.h"
+#include "framework/half.h"
 #include "framework/parallel.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
@@ -194,8 +195,8 @@ void attend_whole(const FlashAttentionPackedParams& p) {
 template <class Params>
 void attend_of_dtype(const Params& p) {
   switch (p.dtype) {
-    case Dtype::kFloat16: return attend_whole<torch::headeronly::Half>(p);
-    case Dtype::kBFloat16: return attend_whole<torch::headeronly::BFloat16>(p);
+    case Dtype::kFloat16: return attend_whole<Half>(p);
+    case Dtype::kBFloat16: return attend_whole<BFloat16>(p);
     case Dtype::kFloat32: return attend_whole<float>(p);
   }
 }

@@ -1,6 +1,5 @@
 // The GPU as a binding sees it: device, stream, compute capability, and errors as sentences.
-//   The driver of the build defines WARPWATCH_WITH_CUDA (0 or 1), WARPWATCH_BUILT_FOR ("75;86;89;90a;120") and, for each
-//   family of sources, WARPWATCH_HAS_SM75, WARPWATCH_HAS_SM80, WARPWATCH_HAS_SM90A (0 or 1: is there a launcher).
+//   kernels/building/ninja_file.py defines the macros that say what a build contains.
 #pragma once
 
 #include "framework/sentence.h"

@@ -9,7 +9,7 @@ template <class Element>
 struct Int4Row {
   const Element* window;  // null: the row lies in codes
   const uint8_t* codes;
-  const torch::headeronly::Half* scales;
+  const Half* scales;
   bool is_key;
   int head_dim;
 
@@ -35,18 +35,18 @@ struct Int4Head {
 
   int page_of(int) const { return 0; }
   Int4Row<Element> key_row(int, int key) const {
-    const auto* scales = static_cast<const torch::headeronly::Half*>(cache.k_scales);
+    const auto* scales = static_cast<const Half*>(cache.k_scales);
     const int64_t group = index * (cache.capacity / kInt4Group) + key / kInt4Group;
     return row(cache.k_window, cache.k_codes, scales + group * 2 * cache.head_dim, true, key);
   }
   Int4Row<Element> value_row(int, int key) const {
-    const auto* scales = static_cast<const torch::headeronly::Half*>(cache.v_scales);
+    const auto* scales = static_cast<const Half*>(cache.v_scales);
     const int64_t token = index * cache.capacity + key;
     return row(cache.v_window, cache.v_codes, scales + token * (cache.head_dim / kInt4Group) * 2, false, key);
   }
 
  private:
-  Int4Row<Element> row(const void* window, const uint8_t* codes, const torch::headeronly::Half* scales, bool is_key,
+  Int4Row<Element> row(const void* window, const uint8_t* codes, const Half* scales, bool is_key,
                        int key) const {
     const auto* rows = static_cast<const Element*>(window) + index * kInt4Group * cache.head_dim;
     return {.window = key < whole ? nullptr : rows + int64_t{key - whole} * cache.head_dim,

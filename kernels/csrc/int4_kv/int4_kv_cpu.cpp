@@ -6,12 +6,11 @@
 #include <limits>
 #include <vector>
 
+#include "framework/half.h"
 #include "framework/parallel.h"
 
 namespace warpwatch {
 namespace {
-
-using Half = torch::headeronly::Half;
 
 // The grid of 32 numbers that lie `stride` apart.
 struct Grid {
@@ -110,8 +109,8 @@ void append(const Int4KvParams& p) {
 
 void int4_kv_append_cpu(const Int4KvParams& p) {
   switch (p.dtype) {
-    case Dtype::kFloat16: return append<torch::headeronly::Half>(p);
-    case Dtype::kBFloat16: return append<torch::headeronly::BFloat16>(p);
+    case Dtype::kFloat16: return append<Half>(p);
+    case Dtype::kBFloat16: return append<BFloat16>(p);
     case Dtype::kFloat32: return append<float>(p);
   }
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "framework/half.h"
 #include "framework/parallel.h"
 #include "int4_linear/int4_linear.h"
 
@@ -63,8 +64,8 @@ void multiply(const Int4LinearParams& p) {
 
 void int4_linear_cpu(const Int4LinearParams& p) {
   switch (p.dtype) {
-    case Dtype::kFloat16: return multiply<torch::headeronly::Half>(p);
-    case Dtype::kBFloat16: return multiply<torch::headeronly::BFloat16>(p);
+    case Dtype::kFloat16: return multiply<Half>(p);
+    case Dtype::kBFloat16: return multiply<BFloat16>(p);
     case Dtype::kFloat32: return multiply<float>(p);
   }
 }

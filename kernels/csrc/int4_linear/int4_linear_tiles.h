@@ -98,10 +98,13 @@ struct Int4FewTile {
 // the one by wgmma beside these: 4096 -> 14336, 1 row 17.6 and 16.4 us, 8 rows 17.8 and 16.5 us, 16 rows 20.0 and 17.8 us;
 // 14336 -> 4096, 1 row 20.2 and 16.5 us, 16 rows 24.4 and 18.9 us. A plain read of the 30 MB takes 15.1 us there. Why there are
 // blocks of 6 and of 14 strips: in a kernel for one row that was much like this one, 4096 -> 11008 took 14.3 us with 7
-// strips and 13.7 with 6, 8192 -> 28672 took 45.5 us with 7, in two rounds, and 39.8 with 14.
+// strips and 13.7 with 6, 8192 -> 28672 took 45.5 us with 7, in two rounds, and 39.8 with 14. Stages of two slabs halve what
+// each stage costs beside its weights: 7 strips, 1 row, 4096 -> 14336 19.4 us with stages of one and 18.7 with two, in groups
+// of 64 22.1 and 20.3; more teams, each with fewer stages: 2 strips, 4096 -> 4096 10.2 us with four and 9.9 with eight (groups
+// of 64: 11.9 and 12.1), 14336 -> 4096 18.6, where 4 strips with k divided take 20.2 (H100, fp16, cold L2).
 constexpr Int4FewTile kInt4FewTiles[] = {
-    {14, 8, 1, 2, 12, 1, 1}, {7, 8, 1, 4, 20, 1, 1},  {6, 8, 1, 4, 24, 1, 1},  {3, 8, 2, 4, 20, 1, 1},
-    {2, 8, 2, 4, 20, 1, 1},  {4, 8, 2, 2, 8, 2, 2},   {7, 16, 1, 3, 18, 1, 1}, {6, 16, 1, 3, 18, 1, 1},
+    {14, 8, 1, 2, 12, 1, 1}, {7, 8, 2, 4, 8, 1, 1},   {6, 8, 1, 4, 24, 1, 1},  {3, 8, 2, 4, 20, 1, 1},
+    {2, 8, 2, 8, 16, 1, 1},  {4, 8, 2, 2, 8, 2, 2},   {7, 16, 1, 3, 18, 1, 1}, {6, 16, 1, 3, 18, 1, 1},
     {3, 16, 2, 4, 12, 1, 1}, {4, 16, 2, 2, 6, 2, 2}};
 constexpr int kInt4FewTileCount = sizeof(kInt4FewTiles) / sizeof(kInt4FewTiles[0]);
 
@@ -110,7 +113,7 @@ constexpr int kInt4FewRows = 16;
 
 // An index into kInt4FewTiles: the tile with which the busiest multiprocessor reads the fewest weights, that with the
 // widest blocks among equals. Blocks that cannot run at once begin anew with nothing under way, which costs about as much as
-// one and a half strips. Dividing k pays where it is long.
+// one and a half strips. Dividing k pays where it is long, and up to 8 rows only where it makes the busiest read less.
 constexpr int int4_few_tile(int m, int n, int k, int multiprocessors) {
   const int rows = m <= 8 ? 8 : 16;
   const long long strips = (n - 1LL) / 16 + 1;
@@ -122,7 +125,7 @@ constexpr int int4_few_tile(int m, int n, int k, int multiprocessors) {
     const long long blocks = ((strips - 1) / t.strips + 1) * t.splits;
     const long long each = (blocks - 1) / multiprocessors + 1, rounds = (each - 1) / t.blocks_per_sm + 1;
     const long long cost = each * t.strips * 2 / t.splits + 3 * (rounds - 1);  // in halves of a strip
-    if (best < 0 || cost < least || (t.splits > 1 && cost == least)) best = tile, least = cost;
+    if (best < 0 || cost < least || (t.splits > 1 && cost == least && m > 8)) best = tile, least = cost;
   }
   return best;
 }

@@ -1,7 +1,5 @@
-// int8_kv_append on any GPU: 8, 16 or 32 lanes a row, each with 8 of its elements, held in registers between the row's
-// maximum and its codes.
-//
-// Rows are numbered (of keys or values, sequence, head, new token).
+// int8_kv_append on any GPU: 8, 16 or 32 lanes a row, each with 8 of its elements, held in registers between the row's maximum
+// and its codes. A prefill is bound by instructions as much as by memory, and so a lane then has several rows.
 #include <cuda_runtime.h>
 
 #include "int8_kv/int8_kv.h"
@@ -12,83 +10,240 @@
 namespace warpwatch {
 namespace {
 
-constexpr int kWarps = 4;
-constexpr int kEach = 8;                       // elements of a lane at a time
+constexpr int kThreads = 128;
+constexpr int kEach = 8;  // elements of a chunk, which is one lane's
 constexpr int kMostHeadDim = 32 * kEach;
 
-// Four values as bytes, the first in the lowest. __float2int_rn rounds ties to even and makes 0 of a NaN.
+// What a lane holds: so many chunks of so many rows.
+struct Share {
+  int chunks, rows;
+};
+// Prefill of 8 sequences, 8 heads, 4096 tokens and 128 elements: 73.7 us with one chunk of four rows, 74.7 with two of two or
+// of four (H100, whose memory is the bound); a kernel of one chunk of one row took 80.6.
+constexpr Share kManyShare = {1, 4};
+constexpr Share kFewShare = {1, 1};
+
+// The kernel's parameters. A group of lanes has up to kRows new tokens of one head; groups run along the tokens first, then
+// over the heads, then over the batch. Blocks of blockIdx.y 0 take keys, those of 1 values, with the strides of keys. With
+// strides of 32 bits, codes lie on multiples of 8 bytes, and the parameters are 128 bytes: a launch with 240 takes 0.2 us
+// longer than one with 112, even if the kernel reads only the first (H100, cold L2).
+template <class Stride>
+struct Rows {
+  Divisor tokens, heads;  // tokens: groups of one head
+  uint32_t groups;
+  int seq, capacity, head_dim;
+  const int32_t* lengths;
+  const void* rows[2];  // k, v
+  int8_t* codes[2];
+  float* scales[2];
+  Stride row_strides[3], code_strides[3], scale_strides[2];  // batch, head, and row but for scales
+};
+static_assert(sizeof(Rows<int32_t>) <= 128);
+
+// Four values as bytes, the first in the lowest. The sum with 1.5 * 2^23 rounds to the nearest integer, ties to even, and
+// ends in it; no product passes 127, for `inverse` is 127 over the largest magnitude.
 __device__ __forceinline__ uint32_t four_codes(const float* values, float inverse) {
-  uint32_t word = 0;
+  uint32_t bits[4];
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const int steps = max(-127, min(127, __float2int_rn(values[i] * inverse)));
-    word |= (static_cast<uint32_t>(steps) & 0xffu) << (8 * i);
-  }
-  return word;
+  for (int i = 0; i < 4; ++i) bits[i] = __float_as_uint(__fadd_rn(__fmul_rn(values[i], inverse), 12582912.0f));
+  return __byte_perm(__byte_perm(bits[0], bits[1], 0x0040), __byte_perm(bits[2], bits[3], 0x0040), 0x5410);
 }
 
-// Lanes of a warp may have different rows, and exchange maxima: none of them leaves before the others.
-template <typename Element, int kLanes>
-__global__ void __launch_bounds__(32 * kWarps)
-    int8_kv_append_rows(const Int8KvParams p, const Divisor seq, const Divisor heads) {
-  constexpr int kRows = 32 * kWarps / kLanes;
-  const uint32_t per_tensor = static_cast<uint32_t>(p.batch * p.heads * p.seq);
-  const uint32_t place = blockIdx.x * kRows + threadIdx.x / kLanes;
-  const bool exists = place < 2 * per_tensor;
-  const int tensor = exists && place >= per_tensor;
-  const uint32_t of_tensor = exists ? place - tensor * per_tensor : 0;
-  const uint32_t of_heads = seq.quotient(of_tensor);
-  const int64_t row = of_tensor - of_heads * static_cast<uint32_t>(p.seq);
-  const int64_t batch = heads.quotient(of_heads);
-  const int64_t head = of_heads - batch * p.heads;
-  const int64_t position = p.lengths[batch] - p.seq + row;
+// Bits of the largest magnitude, as Element has them: they are ordered as the magnitudes are, and those of a NaN above
+// infinity's, so that it wins. Two elements of 16 bits are compared at a time, and at last with each other.
+template <typename Element>
+__device__ __forceinline__ uint32_t larger_of(uint32_t largest, const uint4& bits) {
+  constexpr bool kTwo = sizeof(Element) == 2;
+  constexpr uint32_t kMagnitude = kTwo ? 0x7fff7fffu : 0x7fffffffu;
+  for (const uint32_t word : {bits.x, bits.y, bits.z, bits.w}) {
+    largest = kTwo ? __vmaxu2(largest, word & kMagnitude) : max(largest, word & kMagnitude);
+  }
+  return largest;
+}
 
-  const int first = kEach * (threadIdx.x % kLanes);
-  const bool held = exists && position >= 0 && position < p.capacity;
-  const bool live = held && first < p.head_dim;
-  const int64_t* from = p.row_strides[tensor];
-  const Element* x = static_cast<const Element*>(p.rows[tensor]) + batch * from[0] + head * from[1] + row * from[2];
-  constexpr int kPieces = kEach / Piece<Element>::kElements;
-  float values[kEach];
-  // The bits of magnitudes are ordered as the magnitudes are, and those of a NaN above infinity's: it wins.
-  uint32_t largest_bits = __float_as_uint(kLeastMagnitude);
+template <typename Element>
+__device__ __forceinline__ uint32_t of_pair(uint32_t largest) {
+  return sizeof(Element) == 2 ? max(largest & 0xffffu, largest >> 16) : largest;
+}
+
+__device__ __forceinline__ float with_bits(__half, uint32_t bits) {
+  return __half2float(__ushort_as_half(static_cast<unsigned short>(bits)));
+}
+__device__ __forceinline__ float with_bits(__nv_bfloat16, uint32_t bits) { return __uint_as_float(bits << 16); }
+__device__ __forceinline__ float with_bits(float, uint32_t bits) { return __uint_as_float(bits); }
+
+// Lanes of a warp may have different rows, and exchange maxima: none of them leaves before the others.
+template <typename Element, int kLanes, int kChunks, int kRows, class Stride>
+__global__ void __launch_bounds__(kThreads) int8_kv_append_rows(const Rows<Stride> p) {
+  using P = Piece<Element>;
+  constexpr int kPieces = kEach / P::kElements;  // of a chunk
+  static_assert(kRows <= kLanes, "a lane for each scale");
+  const uint32_t group = blockIdx.x * (kThreads / kLanes) + threadIdx.x / kLanes;
+  const uint32_t clamped = min(group, p.groups - 1);
+  const uint32_t head_batch = p.tokens.quotient(clamped);
+  const int token = static_cast<int>(clamped - head_batch * p.tokens.divisor()) * kRows;
+  const uint32_t batch = p.heads.quotient(head_batch);
+  const uint32_t head = head_batch - batch * p.heads.divisor();
+  const int64_t position = static_cast<int64_t>(p.lengths[batch]) - p.seq + token;  // of the first
+  const int rows = group < p.groups ? min(kRows, p.seq - token) : 0;
+  const auto at_head = [&](const auto& strides) {
+    return static_cast<int64_t>(batch) * strides[0] + static_cast<int64_t>(head) * strides[1];
+  };
+
+  const int lane = threadIdx.x % kLanes;
+  const auto column = [&](int chunk) { return kEach * (lane + chunk * kLanes); };
+  const bool is_value = blockIdx.y != 0;  // not an index, which would put the parameters into local memory
+  const Element* x = static_cast<const Element*>(is_value ? p.rows[1] : p.rows[0]) + at_head(p.row_strides) +
+                     static_cast<int64_t>(token) * p.row_strides[2];
+  // All of them, also those that have no place: one wait covers them and the position.
+  P held[kRows][kChunks][kPieces];
 #pragma unroll
-  for (int i = 0; i < kPieces; ++i) {
-    Piece<Element> piece;
-    piece.zero();
-    if (live) piece.load_once(x + first + i * Piece<Element>::kElements);
+  for (int r = 0; r < kRows; ++r) {
 #pragma unroll
-    for (int j = 0; j < Piece<Element>::kPairs; ++j) {
-      const float2 pair = widen(piece.pairs[j]);
-      values[i * Piece<Element>::kElements + 2 * j] = pair.x;
-      values[i * Piece<Element>::kElements + 2 * j + 1] = pair.y;
-      largest_bits = max(largest_bits, max(__float_as_uint(fabsf(pair.x)), __float_as_uint(fabsf(pair.y))));
+    for (int c = 0; c < kChunks; ++c) {
+#pragma unroll
+      for (int i = 0; i < kPieces; ++i) {
+        held[r][c][i].zero();
+        if (r < rows && column(c) < p.head_dim) held[r][c][i].load_once(x + column(c) + i * P::kElements);
+      }
     }
+    x += p.row_strides[2];
+  }
+
+  uint32_t largest_bits[kRows];
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    largest_bits[r] = 0;
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+#pragma unroll
+      for (int i = 0; i < kPieces; ++i) largest_bits[r] = larger_of<Element>(largest_bits[r], held[r][c][i].bits);
+    }
+    largest_bits[r] = of_pair<Element>(largest_bits[r]);
   }
 #pragma unroll
   for (int distance = kLanes / 2; distance > 0; distance /= 2) {
-    largest_bits = max(largest_bits, __shfl_xor_sync(0xffffffffu, largest_bits, distance));
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      largest_bits[r] = max(largest_bits[r], __shfl_xor_sync(0xffffffffu, largest_bits[r], distance));
+    }
   }
-  const float largest = __uint_as_float(largest_bits);
-  const float inverse = __fdiv_rn(127.0f, largest);
-  const int64_t* to = p.code_strides[tensor];
-  if (live) {
-    uint32_t* codes =
-        reinterpret_cast<uint32_t*>(p.codes[tensor] + batch * to[0] + head * to[1] + position * to[2] + first);
-    codes[0] = four_codes(values, inverse);
-    codes[1] = four_codes(values + 4, inverse);
+  // Lane r divides for row r, and stores its scale: side by side, for they lie so.
+  uint32_t own_bits = largest_bits[0];
+#pragma unroll
+  for (int r = 1; r < kRows; ++r) own_bits = lane == r ? largest_bits[r] : own_bits;
+  own_bits = max(__float_as_uint(with_bits(Element(), own_bits)), __float_as_uint(kLeastMagnitude));
+  const float own_largest = __uint_as_float(own_bits);
+  // Of a row with a NaN or an infinity all codes are 0: a NaN's, and what is finite times 127 over infinity.
+  const float own_inverse = own_bits < 0x7f800000u ? __fdiv_rn(127.0f, own_largest) : 0.0f;
+
+  // Rows that have a place.
+  const int begin = static_cast<int>(min(max(-position, int64_t{0}), int64_t{kRows}));
+  const int end = static_cast<int>(min(max(p.capacity - position, int64_t{0}), static_cast<int64_t>(rows)));
+  int8_t* codes = (is_value ? p.codes[1] : p.codes[0]) + at_head(p.code_strides) + position * p.code_strides[2];
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    const float inverse = __shfl_sync(0xffffffffu, own_inverse, r, kLanes);
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      float values[kEach];
+#pragma unroll
+      for (int i = 0; i < kPieces; ++i) {
+#pragma unroll
+        for (int j = 0; j < P::kPairs; ++j) {
+          const float2 pair = widen(held[r][c][i].pairs[j]);
+          values[i * P::kElements + 2 * j] = pair.x;
+          values[i * P::kElements + 2 * j + 1] = pair.y;
+        }
+      }
+      uint2 eight = {four_codes(values, inverse), four_codes(values + 4, inverse)};
+      if (inverse == 0.0f) eight = {0, 0};
+      if (r < begin || r >= end || column(c) >= p.head_dim) continue;
+      if constexpr (sizeof(Stride) == 4) {
+        *reinterpret_cast<uint2*>(codes + column(c)) = eight;
+      } else {
+        reinterpret_cast<uint32_t*>(codes + column(c))[0] = eight.x;
+        reinterpret_cast<uint32_t*>(codes + column(c))[1] = eight.y;
+      }
+    }
+    codes += p.code_strides[2];
   }
-  const int64_t* scales = p.scale_strides[tensor];
-  if (held && first == 0) p.scales[tensor][batch * scales[0] + head * scales[1] + position] = __fdiv_rn(largest, 127.0f);
+  if (lane >= begin && lane < end) {
+    float* const scales = (is_value ? p.scales[1] : p.scales[0]) + at_head(p.scale_strides);
+    scales[position + lane] = __fdiv_rn(own_largest, 127.0f);
+  }
 }
 
+// Keys, values, or both where their strides are the same.
+struct Tensors {
+  int first, count;
+};
+
+template <typename Element, int kLanes, Share kShare, class Stride>
+void launch_share(const Int8KvParams& p, Tensors tensors, cudaStream_t stream) {
+  constexpr int kGroups = kThreads / kLanes;
+  const auto [first, count] = tensors;
+  const int64_t of_head = (p.seq - 1) / kShare.rows + 1;
+  Rows<Stride> rows;
+  rows.tokens = Divisor(static_cast<uint32_t>(of_head));
+  rows.heads = Divisor(static_cast<uint32_t>(p.heads));
+  rows.groups = static_cast<uint32_t>(of_head * p.heads * p.batch);
+  rows.seq = static_cast<int>(p.seq);
+  rows.capacity = p.capacity;
+  rows.head_dim = p.head_dim;
+  rows.lengths = p.lengths;
+  for (int i = 0; i < 2; ++i) {
+    const int tensor = i < count ? first + i : first;
+    rows.rows[i] = p.rows[tensor];
+    rows.codes[i] = p.codes[tensor];
+    rows.scales[i] = p.scales[tensor];
+  }
+  for (int i = 0; i < 3; ++i) {
+    rows.row_strides[i] = static_cast<Stride>(p.row_strides[first][i]);
+    rows.code_strides[i] = static_cast<Stride>(p.code_strides[first][i]);
+    if (i < 2) rows.scale_strides[i] = static_cast<Stride>(p.scale_strides[first][i]);
+  }
+  const dim3 blocks((rows.groups - 1) / kGroups + 1, count);
+  int8_kv_append_rows<Element, kLanes, kShare.chunks, kShare.rows, Stride><<<blocks, kThreads, 0, stream>>>(rows);
+}
+
+// Whether strides fit 32 bits and a chunk's codes begin on a multiple of 8 bytes.
+bool fits_short(const Int8KvParams& p) {
+  const auto fits = [](int64_t stride) { return stride >= INT32_MIN && stride <= INT32_MAX; };
+  for (int tensor = 0; tensor < 2; ++tensor) {
+    if (reinterpret_cast<uintptr_t>(p.codes[tensor]) % 8 != 0) return false;
+    for (int i = 0; i < 3; ++i) {
+      if (!fits(p.row_strides[tensor][i]) || !fits(p.code_strides[tensor][i])) return false;
+      if (p.code_strides[tensor][i] % 8 != 0) return false;
+    }
+    if (!fits(p.scale_strides[tensor][0]) || !fits(p.scale_strides[tensor][1])) return false;
+  }
+  return true;
+}
+
+bool same_strides(const Int8KvParams& p) {
+  for (int i = 0; i < 3; ++i) {
+    if (p.row_strides[0][i] != p.row_strides[1][i] || p.code_strides[0][i] != p.code_strides[1][i]) return false;
+    if (i < 2 && p.scale_strides[0][i] != p.scale_strides[1][i]) return false;
+  }
+  return true;
+}
+
+// kLanes: for a chunk each.
 template <typename Element, int kLanes>
 void launch(const Int8KvParams& p, cudaStream_t stream) {
-  constexpr int kRows = 32 * kWarps / kLanes;
-  const int blocks = static_cast<int>((2 * p.batch * p.heads * p.seq + kRows - 1) / kRows);
-  const Divisor seq(static_cast<uint32_t>(p.seq));
-  const Divisor heads(static_cast<uint32_t>(p.heads));
-  int8_kv_append_rows<Element, kLanes><<<blocks, 32 * kWarps, 0, stream>>>(p, seq, heads);
+  // More than one chunk where that leaves a large GPU (132 multiprocessors of 2048 threads) no thread idle.
+  constexpr int64_t kEnough = int64_t{kManyShare.chunks} * kManyShare.rows * 132 * 2048;
+  const bool many = p.seq >= kManyShare.rows && 2 * p.batch * p.heads * p.seq * kLanes >= kEnough;
+  const auto launch_tensors = !fits_short(p) ? launch_share<Element, kLanes, kFewShare, int64_t>
+                              : many         ? launch_share<Element, kLanes / kManyShare.chunks, kManyShare, int32_t>
+                                             : launch_share<Element, kLanes, kFewShare, int32_t>;
+  if (same_strides(p)) {
+    launch_tensors(p, {0, 2}, stream);
+  } else {
+    launch_tensors(p, {0, 1}, stream);
+    launch_tensors(p, {1, 1}, stream);
+  }
 }
 
 template <typename Element>

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "framework/half.h"
 #include "framework/parallel.h"
 #include "quantize_int8/quantize_int8.h"
 
@@ -48,8 +49,8 @@ void append(const Int8KvParams& p) {
 
 void int8_kv_append_cpu(const Int8KvParams& p) {
   switch (p.dtype) {
-    case Dtype::kFloat16: return append<torch::headeronly::Half>(p);
-    case Dtype::kBFloat16: return append<torch::headeronly::BFloat16>(p);
+    case Dtype::kFloat16: return append<Half>(p);
+    case Dtype::kBFloat16: return append<BFloat16>(p);
     case Dtype::kFloat32: return append<float>(p);
   }
 }

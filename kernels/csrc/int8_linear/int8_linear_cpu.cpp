@@ -1,6 +1,7 @@
 // The W8A8 linear layer on the CPU: one output column at a time, columns shared among PyTorch's threads.
 #include <algorithm>
 
+#include "framework/half.h"
 #include "framework/parallel.h"
 #include "int8_linear/int8_linear.h"
 
@@ -34,8 +35,8 @@ void multiply(const Int8LinearParams& p) {
 
 void int8_linear_cpu(const Int8LinearParams& p) {
   switch (p.dtype) {
-    case Dtype::kFloat16: return multiply<torch::headeronly::Half>(p);
-    case Dtype::kBFloat16: return multiply<torch::headeronly::BFloat16>(p);
+    case Dtype::kFloat16: return multiply<Half>(p);
+    case Dtype::kBFloat16: return multiply<BFloat16>(p);
     case Dtype::kFloat32: return multiply<float>(p);
   }
 }

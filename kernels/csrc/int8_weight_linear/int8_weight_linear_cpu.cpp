@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "framework/half.h"
 #include "framework/parallel.h"
 #include "int8_weight_linear/int8_weight_linear.h"
 
@@ -46,8 +47,8 @@ void multiply(const Int8WeightLinearParams& p) {
 
 void int8_weight_linear_cpu(const Int8WeightLinearParams& p) {
   switch (p.dtype) {
-    case Dtype::kFloat16: return multiply<torch::headeronly::Half>(p);
-    case Dtype::kBFloat16: return multiply<torch::headeronly::BFloat16>(p);
+    case Dtype::kFloat16: return multiply<Half>(p);
+    case Dtype::kBFloat16: return multiply<BFloat16>(p);
     case Dtype::kFloat32: return multiply<float>(p);
   }
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/half.h"
 #include "framework/parallel.h"
 #include "linear_activation/linear_activation.h"
 
@@ -43,8 +44,8 @@ void apply(const ActivationRowsParams& p) {
 
 void activation_rows_cpu(const ActivationRowsParams& p) {
   switch (p.dtype) {
-    case Dtype::kFloat16: return apply<torch::headeronly::Half>(p);
-    case Dtype::kBFloat16: return apply<torch::headeronly::BFloat16>(p);
+    case Dtype::kFloat16: return apply<Half>(p);
+    case Dtype::kBFloat16: return apply<BFloat16>(p);
     case Dtype::kFloat32: return apply<float>(p);
   }
 }

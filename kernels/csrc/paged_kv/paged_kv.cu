@@ -5,6 +5,7 @@
 #include "paged_kv/paged_kv.h"
 #include "paged_kv/paged_kv_cover.cuh"
 #include "paged_kv/paged_kv_places.h"
+#include "paged_kv/paged_kv_rows.cuh"
 #include "paged_kv/paged_kv_tiles.h"
 
 namespace warpwatch {
@@ -34,6 +35,19 @@ __global__ void __launch_bounds__(kPagedKvThreads) paged_kv_append_kernel(const 
     page_row_at(p, 0, place.head, in)[piece] = key;  // plain stores: attention reads the newest rows at once
     page_row_at(p, 1, place.head, in)[piece] = value;
   }
+}
+
+// The same with fewer parameters: a thread for each piece.
+__global__ void __launch_bounds__(kPagedKvThreads) paged_kv_append_rows(const PagedKvRows p) {
+  const uint32_t thread = blockIdx.x * kPagedKvThreads + threadIdx.x;
+  if (thread >= p.threads) return;
+  const PagedKvRow row(p, thread);
+  const uint4 key = static_cast<const uint4*>(p.rows[0])[row.offset + row.lane];
+  const uint4 value = static_cast<const uint4*>(p.rows[1])[row.offset + row.lane];
+  if (!row.has_page(p)) return;
+  const int64_t to = row.page_offset(p) + row.lane;
+  static_cast<uint4*>(p.pages[0])[to] = key;
+  static_cast<uint4*>(p.pages[1])[to] = value;
 }
 
 __global__ void __launch_bounds__(kPagedKvThreads) paged_kv_gather_kernel(const PagedKvParams p,
@@ -68,6 +82,12 @@ cudaError_t launch(void (*kernel)(PagedKvParams, PagedKvCover), const PagedKvPar
 }  // namespace
 
 cudaError_t paged_kv_append_cuda(const PagedKvParams& p, cudaStream_t stream) {
+  PagedKvRows rows;
+  const bool has_rows = p.batch > 0 && p.heads > 0 && p.seq > 0 && p.row_bytes > 0;
+  if (has_rows && p.row_bytes % 16 == 0 && describe_rows(p, p.row_bytes / 16, rows)) {
+    paged_kv_append_rows<<<(rows.threads - 1) / kPagedKvThreads + 1, kPagedKvThreads, 0, stream>>>(rows);
+    return cudaGetLastError();
+  }
   return launch(paged_kv_append_kernel, p, stream);
 }
 

@@ -14,8 +14,9 @@ __device__ inline float lanes_sum(float value) {
 }
 
 // Over kThreads threads: neighbours of a warp, or a whole block, whose `slots` (one a warp) nobody may still be reading.
-// All threads of the block must come.
-template <int kThreads>
+// All threads of the block must come. kShort: each thread adds all warps' sums, in the
+// same tree and so to the same bits; that takes less time than shuffles, and more registers.
+template <int kThreads, bool kShort = false>
 __device__ inline float threads_sum(float value, float* slots) {
   if constexpr (kThreads <= 32) {
     return lanes_sum<kThreads>(value);
@@ -26,7 +27,20 @@ __device__ inline float threads_sum(float value, float* slots) {
     value = lanes_sum<32>(value);
     if (lane == 0) slots[threadIdx.x / 32] = value;
     __syncthreads();
-    return lanes_sum<32>(lane < kWarps ? slots[lane] : 0.0f);
+    if constexpr (kShort) {
+      static_assert((kWarps & (kWarps - 1)) == 0);
+      float sums[kWarps];
+#pragma unroll
+      for (int i = 0; i < kWarps; ++i) sums[i] = slots[i];
+#pragma unroll
+      for (int distance = kWarps / 2; distance > 0; distance /= 2) {
+#pragma unroll
+        for (int i = 0; i < distance; ++i) sums[i] += sums[i + distance];
+      }
+      return sums[0];
+    } else {
+      return lanes_sum<32>(lane < kWarps ? slots[lane] : 0.0f);
+    }
   }
 }
 

@@ -1,10 +1,11 @@
-// A piece: 16 bytes of a row, the widest load there is, as they travel and as they are computed with (fp32).
+// A piece: 16 bytes of a row, the widest load there is, or fewer, as they travel and as they are computed with (fp32).
 #pragma once
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace warpwatch {
 
@@ -39,20 +40,22 @@ struct PairOf<float> {
   using Type = float2;
 };
 
-template <class Element>
+template <class Element, int kCount = 16 / sizeof(Element)>
 union Piece {
   using Pair = typename PairOf<Element>::Type;
-  static constexpr int kElements = 16 / sizeof(Element);
+  static constexpr int kElements = kCount, kBytes = kElements * sizeof(Element);
   static constexpr int kPairs = kElements / 2;
+  static_assert(kBytes == 16 || kBytes == 8 || kBytes == 4);
+  using Bits = std::conditional_t<kBytes == 16, uint4, std::conditional_t<kBytes == 8, uint2, uint32_t>>;
 
-  uint4 bits;
+  Bits bits;
   Pair pairs[kPairs];
 
   __device__ Piece() {}
 
   // No hint, though nobody reads it again: evict-first loads make additions, norms and rope of 268 MB and more 3 to 14 %
   // slower on an H200.
-  __device__ void load_once(const Element* from) { bits = *reinterpret_cast<const uint4*>(from); }
+  __device__ void load_once(const Element* from) { bits = *reinterpret_cast<const Bits*>(from); }
   // For what only reads, many short jobs beside each other: sums of 32768 rows of 8 KB take 69.1 us so, 72.5 with plain
   // loads (H200). One sum cut into parts is the other way round: 138 and 134 us of 537 MB.
   __device__ void load_past_l1(const Element* from) {
@@ -60,11 +63,11 @@ union Piece {
                  : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
                  : "l"(from));
   }
-  __device__ void load_shared_by_many(const Element* from) { bits = __ldg(reinterpret_cast<const uint4*>(from)); }
-  __device__ void zero() { bits = make_uint4(0, 0, 0, 0); }
+  __device__ void load_shared_by_many(const Element* from) { bits = __ldg(reinterpret_cast<const Bits*>(from)); }
+  __device__ void zero() { bits = Bits{}; }
   // The compiler may no longer reuse what it widened before: 16 bytes stay in registers, not the 32 of their floats.
   __device__ void widen_anew() { asm volatile("" : "+r"(bits.x), "+r"(bits.y), "+r"(bits.z), "+r"(bits.w)); }
-  __device__ void store(Element* to) const { *reinterpret_cast<uint4*>(to) = bits; }
+  __device__ void store(Element* to) const { *reinterpret_cast<Bits*>(to) = bits; }
 };
 
 // Whether pieces may begin at this address; null does for an operand that is not there.

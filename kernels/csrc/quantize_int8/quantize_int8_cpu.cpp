@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "framework/half.h"
 #include "framework/parallel.h"
 #include "quantize_int8/quantize_int8.h"
 
@@ -39,8 +40,8 @@ void quantize(const QuantizeInt8Params& p) {
 
 void quantize_int8_per_token_cpu(const QuantizeInt8Params& p) {
   switch (p.dtype) {
-    case Dtype::kFloat16: return quantize<torch::headeronly::Half>(p);
-    case Dtype::kBFloat16: return quantize<torch::headeronly::BFloat16>(p);
+    case Dtype::kFloat16: return quantize<Half>(p);
+    case Dtype::kBFloat16: return quantize<BFloat16>(p);
     case Dtype::kFloat32: return quantize<float>(p);
   }
 }

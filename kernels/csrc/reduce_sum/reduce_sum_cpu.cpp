@@ -1,6 +1,7 @@
 // Sums on the CPU, in double, the outputs shared among PyTorch's threads.
 #include <algorithm>
 
+#include "framework/half.h"
 #include "framework/parallel.h"
 #include "reduce_sum/reduce_sum.h"
 
@@ -12,8 +13,8 @@ constexpr int64_t kTogether = 64;  // neighbouring sums that one row's reading s
 void store(const ReduceSumParams& p, int64_t at, double sum) {
   const auto value = static_cast<float>(sum);
   switch (p.out_dtype) {
-    case Dtype::kFloat16: static_cast<torch::headeronly::Half*>(p.out)[at] = value; break;
-    case Dtype::kBFloat16: static_cast<torch::headeronly::BFloat16*>(p.out)[at] = value; break;
+    case Dtype::kFloat16: static_cast<Half*>(p.out)[at] = value; break;
+    case Dtype::kBFloat16: static_cast<BFloat16*>(p.out)[at] = value; break;
     case Dtype::kFloat32: static_cast<float*>(p.out)[at] = value; break;
   }
 }
@@ -41,8 +42,8 @@ void sum(const ReduceSumParams& p) {
 
 void reduce_sum_cpu(const ReduceSumParams& p) {
   switch (p.dtype) {
-    case Dtype::kFloat16: return sum<torch::headeronly::Half>(p);
-    case Dtype::kBFloat16: return sum<torch::headeronly::BFloat16>(p);
+    case Dtype::kFloat16: return sum<Half>(p);
+    case Dtype::kBFloat16: return sum<BFloat16>(p);
     case Dtype::kFloat32: return sum<float>(p);
   }
 }

@@ -1,6 +1,7 @@
 // Rotary position embedding on every GPU: it waits for memory, and no architecture has an instruction that helps.
-//   Three kernels: 16-byte pieces, side by side in a warp, where shape and alignment allow them; two pieces a thread for
-//   other rows of whole pieces; single pairs everywhere else. All read a pair before they write it, so that out may be x.
+//   Four kernels: 16-byte pieces, side by side in a warp, where shape and alignment allow them; two pieces a thread for
+//   other rows of whole pieces; two short pieces where rows are few; single pairs everywhere else. All read a pair before
+//   they write it, so that out may be x.
 #include "primitives/divisor.cuh"
 #include "primitives/piece.cuh"
 #include "rope/rope.h"
@@ -102,7 +103,7 @@ template <class Element, class Angles, bool kInterleaved, int kHeads>
 __global__ __launch_bounds__(kRopeThreads) void rope_pieces(const RopeParams p, const Cover cover,
                                                             const __grid_constant__ Angles angles) {
   using P = Piece<Element>;
-  constexpr int kAngles = kRopeAngles<Element, kInterleaved>;
+  constexpr int kAngles = kRopeAngles<P, kInterleaved>;
   angles.prepare(p.head_dim / 2);
   Place place;
   if (!find_place<kHeads>(cover, place)) return;
@@ -129,11 +130,55 @@ __global__ __launch_bounds__(kRopeThreads) void rope_pieces(const RopeParams p, 
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
       if (place.head + h >= p.heads) break;
-      turn_pieces<kInterleaved, Element>(first[h], second[h], cos, sin);
+      turn_pieces<kInterleaved>(first[h], second[h], cos, sin);
       first[h].store(out + h * p.out_strides.head + column);
       second[h].store(out + h * p.out_strides.head + column + half);
     }
   }
+}
+
+// Parameters of rope_small: 108 bytes with its tables, where RopeParams, a Cover and tables are 212. A launch with 240 bytes of
+// parameters takes 0.2 us longer than one with 112, even if the kernel reads only the first (H100, cold L2).
+struct RopeSmall {
+  const void* x;
+  void* out;
+  Divisor lanes, seq, heads;  // lanes: threads of a row
+  uint32_t threads;
+  int half;  // head_dim / 2
+  struct Strides {
+    int32_t batch, head, seq;
+
+    __device__ int64_t offset(uint32_t at_batch, uint32_t at_head, uint32_t at_seq) const {
+      return static_cast<int64_t>(at_batch) * batch + static_cast<int64_t>(at_head) * head +
+             static_cast<int64_t>(at_seq) * seq;
+    }
+  } x_strides, out_strides;
+};
+
+// Few rows: a thread holds two short pieces of one head, `head_dim / 2` apart.
+template <class Element, class Angles, bool kInterleaved>
+__global__ __launch_bounds__(kRopeThreads) void rope_small(const RopeSmall p, const __grid_constant__ Angles angles) {
+  using P = Piece<Element, kRopeSmallElements>;
+  constexpr int kAngles = kRopeAngles<P, kInterleaved>;
+  angles.prepare(p.half);
+  const uint32_t thread = blockIdx.x * kRopeThreads + threadIdx.x;
+  if (thread >= p.threads) return;
+  const uint32_t row = p.lanes.quotient(thread), head_batch = p.seq.quotient(row), batch = p.heads.quotient(head_batch);
+  const uint32_t seq = row - head_batch * p.seq.divisor(), head = head_batch - batch * p.heads.divisor();
+  const int column = static_cast<int>(thread - row * p.lanes.divisor()) * P::kElements;
+
+  const Element* x = static_cast<const Element*>(p.x) + p.x_strides.offset(batch, head, seq) + column;
+  P first, second;
+  first.load_once(x);
+  second.load_once(x + p.half);
+  float cos[2][kAngles], sin[2][kAngles];  // [1] is for the second piece, where it has its own
+  const int angle = kInterleaved ? column / 2 : column;
+  angles.get(batch, seq, angle, cos[0], sin[0]);
+  if constexpr (kInterleaved) angles.get(batch, seq, p.half / 2 + angle, cos[1], sin[1]);
+  turn_pieces<kInterleaved>(first, second, cos, sin);
+  Element* out = static_cast<Element*>(p.out) + p.out_strides.offset(batch, head, seq) + column;
+  first.store(out);
+  second.store(out + p.half);
 }
 
 // One pair at a time, for any even head_dim, any alignment.
@@ -204,19 +249,48 @@ cudaError_t launch_rows(const RopeParams& p, const Angles& angles, int64_t piece
       pieces, stream);
 }
 
+bool fits_small(const RopeParams& p) {
+  for (const RopeStrides& strides : {p.x_strides, p.out_strides}) {
+    for (const int64_t stride : {strides.batch, strides.head, strides.seq}) {
+      if (stride < INT32_MIN || stride > INT32_MAX) return false;
+    }
+  }
+  return true;
+}
+
+template <class Element, class Angles>
+cudaError_t launch_small(const RopeParams& p, const Angles& angles, cudaStream_t stream) {
+  const auto short_of = [](const RopeStrides& strides) {
+    return RopeSmall::Strides{static_cast<int32_t>(strides.batch), static_cast<int32_t>(strides.head),
+                              static_cast<int32_t>(strides.seq)};
+  };
+  const int half = p.head_dim / 2, lanes = half / kRopeSmallElements;
+  RopeSmall small;
+  small.x = p.x;
+  small.out = p.out;
+  small.lanes = Divisor(static_cast<uint32_t>(lanes));
+  small.seq = Divisor(static_cast<uint32_t>(p.seq));
+  small.heads = Divisor(static_cast<uint32_t>(p.heads));
+  small.threads = static_cast<uint32_t>(p.batch * p.heads * p.seq * lanes);
+  small.half = half;
+  small.x_strides = short_of(p.x_strides);
+  small.out_strides = short_of(p.out_strides);
+  const auto kernel = p.interleaved ? rope_small<Element, Angles, true> : rope_small<Element, Angles, false>;
+  kernel<<<(small.threads - 1) / kRopeThreads + 1, kRopeThreads, 0, stream>>>(small, angles);
+  return cudaGetLastError();
+}
+
 template <class Element, class Angles>
 cudaError_t launch_one(const RopeParams& p, const Angles& angles, cudaStream_t stream) {
   constexpr int kElements = Piece<Element>::kElements;
   const int64_t half = p.head_dim / 2;
   if (!fits_pieces(p, kElements)) return launch<1>(rope_pairs<Element, Angles>, p, angles, half, stream);
   const int64_t pieces = half / kElements;
-  if (rope_row_in_warp(2 * pieces)) {
-    return rope_heads(p.batch, p.heads, p.seq, pieces) == 1
-               ? launch_rows<Element, Angles, 1>(p, angles, 2 * pieces, stream)
-               : launch_rows<Element, Angles, Angles::kRowHeads>(p, angles, 2 * pieces, stream);
+  if (rope_is_small(p.batch, p.heads, p.seq, pieces) && fits_small(p) && has_short_strides(angles)) {
+    return launch_small<Element>(p, short_strides(angles), stream);
   }
-  if (rope_heads(p.batch, p.heads, p.seq, pieces) == 1) {
-    return launch_pieces<Element, Angles, 1>(p, angles, pieces, stream);
+  if (rope_row_in_warp(2 * pieces)) {
+    return launch_rows<Element, Angles, Angles::kRowHeads>(p, angles, 2 * pieces, stream);
   }
   return launch_pieces<Element, Angles, kRopeHeads>(p, angles, pieces, stream);
 }
@@ -236,7 +310,7 @@ cudaError_t launch_of_dtype(const RopeParams& p, const Angles& angles, cudaStrea
 cudaError_t rope_cuda(const RopeParams& p, const RopeTurns* turns, cudaStream_t stream) {
   if (p.batch == 0 || p.heads == 0 || p.seq == 0 || p.head_dim == 0) return cudaSuccess;
   if (p.positions == nullptr) {
-    return launch_of_dtype(p, TableAngles{p.cos, p.sin, p.cos_stride, p.sin_stride}, stream);
+    return launch_of_dtype(p, TableAngles<int64_t>{p.cos, p.sin, p.cos_stride, p.sin_stride}, stream);
   }
   if (turns == nullptr || p.head_dim / 2 > kRopeMostFrequencies) return cudaErrorInvalidValue;
   return launch_of_dtype(p, ComputedAngles{p.positions, *turns}, stream);

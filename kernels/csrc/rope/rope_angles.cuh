@@ -22,11 +22,13 @@ __device__ inline void load_floats(const float* from, float (&to)[kCount]) {
   }
 }
 
+// Stride: int32_t in a kernel whose parameters are to be few bytes.
+template <class Stride>
 struct TableAngles {
   static constexpr int kRowHeads = kRopeRowHeads;  // that one thread of rope_rows turns
   const float* cos;
   const float* sin;
-  int64_t cos_stride, sin_stride;
+  Stride cos_stride, sin_stride;
 
   __device__ void prepare(int) const {}
 
@@ -101,5 +103,17 @@ struct ComputedAngles {
     }
   }
 };
+
+// The same with strides of 32 bits, where they fit.
+inline bool has_short_strides(const TableAngles<int64_t>& angles) {
+  return angles.cos_stride <= INT32_MAX && angles.cos_stride >= INT32_MIN && angles.sin_stride <= INT32_MAX &&
+         angles.sin_stride >= INT32_MIN;
+}
+inline bool has_short_strides(const ComputedAngles&) { return true; }
+
+inline TableAngles<int32_t> short_strides(const TableAngles<int64_t>& angles) {
+  return {angles.cos, angles.sin, static_cast<int32_t>(angles.cos_stride), static_cast<int32_t>(angles.sin_stride)};
+}
+inline const ComputedAngles& short_strides(const ComputedAngles& angles) { return angles; }
 
 }  // namespace warpwatch

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "framework/half.h"
 #include "framework/parallel.h"
 #include "rope/rope_row_cpu.h"
 
@@ -67,8 +68,8 @@ RopeTurns rope_turns(double base, int head_dim) {
 void rope_cpu(const RopeParams& p, const RopeTurns* turns) {
   if (p.heads == 0 || p.head_dim == 0) return;
   switch (p.dtype) {
-    case Dtype::kFloat16: return turn<torch::headeronly::Half>(p, turns);
-    case Dtype::kBFloat16: return turn<torch::headeronly::BFloat16>(p, turns);
+    case Dtype::kFloat16: return turn<Half>(p, turns);
+    case Dtype::kBFloat16: return turn<BFloat16>(p, turns);
     case Dtype::kFloat32: return turn<float>(p, turns);
   }
 }

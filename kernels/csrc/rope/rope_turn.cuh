@@ -6,17 +6,17 @@
 namespace warpwatch {
 
 // Angles that one piece needs.
-template <class Element, bool kInterleaved>
-constexpr int kRopeAngles = kInterleaved ? Piece<Element>::kPairs : Piece<Element>::kElements;
+template <class P, bool kInterleaved>
+constexpr int kRopeAngles = kInterleaved ? P::kPairs : P::kElements;
 
 // Two pieces of a row, `head_dim / 2` apart. As halves, they are each other's partners, and [0] are their angles;
 // interleaved, each holds whole pairs and has its own: [1] is for the second.
-template <bool kInterleaved, class Element, int kAngles>
-__device__ __forceinline__ void turn_pieces(Piece<Element>& first, Piece<Element>& second, const float (&cos)[2][kAngles],
+template <bool kInterleaved, class P, int kAngles>
+__device__ __forceinline__ void turn_pieces(P& first, P& second, const float (&cos)[2][kAngles],
                                             const float (&sin)[2][kAngles]) {
-  static_assert(kAngles == kRopeAngles<Element, kInterleaved>);
+  static_assert(kAngles == kRopeAngles<P, kInterleaved>);
 #pragma unroll
-  for (int i = 0; i < Piece<Element>::kPairs; ++i) {
+  for (int i = 0; i < P::kPairs; ++i) {
     const float2 a = widen(first.pairs[i]);
     const float2 b = widen(second.pairs[i]);
     if constexpr (kInterleaved) {

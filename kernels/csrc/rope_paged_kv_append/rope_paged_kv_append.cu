@@ -1,9 +1,10 @@
 // Rotary embedding of new keys and their append to pages, on every GPU: one reading and one writing of each row. A thread
-// holds two 16-byte pieces of a key, `head_dim / 2` apart, and the same two of its value.
+// holds two pieces of a key, `head_dim / 2` apart, and the same two of its value: 16 bytes each, or less where rows are few.
 #include <cuda_runtime.h>
 
 #include "paged_kv/paged_kv_cover.cuh"
 #include "paged_kv/paged_kv_places.h"
+#include "paged_kv/paged_kv_rows.cuh"
 #include "rope/rope_angles.cuh"
 #include "rope/rope_turn.cuh"
 #include "rope_paged_kv_append/rope_paged_kv_append.h"
@@ -40,12 +41,12 @@ __global__ void __launch_bounds__(kRopePagedKvThreads)
     InPages in;
     if (!find_in_pages(p, place.batch, position, in)) return;
 
-    constexpr int kAngles = kRopeAngles<Element, kInterleaved>;
+    constexpr int kAngles = kRopeAngles<P, kInterleaved>;
     float cos[2][kAngles], sin[2][kAngles];  // [1] is for the second piece, where it has its own
     const int angle = kInterleaved ? column / 2 : column;
     angles.at(position, angle, cos[0], sin[0]);
     if constexpr (kInterleaved) angles.at(position, half / 2 + angle, cos[1], sin[1]);
-    turn_pieces<kInterleaved, Element>(first[0], second[0], cos, sin);
+    turn_pieces<kInterleaved>(first[0], second[0], cos, sin);
 
 #pragma unroll
     for (int tensor = 0; tensor < 2; ++tensor) {  // plain stores: attention reads the newest rows at once
@@ -56,11 +57,58 @@ __global__ void __launch_bounds__(kRopePagedKvThreads)
   }
 }
 
+// Few rows: short pieces, so that more threads share them, and fewer parameters.
+template <class Element, class Angles, bool kInterleaved>
+__global__ void __launch_bounds__(kRopePagedKvThreads)
+    rope_paged_kv_append_small(const PagedKvRows p, const __grid_constant__ Angles angles) {
+  using P = Piece<Element, kRopeSmallElements>;
+  constexpr int kOf16Bytes = 16 / sizeof(Element), kAngles = kRopeAngles<P, kInterleaved>;
+  const int half = P::kElements << p.lanes_shift;
+  angles.prepare(half);
+  const uint32_t thread = blockIdx.x * kRopePagedKvThreads + threadIdx.x;
+  if (thread >= p.threads) return;
+  const PagedKvRow row(p, thread);
+  const int column = static_cast<int>(row.lane) * P::kElements;
+  P first[2], second[2];
+#pragma unroll
+  for (int tensor = 0; tensor < 2; ++tensor) {
+    const Element* from = static_cast<const Element*>(p.rows[tensor]) + row.offset * kOf16Bytes + column;
+    first[tensor].load_once(from);
+    second[tensor].load_once(from + half);
+  }
+  if (!row.has_page(p)) return;
+  const int64_t to = row.page_offset(p) * kOf16Bytes + column;  // beside the angles: neither waits for the other
+  float cos[2][kAngles], sin[2][kAngles];
+  const int angle = kInterleaved ? column / 2 : column;
+  angles.at(row.position, angle, cos[0], sin[0]);
+  if constexpr (kInterleaved) angles.at(row.position, half / 2 + angle, cos[1], sin[1]);
+  turn_pieces<kInterleaved>(first[0], second[0], cos, sin);
+#pragma unroll
+  for (int tensor = 0; tensor < 2; ++tensor) {
+    Element* page_row = static_cast<Element*>(p.pages[tensor]) + to;
+    first[tensor].store(page_row);
+    second[tensor].store(page_row + half);
+  }
+}
+
+template <class Element, class Angles>
+cudaError_t launch_small(const PagedKvRows& rows, const Angles& angles, bool interleaved, cudaStream_t stream) {
+  const auto kernel = interleaved ? rope_paged_kv_append_small<Element, Angles, true>
+                                  : rope_paged_kv_append_small<Element, Angles, false>;
+  kernel<<<(rows.threads - 1) / kRopePagedKvThreads + 1, kRopePagedKvThreads, 0, stream>>>(rows, angles);
+  return cudaGetLastError();
+}
+
 template <class Element, class Angles>
 cudaError_t launch(const RopePagedKvParams& p, const Angles& angles, cudaStream_t stream) {
   const int half = p.head_dim / 2;
   const int pieces = half / Piece<Element>::kElements;
   if (p.head_dim != 2 * pieces * Piece<Element>::kElements) return cudaErrorInvalidValue;
+  PagedKvRows rows;
+  if (rope_is_small(p.rows.batch, p.rows.heads, p.rows.seq, pieces) && has_short_strides(angles) &&
+      describe_rows(p.rows, half / kRopeSmallElements, rows)) {
+    return launch_small<Element>(rows, short_strides(angles), p.interleaved, stream);
+  }
   PagedKvCover cover;
   unsigned blocks;
   const cudaError_t error = cover_rows(p.rows, pieces, kRopePagedKvThreads, cover, blocks);
@@ -86,7 +134,7 @@ cudaError_t launch_of_dtype(const RopePagedKvParams& p, const Angles& angles, cu
 cudaError_t rope_paged_kv_append_cuda(const RopePagedKvParams& p, const RopeTurns* turns, cudaStream_t stream) {
   if (p.rows.batch == 0 || p.rows.heads == 0 || p.rows.seq == 0 || p.head_dim == 0) return cudaSuccess;
   if (turns == nullptr) {
-    return launch_of_dtype(p, TableAngles{p.cos, p.sin, p.cos_stride, p.sin_stride}, stream);
+    return launch_of_dtype(p, TableAngles<int64_t>{p.cos, p.sin, p.cos_stride, p.sin_stride}, stream);
   }
   if (p.head_dim / 2 > kRopeMostFrequencies) return cudaErrorInvalidValue;
   return launch_of_dtype(p, ComputedAngles{nullptr, *turns}, stream);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "framework/half.h"
 #include "framework/parallel.h"
 #include "paged_kv/paged_kv_places.h"
 #include "rope/rope_row_cpu.h"
@@ -56,8 +57,8 @@ void append(const RopePagedKvParams& p, const RopeTurns* turns) {
 
 void rope_paged_kv_append_cpu(const RopePagedKvParams& p, const RopeTurns* turns) {
   switch (p.dtype) {
-    case Dtype::kFloat16: return append<torch::headeronly::Half>(p, turns);
-    case Dtype::kBFloat16: return append<torch::headeronly::BFloat16>(p, turns);
+    case Dtype::kFloat16: return append<Half>(p, turns);
+    case Dtype::kBFloat16: return append<BFloat16>(p, turns);
     case Dtype::kFloat32: return append<float>(p, turns);
   }
 }

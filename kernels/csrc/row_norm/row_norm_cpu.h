@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/half.h"
 #include "framework/parallel.h"
 #include "row_norm/row_norm.h"
 
@@ -48,8 +49,8 @@ void row_norm_on_cpu(const RowNormParams& p) {
   parallel_for(0, p.rows, grain, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       switch (p.dtype) {
-        case Dtype::kFloat16: norm_row_on_cpu<kCentered, torch::headeronly::Half>(p, row); break;
-        case Dtype::kBFloat16: norm_row_on_cpu<kCentered, torch::headeronly::BFloat16>(p, row); break;
+        case Dtype::kFloat16: norm_row_on_cpu<kCentered, Half>(p, row); break;
+        case Dtype::kBFloat16: norm_row_on_cpu<kCentered, BFloat16>(p, row); break;
         case Dtype::kFloat32: norm_row_on_cpu<kCentered, float>(p, row); break;
       }
     }

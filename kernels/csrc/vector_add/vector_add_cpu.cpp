@@ -1,4 +1,5 @@
 // Addition on the CPU, shared among PyTorch's threads.
+#include "framework/half.h"
 #include "framework/parallel.h"
 #include "vector_add/vector_add.h"
 
@@ -23,8 +24,8 @@ void add(const VectorAddParams& p) {
 
 void vector_add_cpu(const VectorAddParams& p) {
   switch (p.dtype) {
-    case Dtype::kFloat16: return add<torch::headeronly::Half>(p);
-    case Dtype::kBFloat16: return add<torch::headeronly::BFloat16>(p);
+    case Dtype::kFloat16: return add<Half>(p);
+    case Dtype::kBFloat16: return add<BFloat16>(p);
     case Dtype::kFloat32: return add<float>(p);
   }
 }

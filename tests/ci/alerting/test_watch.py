@@ -1,4 +1,4 @@
-"""`warpwatch alert` and `warpwatch digest` as processes, by a policy file."""
+"""`warpwatch alert` and `warpwatch alert --digest` as processes, by a policy file."""
 
 import os
 import signal
@@ -88,9 +88,9 @@ def test_a_policy_file_s_destination_wants_its_secret(scene: Scene, folder: Path
     assert "1 attempts: http://127.0.0.1:9: ConnectionError" in listed.stdout
     assert "s3cr3t" not in away.stderr + listed.stdout
     assert run(scene, folder, "alert", KERNELS_HOOK=inbox.url).stdout == "0 new, 1 sent, 0 not delivered\n"
-    sent = run(scene, folder, "digest", "--period", "daily", KERNELS_HOOK=inbox.url)
+    sent = run(scene, folder, "alert", "--digest", "daily", KERNELS_HOOK=inbox.url)
     assert (sent.returncode, sent.stdout) == (0, "1 sent, 0 not delivered\n")
-    printed = run(scene, folder, "digest", "--print")
+    printed = run(scene, folder, "alert", "--digest", "--dry-run")
     assert "weekly: 1 new" in printed.stdout
 
 

@@ -1,4 +1,4 @@
-"""`warpwatch report-gate` as a job runs it: exit statuses, several targets, and a sender that is killed."""
+"""`warpwatch forge report-gate` as a job runs it: exit statuses, several targets, and a sender that is killed."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def test_a_report_is_told_once_and_an_old_one_not_at_all(forge: Forge, file: Pat
 
 
 def test_a_killed_sender_leaves_nothing_that_is_told_twice(forge: Forge, file: Path) -> None:
-    words = [sys.executable, "-m", "warpwatch.ci.main", "report-gate", str(file), "--to", _target(forge),
+    words = [sys.executable, "-m", "warpwatch.ci.main", "forge", "report-gate", str(file), "--to", _target(forge),
              "--pull-request", "7"]  # fmt: skip
     sender = subprocess.Popen(words, env=os.environ | forge.environment, stderr=subprocess.PIPE)
 
@@ -132,7 +132,7 @@ def test_texts_need_no_forge(tmp_path: Path, file: Path) -> None:
     done = runner.invoke(report_gate, [str(file), str(tmp_path / "quiet.json"), "--to", "summary"], env=environment)
     assert (done.exit_code, done.output) == (0, "")
     assert summary.read_text().startswith("### warpwatch: regressed")
-    for name, begins in (("junit", "<?xml"), ("sarif", "{"), ("comment", "### warpwatch")):
+    for name, begins in (("junit", "<?xml"), ("comment", "### warpwatch")):
         out = tmp_path / name
         assert runner.invoke(report_gate, [str(file), "--to", name, "--output", str(out)]).exit_code == 0
         assert out.read_text().startswith(begins)
@@ -152,7 +152,7 @@ def test_the_schema_is_printed() -> None:
         (["--to", "github"], "", 2, "--to github needs --pull-request N"),
         (["--to", "github", "--pull-request", "7", "--repository", "../x"], "", 1, "is no repository"),
         (["--to", "github", "--pull-request", "7"], "GITHUB_REPOSITORY", 1, "set GITHUB_REPOSITORY"),
-        (["--to", "junit", "--to", "sarif", "--output", "x"], "", 2, "--output takes one text"),
+        (["--to", "junit", "--to", "summary", "--output", "x"], "", 2, "--output takes one text"),
         (["--to", "junit", "--replies"], "", 2, "Of which forge?".lower()),
         (["--to", "junit", "--key", "a b"], "", 2, "--key"),
         ([], "", 2, "give --to"),

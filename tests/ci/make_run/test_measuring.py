@@ -20,7 +20,7 @@ def test_an_import_that_fails_ends_the_measurement(
     (tmp_path / "Makefile").write_text(_MAKEFILE)  # and no results at all
     current = Current(project="warpwatch", now=Measurement(state="running"))
     measuring = Measuring(["make"], 2, current, Terminal())
-    measuring.run(lambda: None)
+    measuring.run()
     assert (current.now.state, measuring.exit_status) == ("failed", 1)
     assert current.now.problem == f"importing the results ended with status 1; see {LOG}"
     assert "no result file" in LOG.read_text()

@@ -40,9 +40,9 @@ def regressed(hub, monkeypatch):
 def tell(hub, head, *run):
     """The steps of the workflow after the first."""
     common = ["--pull-request", "7", "--head", head]
-    call("report-gate", hub.folder / "found/gate-gpu-t4.json", "--to", "github", "--replies", *common)
+    call("forge", "report-gate", hub.folder / "found/gate-gpu-t4.json", "--to", "github", "--replies", *common)
     gpus = json.dumps(["gpu-t4"])
-    call("conclude-gate", hub.folder / "found", "--gpus", gpus, "--state", "measure", *run, *common)
+    call("forge", "conclude-gate", hub.folder / "found", "--gpus", gpus, "--state", "measure", *run, *common)
 
 
 def conclusions(hub):
@@ -57,7 +57,7 @@ def say(hub, words=WORD, author="ada", action="created"):
                                    "created_at": "2099-01-01T00:00:00Z"}  # fmt: skip
     payload = {"action": action, "comment": hub.server.comments[number], "issue": {"number": 7, "pull_request": {}}}
     hub.run_for("issue_comment", payload)
-    said = call("accept-reply")
+    said = call("forge", "accept-reply")
     return said, hub.output() if (hub.folder / "output").exists() else {}
 
 
@@ -113,7 +113,19 @@ def test_a_check_of_that_name_by_another_application_leads_nowhere(hub, regresse
 
 def test_a_commit_that_was_passed_over_stays_so(hub, regressed):
     hub.server.check_runs.clear()
-    call("conclude-gate", hub.folder, "--gpus", "[]", "--pull-request", "7", "--head", regressed, "--state", "skip")
+    call(
+        "forge",
+        "conclude-gate",
+        hub.folder,
+        "--gpus",
+        "[]",
+        "--pull-request",
+        "7",
+        "--head",
+        regressed,
+        "--state",
+        "skip",
+    )
     assert "is not measured yet" in say(hub)[0]
 
 
@@ -146,7 +158,7 @@ def test_a_github_that_fails_is_asked_again_and_else_answered_for(hub, regressed
     number = max(hub.server.comments) + 1
     comment = {"id": number, "user": {"login": "ada"}, "body": WORD, "created_at": "2099-01-01T00:00:00Z"}
     hub.run_for("issue_comment", {"action": "created", "comment": comment, "issue": {"number": 7, "pull_request": {}}})
-    done = CliRunner().invoke(main, ["accept-reply"])
+    done = CliRunner().invoke(main, ["forge", "accept-reply"])
     assert done.exit_code == 1
     assert not (hub.folder / "output").exists()
     assert "@ada: not accepted; gave up after 6 attempts" in hub.server.bodies("POST", "/issues/7/comments")[-1]["body"]

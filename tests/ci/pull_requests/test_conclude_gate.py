@@ -28,7 +28,7 @@ def conclude(hub, state="measure", gpus=("gpu-t4", "gpu-l4"), reason=REASON):
     hub.run_for("workflow_run", {})
     arguments = ["--gpus", json.dumps(gpus), "--pull-request", "7", "--head", HEAD, "--state", state]
     arguments += ["--reason", reason]
-    done = CliRunner().invoke(main, ["conclude-gate", str(hub.folder / "found"), *arguments])
+    done = CliRunner().invoke(main, ["forge", "conclude-gate", str(hub.folder / "found"), *arguments])
     assert done.exit_code == 0, done.output
     newest = hub.server.check_runs[max(hub.server.check_runs)]
     assert (newest["name"], newest["head_sha"], newest["status"]) == ("warpwatch gate", HEAD, "completed")
@@ -143,7 +143,9 @@ def test_what_ended_early_has_a_conclusion_of_its_own(state, conclusion, hub):
 )
 def test_a_plan_that_failed_is_concluded_by_the_event_alone(event, payload, hub):
     hub.run_for(event, payload)
-    done = CliRunner().invoke(main, ["conclude-gate", str(hub.folder / "found"), "--gpus", "[]", "--state", ""])
+    done = CliRunner().invoke(
+        main, ["forge", "conclude-gate", str(hub.folder / "found"), "--gpus", "[]", "--state", ""]
+    )
     assert done.exit_code == 0, done.output
     (check,) = hub.server.check_runs.values()
     assert (check["head_sha"], check["conclusion"], check["output"]["title"]) == (
@@ -157,7 +159,7 @@ def test_a_plan_that_failed_is_concluded_by_the_event_alone(event, payload, hub)
 @pytest.mark.parametrize("payload", [{}, {"workflow_run": None}, {"workflow_run": {"head_sha": "main"}}])
 def test_an_event_without_a_commit_is_named(payload, hub):
     hub.run_for("workflow_run", payload)
-    done = CliRunner().invoke(main, ["conclude-gate", str(hub.folder), "--gpus", "[]", "--state", "error"])
+    done = CliRunner().invoke(main, ["forge", "conclude-gate", str(hub.folder), "--gpus", "[]", "--state", "error"])
     assert done.exit_code == 1
     assert "give --head HASH" in done.output
 

@@ -15,7 +15,7 @@ def say(hub, words, author="ada", **more):
         "issue": {"number": 7, "pull_request": {"url": "…"}},
     }
     hub.run_for("issue_comment", {**payload, **more})
-    return CliRunner().invoke(main, ["ok-to-test", "--start", "perf-pr.yml"])
+    return CliRunner().invoke(main, ["forge", "ok-to-test", "--start", "perf-pr.yml"])
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_a_refusal_of_github_is_told_with_the_request(hub, fork):
     payload = {"action": "created", "comment": {"id": 1, "body": f"/ok to test {fork}", "user": {"login": "ada"}},
                "issue": {"number": 7, "pull_request": {}}}  # fmt: skip
     hub.run_for("issue_comment", payload, token="ghs_stale")
-    done = CliRunner().invoke(main, ["ok-to-test", "--start", "perf-pr.yml"])
+    done = CliRunner().invoke(main, ["forge", "ok-to-test", "--start", "perf-pr.yml"])
     assert done.exit_code == 1
     assert "GitHub answered 401 (the permission of ada): Bad credentials" in done.output
 

@@ -36,7 +36,7 @@ def planned(hub, event, payload, code=None):
     file = hub.folder / "code.json"
     if code is not None:
         file.write_text(code if isinstance(code, str) else code.model_dump_json(by_alias=True))
-    done = CliRunner().invoke(main, ["plan-gate", "--ignore", IGNORE, "--code", str(file)])
+    done = CliRunner().invoke(main, ["forge", "plan-gate", "--ignore", IGNORE, "--code", str(file)])
     assert done.exit_code == 0, done.output
     return hub.output()
 
@@ -119,7 +119,7 @@ def test_a_fork_whose_branch_is_called_like_ours_is_a_fork(hub, pull):
 def test_a_dispatch_without_a_word_is_refused(hub, pull):
     _, head = pull({"kernel.cu": "// two\n"}, source="eve/kernels")
     hub.run_for("workflow_dispatch", {"inputs": {"pull": "7", "sha": head}})
-    done = CliRunner().invoke(main, ["plan-gate"])
+    done = CliRunner().invoke(main, ["forge", "plan-gate"])
     assert done.exit_code == 1
     assert f"nobody said that {head} of #7 may be tested" in done.output
     assert not (hub.folder / "output").exists()
@@ -156,7 +156,7 @@ def test_a_caller_started_by_the_pull_request_itself_is_planned_too(hub, pull):
 
 def test_an_event_that_nobody_planned_for_is_named(hub):
     hub.run_for("push", {})
-    done = CliRunner().invoke(main, ["plan-gate"])
+    done = CliRunner().invoke(main, ["forge", "plan-gate"])
     assert done.exit_code == 1
     assert "no pull request in a push event" in done.output
 
@@ -173,7 +173,7 @@ def test_a_github_that_stays_away_is_said_in_one_sentence(hub, pull, pauses):
     pull({"kernel.cu": "// two\n"})
     hub.server.failing = {r"GET /compare/.*": [502] * 20}
     hub.run_for("pull_request", {"pull_request": {"number": 7}})
-    done = CliRunner().invoke(main, ["plan-gate"])
+    done = CliRunner().invoke(main, ["forge", "plan-gate"])
     assert done.exit_code == 1
     assert done.output.startswith("Error: gave up after 6 attempts, try again later: GitHub answered 502 (GET /repos/")
     assert not (hub.folder / "output").exists()

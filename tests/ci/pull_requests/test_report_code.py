@@ -37,7 +37,7 @@ def report(hub, document, head):
     hub.run_for("workflow_run", {"workflow_run": run})
     file = hub.folder / "code.json"
     file.write_text(json.dumps(document))
-    return CliRunner().invoke(main, ["report-code", str(file)])
+    return CliRunner().invoke(main, ["forge", "report-code", str(file)])
 
 
 def test_it_is_told_once_and_changed_in_place(hub, pull):

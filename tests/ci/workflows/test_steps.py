@@ -365,7 +365,7 @@ def test_a_merge_queue_gets_the_required_checks():
          ["set-up -m asv machine --yes", f"warpwatch gate {'b' * 40} {'c' * 40} --folder . --machines 2 --artefact"]),
         ("measure.yml", "Measure", {"inputs.folder": ".", "inputs.bench": "rope"},
          ["python -m asv machine --yes",
-          "warpwatch alone warpwatch runner measure --no-fetch --commits 3 --bench rope"]),
+          "warpwatch runner alone warpwatch runner measure --no-fetch --commits 3 --bench rope"]),
     ],
 )  # fmt: skip
 def test_what_measures_is_told_what_the_steps_before_found_out(workflow, title, values, calls, tmp_path):

@@ -7,11 +7,12 @@ import pytest
 from flask import Flask
 from werkzeug.routing import AnyConverter, BaseConverter, IntegerConverter, Rule
 
+from tests.dashboard.pages.browsing import local_client
 from warpwatch.dashboard.access_settings import AccessSettings, ProxyLogin
 from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.settings import Settings
 
-OPEN = {"static", "health.show", "login.show", "login.start", "login.callback", "login.end"}
+OPEN = {"static", "health.show", "login.show", "login.local", "login.start", "login.callback", "login.end"}
 BY_TOKEN_ALONE = {"api_results.add", "api_limits.keep"}
 NOBODYS_METHODS = {"HEAD", "OPTIONS", "GET"}
 
@@ -58,7 +59,7 @@ def test_nothing_is_read_where_reading_wants_a_login(closed: Flask) -> None:
 
 
 def test_nothing_is_changed_without_our_token_or_a_programs(local: Flask) -> None:
-    client = local.test_client()
+    client = local_client(local)
     asked = 0
     for rule, address in _addresses(local):
         for method in (rule.methods or set()) - NOBODYS_METHODS:

@@ -130,12 +130,6 @@ def test_a_foreign_host_name_is_refused(dashboard: Callable[..., str]) -> None:
     assert "does not go by the name “evil.example”" in refused.json()["detail"]
 
 
-def test_who_asks_for_this_machine_by_a_name_of_outside_is_not_at_it(dashboard: Callable[..., str]) -> None:
-    url = dashboard(served_on="127.0.0.1", hosts=("perf.example.org",))
-    assert requests.get(f"{url}/account", timeout=60).status_code == 200
-    assert requests.get(f"{url}/account", headers={"Host": "perf.example.org"}, timeout=60).status_code == 404
-
-
 @pytest.mark.parametrize(
     ("host", "name"),
     [("A.example:80", "a.example"), ("[::1]:80", "::1"), ("[::1]", "::1"), ("a.", "a"), ("", "")],

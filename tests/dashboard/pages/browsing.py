@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from flask import Flask
 from flask.testing import FlaskClient
@@ -14,10 +15,11 @@ from waitress import wasyncore
 from waitress.server import BaseWSGIServer
 
 from warpwatch.dashboard.app import create_app
-from warpwatch.dashboard.serving import server_of
+from warpwatch.dashboard.serving import login_link, server_of
 from warpwatch.dashboard.settings import Settings
 
 _AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+_SERVED: dict[int, Flask] = {}  # what `serving_app` runs, by port
 HOSTILE = "<img src=x onerror=\"document.title='owned'\">'\"&{{7*7}}</script><script>document.title='owned'</script>"
 
 
@@ -29,7 +31,8 @@ class Tab:
     complaints: list[str]
 
     def open(self, url: str) -> int:
-        """Loads the page and waits for its figures; returns the HTTP status."""
+        """Loads the page, as the local user of its server, and waits for its figures; returns the HTTP status."""
+        log_in(self.page, url)
         response = self.page.goto(url, wait_until="load")
         for plot in self.page.locator(".ww-plot").all():
             plot.scroll_into_view_if_needed()
@@ -53,10 +56,45 @@ def faults(tab: Tab) -> list[str]:
 
 @contextmanager
 def a_client(settings: Settings) -> Iterator[FlaskClient]:
-    """Of a dashboard without a socket; its store is closed in the end."""
+    """Of a dashboard without a socket, as its local user; its store is closed in the end."""
     app = create_app(settings)
-    yield app.test_client()
+    yield local_client(app)
     app.extensions["store"].close()
+
+
+def local_client(app: Flask) -> FlaskClient:
+    """A client as the local user, where the application has one."""
+    client = app.test_client()
+    for name, value in _cookies(app, 80).items():
+        client.set_cookie(name, value)
+    return client
+
+
+def log_in(page: Page, url: str) -> None:
+    """Log the page's browser in as the local user of the server at this address, unless it is already."""
+    origin = f"http://{urlsplit(url).netloc}/"
+    known = {cookie["name"] for cookie in page.context.cookies(origin)}
+    cookies = [(name, value) for name, value in local_cookies(url).items() if name not in known]
+    if cookies:
+        page.context.add_cookies([{"name": name, "value": value, "url": origin} for name, value in cookies])
+
+
+def local_link(url: str) -> str | None:
+    """A link that logs in at the server at this address; None where there is no such login."""
+    return login_link(_SERVED[urlsplit(url).port or 0], f"{url}/")
+
+
+def local_cookies(url: str) -> dict[str, str]:
+    """The cookies of the local user of the server at this address; none where `serving_app` runs no such."""
+    port = urlsplit(url).port
+    return _cookies(_SERVED[port], port) if port in _SERVED else {}
+
+
+def _cookies(app: Flask, port: int | None) -> dict[str, str]:
+    if not app.extensions["access"].settings.has_local_login:
+        return {}
+    serializer = app.session_interface.get_signing_serializer(app)  # type: ignore[attr-defined]
+    return {f"warpwatch-{port}": serializer.dumps({"local": True, "_permanent": True})}
 
 
 @contextmanager
@@ -72,9 +110,11 @@ def serving_app(app: Flask, *, port: int = 0) -> Iterator[str]:
     server = server_of(app, socket.create_server(("127.0.0.1", port)), threads=4)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
+    _SERVED[int(server.effective_port)] = app
     try:
         yield f"http://127.0.0.1:{server.effective_port}"
     finally:
+        del _SERVED[int(server.effective_port)]
         _close(server)
         thread.join(timeout=60)
         assert not thread.is_alive()

@@ -25,8 +25,8 @@ def site(history_store: Settings, tmp_path_factory: pytest.TempPathFactory) -> P
     """The site of two of the store's projects, under the name that its address has."""
     folder = tmp_path_factory.mktemp("www") / "warpwatch"
     done = CliRunner().invoke(
-        main, ["export-site", str(folder), "--project", "kernels", "--project", HOSTILE, "--commits", "4", "--images",
-               "--database", history_store.database],
+        main, ["export", "--site", str(folder), "--project", "kernels", "--project", HOSTILE, "--commits", "4",
+               "--images", "--database", history_store.database],
     )  # fmt: skip
     assert (done.exit_code, done.stderr) == (0, ""), done.output
     return folder
@@ -130,7 +130,7 @@ def test_no_page_names_a_project_that_was_not_chosen(site: Path) -> None:
 
 def test_the_first_page_of_a_site_of_one_project_has_a_link_to_it(history_store: Settings, tmp_path: Path) -> None:
     done = CliRunner().invoke(
-        main, ["export-site", str(tmp_path), "--project", "young", "--commits", "1", "--database",
+        main, ["export", "--site", str(tmp_path), "--project", "young", "--commits", "1", "--database",
                history_store.database],
     )  # fmt: skip
     assert done.exit_code == 0, done.output

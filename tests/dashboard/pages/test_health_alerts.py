@@ -10,7 +10,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from tests.asv_results import AsvResults
-from tests.dashboard.pages.browsing import Tab, serving
+from tests.dashboard.pages.browsing import Tab, local_client, serving
 from warpwatch.dashboard.access_settings import AccessSettings
 from warpwatch.dashboard.app import create_app
 from warpwatch.dashboard.settings import Settings
@@ -57,9 +57,8 @@ class Troubled:
     settings: Settings
 
     def client(self, access: AccessSettings | None = None) -> FlaskClient:
-        return create_app(
-            Settings(database=self.settings.database, access=access or self.settings.access)
-        ).test_client()
+        app = create_app(Settings(database=self.settings.database, access=access or self.settings.access))
+        return local_client(app)
 
     def alert(self) -> HealthAlert:
         (found,) = health_alerts(self.store, "demo")

@@ -36,18 +36,18 @@ def test_so_are_the_words_for_a_series_to_put_beside(client: FlaskClient, addres
     assert client.get(f"/kernels/series/{addresses['slowed']}", query_string={"find": MANY_WORDS}).status_code == 200
 
 
-def test_invented_names_do_not_push_out_what_is_remembered(
+def test_invented_names_do_not_push_out_what_is_cached(
     history_store: Settings, addresses: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = create_app(history_store)
-    remembered = set()
-    keep = app.extensions["store"].remember
+    keys = set()
+    original = app.extensions["store"].cached
 
-    def remember(key: Hashable, *arguments: Any, **more: Any) -> Any:
-        remembered.add(key)
-        return keep(key, *arguments, **more)
+    def cached(project: str | None, key: Hashable, *arguments: Any, **more: Any) -> Any:
+        keys.add(key)
+        return original(project, key, *arguments, **more)
 
-    monkeypatch.setattr(app.extensions["store"], "remember", remember)
+    monkeypatch.setattr(app.extensions["store"], "cached", cached)
     client = app.test_client()
     invented = {
         "/kernels/machines/{}": 404,
@@ -61,5 +61,5 @@ def test_invented_names_do_not_push_out_what_is_remembered(
     }
     for address, status in invented.items():
         assert client.get(address.format("toaster", "toaster")).status_code == status, address
-    assert remembered
-    assert not [key for key in remembered if "toaster" in repr(key)]
+    assert keys
+    assert not [key for key in keys if "toaster" in repr(key)]

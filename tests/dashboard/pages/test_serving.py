@@ -45,7 +45,7 @@ def test_it_says_who_may_read_and_write(tmp_path: Path) -> None:
         "WARPWATCH_OPENID_ISSUER": "https://login.example.org", "WARPWATCH_OPENID_CLIENT_ID": "warpwatch",
     }  # fmt: skip
     for arguments, variables, said in (
-        ((), {}, "Whoever works on this machine reads and writes"),
+        ((), {}, "Everybody on this machine reads. To write too, open http://127.0.0.1:"),
         (("--host", "0.0.0.0"), {}, "nobody writes but with a token"),
         ((), openid, "Reading wants a login"),
         ((), openid | {"WARPWATCH_READING": "open"}, "writing wants a login and a role"),
