@@ -110,6 +110,25 @@ def test_more_tiles_than_the_gpu_holds_at_once(
         assert_attends(out[one], reference(q[one], k[one], v[one], causal))
 
 
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("head_dim", [64, 128])
+@pytest.mark.parametrize("rise", [-4.0, 0.5, 2.0, 6.0])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_largest_score_changes_from_tile_to_tile(
+    dtype: torch.dtype, rise: float, head_dim: int, causal: bool, device: str
+) -> None:
+    q, k, v = inputs(device, dtype, (130, 1000), head_dim=head_dim)
+    q[..., 0] = head_dim**0.5
+    k[..., 0] = torch.linspace(rise * 1000 / 128, 0, 1000, dtype=dtype, device=device)  # tiles come last to first
+    expected = reference(q, k, v, causal)
+    out, lse = kernels.flash_attention_with_lse(q, k, v, causal=causal)
+    assert_attends(out, expected, 8 * abs(rise) + 5)
+    scores = torch.einsum("bhqd,bhkd->bhqk", q.double(), k.double()) * head_dim**-0.5
+    if causal:
+        scores.masked_fill_(~torch.ones(130, 1000, dtype=torch.bool, device=device).tril(870), -torch.inf)
+    torch.testing.assert_close(lse, torch.logsumexp(scores, -1), rtol=0, atol=1e-4)
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_a_query_that_sees_no_key_gives_zeros(dtype: torch.dtype, device: str) -> None:
     q, k, v = inputs(device, dtype, (200, 3))

@@ -40,6 +40,13 @@ def test_a_batch(dtype: torch.dtype, head_dim: int, causal: bool, cuda: str) -> 
     assert launched(lambda: kernels.flash_attention(q, k, v, causal=causal)) == {"flash_attention_sm90a_kernel"}
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_one_query_a_sequence(dtype: torch.dtype, cuda: str) -> None:
+    q, k, v = inputs(cuda, dtype, (1, 2000), heads=(8, 2), head_dim=128)
+    found = launched(lambda: kernels.flash_attention(q, k, v))
+    assert found == {"decode_attention_sm80_kernel", "decode_attention_combine"}
+
+
 @pytest.mark.parametrize("head_dim", [64, 96, 128])
 def test_packed_sequences(head_dim: int, cuda: str) -> None:
     q, k, v = torch.randn(3, 200, 4, head_dim, device=cuda, dtype=torch.float16)

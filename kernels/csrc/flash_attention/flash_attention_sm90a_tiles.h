@@ -13,6 +13,15 @@
 //   {1, 128, 2, 2, 2} 117; causal: {1, 64, 3, 2, 3} 78, {2, 128, 3, 2} 84, {1, 128, 2, 2, 2} 86, {3, 128, 2, 2} 92
 //   head_dim 96 in the tile of 128: 32 heads of 2048, causal, 72 (sm_80's kernel 95); 8 x 16 of 1024, full, 132 (175)
 //   head_dim 256: 16 heads of 2048, causal, 71 (sm_80's kernel 124); 2 x 16 of 1024, full, 69 (123)
+//   Since then the softmax rescales seldom and what is of one key head is worked on at one time. One H100, before / after, the
+//   same tiles: head_dim 128, causal, 32 heads of 1024 24.0 / 22.5, 2048 70.8 / 67.5, 4096 242 / 229, full, 1024 34.8 / 33.2;
+//   head_dim 64: 16 x 32 of 512, full, {3, 128, 2, 2} 108 / 95, {2, 128, 3, 2} - / 97, {1, 64, 3, 2, 3} 119 / 100,
+//   {1, 128, 2, 2, 2} 117 / 101; causal 91 / 88, - / 78, 76 / 72, 85 / 83; 32 of 2048, causal, 53 / 48, - / 48, 55 / 47,
+//   54 / 48; 32 of 4096, causal, 168 / 151, - / 158, 194 / 167, 193 / 177; head_dim 256: 16 heads of 2048, causal, 71 / 63, 2 x 16 of
+//   1024, full, 66 / 61
+//   Tried on it and dropped: one pipeline over the tiles of queries and of keys, where the next queries' first product is under
+//   way with the last values: head_dim 128, causal, 32 heads of 2048 72.6 instead of 71.2, full, 1024 35.7 instead of 34.2. Two
+//   groups already fill each other's gaps.
 //   16 packed sequences of 32 to 4096, causal: 32 heads of 128 over 8 key heads 1464 (sm_80's kernel 2404), as one block a
 //   tile instead of a share of them 1647; 16 heads of 64 {3, 128, 2, 2} 553 (698), {2, 128, 2, 2} 614
 #pragma once

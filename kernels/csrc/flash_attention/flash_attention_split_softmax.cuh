@@ -37,13 +37,21 @@ struct PackedWeights {
 };
 
 // The step of OnlineSoftmax in two halves, so that what was summed before may still be on its way when the weights are.
+//
+// A maximum that has risen by no more than kSmallRise, as an exponent of 2, is left as it was: most tiles behind the first
+// rescale nothing, and the lanes of a row need not meet. Weights are then at most 2^kSmallRise times what RawScores says,
+// 2^14, which fp16 holds. From RawScores::kLargestBase on, no rise is that small.
+// Evidence: one H100, unit normal inputs, us: 32 heads of 128, causal, 2048 keys 71.1 without, 67.9 with; 8 x 12 heads of 64,
+// 1024 keys, 49.3, 42.4.
 struct SplitSoftmax : OnlineSoftmax<1> {
-  float factor[2];  // of what was summed before, where weigh() is true
+  static constexpr float kSmallRise = 6.0f;
+  ExponentLine line[2] = {{1.0f, 0.0f}, {1.0f, 0.0f}};  // of row_max; until a row sees a key, any that leaves -inf as it is
+  float factor[2];                                      // of what was summed before, where weigh() is true
 
   // scores become weights; true where the warp's output is to be rescaled.
   template <int kKeyTiles>
   __device__ __forceinline__ bool weigh(float (&scores)[1][kKeyTiles][4], const RawScores& exponents) {
-    float top[2];
+    float top[2];  // of the lane
     bool rose = false;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -53,24 +61,27 @@ struct SplitSoftmax : OnlineSoftmax<1> {
         tops[0] = fmaxf(tops[0], scores[0][n][2 * half]);
         tops[1] = fmaxf(tops[1], scores[0][n][2 * half + 1]);
       }
-      top[half] = quad_max(fmaxf(tops[0], tops[1]));
-      rose = rose || top[half] != row_max[0][half];
+      top[half] = fmaxf(tops[0], tops[1]);
+      // Of two that are -inf, the difference is no number, which is no rise.
+      rose = rose || (top[half] - row_max[0][half]) * exponents.scale_log2 > kSmallRise;
     }
     const bool rescales = __any_sync(0xffffffffu, rose);
     if (rescales) {
 #pragma unroll
-      for (int half = 0; half < 2; ++half) factor[half] = raise(0, half, top[half], exponents);
+      for (int half = 0; half < 2; ++half) {
+        factor[half] = raise(0, half, quad_max(top[half]), exponents);
+        line[half] = exponents.line(row_max[0][half]);
+      }
     }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float sums[2] = {row_sum[0][half], 0.0f};
-      const ExponentLine line = exponents.line(row_max[0][half]);
 #pragma unroll
       for (int n = 0; n < kKeyTiles; ++n) {
 #pragma unroll
         for (int c = 0; c < 2; ++c) {
           float& score = scores[0][n][2 * half + c];
-          score = exp2_approximate(exponents.exponent(score, line));
+          score = exp2_approximate(exponents.exponent(score, line[half]));
           sums[c] += score;
         }
       }

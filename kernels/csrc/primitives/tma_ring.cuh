@@ -14,6 +14,19 @@
 
 namespace warpwatch {
 
+// Fetches a map, a __grid_constant__ parameter, before the first copy needs it. One thread calls it.
+__device__ __forceinline__ void prefetch_tensor_map(const CUtensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];\n" ::"l"(&map) : "memory");
+}
+
+struct BeforePublish {};
+
+// Shows the rings' barriers, which the first thread has initialized, to TMA and to the block.
+__device__ __forceinline__ void publish_tma_rings() {
+  if (threadIdx.x == 0) asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;\n" ::: "memory");
+  __syncthreads();
+}
+
 // kReaders: the warps that release each stage. kCopiedBytes: those of a stage that are copied.
 template <int kStages, int kStageBytes, int kReaders, int kCopiedBytes = kStageBytes>
 struct TmaRing {
@@ -21,15 +34,15 @@ struct TmaRing {
   static constexpr int kBytes = kStages * (kStageBytes + 16);
 
   // All threads of the block call it. `shared` holds kBytes, 1024-byte aligned.
-  __device__ __forceinline__ explicit TmaRing(void* shared) : stages_(shared_address(shared)) {
+  __device__ __forceinline__ explicit TmaRing(void* shared) : TmaRing(shared, BeforePublish{}) { publish_tma_rings(); }
+  // One of several rings, behind whose constructors all threads call publish_tma_rings().
+  __device__ __forceinline__ TmaRing(void* shared, BeforePublish) : stages_(shared_address(shared)) {
     if (threadIdx.x == 0) {
       for (int i = 0; i < kStages; ++i) {
         asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\n" ::"r"(full(i)) : "memory");
         asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(empty(i)), "n"(kReaders) : "memory");
       }
-      asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;\n" ::: "memory");
     }
-    __syncthreads();
   }
 
   __device__ __forceinline__ uint32_t stage(int i) const { return stages_ + i % kStages * kStageBytes; }
