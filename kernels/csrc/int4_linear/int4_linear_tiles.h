@@ -98,12 +98,13 @@ struct Int4FewTile {
 // the one by wgmma beside these: 4096 -> 14336, 1 row 17.6 and 16.4 us, 8 rows 17.8 and 16.5 us, 16 rows 20.0 and 17.8 us;
 // 14336 -> 4096, 1 row 20.2 and 16.5 us, 16 rows 24.4 and 18.9 us. A plain read of the 30 MB takes 15.1 us there. Why there are
 // blocks of 6 and of 14 strips: in a kernel for one row that was much like this one, 4096 -> 11008 took 14.3 us with 7
-// strips and 13.7 with 6, 8192 -> 28672 took 45.5 us with 7, in two rounds, and 39.8 with 14. Stages of two slabs halve what
-// each stage costs beside its weights: 7 strips, 1 row, 4096 -> 14336 19.4 us with stages of one and 18.7 with two, in groups
-// of 64 22.1 and 20.3; more teams, each with fewer stages: 2 strips, 4096 -> 4096 10.2 us with four and 9.9 with eight (groups
-// of 64: 11.9 and 12.1), 14336 -> 4096 18.6, where 4 strips with k divided take 20.2 (H100, fp16, cold L2).
+// strips and 13.7 with 6, 8192 -> 28672 took 45.5 us with 7, in two rounds, and 39.8 with 14. More teams,
+// each with fewer stages: 2 strips, 1 row, 4096 -> 4096 10.2 us with four and 9.9 with eight (groups of 64: 11.9 and 12.1),
+// 14336 -> 4096 18.6, where 4 strips with k divided take 20.2 (H100, fp16, cold L2). Stages of two slabs, {7, 8, 2, 4, 8},
+// would take 18.7 us of 4096 -> 14336 and not 19.4, in groups of 64 20.3 and not 22.1, but spill: 928 threads leave 64
+// registers each.
 constexpr Int4FewTile kInt4FewTiles[] = {
-    {14, 8, 1, 2, 12, 1, 1}, {7, 8, 2, 4, 8, 1, 1},   {6, 8, 1, 4, 24, 1, 1},  {3, 8, 2, 4, 20, 1, 1},
+    {14, 8, 1, 2, 12, 1, 1}, {7, 8, 1, 4, 20, 1, 1},  {6, 8, 1, 4, 24, 1, 1},  {3, 8, 2, 4, 20, 1, 1},
     {2, 8, 2, 8, 16, 1, 1},  {4, 8, 2, 2, 8, 2, 2},   {7, 16, 1, 3, 18, 1, 1}, {6, 16, 1, 3, 18, 1, 1},
     {3, 16, 2, 4, 12, 1, 1}, {4, 16, 2, 2, 6, 2, 2}};
 constexpr int kInt4FewTileCount = sizeof(kInt4FewTiles) / sizeof(kInt4FewTiles[0]);

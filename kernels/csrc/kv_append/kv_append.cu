@@ -2,58 +2,47 @@
 // element at a time.
 #include "kv_append/kv_append.h"
 #include "kv_append/kv_append_tiles.h"
+#include "primitives/divisor.cuh"
 
 namespace warpwatch {
 namespace {
 
-constexpr int kMostThreads = kKvAppendTile.threads;
-constexpr int kTokens = kKvAppendTile.tokens;
-
-// How blocks and threads cover the problem: `lanes` threads side by side along a row, `rows` tokens beside each other.
-struct Cover {
-  int lanes, rows, units;  // units: of a row
-  uint32_t token_blocks;
+// The kernel's parameters: strides in units, of keys and of values alike. With strides of 32 bits they are 112 bytes: a launch
+// with 240 takes 0.2 us longer, even if the kernel reads only the first (H100, cold L2).
+template <class Stride>
+struct Rows {
+  Divisor lanes, tokens, heads;  // lanes: units of a row
+  uint32_t threads;
+  const int64_t* positions;
+  const void* from[2];  // k, v
+  void* to[2];
+  Stride from_batch, from_head, from_token, to_batch, to_head, to_token, capacity;
 };
+static_assert(sizeof(Rows<int32_t>) <= 112);
 
-__device__ int64_t offset(const KvAppendRows& strides, int64_t batch, int64_t head, int64_t token) {
-  return batch * strides.batch + head * strides.head + token * strides.token;
-}
+// A thread copies one unit of one row. Rows run along the tokens first, then over the heads, then over the batch. Keys are
+// the blocks of blockIdx.y 0, values those of 1: two streams at a time, one read and one written.
+template <class Unit, class Stride>
+__global__ __launch_bounds__(kKvAppendThreads) void kv_append_rows(const Rows<Stride> p) {
+  const uint32_t thread = blockIdx.x * kKvAppendThreads + threadIdx.x;
+  if (thread >= p.threads) return;
+  const uint32_t row = p.lanes.quotient(thread), head_batch = p.tokens.quotient(row);
+  const uint32_t batch = p.heads.quotient(head_batch), head = head_batch - batch * p.heads.divisor();
+  const uint32_t lane = thread - row * p.lanes.divisor(), token = row - head_batch * p.tokens.divisor();
+  const auto offset = [&](Stride of_batch, Stride of_head, Stride of_token, int64_t at_token) {
+    return static_cast<int64_t>(batch) * of_batch + static_cast<int64_t>(head) * of_head + at_token * of_token + lane;
+  };
 
-template <class Unit>
-__global__ __launch_bounds__(kMostThreads) void kv_append_rows(const KvAppendParams p, const Cover cover) {
-  const int row = threadIdx.x / cover.lanes;
-  if (row >= cover.rows) return;
-  const int lane = threadIdx.x % cover.lanes;
-  // One half of the blocks copies keys, the other values: two streams at a time, one read and one written.
-  const uint32_t of_keys = gridDim.x / 2;
-  const bool is_value = blockIdx.x >= of_keys;
-  const uint32_t block = is_value ? blockIdx.x - of_keys : blockIdx.x;
-  const uint32_t head_batch = block / cover.token_blocks;
-  const int64_t head = head_batch % static_cast<uint32_t>(p.heads);
-  const int64_t batch = head_batch / static_cast<uint32_t>(p.heads);
-  const int64_t first = static_cast<int64_t>(block - head_batch * cover.token_blocks) * (cover.rows * kTokens) + row;
-  const KvAppendRows& from_strides = is_value ? p.v_strides : p.k_strides;
-  const KvAppendRows& to_strides = is_value ? p.v_cache_strides : p.k_cache_strides;
-  const char* from = (is_value ? p.v : p.k) + offset(from_strides, batch, head, 0);
-  char* to = static_cast<char*>(is_value ? p.v_cache : p.k_cache);
-
-  for (int unit = lane; unit < cover.units; unit += cover.lanes) {
-    Unit held[kTokens];
-#pragma unroll
-    for (int i = 0; i < kTokens; ++i) {  // all of them, also what has no place: one wait covers rows and position
-      const int64_t token = first + i * cover.rows;
-      if (token < p.tokens) held[i] = reinterpret_cast<const Unit*>(from + token * from_strides.token)[unit];
-    }
-    const int64_t position = p.positions[batch];
-#pragma unroll
-    for (int i = 0; i < kTokens; ++i) {
-      const int64_t token = first + i * cover.rows;
-      // By differences, for a sum with any position may overflow.
-      if (token >= p.tokens || position < -token || position >= p.capacity - token) continue;
-      // Plain stores: attention reads the newest rows at once, out of the L2.
-      reinterpret_cast<Unit*>(to + offset(to_strides, batch, head, position + token))[unit] = held[i];
-    }
-  }
+  // Whether it has a place or not: one wait covers the unit and the position.
+  const bool is_value = blockIdx.y != 0;
+  const void* from = is_value ? p.from[1] : p.from[0];  // an index would put the parameters into local memory
+  void* to = is_value ? p.to[1] : p.to[0];
+  const Unit held = static_cast<const Unit*>(from)[offset(p.from_batch, p.from_head, p.from_token, token)];
+  const int64_t position = p.positions[batch];
+  // By differences, for a sum with any position may overflow.
+  if (position < -static_cast<int64_t>(token) || position >= static_cast<int64_t>(p.capacity) - token) return;
+  // Plain stores: attention reads the newest rows at once, out of the L2.
+  static_cast<Unit*>(to)[offset(p.to_batch, p.to_head, p.to_token, position + token)] = held;
 }
 
 bool fits(const KvAppendParams& p, int64_t bytes) {
@@ -66,22 +55,61 @@ bool fits(const KvAppendParams& p, int64_t bytes) {
   return p.row_bytes % bytes == 0;
 }
 
+bool same(const KvAppendRows& a, const KvAppendRows& b) {
+  return a.batch == b.batch && a.head == b.head && a.token == b.token;
+}
+
+// Keys, values, or both where their strides are the same.
+template <class Unit, class Stride>
+cudaError_t launch(const KvAppendParams& p, int first, int count, cudaStream_t stream) {
+  constexpr int64_t kBytes = sizeof(Unit);
+  const KvAppendRows& from = first == 0 ? p.k_strides : p.v_strides;
+  const KvAppendRows& to = first == 0 ? p.k_cache_strides : p.v_cache_strides;
+  const auto units = [](int64_t bytes) { return static_cast<Stride>(bytes / kBytes); };
+  const int64_t lanes = p.row_bytes / kBytes;
+  Rows<Stride> rows;
+  rows.lanes = Divisor(static_cast<uint32_t>(lanes));
+  rows.tokens = Divisor(static_cast<uint32_t>(p.tokens));
+  rows.heads = Divisor(static_cast<uint32_t>(p.heads));
+  rows.threads = static_cast<uint32_t>(lanes * p.tokens * p.heads * p.batch);
+  rows.positions = p.positions;
+  rows.from[0] = first == 0 ? p.k : p.v;
+  rows.from[1] = p.v;
+  rows.to[0] = first == 0 ? p.k_cache : p.v_cache;
+  rows.to[1] = p.v_cache;
+  rows.capacity = static_cast<Stride>(p.capacity);
+  rows.from_batch = units(from.batch), rows.from_head = units(from.head), rows.from_token = units(from.token);
+  rows.to_batch = units(to.batch), rows.to_head = units(to.head), rows.to_token = units(to.token);
+  const dim3 blocks((rows.threads - 1) / kKvAppendThreads + 1, count);
+  kv_append_rows<Unit, Stride><<<blocks, kKvAppendThreads, 0, stream>>>(rows);
+  return cudaGetLastError();
+}
+
 template <class Unit>
 cudaError_t launch(const KvAppendParams& p, cudaStream_t stream) {
-  Cover cover;
-  const int64_t units = p.row_bytes / static_cast<int64_t>(sizeof(Unit));
-  if (units > INT32_MAX) return cudaErrorInvalidConfiguration;
-  cover.units = static_cast<int>(units);
-  cover.lanes = units < kMostThreads ? cover.units : kMostThreads;
-  const int64_t most_rows = kMostThreads / cover.lanes;
-  cover.rows = static_cast<int>(p.tokens < most_rows ? p.tokens : most_rows);
-  const int64_t token_blocks = (p.tokens - 1) / (cover.rows * kTokens) + 1;
-  if (token_blocks > INT32_MAX / 2 / p.heads / p.batch) return cudaErrorInvalidConfiguration;
-  cover.token_blocks = static_cast<uint32_t>(token_blocks);
-  const int threads = (cover.lanes * cover.rows + 31) / 32 * 32;
-  const auto blocks = static_cast<unsigned>(2 * token_blocks * p.heads * p.batch);
-  kv_append_rows<Unit><<<blocks, threads, 0, stream>>>(p, cover);
-  return cudaGetLastError();
+  constexpr int64_t kBytes = sizeof(Unit);
+  if (p.row_bytes / kBytes > INT32_MAX / p.tokens / p.heads / p.batch) {
+    if (p.batch == 1) return cudaErrorInvalidConfiguration;
+    KvAppendParams rest = p;  // more units than a thread's number has bits for
+    rest.batch = p.batch / 2;
+    const cudaError_t error = launch<Unit>(rest, stream);
+    if (error != cudaSuccess) return error;
+    rest.k += rest.batch * p.k_strides.batch, rest.v += rest.batch * p.v_strides.batch;
+    rest.k_cache += rest.batch * p.k_cache_strides.batch, rest.v_cache += rest.batch * p.v_cache_strides.batch;
+    rest.positions += rest.batch;
+    rest.batch = p.batch - rest.batch;
+    return launch<Unit>(rest, stream);
+  }
+  bool fits_int32 = p.capacity <= INT32_MAX;
+  for (const KvAppendRows& strides : {p.k_strides, p.v_strides, p.k_cache_strides, p.v_cache_strides}) {
+    for (const int64_t stride : {strides.batch, strides.head, strides.token}) {
+      fits_int32 = fits_int32 && stride / kBytes >= INT32_MIN && stride / kBytes <= INT32_MAX;
+    }
+  }
+  const auto launch_tensors = fits_int32 ? launch<Unit, int32_t> : launch<Unit, int64_t>;
+  if (same(p.k_strides, p.v_strides) && same(p.k_cache_strides, p.v_cache_strides)) return launch_tensors(p, 0, 2, stream);
+  const cudaError_t error = launch_tensors(p, 0, 1, stream);
+  return error != cudaSuccess ? error : launch_tensors(p, 1, 1, stream);
 }
 
 }  // namespace

@@ -3,14 +3,9 @@
 
 namespace warpwatch {
 
-struct KvAppendTile {
-  int threads;  // of a block, at most
-  int tokens;   // whose keys, or values, a thread copies, all loaded before the first is stored
-};
-
-// One token: 16 bytes in flight a thread, 32 KB on a multiprocessor of 2048 threads, where some 26 KB cover DRAM's latency
-// on an H200. There 268 MB take 70.9 us so, 71.4 by a key and a value a thread, 73.0 by two tokens at 256 threads; with 512
-// threads 73.3. cudaMemcpyAsync takes 69.5 for as many bytes in one piece.
-constexpr KvAppendTile kKvAppendTile = {128, 1};
+// Of a block. Each copies 16 bytes of a key or of a value: 32 KB in flight on a multiprocessor of 2048 threads, where some
+// 26 KB cover DRAM's latency on an H200. There 268 MB take 70.9 us so, 71.4 by a key and a value a thread, 73.0 by two
+// tokens at 256 threads; with 512 threads 73.3. cudaMemcpyAsync takes 69.5 for as many bytes in one piece.
+constexpr int kKvAppendThreads = 128;
 
 }  // namespace warpwatch
