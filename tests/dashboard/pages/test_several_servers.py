@@ -15,6 +15,7 @@ from tests.asv_results import AsvResults
 from tests.dashboard.pages.test_serving import COMMAND
 
 PATIENCE_S = 60
+AS_ADA = {"X-Forwarded-User": "ada"}  # as the proxy in front names its user
 
 
 @pytest.fixture
@@ -24,6 +25,9 @@ def servers(database: str) -> Iterator[tuple[str, str]]:
         **os.environ,
         "WARPWATCH_DATABASE": database,
         "WARPWATCH_SECRET_KEY": "k" * 64,
+        "WARPWATCH_LOGIN": "proxy",
+        "WARPWATCH_PROXIES": "127.0.0.1",
+        "WARPWATCH_ADMINS": "ada",
         "PYTHONUNBUFFERED": "1",
     }
     with ExitStack() as stack:
@@ -69,6 +73,7 @@ def test_each_shows_what_the_other_wrote_and_what_was_imported(
         assert "egressed" in _get(f"{each}/p/").text
 
     one = requests.Session()
+    one.headers.update(AS_ADA)
     page = one.get(f"{servers[0]}/p/regressions", timeout=PATIENCE_S)
     token = re.search(r'name="csrf_token" value="([^"]+)"', page.text)
     card = re.search(r'type="hidden" name="card" value="([^"]+)"', page.text)
@@ -90,4 +95,4 @@ def _record(asv: AsvResults, commits: range, level_s: float) -> None:
 
 
 def _get(url: str) -> requests.Response:
-    return requests.get(url, timeout=PATIENCE_S)
+    return requests.get(url, headers=AS_ADA, timeout=PATIENCE_S)

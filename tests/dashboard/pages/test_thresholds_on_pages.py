@@ -13,7 +13,7 @@ from flask.testing import FlaskClient
 
 from tests.asv_results import AsvResults
 from warpwatch.dashboard.analysis.series_analysis import analyse
-from warpwatch.dashboard.cli.export_site import export_site
+from warpwatch.dashboard.cli.export import export
 from warpwatch.dashboard.model.thresholds import StatedLimits
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
@@ -145,7 +145,7 @@ def test_a_badge_is_no_alarm_for_what_does_not_count(store: Store, client: Flask
 
 
 def test_an_exported_site_judges_alike(store: Store, tmp_path: Path) -> None:
-    done = CliRunner().invoke(export_site, [str(tmp_path / "site"), "--database", str(store.url)])
+    done = CliRunner().invoke(export, ["--site", str(tmp_path / "site"), "--database", str(store.url)])
     assert done.exit_code == 0, done.output
     pages = [path.read_text() for path in (tmp_path / "site").rglob("*.html")]
     assert any("below 12.5 %" in page for page in pages)
