@@ -9,11 +9,13 @@ SHELL := bash
 COMMITS ?= 3
 PORT ?= 8321
 # Processes that tests are shared out to: one where there is a GPU, which measuring tests want to themselves, else one a
-# core. Those that measure commits run after the others in any case.
+# core. Tests that compare CPU times run after the others and alone in any case.
 TEST_WORKERS ?= $(if $(HAS_GPU),1,$(shell nproc))
 VENV := .venv
 BIN := $(VENV)/bin
 ASV := $(BIN)/python -m asv
+# Twice quiet: of what a machine's own pip configuration is warned about, nothing is ours. Errors are printed.
+INSTALL := $(BIN)/python -m pip install --quiet --quiet
 # asv builds commits in an environment of its own; ninja and the pip-installed nvcc are found through here.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
@@ -51,24 +53,24 @@ $(VENV)/.created:
 
 # What the dashboard needs. pip builds it in an environment without PyTorch, so it compiles no kernels: that is `build`.
 $(VENV)/.dashboard: $(VENV)/.created setup.py
-	$(BIN)/python -m pip install --quiet --editable .
+	$(INSTALL) --editable .
 	touch $@
 
 $(VENV)/.torch: $(VENV)/.created Makefile
-	$(BIN)/python -m pip install --quiet "setuptools>=77" wheel ninja $(TORCH) $(TORCH_INDEX)
+	$(INSTALL) "setuptools>=77" wheel ninja $(TORCH) $(TORCH_INDEX)
 	touch $@
 
 $(VENV)/.nvcc: $(VENV)/.created kernels/building/cuda_from_pip.txt
-	$(BIN)/python -m pip install --quiet -r kernels/building/cuda_from_pip.txt
+	$(INSTALL) -r kernels/building/cuda_from_pip.txt
 	touch $@
 
 # One file for each set of extras, so that `make run` after `make test` installs nothing twice.
 $(VENV)/.run: $(VENV)/.torch setup.py
-	$(BIN)/python -m pip install --quiet --editable ".[$(EXTRAS)]"
+	$(INSTALL) --editable ".[$(EXTRAS)]"
 	touch $@ $(VENV)/.dashboard
 
 $(VENV)/.test: $(VENV)/.torch setup.py
-	$(BIN)/python -m pip install --quiet --editable ".[$(EXTRAS),test]"
+	$(INSTALL) --editable ".[$(EXTRAS),test]"
 	touch $@ $(VENV)/.run $(VENV)/.dashboard
 
 setup: $(VENV)/.run $(NVCC_FROM_PIP)
@@ -111,15 +113,15 @@ lint: $(VENV)/.test
 
 # Without the kernels' tests: they need the compiled extension.
 check: lint
-	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile -m "not outside and not end_to_end" \
+	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile -m "not outside and not timing" \
 		tests/house tests/dashboard tests/ci tests/perf_suite
 
 test: $(VENV)/.test build lint
 ifeq ($(TEST_WORKERS),1)
 	$(BIN)/python -m pytest
 else
-	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile -m "not end_to_end"
-	$(BIN)/python -m pytest -m end_to_end
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile -m "not timing"
+	$(BIN)/python -m pytest -m timing
 endif
 
 clean:

@@ -10,7 +10,7 @@ from warpwatch.dashboard.store.notes import annotations
 
 CULPRIT, BROKEN, NOTES = 11, 8, (3, 9, 12)
 
-pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.timing, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ THRESHOLD = "0.5"
 COULD_NOT_TELL = 2
 MOST_RUNS = 4  # of the two commits that a check could not tell apart: a machine with other work may need some
 
-pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.timing, pytest.mark.timeout(2400)]
 
 
 @pytest.fixture(scope="module")

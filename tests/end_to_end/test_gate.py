@@ -10,7 +10,7 @@ from warpwatch.ci.gate.artefact import GateVerdict, read_artefact
 # CPU latencies on a shared machine, as in test_commit_to_alert.py.
 THRESHOLD = "0.5"
 
-pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.timing, pytest.mark.timeout(2400)]
 
 
 @pytest.fixture(scope="module")

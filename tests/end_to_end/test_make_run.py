@@ -139,7 +139,6 @@ def make_run(project: Project) -> Iterator[Run]:
                 process.terminate()
 
 
-@pytest.mark.end_to_end
 def test_results_appear_commit_by_commit_and_an_interrupted_run_is_resumed(project: Project) -> None:
     with make_run(project) as run:
         assert "First page after" in run.said[2]
@@ -164,7 +163,6 @@ def test_results_appear_commit_by_commit_and_an_interrupted_run_is_resumed(proje
     assert project.processes() == []
 
 
-@pytest.mark.end_to_end
 def test_a_failed_step_is_named_while_the_dashboard_serves_on(project: Project) -> None:
     (project.folder / "no-network").touch()
     with make_run(project) as run:

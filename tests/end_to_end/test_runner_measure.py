@@ -12,7 +12,6 @@ import pytest
 
 from warpwatch.ci.host_lock import GpuBusyError, gpu_lock
 
-pytestmark = pytest.mark.end_to_end
 _CONF = {
     "version": 1, "project": "tiny", "repo": ".", "branches": ["HEAD"], "environment_type": "virtualenv",
     "results_dir": ".asv/results", "env_dir": ".asv/env", "install_command": [], "uninstall_command": [],

@@ -12,7 +12,6 @@ import pytest
 from tests.ci.workflows.running import run_step
 from warpwatch.ci.gate.artefact import GateVerdict, read_artefact
 
-pytestmark = pytest.mark.end_to_end
 BIN = Path(sys.executable).parent
 CONF = {
     "version": 1, "project": "kernels", "repo": ".", "branches": ["HEAD"], "environment_type": "virtualenv",

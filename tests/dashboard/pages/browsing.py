@@ -19,6 +19,8 @@ from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.web.app import create_app
 
 _AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+_STANDARDS = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+_COLOUR_RULES = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
 _SERVED: dict[int, Flask] = {}  # what `serving_app` runs, by port
 HOSTILE = "<img src=x onerror=\"document.title='owned'\">'\"&{{7*7}}</script><script>document.title='owned'</script>"
 
@@ -40,13 +42,11 @@ class Tab:
         return response.status if response else 0
 
 
-def faults(tab: Tab) -> list[str]:
-    """What axe finds against WCAG 2.2 A and AA, as readable lines."""
-    # Through the debugger's protocol, which a page's policy does not bind.
-    tab.page.evaluate(_AXE.read_text())
-    found = tab.page.evaluate(
-        "axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})"
-    )
+def faults(tab: Tab, *, of_colour: bool = False) -> list[str]:
+    """What axe finds against WCAG 2.2 A and AA, as readable lines; with `of_colour` the rules on colours alone."""
+    if not tab.page.evaluate("'axe' in window"):  # through the debugger's protocol, which a page's policy does not bind
+        tab.page.evaluate(_AXE.read_text())
+    found = tab.page.evaluate("only => axe.run({runOnly: only})", _COLOUR_RULES if of_colour else _STANDARDS)
     return [
         f"{violation['id']}: {node['html'][:160]} {node['failureSummary'][:300]}"
         for violation in found["violations"]

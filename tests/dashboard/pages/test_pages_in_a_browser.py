@@ -53,11 +53,16 @@ PAGES = (
 )
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize(("width", "scheme", "other_scheme"), [(1440, "light", "dark"), (390, "dark", "light")])
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_draws_fits_and_is_accessible(
-    path: str, width: int, scheme: str, address: str, new_tab: Callable[..., Tab], addresses: dict[str, str]
+    path: str,
+    width: int,
+    scheme: str,
+    other_scheme: str,
+    address: str,
+    new_tab: Callable[..., Tab],
+    addresses: dict[str, str],
 ) -> None:
     tab = new_tab(width=width, scheme=scheme)
     tab.open(address + path.format(**addresses))
@@ -68,6 +73,12 @@ def test_a_page_draws_fits_and_is_accessible(
     for plot in page.locator(".ww-plot").all():
         assert plot.locator(".plot .point, .scatterlayer .point").count() > 0, "the figure has no points"
     assert faults(tab) == []
+
+    # Of what axe looks at, a change of scheme changes the colours alone.
+    page.emulate_media(color_scheme=other_scheme)  # type: ignore[arg-type]
+    page.wait_for_selector(f"html[data-bs-theme={other_scheme}]")
+    assert faults(tab, of_colour=True) == []
+
     is_not_there = path.endswith("0000000000000000") or "feedfeed" in path
     expected = [c for c in tab.complaints if not (is_not_there and "404" in c)]
     assert expected == []
