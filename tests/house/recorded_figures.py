@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 HOUSE = Path(__file__).resolve().parents[2]
-RESULTS = HOUSE / "perf_suite/results/nvidia-h200"
+RESULTS = HOUSE / "perf_suite/results"
 NAMED = re.compile(r"recorded at commit `(\w{8})`")
 CELL = re.compile(r"(?P<figure>[\d.]+(?:×| %| µs| MB)?|–)<!-- (?P<kind>\w+) (?P<first>[\w/-]+) (?P<second>[\w/-]+) -->")
 NOT_RECORDED = "–"
@@ -44,7 +44,7 @@ class Recorded:
     """A run's measurements, workloads and ceilings."""
 
     def __init__(self, commit: str) -> None:
-        (context,) = RESULTS.glob(f"{commit}-*.context.jsonl")
+        (context,) = RESULTS.glob(f"*/{commit}-*.context.jsonl")
         self._measured: dict[tuple[str, str], dict[str, Any]] = {}
         self._profiles: dict[tuple[str, str], dict[str, Any]] = {}
         self._workloads: dict[str, dict[str, Any]] = {}

@@ -5,7 +5,7 @@ import pytest
 from perf_suite.workloads import OPERATORS, workloads_of
 from tests.house.recorded_figures import CELL, HOUSE, Recorded, commit_named, with_figures
 
-DOCUMENTS = ("README.md", "kernels/README.md", "kernels/csrc/attention_ladder/README.md")
+DOCUMENTS = ("README.md", "perf_suite/FIGURES.md", "kernels/README.md", "kernels/csrc/attention_ladder/README.md")
 ROWS = {f"{operator}/{row.name}": row for operator in OPERATORS for row in workloads_of(operator)}
 
 
@@ -30,7 +30,7 @@ def test_figures_ask_for_rows_of_the_catalogue(document: str) -> None:
 
 
 def test_a_figure_is_worked_out_of_what_was_recorded() -> None:
-    run = Recorded(commit_named((HOUSE / "README.md").read_text()))
+    run = Recorded(commit_named((HOUSE / "kernels/README.md").read_text()))
     row = "decode_attention/cuda-fp16-b8-h32-kv8-s1x16384-d128"
     slow, fast = (float(run.figure("us", row, name).removesuffix(" µs")) for name in ("eager", "warpwatch"))
     assert float(run.figure("speed", row, "eager").removesuffix("×")) == pytest.approx(slow / fast, rel=0.01)
