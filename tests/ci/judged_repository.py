@@ -1,12 +1,12 @@
 """A git repository with a recorded history that is quiet up to base, and a head that is slower: what `check` judges."""
 
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.asv_results import AsvResults
+from tests.commands import run_command
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.store import Store
@@ -30,12 +30,7 @@ class JudgedRepository:
 
     def warpwatch(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """A command of ours in the checkout."""
-        return subprocess.run(
-            [sys.executable, "-m", "warpwatch.ci.cli", *words, "--database", self.database],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-        )
+        return run_command(*words, "--database", self.database, folder=self.folder)
 
     def check(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """`warpwatch check` of base and head."""

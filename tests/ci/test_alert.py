@@ -1,15 +1,14 @@
 """`warpwatch alert` as its users run it: a process, a store, and a real HTTP server at the other end."""
 
-import os
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.asv_results import AsvResults, hash_of
+from tests.commands import run_command
 from tests.http_inbox import Inbox, listening
 from warpwatch.dashboard.store import Store
 
@@ -41,12 +40,8 @@ class History:
         store.close()
 
     def alert(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "warpwatch.ci.cli", "alert", "--database", self.database, *words],
-            env=os.environ | environment,
-            capture_output=True,
-            text=True,
-        )
+        folder = Path(self.database).parent
+        return run_command("alert", "--database", self.database, *words, folder=folder, environment=environment)
 
 
 @pytest.fixture

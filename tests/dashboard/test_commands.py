@@ -1,28 +1,16 @@
-"""The commands as they are run: real processes, their exit status and what they print."""
+"""The commands: their exit status and what they print."""
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.commands import run_command
 from warpwatch.dashboard.store import Store
 
-_GROUP = """
-import click
-from warpwatch.ci.gate.check_command import check
-from warpwatch.dashboard.cli.report import report
-from warpwatch.dashboard.cli.import_ import import_
-from warpwatch.dashboard.cli.token import token
-group = click.Group()
-for command in (import_, check, report, token):
-    group.add_command(command)
-group()
-"""
 BENCH = "suite.Bench.track_latency"
 QUIET = [1.0, 1.002, 0.998, 1.001, 0.999, 1.0, 1.002, 0.998, 1.001, 0.999, 1.0, 1.001]
 
@@ -30,13 +18,9 @@ QUIET = [1.0, 1.002, 0.998, 1.001, 0.999, 1.0, 1.002, 0.998, 1.001, 0.999, 1.0, 
 @pytest.fixture
 def warpwatch(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]:
     """Runs a command in an empty folder."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("WARPWATCH_")}
 
-    def run(*arguments: str | Path, **more: str) -> "subprocess.CompletedProcess[str]":
-        command = [sys.executable, "-c", _GROUP, *map(str, arguments)]
-        return subprocess.run(
-            command, cwd=tmp_path, env=environment | more, capture_output=True, text=True, timeout=120, check=False
-        )
+    def run(*arguments: str | Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+        return run_command(*arguments, folder=tmp_path, environment=environment)
 
     return run
 
