@@ -1,12 +1,14 @@
 """The gate's loop: measure, look, and measure again what is still open."""
 
+import math
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
-from warpwatch.dashboard.analysis.compare_commits import Check, CheckRow, in_order
-from warpwatch.dashboard.model.series import Series
+from warpwatch.dashboard.analysis.compare_commits import in_order
+from warpwatch.dashboard.model.comparison import Comparison, ComparisonRow
+from warpwatch.dashboard.model.schema import SeriesSchema
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.statistics.power import chance_to_tell, family_level
 
@@ -17,9 +19,9 @@ from .alpha_spending import Look, order
 SMALLEST_CHANCE = 0.05  # of a series to be told at one of the looks ahead; with less it is given up
 
 
-def hopeful(check: Check, runs: int, ahead: Sequence[Look]) -> tuple[CheckRow, ...]:
+def hopeful(check: Comparison, runs: int, ahead: Sequence[Look]) -> tuple[ComparisonRow, ...]:
     """The inconclusive rows that may be told at one of the looks ahead, after `runs` of each commit."""
-    judged = [(row.comparison, row.verdict) for row in check.rows]
+    judged = [(row.estimate, row.verdict) for row in check.rows]
     levels = [family_level(judged, look.family_error) for look in ahead]
     return tuple(
         row
@@ -29,20 +31,21 @@ def hopeful(check: Check, runs: int, ahead: Sequence[Look]) -> tuple[CheckRow, .
     )
 
 
-def _may_be_told(row: CheckRow, more: int, level: float) -> bool:
-    seen = row.comparison
+def _may_be_told(row: ComparisonRow, more: int, level: float) -> bool:
+    seen = row.estimate
     if seen is None:
         return False  # no ratio, or another card: runs are not what is missing
     if row.reason is not None:
         return True  # a canary moved, whose own noise the runs tell as well
     own = min(seen.base_runs, seen.head_runs)
-    return chance_to_tell(seen, runs=own + more, threshold=row.counts_from, level=level) >= SMALLEST_CHANCE
+    threshold = math.inf if row.min_relative_change is None else row.min_relative_change
+    return chance_to_tell(seen, runs=own + more, threshold=threshold, level=level) >= SMALLEST_CHANCE
 
 
 _TOLD = {Verdict.REGRESSED, Verdict.IMPROVED, Verdict.UNCHANGED}
 _CHANGED = {Verdict.REGRESSED, Verdict.IMPROVED}
 SETTLES = 3  # runs of each commit: two outliers of one commit's two runs look like a change without scatter
-Measure = Callable[[bool, Collection[Series] | None], None]
+Measure = Callable[[bool, Collection[SeriesSchema] | None], None]
 """Runs head (True) or base, all that was asked for (None) or what these series need, into the store."""
 
 
@@ -59,7 +62,7 @@ class End(StrEnum):
 class Gate:
     """What a gate ends in."""
 
-    check: Check
+    comparison: Comparison
     runs: int  # of each commit, where something stayed open to the end
     seconds: float
     end: End
@@ -73,7 +76,7 @@ class Gate:
 def run_gate(
     looks: Iterable[Look],
     measure: Measure,
-    check: Callable[[float], Check],
+    check: Callable[[float], Comparison],
     *,
     budget_s: float,
     clock: Callable[[], float] = time.monotonic,
@@ -89,8 +92,8 @@ def run_gate(
     began, ahead = clock(), tuple(looks)
     if not ahead:
         raise ValueError("a gate without a look")
-    told: dict[str, CheckRow] = {}
-    wanted: list[Series] | None = None
+    told: dict[str, ComparisonRow] = {}
+    wanted: list[SeriesSchema] | None = None
     runs = 0
     while True:
         look, ahead = ahead[0], ahead[1:]
@@ -101,7 +104,8 @@ def run_gate(
         for row in result.rows:
             if row.verdict in (_TOLD if runs >= SETTLES or not ahead else _TOLD - _CHANGED):
                 told.setdefault(row.series.key, row)
-        result = replace(result, rows=in_order(told.get(row.series.key, row) for row in result.rows))
+        rows = in_order(told.get(row.series.key, row) for row in result.rows)
+        result = result.model_copy(update={"rows": rows})
         seconds = clock() - began
         say(_progress(result, runs, seconds))
         a_run = seconds / (2 * runs)  # at most: what is still open is less than all
@@ -112,11 +116,11 @@ def run_gate(
             may_be_told += unconfirmed
         if not may_be_told:
             end = End.BUDGET if unconfirmed else _end(result, runs, ahead, within)
-            return Gate(check=result, runs=runs, seconds=seconds, end=end)
+            return Gate(comparison=result, runs=runs, seconds=seconds, end=end)
         wanted = [row.series for row in may_be_told]
 
 
-def _end(check: Check, runs: int, ahead: Sequence[Look], within: Sequence[Look]) -> End:
+def _end(check: Comparison, runs: int, ahead: Sequence[Look], within: Sequence[Look]) -> End:
     """Why it ends where nothing may be told within the budget."""
     if not check.count(Verdict.INCONCLUSIVE):
         return End.TOLD
@@ -125,6 +129,6 @@ def _end(check: Check, runs: int, ahead: Sequence[Look], within: Sequence[Look])
     return End.BUDGET if len(within) < len(ahead) and hopeful(check, runs, ahead) else End.HOPELESS
 
 
-def _progress(check: Check, runs: int, seconds: float) -> str:
+def _progress(check: Comparison, runs: int, seconds: float) -> str:
     counts = [f"{check.count(verdict)} {verdict.value}" for verdict in Verdict if check.count(verdict)]
     return f"{runs} runs of each, {seconds:.0f} s: {', '.join(counts) or 'nothing to compare'}"

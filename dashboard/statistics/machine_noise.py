@@ -15,7 +15,8 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from .noise import Noise, NoiseSource, difference_scale, noise_scale, noise_scales
+from ..model.verdict import NoiseSource
+from .noise import Noise, difference_scale, noise_scale, noise_scales
 
 ENOUGH_ALONE = 16  # commits from which a series' own history tells its noise
 MACHINE_FREEDOM = 6  # about 1 % of simulated families raise an alarm, and none of the H200's baselines (README.md)

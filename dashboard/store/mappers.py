@@ -194,10 +194,6 @@ def _series_of(
     )
 
 
-def workload_of(series: Series, known: Workloads) -> Workload | None:
-    return known.get((series.suite, series.workload or ""))
-
-
 def commits_by_id(connection: Connection, ids: Iterable[int]) -> dict[int, Commit]:
     """Records of the given commits."""
     wanted = sorted(set(ids))

@@ -11,9 +11,7 @@ from ..model.changepoint import ControlShare
 from ..model.metric import Metric, Role
 from ..model.overview import Standing, State
 from ..model.quantities import change, number
-from ..model.verdict import ChangeKind, Control, Verdict
-from ..statistics.noise import NoiseSource
-from .comparison_labels import NOISE_BY
+from ..model.verdict import ChangeKind, Control, NoiseSource, Verdict
 
 _VERDICT_WORDS = {
     Verdict.REGRESSED: "Regressed",
@@ -47,6 +45,15 @@ _KIND_MEANINGS = {
     ChangeKind.TRANSIENT: "Values that strayed from their level and returned: no commit's doing",
     ChangeKind.DRIFT: "The level moved slowly, over many commits: no one commit's doing",
     ChangeKind.UNJUDGED: "The level moved; whether a commit or the machine did it, is being judged",
+}
+_NOISE_SOURCES = {
+    NoiseSource.RUNS: "by these runs",
+    NoiseSource.RERUNS: "by re-runs",
+    NoiseSource.HISTORY: "by history",
+    NoiseSource.MACHINE: "by its machine",
+    NoiseSource.SAMPLES: "by its samples",
+    NoiseSource.ASSUMED: "assumed",
+    NoiseSource.NONE: "of what is exact",
 }
 _CONTROL_WORDS = {
     Control.CANARIES: "the canaries",
@@ -159,8 +166,8 @@ def compared_meaning(verdict: Verdict) -> str:
 
 
 def noise_by(source: NoiseSource) -> str:
-    """What told the noise of a comparison: "by re-runs"."""
-    return NOISE_BY[source]
+    """The evidence behind a noise: "by re-runs"."""
+    return _NOISE_SOURCES[source]
 
 
 def short_hash(commit_hash: str) -> str:

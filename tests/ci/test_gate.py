@@ -59,8 +59,8 @@ def test_what_is_told_is_not_measured_again() -> None:
         request.measure(is_head, wanted)
 
     done = run_gate(looks(12), measure, partial(request.check, 0.02), budget_s=math.inf)
-    assert done.check.count(Verdict.REGRESSED) == 1
-    assert done.check.count(Verdict.UNCHANGED) == 29
+    assert done.comparison.count(Verdict.REGRESSED) == 1
+    assert done.comparison.count(Verdict.UNCHANGED) == 29
     assert not done.spent
     assert all(wanted is None for wanted in asked[:4])
     assert all({series.key for series in wanted} < {series.key for series in request.series} for wanted in asked[4:])
@@ -98,11 +98,11 @@ class _Outliers(PullRequest):
 def test_two_outliers_alike_are_no_change() -> None:
     request = _Outliers(CALM, 30, {}, 0.0, np.random.default_rng(3))
     first = run_gate(looks(2), request.measure, partial(request.check, 0.02), budget_s=math.inf)
-    assert first.check.count(Verdict.REGRESSED) == 1  # two runs of each cannot tell
+    assert first.comparison.count(Verdict.REGRESSED) == 1  # two runs of each cannot tell
     request = _Outliers(CALM, 30, {}, 0.0, np.random.default_rng(3))
     done = run_gate(looks(12), request.measure, partial(request.check, 0.02), budget_s=math.inf)
-    assert done.check.count(Verdict.REGRESSED) == 0
-    assert done.check.count(Verdict.UNCHANGED) >= 29
+    assert done.comparison.count(Verdict.REGRESSED) == 0
+    assert done.comparison.count(Verdict.UNCHANGED) >= 29
 
 
 @pytest.mark.parametrize("disturbance", DISTURBANCES[1:], ids=lambda each: each.name)
@@ -135,7 +135,7 @@ def test_a_series_asks_asv_for_its_case_with_all_rivals_and_metrics() -> None:
         is_baseline=False,
         listed=True,
     )
-    pattern = re.compile(pattern_of(series))
+    pattern = re.compile(pattern_of(series.suite, series.parameters))
     assert pattern.search("benchmarks.rope.Rope.track_latency('cpu-fp32-b1', 'eager')")
     assert pattern.search("benchmarks.rope.Rope.track_sm_cycles('cpu-fp32-b1', 'warpwatch')")
     assert not pattern.search("benchmarks.rope.Rope.track_latency('cpu-fp32-b16', 'eager')")

@@ -54,12 +54,12 @@ def test_what_no_runs_would_tell_is_given_up_and_says_how_many_it_would_need() -
     done = _gate(request, _Counted(request))
     assert done.end is End.HOPELESS
     assert done.runs < 12
-    open_rows = [row for row in done.check.rows if row.verdict is Verdict.INCONCLUSIVE]
+    open_rows = [row for row in done.comparison.rows if row.verdict is Verdict.INCONCLUSIVE]
     assert open_rows
     for row in open_rows:
-        assert row.comparison is not None
-        assert row.comparison.runs_needed > 12
-        needed = row.comparison.runs_needed
+        assert row.estimate is not None
+        assert row.estimate.runs_needed > 12
+        needed = row.estimate.runs_needed
         advice = f"{needed} more runs of each" if needed <= MOST_RUNS_ADVISED else "too noisy to compare"
         assert advice in remark(row)
 
@@ -68,7 +68,7 @@ def test_each_series_is_measured_as_long_as_it_may_be_told_and_no_longer() -> No
     request = PullRequest(LOUD, 20, {}, 0.0, np.random.default_rng(1))
     counted = _Counted(request)
     done = _gate(request, counted)
-    assert done.check.count(Verdict.INCONCLUSIVE) == 20
+    assert done.comparison.count(Verdict.INCONCLUSIVE) == 20
     runs = [count / 2 for count in counted.runs.values()]
     assert min(runs) == 2
     assert sum(runs) < 0.6 * 12 * 20
@@ -77,7 +77,7 @@ def test_each_series_is_measured_as_long_as_it_may_be_told_and_no_longer() -> No
 def test_a_large_change_of_a_loud_series_is_still_found() -> None:
     request = PullRequest(LOUD, 20, {3}, 4.0, np.random.default_rng(3))
     done = _gate(request, _Counted(request))
-    verdicts = {row.series.key: row.verdict for row in done.check.rows}
+    verdicts = {row.series.key: row.verdict for row in done.comparison.rows}
     assert verdicts[request.series[3].key] is Verdict.REGRESSED
     assert list(verdicts.values()).count(Verdict.REGRESSED) == 1
 
@@ -87,7 +87,7 @@ def test_loud_neighbours_do_not_make_a_gate_give_up_what_it_can_tell() -> None:
     pool = recorded(RECORDED)
     request = PullRequest(pool, 40, range(0, 40, 10), 0.03, np.random.default_rng(1), loud=0.1)
     done = _gate(request, _Counted(request))
-    verdicts = {row.series.key: row.verdict for row in done.check.rows}
+    verdicts = {row.series.key: row.verdict for row in done.comparison.rows}
     assert [verdicts[request.series[place].key] for place in range(0, 40, 10)] == [Verdict.REGRESSED] * 4
 
 

@@ -5,17 +5,18 @@ import math
 import numpy as np
 import pytest
 
+from warpwatch.dashboard.model.comparison import Estimate
 from warpwatch.dashboard.model.metric import Better
 from warpwatch.dashboard.model.thresholds import Limits
 from warpwatch.dashboard.model.verdict import Verdict
-from warpwatch.dashboard.statistics.comparison import Comparison, RunValue, compare, compare_exact, judge
+from warpwatch.dashboard.statistics.comparison import RunValue, compare, compare_exact, judge
 from warpwatch.dashboard.statistics.noise import Noise
 from warpwatch.dashboard.statistics.power import chance_to_tell, runs_to_tell
 
 LEVEL = 0.0001  # 1 % over a hundred series
 
 
-def _seen(change: float, *, noise: float, runs: int, threshold: float = 0.02) -> Comparison:
+def _seen(change: float, *, noise: float, runs: int, threshold: float = 0.02) -> Estimate:
     sides = [[RunValue(value=level)] * runs for level in (1.0, 1.0 + change)]
     found = compare(*sides, history_noise=Noise(scale=noise), threshold=threshold)
     assert found is not None

@@ -5,15 +5,15 @@ from pydantic import Field
 
 from ...analysis.thresholds import steps_judged_by
 from ...model.history import CommitPage
+from ...model.schema import CommitSchema, Schema, SeriesSchema, commit_schema, series_schema
 from ...model.series import Status
 from ...store import queries
 from ...store.queries.commits import commit_list
 from ..request_context import project_or_404, store
-from .history import Change, change_shape
+from .history import Change, change_schema
 from .operation import operation
 from .query_params import Paged, Question, Text
-from .responses import listing, place
-from .schemas import CommitShape, Listing, SeriesShape, Shape, commit_shape, series_shape
+from .responses import Listing, listing, place
 
 bp = Blueprint("api_commits", __name__, url_prefix="/api/projects/<project:project>/commits")
 
@@ -21,20 +21,20 @@ bp = Blueprint("api_commits", __name__, url_prefix="/api/projects/<project:proje
 class CommitList(Listing):
     """Commits, the newest first."""
 
-    items: list[CommitShape]
+    items: list[CommitSchema]
 
 
-class ChangeOfSeries(Shape):
+class ChangeOfSeries(Schema):
     """A changepoint with its series."""
 
-    series: SeriesShape
+    series: SeriesSchema
     change: Change
 
 
-class CommitAnswer(Shape):
+class CommitAnswer(Schema):
     """One commit between its neighbours, and the changes that it began."""
 
-    commit: CommitShape
+    commit: CommitSchema
     older: str | None
     """The neighbours' hashes in the project's order of commits that have results."""
     newer: str | None
@@ -44,10 +44,10 @@ class CommitAnswer(Shape):
     """What is judged first, then worse before better."""
 
 
-class ValueAtCommit(Shape):
+class ValueAtCommit(Schema):
     """A series at one commit, beside the newest earlier one with a number."""
 
-    series: SeriesShape
+    series: SeriesSchema
     value: float | None
     """In `series.unit`: the median over runs."""
     status: Status
@@ -74,7 +74,7 @@ class ValuesQuestion(Paged):
 def index(project: str, asked: Paged) -> CommitList:
     """The commits that have results, newest first."""
     total, found = commit_list(store(), project_or_404(project).name, limit=asked.limit, offset=asked.offset)
-    return CommitList(items=[commit_shape(each) for each in found], **place(total, asked))
+    return CommitList(items=[commit_schema(each) for each in found], **place(total, asked))
 
 
 @operation(bp, "/<commit>", question=Question, answer=CommitAnswer, tag="Commits")
@@ -83,12 +83,12 @@ def show(project: str, commit: str, asked: Question) -> CommitAnswer:
     page = _page_or_404(project, commit)
     limits = steps_judged_by(store(), project)
     return CommitAnswer(
-        commit=commit_shape(page.commit),
+        commit=commit_schema(page.commit),
         older=page.older.hash if page.older else None,
         newer=page.newer.hash if page.newer else None,
         series=len(page.points),
         changes=[
-            ChangeOfSeries(series=series_shape(each.series), change=change_shape(change))
+            ChangeOfSeries(series=series_schema(each.series), change=change_schema(change))
             for each in page.changes
             for change in limits.held_against(each.series, [each.change])
         ],
@@ -107,7 +107,7 @@ def values(project: str, commit: str, asked: ValuesQuestion) -> ValueList:
     return ValueList(
         items=[
             ValueAtCommit(
-                series=series_shape(point.series),
+                series=series_schema(point.series),
                 value=point.value,
                 status=point.status,
                 reason=point.reason,

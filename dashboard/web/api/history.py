@@ -8,6 +8,7 @@ from pydantic import Field
 
 from ...analysis.thresholds import steps_judged_by
 from ...model.changepoint import SeriesChange
+from ...model.schema import Schema, SeriesSchema, commit_position, series_schema
 from ...model.series import Point, Status
 from ...model.verdict import ChangeKind
 from ...statistics.levels import Level as OfCommits
@@ -17,7 +18,6 @@ from ..request_context import store
 from .limits import LimitsSource, limits_source
 from .operation import operation
 from .query_params import CommitPrefix, Day, Table
-from .schemas import SeriesShape, Shape, commit_position, series_shape
 from .series import series_or_404
 
 bp = Blueprint("api_history", __name__, url_prefix="/api/projects/<project:project>/series")
@@ -36,7 +36,7 @@ class HistoryQuestion(Table):
     """Only commits of that day and earlier."""
 
 
-class PointShape(Shape):
+class PointSchema(Schema):
     """One run's value at one commit."""
 
     commit: str
@@ -57,7 +57,7 @@ class PointShape(Shape):
     """UUID of the GPU."""
 
 
-class Change(Shape):
+class Change(Schema):
     """Where the level moved, or what strayed and returned."""
 
     kind: ChangeKind
@@ -84,7 +84,7 @@ class Change(Shape):
     """Of a step too small to count by what the project states: the smallest relative change that would."""
 
 
-class Level(Shape):
+class Level(Schema):
     """What held between two changes."""
 
     first_commit: str
@@ -97,13 +97,13 @@ class Level(Shape):
     """UUID of the GPU, where several measured: each has levels of its own."""
 
 
-class HistoryAnswer(Shape):
+class HistoryAnswer(Schema):
     """A series' points by commit, then run time, and what was found in the whole of it."""
 
     csv_rows: ClassVar[str] = "points"
 
-    series: SeriesShape
-    points: list[PointShape]
+    series: SeriesSchema
+    points: list[PointSchema]
     levels: list[Level]
     changes: list[Change]
     episodes: list[Change]
@@ -126,7 +126,7 @@ def show(project: str, key: str, asked: HistoryQuestion) -> HistoryAnswer:
     told = [change for change in history.changes if change.commit.hash in kept]
     limits = steps_judged_by(store(), own.project)
     return HistoryAnswer.model_construct(
-        series=series_shape(own),
+        series=series_schema(own),
         points=[_point(point) for point in points],
         levels=[
             _level(level)
@@ -135,9 +135,9 @@ def show(project: str, key: str, asked: HistoryQuestion) -> HistoryAnswer:
             and points[0].commit.position <= level.last.position
             and level.first.position <= points[-1].commit.position
         ],
-        changes=[change_shape(change) for change in limits.held_against(own, told)],
+        changes=[change_schema(change) for change in limits.held_against(own, told)],
         limits=limits_source(limits.stated),
-        episodes=[change_shape(each) for each in history.episodes if each.commit.hash in kept],
+        episodes=[change_schema(each) for each in history.episodes if each.commit.hash in kept],
     )
 
 
@@ -173,8 +173,8 @@ def _level(level: OfCommits) -> Level:
     )
 
 
-def _point(point: Point) -> PointShape:
-    return PointShape.model_construct(
+def _point(point: Point) -> PointSchema:
+    return PointSchema.model_construct(
         commit=point.commit.hash,
         date=point.commit.date,
         position=commit_position(point.commit),
@@ -190,7 +190,7 @@ def _point(point: Point) -> PointShape:
     )
 
 
-def change_shape(change: SeriesChange) -> Change:
+def change_schema(change: SeriesChange) -> Change:
     """A change or an episode."""
     return Change(
         kind=change.kind,

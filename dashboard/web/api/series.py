@@ -6,6 +6,7 @@ from flask import Blueprint, abort
 from pydantic import Field
 
 from ...model.compiled_code import CompiledCode
+from ...model.schema import Schema, SeriesSchema, series_schema
 from ...model.series import Series
 from ...store import queries
 from ...store.queries.commits import AmbiguousCommitError
@@ -15,8 +16,7 @@ from ..request_context import project_or_404, store
 from .operation import operation
 from .overview import Standing, standing
 from .query_params import CommitPrefix, Paged, Question, Table, Text
-from .responses import place
-from .schemas import Listing, SeriesShape, Shape, series_shape
+from .responses import Listing, place
 
 bp = Blueprint("api_series", __name__, url_prefix="/api/projects/<project:project>/series")
 
@@ -34,10 +34,10 @@ class SeriesQuestion(Paged):
     """Whether the project's benchmarks still have it."""
 
 
-class FoundSeries(Shape):
+class FoundSeries(Schema):
     """A series with its newest value."""
 
-    series: SeriesShape
+    series: SeriesSchema
     latest: float | None
     """In `series.unit`."""
 
@@ -55,7 +55,7 @@ class CompiledQuestion(Table):
     """A hash or its beginning; the series' newest commit where none is given."""
 
 
-class Compiled(Shape):
+class Compiled(Schema):
     """What the compiler made of one kernel for one architecture."""
 
     operator: str
@@ -77,7 +77,7 @@ class Compiled(Shape):
     """How many of each kind."""
 
 
-class CompiledAnswer(Shape):
+class CompiledAnswer(Schema):
     """The kernels of the operator behind a series, at one commit."""
 
     csv_rows: ClassVar[str] = "kernels"
@@ -101,7 +101,7 @@ def index(project: str, asked: SeriesQuestion) -> SeriesList:
         offset=asked.offset,
     )
     items = [
-        FoundSeries.model_construct(series=series_shape(each), latest=found.latest.get(each.key))
+        FoundSeries.model_construct(series=series_schema(each), latest=found.latest.get(each.key))
         for each in found.series
     ]
     return SeriesList.model_construct(items=items, **place(found.total, asked))
@@ -131,7 +131,7 @@ def compiled(project: str, key: str, asked: CompiledQuestion) -> CompiledAnswer:
     if found is None and asked.commit:
         abort(404, f"No commit of {own.project} that starts with “{asked.commit}” has results.")
     return CompiledAnswer(
-        commit=found.commit if found else None, kernels=[compiled_shape(each) for each in found.codes] if found else []
+        commit=found.commit if found else None, kernels=[compiled_schema(each) for each in found.codes] if found else []
     )
 
 
@@ -144,7 +144,7 @@ def series_or_404(project: str, key: str) -> Series:
     return series
 
 
-def compiled_shape(code: CompiledCode) -> Compiled:
+def compiled_schema(code: CompiledCode) -> Compiled:
     """One kernel."""
     return Compiled(
         operator=code.operator,

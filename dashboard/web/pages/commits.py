@@ -8,9 +8,9 @@ from itertools import zip_longest
 from flask import Blueprint, abort, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
-from ...analysis.compare_sides import By, Compared, ComparedRow
-from ...analysis.machine_drift import Drift
+from ...analysis.compare_sides import Compared
 from ...analysis.thresholds import steps_judged_by
+from ...model.comparison import ComparedBy, ComparisonRow, MachineDrift
 from ...model.compiled_code import CompiledDifference, compiled_difference
 from ...model.history import CommitPage, CommitPoint
 from ...model.naming import natural
@@ -40,9 +40,9 @@ class CommitVerdict:
     base: Commit | None  # None: the first
     compared: Compared | None
     counts: tuple[tuple[Verdict, int], ...]
-    moved: tuple[ComparedRow, ...]  # the first of them, regressions before improvements
+    moved: tuple[ComparisonRow, ...]  # the first of them, regressions before improvements
     left: int  # moved and not among these
-    across: tuple[ComparedRow, ...]  # measured by other cards, and moved by more than these differ: the first of them
+    across: tuple[ComparisonRow, ...]  # measured by other cards, and moved by more than these differ: the first of them
     across_left: int
     doubts: tuple[tuple[str, int], ...]  # why rows could not be told, the commonest reasons
 
@@ -80,7 +80,9 @@ def machine_states(project: str, verdicts: Iterable[CommitVerdict], *, has_contr
     """What each machine did between the two commits, as its controls tell."""
     found = {}
     for told in verdicts:
-        drifts = {drift.machine: drift for drift in told.compared.drifts} if told.compared is not None else {}
+        drifts = (
+            {drift.machine: drift for drift in told.compared.comparison.drifts} if told.compared is not None else {}
+        )
         cards = _cards(queries.measured_on(store(), project, told.base.hash)) if told.base is not None else {}
         now = _cards(told.machines)
         for name in now:
@@ -89,7 +91,7 @@ def machine_states(project: str, verdicts: Iterable[CommitVerdict], *, has_contr
     return found
 
 
-def _state(drift: Drift | None, base: Commit | None, has_controls: bool, is_other_card: bool) -> str:
+def _state(drift: MachineDrift | None, base: Commit | None, has_controls: bool, is_other_card: bool) -> str:
     if base is None:
         return "–"
     if is_other_card:
@@ -142,13 +144,11 @@ def _verdict(
 ) -> CommitVerdict:
     compared = compared_commits(project, base, commit) if base is not None else None
     rows = [row for row in compared.rows if machine in {None, row.series.machine}] if compared is not None else []
-    counted = Counter([row.judged.verdict for row in rows])
-    moved = [row for verdict in _MOVED if counted[verdict] for row in rows if row.judged.verdict is verdict]
-    across = [row for row in rows if row.judged.across is not None and row.judged.across.is_told]
+    counted = Counter([row.verdict for row in rows])
+    moved = [row for verdict in _MOVED if counted[verdict] for row in rows if row.verdict is verdict]
+    across = [row for row in rows if row.cross_gpu is not None and row.cross_gpu.is_significant]
     doubts = Counter(
-        row.judged.reason or "too few runs for how much they scatter"
-        for row in rows
-        if row.judged.verdict is Verdict.INCONCLUSIVE
+        row.reason or "too few runs for how much they scatter" for row in rows if row.verdict is Verdict.INCONCLUSIVE
     )
     return CommitVerdict(
         machines=tuple(machines),
@@ -243,7 +243,7 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
         code=compiled_changes(found.name, page, measured),
         notes=annotations(store(), found.name, commit=commit.hash),
         series_of={point.series.key: point.series for point in there},
-        by=By.COMMIT,
+        by=ComparedBy.COMMIT,
         is_code_whole=request.args.get("compiled") == "all",
     )
 
