@@ -10,9 +10,10 @@ import numpy as np
 from sqlalchemy import Connection, select
 
 from ..model.metric import metric
+from ..model.series import UNORDERED_POSITION
 from ..statistics.machine_noise import Peer, machine_scale, peer
 from . import schema
-from .commit_index import NOT_PLACED, calendar
+from .commit_index import calendar
 from .mappers import workloads
 from .points import batches, with_points
 
@@ -64,10 +65,12 @@ def _read(connection: Connection, project: int, place: _Place) -> dict[int, Peer
         .order_by(series.c.id)
     ).all()
     whole = calendar(connection, project)
-    since = np.sort(whole.position)[-_COMMITS:].min(initial=NOT_PLACED)
+    since = np.sort(whole.position)[-_COMMITS:].min(initial=UNORDERED_POSITION)
     points = {
         row.id: [
-            point for point in whole.rows(row.id, its, positions=(int(since), NOT_PLACED)) if point.value is not None
+            point
+            for point in whole.rows(row.id, its, positions=(int(since), UNORDERED_POSITION))
+            if point.value is not None
         ]
         for some in batches(rows, 500)
         for row, its in with_points(connection, some)

@@ -13,9 +13,9 @@ from ...analysis.thresholds import steps_judged_by
 from ...model.comparison import ComparedBy, ComparisonRow, MachineDrift
 from ...model.compiled_code import CompiledDifference, compiled_difference
 from ...model.history import CommitPage, CommitPoint
-from ...model.naming import natural
+from ...model.naming import kernel_of, natural
 from ...model.quantities import change
-from ...model.series import Commit, Series, Status
+from ...model.series import Commit, Series, Status, workload_of
 from ...model.verdict import Verdict
 from ...store import queries
 from ...store.cache import ROW_BYTES
@@ -255,8 +255,7 @@ def _recorded(
     known = queries.project_workloads(store(), project)
     together: dict[str, list[CommitPoint]] = {}
     for point in points:
-        workload = known.get((point.series.suite, point.series.workload)) if point.series.workload else None
-        name = workload.operator if workload else point.series.benchmark.rpartition(".")[0] or point.series.benchmark
+        name = kernel_of(point.series, workload_of(point.series, known))
         together.setdefault(name, []).append(point)
     for rows in together.values():
         rows.sort(key=lambda point: not point.series.metric.is_judged)  # what is judged comes first

@@ -23,7 +23,7 @@ _CHANGES = {Verdict.REGRESSED: 0.041, Verdict.IMPROVED: -0.12, Verdict.UNCHANGED
 
 
 def row(number: int, verdict: Verdict, **other: Any) -> ArtefactRow:
-    """A latency; REGRESSED is 4.1 % (3.8 to 4.4), the rest as their verdict wants: MISSING is gone at head. `other`: fields of row or series."""
+    """A latency; REGRESSED is 4.1 % (3.8 to 4.4), MISSING is gone at head. `other`: fields of the row or its series."""
     change = _CHANGES.get(verdict)
     estimate = None
     if change is not None:
