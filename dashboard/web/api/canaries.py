@@ -7,8 +7,8 @@ from flask import Blueprint
 from ...model.quantities import in_seconds
 from ...model.schema import Schema, SeriesSchema, series_schema
 from ...store import queries
+from ...text.change_schema import ChangeSchema, change_schema
 from ..request_context import project_or_404, store
-from .history import Change, change_schema
 from .operation import operation
 from .query_params import Paged, Text
 from .responses import Listing, listing
@@ -41,7 +41,7 @@ class CanaryShape(Schema):
     """How far the visits of the newest run lie apart, relative to the smallest."""
     drift: float | None
     """From the first visit of the newest run to its last, relative."""
-    last_change: Change | None
+    last_change: ChangeSchema | None
     visits: list[VisitShape]
 
 
@@ -71,7 +71,7 @@ def index(project: str, asked: CanariesQuestion) -> CanaryList:
                 run_time=each.run_time,
                 spread=each.spread,
                 drift=each.drift,
-                last_change=change_schema(each.last_change) if each.last_change else None,
+                last_change=change_schema(each.series, each.last_change) if each.last_change else None,
                 visits=[VisitShape(at_s=visit.at_s, latency_s=visit.latency_s) for visit in each.visits],
             )
             for machine, each in kept

@@ -9,8 +9,8 @@ from ...model.schema import CommitSchema, Schema, SeriesSchema, commit_schema, s
 from ...model.series import Status
 from ...store import queries
 from ...store.queries.commits import commit_list
+from ...text.change_schema import ChangeSchema, change_schema
 from ..request_context import project_or_404, store
-from .history import Change, change_schema
 from .operation import operation
 from .query_params import Paged, Question, Text
 from .responses import Listing, listing, place
@@ -28,7 +28,7 @@ class ChangeOfSeries(Schema):
     """A changepoint with its series."""
 
     series: SeriesSchema
-    change: Change
+    change: ChangeSchema
 
 
 class CommitAnswer(Schema):
@@ -88,7 +88,7 @@ def show(project: str, commit: str, asked: Question) -> CommitAnswer:
         newer=page.newer.hash if page.newer else None,
         series=len(page.points),
         changes=[
-            ChangeOfSeries(series=series_schema(each.series), change=change_schema(change))
+            ChangeOfSeries(series=series_schema(each.series), change=change_schema(each.series, change))
             for each in page.changes
             for change in limits.held_against(each.series, [each.change])
         ],

@@ -7,13 +7,12 @@ from flask import Blueprint, abort
 from pydantic import Field
 
 from ...analysis.thresholds import steps_judged_by
-from ...model.changepoint import SeriesChange
 from ...model.schema import Schema, SeriesSchema, commit_position, series_schema
 from ...model.series import Point, Status
-from ...model.verdict import ChangeKind
 from ...statistics.levels import Level as OfCommits
 from ...statistics.levels import levels
 from ...store.queries.series import OwnHistory, own_history
+from ...text.change_schema import ChangeSchema, change_schema
 from ..request_context import store
 from .limits import LimitsSource, limits_source
 from .operation import operation
@@ -57,33 +56,6 @@ class PointSchema(Schema):
     """UUID of the GPU."""
 
 
-class Change(Schema):
-    """Where the level moved, or what strayed and returned."""
-
-    kind: ChangeKind
-    commit: str
-    """The first of the new level, or of the episode."""
-    previous_commit: str
-    range_start: str
-    """With 95 % the change came after this commit; of an episode, the one before it."""
-    range_end: str
-    """And by this one; of an episode, its last."""
-    before: float | None
-    """Levels, in the series' unit."""
-    after: float | None
-    magnitude: float | None
-    """after / before - 1"""
-    low: float | None
-    """Its interval, 95 %."""
-    high: float | None
-    p_value: float | None
-    q_value: float | None
-    """Share of false ones among the changes told like this; null where not judged."""
-    is_worse: bool
-    below_limit: float | None
-    """Of a step too small to count by what the project states: the smallest relative change that would."""
-
-
 class Level(Schema):
     """What held between two changes."""
 
@@ -105,8 +77,8 @@ class HistoryAnswer(Schema):
     series: SeriesSchema
     points: list[PointSchema]
     levels: list[Level]
-    changes: list[Change]
-    episodes: list[Change]
+    changes: list[ChangeSchema]
+    episodes: list[ChangeSchema]
     """Transients, states of the machine, drifts: what no commit is accused of."""
     limits: LimitsSource | None
     """Whose limits say which steps count; null: the project has stated none, and all do."""
@@ -135,9 +107,9 @@ def show(project: str, key: str, asked: HistoryQuestion) -> HistoryAnswer:
             and points[0].commit.position <= level.last.position
             and level.first.position <= points[-1].commit.position
         ],
-        changes=[change_schema(change) for change in limits.held_against(own, told)],
+        changes=[change_schema(own, change) for change in limits.held_against(own, told)],
         limits=limits_source(limits.stated),
-        episodes=[change_schema(each) for each in history.episodes if each.commit.hash in kept],
+        episodes=[change_schema(own, each) for each in history.episodes if each.commit.hash in kept],
     )
 
 
@@ -187,24 +159,4 @@ def _point(point: Point) -> PointSchema:
         run=point.run,
         run_time=point.run_time,
         card=point.card,
-    )
-
-
-def change_schema(change: SeriesChange) -> Change:
-    """A change or an episode."""
-    return Change(
-        kind=change.kind,
-        commit=change.commit.hash,
-        previous_commit=change.previous_commit.hash,
-        range_start=change.range_start.hash,
-        range_end=change.range_end.hash,
-        before=change.before,
-        after=change.after,
-        magnitude=change.magnitude,
-        low=change.low,
-        high=change.high,
-        p_value=change.p_value,
-        q_value=change.q_value,
-        is_worse=bool(change.is_worse),
-        below_limit=change.below_limit,
     )

@@ -8,8 +8,8 @@ from ...model.schema import CommitSchema, Schema, SeriesSchema, commit_schema, s
 from ...model.verdict import ChangeKind
 from ...store import queries
 from ...store.policy import stated_limits
+from ...text.change_schema import ChangeSchema, change_schema
 from ..request_context import project_or_404, store
-from .history import Change, change_schema
 from .limits import LimitsSource, limits_source
 from .operation import operation
 from .query_params import Day, Paged, Text
@@ -34,7 +34,7 @@ class RegressionShape(Schema):
     machine: str
     commit: CommitSchema
     series: SeriesSchema
-    change: Change
+    change: ChangeSchema
 
 
 class RegressionList(Listing):
@@ -64,7 +64,7 @@ def index(project: str, asked: RegressionsQuestion) -> RegressionList:
                 machine=group.machine,
                 commit=commit_schema(group.commit),
                 series=series_schema(each.series),
-                change=change_schema(each.change),
+                change=change_schema(each.series, each.change),
             )
             for group, each in kept
         ],

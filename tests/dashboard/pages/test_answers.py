@@ -82,7 +82,6 @@ def everywhere(store: Store, addresses: dict[str, str]) -> tuple[str, ...]:
         f"/kernels/series/{profiled}?y=ratio",
         f"{series}/point",
         f"{series}/figure.json",
-        f"{series}/data.json",
         f"{series}/history.svg",
         f"{series}/history.svg?theme=dark",
         "/kernels/roofline",
