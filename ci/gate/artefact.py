@@ -27,6 +27,7 @@ from warpwatch.dashboard.model.schema import SeriesSchema
 from warpwatch.dashboard.model.verdict import Verdict
 
 from ..policy.policy_model import Inconclusive
+from .gate_loop import StopReason
 
 SCHEMA_VERSION = 1
 LARGEST_FILE = 8 * 2**20  # bytes
@@ -237,9 +238,9 @@ class CodeDifference(Part):
 class Cost(Part):
     """What the verdict took."""
 
-    runs: Count  # of each commit, where something stayed open to the end
+    runs: Count  # of each commit, of the series measured most
     minutes: Annotated[float, Field(ge=0, le=1e6)]
-    ended: Literal["told", "budget", "runs", "hopeless"]  # why it measured no further (sequence.End)
+    stopped: StopReason
 
 
 class GateArtefact(Part):

@@ -89,7 +89,7 @@ def gate_artefact(
         inconclusive=inconclusive,
         fault=plain(found.fault, LONGEST_TEXT) if found.fault is not None else None,
         notes=tuple(plain(note, LONGEST_TEXT) for note in found.notes[:MOST_NOTES]),
-        cost=Cost(runs=done.runs, minutes=done.seconds / 60, ended=done.end.value),
+        cost=Cost(runs=done.runs, minutes=done.seconds / 60, stopped=done.stopped),
     )
 
 

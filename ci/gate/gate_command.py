@@ -25,7 +25,7 @@ from .alpha_spending import looks
 from .artefact_builder import BenchmarkSources, gate_artefact, write_artefact
 from .asv_runner import AsvRuns, GateError
 from .comparison_policy import exit_status, read_policy_for, read_terms
-from .gate_loop import SETTLES, End, Gate, run_gate
+from .gate_loop import CONFIRMING_RUNS, Gate, run_gate
 
 
 @click.command()
@@ -195,7 +195,7 @@ def gate(
             )
         done = replace(done, comparison=terms.applied(_noted(done)))
         text = comparison_report.as_text(done.comparison, layout, width=table_width(output))
-        text += "" if layout == "json" else f"\n{_cost(done)}"
+        text += "" if layout == "json" else f"\n{done.cost}"
         write(text, output)  # first: whatever fails below, the verdict was printed
         record_acceptances(store, name, *ends, terms.accepted, now_ms=time.time_ns() // 1_000_000)
         if artefact_file is not None:
@@ -235,7 +235,7 @@ def _recorded(runs: AsvRuns, commit: str) -> Commit:
 def _noted(done: Gate) -> Comparison:
     """The comparison, which says where a change is not confirmed."""
     changed = done.comparison.count(Verdict.REGRESSED) + done.comparison.count(Verdict.IMPROVED)
-    if done.runs >= SETTLES or not changed:
+    if done.runs >= CONFIRMING_RUNS or not changed:
         return done.comparison
     note = "what changed was measured twice at each commit: a third run would confirm it"
     return done.comparison.model_copy(update={"notes": (*done.comparison.notes, note)})
@@ -243,16 +243,3 @@ def _noted(done: Gate) -> Comparison:
 
 def _say(line: str) -> None:
     click.echo(line, err=True)
-
-
-_ENDS = {
-    End.TOLD: "all is told",
-    End.BUDGET: "the budget was spent with {open} open",
-    End.RUNS: "it may take no more (--runs), with {open} open",
-    End.HOPELESS: "the runs that it may take would not tell {open}, which stay open",
-}
-
-
-def _cost(done: Gate) -> str:
-    end = _ENDS[done.end].format(open=f"{done.comparison.count(Verdict.INCONCLUSIVE)} series")
-    return f"Up to {done.runs} runs of each commit in {done.seconds / 60:.1f} min; {end}."

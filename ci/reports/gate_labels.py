@@ -12,6 +12,7 @@ from warpwatch.dashboard.text.comparison_labels import Quote, threshold_note
 from warpwatch.dashboard.text.labels import count
 
 from ..gate.artefact import CUT, ArtefactRow, CodeDifference, CodeFact, GateArtefact
+from ..gate.gate_loop import cost_sentence
 
 _IN_TITLES = (Verdict.REGRESSED, Verdict.INCONCLUSIVE, Verdict.IMPROVED)
 _NAMED = 3  # benchmarks that fail, by name
@@ -19,12 +20,6 @@ _VERBS = {
     Verdict.REGRESSED: "regressed",
     Verdict.INCONCLUSIVE: "inconclusive",
     Verdict.IMPROVED: "improved",
-}
-_ENDS = {
-    "told": "all is told",
-    "budget": "the budget was spent",
-    "runs": "it may take no more",
-    "hopeless": "the runs that it may take would not tell the rest",
 }
 _MOST_FACTS = 4
 _LONGEST_NAME = 300
@@ -105,11 +100,11 @@ def code_facts(code: CodeDifference, quote: Quote = str) -> str:
 
 
 def cost(artefact: GateArtefact) -> str:
-    """What it took and how sure it is."""
+    """What the gate took, and its error rate."""
     spent, note = artefact.cost, threshold_note(artefact.threshold, artefact.rows)
+    sentence = cost_sentence(spent.runs, spent.minutes, spent.stopped, artefact.count(Verdict.INCONCLUSIVE))
     return (
-        f"Up to {count(spent.runs, 'run')} of each commit in {spent.minutes:.1f} min; {_ENDS[spent.ended]}. "
-        f"{note[:1].upper()}{note[1:]}; "
+        f"{sentence} {note[:1].upper()}{note[1:]}; "
         f"the chance of any false alarm is {artefact.family_error * 100:.3g} %."
     )
 

@@ -27,7 +27,7 @@ from ..model.verdict import Verdict
 from ..statistics.comparison import FAMILY_ERROR, RunValue, compare, compare_exact, judge, level
 from ..statistics.cross_gpu import cross_gpu_changes
 from ..statistics.noise import Noise
-from ..statistics.power import family_level, runs_to_tell
+from ..statistics.power import family_level, required_runs
 from ..store import queries
 from ..store.engine import Store
 from ..store.queries.comparison_pairs import Pair, Side
@@ -153,7 +153,7 @@ def with_runs_needed(
     def needed(estimate: Estimate, verdict: Verdict, least: float) -> int:
         if verdict is not Verdict.INCONCLUSIVE:
             return 0
-        runs = runs_to_tell(estimate, threshold=least, level=level)
+        runs = required_runs(estimate, threshold=least, level=level)
         return max(runs - min(estimate.base_runs, estimate.head_runs), 1)
 
     return [

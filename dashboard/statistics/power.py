@@ -67,7 +67,7 @@ _PLAUSIBLE = 0.95  # that the noise is no smaller than taken
 _MOST_RUNS = 1_000_000  # what is said of more is "never"
 
 
-def chance_to_tell(seen: Estimate, *, runs: int, threshold: float, level: float) -> float:
+def conditional_power(seen: Estimate, *, runs: int, threshold: float, level: float) -> float:
     """That a comparison that is inconclusive now will not be so with `runs` of each commit.
 
     `level`: of the family's test for this series then; `threshold`: what matters, relative.
@@ -92,7 +92,7 @@ def _chance(seen: Estimate, noise: float, runs: int, threshold: float, level: fl
     return chance
 
 
-def runs_to_tell(seen: Estimate, *, threshold: float, level: float) -> int:
+def required_runs(seen: Estimate, *, threshold: float, level: float) -> int:
     """Runs of each commit, those made among them, at which today's estimate and noise would be told."""
     moved, matters = abs(math.log1p(seen.change)), math.log1p(threshold)
     tests = [(_TWO_SIDED, matters), (_ONE_SIDED, math.log1p(NOT_UNCHANGED * threshold) - moved)]

@@ -22,7 +22,7 @@ from warpwatch.ci.gate.artefact import (
     read_artefact,
 )
 from warpwatch.ci.gate.artefact_builder import gate_artefact, write_artefact
-from warpwatch.ci.gate.gate_loop import End, Gate
+from warpwatch.ci.gate.gate_loop import Gate, StopReason
 from warpwatch.dashboard.analysis.compare_commits import check
 from warpwatch.dashboard.model.comparison import Outcome
 from warpwatch.dashboard.model.verdict import Verdict
@@ -64,7 +64,7 @@ def gated(tmp_path: Path) -> GateArtefact:
     suite.asv.load(store)
     base, head = queries.commits(store, "demo")[1::-1]
     compared = check(store, "demo", base, head, threshold=0.02)
-    done = Gate(comparison=compared, runs=1, seconds=90.0, end=End.TOLD)
+    done = Gate(comparison=compared, runs=1, seconds=90.0, stopped=StopReason.DECIDED)
     told = gate_artefact(store, done, machine="box", family_error=0.01)
     store.close()
     return told

@@ -13,7 +13,7 @@ from tools.gate_trial import DISTURBANCES, Disturbance, PullRequest, Recorded, r
 from warpwatch.ci.gate.alpha_spending import looks, order
 from warpwatch.ci.gate.asv_runner import pattern_of
 from warpwatch.ci.gate.gate_command import gate
-from warpwatch.ci.gate.gate_loop import run_gate
+from warpwatch.ci.gate.gate_loop import StopReason, run_gate
 from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.model.series import Series
 from warpwatch.dashboard.model.verdict import Verdict
@@ -61,7 +61,7 @@ def test_what_is_told_is_not_measured_again() -> None:
     done = run_gate(looks(12), measure, partial(request.check, 0.02), budget_s=math.inf)
     assert done.comparison.count(Verdict.REGRESSED) == 1
     assert done.comparison.count(Verdict.UNCHANGED) == 29
-    assert not done.spent
+    assert done.stopped is StopReason.DECIDED
     assert all(wanted is None for wanted in asked[:4])
     assert all({series.key for series in wanted} < {series.key for series in request.series} for wanted in asked[4:])
 
@@ -72,7 +72,7 @@ def test_a_budget_ends_it_before_a_run_that_would_be_late_but_not_before_the_fir
     done = run_gate(
         looks(12), request.measure, partial(request.check, 0.0005), budget_s=1.0, clock=lambda: float(next(clock))
     )
-    assert done.spent
+    assert done.stopped is not StopReason.DECIDED
     assert done.runs == 2
 
 

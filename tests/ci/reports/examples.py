@@ -14,6 +14,7 @@ from warpwatch.ci.gate.artefact import (
     Cost,
     GateArtefact,
 )
+from warpwatch.ci.gate.gate_loop import StopReason
 from warpwatch.dashboard.model.comparison import outcome_of
 from warpwatch.dashboard.model.metric import Better
 from warpwatch.dashboard.model.verdict import NoiseSource, Verdict
@@ -83,7 +84,7 @@ def artefact(*rows: ArtefactRow, **other: Any) -> GateArtefact:
         "threshold": 0.02,
         "family_error": 0.01,
         "rows": rows,
-        "cost": Cost(runs=4, minutes=11.5, ended="told"),
+        "cost": Cost(runs=4, minutes=11.5, stopped=StopReason.DECIDED),
     }
     return GateArtefact(**(stated | other))
 

@@ -21,6 +21,7 @@ from warpwatch.ci.gate.artefact import (
     Source,
     plain,
 )
+from warpwatch.ci.gate.gate_loop import StopReason
 from warpwatch.dashboard.model.comparison import outcome_of
 from warpwatch.dashboard.model.metric import Better
 from warpwatch.dashboard.model.result_file import storable_name
@@ -86,7 +87,7 @@ _NAMES, _WORDS = _text(200), _text(1000)
 _NUMBERS = st.floats(-1e30, 1e30)
 _SHARES = st.floats(0, 1)
 _COUNTS = st.integers(0, 1_000_000_000)
-_ENDS = st.sampled_from(["told", "budget", "runs", "hopeless"])
+_REASONS = st.sampled_from(StopReason)
 _ESTIMATES = st.builds(
     ArtefactEstimate,
     change=_NUMBERS,
@@ -190,6 +191,6 @@ def artefacts(draw: st.DrawFn) -> GateArtefact:
         "fault": draw(st.none() | _NAMES),
         "inconclusive": draw(st.sampled_from(["neutral", "failure"])),
         "code_left_out": draw(_COUNTS),
-        "cost": Cost(runs=draw(_COUNTS), minutes=draw(st.floats(0, 1e6)), ended=draw(_ENDS)),
+        "cost": Cost(runs=draw(_COUNTS), minutes=draw(st.floats(0, 1e6)), stopped=draw(_REASONS)),
     }
     return GateArtefact(**told)
