@@ -95,10 +95,10 @@ def _state(drift: MachineDrift | None, base: Commit | None, has_controls: bool, 
     if base is None:
         return "–"
     if is_other_card:
-        return "another card than before: times are not compared"
+        return "another GPU than before: times are not compared"
     if drift is not None:
-        return f"moved by {change(drift.change)}, taken off" if drift.change else "moved, not all of it alike"
-    return "its controls stood still" if has_controls else "no controls to tell it by"
+        return f"changed by {change(drift.change)}, taken off" if drift.change else "changed, its controls disagree"
+    return "its controls did not change" if has_controls else "no controls"
 
 
 def _cards(measured: Iterable[MeasuredOn]) -> dict[str, set[str]]:

@@ -79,7 +79,7 @@ def test_the_page_counts_what_check_prints_and_hides_what_did_not_change(
         "regressed": "Regressed",
         "improved": "Improved",
         "unchanged": "Unchanged",
-        "inconclusive": "Cannot tell",
+        "inconclusive": "Inconclusive",
         "invalid": "Invalid",
         "missing": "Missing",
     }
