@@ -1,6 +1,6 @@
 """`/api/projects/<project>/commits`: the commits that have results, and what one of them did."""
 
-from flask import Blueprint, abort
+from flask import Blueprint
 from pydantic import Field
 
 from ...analysis.thresholds import steps_judged_by
@@ -10,7 +10,7 @@ from ...model.series import Status
 from ...store import queries
 from ...store.queries.commits import commit_list
 from ...text.change_schema import ChangeSchema, change_schema
-from ..request_context import project_or_404, store
+from ..request_context import commit_or_404, project_or_404, store
 from .operation import operation
 from .query_params import Paged, Question, Text
 from .responses import Listing, listing, place
@@ -123,10 +123,6 @@ def values(project: str, commit: str, asked: ValuesQuestion) -> ValueList:
 
 def _page_or_404(project: str, prefix: str) -> CommitPage:
     found = project_or_404(project)
-    try:
-        page = queries.commit_page(store(), found.name, prefix)
-    except queries.AmbiguousCommitError as error:
-        abort(404, f"{str(error)[:1].upper()}{str(error)[1:]}.")
-    if page is None:
-        abort(404, f"No commit of {found.name} that starts with “{prefix}” has results.")
+    page = queries.commit_page(store(), found.name, commit_or_404(found.name, prefix).hash)
+    assert page is not None
     return page

@@ -2,16 +2,14 @@
 
 from typing import Literal
 
-from flask import Blueprint, abort, current_app
+from flask import Blueprint, current_app
 from pydantic import Field
 
 from ...analysis.compare_commits import check
 from ...analysis.thresholds import judged_by
 from ...model.comparison import Comparison
-from ...model.series import Commit, Project
-from ...store import queries
 from ..comparison_cache import compared_commits
-from ..request_context import project_or_404, store
+from ..request_context import commit_or_404, project_or_404, store
 from .operation import operation
 from .query_params import CommitPrefix, Table, Text
 
@@ -39,7 +37,7 @@ def show(project: str, asked: ComparisonQuestion) -> Comparison:
     so that false alarms stay rare.
     """
     found = project_or_404(project)
-    base, head = (_commit_or_404(found, prefix) for prefix in (asked.base, asked.head))
+    base, head = (commit_or_404(found.name, prefix) for prefix in (asked.base, asked.head))
     is_whole = asked.metrics == "all"
     if not asked.machine and asked.threshold is None:
         return compared_commits(found.name, base, head, all_metrics=is_whole).comparison
@@ -56,13 +54,3 @@ def show(project: str, asked: ComparisonQuestion) -> Comparison:
         machine=asked.machine or None,
         all_metrics=is_whole,
     )
-
-
-def _commit_or_404(project: Project, prefix: str) -> Commit:
-    try:
-        commit = queries.find_commit(store(), project.name, prefix)
-    except queries.AmbiguousCommitError as error:
-        abort(404, f"{str(error)[:1].upper()}{str(error)[1:]}.")
-    if commit is None:
-        abort(404, f"No commit of {project.name} that starts with “{prefix}” has results.")
-    return commit

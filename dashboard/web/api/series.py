@@ -9,10 +9,9 @@ from ...model.compiled_code import CompiledCode
 from ...model.schema import Schema, SeriesSchema, series_schema
 from ...model.series import Series
 from ...store import queries
-from ...store.queries.commits import AmbiguousCommitError
 from ...store.queries.compiled_code import compiled_code
 from ...store.queries.series_list import find_series
-from ..request_context import project_or_404, store
+from ..request_context import commit_or_404, project_or_404, store
 from .operation import operation
 from .overview import Standing, standing
 from .query_params import CommitPrefix, Paged, Question, Table, Text
@@ -124,12 +123,8 @@ def compiled(project: str, key: str, asked: CompiledQuestion) -> CompiledAnswer:
     Every kernel of its operator for every architecture that was built; an empty list where nobody recorded any.
     """
     own = series_or_404(project, key)
-    try:
-        found = compiled_code(store(), own.key, asked.commit)
-    except AmbiguousCommitError as error:
-        abort(404, f"{error}.")
-    if found is None and asked.commit:
-        abort(404, f"No commit of {own.project} that starts with “{asked.commit}” has results.")
+    commit = commit_or_404(own.project, asked.commit).hash if asked.commit else None
+    found = compiled_code(store(), own.key, commit)
     return CompiledAnswer(
         commit=found.commit if found else None, kernels=[compiled_schema(each) for each in found.codes] if found else []
     )

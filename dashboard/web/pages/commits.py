@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from flask import Blueprint, abort, redirect, render_template, request, url_for
+from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from ...analysis.compare_sides import Compared
@@ -23,7 +23,7 @@ from ...store.notes import annotations
 from ...store.policy import stated_limits
 from ...store.queries.comparison_details import MeasuredOn
 from ..comparison_cache import compared_commits
-from ..request_context import Pages, page_number, pages, project_or_404, store, words_asked
+from ..request_context import Pages, commit_or_404, page_number, pages, project_or_404, store, words_asked
 
 # What one commit did, as its page tells it: a verdict for each machine, what has no number, what the compiler made.
 
@@ -203,12 +203,7 @@ def index(project: str) -> str:
 def show(project: str, prefix: str) -> ResponseReturnValue:
     """One commit; a shortened hash leads to the full one, so that an address means the same for ever."""
     found = project_or_404(project)
-    try:
-        commit = queries.find_commit(store(), found.name, prefix)
-    except queries.AmbiguousCommitError as error:
-        abort(404, f"{str(error)[:1].upper()}{str(error)[1:]}.")
-    if commit is None:
-        abort(404, f"No commit of {found.name} that starts with “{prefix}” has results.")
+    commit = commit_or_404(found.name, prefix)
     if commit.hash != prefix:
         return redirect(url_for(".show", project=project, prefix=commit.hash))
     page = page_of(found.name, commit.hash)
