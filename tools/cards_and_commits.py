@@ -13,7 +13,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from warpwatch.dashboard.statistics.cross_gpu import FEWEST, across_cards
+from warpwatch.dashboard.statistics.cross_gpu import FEWEST, cross_gpu_changes
 
 _KERNELS, _CHANGED, _ROUNDS = 300, 40, 500
 
@@ -29,11 +29,13 @@ def main(seed: int) -> None:
             held = found = false = 0.0
             for _ in range(_ROUNDS):
                 shifts = cards(dice, _KERNELS + controls)
-                told = across_cards((own + shifts[:_KERNELS]).tolist(), shifts[_KERNELS:].tolist())
-                held += sum(each.low <= math.expm1(real) <= each.high for each, real in zip(told, own, strict=True))
-                is_told = [each.is_told for each in told]
-                found += sum(is_told[:_CHANGED])
-                false += sum(is_told[_CHANGED:]) / max(1, sum(is_told))
+                told = cross_gpu_changes((own + shifts[:_KERNELS]).tolist(), shifts[_KERNELS:].tolist())
+                held += sum(
+                    each.ci_low <= math.expm1(real) <= each.ci_high for each, real in zip(told, own, strict=True)
+                )
+                is_significant = [each.is_significant for each in told]
+                found += sum(is_significant[:_CHANGED])
+                false += sum(is_significant[_CHANGED:]) / max(1, sum(is_significant))
             click.echo(
                 f"{controls} baselines, {_CHANGED} of {_KERNELS} kernels {percent:+} %: the interval holds"
                 f" {held / _ROUNDS / _KERNELS:.1%}, found {found / _ROUNDS / _CHANGED:.0%},"

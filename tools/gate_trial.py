@@ -27,8 +27,9 @@ from numpy.typing import NDArray
 
 from warpwatch.ci.gate.alpha_spending import Look, looks
 from warpwatch.ci.gate.gate_loop import run_gate
-from warpwatch.dashboard.analysis.compare_commits import Check, judged_pairs
+from warpwatch.dashboard.analysis.compare_commits import commit_comparison, compare_pairs
 from warpwatch.dashboard.importers.asv import read_result
+from warpwatch.dashboard.model.comparison import Comparison
 from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.model.series import Commit, Series, Status
 from warpwatch.dashboard.model.verdict import Verdict
@@ -185,12 +186,12 @@ class PullRequest:
         """Of each commit, on average over the series."""
         return float(np.mean([len(runs) for runs in self._runs[False].values()]))
 
-    def check(self, threshold: float, family_error: float) -> Check:
+    def check(self, threshold: float, family_error: float) -> Comparison:
         """As `warpwatch check` judges runs that lie beside each other."""
-        rows, drifts = judged_pairs(
-            [self._pair(each) for each in self.series], threshold=threshold, family_error=family_error
+        rows, drifts = compare_pairs(
+            [self._pair(each) for each in self.series], threshold=threshold, workloads={}, family_error=family_error
         )
-        return Check(project="trial", base=_commit(0), head=_commit(1), threshold=threshold, rows=rows, drifts=drifts)
+        return commit_comparison("trial", _commit(0), _commit(1), rows, drifts, threshold=threshold)
 
     def _pair(self, series: Series) -> Pair:
         sides = [tuple(side[series.key]) for side in self._runs]
@@ -246,7 +247,7 @@ def trial(
     for _ in range(pull_requests):
         request = PullRequest(pool, series, slower, change, rng, loud, disturbance)
         done = run_gate(schedule, request.measure, partial(request.check, threshold), budget_s=math.inf)
-        moved = {row.series.key: row.verdict for row in done.check.rows}
+        moved = {row.series.key: row.verdict for row in done.comparison.rows}
         wrong += any(v in (Verdict.REGRESSED, Verdict.IMPROVED) and key not in names for key, v in moved.items())
         wrong += any(moved[key] is Verdict.IMPROVED for key in names)
         found += sum(moved[key] is Verdict.REGRESSED for key in names)

@@ -18,11 +18,12 @@ from pathlib import Path
 
 import click
 
-from warpwatch.dashboard.analysis.compare_commits import Check, check
+from warpwatch.dashboard.analysis.compare_commits import check
 from warpwatch.dashboard.importers.archive import unpack
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.importers.import_limits import ImportLimits
+from warpwatch.dashboard.model.comparison import Comparison
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.store import Store, queries
 
@@ -109,13 +110,13 @@ def judged(base: Run, head: Run, runs: Sequence[Run], threshold: float = THRESHO
     return _pair(base, head, found)
 
 
-def _pair(base: Run, head: Run, found: Check) -> Pair:
+def _pair(base: Run, head: Run, found: Comparison) -> Pair:
     is_planted = head.side == "planted"
     told, wrong, changes = [], [], []
     for row in found.rows:
         here = is_planted and row.series.implementation == _PLANTED_IN
-        if here and row.comparison is not None:
-            changes.append(row.comparison.change)
+        if here and row.estimate is not None:
+            changes.append(row.estimate.change)
         if here and row.verdict is Verdict.REGRESSED:
             told.append(row.series.title)
         elif row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED):

@@ -8,9 +8,13 @@ import click
 
 from warpwatch.dashboard.cli.project_choice import choose_project, recorded_commit
 from warpwatch.dashboard.cli.store_access import CannotTellError, open_store
+from warpwatch.dashboard.model.comparison import Acceptance
+from warpwatch.dashboard.model.naming import kernel_of
 from warpwatch.dashboard.model.quantities import share
+from warpwatch.dashboard.model.schema import first_fault
+from warpwatch.dashboard.model.series import workload_of
 from warpwatch.dashboard.store import queries
-from warpwatch.dashboard.store.policy import Acceptance, record_acceptances
+from warpwatch.dashboard.store.policy import record_acceptances
 
 from .coverage import is_named
 from .grammar import WANTED, parse_wording
@@ -55,10 +59,11 @@ def accept(
             source=source or "warpwatch policy accept",
         )
     except ValueError as error:
-        raise CannotTellError(f"{error}" if WANTED in str(error) else f"{error}; wanted {WANTED}") from error
+        fault = first_fault(error)
+        raise CannotTellError(fault if WANTED in fault else f"{fault}; wanted {WANTED}") from error
     workloads = queries.project_workloads(store, chosen.name)
     series = queries.find_series(store, chosen.name, limit=10**9).series
-    if not any(is_named(told.pattern, each, workloads) for each in series):
+    if not any(is_named(told.pattern, each, kernel_of(each, workload_of(each, workloads))) for each in series):
         raise CannotTellError(
             f"“{told.pattern}” names no series of {chosen.name}, so there is nothing to accept; give a kernel, a "
             "benchmark or a whole title as `warpwatch check` prints it, or a glob of them"

@@ -1,30 +1,30 @@
-"""Accepted regressions laid upon a check: which rows they cover, and what is told of those that cover nothing."""
+"""Which rows of a comparison an accepted regression covers, and the notes on acceptances that cover nothing."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from warpwatch.dashboard.analysis.compare_commits import Check, CheckRow
-from warpwatch.dashboard.model.naming import kernel_of
-from warpwatch.dashboard.model.quantities import change, share
+from warpwatch.dashboard.model.comparison import Acceptance, Comparison, ComparisonRow
+from warpwatch.dashboard.model.quantities import share
+from warpwatch.dashboard.model.schema import SeriesSchema
 from warpwatch.dashboard.model.series import Series
-from warpwatch.dashboard.model.thresholds import Workloads
 from warpwatch.dashboard.model.verdict import Verdict
-from warpwatch.dashboard.store.policy import Acceptance, Expired
+from warpwatch.dashboard.store.policy import Expired
+from warpwatch.dashboard.text.comparison_labels import relative_change
 
 
 def with_acceptances(
-    check: Check, accepted: Sequence[Acceptance], workloads: Workloads, expired: Sequence[Expired] = ()
-) -> Check:
-    """The check with its rows accepted, of several words by the first; its notes say which covered nothing, and which
-    would cover what blocks if they had not expired."""
-    rows, notes = [], list(check.notes)
-    for row in check.rows:
-        said = next((each for each in accepted if _covers(each, row, workloads)), None)
-        rows.append(replace(row, accepted=said))
+    comparison: Comparison, accepted: Sequence[Acceptance], expired: Sequence[Expired] = ()
+) -> Comparison:
+    """The comparison with its rows accepted, each by the first acceptance that covers it.
+
+    Its notes list acceptances that cover nothing, and expired ones that would cover a row which decides.
+    """
+    rows, notes = [], list(comparison.notes)
+    for row in comparison.rows:
+        rows.append(row.model_copy(update={"accepted": covering(accepted, row)}))
     for each in accepted:
-        named = [row for row in check.rows if is_named(each.pattern, row.series, workloads)]
-        if any(_covers(each, row, workloads) for row in named):
+        named = [row for row in comparison.rows if is_named(each.pattern, row.series, row.kernel)]
+        if any(_covers(each, row) for row in named):
             too_much = [row for row in named if row.verdict is Verdict.REGRESSED and not _is_within(each, row)]
             notes += [f"{_who(each)} is not for {row.series.title}: {_over(each, row)}" for row in too_much]
         elif not named:
@@ -36,42 +36,41 @@ def with_acceptances(
         else:
             notes.append(f"{_who(each)} accepts nothing: of what it names nothing regressed")
     for lapsed in expired:
-        if any(row.decides and _covers(lapsed.said, row, workloads) for row in rows):
-            again = f"it has expired: say it of {check.head.hash[:8]} too if it is meant"
+        if any(row.decides and _covers(lapsed.said, row) for row in rows):
+            again = f"it has expired: say it of {comparison.head.hash[:8]} too if it is meant"
             notes.append(f"{_who(lapsed.said)} counted until {lapsed.until[:8]}; {again}")
-    return replace(check, rows=tuple(rows), notes=tuple(dict.fromkeys(notes)))
+    return comparison.model_copy(update={"rows": tuple(rows), "notes": tuple(dict.fromkeys(notes))})
 
 
-def _covers(said: Acceptance, row: CheckRow, workloads: Workloads) -> bool:
-    return _looks_worse(row) and _is_within(said, row) and is_named(said.pattern, row.series, workloads)
+def covering(accepted: Sequence[Acceptance], row: ComparisonRow) -> Acceptance | None:
+    """The first acceptance that covers the row.
+
+    An acceptance covers a row that regressed, is gone, or is inconclusive and looks worse: who accepts the loss accepts
+    that too. It must name the row's kernel, benchmark, title or key, and allow as large a change.
+    """
+    return next((each for each in accepted if _covers(each, row)), None)
 
 
-def _looks_worse(row: CheckRow) -> bool:
-    """Regressed, gone, or slower by what was seen and not told from noise: who accepts the loss accepts that too."""
-    if row.verdict is Verdict.MISSING:
-        return row.fails
-    if row.verdict is not Verdict.INCONCLUSIVE or row.comparison is None:
-        return row.verdict is Verdict.REGRESSED
-    return row.series.metric.is_worse(row.comparison.change)
+def _covers(acceptance: Acceptance, row: ComparisonRow) -> bool:
+    if not row.may_be_accepted or (row.verdict is Verdict.INCONCLUSIVE and not row.is_worse):
+        return False
+    return _is_within(acceptance, row) and is_named(acceptance.pattern, row.series, row.kernel)
 
 
-def is_named(pattern: str, series: Series, workloads: Workloads) -> bool:
-    """Whether the glob matches the series' kernel, benchmark, title or key."""
-    workload = workloads.get((series.suite, series.workload or ""))
-    names = (kernel_of(series, workload), series.benchmark, series.title, series.key)
-    return any(fnmatchcase(name, pattern) for name in names)
+def is_named(pattern: str, series: Series | SeriesSchema, kernel: str) -> bool:
+    """Whether the glob matches the kernel, or the series' benchmark, title or key."""
+    return any(fnmatchcase(name, pattern) for name in (kernel, series.benchmark, series.title, series.key))
 
 
-def _is_within(said: Acceptance, row: CheckRow) -> bool:
-    if said.at_most is None:
+def _is_within(acceptance: Acceptance, row: ComparisonRow) -> bool:
+    if acceptance.at_most is None:
         return True
-    return row.comparison is not None and abs(row.comparison.change) <= said.at_most
+    return row.estimate is not None and abs(row.estimate.change) <= acceptance.at_most
 
 
-def _over(said: Acceptance, row: CheckRow) -> str:
-    moved = change(row.comparison.change if row.comparison else None, row.base)
-    return f"{moved} is more than the {share(said.at_most)} accepted"
+def _over(acceptance: Acceptance, row: ComparisonRow) -> str:
+    return f"{relative_change(row)} is more than the {share(acceptance.at_most)} accepted"
 
 
-def _who(said: Acceptance) -> str:
-    return f"“{said.pattern}”, accepted by {said.by} ({said.source}),"
+def _who(acceptance: Acceptance) -> str:
+    return f"“{acceptance.pattern}”, accepted by {acceptance.by} ({acceptance.source}),"

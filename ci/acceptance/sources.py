@@ -7,8 +7,10 @@ from typing import Annotated
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from warpwatch.dashboard.importers.git import GitError, messages
+from warpwatch.dashboard.model.comparison import Acceptance
+from warpwatch.dashboard.model.schema import first_fault
 from warpwatch.dashboard.store import Store
-from warpwatch.dashboard.store.policy import Acceptance, acceptances
+from warpwatch.dashboard.store.policy import acceptances
 
 from .grammar import parse_wording, shown
 
@@ -45,7 +47,7 @@ def accepted_in_messages(repository: Path, base: str, head: str) -> tuple[tuple[
                     )
                 )
             except ValueError as error:
-                faults.append(f"Accept-Regression in {source} accepts nothing: {error}")
+                faults.append(f"Accept-Regression in {source} accepts nothing: {first_fault(error)}")
     return tuple(found), tuple(faults)
 
 

@@ -13,7 +13,7 @@ from warpwatch.dashboard.model.changepoint import Regression, RegressionGroup
 from warpwatch.dashboard.model.quantities import change, quantity
 from warpwatch.dashboard.model.series import Commit
 from warpwatch.dashboard.store.health_alerts import HealthFinding
-from warpwatch.dashboard.text.change_json import judgement_json
+from warpwatch.dashboard.text.change_schema import classification_json
 from warpwatch.dashboard.text.labels import share_words
 from warpwatch.dashboard.text.markdown import code_span, defused, inert
 from warpwatch.dashboard.web.urls import commit_address, project_in_path
@@ -188,7 +188,7 @@ def _payload(group: RegressionGroup, dashboard_url: str | None) -> dict[str, Any
                 "relative_change": regression.change.magnitude,
                 "interval_95": [regression.change.low, regression.change.high],
                 "p_value": regression.change.p_value,
-                **judgement_json(regression.series, regression.change),
+                **classification_json(regression.series, regression.change),
             }
             for regression in group.regressions
         ],

@@ -10,8 +10,8 @@ from codeowners import CodeOwners
 
 from warpwatch.dashboard.importers.git import GitError, git
 from warpwatch.dashboard.model.naming import kernel_of
-from warpwatch.dashboard.model.series import Series
-from warpwatch.dashboard.model.thresholds import LimitRule, Workloads
+from warpwatch.dashboard.model.series import Series, Workloads
+from warpwatch.dashboard.model.thresholds import LimitRule
 
 from ..policy.policy_model import AlertsTable
 

@@ -171,11 +171,11 @@ def controls_of(store: Store, series: Series) -> tuple[Series, ...]:
 def patterns(store: Store, series: Series) -> tuple[str, ...]:
     """What asv's --bench wants for the series and its controls."""
     if series.implementation is not None:
-        own = pattern_of(series)  # rivals are of the same case
+        own = pattern_of(series.suite, series.parameters)  # rivals are of the same case
     else:
         values = ", ".join(f".?{re.escape(value)}.?" for _, value in series.parameters)
         own = f"^{re.escape(series.benchmark)}" + (rf"\({values}\)$" if values else "$")
-    canaries = {pattern_of(each) for each in controls_of(store, series) if each.is_control}
+    canaries = {pattern_of(each.suite, each.parameters) for each in controls_of(store, series) if each.is_control}
     return (own, *sorted(canaries))
 
 

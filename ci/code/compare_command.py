@@ -1,6 +1,5 @@
 """`warpwatch compare`: two commits, machines, implementations or builds compared, as the compare page shows them."""
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,13 +7,14 @@ from pathlib import Path
 import click
 
 from warpwatch.dashboard.analysis import compare_sides
-from warpwatch.dashboard.analysis.compare_sides import By, Compared, ComparedRow
 from warpwatch.dashboard.cli.output import OutputFile, table_width, write
 from warpwatch.dashboard.cli.project_choice import choose_project, recorded_commit
 from warpwatch.dashboard.cli.store_access import CannotTellError, open_store, read_settings
+from warpwatch.dashboard.model.comparison import ComparedBy, Comparison, ComparisonRow
 from warpwatch.dashboard.model.series import Project
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.text.comparison_report import drift_line, row_cells, row_json
+from warpwatch.dashboard.text.comparison_labels import drift_sentence, threshold_note
+from warpwatch.dashboard.text.comparison_report import as_json, row_cells
 from warpwatch.dashboard.text.markdown import code_span
 from warpwatch.dashboard.text.tables import text_table
 from warpwatch.dashboard.web.comparison_filter import QUIET
@@ -32,7 +32,7 @@ _GROUPS = {"baselines": "", "ours": ""}
 @click.argument("head")
 @click.option(
     "--by",
-    type=click.Choice([each.value for each in By]),
+    type=click.Choice([each.value for each in ComparedBy]),
     default="commit",
     show_default=True,
     help="What BASE and HEAD are.",
@@ -67,10 +67,10 @@ def compare(
         write(_compared_code(Path(base), Path(head), layout), output)
         return
     store = open_store(database)
-    found = _compared(store, choose_project(store, project), By(by), (base, head), commit, all_metrics)
-    counts = Counter(row.judged.verdict.value for row in found.rows)
+    found = _compared(store, choose_project(store, project), ComparedBy(by), (base, head), commit, all_metrics)
+    counts = Counter(row.verdict.value for row in found.rows)
     if layout == "json":
-        write(_as_json(found, (base, head), counts), output)
+        write(as_json(found), output)
     else:
         write(_as_text(found, (base, head), counts, layout == "markdown", table_width(output) or 200), output)
 
@@ -86,13 +86,15 @@ def _compared_code(base: Path, head: Path, layout: str) -> str:
 
 
 def _compared(
-    store: Store, project: Project, by: By, sides: tuple[str, str], commit: str | None, all_metrics: bool
-) -> Compared:
+    store: Store, project: Project, by: ComparedBy, sides: tuple[str, str], commit: str | None, all_metrics: bool
+) -> Comparison:
     threshold = read_settings().threshold
-    if by is By.COMMIT:
+    if by is ComparedBy.COMMIT:
         ends = [recorded_commit(store, project, side) for side in sides]
-        return compare_sides.compare_commits(store, project.name, *ends, threshold=threshold, all_metrics=all_metrics)
-    is_machine = by is By.MACHINE
+        return compare_sides.compare_commits(
+            store, project.name, *ends, threshold=threshold, all_metrics=all_metrics
+        ).comparison
+    is_machine = by is ComparedBy.MACHINE
     known = {each.name for each in queries.machines(store, project.name)} if is_machine else set(_GROUPS)
     known |= set() if is_machine else queries.implementations(store, project.name)
     for side in sides:
@@ -103,16 +105,16 @@ def _compared(
     if at is None:
         raise CannotTellError("no commit was measured on both machines" if is_machine else "no commit has results")
     if is_machine:
-        return compare_sides.compare_machines(store, project.name, at, *sides, threshold=threshold)
+        return compare_sides.compare_machines(store, project.name, at, *sides, threshold=threshold).comparison
     base, head = (_GROUPS.get(side, side) for side in sides)
-    return compare_sides.compare_implementations(store, project.name, at, base, head, threshold=threshold)
+    return compare_sides.compare_implementations(store, project.name, at, base, head, threshold=threshold).comparison
 
 
-def _as_text(found: Compared, sides: tuple[str, str], counts: Counter[str], is_markdown: bool, width: int) -> str:
+def _as_text(found: Comparison, sides: tuple[str, str], counts: Counter[str], is_markdown: bool, width: int) -> str:
     title = f"{found.project} {found.head.hash[:8]}: {found.by} {sides[0]} → {sides[1]}"
-    shown = [_cells(row) for row in found.rows if row.judged.verdict not in QUIET]
+    shown = [_cells(row) for row in found.rows if row.verdict not in QUIET]
     told = ", ".join(f"{number} {verdict}" for verdict, number in counts.items()) or "nothing in common"
-    notes = [f"{told}; changes from {found.threshold * 100:g} % on matter.", *map(drift_line, found.drifts)]
+    notes = [f"{told}; {threshold_note(found.threshold, found.rows)}.", *map(drift_sentence, found.drifts)]
     if is_markdown:
         marked = [[cell.replace("|", "\\|") for cell in (row[0], code_span(row[1]), *row[2:])] for row in shown]
         table = ["| " + " | ".join(row) + " |" for row in (_HEADER, ["---"] * len(_HEADER), *marked)]
@@ -121,23 +123,8 @@ def _as_text(found: Compared, sides: tuple[str, str], counts: Counter[str], is_m
     return "\n".join([title, "", *table, *notes])
 
 
-def _cells(row: ComparedRow) -> Sequence[str]:
-    rival = row.against.implementation if row.against.machine == row.series.machine else row.against.machine
-    against = f" against {rival}" if row.against.key != row.series.key else ""
-    return row_cells(row.judged, f"{row.series.title} on {row.series.machine}{against}")
-
-
-def _as_json(found: Compared, sides: tuple[str, str], counts: Counter[str]) -> str:
-    data = {
-        "schema": 1,
-        "project": found.project,
-        "by": found.by.value,
-        "base": sides[0],
-        "head": sides[1],
-        "base_commit": found.base.hash,
-        "head_commit": found.head.hash,
-        "threshold": found.threshold,
-        "counts": counts,
-        "series": [{**row_json(row.judged), "against": row.against.key} for row in found.rows],
-    }
-    return json.dumps(data, indent=2, ensure_ascii=False)
+def _cells(row: ComparisonRow) -> Sequence[str]:
+    base, against = row.base_series, ""
+    if base is not None:
+        against = f" against {base.implementation if base.machine == row.series.machine else base.machine}"
+    return row_cells(row, f"{row.series.title} on {row.series.machine}{against}")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from warpwatch.dashboard.store.policy import Acceptance
+from warpwatch.dashboard.model.comparison import Acceptance
 
 from ..acceptance.grammar import WANTED, parse_wording
 from ..gate.artefact import plain

@@ -7,21 +7,32 @@ rows say decides the verdict. Commands and links are not in it; readers make the
 
 import re
 import unicodedata
-from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from warpwatch.dashboard.model.metric import Better
+from warpwatch.dashboard.model.comparison import (
+    Acceptance,
+    CanaryChange,
+    ComparisonRow,
+    Estimate,
+    MachineDrift,
+    Outcome,
+    is_blocking,
+    is_inconclusive,
+    outcome_of,
+)
+from warpwatch.dashboard.model.schema import SeriesSchema
 from warpwatch.dashboard.model.verdict import Verdict
-from warpwatch.dashboard.statistics.noise import NoiseSource, times_noise
 
 from ..policy.policy_model import Inconclusive
+from .gate_loop import StopReason
 
 SCHEMA_VERSION = 1
 LARGEST_FILE = 8 * 2**20  # bytes
+LONGEST_NAME, LONGEST_TEXT, LONGEST_UNIT = 200, 1000, 40  # characters
+MOST_PARAMETERS, MOST_CANARIES, MOST_FACTS, MOST_KERNELS, MOST_NOTES = 32, 32, 32, 500, 50
 MOST_ROWS = 5000
 CUT = "…"  # ends what was too long
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # Unicode's categories: controls, bidi and other formats, private use
@@ -30,17 +41,6 @@ _MARKS = re.compile(r"m{5,}")  # more marks on a letter than any script has, whi
 
 class ArtefactError(Exception):
     """A file that is no artefact of a gate; the message says where and why."""
-
-
-class GateVerdict(StrEnum):
-    """What the gate ends in, all series together."""
-
-    REGRESSED = "regressed"  # and not accepted; whether it blocks is the rows' to say
-    FAILED = "failed"  # what has a number at base has none at head, and blocks
-    INCONCLUSIVE = "inconclusive"
-    ACCEPTED = "accepted"  # what regressed was accepted by someone who may
-    IMPROVED = "improved"
-    UNCHANGED = "unchanged"
 
 
 def has_hidden(text: str) -> bool:
@@ -75,8 +75,8 @@ def _seen(text: str) -> str:
     return text
 
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_seen)]
-Words = Annotated[str, StringConstraints(max_length=1000), AfterValidator(_seen)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME), AfterValidator(_seen)]
+Words = Annotated[str, StringConstraints(max_length=LONGEST_TEXT), AfterValidator(_seen)]
 CommitHash = Annotated[str, StringConstraints(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$")]
 SeriesKey = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 SourcePath = Annotated[
@@ -84,6 +84,7 @@ SourcePath = Annotated[
 ]
 Number = Annotated[float, Field(ge=-1e30, le=1e30)]
 Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
+Size = Annotated[float, Field(ge=0, le=1e30)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Fault = Annotated[Words, Field(min_length=1)]
 
@@ -101,32 +102,47 @@ class ArtefactCommit(Part):
     subject: Name | None = None
 
 
-class Change(Part):
-    """Head against base, the machine's part taken off. Relative: 0.04 is 4 % more."""
+class ArtefactSeries(Part, SeriesSchema):
+    """A series, its texts bounded."""
 
-    value: Number
-    low: Number  # 95 % interval
-    high: Number
+    key: SeriesKey
+    benchmark: Name
+    parameters: dict[Name, Words] = Field(default={}, max_length=MOST_PARAMETERS)
+    workload: Words | None = None
+    implementation: Name | None = None
+    metric: Name
+    unit: Annotated[str, StringConstraints(max_length=LONGEST_UNIT), AfterValidator(_seen)]
+    machine: Name
+    environment: Words = ""
+    role: Literal["ours"] = "ours"
+    is_judged: bool = True
+    is_listed: bool = True
+    measured_by_asv: bool = True
+
+
+class ArtefactEstimate(Part, Estimate):
+    """An estimate, its numbers bounded."""
+
+    change: Number
+    ci_low: Number
+    ci_high: Number
     p_value: Share
-    noise: Annotated[float, Field(ge=0, le=1e30)]  # of one run
-    noise_source: NoiseSource
+    noise: Size
+    degrees_of_freedom: Count | None = None
     base_runs: Count
     head_runs: Count
+    runs_needed: Count = 0
+    equivalence_bound: Size | None = None
 
 
-class Acceptance(Part):
-    """Who took a regression, or that a benchmark is gone, for granted, and why."""
+class ArtefactAcceptance(Part, Acceptance):
+    """Who accepted a regression, or that a benchmark is gone, and why."""
 
-    by: Name
+    pattern: Words
     reason: Words
-    source: Name  # where it was said: "commit 1a2b3c4d", "comment 123456"
-
-
-class Parameter(Part):
-    """A benchmark's parameter."""
-
-    name: Name
-    value: Words
+    by: Name
+    source: Name
+    at_most: Size | None = None
 
 
 class Source(Part):
@@ -136,69 +152,35 @@ class Source(Part):
     line: Annotated[int, Field(ge=1, le=10_000_000)]
 
 
-class ArtefactRow(Part):
-    """One series, judged."""
+class ArtefactRow(Part, ComparisonRow):
+    """One series compared, its texts and numbers bounded; and what only the gate knows."""
 
-    key: SeriesKey
-    benchmark: Name
-    parameters: tuple[Parameter, ...] = Field(default=(), max_length=32)
-    metric: Name
-    unit: Annotated[str, StringConstraints(max_length=40), AfterValidator(_seen)]
-    better: Better
-    environment: Words = ""
-    operator: Name | None = None
-    implementation: Name | None = None
-    measured_by_asv: bool = True
-    source: Source | None = None
-    verdict: Verdict
-    reason: Words | None = None  # of INVALID and MISSING, and why it could not be told
-    base: Number | None = None  # medians over runs, in `unit`
+    series: ArtefactSeries
+    base_series: None = None
+    kernel: Name
+    dtype: Name | None = None
+    reason: Words | None = None
+    fails: bool = False
+    base: Number | None = None
     head: Number | None = None
-    change: Change | None = None
-    control_change: Number | None = None  # what the rivals of the same workload did
-    runs_needed: Count = 0  # more runs of each commit until it can be told
-    counts_from: Annotated[float, Field(ge=0, le=1e30)] | None = None  # the policy's; None: the gate's threshold
-    blocks: bool = True  # whether the policy has its regression keep a change from being merged
-    accepted: Acceptance | None = None
+    estimate: ArtefactEstimate | None = None
+    control_change: Number | None = None
+    min_relative_change: Size | None = None
+    blocks: bool = True
+    owners: tuple[Name, ...] = Field(default=(), max_length=0)  # may be addresses, which stay on the runner
+    accepted: ArtefactAcceptance | None = None
+    cross_gpu: None = None
+    source: Source | None = None
 
     @model_validator(mode="after")
-    def _may_be_accepted(self) -> Self:
+    def _is_possible(self) -> Self:
         if self.accepted is not None and not self.may_be_accepted:
-            raise ValueError(f"what is {self.verdict.value} is not accepted by anybody")
+            raise ValueError(f"a row that is {self.verdict.value} cannot be accepted")
+        if self.fails and (self.head is not None or self.verdict not in {Verdict.MISSING, Verdict.INVALID}):
+            raise ValueError(f"a row that is {self.verdict.value} does not fail at head")
+        if self.verdict is Verdict.INVALID and not self.fails:
+            raise ValueError("a row that is invalid fails at head")
         return self
-
-    @property
-    def may_be_accepted(self) -> bool:
-        """What is slower, looks it, or is gone. A wrong result or a crash is nobody's to accept."""
-        is_gone = self.fails and self.verdict is Verdict.MISSING
-        return is_gone or self.verdict in {Verdict.REGRESSED, Verdict.INCONCLUSIVE}
-
-    @property
-    def fails(self) -> bool:
-        """Whether base has a number and head none: it crashes there, its result is wrong, or it is gone."""
-        is_absent = self.verdict is Verdict.MISSING and self.base is not None and self.head is None
-        return is_absent or self.verdict is Verdict.INVALID
-
-    @property
-    def title(self) -> str:
-        """Benchmark and parameter values on one line."""
-        values = ", ".join(each.value for each in self.parameters)
-        return f"{self.benchmark}({values})" if values else self.benchmark
-
-    @property
-    def times_noise(self) -> float | None:
-        """The change over the noise of one run; None where it is exact, or there is none."""
-        return times_noise(self.change.value, self.change.noise) if self.change is not None else None
-
-    @property
-    def is_blocking(self) -> bool:
-        """Whether this row alone keeps the change from being merged."""
-        return self.decides and (self.fails or self.verdict is Verdict.REGRESSED)
-
-    @property
-    def decides(self) -> bool:
-        """Whether the outcome of the gate hangs on it."""
-        return self.blocks and self.accepted is None
 
 
 class LeftOut(Part):
@@ -211,24 +193,25 @@ class LeftOut(Part):
     accepted: bool = False
 
     @property
-    def is_blocking(self) -> bool:
+    def is_accepted(self) -> bool:
         """As of a row."""
-        return self.decides and (self.fails or self.verdict is Verdict.REGRESSED)
+        return self.accepted
 
 
-class Canary(Part):
-    """A control that moved by more than its noise."""
+class ArtefactCanary(Part, CanaryChange):
+    """A canary that moved."""
 
     workload: Name
     change: Number
 
 
-class MachineDrift(Part):
-    """What the machine itself did between the two; `change` is taken off, 0 where the controls do not agree."""
+class ArtefactDrift(Part, MachineDrift):
+    """The drift of the machine, its texts and numbers bounded."""
 
+    machine: Name
     change: Number
     controls: Count
-    canaries: tuple[Canary, ...] = Field(default=(), max_length=32)
+    canaries: tuple[ArtefactCanary, ...] = Field(default=(), max_length=MOST_CANARIES)
 
 
 class CodeFact(Part):
@@ -248,20 +231,20 @@ class CodeDifference(Part):
     kernel: Words
     architecture: Name
     state: Literal["changed", "new", "gone"]
-    facts: tuple[CodeFact, ...] = Field(default=(), max_length=32)
-    instructions: tuple[CodeFact, ...] = Field(default=(), max_length=32)  # the total first, then the largest
+    facts: tuple[CodeFact, ...] = Field(default=(), max_length=MOST_FACTS)
+    instructions: tuple[CodeFact, ...] = Field(default=(), max_length=MOST_FACTS)  # the total first, then the largest
 
 
 class Cost(Part):
     """What the verdict took."""
 
-    runs: Count  # of each commit, where something stayed open to the end
+    runs: Count  # of each commit, of the series measured most
     minutes: Annotated[float, Field(ge=0, le=1e6)]
-    ended: Literal["told", "budget", "runs", "hopeless"]  # why it measured no further (sequence.End)
+    stopped: StopReason
 
 
 class GateArtefact(Part):
-    """What a gate found on one machine. Rows: regressions first, then what could not be told, the largest first."""
+    """What a gate found on one machine. Rows: regressions first, then inconclusive ones, the largest change first."""
 
     schema_version: Literal[1] = 1
     project: Name
@@ -269,17 +252,17 @@ class GateArtefact(Part):
     head: ArtefactCommit
     machine: Name | None = None  # None: nothing was measured
     gpu: Name | None = None
-    verdict: GateVerdict
+    outcome: Outcome
     threshold: Share  # the smallest relative change that matters
     family_error: Share  # chance that any unchanged series is called changed
     rows: tuple[ArtefactRow, ...] = Field(max_length=MOST_ROWS)
     rows_left_out: Count = 0  # rows beyond what the file takes, unchanged ones first
     left_out: tuple[LeftOut, ...] = Field(default=(), max_length=64)  # those of them that are not unchanged
-    drift: MachineDrift | None = None
-    code: tuple[CodeDifference, ...] = Field(default=(), max_length=500)
+    drift: ArtefactDrift | None = None
+    code: tuple[CodeDifference, ...] = Field(default=(), max_length=MOST_KERNELS)
     code_left_out: Count = 0
-    notes: tuple[Words, ...] = Field(default=(), max_length=50)  # what its reader has to know beside the rows
-    inconclusive: Inconclusive = "neutral"  # what the policy makes of what could not be told
+    notes: tuple[Words, ...] = Field(default=(), max_length=MOST_NOTES)  # what its reader has to know beside the rows
+    inconclusive: Inconclusive = "neutral"  # how the policy treats an inconclusive outcome
     fault: Fault | None = None  # why head cannot be merged whatever its numbers are
     cost: Cost
 
@@ -289,18 +272,22 @@ class GateArtefact(Part):
             raise ValueError("base and head are one commit")
         if sum(each.count for each in self.left_out) > self.rows_left_out:
             raise ValueError("more rows of some kinds are left out than of all")
-        if len({row.key for row in self.rows}) != len(self.rows):
+        if len({row.series.key for row in self.rows}) != len(self.rows):
             raise ValueError("two rows of one series")
-        if self.verdict is not (told := verdict_of(self.rows, self.left_out)):
-            raise ValueError(f"the verdict is {self.verdict.value}, the rows say {told.value}")
+        if self.outcome is not (found := outcome_of(self.judged)):
+            raise ValueError(f"the outcome is {self.outcome.value}, that of the rows is {found.value}")
         return self
+
+    @property
+    def judged(self) -> tuple[ArtefactRow | LeftOut, ...]:
+        """The rows, and those that are only counted."""
+        return (*self.rows, *self.left_out)
 
     @property
     def is_blocking(self) -> bool:
         """Whether the change must not be merged as it is."""
-        is_open = self.inconclusive == "failure" and is_inconclusive(self.rows, self.left_out)
-        every: tuple[ArtefactRow | LeftOut, ...] = (*self.rows, *self.left_out)
-        return self.fault is not None or is_open or any(each.is_blocking for each in every)
+        is_open = self.inconclusive == "failure" and is_inconclusive(self.judged)
+        return self.fault is not None or is_open or any(map(is_blocking, self.judged))
 
     @property
     def failing(self) -> tuple[ArtefactRow, ...]:
@@ -319,31 +306,8 @@ class GateArtefact(Part):
         return tuple(
             each
             for each in self.code
-            if each.operator == row.operator and each.implementation in {None, row.implementation}
+            if each.operator == row.kernel and each.implementation in {None, row.series.implementation}
         )
-
-
-def verdict_of(rows: Sequence[ArtefactRow], left_out: Sequence[LeftOut] = ()) -> GateVerdict:
-    """The one word for all series, those left out too."""
-    every: tuple[ArtefactRow | LeftOut, ...] = (*rows, *left_out)
-    still = {each.verdict for each in every if not each.accepted}
-    if Verdict.REGRESSED in still:
-        return GateVerdict.REGRESSED
-    if any(each.fails and each.decides for each in every):
-        return GateVerdict.FAILED
-    if is_inconclusive(rows, left_out):
-        return GateVerdict.INCONCLUSIVE
-    if any(each.accepted for each in every):
-        return GateVerdict.ACCEPTED
-    return GateVerdict.IMPROVED if Verdict.IMPROVED in still else GateVerdict.UNCHANGED
-
-
-def is_inconclusive(rows: Sequence[ArtefactRow], left_out: Sequence[LeftOut] = ()) -> bool:
-    """Whether something that decides could not be told, or nothing was compared."""
-    every: tuple[ArtefactRow | LeftOut, ...] = (*rows, *left_out)
-    deciding = {each.verdict for each in every if each.decides}
-    compared = (deciding or {each.verdict for each in every}) - {Verdict.MISSING}
-    return Verdict.INCONCLUSIVE in deciding or not (compared or any(each.accepted for each in every))
 
 
 def read_artefact(path: Path) -> GateArtefact:
@@ -374,12 +338,12 @@ def _fields() -> frozenset[str]:
     parts = (
         GateArtefact,
         ArtefactRow,
-        Change,
-        Acceptance,
-        Parameter,
+        ArtefactSeries,
+        ArtefactEstimate,
+        ArtefactAcceptance,
         Source,
-        MachineDrift,
-        Canary,
+        ArtefactDrift,
+        ArtefactCanary,
         CodeDifference,
         CodeFact,
         Cost,

@@ -9,40 +9,49 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from warpwatch.dashboard.analysis.compare_commits import Check, CheckRow
-from warpwatch.dashboard.analysis.machine_drift import Drift
+from warpwatch.dashboard.model.comparison import (
+    Acceptance,
+    ComparisonRow,
+    Estimate,
+    MachineDrift,
+    is_blocking,
+    outcome_of,
+)
 from warpwatch.dashboard.model.compiled_code import CodeChange, CompiledCode, Fact, compiled_difference
-from warpwatch.dashboard.model.series import Commit, Workload
+from warpwatch.dashboard.model.schema import CommitSchema
 from warpwatch.dashboard.model.verdict import Verdict
-from warpwatch.dashboard.statistics.comparison import Comparison
-from warpwatch.dashboard.store import Store, policy, queries
-from warpwatch.dashboard.text.comparison_labels import runs_needed
+from warpwatch.dashboard.store import Store, queries
 
 from ..policy.policy_model import Inconclusive
 from .artefact import (
     CUT,
     LARGEST_FILE,
+    LONGEST_NAME,
+    LONGEST_TEXT,
+    LONGEST_UNIT,
+    MOST_CANARIES,
+    MOST_FACTS,
+    MOST_KERNELS,
+    MOST_NOTES,
+    MOST_PARAMETERS,
     MOST_ROWS,
-    Acceptance,
+    ArtefactAcceptance,
+    ArtefactCanary,
     ArtefactCommit,
+    ArtefactDrift,
+    ArtefactEstimate,
     ArtefactRow,
-    Canary,
-    Change,
+    ArtefactSeries,
     CodeDifference,
     CodeFact,
     Cost,
     GateArtefact,
     LeftOut,
-    MachineDrift,
-    Parameter,
     Source,
     plain,
-    verdict_of,
 )
 from .gate_loop import Gate
 
-_NAME, _WORDS, _UNIT = 200, 1000, 40  # as in artefact.py
-_FACTS, _KERNELS, _NOTES = 32, 500, 50
 _LARGEST = 1e30
 
 
@@ -56,41 +65,37 @@ def gate_artefact(
     source_of: Callable[[str], Source | None] = lambda benchmark: None,
 ) -> GateArtefact:
     """The artefact of a gate; `inconclusive` is the policy's, `source_of` tells where a benchmark is written."""
-    check = done.check
-    known = queries.project_workloads(store, check.project)
-    told = [
-        _row(row, known.get((row.series.suite, row.series.workload or "")), check, source_of(row.series.benchmark))
-        for row in check.rows
-    ]
-    rows, left_out = _cut(told, len(told) - MOST_ROWS)
-    code = _code(store, check.project, check.base, check.head, machine, rows) if machine is not None else ()
-    gpu = next((each.gpu for each in queries.machines(store, check.project) if each.name == machine), None)
-    drift = next((drift for drift in check.drifts if drift.machine == machine), None)
+    found = done.comparison
+    all_rows = [_row(row, source_of(row.series.benchmark)) for row in found.rows]
+    rows, left_out = _cut(all_rows, len(all_rows) - MOST_ROWS)
+    code = _code(store, found.project, found.base, found.head, machine, rows) if machine is not None else ()
+    gpu = next((each.gpu for each in queries.machines(store, found.project) if each.name == machine), None)
+    drift = next((drift for drift in found.drifts if drift.machine == machine), None)
     return GateArtefact(
-        project=plain(check.project, _NAME),
-        base=_commit(check.base),
-        head=_commit(check.head),
+        project=plain(found.project, LONGEST_NAME),
+        base=_commit(found.base),
+        head=_commit(found.head),
         machine=_optional(machine),
         gpu=_optional(gpu),
-        verdict=verdict_of(rows, left_out),
-        threshold=check.threshold,
+        outcome=outcome_of((*rows, *left_out)),
+        threshold=found.threshold,
         family_error=family_error,
         rows=rows,
-        rows_left_out=len(told) - len(rows),
+        rows_left_out=len(all_rows) - len(rows),
         left_out=left_out,
         drift=_drift(drift) if drift is not None else None,
-        code=code[:_KERNELS],
-        code_left_out=max(len(code) - _KERNELS, 0),
+        code=code[:MOST_KERNELS],
+        code_left_out=max(len(code) - MOST_KERNELS, 0),
         inconclusive=inconclusive,
-        fault=plain(check.fault, _WORDS) if check.fault is not None else None,
-        notes=tuple(plain(note, _WORDS) for note in check.notes[:_NOTES]),
-        cost=Cost(runs=done.runs, minutes=done.seconds / 60, ended=done.end.value),
+        fault=plain(found.fault, LONGEST_TEXT) if found.fault is not None else None,
+        notes=tuple(plain(note, LONGEST_TEXT) for note in found.notes[:MOST_NOTES]),
+        cost=Cost(runs=done.runs, minutes=done.seconds / 60, stopped=done.stopped),
     )
 
 
 def write_artefact(artefact: GateArtefact, path: Path) -> None:
     """Writes it, without some of its parts where it would be larger than readers take: quiet rows, then compiled code,
-    then the last of the other rows. Its counts and its verdict stay what they are.
+    then the last of the other rows. Its counts and its outcome stay what they are.
     """
     while (text := artefact.model_dump_json(exclude_defaults=True)) and len(text.encode()) >= LARGEST_FILE:
         artefact = _smaller(artefact)
@@ -137,7 +142,7 @@ def _weight(row: ArtefactRow) -> int:
     """How much its reader needs it."""
     if _is_quiet(row):
         return 0
-    return 1 + 2 * row.is_blocking + row.decides
+    return 1 + 2 * is_blocking(row) + row.decides
 
 
 def _added(left_out: Iterable[LeftOut], more: Iterable[LeftOut]) -> tuple[LeftOut, ...]:
@@ -150,68 +155,79 @@ def _added(left_out: Iterable[LeftOut], more: Iterable[LeftOut]) -> tuple[LeftOu
     )
 
 
-def _row(row: CheckRow, workload: Workload | None, check: Check, source: Source | None) -> ArtefactRow:
+def _row(row: ComparisonRow, source: Source | None) -> ArtefactRow:
     series = row.series
     return ArtefactRow(
-        key=series.key,
-        benchmark=plain(series.benchmark, _NAME),
-        parameters=tuple(
-            Parameter(name=plain(name, _NAME) or CUT, value=plain(value, _WORDS)) for name, value in series.parameters
-        )[:32],
-        metric=plain(series.metric.name, _NAME),
-        unit=plain(series.metric.unit, _UNIT),
-        better=series.metric.better,
-        environment=plain(series.environment, _WORDS),
-        operator=_optional(workload.operator if workload is not None else None),
-        implementation=_optional(series.implementation),
-        measured_by_asv=series.is_asvs,
-        source=source,
+        series=ArtefactSeries(
+            key=series.key,
+            benchmark=plain(series.benchmark, LONGEST_NAME),
+            parameters={
+                plain(name, LONGEST_NAME) or CUT: plain(value, LONGEST_TEXT)
+                for name, value in list(series.parameters.items())[:MOST_PARAMETERS]
+            },
+            workload=plain(series.workload, LONGEST_TEXT) if series.workload is not None else None,
+            implementation=_optional(series.implementation),
+            metric=plain(series.metric, LONGEST_NAME),
+            unit=plain(series.unit, LONGEST_UNIT),
+            better=series.better,
+            machine=plain(series.machine, LONGEST_NAME),
+            environment=plain(series.environment, LONGEST_TEXT),
+            measured_by_asv=series.measured_by_asv,
+        ),
+        kernel=plain(row.kernel, LONGEST_NAME),
+        dtype=_optional(row.dtype),
         verdict=row.verdict,
-        reason=plain(row.reason, _WORDS) if row.reason else None,
-        # What head was not to measure is no failure of head's, which a number of base alone would be.
-        base=None if row.base is None or (row.verdict is Verdict.MISSING and not row.fails) else _bounded(row.base),
+        reason=plain(row.reason, LONGEST_TEXT) if row.reason else None,
+        fails=row.fails,
+        base=None if row.base is None else _bounded(row.base),
         head=None if row.head is None else _bounded(row.head),
-        change=_change(row.comparison) if row.comparison is not None else None,
+        estimate=_estimate(row.estimate) if row.estimate is not None else None,
         control_change=None if row.control_change is None else _bounded(row.control_change),
-        runs_needed=runs_needed(row),
-        counts_from=None if row.counts_from == check.threshold else _bounded(row.counts_from),
-        blocks=row.limits.blocks,
-        accepted=_acceptance(row.accepted) if row.accepted is not None else None,
+        min_relative_change=None if row.min_relative_change is None else _bounded(row.min_relative_change),
+        blocks=row.blocks,
+        accepted=bounded_acceptance(row.accepted) if row.accepted is not None else None,
+        source=source,
     )
 
 
-def _acceptance(said: policy.Acceptance) -> Acceptance:
-    return Acceptance(by=plain(said.by, _NAME), reason=plain(said.reason, _WORDS), source=plain(said.source, _NAME))
-
-
-def _change(moved: Comparison) -> Change:
-    return Change(
-        value=_bounded(moved.change),
-        low=_bounded(moved.low),
-        high=_bounded(moved.high),
-        p_value=moved.p_value,
-        noise=_bounded(moved.noise),
-        noise_source=moved.noise_source,
-        base_runs=moved.base_runs,
-        head_runs=moved.head_runs,
+def bounded_acceptance(accepted: Acceptance) -> ArtefactAcceptance:
+    """The acceptance as an artefact holds it."""
+    return ArtefactAcceptance(
+        pattern=plain(accepted.pattern, LONGEST_TEXT),
+        reason=plain(accepted.reason, LONGEST_TEXT),
+        by=plain(accepted.by, LONGEST_NAME),
+        at=accepted.at,
+        source=plain(accepted.source, LONGEST_NAME),
+        at_most=None if accepted.at_most is None else _bounded(accepted.at_most),
     )
+
+
+def _estimate(estimate: Estimate) -> ArtefactEstimate:
+    values = {name: _bounded(value) if isinstance(value, float) else value for name, value in estimate}
+    return ArtefactEstimate.model_validate(values)
 
 
 def _bounded(value: float) -> float:
     return max(-_LARGEST, min(value, _LARGEST))
 
 
-def _drift(drift: Drift) -> MachineDrift:
+def _drift(drift: MachineDrift) -> ArtefactDrift:
     canaries = tuple(
-        Canary(workload=plain(each.workload, _NAME), change=_bounded(each.change)) for each in drift.canaries
+        ArtefactCanary(workload=plain(each.workload, LONGEST_NAME), change=_bounded(each.change))
+        for each in drift.canaries[:MOST_CANARIES]
     )
-    return MachineDrift(change=_bounded(drift.change), controls=drift.controls, canaries=canaries[:32])
+    return ArtefactDrift(
+        machine=plain(drift.machine, LONGEST_NAME),
+        change=_bounded(drift.change),
+        controls=drift.controls,
+        canaries=canaries,
+    )
 
 
 def _code(
-    store: Store, project: str, base: Commit, head: Commit, machine: str, rows: Iterable[ArtefactRow]
+    store: Store, project: str, base: CommitSchema, head: CommitSchema, machine: str, rows: Iterable[ArtefactRow]
 ) -> tuple[CodeDifference, ...]:
-    operators = {row.operator for row in rows}
+    operators = {row.kernel for row in rows}
     sides = [queries.compiled_for(store, project, commit.hash, machine) for commit in (base, head)]
     # What nobody compiled at one end is not new at the other.
     compiled = {(code.operator, code.architecture) for code in sides[0]} & {
@@ -229,10 +245,10 @@ def _code(
 def _difference(change: CodeChange) -> CodeDifference:
     code: CompiledCode | None = change.after or change.before
     return CodeDifference(
-        operator=plain(change.operator, _NAME),
+        operator=plain(change.operator, LONGEST_NAME),
         implementation=_optional(code.implementation if code is not None else None),
-        kernel=plain(change.kernel, _WORDS),
-        architecture=plain(change.architecture, _NAME),
+        kernel=plain(change.kernel, LONGEST_TEXT),
+        architecture=plain(change.architecture, LONGEST_NAME),
         state="new" if change.before is None else "gone" if change.after is None else "changed",
         facts=_facts(change.facts),
         instructions=_facts(change.instructions),
@@ -242,18 +258,18 @@ def _difference(change: CodeChange) -> CodeDifference:
 def _facts(facts: Sequence[Fact]) -> tuple[CodeFact, ...]:
     return tuple(
         CodeFact.model_validate(
-            {"name": plain(fact.name, _NAME), "unit": fact.unit, "before": fact.before, "after": fact.after}
+            {"name": plain(fact.name, LONGEST_NAME), "unit": fact.unit, "before": fact.before, "after": fact.after}
         )
-        for fact in facts[:_FACTS]
+        for fact in facts[:MOST_FACTS]
     )
 
 
-def _commit(commit: Commit) -> ArtefactCommit:
+def _commit(commit: CommitSchema) -> ArtefactCommit:
     return ArtefactCommit(hash=commit.hash, subject=_optional(commit.subject))
 
 
 def _optional(text: str | None) -> str | None:
-    return plain(text, _NAME) if text else None
+    return plain(text, LONGEST_NAME) if text else None
 
 
 # Where in a repository a benchmark is written: the line that a remark about it stands at.

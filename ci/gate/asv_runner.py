@@ -3,14 +3,14 @@
 import re
 import subprocess
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from warpwatch.dashboard.importers.asv_folder import NoResultsError, open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
-from warpwatch.dashboard.model.series import Series
+from warpwatch.dashboard.model.schema import SeriesSchema
 from warpwatch.dashboard.store import Store
 
 _FAILED_SOME = 2  # asv's status when a benchmark failed, which is recorded and judged
@@ -37,9 +37,13 @@ class AsvRuns:
         with suppress(NoResultsError):
             import_results(self.store, open_folder(self.folder, project=self.project), workers=1)
 
-    def run(self, commit: str, series: Collection[Series] | None = None) -> None:
+    def run(self, commit: str, series: Collection[SeriesSchema] | None = None) -> None:
         """Measures a commit (full hash) and imports the results. Raises GateError."""
-        patterns = self.patterns if series is None else sorted({pattern_of(each) for each in series})
+        patterns = (
+            self.patterns
+            if series is None
+            else sorted({pattern_of(each.suite, each.parameters.items()) for each in series})
+        )
         words = ["run", "--record-samples", *self.arguments]
         for pattern in patterns:
             words += ["--bench", pattern]
@@ -57,11 +61,11 @@ class AsvRuns:
         import_results(self.store, open_folder(self.folder, project=self.project), workers=1)
 
 
-def pattern_of(series: Series) -> str:
-    """What asv's --bench wants for all metrics of all implementations of a series' case: rivals are its controls.
+def pattern_of(suite: str, parameters: Iterable[tuple[str, str]]) -> str:
+    """What asv's --bench wants for all metrics of all implementations of a case: rivals are its controls.
 
     asv matches it against "name(param, param)" with strings in quotes, of which the store keeps none.
     """
-    values = [".*" if name == "implementation" else f".?{re.escape(value)}.?" for name, value in series.parameters]
+    values = [".*" if name == "implementation" else f".?{re.escape(value)}.?" for name, value in parameters]
     where = r"\(" + ", ".join(values) + r"\)$" if values else "$"
-    return f"^{re.escape(series.suite)}\\.[^.(]*{where}"
+    return f"^{re.escape(suite)}\\.[^.(]*{where}"

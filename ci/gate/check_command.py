@@ -12,7 +12,7 @@ from warpwatch.dashboard.cli.store_access import CannotTellError, open_store, re
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.text import comparison_report
 
-from .comparison_policy import read_policy_for, read_terms
+from .comparison_policy import exit_status, read_policy_for, read_terms
 
 
 @click.command()
@@ -60,7 +60,7 @@ def check(
 
     BASE and HEAD are hashes, or branches and tags where the project's repository is known. Exit status: 0 unchanged or
     better, or what got worse was accepted or does not block; 1 regressed, or a benchmark that has a number at BASE
-    fails at HEAD, or HEAD's warpwatch.toml cannot be used; 2 could not tell (also: an unknown commit, or nothing to
+    fails at HEAD, or HEAD's warpwatch.toml cannot be used; 2 inconclusive (also: an unknown commit, or nothing to
     compare).
     """
     settings = read_settings()
@@ -91,9 +91,10 @@ def check(
         *ends,
         threshold=terms.threshold,
         limits=terms.limits(store, chosen.name),
+        policy=found.name,
         machine=machine,
         all_metrics=all_metrics,
     )
-    result = terms.applied(store, judged)
+    result = terms.applied(judged)
     write(comparison_report.as_text(result, layout, width=table_width(output)), output)
-    sys.exit(int(result.outcome))
+    sys.exit(exit_status(result))

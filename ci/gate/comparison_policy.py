@@ -1,13 +1,13 @@
 """By what two commits of a project are judged: the policy, and what a person accepted between them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from warpwatch.dashboard.analysis.compare_commits import Check
 from warpwatch.dashboard.cli.store_access import CannotTellError
+from warpwatch.dashboard.model.comparison import Acceptance, Comparison
 from warpwatch.dashboard.model.thresholds import LimitsOf, series_limits
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.policy import Acceptance, Expired, expired_acceptances
+from warpwatch.dashboard.store.policy import Expired, expired_acceptances
 
 from ..acceptance.coverage import with_acceptances
 from ..acceptance.sources import AcceptFileError, gathered
@@ -35,11 +35,11 @@ class Terms:
             threshold_of_all=self.threshold_of_all,
         )
 
-    def applied(self, store: Store, judged: Check) -> Check:
-        """The check with what was accepted, and the notes."""
-        workloads = queries.project_workloads(store, judged.project)
-        noted = replace(judged, notes=(*judged.notes, *self.notes), fault=self.found.fault)
-        return with_acceptances(noted, self.accepted, workloads, self.expired)
+    def applied(self, comparison: Comparison) -> Comparison:
+        """The comparison with accepted regressions, notes and the fault of head's policy."""
+        notes = (*comparison.notes, *self.notes)
+        noted = comparison.model_copy(update={"notes": notes, "fault": self.found.fault})
+        return with_acceptances(noted, self.accepted, self.expired)
 
 
 def read_policy_for(folder: Path, base: str, head: str, path: Path | None) -> FoundPolicy:
@@ -75,3 +75,10 @@ def read_terms(
         threshold_of_all=threshold,
         notes=(*found.notes, *faults),
     )
+
+
+def exit_status(comparison: Comparison) -> int:
+    """Exit status of `check` and `gate`: 1 if head must not be merged, 2 if that is inconclusive, else 0."""
+    if comparison.is_blocking:
+        return 1
+    return 2 if comparison.is_inconclusive else 0

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import click
 
-from warpwatch.dashboard.analysis.compare_commits import Check, check
+from warpwatch.dashboard.analysis.compare_commits import check
 from warpwatch.dashboard.cli.output import OutputFile, table_width, write
 from warpwatch.dashboard.cli.store_access import CannotTellError, open_or_create_store, read_settings
 from warpwatch.dashboard.importers.asv_folder import NoResultsError, asv_project, project_name
 from warpwatch.dashboard.importers.git import resolve
+from warpwatch.dashboard.model.comparison import Comparison
 from warpwatch.dashboard.model.series import Commit
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.store import queries
@@ -23,8 +24,8 @@ from ..host_lock import HostLockError, gpu_lock
 from .alpha_spending import looks
 from .artefact_builder import BenchmarkSources, gate_artefact, write_artefact
 from .asv_runner import AsvRuns, GateError
-from .comparison_policy import read_policy_for, read_terms
-from .gate_loop import SETTLES, End, Gate, run_gate
+from .comparison_policy import exit_status, read_policy_for, read_terms
+from .gate_loop import CONFIRMING_RUNS, Gate, run_gate
 
 
 @click.command()
@@ -166,7 +167,7 @@ def gate(
         python=asv_python,
     )
 
-    def look(error: float) -> Check:
+    def look(error: float) -> Comparison:
         sides = [_recorded(runs, commit) for commit in ends]
         return check(
             store,
@@ -174,6 +175,7 @@ def gate(
             *sides,
             threshold=terms.threshold,
             limits=terms.limits(store, name),
+            policy=found.name,
             family_error=error,
             machine=machine,
             since_ms=began_ms,
@@ -191,9 +193,9 @@ def gate(
                 budget_s=60 * (budget or stated.budget_minutes),
                 say=_say,
             )
-        done = replace(done, check=terms.applied(store, _noted(done)))
-        text = comparison_report.as_text(done.check, layout, width=table_width(output))
-        text += "" if layout == "json" else f"\n{_cost(done)}"
+        done = replace(done, comparison=terms.applied(_noted(done)))
+        text = comparison_report.as_text(done.comparison, layout, width=table_width(output))
+        text += "" if layout == "json" else f"\n{done.cost}"
         write(text, output)  # first: whatever fails below, the verdict was printed
         record_acceptances(store, name, *ends, terms.accepted, now_ms=time.time_ns() // 1_000_000)
         if artefact_file is not None:
@@ -213,7 +215,7 @@ def gate(
         raise
     finally:
         store.close()
-    sys.exit(int(done.check.outcome))
+    sys.exit(exit_status(done.comparison))
 
 
 def _hash(repository: Path, name: str) -> str:
@@ -230,27 +232,14 @@ def _recorded(runs: AsvRuns, commit: str) -> Commit:
     return found
 
 
-def _noted(done: Gate) -> Check:
-    """The check, which says where a change is not confirmed."""
-    changed = done.check.count(Verdict.REGRESSED) + done.check.count(Verdict.IMPROVED)
-    if done.runs >= SETTLES or not changed:
-        return done.check
+def _noted(done: Gate) -> Comparison:
+    """The comparison, which says where a change is not confirmed."""
+    changed = done.comparison.count(Verdict.REGRESSED) + done.comparison.count(Verdict.IMPROVED)
+    if done.runs >= CONFIRMING_RUNS or not changed:
+        return done.comparison
     note = "what changed was measured twice at each commit: a third run would confirm it"
-    return replace(done.check, notes=(*done.check.notes, note))
+    return done.comparison.model_copy(update={"notes": (*done.comparison.notes, note)})
 
 
 def _say(line: str) -> None:
     click.echo(line, err=True)
-
-
-_ENDS = {
-    End.TOLD: "all is told",
-    End.BUDGET: "the budget was spent with {open} open",
-    End.RUNS: "it may take no more (--runs), with {open} open",
-    End.HOPELESS: "the runs that it may take would not tell {open}, which stay open",
-}
-
-
-def _cost(done: Gate) -> str:
-    end = _ENDS[done.end].format(open=f"{done.check.count(Verdict.INCONCLUSIVE)} series")
-    return f"Up to {done.runs} runs of each commit in {done.seconds / 60:.1f} min; {end}."

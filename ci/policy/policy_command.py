@@ -11,8 +11,8 @@ from warpwatch.dashboard.cli.compact import retention
 from warpwatch.dashboard.cli.project_choice import choose_project
 from warpwatch.dashboard.cli.store_access import CannotTellError, open_store, read_settings
 from warpwatch.dashboard.model.naming import kernel_of
-from warpwatch.dashboard.model.series import Series
-from warpwatch.dashboard.model.thresholds import LimitRule, Workloads
+from warpwatch.dashboard.model.series import Series, Workloads
+from warpwatch.dashboard.model.thresholds import LimitRule
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.policy import state_limits, stated_limits
 

@@ -38,7 +38,7 @@ class GateTable(GeneralLimits):
     )
     inconclusive: Inconclusive = Field(
         default="neutral",
-        description='"neutral" or "failure": what the check of a pull request is that could not be told',
+        description='"neutral" or "failure": the conclusion of a check that is inconclusive',
     )
     bench: Annotated[Words, AfterValidator(_all_compile)] = Field(
         default=(), description='regular expressions as asv\'s --bench takes them, such as ["rope", "attention"]'

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
+from warpwatch.dashboard.model.comparison import Outcome
+from warpwatch.dashboard.text.comparison_labels import Quote
 from warpwatch.dashboard.text.labels import short_hash
 from warpwatch.dashboard.text.markdown import code_span
 
 from ..code.code_comparison import CodeComparison
 from ..forges.check_run import CheckRun, Conclusion
-from ..gate.artefact import GateArtefact, GateVerdict, plain
+from ..gate.artefact import GateArtefact, plain
 from ..policy.policy_model import Inconclusive
 from ..reports import gate_labels
 from ..reports.gate_check_run import conclusion
@@ -140,13 +142,13 @@ def _conclusion(artefact: GateArtefact | None, head: str) -> Conclusion:
     return "failure" if artefact is None or artefact.head.hash != head else conclusion(artefact)
 
 
-def _words(artefact: GateArtefact | None, head: str, quote: gate_labels.Quote) -> str:
+def _words(artefact: GateArtefact | None, head: str, quote: Quote) -> str:
     """What became of a machine, for a title or a summary: "regressed, which blocks merging"."""
     if artefact is None:
         return "measured nothing; the job's log says why"
     if artefact.head.hash != head:
         return "measured another commit"
-    told = [] if artefact.verdict is GateVerdict.FAILED else [artefact.verdict.value]
+    told = [] if artefact.outcome is Outcome.FAILED else [artefact.outcome.value]
     told += [gate_labels.failing(artefact, quote)] * bool(gate_labels.failing(artefact))
     told += [] if artefact.fault is None else [quote(artefact.fault)]
     return "; ".join(told) + (", which blocks merging" if artefact.is_blocking else "")

@@ -3,9 +3,16 @@
 from collections.abc import Sequence
 
 from warpwatch.dashboard.model.verdict import Verdict
+from warpwatch.dashboard.text.comparison_labels import (
+    OUTCOMES,
+    change_with_interval,
+    direction,
+    drift_sentence,
+    levels,
+)
 from warpwatch.dashboard.text.markdown import code_span
 
-from ..gate.artefact import GateArtefact, GateVerdict
+from ..gate.artefact import GateArtefact
 from . import gate_labels
 from .report_links import Links, reproduce
 from .report_tables import block, compiled_code, details, folded_rows, has_moved, moved_rows, size, widths
@@ -15,19 +22,11 @@ GITLAB_MOST = 900_000  # GitLab takes 1,000,000
 SUMMARY_MOST = 250_000  # a job summary may have 1 MiB, and a character four bytes
 _LONGEST_COMMAND = 4_000
 _ACCEPT = "Meant? One who may write here replies `/warpwatch accept <glob> <why>`."
-HEADS = {
-    GateVerdict.REGRESSED: "regressed",
-    GateVerdict.FAILED: "fails at head",
-    GateVerdict.INCONCLUSIVE: "could not tell",
-    GateVerdict.ACCEPTED: "regressed, and accepted",
-    GateVerdict.IMPROVED: "improved",
-    GateVerdict.UNCHANGED: "no change",
-}
 
 
 def markdown(artefacts: Sequence[GateArtefact], links: Links, most: int = GITHUB_MOST) -> str:
     """All machines' verdicts of one pair of commits; no longer than `most` characters, and it says what was cut."""
-    head = [f"### warpwatch: {HEADS[gate_labels.worst(artefacts)]}", _sentence(artefacts)]
+    head = [f"### warpwatch: {OUTCOMES[gate_labels.worst(artefacts)]}", _sentence(artefacts)]
     closing = _closing(artefacts, links)
     room = (most - widths([*head, *closing])) // len(artefacts)
     body = [part for artefact in artefacts for part in _machine(artefact, links, room, len(artefacts) > 1)]
@@ -55,27 +54,22 @@ def _verdict(artefact: GateArtefact) -> str:
     on = f" on {code_span(gate_labels.place(artefact))}" if gate_labels.place(artefact) else ""
     compiled = "".join(f"; {gate_labels.code_facts(each, code_span)}" for each in artefact.code_of(row)[:1])
     more = f" ({len(bad) - 1} more series regressed)" if len(bad) > 1 else ""
-    is_what = gate_labels.direction(row) or "worse"
-    levels = gate_labels.levels(row, code_span)
-    said = (
-        f"{code_span(gate_labels.name(row))}{on} is {is_what}: **{gate_labels.moved(row)}**, {levels}{compiled}{more}"
-    )
+    worst = f"{code_span(gate_labels.name(row))}{on} is {direction(row) or 'worse'}: **{change_with_interval(row)}**"
     first = (code_span(artefact.fault) if artefact.fault else "", gate_labels.failing(artefact, code_span))
-    return "; ".join([*(part for part in first if part), said])
+    return "; ".join([*filter(None, first), f"{worst}, {levels(row, code_span)}{compiled}{more}"])
 
 
 def _machine(artefact: GateArtefact, links: Links, most: int, with_heading: bool) -> list[str]:
     """What one machine told, in at most so many characters: most of them for what moved."""
-    parts = [f"#### {code_span(gate_labels.place(artefact))}: {HEADS[artefact.verdict]}"] if with_heading else []
+    parts = [f"#### {code_span(gate_labels.place(artefact))}: {OUTCOMES[artefact.outcome]}"] if with_heading else []
     moved = [row for row in artefact.rows if has_moved(row)]
     command = reproduce(artefact, [row for row in moved if row.verdict is Verdict.REGRESSED] or moved)
     again = []
     if command is not None and size(command) <= _LONGEST_COMMAND:
         again.append(details("Measure it again", block(command)))
     notes = "\n".join(f"- {code_span(note)}" for note in artefact.notes)
-    ending = [
-        part for part in (gate_labels.machine_part(artefact, code_span), notes, gate_labels.cost(artefact)) if part
-    ]
+    drift = drift_sentence(artefact.drift, code_span) if artefact.drift is not None else ""
+    ending = [part for part in (drift, notes, gate_labels.cost(artefact)) if part]
     most -= widths([*parts, *again, *ending])
     parts += moved_rows(artefact, links, int(0.6 * most))
     parts += compiled_code(artefact, int(0.2 * most))

@@ -1,9 +1,11 @@
 """A gate as a check run of GitHub's: a conclusion, a title, a summary in Markdown, and remarks at lines of code."""
 
+from warpwatch.dashboard.model.comparison import Outcome
 from warpwatch.dashboard.model.verdict import Verdict
+from warpwatch.dashboard.text.comparison_labels import change_with_interval, levels, remark
 
 from ..forges.check_run import Annotation, CheckRun, Conclusion
-from ..gate.artefact import ArtefactRow, GateArtefact, GateVerdict, plain
+from ..gate.artefact import ArtefactRow, GateArtefact, plain
 from . import gate_labels
 from .comment import GITHUB_MOST, markdown
 from .report_links import Links
@@ -27,10 +29,10 @@ def check_run(artefact: GateArtefact, links: Links) -> CheckRun:
 
 
 def conclusion(artefact: GateArtefact) -> Conclusion:
-    """Failure is for what blocks; what could not be told, or is told and does not block, is neither good nor bad."""
+    """Failure if it blocks; neutral if it is inconclusive, or regressed without blocking; else success."""
     if artefact.is_blocking:
         return "failure"
-    return "neutral" if artefact.verdict in {GateVerdict.REGRESSED, GateVerdict.INCONCLUSIVE} else "success"
+    return "neutral" if artefact.outcome in {Outcome.REGRESSED, Outcome.INCONCLUSIVE} else "success"
 
 
 def _annotations(artefact: GateArtefact) -> tuple[Annotation, ...]:
@@ -48,16 +50,13 @@ def _annotation(path: str, line: int, rows: list[ArtefactRow]) -> Annotation:
     said = [f"{regressed} regressed"] * (regressed > 0) + [f"{failing} without a number at head"] * (failing > 0)
     title = ", ".join(said)
     lines = [
-        (
-            f"{gate_labels.name(row)}: {gate_labels.levels(row)}, {gate_labels.moved(row)} {gate_labels.remark(row)}"
-        ).strip()
-        for row in rows
+        (f"{gate_labels.name(row)}: {levels(row)}, {change_with_interval(row)} {remark(row)}").strip() for row in rows
     ]
     more = [f"… and {len(rows) - _LINES_EACH} more"] if len(rows) > _LINES_EACH else []
     return Annotation(
         path=path,
         line=line,
         level="failure" if any(row.is_blocking for row in rows) else "warning",
-        title=f"{title}: {rows[0].benchmark}"[:_LONGEST_TITLE],
+        title=f"{title}: {rows[0].series.benchmark}"[:_LONGEST_TITLE],
         message="\n".join(lines[:_LINES_EACH] + more),
     )

@@ -3,34 +3,26 @@
 `quote` gets each of the artefact's own words, which are a stranger's, and makes them fit where the sentence will stand.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from warpwatch.dashboard.model.metric import metric
-from warpwatch.dashboard.model.quantities import change, number, quantity, share
+from warpwatch.dashboard.model.comparison import Outcome
+from warpwatch.dashboard.model.quantities import quantity
 from warpwatch.dashboard.model.verdict import Verdict
-from warpwatch.dashboard.text.comparison_labels import MOST_RUNS_ADVISED, NOISE_BY
-from warpwatch.dashboard.text.labels import change_word, count
+from warpwatch.dashboard.text.comparison_labels import Quote, threshold_note
+from warpwatch.dashboard.text.labels import count
 
-from ..gate.artefact import CUT, ArtefactRow, CodeDifference, CodeFact, GateArtefact, GateVerdict
+from ..gate.artefact import CUT, ArtefactRow, CodeDifference, CodeFact, GateArtefact
+from ..gate.gate_loop import cost_sentence
 
 _IN_TITLES = (Verdict.REGRESSED, Verdict.INCONCLUSIVE, Verdict.IMPROVED)
 _NAMED = 3  # benchmarks that fail, by name
 _VERBS = {
     Verdict.REGRESSED: "regressed",
-    Verdict.INCONCLUSIVE: "could not be told",
+    Verdict.INCONCLUSIVE: "inconclusive",
     Verdict.IMPROVED: "improved",
 }
-_ENDS = {
-    "told": "all is told",
-    "budget": "the budget was spent",
-    "runs": "it may take no more",
-    "hopeless": "the runs that it may take would not tell the rest",
-}
-_MAY_BLOCK = {Verdict.REGRESSED, Verdict.INCONCLUSIVE}
 _MOST_FACTS = 4
 _LONGEST_NAME = 300
-_KNOWN_UNITS = {"seconds", "bytes", "launches", "registers", "instructions", ""}
-Quote = Callable[[str], str]
 
 
 def title(artefact: GateArtefact, quote: Quote = str) -> str:
@@ -47,7 +39,7 @@ def failing(artefact: GateArtefact, quote: Quote = str) -> str:
     """ "2 benchmarks fail at head: rope(fp16), rope(fp32)"; empty where none does."""
     rows = [row for row in artefact.rows if row.fails and row.accepted is None]
     beyond = sum(each.count for each in artefact.left_out if each.fails and not each.accepted)
-    names = list(dict.fromkeys(row.title for row in rows))  # a benchmark may have several metrics
+    names = list(dict.fromkeys(row.series.title for row in rows))  # a benchmark may have several metrics
     many = len(names) + beyond
     if not many:
         return ""
@@ -82,72 +74,17 @@ def place(artefact: GateArtefact) -> str:
     return artefact.gpu or artefact.machine or ""
 
 
-def worst(artefacts: Sequence[GateArtefact]) -> GateVerdict:
-    """Of all machines."""
-    order = list(GateVerdict)
-    return min((artefact.verdict for artefact in artefacts), key=order.index)
+def worst(artefacts: Sequence[GateArtefact]) -> Outcome:
+    """The worst outcome of all machines."""
+    order = list(Outcome)
+    return min((artefact.outcome for artefact in artefacts), key=order.index)
 
 
 def name(row: ArtefactRow) -> str:
     """What a row is called where there is a line for it; the metric where its benchmark's name does not say it."""
-    shown = row.title if len(row.title) <= _LONGEST_NAME else row.title[: _LONGEST_NAME - 1] + CUT
-    return shown if row.metric in row.benchmark else f"{shown} {row.metric}"
-
-
-def moved(row: ArtefactRow) -> str:
-    """The change with its interval: "+4.1 % (+3.8 % … +4.4 %)"."""
-    told = row.change
-    if told is None:
-        return "–"
-    by = change(told.value, row.base)
-    return f"{by} ({change(told.low)} … {change(told.high)})" if told.low < told.high else by
-
-
-def levels(row: ArtefactRow, quote: Quote = str) -> str:
-    """Before and after: "70.8 µs → 73.7 µs"."""
-    told = f"{quantity(row.base, row.unit)} → {quantity(row.head, row.unit)}"
-    return told if row.unit in _KNOWN_UNITS else quote(told)
-
-
-def direction(row: ArtefactRow) -> str:
-    """What the change means: "slower", "fewer"."""
-    return change_word(row.change.value, metric(row.metric, row.unit)) if row.change is not None else ""
-
-
-def against_noise(row: ArtefactRow) -> str:
-    """How many times the noise of one run: "29×"."""
-    times = row.times_noise
-    if times is None:
-        return "exact" if row.change is not None and not row.change.noise else "–"
-    return f"{times:.3g}×"
-
-
-def controls(row: ArtefactRow) -> str:
-    """What the rivals of the same workload did meanwhile."""
-    return change(row.control_change)
-
-
-def remark(row: ArtefactRow, quote: Quote = str) -> str:
-    """Why it could not be told, or what would tell it; then why it does not decide."""
-    return "; ".join(part for part in (_told(row, quote), _why_not_deciding(row, quote)) if part)
-
-
-def _told(row: ArtefactRow, quote: Quote) -> str:
-    if row.reason:
-        return quote(row.reason)
-    if row.runs_needed and row.change is not None:
-        noise = f"noise {number(100 * row.change.noise)} % {NOISE_BY[row.change.noise_source]}"
-        if row.runs_needed > MOST_RUNS_ADVISED:
-            return f"too noisy to compare ({noise})"
-        return f"{count(row.runs_needed, 'more run')} of each would tell ({noise})"
-    return f"counts from {share(row.counts_from)}" if row.counts_from is not None else ""
-
-
-def _why_not_deciding(row: ArtefactRow, quote: Quote) -> str:
-    if row.accepted is not None:
-        said = row.accepted
-        return f"accepted by {quote(said.by)} ({quote(said.source)}): {quote(said.reason)}"
-    return "does not block" if (row.fails or row.verdict in _MAY_BLOCK) and not row.blocks else ""
+    title = row.series.title
+    shown = title if len(title) <= _LONGEST_NAME else title[: _LONGEST_NAME - 1] + CUT
+    return shown if row.series.metric in row.series.benchmark else f"{shown} {row.series.metric}"
 
 
 def code_facts(code: CodeDifference, quote: Quote = str) -> str:
@@ -162,27 +99,12 @@ def code_facts(code: CodeDifference, quote: Quote = str) -> str:
     return ", ".join(told[:_MOST_FACTS]) + more
 
 
-def machine_part(artefact: GateArtefact, quote: Quote = str) -> str:
-    """What the machine did by itself, by its controls; empty where it stood still."""
-    drift = artefact.drift
-    if drift is None:
-        return ""
-    canaries = ", ".join(f"{quote(each.workload)} {change(each.change)}" for each in drift.canaries)
-    if drift.change:
-        by = f"; canaries: {canaries}" if canaries else ""
-        return (
-            f"The machine moved by {change(drift.change)} itself ({count(drift.controls, 'control')}{by}): taken off."
-        )
-    return f"The machine moved, and not all of it alike (canaries: {canaries}): nothing is taken off."
-
-
 def cost(artefact: GateArtefact) -> str:
-    """What it took and how sure it is."""
-    spent = artefact.cost
-    own = ", where the policy says no other" if any(row.counts_from is not None for row in artefact.rows) else ""
+    """What the gate took, and its error rate."""
+    spent, note = artefact.cost, threshold_note(artefact.threshold, artefact.rows)
+    sentence = cost_sentence(spent.runs, spent.minutes, spent.stopped, artefact.count(Verdict.INCONCLUSIVE))
     return (
-        f"Up to {count(spent.runs, 'run')} of each commit in {spent.minutes:.1f} min; {_ENDS[spent.ended]}. "
-        f"Changes from {artefact.threshold * 100:g} % on matter{own}; "
+        f"{sentence} {note[:1].upper()}{note[1:]}; "
         f"the chance of any false alarm is {artefact.family_error * 100:.3g} %."
     )
 

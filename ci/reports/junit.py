@@ -1,6 +1,6 @@
 """A gate as JUnit's XML, which every CI server shows: a suite a machine, a case a series.
 
-Failures are what blocks, errors what gave no valid number at head, skipped what could not be told (a failure where the
+Failures are what blocks, errors what gave no valid number at head, skipped what is inconclusive (a failure where the
 policy says so) or compared. A regression that was accepted or does not block passes, and says so in its output. By the
 schema of Jenkins' xUnit plugin (junit-10.xsd), which GitLab reads too.
 """
@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from warpwatch.dashboard.model.verdict import Verdict
+from warpwatch.dashboard.text.comparison_labels import change_with_interval, levels, remark
 
 from ..gate.artefact import ArtefactRow, GateArtefact
 from ..policy.policy_model import Inconclusive
@@ -35,7 +36,7 @@ def _suite(artefact: GateArtefact) -> Element:
     for name, value in (
         ("base", artefact.base.hash),
         ("head", artefact.head.hash),
-        ("verdict", artefact.verdict.value),
+        ("outcome", artefact.outcome.value),
         ("threshold", f"{artefact.threshold:g}"),
     ):
         SubElement(properties, "property", name=name, value=value)
@@ -55,9 +56,10 @@ def _suite(artefact: GateArtefact) -> Element:
 
 
 def _case(row: ArtefactRow, inconclusive: Inconclusive) -> Element:
-    values = ", ".join(each.value for each in row.parameters)
-    case = Element("testcase", classname=row.benchmark, name=f"{row.metric}({values})" if values else row.metric)
-    parts = (gate_labels.levels(row), gate_labels.moved(row) if row.change is not None else "", gate_labels.remark(row))
+    values = ", ".join(row.series.parameters.values())
+    name = f"{row.series.metric}({values})" if values else row.series.metric
+    case = Element("testcase", classname=row.series.benchmark, name=name)
+    parts = (levels(row), change_with_interval(row) if row.estimate is not None else "", remark(row))
     said = ", ".join(part for part in parts if part)
     result = _result(row, inconclusive)
     if result is not None:

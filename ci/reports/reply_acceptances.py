@@ -1,58 +1,42 @@
-"""Replies laid upon an artefact: the rows that someone took for granted, and the verdict without them."""
+"""Replies applied to an artefact: the rows that someone accepted, and the outcome without them."""
 
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 
-from warpwatch.dashboard.model.metric import Better
-from warpwatch.dashboard.model.naming import kernel_name
-from warpwatch.dashboard.model.verdict import Verdict
-from warpwatch.dashboard.store import policy
+from warpwatch.dashboard.model.comparison import Acceptance, outcome_of
 
-from ..gate.artefact import Acceptance, ArtefactRow, GateArtefact, verdict_of
+from ..acceptance.coverage import covering
+from ..gate.artefact import ArtefactRow, GateArtefact
+from ..gate.artefact_builder import bounded_acceptance
 
 _MOST_EXPIRED = 10
 
 
 def with_replies(
-    artefact: GateArtefact, replies: Sequence[policy.Acceptance], expired: Sequence[policy.Acceptance] = ()
+    artefact: GateArtefact, replies: Sequence[Acceptance], expired: Sequence[Acceptance] = ()
 ) -> GateArtefact:
-    """The artefact with its rows accepted, each by the first reply that covers it; what was accepted before stays.
+    """The artefact with its rows accepted, each by the first reply that covers it; earlier acceptances stay.
 
-    Its notes say which replies of before this head would have covered a row that blocks now.
+    Its notes list the replies to an earlier head that would have covered a row which blocks now.
     """
     rows = tuple(_accepted(row, replies) for row in artefact.rows)
-    lapsed = [each for each in expired if any(row.is_blocking and _covers(each, row) for row in rows)]
-    notes = tuple(dict.fromkeys(_expired_words(each, artefact.head.hash) for each in lapsed))
+    lapsed = [each for each in expired if any(row.is_blocking and covering([each], row) for row in rows)]
+    notes = tuple(dict.fromkeys(_expired_note(each, artefact.head.hash) for each in lapsed))
     return artefact.model_copy(
         update={
             "rows": rows,
-            "verdict": verdict_of(rows, artefact.left_out),
+            "outcome": outcome_of((*rows, *artefact.left_out)),
             "notes": (*artefact.notes, *notes[:_MOST_EXPIRED]),
         }
     )
 
 
-def _expired_words(said: policy.Acceptance, head: str) -> str:
+def _expired_note(reply: Acceptance, head: str) -> str:
     return (
-        f"{said.pattern}, accepted by {said.by} ({said.source}) until {head[:8]} came, has expired: say it of this "
-        f"commit too if it is still meant ({said.reason[:200]})"
+        f"{reply.pattern}, accepted by {reply.by} ({reply.source}) until {head[:8]} came, has expired: say it of this "
+        f"commit too if it is still meant ({reply.reason[:200]})"
     )
 
 
-def _accepted(row: ArtefactRow, replies: Sequence[policy.Acceptance]) -> ArtefactRow:
-    said = next((each for each in replies if row.accepted is None and _covers(each, row)), None)
-    if said is None:
-        return row
-    return row.model_copy(update={"accepted": Acceptance(by=said.by, reason=said.reason, source=said.source)})
-
-
-def _covers(said: policy.Acceptance, row: ArtefactRow) -> bool:
-    """What regressed or is gone, and what looks worse and could not be told: who takes the loss takes that too."""
-    change = row.change.value if row.change is not None else None
-    looks_worse = change is not None and (change > 0) == (row.better is Better.LOWER) and change != 0
-    if not row.may_be_accepted or (row.verdict is Verdict.INCONCLUSIVE and not looks_worse):
-        return False
-    if said.at_most is not None and (change is None or abs(change) > said.at_most):
-        return False
-    names = (kernel_name(row.benchmark, row.operator), row.benchmark, row.title, row.key)
-    return any(fnmatchcase(name, said.pattern) for name in names)
+def _accepted(row: ArtefactRow, replies: Sequence[Acceptance]) -> ArtefactRow:
+    reply = covering(replies, row) if row.accepted is None else None
+    return row if reply is None else row.model_copy(update={"accepted": bounded_acceptance(reply)})

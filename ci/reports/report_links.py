@@ -4,8 +4,6 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from warpwatch.dashboard.model.metric import metric
-from warpwatch.dashboard.model.series import Series
 from warpwatch.dashboard.web.urls import compare_address, project_in_path
 
 from ..gate.artefact import CUT, ArtefactRow, GateArtefact
@@ -30,7 +28,7 @@ class Links:
         """The page of a row's history."""
         if self.dashboard is None:
             return None
-        return f"{self._root}/{project_in_path(artefact.project)}/series/{row.key}"
+        return f"{self._root}/{project_in_path(artefact.project)}/series/{row.series.key}"
 
     @property
     def _root(self) -> str:
@@ -39,7 +37,8 @@ class Links:
 
 def reproduce(artefact: GateArtefact, rows: Iterable[ArtefactRow]) -> str | None:
     """The command that measures these rows again, for a shell; None where asv did not, or a name was cut."""
-    patterns = list(dict.fromkeys(pattern_of(_series(artefact, row)) for row in rows if _is_whole(row)))
+    whole = (row.series for row in rows if _is_whole(row))
+    patterns = list(dict.fromkeys(pattern_of(each.suite, each.parameters.items()) for each in whole))
     if not patterns:
         return None
     words = [f"--bench {shlex.quote(pattern)}" for pattern in patterns[:_MOST_PATTERNS]]
@@ -47,21 +46,5 @@ def reproduce(artefact: GateArtefact, rows: Iterable[ArtefactRow]) -> str | None
 
 
 def _is_whole(row: ArtefactRow) -> bool:
-    texts = (row.benchmark, *(each.value for each in row.parameters))
-    return row.measured_by_asv and not any(text.endswith(CUT) for text in texts)
-
-
-def _series(artefact: GateArtefact, row: ArtefactRow) -> Series:
-    return Series(
-        key=row.key,
-        project=artefact.project,
-        benchmark=row.benchmark,
-        parameters=tuple((each.name, each.value) for each in row.parameters),
-        metric=metric(row.metric, row.unit),
-        machine=artefact.machine or "",
-        environment=row.environment,
-        workload=None,
-        implementation=row.implementation,
-        is_baseline=False,
-        listed=True,
-    )
+    texts = (row.series.benchmark, *row.series.parameters.values())
+    return row.series.measured_by_asv and not any(text.endswith(CUT) for text in texts)

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
+from warpwatch.dashboard.model.quantities import change
 from warpwatch.dashboard.model.verdict import Verdict
+from warpwatch.dashboard.text.comparison_labels import change_with_interval, levels, remark, times_noise
 from warpwatch.dashboard.text.markdown import code_span, longest_run
 
 from ..gate.artefact import ArtefactRow, GateArtefact
@@ -52,7 +54,7 @@ _MOVED = (Verdict.REGRESSED, Verdict.IMPROVED)
 _COLUMNS = ("", "series", ">base → head", ">Δ (95 %)", ">times the noise of a run", ">controls")
 _EMPTY = {"", "–"}
 _FOLDED = (
-    (Verdict.INCONCLUSIVE, "could not be told"),
+    (Verdict.INCONCLUSIVE, "inconclusive"),
     (Verdict.UNCHANGED, "unchanged"),
     (Verdict.MISSING, "with nothing to compare"),
 )
@@ -86,7 +88,7 @@ def compiled_code(artefact: GateArtefact, most: int) -> list[str]:
 
 
 def folded_rows(artefact: GateArtefact, links: Links, most: int) -> list[str]:
-    """What says nothing new, hidden until asked for; what could not be told first, as someone may want to know why."""
+    """Rows that did not move, folded: the inconclusive ones first."""
     parts = []
     for verdict, what in _FOLDED:
         rows = [row for row in artefact.rows if row.verdict is verdict and not row.fails]
@@ -103,14 +105,14 @@ def folded_rows(artefact: GateArtefact, links: Links, most: int) -> list[str]:
 def _cells(artefact: GateArtefact, row: ArtefactRow, links: Links) -> list[str]:
     address = links.series(artefact, row)
     name = code_span(gate_labels.name(row)) + (f" [history]({address})" if address else "")
-    remark = gate_labels.remark(row, code_span)
+    why = remark(row, code_span)
     return [
         "",
-        f"{name}<br>{remark}" if remark else name,
-        _unbroken(gate_labels.levels(row, code_span)),
-        _unbroken(gate_labels.moved(row)),
-        gate_labels.against_noise(row),
-        gate_labels.controls(row),
+        f"{name}<br>{why}" if why else name,
+        _unbroken(levels(row, code_span)),
+        _unbroken(change_with_interval(row)),
+        times_noise(row),
+        change(row.control_change),
     ]
 
 

@@ -6,11 +6,11 @@ come with the libraries, and speak for the machine as long as no canary contradi
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 
+from ..model.comparison import CanaryChange, Estimate, MachineDrift
 from ..model.series import Series
-from ..statistics.comparison import Comparison, common_drift, level
+from ..statistics.comparison import common_drift, level
 from ..store.queries.comparison_pairs import Pair
 
 _MOVED = 0.003  # p below which a canary moved: three standard errors
@@ -18,40 +18,29 @@ _ALIKE = 2.0  # largest ratio of the movements of canaries that moved alike
 _ROOM = 1.5  # a change up to this many times a canary's may be the machine's
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CanaryMove:
-    """A canary that moved by more than its noise."""
+def may_explain(drift: MachineDrift, change: float) -> bool:
+    """Whether a canary moved alone by about this relative change, so that kernel and machine cannot be told apart."""
+    if drift.change or change <= -1:
+        return False
+    moved = math.log1p(change)
+    return any(
+        moved * math.log1p(canary.change) > 0 and abs(moved) <= _ROOM * abs(math.log1p(canary.change))
+        for canary in drift.canaries
+    )
 
-    workload: str
-    change: float  # relative
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drift:
-    """A machine that moved. `change` is what its controls share and is taken off; 0.0 if each went its own way."""
-
-    machine: str
-    change: float
-    controls: int
-    canaries: tuple[CanaryMove, ...]
-
-    def may_explain(self, change: float) -> bool:
-        """Whether a canary that went its own way moved like this: then nobody can tell kernel and machine apart."""
-        if self.change or change <= -1:
-            return False
-        moved = math.log1p(change)
-        return any(
-            moved * math.log1p(canary.change) > 0 and abs(moved) <= _ROOM * abs(math.log1p(canary.change))
-            for canary in self.canaries
-        )
+def level_ratio(pair: Pair) -> float | None:
+    """Head's median over base's, whichever GPUs measured them; None unless both are positive."""
+    if not pair.base.runs or not pair.head.runs:
+        return None
+    before, after = (level([run.value for run in side.runs]) for side in (pair.base, pair.head))
+    return after / before if before > 0 and after > 0 else None
 
 
 def raw_change(pair: Pair) -> float | None:
-    """Head against base, nothing taken off; None where they cannot be compared."""
-    if not pair.base.runs or not pair.head.runs or pair.other_cards:
-        return None
-    before, after = (level([run.value for run in side.runs]) for side in (pair.base, pair.head))
-    return after / before - 1 if before > 0 and after > 0 else None
+    """Relative change with no drift taken off; None where a side has no positive value, or GPUs differ."""
+    ratio = None if pair.other_cards else level_ratio(pair)
+    return None if ratio is None else ratio - 1
 
 
 def rivals_shift(found: Sequence[Pair]) -> dict[str, float]:
@@ -65,8 +54,8 @@ def rivals_shift(found: Sequence[Pair]) -> dict[str, float]:
     return {machine: common_drift(told) for machine, told in changes.items()}
 
 
-def machine_drifts(found: Sequence[Pair], canary_moves: Mapping[str, Comparison]) -> tuple[Drift, ...]:
-    """Each machine of the pairs that moved. `canary_moves` are the canaries' comparisons by the key of their series."""
+def machine_drifts(found: Sequence[Pair], canary_moves: Mapping[str, Estimate]) -> tuple[MachineDrift, ...]:
+    """Each machine of the pairs that moved. `canary_moves`: estimates of the canaries by the key of their series."""
     controls = [
         (pair.series, change)
         for pair in found
@@ -81,11 +70,11 @@ def machine_drifts(found: Sequence[Pair], canary_moves: Mapping[str, Comparison]
         shared = _shared([change for _, change in mine], [comparison for _, comparison in canaries])
         moved = tuple(_move(*canary) for canary in canaries if canary[1].p_value < _MOVED)
         if shared or moved:
-            drifts.append(Drift(machine=machine, change=shared, controls=len(mine), canaries=moved))
+            drifts.append(MachineDrift(machine=machine, change=shared, controls=len(mine), canaries=moved))
     return tuple(drifts)
 
 
-def _shared(changes: Sequence[float], canaries: Sequence[Comparison]) -> float:
+def _shared(changes: Sequence[float], canaries: Sequence[Estimate]) -> float:
     """The change that all controls of a machine share: 0.0 if there is none."""
     moves = [math.log1p(canary.change) for canary in canaries]
     sizes = [abs(move) for move in moves]
@@ -93,8 +82,8 @@ def _shared(changes: Sequence[float], canaries: Sequence[Comparison]) -> float:
         alike = len({move > 0 for move in moves}) == 1 and max(sizes) <= _ALIKE * min(sizes)
         return math.expm1(median(moves)) if alike else 0.0
     shared = common_drift(changes)
-    return shared if all(canary.low <= shared <= canary.high for canary in canaries) else 0.0
+    return shared if all(canary.ci_low <= shared <= canary.ci_high for canary in canaries) else 0.0
 
 
-def _move(series: Series, comparison: Comparison) -> CanaryMove:
-    return CanaryMove(workload=series.workload or series.title, change=comparison.change)
+def _move(series: Series, estimate: Estimate) -> CanaryChange:
+    return CanaryChange(workload=series.workload or series.title, change=estimate.change)

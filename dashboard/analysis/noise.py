@@ -1,6 +1,5 @@
 """Noise of each series in a comparison: by re-runs, by its history, or by its machine."""
 
-import bisect
 import itertools
 import math
 from collections import Counter
@@ -11,7 +10,8 @@ from statistics import median
 import numpy as np
 
 from ..model.series import Series
-from ..statistics.machine_noise import ENOUGH_ALONE, Peer, history_noise, long_noises, machine_scale, peer
+from ..statistics.comparison import is_long_and_calmer
+from ..statistics.machine_noise import ENOUGH_ALONE, Peer, Peers, history_noise, long_noises, peer
 from ..statistics.noise import Noise
 from ..statistics.session_noise import Lent, RerunScatter, lent, moderated, rerun_noise, rerun_scatter
 from ..store.chunks import Floats
@@ -35,7 +35,7 @@ class HistoryNoises:
         share.
         """
         self._long = long_noises({pair.series.key: pair.levels for pair in found})
-        self._peers: dict[_Place, list[tuple[str, Peer]]] = {}
+        peers: dict[_Place, dict[str, Peer]] = {}
         asking = {_place(p.series) for p in found if len(p.levels) < ENOUGH_ALONE and p.base.runs and p.head.runs}
         for pair in found:
             series = pair.series
@@ -46,17 +46,16 @@ class HistoryNoises:
                 together = (rivals_share or {}) if series.is_baseline else drift_of
                 drift = together.get(series.machine, 0.0) if series.metric.follows_machine else 0.0
                 moved = math.log1p(change) - math.log1p(drift)
-            told = peer(pair.levels.tolist(), is_control=not series.is_watched, span=pair.span, change=moved)
-            self._peers.setdefault(_place(series), []).append((series.key, told))
+            own = peer(pair.levels.tolist(), is_control=not series.is_watched, span=pair.span, change=moved)
+            peers.setdefault(_place(series), {})[series.key] = own
+        self._peers = {place: Peers(of_place) for place, of_place in peers.items()}
 
     def of(self, pair: Pair) -> Noise | None:
         """None where neither tells."""
         if pair.series.key in self._long:
             return self._long[pair.series.key]
-        machine, levels = None, pair.levels.tolist()
-        if levels:
-            others = [other for key, other in self._peers.get(_place(pair.series), ()) if key != pair.series.key]
-            machine = machine_scale(median(levels), others)
+        levels, peers = pair.levels.tolist(), self._peers.get(_place(pair.series))
+        machine = peers.scale(pair.series.key, median(levels)) if peers is not None and levels else None
         return history_noise(levels, machine, pair.span)
 
 
@@ -87,12 +86,9 @@ def _place(series: Series) -> _Place:
     return series.machine, series.environment, series.metric.unit, series.metric.noise_family
 
 
-# What `check` would take the noise of each series of a machine to be, and which of its runs measured equal code.
-
-_SIMILAR = 4.0  # as in machine_noise: no peer beyond it is asked
+# The noise that a check would use for each series of a machine, and its A/A pairs: runs of equal code.
 
 Check = tuple[int, int, int, int]
-_SeriesPlace = tuple[str, str, str | None]  # environment, unit, noise family: what peers share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -120,12 +116,10 @@ class MachineNoises:
         }
         self._long = long_noises(self._levels)
         self._peers = self._peers_of(history.series)
-        self._near: dict[_SeriesPlace, list[tuple[str, RerunScatter]]] = {}
+        self._near: dict[_Place, list[tuple[str, RerunScatter]]] = {}
         for each in history.series:
             if each.series.key in self._scatter:
-                self._near.setdefault(_series_place(each.series), []).append(
-                    (each.series.key, self._scatter[each.series.key])
-                )
+                self._near.setdefault(_place(each.series), []).append((each.series.key, self._scatter[each.series.key]))
         self._lent: dict[str, Lent | None] = {}
         self._told: dict[str, Noise | None] = {}
 
@@ -140,10 +134,7 @@ class MachineNoises:
     def beside(self, runs: SeriesRuns) -> Noise | None:
         """For runs beside each other on one card."""
         history, reruns = self.history(runs), self.reruns(runs)
-        is_calmer = history is not None and reruns is not None and history.freedom is None
-        if reruns is None or (is_calmer and history is not None and history.scale <= reruns.scale):
-            return history
-        return reruns
+        return history if reruns is None or is_long_and_calmer(history, reruns) else reruns
 
     def history(self, runs: SeriesRuns) -> Noise | None:
         """By the history of the series and, where that is short, of its machine."""
@@ -152,14 +143,15 @@ class MachineNoises:
             return self._long[key]
         if key not in self._told:
             levels = self._levels[key]
-            self._told[key] = history_noise(levels, machine_scale(median(levels), self._alike(runs.series)))
+            machine = self._peers[_place(runs.series)].scale(key, median(levels))
+            self._told[key] = history_noise(levels, machine)
         return self._told[key]
 
     def reruns(self, runs: SeriesRuns, without: EqualPair | None = None) -> Noise | None:
         """By the series' own re-runs but for one pair, and by what those of its machine lend."""
         key = runs.series.key
         if key not in self._lent:
-            others = [scatter for other, scatter in self._near.get(_series_place(runs.series), ()) if other != key]
+            others = [scatter for other, scatter in self._near.get(_place(runs.series), ()) if other != key]
             self._lent[key] = lent(median(self._levels[key]), others)
         own = self._scatter.get(key)
         if without is not None and without.is_beside:
@@ -175,29 +167,15 @@ class MachineNoises:
             return list(value.tolist())
         return [float(np.median(part)) for part in np.split(value, starts[1:])]
 
-    def _peers_of(
-        self, every: Iterable[SeriesRuns]
-    ) -> Mapping[_SeriesPlace, tuple[list[float], list[tuple[str, Peer]]]]:
-        """Every series as a peer, by what peers share, in the order of their levels."""
-        told: dict[_SeriesPlace, list[tuple[str, Peer]]] = {}
-        short = {_series_place(each.series) for each in every if each.series.key not in self._long}
+    def _peers_of(self, every: Iterable[SeriesRuns]) -> Mapping[_Place, Peers[str]]:
+        """The series of each place that has one with a short history."""
+        short = {_place(each.series) for each in every if each.series.key not in self._long}
+        peers: dict[_Place, dict[str, Peer]] = {place: {} for place in short}
         for each in every:
-            if _series_place(each.series) in short:
+            if _place(each.series) in short:
                 one = peer(self._levels[each.series.key], is_control=not each.series.is_watched)
-                told.setdefault(_series_place(each.series), []).append((each.series.key, one))
-        ordered = {place: sorted(its, key=lambda pair: pair[1].level) for place, its in told.items()}
-        return {place: ([one.level for _, one in its], its) for place, its in ordered.items()}
-
-    def _alike(self, series: Series) -> list[Peer]:
-        levels, its = self._peers[_series_place(series)]
-        level = median(self._levels[series.key])
-        first = bisect.bisect_left(levels, level / _SIMILAR * (1 - 1e-9))
-        last = bisect.bisect_right(levels, level * _SIMILAR * (1 + 1e-9))
-        return [one for key, one in its[first:last] if key != series.key]
-
-
-def _series_place(series: Series) -> _SeriesPlace:
-    return series.environment, series.metric.unit, series.metric.noise_family
+                peers[_place(each.series)][each.series.key] = one
+        return {place: Peers(of_place) for place, of_place in peers.items()}
 
 
 def _usual_card(every: Iterable[SeriesRuns]) -> int:

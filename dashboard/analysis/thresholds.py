@@ -22,6 +22,11 @@ class JudgedBy:
     limits: LimitsOf
     stated: StatedLimits | None  # None: the project states nothing
 
+    @property
+    def policy(self) -> str | None:
+        """The name of the stated limits: "warpwatch.toml of 1234abcd"."""
+        return self.stated.name if self.stated is not None else None
+
     def held_against(self, series: Series, changes: Iterable[SeriesChange]) -> tuple[SeriesChange, ...]:
         """The changes of a series, those steps marked that lie below its limits."""
         limits = self.limits(series)

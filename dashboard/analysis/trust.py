@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..model.comparison import Estimate
 from ..model.quantities import growth
 from ..model.series import Series
 from ..model.thresholds import Limits, LimitsOf
-from ..model.verdict import Verdict
+from ..model.verdict import NoiseSource, Verdict
 from ..statistics.comparison import (
     UNKNOWN_BETWEEN_RUNS,
-    Comparison,
     RunValue,
     compare,
     judge,
@@ -21,7 +21,7 @@ from ..statistics.comparison import (
     sample_scatter,
 )
 from ..statistics.distributions import Share, counted_share
-from ..statistics.noise import Noise, NoiseSource
+from ..statistics.noise import Noise
 from ..statistics.power import detectable_change
 from ..store.column_records import MachineHistory, SeriesRuns
 from .noise import Check, EqualPair, MachineNoises
@@ -142,7 +142,7 @@ def _detectable(runs: SeriesRuns, noises: MachineNoises, family: int, limit: Lim
 def _false_alarms(
     every: Iterable[SeriesRuns], noises: MachineNoises, limit_of: LimitsOf, *, beside: bool
 ) -> FalseAlarms | None:
-    families: dict[Check, list[tuple[EqualPair, Comparison, float]]] = {}
+    families: dict[Check, list[tuple[EqualPair, Estimate, float]]] = {}
     apart: list[tuple[float, float]] = []  # a pair's distance, and the threshold of its series
     for runs in every:
         limit = limit_of(runs.series)
@@ -175,7 +175,7 @@ def _share(count: int, of: int) -> Share:
     return share
 
 
-def _compared(pair: EqualPair, noises: MachineNoises, threshold: float) -> Comparison | None:
+def _compared(pair: EqualPair, noises: MachineNoises, threshold: float) -> Estimate | None:
     """One run against the other, by a noise that the two have no part in as re-runs."""
     return compare(
         [_run_value(pair.runs, pair.first)],

@@ -26,7 +26,7 @@ _WIDTH = 100
 
 
 def report_table(rows: Sequence[ReportRow]) -> str:
-    """A table for each machine and operator, 100 columns at most. SOL is the share of the speed of light,
+    """A table for each machine and kernel, 100 columns at most. SOL is the share of the speed of light,
     of the datasheet's peak or, where there is none, of the measured ceiling.
 
     Workloads that the machine cannot run at all are counted, not listed.
@@ -37,12 +37,12 @@ def report_table(rows: Sequence[ReportRow]) -> str:
         subject = f" “{mine[0].commit.subject}”" if mine[0].commit.subject else ""
         blocks.append(f"{machine} at {commit[:8]}{subject}, {mine[0].commit.date:%Y-%m-%d}")
         absent = 0
-        for operator, group in itertools.groupby(mine, key=lambda row: row.operator):
+        for kernel, group in itertools.groupby(mine, key=lambda row: row.kernel):
             by_workload = [list(same) for _, same in itertools.groupby(group, key=lambda r: (r.benchmark, r.workload))]
             shown = [same for same in by_workload if any(row.status is not Status.UNAVAILABLE for row in same)]
             absent += len(by_workload) - len(shown)
             if shown:
-                blocks.append(f"{operator}\n{_table(shown)}")
+                blocks.append(f"{kernel}\n{_table(shown)}")
         if absent:
             blocks.append(f"{absent} workload{'s' * (absent > 1)} not available on this machine.")
     return "\n\n".join(blocks)
@@ -102,7 +102,7 @@ def _row_json(row: ReportRow) -> dict[str, Any]:
         "environment": row.environment,
         "commit": row.commit.hash,
         "commit_date": row.commit.date.isoformat(),
-        "operator": row.operator,
+        "kernel": row.kernel,
         "benchmark": row.benchmark,
         "workload": row.workload,
         "implementation": row.implementation,

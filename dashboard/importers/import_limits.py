@@ -1,4 +1,4 @@
-"""Limits of what one import or upload may hold. The README's table of limits gives what known projects need.
+"""Limits of what one import or upload may hold. Known projects need a tenth of them at most.
 
 A few bytes of an archive, or of JSON, can stand for gigabytes of memory or minutes of work. What is beyond a limit is
 refused with a sentence before that work begins.

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 
+from .schema import SeriesSchema
 from .series import Series, Workload
 
 
@@ -53,11 +54,11 @@ def cudnn_version(version: str) -> str:
     return f"{major}.{rest // 100}.{rest % 100}"
 
 
-def alike(listed: Iterable[Series]) -> frozenset[str]:
-    """The keys of those series of a list that nothing but the environment tells apart from another of it."""
+def alike(listed: Iterable[Series | SeriesSchema]) -> frozenset[str]:
+    """Keys of the series of a list that differ from another one of it in their environment alone."""
     places: dict[tuple[object, ...], set[str]] = {}
     for each in listed:
-        places.setdefault((each.benchmark, each.parameters, each.machine), set()).add(each.key)
+        places.setdefault((each.title, each.machine), set()).add(each.key)
     return frozenset(key for keys in places.values() if len(keys) > 1 for key in keys)
 
 

@@ -62,7 +62,7 @@ class ReportRow:
     machine: str
     environment: str
     commit: Commit
-    operator: str
+    kernel: str  # the operator, or the benchmark's module where none is known
     benchmark: str
     workload: str
     implementation: str

@@ -8,6 +8,8 @@ from typing import Any, Self
 
 from .metric import Metric
 
+UNORDERED_POSITION = 2**31  # of a commit that is not ordered yet: after all others
+
 
 class Status(StrEnum):
     """Whether a recorded point is a number, and if not, why not."""
@@ -44,7 +46,7 @@ class Commit:
     date: datetime
     subject: str | None
     author: str | None
-    position: int  # place in the project's order of commits that have results
+    position: int  # index in the project's order of commits that have results, or UNORDERED_POSITION
     unmeasured_before: int | None  # commits without results since the one before; None without a repository
     parents: tuple[str, ...] = ()
 
@@ -152,6 +154,15 @@ class Series:
         """Benchmark and parameter values on one line."""
         values = ", ".join(value for _, value in self.parameters)
         return f"{self.benchmark}({values})" if values else self.benchmark
+
+
+Workloads = Mapping[tuple[str, str], Workload]
+"""By suite and name, as `queries.project_workloads` gives them."""
+
+
+def workload_of(series: Series, workloads: Workloads) -> Workload | None:
+    """What the suite stated of the series' case; None where it stated nothing."""
+    return workloads.get((series.suite, series.workload)) if series.workload else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fnmatch import fnmatchcase
@@ -25,7 +25,7 @@ from .metric import Metric
 from .naming import kernel_of
 from .quantities import in_seconds
 from .result_file import LONGEST_NAME
-from .series import Series, Workload
+from .series import Series, Workload, Workloads, workload_of
 
 # An absolute floor: the change below which nobody cares, whatever share of the value it is.
 
@@ -220,9 +220,6 @@ LimitsOf = Callable[[Series], Limits]
 
 # What rules say of one series.
 
-Workloads = Mapping[tuple[str, str], Workload]
-"""By suite and name, as `queries.project_workloads` tells them."""
-
 
 def series_limits(
     stated: LimitRules, workloads: Workloads, *, threshold: float, threshold_of_all: float | None = None
@@ -234,7 +231,7 @@ def series_limits(
     """
 
     def limits(series: Series) -> Limits:
-        workload = workloads.get((series.suite, series.workload or ""))
+        workload = workload_of(series, workloads)
         said: dict[str, Any] = {
             "threshold": stated.threshold or threshold,
             "floor": stated.floor,

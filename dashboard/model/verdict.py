@@ -14,6 +14,18 @@ class Verdict(StrEnum):
     MISSING = "missing"  # nothing recorded
 
 
+class NoiseSource(StrEnum):
+    """Evidence behind the noise of one run in a comparison."""
+
+    RUNS = "runs"  # several runs of both sides
+    RERUNS = "reruns"  # runs of equal code in one session on one GPU, of the series and of its machine's others
+    HISTORY = "history"  # the series over commits
+    MACHINE = "machine"  # mostly the machine's series of similar latency
+    SAMPLES = "samples"  # samples within a run
+    ASSUMED = "assumed"  # no data
+    NONE = "none"  # the quantity is exact
+
+
 # What a change of a series is: something a commit did, or something that no commit is accused of.
 
 

@@ -14,11 +14,12 @@ from operator import itemgetter
 from statistics import median
 from typing import NamedTuple
 
+from ..model.comparison import Estimate
 from ..model.metric import Better
 from ..model.quantities import growth
-from ..model.verdict import Verdict
+from ..model.verdict import NoiseSource, Verdict
 from .distributions import student_quantile, student_tail
-from .noise import Noise, NoiseSource
+from .noise import Noise
 
 UNKNOWN_BETWEEN_RUNS = 0.01  # relative; published scatter between processes is 0.4-1.5 % on quiet GPUs
 FAMILY_ERROR = 0.01  # chance that any of a family of unchanged series is called changed
@@ -38,22 +39,6 @@ class RunValue(NamedTuple):
     card: str | None = None  # the physical GPU; None if unknown, or if there is none
 
 
-class Comparison(NamedTuple):
-    """Head against base. Relative: 0.04 is 4 % more."""
-
-    change: float
-    low: float  # 95 % interval
-    high: float
-    noise: float  # of one run
-    noise_source: NoiseSource
-    p_value: float  # two-sided, that nothing changed
-    base_runs: int
-    head_runs: int
-    runs_needed: int  # more runs of each commit until a change that matters could be told; 0 if it can be now
-    freedom: int | None = None  # degrees of freedom that the noise rests on; None: as good as known
-    largest: float | None = None  # that either one-sided test at 5 % leaves possible, without its sign; None: `change`
-
-
 def compare(
     base: Sequence[RunValue],
     head: Sequence[RunValue],
@@ -64,7 +49,7 @@ def compare(
     unknown_between_runs: float = UNKNOWN_BETWEEN_RUNS,
     rerun_noise: Noise | None = None,
     beside: bool = False,
-) -> Comparison | None:
+) -> Estimate | None:
     """Compares runs of two commits; None where a value at or below zero allows no relative change.
 
     `history_noise` is what the history of series and machine tells, None if unknown; `drift` the machine's relative
@@ -80,7 +65,7 @@ def compare(
     shift = level(logs[1]) - level(logs[0]) - math.log1p(drift)
     freedom = len(runs) - 2
     between = _between_runs(logs) if min(len(base), len(head)) >= 2 else None
-    if rerun_noise is not None and beside and not _is_long_and_calmer(history_noise, rerun_noise):
+    if rerun_noise is not None and beside and not is_long_and_calmer(history_noise, rerun_noise):
         history_noise, between = rerun_noise, None
     if between is None and history_noise is None:
         told = [(unknown_between_runs, NoiseSource.ASSUMED), (max(map(sample_scatter, runs)), NoiseSource.SAMPLES)]
@@ -103,18 +88,18 @@ def compare(
     reach = student_quantile(few) if few is not None else 1.96
     settled = reach if history_noise is not None else 1.96  # more runs bring their own degrees of freedom
     wanted = math.ceil(2 * (settled * noise / math.log1p(threshold)) ** 2)
-    return Comparison(
+    return Estimate(
         change=growth(shift),
-        low=growth(shift - reach * error),
-        high=growth(shift + reach * error),
+        ci_low=growth(shift - reach * error),
+        ci_high=growth(shift + reach * error),
         noise=noise,
         noise_source=source,
         p_value=p,
         base_runs=len(base),
         head_runs=len(head),
         runs_needed=max(wanted - min(len(base), len(head)), 0),
-        freedom=known_by,
-        largest=_largest(logs, drift, error, few),
+        degrees_of_freedom=known_by,
+        equivalence_bound=_largest(logs, drift, error, few),
     )
 
 
@@ -123,12 +108,12 @@ def level(values: Sequence[float]) -> float:
     return values[0] if len(values) == 1 else median(values)
 
 
-def _is_long_and_calmer(history: Noise | None, reruns: Noise) -> bool:
-    """Whether a long history leaves runs less room than re-runs do: whatever runs differ by is in it too."""
+def is_long_and_calmer(history: Noise | None, reruns: Noise) -> bool:
+    """Whether a long history has less noise than re-runs, so that it is used for runs of one session too."""
     return history is not None and history.freedom is None and history.scale <= reruns.scale
 
 
-def compare_exact(base: Sequence[RunValue], head: Sequence[RunValue]) -> Comparison | None:
+def compare_exact(base: Sequence[RunValue], head: Sequence[RunValue]) -> Estimate | None:
     """Compares runs of a quantity without noise: equal, or certainly not. From zero on, it grows by 100 %.
 
     None where the runs of one commit disagree, so that it is not exact here, or where a side has none.
@@ -138,21 +123,23 @@ def compare_exact(base: Sequence[RunValue], head: Sequence[RunValue]) -> Compari
         return None
     before, after = (side.pop() for side in sides)
     change = after / before - 1 if before else float(after > 0) - float(after < 0)
-    return Comparison(
+    return Estimate(
         change=change,
-        low=change,
-        high=change,
+        ci_low=change,
+        ci_high=change,
         noise=0.0,
         noise_source=NoiseSource.NONE,
+        degrees_of_freedom=None,
         p_value=float(before == after),
         base_runs=len(base),
         head_runs=len(head),
         runs_needed=0,
+        equivalence_bound=None,
     )
 
 
 def judge(
-    comparisons: Sequence[Comparison | None],
+    comparisons: Sequence[Estimate | None],
     better: Sequence[Better],
     *,
     threshold: float | Sequence[float],
@@ -188,10 +175,11 @@ def judge(
     return tuple(verdicts)
 
 
-def _is_equivalent(comparison: Comparison, least: float) -> bool:
+def _is_equivalent(comparison: Estimate, least: float) -> bool:
     """Whether the interval is narrow enough, and a change of `NOT_UNCHANGED` times what matters excluded."""
-    largest = abs(comparison.change) if comparison.largest is None else comparison.largest
-    return (comparison.high - comparison.low) / 2 <= least and largest < NOT_UNCHANGED * least
+    bound = comparison.equivalence_bound
+    largest = abs(comparison.change) if bound is None else bound
+    return (comparison.ci_high - comparison.ci_low) / 2 <= least and largest < NOT_UNCHANGED * least
 
 
 def _largest(sides: Sequence[Sequence[float]], drift: float, error: float, freedom: int | None) -> float:
@@ -223,7 +211,7 @@ def common_drift(changes: Sequence[float]) -> float:
     return math.expm1(middle) if abs(middle) > 3 * error and same_way >= 0.8 * len(logs) else 0.0
 
 
-def _of_zeros(base: Sequence[RunValue], head: Sequence[RunValue]) -> Comparison | None:
+def _of_zeros(base: Sequence[RunValue], head: Sequence[RunValue]) -> Estimate | None:
     """Zero to zero is no change (spilled bytes, say); anything else from or to zero has no ratio."""
     return None if any(run.value != 0 for run in (*base, *head)) else compare_exact(base, head)
 

@@ -10,10 +10,10 @@ conformal p-values", Annals of Statistics 51:149, 2023).
 
 from collections.abc import Sequence
 from statistics import median
-from typing import NamedTuple
 
 import numpy as np
 
+from ..model.comparison import CrossGpuChange
 from ..model.quantities import growth
 from .multiplicity import LIMIT, q_values
 
@@ -21,29 +21,12 @@ FEWEST = 40  # baselines, of which the least and the greatest end a 95 % interva
 _LEFT_OUT = 0.025  # of the interval, at each end
 
 
-class AcrossCards(NamedTuple):
-    """A kernel's change between two cards of one model. Relative; the interval is what of it is the kernel's, 95 %."""
+def cross_gpu_changes(kernels: Sequence[float], controls: Sequence[float]) -> tuple[CrossGpuChange, ...]:
+    """Changes of kernels between two GPUs, from log ratios of kernels and of baselines; none with too few baselines.
 
-    change: float
-    low: float
-    high: float
-    cards_low: float  # what the baselines did, 95 % of them
-    cards_high: float
-    controls: int
-    q_value: float  # among all kernels of the two cards
-
-    @property
-    def is_told(self) -> bool:
-        """Whether it is more than the card, and no chance.
-
-        The rank is by how far off the baselines' median a kernel lies, and the interval leaves out as many at each end:
-        where baselines are skewed, one of the two may say more than the other.
-        """
-        return self.q_value <= LIMIT and not self.low <= 0 <= self.high
-
-
-def across_cards(kernels: Sequence[float], controls: Sequence[float]) -> tuple[AcrossCards, ...]:
-    """Of each kernel, given the logarithm of its ratio and those of the baselines; nothing with too few of these."""
+    A change is significant by its q-value and its interval. The rank is by distance from the baselines' median, and the
+    interval leaves out as many at each end: where baselines are skewed, one of the two may exclude more.
+    """
     count = len(controls)
     if count < FEWEST or not kernels:
         return ()
@@ -54,14 +37,15 @@ def across_cards(kernels: Sequence[float], controls: Sequence[float]) -> tuple[A
     farther = count - np.searchsorted(away, np.abs(np.array(kernels) - middle), "left")
     chances = ((1 + farther) / (1 + count)).tolist()
     return tuple(
-        AcrossCards(
+        CrossGpuChange(
             change=growth(moved),
-            low=growth(moved - high),
-            high=growth(moved - low),
-            cards_low=growth(low),
-            cards_high=growth(high),
-            controls=count,
+            ci_low=growth(moved - high),
+            ci_high=growth(moved - low),
+            baselines_low=growth(low),
+            baselines_high=growth(high),
+            baselines=count,
             q_value=q,
+            is_significant=q <= LIMIT and not moved - high <= 0 <= moved - low,
         )
         for moved, q in zip(kernels, q_values(chances, len(kernels)), strict=True)
     )

@@ -7,24 +7,31 @@ are added to it, and the test uses Student's t with their sum, so that a series 
 Smyth estimates the degrees of freedom; here they are a constant, as a machine has dozens of series and not thousands.
 """
 
+import bisect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .noise import Noise, NoiseSource, difference_scale, noise_scale, noise_scales
+from ..model.verdict import NoiseSource
+from .noise import Noise, difference_scale, noise_scale, noise_scales
 
 ENOUGH_ALONE = 16  # commits from which a series' own history tells its noise
 MACHINE_FREEDOM = 6  # about 1 % of simulated families raise an alarm, and none of the H200's baselines (README.md)
 
 _SIMILAR = 4.0  # largest ratio of two latencies that are similar
+_ROUNDING = 1e-9  # relative, of a bound on levels: machine_scale decides
 _ENOUGH_PEERS = 5
 _ENOUGH_DIFFERENCES = 3  # of one series, before it speaks for the machine
 _ENOUGH_COMMITS_WITHOUT_MACHINE = 8
 _WORTH_OF_A_DIFFERENCE = 0.5  # degrees of freedom: neighbours share a value, and a quantile is no variance
+
+
+Key = TypeVar("Key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +81,20 @@ def machine_scale(level: float, peers: Sequence[Peer]) -> float | None:
     if len(changes) >= _ENOUGH_PEERS:
         told.append(difference_scale(changes))
     return max(told, default=None)
+
+
+class Peers(Generic[Key]):
+    """The series of one machine, environment and unit of time, by level."""
+
+    def __init__(self, peers: Mapping[Key, Peer]) -> None:
+        self._ordered = sorted(peers.items(), key=lambda pair: pair[1].level)
+        self._levels = [peer.level for _, peer in self._ordered]
+
+    def scale(self, key: Key, level: float) -> float | None:
+        """`machine_scale` of a series at a level, by all peers but itself."""
+        first = bisect.bisect_left(self._levels, level / _SIMILAR * (1 - _ROUNDING))
+        last = bisect.bisect_right(self._levels, level * _SIMILAR * (1 + _ROUNDING))
+        return machine_scale(level, [peer for other, peer in self._ordered[first:last] if other != key])
 
 
 def history_noise(levels: Sequence[float], machine: float | None, span: tuple[int, int] | None = None) -> Noise | None:

@@ -3,25 +3,14 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..model.verdict import NoiseSource
+
 _FEW = 16
 _ONE_SIGMA = 0.683  # quantile of absolute values
-
-
-class NoiseSource(StrEnum):
-    """What told the noise of a comparison."""
-
-    RUNS = "runs"  # several runs of both commits
-    RERUNS = "reruns"  # runs of equal code beside each other on one card: the series' own, and its machine's
-    HISTORY = "history"  # the series over commits
-    MACHINE = "machine"  # mostly the machine's series of similar latency
-    SAMPLES = "samples"  # within a run
-    ASSUMED = "assumed"  # nothing did
-    NONE = "none"  # the quantity is exact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +20,6 @@ class Noise:
     scale: float
     source: NoiseSource = NoiseSource.HISTORY
     freedom: int | None = None  # degrees of freedom that it rests on; None: as good as known
-
-
-def times_noise(change: float, noise: float) -> float | None:
-    """A relative change as a multiple of the noise of one run, on logarithms; None without noise or a ratio."""
-    return abs(math.log1p(change)) / noise if noise and change > -1 else None
 
 
 def noise_scale(values: NDArray[np.float64]) -> float:

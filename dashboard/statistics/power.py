@@ -5,11 +5,12 @@ from collections.abc import Iterable
 from functools import lru_cache
 from statistics import NormalDist
 
+from ..model.comparison import Estimate
 from ..model.quantities import growth
-from ..model.verdict import Verdict
-from .comparison import FAMILY_ERROR, NOT_UNCHANGED, SMALLEST_NOISE, TAIL_FREEDOM, Comparison
+from ..model.verdict import NoiseSource, Verdict
+from .comparison import FAMILY_ERROR, NOT_UNCHANGED, SMALLEST_NOISE, TAIL_FREEDOM
 from .distributions import student_tail
-from .noise import Noise, NoiseSource
+from .noise import Noise
 
 # The smallest change that a check would tell, from what it takes a series' noise to be.
 #
@@ -66,7 +67,7 @@ _PLAUSIBLE = 0.95  # that the noise is no smaller than taken
 _MOST_RUNS = 1_000_000  # what is said of more is "never"
 
 
-def chance_to_tell(seen: Comparison, *, runs: int, threshold: float, level: float) -> float:
+def conditional_power(seen: Estimate, *, runs: int, threshold: float, level: float) -> float:
     """That a comparison that is inconclusive now will not be so with `runs` of each commit.
 
     `level`: of the family's test for this series then; `threshold`: what matters, relative.
@@ -76,7 +77,7 @@ def chance_to_tell(seen: Comparison, *, runs: int, threshold: float, level: floa
     return max(_chance(seen, noise, runs, threshold, level) for noise in (seen.noise, _smallest_noise(seen)))
 
 
-def _chance(seen: Comparison, noise: float, runs: int, threshold: float, level: float) -> float:
+def _chance(seen: Estimate, noise: float, runs: int, threshold: float, level: float) -> float:
     now, error, freedom = _runs(seen), noise * math.sqrt(2 / runs), _freedom(seen, runs)
     matters = math.log1p(threshold)
     bar = max(matters, critical_value(level, freedom) * error)
@@ -91,7 +92,7 @@ def _chance(seen: Comparison, noise: float, runs: int, threshold: float, level: 
     return chance
 
 
-def runs_to_tell(seen: Comparison, *, threshold: float, level: float) -> int:
+def required_runs(seen: Estimate, *, threshold: float, level: float) -> int:
     """Runs of each commit, those made among them, at which today's estimate and noise would be told."""
     moved, matters = abs(math.log1p(seen.change)), math.log1p(threshold)
     tests = [(_TWO_SIDED, matters), (_ONE_SIDED, math.log1p(NOT_UNCHANGED * threshold) - moved)]
@@ -108,7 +109,7 @@ def runs_to_tell(seen: Comparison, *, threshold: float, level: float) -> int:
     return runs
 
 
-def family_level(judged: Iterable[tuple[Comparison | None, Verdict]], family_error: float) -> float:
+def family_level(judged: Iterable[tuple[Estimate | None, Verdict]], family_error: float) -> float:
     """The level of the next test in a family of which so many are told to have changed (Holm)."""
     noisy = [
         verdict
@@ -119,22 +120,22 @@ def family_level(judged: Iterable[tuple[Comparison | None, Verdict]], family_err
     return family_error / max(len(noisy) - changed, 1)
 
 
-def _runs(seen: Comparison) -> int:
+def _runs(seen: Estimate) -> int:
     return min(seen.base_runs, seen.head_runs)
 
 
-def _freedom(seen: Comparison, runs: int) -> int | None:
+def _freedom(seen: Estimate, runs: int) -> int | None:
     """Of the test with so many runs of each: runs bring their own, unless a history or the machine tells the noise."""
-    if seen.freedom is None or seen.noise_source in {NoiseSource.HISTORY, NoiseSource.MACHINE}:
-        return seen.freedom
-    more = seen.freedom + 2 * max(runs - _runs(seen), 0)
+    if seen.degrees_of_freedom is None or seen.noise_source in {NoiseSource.HISTORY, NoiseSource.MACHINE}:
+        return seen.degrees_of_freedom
+    more = seen.degrees_of_freedom + 2 * max(runs - _runs(seen), 0)
     return min(more, TAIL_FREEDOM * ((runs + 1) // 2))  # of runs alone, 2 * runs - 2, this is no limit
 
 
-def _smallest_noise(seen: Comparison) -> float:
+def _smallest_noise(seen: Estimate) -> float:
     """By the quantile of chi squared, as Wilson and Hilferty approximate it (PNAS 17:684, 1931)."""
-    if seen.freedom is None:
+    if seen.degrees_of_freedom is None:
         return seen.noise
-    part = 2 / (9 * seen.freedom)
+    part = 2 / (9 * seen.degrees_of_freedom)
     quantile = (1 - part + NormalDist().inv_cdf(_PLAUSIBLE) * math.sqrt(part)) ** 3  # over its degrees of freedom
     return max(seen.noise / math.sqrt(quantile), min(seen.noise, SMALLEST_NOISE))

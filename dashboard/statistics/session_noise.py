@@ -17,7 +17,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from .noise import Noise, NoiseSource
+from ..model.verdict import NoiseSource
+from .noise import Noise
 
 _ENOUGH_PEERS = 5
 _ENOUGH_FOR_A_TREND = 10

@@ -29,7 +29,7 @@ def sure_loss(low: float, high: float, *, machine_share: float = 0.0) -> float:
 
 RECENT_DAYS = 30
 SPARKLINE_COMMITS = 40
-_ENOUGH_COMMITS = 4  # with a number, before "unchanged" is said of what is measured
+ENOUGH_COMMITS = 4  # with a number on one GPU, before a measured series has a verdict
 _ENOUGH_IF_EXACT = 2
 
 _DAY_MS = 24 * 3600 * 1000
@@ -68,7 +68,7 @@ def summarise(commits: CommitLevels, last: Changepoint | None, metric: Metric) -
     comparable = numbers if metric.is_exact else np.flatnonzero(commits.comparable)
     sparkline = tuple(None if value != value else value for value in commits.level[-SPARKLINE_COMMITS:].tolist())
     value, since_ms = sparkline[-1], int(commits.date_ms[-1]) - RECENT_DAYS * _DAY_MS
-    enough = _ENOUGH_IF_EXACT if metric.is_exact else _ENOUGH_COMMITS
+    enough = _ENOUGH_IF_EXACT if metric.is_exact else ENOUGH_COMMITS
     verdict = Verdict.UNCHANGED if len(comparable) >= enough else Verdict.INCONCLUSIVE
     change, change_commit, is_step = None, None, False
     if last is not None and commits.date_ms[numbers[last.index]] >= since_ms:

@@ -15,7 +15,6 @@ from .notes import add_annotation, annotations
 from .statements import insert_or_replace
 
 AUTHOR = "warpwatch bisect"
-_NOWHERE = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +68,8 @@ def bisected_alerts(store: Store, alerts: Collection[int]) -> frozenset[int]:
         return frozenset(row.alert_id for row in rows)
 
 
-def _positions(connection: Connection, project: str, bisected: Bisected) -> tuple[int, int]:
-    """Of the range's ends. What has no results has no place, and nothing lies behind it."""
+def _positions(connection: Connection, project: str, bisected: Bisected) -> tuple[int, int] | None:
+    """Of the range's ends; None where one has no results, or is not ordered yet."""
     table = schema.commit
     owner = project_id(connection, project)
     rows = connection.execute(
@@ -78,13 +77,17 @@ def _positions(connection: Connection, project: str, bisected: Bisected) -> tupl
             table.c.project_id == owner, table.c.hash.in_([bisected.good, bisected.bad])
         )
     )
-    at = {row.hash: int(row.position) for row in rows}
-    return at.get(bisected.good, _NOWHERE), at.get(bisected.bad, -1)
+    at = {row.hash: row.position for row in rows}
+    good, bad = at.get(bisected.good), at.get(bisected.bad)
+    return None if good is None or bad is None else (good, bad)
 
 
 def _alerts_between(connection: Connection, project: str, bisected: Bisected) -> list[tuple[int, AlertState]]:
     alert, part = schema.alert, schema.alert_series
-    good, bad = _positions(connection, project, bisected)
+    positions = _positions(connection, project, bisected)
+    if positions is None:
+        return []
+    good, bad = positions
     rows = connection.execute(
         select(alert.c.id, alert.c.state)
         .join(part, part.c.alert_id == alert.c.id)
@@ -140,7 +143,10 @@ def _follow(connection: Connection, project: str, alert: int, bisected: Bisected
     Commits measured in between move a change among the commits that have a number, further than new data would.
     """
     part, change = schema.alert_series, schema.changepoint
-    good, bad = _positions(connection, project, bisected)
+    positions = _positions(connection, project, bisected)
+    if positions is None:
+        return
+    good, bad = positions
     rows = connection.execute(
         select(part.c.series_id, part.c.commit_id, change.c.place)
         .join(change, change.c.series_id == part.c.series_id)

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from sqlalchemy import BigInteger, Connection, cast, func, select
 
+from ..model.series import UNORDERED_POSITION
 from . import schema
 from .chunks import Columns, Ints, optional
 from .packed_entries import number_reasons
 
-NOT_PLACED = 2**31  # of a commit that is not sorted in yet: the newest
 _WEIGHTS = 1_000_003  # of places in a sum that tells orders apart; a prime, that ids' squares spread over
 
 
@@ -134,7 +134,7 @@ def calendar_of(commits: Sequence[Sequence[Any]], runs: Sequence[Sequence[Any]])
     card, cards = number_reasons(its_card) if any(its_card) else (np.zeros(len(run), dtype=np.int64), ())
     return Calendar(
         commits=np.array(number, dtype=np.int64),
-        position=_numbers(position, NOT_PLACED),
+        position=_numbers(position, UNORDERED_POSITION),
         date_ms=np.array(date_ms, dtype=np.int64),
         runs=np.array(run, dtype=np.int64),
         started_ms=_numbers(started_ms, -1),

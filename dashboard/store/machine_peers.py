@@ -10,9 +10,10 @@ import numpy as np
 from sqlalchemy import Connection, select
 
 from ..model.metric import metric
-from ..statistics.machine_noise import Peer, machine_scale, peer
+from ..model.series import UNORDERED_POSITION
+from ..statistics.machine_noise import Peer, Peers, peer
 from . import schema
-from .commit_index import NOT_PLACED, calendar
+from .commit_index import calendar
 from .mappers import workloads
 from .points import batches, with_points
 
@@ -25,7 +26,7 @@ class MachinePeers:
     """Each machine's series of a project in times, read when first asked for and then kept."""
 
     project_id: int
-    _known: dict[_Place, dict[int, Peer]] = field(default_factory=dict)
+    _known: dict[_Place, Peers[int]] = field(default_factory=dict)
 
     def scales(self, connection: Connection, levels: dict[int, float]) -> dict[int, float | None]:
         """What the machine scatters at the level of each series, by series id."""
@@ -41,12 +42,8 @@ class MachinePeers:
             if (family := metric(row.metric, row.unit).noise_family) is not None
         }
         for place in set(place_of.values()) - self._known.keys():
-            self._known[place] = _read(connection, self.project_id, place)
-        return {key: machine_scale(levels[key], _others(self._known[place], key)) for key, place in place_of.items()}
-
-
-def _others(peers: dict[int, Peer], key: int) -> list[Peer]:
-    return [other for number, other in peers.items() if number != key]
+            self._known[place] = Peers(_read(connection, self.project_id, place))
+        return {key: self._known[place].scale(key, levels[key]) for key, place in place_of.items()}
 
 
 def _read(connection: Connection, project: int, place: _Place) -> dict[int, Peer]:
@@ -64,10 +61,12 @@ def _read(connection: Connection, project: int, place: _Place) -> dict[int, Peer
         .order_by(series.c.id)
     ).all()
     whole = calendar(connection, project)
-    since = np.sort(whole.position)[-_COMMITS:].min(initial=NOT_PLACED)
+    since = np.sort(whole.position)[-_COMMITS:].min(initial=UNORDERED_POSITION)
     points = {
         row.id: [
-            point for point in whole.rows(row.id, its, positions=(int(since), NOT_PLACED)) if point.value is not None
+            point
+            for point in whole.rows(row.id, its, positions=(int(since), UNORDERED_POSITION))
+            if point.value is not None
         ]
         for some in batches(rows, 500)
         for row, its in with_points(connection, some)

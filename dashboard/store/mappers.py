@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, Select, select
 from ..model.changepoint import ControlShare, SeriesChange
 from ..model.machine import Ceilings, Limits
 from ..model.metric import metric
-from ..model.series import Commit, Series, Workload
+from ..model.series import UNORDERED_POSITION, Commit, Series, Workload
 from ..model.verdict import ChangeKind, Control
 from . import schema
 from .ids import plain
@@ -194,10 +194,6 @@ def _series_of(
     )
 
 
-def workload_of(series: Series, known: Workloads) -> Workload | None:
-    return known.get((series.suite, series.workload or ""))
-
-
 def commits_by_id(connection: Connection, ids: Iterable[int]) -> dict[int, Commit]:
     """Records of the given commits."""
     wanted = sorted(set(ids))
@@ -228,7 +224,7 @@ def commit_of(
         date=datetime.fromtimestamp(date_ms / 1000, UTC),
         subject=subject,
         author=author,
-        position=position if position is not None else 2**31,  # not sorted in yet: the newest
+        position=position if position is not None else UNORDERED_POSITION,
         unmeasured_before=gap,
         parents=tuple(parents.split()) if parents else (),
     )

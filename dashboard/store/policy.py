@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, select
 
-from ..model.result_file import storable, storable_name
+from ..model.comparison import Acceptance
 from . import schema
 from .engine import Store
 from .mappers import project_id
@@ -78,26 +78,6 @@ def _record(row: Row[Any]) -> "StatedLimits":
 # Regressions that a person said may be: which, and why. Kept, and counted for one range of commits alone.
 
 _acceptance_table = schema.acceptance
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Acceptance:
-    """One person's word. Raises ValueError if a text is empty or holds what no database takes."""
-
-    pattern: str  # a glob of kernels, benchmarks or titles of series
-    reason: str
-    by: str
-    at: datetime
-    source: str  # where it was said: "commit 1234abcd", an address
-    at_most: float | None = None  # the largest relative change that is accepted; None: any
-
-    def __post_init__(self) -> None:
-        for name in ("pattern", "reason", "by", "source"):
-            text = getattr(self, name)
-            if not text.strip() or not storable(text):
-                raise ValueError(f"an acceptance has a {name}; {text!r} is none")
-            if name in {"pattern", "source"} and not storable_name(text):
-                raise ValueError(f"the {name} of an acceptance is too long: {text[:40]!r}…")
 
 
 def record_acceptances(

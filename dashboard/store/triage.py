@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from sqlalchemy import Connection, Row, Table, delete, func, select, update
+from sqlalchemy import Connection, Row, Table, delete, select, update
 
 from ..model.alert import AlertState, EventKind
 from ..model.result_file import storable
@@ -250,7 +250,7 @@ def _measured(connection: Connection, card: Outline) -> Sequence[Any]:
         int(commit) for each in points.values() for commit in each.commit[each.value == each.value]
     }
     table = schema.commit
-    in_order = (func.coalesce(table.c.position, 2**31 - 1), table.c.date_ms, table.c.id)
+    in_order = (table.c.position.nulls_last(), table.c.date_ms, table.c.id)
     return connection.execute(
         select(table.c.id, table.c.hash).where(is_among(connection, table.c.id, ids)).order_by(*in_order)
     ).all()

@@ -1,61 +1,110 @@
-"""What is said of a judged row beside its numbers: why it could not be told, and what would tell it."""
+"""Labels of comparisons: of a row's change and its verdict, and of what the machine did.
 
-from collections.abc import Collection
+`quote` gets every text that is not our own, such as names and reasons, and makes it fit where the label will stand.
+"""
 
-from ..analysis.compare_commits import CheckRow
-from ..model.quantities import change
+from collections.abc import Callable, Collection, Iterable
+
+from ..model.comparison import ComparisonRow, MachineDrift, Outcome
+from ..model.quantities import change, number, quantity
 from ..model.verdict import Verdict
-from ..statistics.noise import NoiseSource
+from .labels import change_word, count, noise_by
 
-MOST_RUNS_ADVISED = 30  # of each side: more is no advice, the machine or the benchmark has to become quieter first
-
-NOISE_BY = {
-    NoiseSource.RUNS: "by these runs",
-    NoiseSource.RERUNS: "by re-runs",
-    NoiseSource.HISTORY: "by history",
-    NoiseSource.MACHINE: "by its machine",
-    NoiseSource.SAMPLES: "by its samples",
-    NoiseSource.ASSUMED: "assumed",
-    NoiseSource.NONE: "of what is exact",
+MOST_RUNS_ADVISED = 30  # of each side: where more are needed, the machine or the benchmark has to become quieter first
+OUTCOMES = {
+    Outcome.REGRESSED: "regressed",
+    Outcome.FAILED: "fails at head",
+    Outcome.INCONCLUSIVE: "inconclusive",
+    Outcome.ACCEPTED: "all regressions accepted",
+    Outcome.IMPROVED: "improved",
+    Outcome.UNCHANGED: "no change",
 }
+_KNOWN_UNITS = {"seconds", "bytes", "launches", "registers", "instructions", ""}
+Quote = Callable[[str], str]
 
 
-def remark(row: CheckRow) -> str:
-    """The evidence, then why it does not decide. Empty without either."""
-    return "; ".join(part for part in (evidence(row), why_not_deciding(row)) if part)
+def levels(row: ComparisonRow, quote: Quote = str) -> str:
+    """Base and head: "70.8 µs → 73.7 µs"."""
+    text = f"{quantity(row.base, row.series.unit)} → {quantity(row.head, row.series.unit)}"
+    return text if row.series.unit in _KNOWN_UNITS else quote(text)
 
 
-def short_remark(row: CheckRow, shared: Collection[str]) -> str:
-    """The remark where the reasons `shared` by many rows are told once elsewhere: of those only what comes first."""
+def relative_change(row: ComparisonRow) -> str:
+    """The estimated change: "+4.1 %"; "–" without an estimate."""
+    return change(row.estimate.change if row.estimate else None, row.base)
+
+
+def interval(row: ComparisonRow) -> str:
+    """The 95 % interval of the change: "+3.8 % … +4.4 %"; empty where there is none, or the quantity is exact."""
+    moved = row.estimate
+    return f"{change(moved.ci_low)} … {change(moved.ci_high)}" if moved and moved.ci_low < moved.ci_high else ""
+
+
+def change_with_interval(row: ComparisonRow) -> str:
+    """The change with its interval: "+4.1 % (+3.8 % … +4.4 %)"."""
+    ends = interval(row)
+    return f"{relative_change(row)} ({ends})" if ends else relative_change(row)
+
+
+def direction(row: ComparisonRow) -> str:
+    """What the change means: "slower", "fewer"."""
+    return change_word(row.estimate.change, row.series.metric_record) if row.estimate is not None else ""
+
+
+def times_noise(row: ComparisonRow) -> str:
+    """The change in standard deviations of one run: "29×"; "exact" without noise."""
+    times = row.times_noise
+    if times is None:
+        return "exact" if row.estimate is not None and not row.estimate.noise else "–"
+    return f"{times:.3g}×"
+
+
+def remark(row: ComparisonRow, quote: Quote = str) -> str:
+    """The evidence, then why the row does not decide. Empty without either."""
+    return "; ".join(part for part in (evidence(row, quote), why_not_deciding(row, quote)) if part)
+
+
+def short_remark(row: ComparisonRow, shared: Collection[str]) -> str:
+    """The remark; of a reason that is `shared` by many rows and stated elsewhere only the part before its colon."""
     if row.reason not in shared:
         return remark(row)
     return "; ".join(part for part in ((row.reason or "").partition(":")[0], why_not_deciding(row)) if part)
 
 
-def evidence(row: CheckRow) -> str:
-    """The reason, else what it needs to be told, else how the rivals of the same workload moved."""
+def evidence(row: ComparisonRow, quote: Quote = str) -> str:
+    """The reason, else the runs that an inconclusive row needs, else the change of the workload's baselines."""
     if row.reason:
-        return row.reason
-    if row.comparison and (needed := runs_needed(row)):
-        by = NOISE_BY[row.comparison.noise_source]
-        if needed > MOST_RUNS_ADVISED:
-            return f"too noisy to compare (noise {by})"
-        return f"{needed} more run{'s' * (needed > 1)} of each (noise {by})"
-    if row.control_change is not None:
-        return f"control {change(row.control_change)}"
-    return ""
+        return quote(row.reason)
+    if row.estimate is not None and row.estimate.runs_needed:
+        noise = f"noise {number(100 * row.estimate.noise)} % {noise_by(row.estimate.noise_source)}"
+        if row.estimate.runs_needed > MOST_RUNS_ADVISED:
+            return f"too noisy to compare ({noise})"
+        return f"needs {count(row.estimate.runs_needed, 'more run')} of each ({noise})"
+    return f"control {change(row.control_change)}" if row.control_change is not None else ""
 
 
-def why_not_deciding(row: CheckRow) -> str:
-    """Who accepted it and why, or that it does not block; empty of what decides, or has nothing to decide."""
+def why_not_deciding(row: ComparisonRow, quote: Quote = str) -> str:
+    """Who accepted the row and why, or that it does not block; empty where it decides, or has nothing to decide."""
     if row.accepted is not None:
-        return f"accepted by {row.accepted.by} ({row.accepted.source}): {row.accepted.reason}"
+        return f"accepted by {quote(row.accepted.by)} ({quote(row.accepted.source)}): {quote(row.accepted.reason)}"
     matters = row.fails or row.verdict in {Verdict.REGRESSED, Verdict.INCONCLUSIVE}
-    return "does not block" if matters and not row.limits.blocks else ""
+    return "does not block" if matters and not row.blocks else ""
 
 
-def runs_needed(row: CheckRow) -> int:
-    """More runs of each commit that an inconclusive series needs; one at least, as the family asks for more."""
-    if row.verdict is not Verdict.INCONCLUSIVE or row.comparison is None:
-        return 0
-    return max(row.comparison.runs_needed, 1)
+def drift_sentence(drift: MachineDrift, quote: Quote = str) -> str:
+    """How a machine itself changed, and whether that is taken off."""
+    canaries = ", ".join(f"{quote(each.workload)} {change(each.change)}" for each in drift.canaries)
+    machine = f"The machine {quote(drift.machine)}"
+    if drift.change:
+        controls = count(drift.controls, "control") + (f"; canaries: {canaries}" if canaries else "")
+        return f"{machine} changed by {change(drift.change)} itself ({controls}); that is taken off."
+    return (
+        f"{machine} changed, and its controls disagree (canaries: {canaries}). Nothing is taken off: a change of that "
+        "size cannot be told from the machine's."
+    )
+
+
+def threshold_note(threshold: float, rows: Iterable[ComparisonRow]) -> str:
+    """The smallest change that matters: "changes from 2 % on matter, where the policy says no other"."""
+    own = any(row.min_relative_change != threshold for row in rows)
+    return f"changes from {threshold * 100:g} % on matter" + ", where the policy says no other" * own

@@ -1,234 +1,144 @@
-"""A check as text: a table for a terminal, Markdown for a pull request, JSON for programs."""
+"""A comparison as text: a table for a terminal, Markdown for a pull request, JSON for programs."""
 
 import itertools
-import json
-from collections.abc import Sequence
-from typing import Any
 
-from ..analysis.compare_commits import Check, CheckRow, Outcome
-from ..analysis.machine_drift import Drift
-from ..model.quantities import change, quantity
-from ..model.series import Commit
+from ..model.comparison import Comparison, ComparisonRow, Outcome
+from ..model.quantities import quantity
 from ..model.verdict import Verdict
-from ..store.policy import Acceptance
-from .comparison_labels import evidence, remark, runs_needed, why_not_deciding
+from .comparison_labels import (
+    OUTCOMES,
+    change_with_interval,
+    drift_sentence,
+    evidence,
+    interval,
+    levels,
+    relative_change,
+    remark,
+    threshold_note,
+    why_not_deciding,
+)
 from .labels import count
 from .markdown import code_span
 
 # What is not worth a row: nothing moved, or there is nothing to compare. They are counted.
 _COUNTED_ONLY = {Verdict.UNCHANGED, Verdict.MISSING}
-_HEADLINES = {
-    Outcome.UNCHANGED_OR_BETTER: "no regression",
-    Outcome.REGRESSED: "regressed",
-    Outcome.COULD_NOT_TELL: "could not tell",
-}
 _INDENT = max(map(len, Verdict)) + 2
 _ROWS_EACH = 20
 LAYOUTS = ("table", "json", "markdown")
 
 
-def as_text(check: Check, layout: str, *, width: int | None) -> str:
-    """The check in one of LAYOUTS; of a table the lines are cut at `width` columns, if one is given."""
+def as_text(comparison: Comparison, layout: str, *, width: int | None) -> str:
+    """The comparison in one of LAYOUTS; of a table the lines are cut at `width` columns, if one is given."""
     if layout == "table":
-        return as_table(check, width)
-    return as_json(check) if layout == "json" else as_markdown(check)
+        return as_table(comparison, width)
+    return as_json(comparison) if layout == "json" else as_markdown(comparison)
 
 
-def as_table(check: Check, width: int | None = None) -> str:
+def as_table(comparison: Comparison, width: int | None = None) -> str:
     """Plain text, two lines a series, cut at `width` columns, and a third where it does not decide.
 
-    Regressions are all told, of the rest the largest.
+    All regressions are listed, of the rest the largest changes.
     """
-    subject = f" “{check.head.subject}”" if check.head.subject else ""
-    lines = [f"{_headline(check)}{subject}", ""]
-    for verdict, group in itertools.groupby(_shown(check), key=lambda row: row.verdict):
+    subject = f" “{comparison.head.subject}”" if comparison.head.subject else ""
+    lines = [f"{_headline(comparison)}{subject}", ""]
+    for verdict, group in itertools.groupby(_listed(comparison), key=lambda row: row.verdict):
         rows = list(group)
-        told = rows if verdict is Verdict.REGRESSED else rows[:_ROWS_EACH]
-        for row in told:
-            lines.append(_cut(f"{verdict.value:<{_INDENT}}{_name(row, check)}", width))
+        listed = rows if verdict is Verdict.REGRESSED else rows[:_ROWS_EACH]
+        for row in listed:
+            lines.append(_cut(f"{verdict.value:<{_INDENT}}{_name(row, comparison)}", width))
             lines.append(_cut(" " * _INDENT + _sentence(row), width))
             if aside := why_not_deciding(row):
                 lines.append(" " * _INDENT + aside)  # a person's words, whole
-        if len(told) < len(rows):
-            lines.append(f"{verdict.value:<{_INDENT}}… and {len(rows) - len(told)} more")
+        if len(listed) < len(rows):
+            lines.append(f"{verdict.value:<{_INDENT}}… and {len(rows) - len(listed)} more")
         lines.append("")
-    fault = [check.fault] if check.fault is not None else []
-    return "\n".join([*lines, _counts(check), *_drift_lines(check), *fault, *check.notes])
+    fault = [comparison.fault] if comparison.fault is not None else []
+    drifts = map(drift_sentence, comparison.drifts)
+    return "\n".join([*lines, _counts(comparison), *drifts, *fault, *comparison.notes])
 
 
-def as_markdown(check: Check) -> str:
-    """For a pull request's comment: verdict first, then what moved."""
-    subject = f" {code_span(check.head.subject)}" if check.head.subject else ""
-    lines = [f"### warpwatch: {_headline(check)}{subject}", ""]
-    shown = _shown(check)
-    if shown:
+def as_markdown(comparison: Comparison) -> str:
+    """For a pull request's comment: the outcome first, then what moved."""
+    subject = f" {code_span(comparison.head.subject)}" if comparison.head.subject else ""
+    lines = [f"### warpwatch: {_headline(comparison)}{subject}", ""]
+    rows = _listed(comparison)
+    if rows:
         lines += ["| verdict | series | base | head | change | 95 % interval | |", "|---|---|--:|--:|--:|--:|---|"]
-        for row in shown:
+        for row in rows:
             word = f"**{row.verdict.value}**" if row.fails or row.verdict is Verdict.REGRESSED else row.verdict.value
-            said = remark(row)
-            cells = (word, code_span(_name(row, check)), *_numbers(row), code_span(said) if said else "")
+            _, name, *numbers, why = row_cells(row, _name(row, comparison))
+            cells = (word, code_span(name), *numbers, code_span(why) if why else "")
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         lines.append("")
-    fault = [f"**{code_span(check.fault)}**"] if check.fault is not None else []
-    lines += [_counts(check), *_drift_lines(check), *fault, *(f"- {code_span(note)}" for note in check.notes)]
-    return "\n".join(lines)
+    fault = [f"**{code_span(comparison.fault)}**"] if comparison.fault is not None else []
+    notes = (f"- {code_span(note)}" for note in comparison.notes)
+    return "\n".join([*lines, _counts(comparison), *map(drift_sentence, comparison.drifts), *fault, *notes])
 
 
-def as_json(check: Check) -> str:
-    """Every series, also those unchanged. Relative changes are fractions."""
-    data = {
-        "schema": 1,
-        "outcome": check.outcome.name.lower(),
-        "project": check.project,
-        "base": _commit(check.base),
-        "head": _commit(check.head),
-        "threshold": check.threshold,
-        "counts": {verdict.value: check.count(verdict) for verdict in Verdict},
-        "drifts": [
-            {
-                "machine": d.machine,
-                "change": d.change,
-                "controls": d.controls,
-                "canaries": {canary.workload: canary.change for canary in d.canaries},
-            }
-            for d in check.drifts
-        ],
-        "notes": list(check.notes),
-        "fault": check.fault,
-        "series": [row_json(row) for row in check.rows],
-    }
-    return json.dumps(data, indent=2, ensure_ascii=False)
+def as_json(comparison: Comparison) -> str:
+    """Every series, also unchanged ones, in the schema of model/comparison.py."""
+    return comparison.model_dump_json(indent=2)
 
 
-def _headline(check: Check) -> str:
-    base, head = check.base, check.head
-    words = _HEADLINES[check.outcome]
-    if check.outcome is Outcome.UNCHANGED_OR_BETTER and check.count(Verdict.REGRESSED):
-        words = "no regression that blocks"
-    if check.outcome is Outcome.REGRESSED:
-        words = ", ".join(_why_it_fails(check))
-    return f"{words}: {check.project} {base.hash[:8]} → {head.hash[:8]}"
+def row_cells(row: ComparisonRow, name: str) -> tuple[str, ...]:
+    """A row of a table: verdict, name, base, head, change, 95 % interval, and the remark."""
+    unit = row.series.unit
+    numbers = (quantity(row.base, unit), quantity(row.head, unit), relative_change(row), interval(row))
+    return row.verdict.value, name, *numbers, remark(row)
 
 
-def _why_it_fails(check: Check) -> list[str]:
-    failing = len({(row.series.title, row.series.machine) for row in check.failing})
-    told = [_HEADLINES[Outcome.REGRESSED]] * any(row.decides and row.verdict is Verdict.REGRESSED for row in check.rows)
-    told += [f"{count(failing, 'benchmark')} {'fail' if failing > 1 else 'fails'} at head"] * (failing > 0)
-    return told + ["the policy cannot be used"] * (check.fault is not None)
+def _headline(comparison: Comparison) -> str:
+    base, head = comparison.base, comparison.head
+    return f"{_outcome(comparison)}: {comparison.project} {base.hash[:8]} → {head.hash[:8]}"
 
 
-def _shown(check: Check) -> list[CheckRow]:
-    return [row for row in check.rows if row.fails or row.verdict not in _COUNTED_ONLY]
+def _outcome(comparison: Comparison) -> str:
+    """The outcome; of a comparison that blocks everything that does."""
+    if not comparison.is_blocking:
+        is_regressed = comparison.outcome is Outcome.REGRESSED
+        if is_regressed and comparison.is_inconclusive:
+            return OUTCOMES[Outcome.INCONCLUSIVE]
+        return "no regression that blocks" if is_regressed else OUTCOMES[comparison.outcome]
+    failing = len({(row.series.title, row.series.machine) for row in comparison.failing})
+    regressed = any(row.decides and row.verdict is Verdict.REGRESSED for row in comparison.rows)
+    parts = [OUTCOMES[Outcome.REGRESSED]] * regressed
+    parts += [f"{count(failing, 'benchmark')} {'fail' if failing > 1 else 'fails'} at head"] * (failing > 0)
+    return ", ".join(parts + ["the policy cannot be used"] * (comparison.fault is not None))
 
 
-def _sentence(row: CheckRow) -> str:
-    """What moved, and how surely: "61.5 µs → 70.1 µs, +14.0 % (+13.2 % … +14.8 %), control +0.1 %"."""
-    base, head, moved, interval = _numbers(row)
-    said = evidence(row)
-    if row.comparison is None:
-        return f"{base} → {head}: {said}"
-    return f"{base} → {head}, {moved}" + (f" ({interval})" if interval else "") + (f", {said}" if said else "")
+def _listed(comparison: Comparison) -> list[ComparisonRow]:
+    return [row for row in comparison.rows if row.fails or row.verdict not in _COUNTED_ONLY]
 
 
-def row_cells(row: CheckRow, name: str) -> tuple[str, ...]:
-    """A row of a table: verdict, name, base, head, change, interval, and what is to be said of it."""
-    return row.verdict.value, name, *_numbers(row), remark(row)
+def _sentence(row: ComparisonRow) -> str:
+    """What changed, and how surely: "61.5 µs → 70.1 µs, +14.0 % (+13.2 % … +14.8 %), control +0.1 %"."""
+    why = evidence(row)
+    if row.estimate is None:
+        return f"{levels(row)}: {why}"
+    return f"{levels(row)}, {change_with_interval(row)}" + (f", {why}" if why else "")
 
 
 def _cut(line: str, width: int | None) -> str:
     return line if width is None or len(line) <= width else line[: width - 1] + "…"
 
 
-def _name(row: CheckRow, check: Check) -> str:
-    several = len({other.series.machine for other in check.rows}) > 1
+def _name(row: ComparisonRow, comparison: Comparison) -> str:
+    several = len({other.series.machine for other in comparison.rows}) > 1
     return f"{row.series.title} on {row.series.machine}" if several else row.series.title
 
 
-def _numbers(row: CheckRow) -> tuple[str, str, str, str]:
-    unit = row.series.metric.unit
-    moved = row.comparison
-    interval = f"{change(moved.low)} … {change(moved.high)}" if moved and moved.low < moved.high else ""
-    by = change(moved.change if moved else None, row.base)
-    return quantity(row.base, unit), quantity(row.head, unit), by, interval
+def _counts(comparison: Comparison) -> str:
+    parts = [_count(comparison, verdict) for verdict in Verdict if comparison.count(verdict)]
+    counts = ", ".join(parts) if parts else "no series has results at either commit"
+    return f"{counts}; {threshold_note(comparison.threshold, comparison.rows)}."
 
 
-def _counts(check: Check) -> str:
-    words = [_count(check, verdict) for verdict in Verdict if check.count(verdict)]
-    told = ", ".join(words) if words else "no series has results at either commit"
-    own = any(row.limits.floor or row.limits.threshold != check.threshold for row in check.rows)
-    return f"{told}; changes from {check.threshold * 100:g} % on matter{', where the policy says no other' * own}."
-
-
-def _count(check: Check, verdict: Verdict) -> str:
-    """How many, and how many of these do not decide where they else would."""
-    rows = [row for row in check.rows if row.verdict is verdict]
-    accepted = sum(row.accepted is not None for row in rows)
+def _count(comparison: Comparison, verdict: Verdict) -> str:
+    """How many rows have the verdict, and how many of these do not decide although their verdict would."""
+    rows = [row for row in comparison.rows if row.verdict is verdict]
+    accepted = sum(row.is_accepted for row in rows)
     aside = sum(not row.decides for row in rows) - accepted
     parts = [f"{accepted} accepted"] * bool(accepted)
     if aside and verdict in {Verdict.REGRESSED, Verdict.INCONCLUSIVE, Verdict.INVALID}:
         parts.append(f"{aside} not blocking")
     return f"{len(rows)} {verdict.value}" + (f" ({', '.join(parts)})" if parts else "")
-
-
-def _drift_lines(check: Check) -> Sequence[str]:
-    return [drift_line(drift) for drift in check.drifts]
-
-
-def drift_line(drift: Drift) -> str:
-    """How a machine itself moved, and whether that is taken off."""
-    canaries = ", ".join(f"{canary.workload} {change(canary.change)}" for canary in drift.canaries)
-    if drift.change:
-        told = f"{drift.controls} controls" + (f"; canaries: {canaries}" if canaries else "")
-        return f"The machine {drift.machine} moved by {change(drift.change)} itself ({told}); taken off."
-    return (
-        f"The machine {drift.machine} moved, and not all of it alike (canaries: {canaries}). Nothing is taken off; "
-        "a change of that size is not told from the machine's."
-    )
-
-
-def _commit(commit: Commit) -> dict[str, Any]:
-    return {"hash": commit.hash, "date": commit.date.isoformat(), "subject": commit.subject, "author": commit.author}
-
-
-def row_json(row: CheckRow) -> dict[str, Any]:
-    """A judged series for programs. Relative changes are fractions."""
-    moved = row.comparison
-    return {
-        "verdict": row.verdict.value,
-        "reason": row.reason,
-        "fails": row.fails,
-        "series": row.series.key,
-        "benchmark": row.series.benchmark,
-        "parameters": dict(row.series.parameters),
-        "machine": row.series.machine,
-        "environment": row.series.environment,
-        "metric": row.series.metric.name,
-        "unit": row.series.metric.unit,
-        "better": row.series.metric.better.value,
-        "base": row.base,
-        "head": row.head,
-        "change": moved.change if moved else None,
-        "interval_95": [moved.low, moved.high] if moved else None,
-        "p_value": moved.p_value if moved else None,
-        "noise": moved.noise if moved else None,
-        "noise_source": moved.noise_source.value if moved else None,
-        "runs": {"base": moved.base_runs, "head": moved.head_runs} if moved else None,
-        "runs_needed": runs_needed(row),
-        "control_change": row.control_change,
-        "threshold": row.limits.threshold,
-        "floor": row.limits.floor,
-        "blocks": row.limits.blocks,
-        "owners": list(row.limits.owners),
-        "accepted": _accepted_json(row.accepted) if row.accepted else None,
-    }
-
-
-def _accepted_json(said: Acceptance) -> dict[str, Any]:
-    return {
-        "by": said.by,
-        "reason": said.reason,
-        "at": said.at.isoformat(),
-        "source": said.source,
-        "pattern": said.pattern,
-        "at_most": said.at_most,
-    }

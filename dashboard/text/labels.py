@@ -11,42 +11,50 @@ from ..model.changepoint import ControlShare
 from ..model.metric import Metric, Role
 from ..model.overview import Standing, State
 from ..model.quantities import change, number
-from ..model.verdict import ChangeKind, Control, Verdict
-from ..statistics.noise import NoiseSource
-from .comparison_labels import NOISE_BY
+from ..model.verdict import ChangeKind, Control, NoiseSource, Verdict
+from ..statistics.summary import ENOUGH_COMMITS
 
 _VERDICT_WORDS = {
     Verdict.REGRESSED: "Regressed",
     Verdict.IMPROVED: "Improved",
     Verdict.UNCHANGED: "Unchanged",
-    Verdict.INCONCLUSIVE: "Cannot tell",
+    Verdict.INCONCLUSIVE: "Inconclusive",
     Verdict.INVALID: "Invalid",
     Verdict.MISSING: "Missing",
 }
 _VERDICT_MEANINGS = {
-    Verdict.REGRESSED: "Its level moved for the worse within the last 30 days",
-    Verdict.IMPROVED: "Its level moved for the better within the last 30 days",
+    Verdict.REGRESSED: "The level got worse within the last 30 days",
+    Verdict.IMPROVED: "The level got better within the last 30 days",
     Verdict.UNCHANGED: "No change of level within the last 30 days",
-    Verdict.INCONCLUSIVE: "Too few commits on this card, too much noise, or a change that may be chance or is not"
-    " yet judged",
-    Verdict.INVALID: "Recorded, but throttled, wrong or failed: no number",
-    Verdict.MISSING: "Nothing recorded, or not available on this machine",
+    Verdict.INCONCLUSIVE: "Too few commits on this GPU, too much noise, or a change that is not significant or not yet"
+    " classified",
+    Verdict.INVALID: "Measured without a valid number: throttled, wrong or failed",
+    Verdict.MISSING: "Not recorded, or not available on this machine",
 }
 _COMPARED_MEANINGS = {
-    Verdict.REGRESSED: "Worse by more than the noise, and by enough to matter",
-    Verdict.IMPROVED: "Better by more than the noise, and by enough to matter",
-    Verdict.UNCHANGED: "Any difference is too small to matter, and the data could have shown a larger one",
-    Verdict.INCONCLUSIVE: "Not judged: too few or too noisy runs, or unlike conditions of the two; the row says why",
-    Verdict.INVALID: "Measured at base; at head throttled, wrong or failed: no number",
+    Verdict.REGRESSED: "Significantly worse, and by enough to matter",
+    Verdict.IMPROVED: "Significantly better, and by enough to matter",
+    Verdict.UNCHANGED: "An equivalence test excludes a change that matters",
+    Verdict.INCONCLUSIVE: "Too few or too noisy runs, or different conditions of the two sides: see the row's reason",
+    Verdict.INVALID: "Has a number at base, and none at head: throttled, wrong or failed",
     Verdict.MISSING: "One of the two sides has no number",
 }
 _KIND_MEANINGS = {
-    ChangeKind.STEP: "The level moved and stayed: a commit's doing",
-    ChangeKind.MAY_BE_CHANCE: "The level moved; among all series of the run chance alone may look so",
-    ChangeKind.MACHINE_STATE: "The machine moved, or sat in another of its states: no commit's doing",
-    ChangeKind.TRANSIENT: "Values that strayed from their level and returned: no commit's doing",
-    ChangeKind.DRIFT: "The level moved slowly, over many commits: no one commit's doing",
-    ChangeKind.UNJUDGED: "The level moved; whether a commit or the machine did it, is being judged",
+    ChangeKind.STEP: "The level changed at a commit and stayed",
+    ChangeKind.MAY_BE_CHANCE: "The level changed, but not significantly: q > 0.05 among all series of the run",
+    ChangeKind.MACHINE_STATE: "The machine changed, or was in another of its states: caused by no commit",
+    ChangeKind.TRANSIENT: "Values left their level and returned: caused by no commit",
+    ChangeKind.DRIFT: "The level changed slowly over many commits: caused by no single commit",
+    ChangeKind.UNJUDGED: "The level changed; attribution to a commit or the machine is pending",
+}
+_NOISE_SOURCES = {
+    NoiseSource.RUNS: "by these runs",
+    NoiseSource.RERUNS: "by re-runs",
+    NoiseSource.HISTORY: "by history",
+    NoiseSource.MACHINE: "by its machine",
+    NoiseSource.SAMPLES: "by its samples",
+    NoiseSource.ASSUMED: "assumed",
+    NoiseSource.NONE: "of what is exact",
 }
 _CONTROL_WORDS = {
     Control.CANARIES: "the canaries",
@@ -85,24 +93,24 @@ def kind_name(kind: ChangeKind) -> str:
 
 
 def kind_meaning(kind: ChangeKind) -> str:
-    """One sentence on what the kind says."""
+    """What the kind means."""
     return _KIND_MEANINGS[kind]
 
 
 def share_words(share: ControlShare) -> str:
-    """What the machine's controls say of a change."""
+    """The share of a change that the machine's controls show too."""
     who = _CONTROL_WORDS[share.control]
     low, high = (quantities.share(part) for part in (share.low, share.high))
     if share.low > 0:
-        return f"{who} did {quantities.share(share.value)} of it ({low} to {high})"
+        return f"{who} show {quantities.share(share.value)} of it ({low} to {high})"
     if share.high < 0:
         against = [quantities.share(-part) for part in (share.value, share.high, share.low)]
-        return f"{who} went {against[0]} of it the other way ({against[1]} to {against[2]})"
-    return f"{who} stood still" if share.high < _STOOD_STILL else f"{who} leave it open: up to {high} of it"
+        return f"{who} moved the other way by {against[0]} of it ({against[1]} to {against[2]})"
+    return f"{who} did not change" if share.high < _STOOD_STILL else f"{who} may explain up to {high} of it"
 
 
 def control_words(control: Control) -> str:
-    """Who speaks for the machine."""
+    """The name of a kind of control."""
     return _CONTROL_WORDS[control]
 
 
@@ -149,18 +157,18 @@ def verdict_word(verdict: Verdict) -> str:
 
 
 def verdict_meaning(verdict: Verdict) -> str:
-    """One sentence on what the verdict says of a series' newest commits."""
+    """What the verdict means for a series' newest commits."""
     return _VERDICT_MEANINGS[verdict]
 
 
 def compared_meaning(verdict: Verdict) -> str:
-    """One sentence on what the verdict says of two sides compared."""
+    """What the verdict means for two sides compared."""
     return _COMPARED_MEANINGS[verdict]
 
 
 def noise_by(source: NoiseSource) -> str:
-    """What told the noise of a comparison: "by re-runs"."""
-    return NOISE_BY[source]
+    """The evidence behind a noise: "by re-runs"."""
+    return _NOISE_SOURCES[source]
 
 
 def short_hash(commit_hash: str) -> str:
@@ -219,8 +227,6 @@ def as_utc(time: datetime) -> datetime:
 
 # What a row's state is called on a page, and what it says.
 
-ENOUGH_COMMITS = 4  # with a number on one card, before "unchanged" is said: statistics/summary.py
-
 _WORDS = {
     State.REGRESSED: "Regressed",
     State.STOPPED: "Stopped",
@@ -234,18 +240,17 @@ _WORDS = {
     State.MISSING: "Missing",
 }
 _MEANINGS = {
-    State.REGRESSED: "Its level moved for the worse within the last 30 days, and stayed",
-    State.STOPPED: "Its machine goes on measuring and leaves it out, for longer than three times its usual distance",
-    State.INVALID: "Recorded at the newest commit, but throttled, wrong or failed: no number",
-    State.UNJUDGED: "Its level moved within the last 30 days; whether a commit or the machine did it, is being judged",
-    State.IMPROVED: "Its level moved for the better within the last 30 days, and stayed",
-    State.MAY_BE_CHANCE: "Its level moved within the last 30 days; among so many series chance alone may look so,"
-    " until more runs bear it out",
+    State.REGRESSED: "The level got worse within the last 30 days, and stayed so",
+    State.STOPPED: "The machine measures other series, and not this one for three times its usual interval",
+    State.INVALID: "No valid number at the newest commit: throttled, wrong or failed",
+    State.UNJUDGED: "The level changed within the last 30 days; attribution to a commit or the machine is pending",
+    State.IMPROVED: "The level got better within the last 30 days, and stayed so",
+    State.MAY_BE_CHANCE: "The level changed within the last 30 days, but not significantly among all series (q > 0.05)",
     State.UNCHANGED: "No change of level within the last 30 days",
-    State.NEW_CARD: "Another physical card measures it now. Cards are not compared: its history starts anew, and from"
-    f" {ENOUGH_COMMITS} commits on it can be told",
-    State.NEW: f"Fewer than {ENOUGH_COMMITS} commits have a number: from then on it can be told",
-    State.MISSING: "Nothing recorded, or not available on this machine",
+    State.NEW_CARD: "Another GPU measures it now. GPUs are not compared: the history starts anew, and has a verdict"
+    f" from {ENOUGH_COMMITS} commits on",
+    State.NEW: f"Fewer than {ENOUGH_COMMITS} commits have a number: no verdict yet",
+    State.MISSING: "Not recorded, or not available on this machine",
 }
 
 
@@ -255,12 +260,12 @@ def state_word(state: State) -> str:
 
 
 def state_meaning(state: State) -> str:
-    """One sentence on what the state says."""
+    """What the state means."""
     return _MEANINGS[state]
 
 
 def state_detail(standing: Standing) -> str:
-    """What a row's own history adds to its state; empty if nothing."""
+    """The numbers behind a state; empty where there are none."""
     row = standing.row
     if standing.state is State.MAY_BE_CHANCE and row.change is not None and row.change_q is not None:
         return f"{change(row.change)}, q {number(row.change_q)}"

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..analysis.compare_sides import ComparedRow
+from ..model.comparison import ComparisonRow
 from ..model.metric import Metric
 from ..model.verdict import Verdict
 
@@ -25,15 +25,15 @@ class Narrowing:
     verdict: str = ""  # with one chosen, `is_whole` does not matter
     is_whole: bool = False  # whether what is quiet is shown too
 
-    def keeps(self, row: ComparedRow) -> bool:
+    def keeps(self, row: ComparisonRow) -> bool:
         """Whether a row passes everything but the verdict."""
         series = row.series
         return (
             (not self.kernel or row.kernel == self.kernel)
             and (not self.machine or series.machine == self.machine)
             and (not self.dtype or row.dtype == self.dtype)
-            and (not self.metric or series.metric.name == self.metric)
-            and (not self.least or (row.change is not None and _size(row.change) >= self.least))
+            and (not self.metric or series.metric == self.metric)
+            and (not self.least or (row.estimate is not None and _size(row.estimate.change) >= self.least))
             and (not self.words or self._has_words(row))
         )
 
@@ -48,8 +48,9 @@ class Narrowing:
             return verdict.value == self.verdict
         return self.is_whole or verdict not in QUIET
 
-    def _has_words(self, row: ComparedRow) -> bool:
-        searched = f"{row.kernel} {row.series.title} {row.series.machine} {row.against.title}".lower()
+    def _has_words(self, row: ComparisonRow) -> bool:
+        titles = " ".join(each.title for each in (row.series, row.base_series) if each is not None)
+        searched = f"{row.kernel} {titles} {row.series.machine}".lower()
         return all(word in searched for word in self.words.lower().split())
 
 
@@ -66,20 +67,20 @@ class Mean:
 class Narrowed:
     """What is on display, what it comes to, and what the filters left aside."""
 
-    rows: tuple[ComparedRow, ...]  # on display
+    rows: tuple[ComparisonRow, ...]  # on display
     shown: tuple[tuple[Verdict, int], ...]  # of these rows
     means: tuple[Mean, ...]  # of these rows
     kept: tuple[tuple[Verdict, int], ...]  # of all that pass the filters but the verdict's
     hidden: tuple[tuple[Verdict, int], ...]  # of those, not on display
 
 
-def narrow(rows: Sequence[ComparedRow], by: Narrowing) -> Narrowed:
+def narrow(rows: Sequence[ComparisonRow], by: Narrowing) -> Narrowed:
     """The rows in their order."""
     kept = [row for row in rows if by.keeps(row)] if by.narrows else rows
-    counted = Counter([row.judged.verdict for row in kept])
+    counted = Counter([row.verdict for row in kept])
     told = tuple((verdict, counted[verdict]) for verdict in Verdict if counted[verdict])
     on_display = {verdict for verdict in Verdict if by.shows(verdict)}
-    shown = tuple(row for row in kept if row.judged.verdict in on_display)
+    shown = tuple(row for row in kept if row.verdict in on_display)
     return Narrowed(
         rows=shown,
         shown=tuple((verdict, count) for verdict, count in told if verdict in on_display),
@@ -89,18 +90,16 @@ def narrow(rows: Sequence[ComparedRow], by: Narrowing) -> Narrowed:
     )
 
 
-def _means(rows: Iterable[ComparedRow]) -> tuple[Mean, ...]:
+def _means(rows: Iterable[ComparisonRow]) -> tuple[Mean, ...]:
     """Of each metric that has a ratio, those with most rows first."""
     logs: dict[tuple[str, str], list[float]] = {}
     metrics: dict[tuple[str, str], Metric] = {}
     for row in rows:
-        told = row.judged.comparison
-        if told is not None and told.change > -1 and row.judged.base:
-            metric = row.judged.series.metric
-            key = metric.name, metric.unit
+        if row.estimate is not None and row.estimate.change > -1 and row.base:
+            key = row.series.metric, row.series.unit
             if key not in logs:
-                logs[key], metrics[key] = [], metric
-            logs[key].append(math.log1p(told.change))
+                logs[key], metrics[key] = [], row.series.metric_record
+            logs[key].append(math.log1p(row.estimate.change))
     found = [Mean(metric=metrics[m], change=math.expm1(sum(its) / len(its)), rows=len(its)) for m, its in logs.items()]
     return tuple(sorted(found, key=lambda mean: -mean.rows))
 

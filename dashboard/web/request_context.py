@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from flask import Flask, abort, current_app, g, render_template, request, url_for
 from werkzeug.exceptions import HTTPException
 
-from ..model.series import Project
+from ..model.series import Commit, Project
 from ..store import Store, queries
 from .error_messages import advice_of, heading_of, sentence_of
 
@@ -34,6 +34,17 @@ def project_or_404(name: str) -> Project:
         abort(404, f"There is no project named “{name}” here.")
     g.project = project
     return project
+
+
+def commit_or_404(project: str, prefix: str) -> Commit:
+    """The commit of a hash or its beginning."""
+    try:
+        commit = queries.find_commit(store(), project, prefix)
+    except queries.AmbiguousCommitError as error:
+        abort(404, f"{str(error)[:1].upper()}{str(error)[1:]}.")
+    if commit is None:
+        abort(404, f"No commit of {project} that starts with “{prefix}” has results.")
+    return commit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

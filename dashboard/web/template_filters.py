@@ -10,7 +10,7 @@ from ..model.history import no_number
 from ..model.machine import further_facts
 from ..model.naming import alike, card_name, name_in_module, series_name
 from ..model.quantities import growth
-from ..text.comparison_labels import remark, short_remark
+from ..text.comparison_labels import drift_sentence, remark, short_remark
 from ..text.labels import (
     as_utc,
     breakable,
@@ -76,6 +76,7 @@ def register(app: Flask) -> None:
         verdict_meaning=verdict_meaning,
         compared_meaning=compared_meaning,
         noise_by=noise_by,
+        drift_sentence=drift_sentence,
         remark=remark,
         short_remark=short_remark,
         short_hash=short_hash,

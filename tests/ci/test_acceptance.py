@@ -11,8 +11,9 @@ import pytest
 from tests.ci.judged_repository import JudgedRepository, judged_repository
 from warpwatch.ci.acceptance.grammar import Wording, parse_wording
 from warpwatch.ci.acceptance.sources import AcceptFileError, read_accept_file
+from warpwatch.dashboard.model.comparison import Acceptance
 from warpwatch.dashboard.store import Store
-from warpwatch.dashboard.store.policy import Acceptance, acceptances, record_acceptances
+from warpwatch.dashboard.store.policy import acceptances, record_acceptances
 
 SLOWER = {("rope.Rope.track_latency", "fp16"): 0.06, ("sum.Sum.track_latency", "fp16"): 0.3}
 
@@ -50,7 +51,7 @@ def _slower(root: Path, message: str) -> JudgedRepository:
 def _rows(repository: JudgedRepository, *words: str) -> tuple[int, dict[str, Any], list[str]]:
     done = repository.check("--format", "json", *words)
     told = json.loads(done.stdout)
-    rows = {row["benchmark"]: row for row in told["series"] if row["parameters"]["dtype"] == "fp16"}
+    rows = {row["series"]["benchmark"]: row for row in told["rows"] if row["series"]["parameters"]["dtype"] == "fp16"}
     return done.returncode, rows, told["notes"]
 
 
@@ -100,7 +101,7 @@ def test_a_command_accepts_for_two_commits_alone_and_is_kept_with_who_and_why(tm
         assert done.returncode == 0, done.stderr
     done = repository.check()
     assert done.returncode == 0
-    assert "no regression that blocks" in done.stdout
+    assert "all regressions accepted" in done.stdout
     assert "2 regressed (2 accepted)" in done.stdout
     earlier = f"{repository.base}~1"
     assert repository.warpwatch("check", earlier, repository.head).returncode == 1  # another range

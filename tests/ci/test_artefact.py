@@ -1,6 +1,7 @@
 """The file that leaves the job without secrets: what a gate writes is read, and nothing that it does not write."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,14 @@ from warpwatch.ci.gate.artefact import (
     LARGEST_FILE,
     ArtefactError,
     GateArtefact,
-    GateVerdict,
     has_hidden,
     plain,
     read_artefact,
 )
 from warpwatch.ci.gate.artefact_builder import gate_artefact, write_artefact
-from warpwatch.ci.gate.gate_loop import End, Gate
+from warpwatch.ci.gate.gate_loop import Gate, StopReason
 from warpwatch.dashboard.analysis.compare_commits import check
+from warpwatch.dashboard.model.comparison import Outcome
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.store import Store, queries
 
@@ -63,7 +64,7 @@ def gated(tmp_path: Path) -> GateArtefact:
     suite.asv.load(store)
     base, head = queries.commits(store, "demo")[1::-1]
     compared = check(store, "demo", base, head, threshold=0.02)
-    done = Gate(check=compared, runs=1, seconds=90.0, end=End.TOLD)
+    done = Gate(comparison=compared, runs=1, seconds=90.0, stopped=StopReason.DECIDED)
     told = gate_artefact(store, done, machine="box", family_error=0.01)
     store.close()
     return told
@@ -73,10 +74,10 @@ def test_what_a_gate_found_is_written_and_read_again(gated: GateArtefact, tmp_pa
     write_artefact(gated, tmp_path / "gate.json")
     told = read_artefact(tmp_path / "gate.json")
     assert told == gated
-    assert (told.verdict, told.gpu, told.machine) == (GateVerdict.REGRESSED, "NVIDIA H200", "box")
+    assert (told.outcome, told.gpu, told.machine) == (Outcome.REGRESSED, "NVIDIA H200", "box")
     (row,) = told.rows
-    assert row.change is not None
-    assert 0.25 < row.change.low < row.change.value < row.change.high < 0.35
+    assert row.estimate is not None
+    assert 0.25 < row.estimate.ci_low < row.estimate.change < row.estimate.ci_high < 0.35
     (code,) = told.code_of(row)  # the T4's is not what an H200 runs
     assert (code.architecture, code.state) == ("sm_90a", "changed")
     assert [(fact.name, fact.before, fact.after) for fact in code.facts] == [("registers", 96, 128)]
@@ -88,9 +89,46 @@ def test_the_schema_describes_what_is_written(gated: GateArtefact) -> None:
         jsonschema.Draft202012Validator(schema).validate(json.loads(told.model_dump_json(exclude_defaults=True)))
 
 
+ACCEPTED = {"pattern": "*", "by": "ann", "reason": "meant", "at": "2026-01-01T00:00:00Z", "source": "-"}
+
+
+def test_every_text_number_and_list_is_bounded() -> None:
+    """Also of the fields that rows share with other comparisons."""
+    schema = GateArtefact.model_json_schema()
+    unbounded = [where for where, part in _parts(schema, "artefact") if not _is_bounded(part)]
+    assert unbounded == []
+
+
+def _parts(schema: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    if isinstance(schema, dict):
+        if isinstance(schema.get("type"), str):
+            yield where, schema
+        for name, inner in schema.items():
+            yield from _parts(inner, f"{where}.{name}")
+    elif isinstance(schema, list):
+        for inner in schema:
+            yield from _parts(inner, where)
+
+
+def _is_bounded(part: dict[str, Any]) -> bool:
+    bounds = {
+        "string": ("maxLength", "pattern", "enum", "const", "format"),
+        "array": ("maxItems",),
+        "object": ("maxProperties", "properties"),
+    }
+    if part["type"] in {"number", "integer"}:
+        return "const" in part or ("minimum" in part and "maximum" in part)
+    has_bound = any(name in part for name in bounds.get(part["type"], part))
+    return has_bound and not (
+        part["type"] == "object" and "properties" in part and part.get("additionalProperties", True)
+    )
+
+
 def _changed(change: dict[str, Any], row: dict[str, Any] | None = None) -> dict[str, Any]:
     data = json.loads(FULL.model_dump_json())
+    key = (row or {}).pop("key", data["rows"][0]["series"]["key"])
     data["rows"][0] |= row or {}
+    data["rows"][0]["series"]["key"] = key
     return data | change
 
 
@@ -113,12 +151,17 @@ def _changed(change: dict[str, Any], row: dict[str, Any] | None = None) -> dict[
         (_changed({}, {"base": float("inf")}), "rows.0.base"),
         (_changed({}, {"base": 1e300}), "rows.0.base"),
         (_changed({}, {"blocks": "no"}), "rows.0.blocks"),
-        (_changed({}, {"key": "../../etc/pwd"}), "rows.0.key"),
+        (_changed({}, {"key": "../../etc/pwd"}), "rows.0.series.key"),
         (_changed({}, {"key": f"{2:016x}"}), "two rows of one series"),
-        (_changed({"verdict": "unchanged"}), "the rows say regressed"),
-        (_changed({}, {"verdict": "unchanged"}), "the rows say failed"),
+        (_changed({"outcome": "unchanged"}), "that of the rows is regressed"),
+        (_changed({}, {"verdict": "unchanged"}), "that of the rows is failed"),
         (_changed({"rows": [{}] * 5001}), "rows"),
-        (_changed({}, {"verdict": "invalid", "accepted": {"by": "ann", "reason": "", "source": "-"}}), "not accepted"),
+        (_changed({}, {"verdict": "invalid", "accepted": ACCEPTED}), "cannot be accepted"),
+        (_changed({}, {"accepted": ACCEPTED | {"reason": " "}}), "rows.0.accepted.reason"),
+        (_changed({}, {"fails": True}), "does not fail at head"),
+        (_changed({}, {"verdict": "invalid", "head": None}), "fails at head"),
+        (_changed({}, {"owners": ["ann@example.org"]}), "rows.0.owners"),
+        (_changed({}, {"estimate": {"change": 0.1}}), "rows.0.estimate"),
     ],
 )
 def test_what_no_gate_writes_is_refused_by_name(data: Any, said: str, tmp_path: Path) -> None:
@@ -146,8 +189,9 @@ def test_a_file_that_is_too_large_is_not_read_to_its_end(tmp_path: Path) -> None
 
 def test_what_is_written_is_never_too_large_to_be_read(tmp_path: Path) -> None:
     """A row that says nothing but long words, thousands of times."""
-    quiet = QUIET.rows[0].model_copy(update={"environment": "e" * 1000, "reason": "é" * 1000})
-    rows = (FULL.rows[0], *(quiet.model_copy(update={"key": f"{n:016x}"}) for n in range(2, 5001)))
+    quiet = QUIET.rows[0].model_copy(update={"reason": "é" * 1000})
+    series = (quiet.series.model_copy(update={"key": f"{n:016x}", "environment": "e" * 1000}) for n in range(2, 5001))
+    rows = (FULL.rows[0], *(quiet.model_copy(update={"series": each}) for each in series))
     write_artefact(FULL.model_copy(update={"rows": rows}), tmp_path / "gate.json")
     told = read_artefact(tmp_path / "gate.json")
     assert told.rows[0].verdict is Verdict.REGRESSED

@@ -5,19 +5,21 @@ from typing import Any
 
 import pytest
 
-from tests.ci.reports.examples import REGISTERS, artefact, row
-from warpwatch.ci.gate.artefact import ArtefactRow, GateArtefact, GateVerdict, read_artefact
+from tests.ci.reports.examples import REGISTERS, artefact, row, series
+from warpwatch.ci.gate.artefact import ArtefactRow, GateArtefact, read_artefact
 from warpwatch.ci.gate.artefact_builder import write_artefact
 from warpwatch.ci.reports.gate_check_run import conclusion
 from warpwatch.ci.reports.gate_labels import title
+from warpwatch.dashboard.model.comparison import Outcome
 from warpwatch.dashboard.model.verdict import Verdict
 
-LONG: dict[str, Any] = {"environment": "e" * 1000, "reason": "é" * 1000}
+LONG: dict[str, Any] = {"series": series("0" * 16, environment="e" * 1000), "reason": "é" * 1000}
 
 
 def _rows(verdict: Verdict, count: int, start: int = 0, **other: Any) -> tuple[ArtefactRow, ...]:
     one = row(1, verdict, **{**LONG, **other})
-    return tuple(one.model_copy(update={"key": f"{start + number:016x}"}) for number in range(count))
+    keys = (f"{start + number:016x}" for number in range(count))
+    return tuple(one.model_copy(update={"series": one.series.model_copy(update={"key": key})}) for key in keys)
 
 
 def _written(told: GateArtefact, folder: Path) -> GateArtefact:
@@ -38,7 +40,7 @@ def test_unchanged_and_missing_rows_go_first(tmp_path: Path) -> None:
         assert sum(row.verdict is verdict for row in told.rows) == count
     assert len(told.rows) + told.rows_left_out == len(rows)
     assert (told.count(Verdict.UNCHANGED), told.count(Verdict.MISSING)) == (2000, 2000)
-    assert told.verdict is GateVerdict.REGRESSED
+    assert told.outcome is Outcome.REGRESSED
 
 
 @pytest.mark.parametrize(
@@ -54,7 +56,7 @@ def test_unchanged_and_missing_rows_go_first(tmp_path: Path) -> None:
 def test_the_verdict_is_that_of_all_rows_whatever_is_left_out(verdict: Verdict, outcome: str, tmp_path: Path) -> None:
     before = artefact(*_rows(verdict, 5000))
     told = _written(before, tmp_path)
-    assert (told.verdict, conclusion(told), told.count(verdict)) == (before.verdict, outcome, 5000)
+    assert (told.outcome, conclusion(told), told.count(verdict)) == (before.outcome, outcome, 5000)
     assert 0 < len(told.rows) < 5000
     assert verdict is Verdict.INVALID or "5000 " in title(told).replace(",", "")
 

@@ -13,7 +13,7 @@ from tools.gate_trial import DISTURBANCES, Disturbance, PullRequest, Recorded, r
 from warpwatch.ci.gate.alpha_spending import looks, order
 from warpwatch.ci.gate.asv_runner import pattern_of
 from warpwatch.ci.gate.gate_command import gate
-from warpwatch.ci.gate.gate_loop import run_gate
+from warpwatch.ci.gate.gate_loop import StopReason, run_gate
 from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.model.series import Series
 from warpwatch.dashboard.model.verdict import Verdict
@@ -59,9 +59,9 @@ def test_what_is_told_is_not_measured_again() -> None:
         request.measure(is_head, wanted)
 
     done = run_gate(looks(12), measure, partial(request.check, 0.02), budget_s=math.inf)
-    assert done.check.count(Verdict.REGRESSED) == 1
-    assert done.check.count(Verdict.UNCHANGED) == 29
-    assert not done.spent
+    assert done.comparison.count(Verdict.REGRESSED) == 1
+    assert done.comparison.count(Verdict.UNCHANGED) == 29
+    assert done.stopped is StopReason.DECIDED
     assert all(wanted is None for wanted in asked[:4])
     assert all({series.key for series in wanted} < {series.key for series in request.series} for wanted in asked[4:])
 
@@ -72,7 +72,7 @@ def test_a_budget_ends_it_before_a_run_that_would_be_late_but_not_before_the_fir
     done = run_gate(
         looks(12), request.measure, partial(request.check, 0.0005), budget_s=1.0, clock=lambda: float(next(clock))
     )
-    assert done.spent
+    assert done.stopped is not StopReason.DECIDED
     assert done.runs == 2
 
 
@@ -98,11 +98,11 @@ class _Outliers(PullRequest):
 def test_two_outliers_alike_are_no_change() -> None:
     request = _Outliers(CALM, 30, {}, 0.0, np.random.default_rng(3))
     first = run_gate(looks(2), request.measure, partial(request.check, 0.02), budget_s=math.inf)
-    assert first.check.count(Verdict.REGRESSED) == 1  # two runs of each cannot tell
+    assert first.comparison.count(Verdict.REGRESSED) == 1  # two runs of each cannot tell
     request = _Outliers(CALM, 30, {}, 0.0, np.random.default_rng(3))
     done = run_gate(looks(12), request.measure, partial(request.check, 0.02), budget_s=math.inf)
-    assert done.check.count(Verdict.REGRESSED) == 0
-    assert done.check.count(Verdict.UNCHANGED) >= 29
+    assert done.comparison.count(Verdict.REGRESSED) == 0
+    assert done.comparison.count(Verdict.UNCHANGED) >= 29
 
 
 @pytest.mark.parametrize("disturbance", DISTURBANCES[1:], ids=lambda each: each.name)
@@ -135,7 +135,7 @@ def test_a_series_asks_asv_for_its_case_with_all_rivals_and_metrics() -> None:
         is_baseline=False,
         listed=True,
     )
-    pattern = re.compile(pattern_of(series))
+    pattern = re.compile(pattern_of(series.suite, series.parameters))
     assert pattern.search("benchmarks.rope.Rope.track_latency('cpu-fp32-b1', 'eager')")
     assert pattern.search("benchmarks.rope.Rope.track_sm_cycles('cpu-fp32-b1', 'warpwatch')")
     assert not pattern.search("benchmarks.rope.Rope.track_latency('cpu-fp32-b16', 'eager')")

@@ -10,7 +10,7 @@ import pytest
 
 from tools.gate_trial import PullRequest, Recorded, recorded
 from warpwatch.ci.gate.alpha_spending import looks
-from warpwatch.ci.gate.gate_loop import End, Gate, run_gate
+from warpwatch.ci.gate.gate_loop import Gate, StopReason, run_gate
 from warpwatch.dashboard.model.series import Series
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.text.comparison_labels import MOST_RUNS_ADVISED, remark
@@ -52,14 +52,14 @@ def _gate(request: PullRequest, counted: _Counted, *, threshold: float = 0.02, b
 def test_what_no_runs_would_tell_is_given_up_and_says_how_many_it_would_need() -> None:
     request = PullRequest(LOUD, 3, {}, 0.0, np.random.default_rng(0))
     done = _gate(request, _Counted(request))
-    assert done.end is End.HOPELESS
+    assert done.stopped is StopReason.FUTILITY
     assert done.runs < 12
-    open_rows = [row for row in done.check.rows if row.verdict is Verdict.INCONCLUSIVE]
+    open_rows = [row for row in done.comparison.rows if row.verdict is Verdict.INCONCLUSIVE]
     assert open_rows
     for row in open_rows:
-        assert row.comparison is not None
-        assert row.comparison.runs_needed > 12
-        needed = row.comparison.runs_needed
+        assert row.estimate is not None
+        assert row.estimate.runs_needed > 12
+        needed = row.estimate.runs_needed
         advice = f"{needed} more runs of each" if needed <= MOST_RUNS_ADVISED else "too noisy to compare"
         assert advice in remark(row)
 
@@ -68,7 +68,7 @@ def test_each_series_is_measured_as_long_as_it_may_be_told_and_no_longer() -> No
     request = PullRequest(LOUD, 20, {}, 0.0, np.random.default_rng(1))
     counted = _Counted(request)
     done = _gate(request, counted)
-    assert done.check.count(Verdict.INCONCLUSIVE) == 20
+    assert done.comparison.count(Verdict.INCONCLUSIVE) == 20
     runs = [count / 2 for count in counted.runs.values()]
     assert min(runs) == 2
     assert sum(runs) < 0.6 * 12 * 20
@@ -77,7 +77,7 @@ def test_each_series_is_measured_as_long_as_it_may_be_told_and_no_longer() -> No
 def test_a_large_change_of_a_loud_series_is_still_found() -> None:
     request = PullRequest(LOUD, 20, {3}, 4.0, np.random.default_rng(3))
     done = _gate(request, _Counted(request))
-    verdicts = {row.series.key: row.verdict for row in done.check.rows}
+    verdicts = {row.series.key: row.verdict for row in done.comparison.rows}
     assert verdicts[request.series[3].key] is Verdict.REGRESSED
     assert list(verdicts.values()).count(Verdict.REGRESSED) == 1
 
@@ -87,19 +87,18 @@ def test_loud_neighbours_do_not_make_a_gate_give_up_what_it_can_tell() -> None:
     pool = recorded(RECORDED)
     request = PullRequest(pool, 40, range(0, 40, 10), 0.03, np.random.default_rng(1), loud=0.1)
     done = _gate(request, _Counted(request))
-    verdicts = {row.series.key: row.verdict for row in done.check.rows}
+    verdicts = {row.series.key: row.verdict for row in done.comparison.rows}
     assert [verdicts[request.series[place].key] for place in range(0, 40, 10)] == [Verdict.REGRESSED] * 4
 
 
-@pytest.mark.parametrize(("budget_s", "end"), [(math.inf, End.TOLD), (1.0, End.BUDGET)])
-def test_the_budget_ends_what_certainty_did_not(budget_s: float, end: End) -> None:
+@pytest.mark.parametrize(("budget_s", "end"), [(math.inf, StopReason.DECIDED), (1.0, StopReason.BUDGET)])
+def test_the_budget_ends_what_certainty_did_not(budget_s: float, end: StopReason) -> None:
     request = PullRequest(CALM, 30, {0}, 0.0205, np.random.default_rng(4))
     done = _gate(request, _Counted(request), threshold=0.002, budget_s=budget_s)
-    assert done.end is end
-    assert done.spent is (end is not End.TOLD)
+    assert done.stopped is end
 
 
 def test_the_last_look_is_told_from_hopelessness() -> None:
     request = PullRequest(CALM, 30, {}, 0.0, np.random.default_rng(5))
     done = run_gate(looks(2), request.measure, partial(request.check, 0.0003), budget_s=math.inf, clock=lambda: 0.0)
-    assert (done.end, done.runs) == (End.RUNS, 2)
+    assert (done.stopped, done.runs) == (StopReason.RUNS, 2)

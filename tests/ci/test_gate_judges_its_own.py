@@ -6,16 +6,17 @@ import pytest
 
 from tests.asv_results import AsvResults
 from tests.ci.judged_repository import judged_repository
-from warpwatch.dashboard.analysis.compare_commits import Check, Outcome, check
+from warpwatch.dashboard.analysis.compare_commits import check
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
+from warpwatch.dashboard.model.comparison import Comparison, Outcome
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.store import Store, queries
 
 BEGAN_MS = 5_000
 
 
-def _measured(root: Path, *, at: tuple[bool, bool]) -> Check:
+def _measured(root: Path, *, at: tuple[bool, bool]) -> Comparison:
     """All was recorded before, with rope slower at head; then `sum` was measured anew at base and at head."""
     database = f"sqlite:///{root / 'h.db'}"
     repository = judged_repository(root, database=database, slower={("rope.Rope.track_latency", "fp16"): 0.5})
@@ -41,4 +42,4 @@ def test_what_was_recorded_before_of_other_benchmarks_decides_nothing(at: tuple[
     found = _measured(tmp_path, at=at)
     assert {row.series.benchmark for row in found.rows} == {"sum.Sum.track_latency"}
     assert found.count(Verdict.REGRESSED) == 0
-    assert found.outcome is Outcome.UNCHANGED_OR_BETTER
+    assert found.outcome is Outcome.UNCHANGED

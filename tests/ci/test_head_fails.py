@@ -37,7 +37,7 @@ def test_one_that_nobody_was_to_measure_at_head_does_not(tmp_path: Path) -> None
     (tmp_path / "h.db").unlink()
     done = repository.warpwatch("import", str(tmp_path / "results"), "--project", "demo")
     assert done.returncode == 0, done.stderr
-    rows = {row["benchmark"]: row for row in json.loads(repository.check("--format", "json").stdout)["series"]}
+    rows = {row["series"]["benchmark"]: row for row in json.loads(repository.check("--format", "json").stdout)["rows"]}
     assert (rows[SUM[0]]["verdict"], rows[SUM[0]]["fails"]) == ("missing", False)
     assert repository.check().returncode == 0
 

@@ -94,7 +94,10 @@ def test_a_rule_speaks_of_what_matches_each_of_its_keys(match: str, speaks: bool
 
 def _told(done: Any) -> dict[str, Any]:
     assert done.stdout, done.stderr
-    return {f"{row['benchmark']} {row['parameters']['dtype']}": row for row in json.loads(done.stdout)["series"]}
+    return {
+        f"{row['series']['benchmark']} {row['series']['parameters']['dtype']}": row
+        for row in json.loads(done.stdout)["rows"]
+    }
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +119,7 @@ def test_a_floor_forgives_what_is_small_in_itself_and_nothing_else(repository: J
     assert done.returncode == 1
     assert rows["rope.Rope.track_latency fp16"]["verdict"] == "regressed"
     assert rows["rope.Rope.track_latency fp32"]["verdict"] == "unchanged"
-    assert rows["rope.Rope.track_latency fp32"]["change"] > 0.05
+    assert rows["rope.Rope.track_latency fp32"]["estimate"]["change"] > 0.05
 
 
 def test_a_change_is_judged_by_the_policy_before_it_and_says_so(repository: JudgedRepository) -> None:

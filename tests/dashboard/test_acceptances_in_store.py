@@ -4,8 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from warpwatch.dashboard.model.comparison import Acceptance
 from warpwatch.dashboard.store import Store
-from warpwatch.dashboard.store.policy import Acceptance, acceptances, record_acceptances
+from warpwatch.dashboard.store.policy import acceptances, record_acceptances
 from warpwatch.dashboard.store.project_writer import ProjectWriter
 
 

@@ -13,6 +13,7 @@ from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.model.alert import AlertState
+from warpwatch.dashboard.model.comparison import Acceptance
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store import alerts as alerts_of_store
 from warpwatch.dashboard.store.alert_updates import Progress, go_on
@@ -25,7 +26,7 @@ from warpwatch.dashboard.store.outbox import (
     revive,
     undelivered,
 )
-from warpwatch.dashboard.store.policy import Acceptance, record_acceptances
+from warpwatch.dashboard.store.policy import record_acceptances
 from warpwatch.dashboard.store.schema import changepoint
 
 STEADY = [1.0, 1.01, 0.99, 1.0, 1.01, 1.0, 0.99, 1.0, 1.01, 1.0]

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from tests.dashboard.suite_results import Suite
-from warpwatch.dashboard.analysis.compare_commits import Check, Outcome, check
+from warpwatch.dashboard.analysis.compare_commits import check
 from warpwatch.dashboard.cli.report import report_table
+from warpwatch.dashboard.model.comparison import Comparison, Outcome
 from warpwatch.dashboard.model.series import Status
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.store import Store, queries
@@ -25,7 +26,7 @@ def suite(asv: Any) -> Suite:
     return history
 
 
-def _check(store: Store, base: int, head: int) -> Check:
+def _check(store: Store, base: int, head: int) -> Comparison:
     commits = [queries.find_commit(store, "demo", f"{number:08x}") for number in (base, head)]
     assert commits[0] is not None
     assert commits[1] is not None
@@ -71,7 +72,7 @@ def test_a_check_of_equal_code_is_unchanged_and_says_that_nobody_measured(
     found = _check(sqlite_store, base, head)
     (row,) = found.rows
     assert (row.verdict, row.reason) == (Verdict.UNCHANGED, f"not measured: {WHY}")
-    assert found.outcome is Outcome.UNCHANGED_OR_BETTER
+    assert found.outcome is Outcome.UNCHANGED
 
 
 def test_new_code_is_compared_with_the_commit_that_measured_the_old(sqlite_store: Store, suite: Suite) -> None:

@@ -117,7 +117,7 @@ def test_check_of_a_noisy_pair_could_not_tell(warpwatch: Callable[..., Any], tim
     done = _check(warpwatch, results.folder, "0000000a", "0000000b")
     assert done.returncode == 2
     assert "too noisy to compare" in done.stdout
-    assert "(noise by history)" in done.stdout
+    assert " by history)" in done.stdout
 
 
 def test_check_tells_a_failure_at_head_by_its_reason(warpwatch: Callable[..., Any], asv: Any) -> None:
@@ -155,11 +155,12 @@ def test_check_as_json_holds_every_series(
     assert (done.returncode, done.stdout) == (1, "")
     data = json.loads((tmp_path / "check.json").read_text())
     assert (data["outcome"], data["counts"]["regressed"]) == ("regressed", 1)
-    (series,) = data["series"]
-    assert series["change"] == pytest.approx(0.059, abs=0.001)
-    assert series["interval_95"][0] < series["change"] < series["interval_95"][1]
-    assert series["benchmark"] == BENCH
-    assert (series["noise_source"], series["noise"]) == ("history", pytest.approx(0.0018, abs=0.001))
+    (row,) = data["rows"]
+    estimate = row["estimate"]
+    assert estimate["change"] == pytest.approx(0.059, abs=0.001)
+    assert estimate["ci_low"] < estimate["change"] < estimate["ci_high"]
+    assert row["series"]["benchmark"] == BENCH
+    assert (estimate["noise_source"], estimate["noise"]) == ("history", pytest.approx(0.0018, abs=0.001))
 
 
 def test_check_as_markdown_puts_the_verdict_first(
@@ -254,17 +255,17 @@ def test_a_drift_that_all_controls_show_is_the_machines(warpwatch: Callable[...,
     done = _check(warpwatch, asv.folder, "0000000a", "0000000b", "--format", "json")
     data = json.loads(done.stdout)
     assert data["drifts"] == [
-        {"machine": "box", "change": pytest.approx(0.049, abs=0.002), "controls": 5, "canaries": {}}
+        {"machine": "box", "change": pytest.approx(0.049, abs=0.002), "controls": 5, "canaries": []}
     ]
-    assert {s["parameters"]["workload"]: s["verdict"] for s in data["series"]} == {
+    assert {row["series"]["parameters"]["workload"]: row["verdict"] for row in data["rows"]} == {
         "w0": "unchanged",
         "w1": "unchanged",
         "w2": "regressed",
         "w3": "unchanged",
         "w4": "unchanged",
     }
-    worst = data["series"][0]
-    assert worst["change"] == pytest.approx(0.2, abs=0.01)
+    worst = data["rows"][0]
+    assert worst["estimate"]["change"] == pytest.approx(0.2, abs=0.01)
     assert worst["control_change"] == pytest.approx(0.049, abs=0.002)
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from warpwatch.dashboard.model.comparison import Estimate
 from warpwatch.dashboard.model.metric import Better
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.statistics.comparison import (
-    Comparison,
     RunValue,
     common_drift,
     compare,
@@ -28,7 +28,7 @@ def _runs(*values: float, scatter: float = 0.0) -> list[RunValue]:
     return [RunValue(value=v, q25=v * (1 - scatter / 2), q75=v * (1 + scatter / 2), sample_count=50) for v in values]
 
 
-def _verdict(comparison: Comparison | None, better: Better = Better.LOWER, threshold: float = 0.02) -> Verdict:
+def _verdict(comparison: Estimate | None, better: Better = Better.LOWER, threshold: float = 0.02) -> Verdict:
     return judge([comparison], [better], threshold=threshold)[0]
 
 
@@ -47,7 +47,7 @@ def test_a_quiet_series_gets_a_clear_verdict(change: float, better: Better, verd
     comparison = compare(_runs(1.0), _runs(1 + change), history_noise=NOISE, threshold=0.02)
     assert comparison is not None
     assert comparison.change == pytest.approx(change)
-    assert comparison.low < change < comparison.high
+    assert comparison.ci_low < change < comparison.ci_high
     assert _verdict(comparison, better) is verdict
 
 
@@ -97,7 +97,7 @@ def test_the_unit_does_not_matter(value: float, ratio: float, scale: float) -> N
     other = compare(_runs(value * scale), _runs(value * ratio * scale), history_noise=NOISE, threshold=0.02)
     assert one is not None
     assert other is not None
-    assert (one.change, one.low, one.p_value) == pytest.approx((other.change, other.low, other.p_value))
+    assert (one.change, one.ci_low, one.p_value) == pytest.approx((other.change, other.ci_low, other.p_value))
 
 
 @given(st.floats(0.5, 2.0))
@@ -182,7 +182,7 @@ def test_the_scatter_of_runs_is_pooled_over_both_commits() -> None:
 def test_what_is_exact_is_certain_after_one_run(base: float, head: float, verdict: Verdict, change: float) -> None:
     compared = compare_exact(_runs(base), _runs(head))
     assert compared is not None
-    assert (compared.change, compared.low, compared.high, compared.runs_needed) == (
+    assert (compared.change, compared.ci_low, compared.ci_high, compared.runs_needed) == (
         pytest.approx(change),
         pytest.approx(change),
         pytest.approx(change),
@@ -213,7 +213,7 @@ def test_samples_that_scatter_without_bounds_are_compared_too() -> None:
     run = RunValue(value=1e-4, q25=1e-4, q75=5.0, sample_count=3)
     seen = compare([run], [run], history_noise=None, threshold=0.02)
     assert seen is not None
-    assert -1 < seen.low < seen.change == 0 < seen.high < math.inf
+    assert -1 < seen.ci_low < seen.change == 0 < seen.ci_high < math.inf
 
 
 def test_what_two_states_of_the_machine_hide_is_not_called_unchanged() -> None:

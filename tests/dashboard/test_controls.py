@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
-from warpwatch.dashboard.analysis.compare_commits import Check, check
+from warpwatch.dashboard.analysis.compare_commits import check
+from warpwatch.dashboard.model.comparison import Comparison
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alerts import new_regressions
@@ -20,13 +21,13 @@ def _history(asv: Any, last: dict[str, float], commits: int = 12) -> Suite:
     return history
 
 
-def _check(store: Store, asv: Any) -> Check:
+def _check(store: Store, asv: Any) -> Comparison:
     asv.load(store)
     newest, before = queries.commits(store, "demo", limit=2)
     return check(store, "demo", before, newest, threshold=0.02)
 
 
-def _verdicts(found: Check) -> set[Verdict]:
+def _verdicts(found: Comparison) -> set[Verdict]:
     return {row.verdict for row in found.rows}
 
 
@@ -37,7 +38,7 @@ def test_a_machine_that_slowed_is_told_by_its_canaries_and_taken_off(store: Stor
     assert (drift.change, drift.controls) == (pytest.approx(0.05, abs=0.004), 5)
     assert {canary.workload for canary in drift.canaries} == {TRIAD, MATMUL}
     assert _verdicts(found) == {Verdict.UNCHANGED}
-    assert "moved by +5" in as_table(found)
+    assert "changed by +5" in as_table(found)
 
 
 def test_canaries_that_stand_still_overrule_rivals_that_all_moved(sqlite_store: Store, asv: Any) -> None:
@@ -56,7 +57,7 @@ def test_a_canary_that_moves_alone_withholds_the_verdicts_that_it_may_explain(sq
     assert (drift.change, [canary.workload for canary in drift.canaries]) == (0.0, [MATMUL])
     assert _verdicts(found) == {Verdict.INCONCLUSIVE}
     assert all(row.reason is not None and row.reason.startswith("the machine moved: canary") for row in found.rows)
-    assert "not all of it alike" in as_table(found)
+    assert "its controls disagree" in as_table(found)
 
 
 @pytest.mark.parametrize(("own", "verdict"), [(1.4, Verdict.REGRESSED), (0.7, Verdict.IMPROVED)])

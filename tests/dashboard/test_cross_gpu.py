@@ -11,7 +11,7 @@ from tests.dashboard.suite_results import Suite
 from tools.cards_and_commits import cards
 from warpwatch.dashboard.analysis.compare_commits import check
 from warpwatch.dashboard.model.verdict import Verdict
-from warpwatch.dashboard.statistics.cross_gpu import FEWEST, across_cards
+from warpwatch.dashboard.statistics.cross_gpu import FEWEST, cross_gpu_changes
 from warpwatch.dashboard.store import Store, queries
 
 
@@ -20,39 +20,39 @@ def test_the_interval_holds_what_the_kernel_did_in_95_of_100_whatever_cards_do(c
     dice, own, held = np.random.default_rng(controls), math.log(0.6), 0
     for _ in range(2000):
         shifts = cards(dice, controls + 1)
-        (told,) = across_cards([own + shifts[0]], shifts[1:].tolist())
-        held += told.low <= math.expm1(own) <= told.high
+        (told,) = cross_gpu_changes([own + shifts[0]], shifts[1:].tolist())
+        held += told.ci_low <= math.expm1(own) <= told.ci_high
     assert 0.94 <= held / 2000 <= 0.985  # few baselines tell more widely, not less
 
 
-def test_of_what_is_told_among_many_kernels_at_most_a_twentieth_is_chance() -> None:
+def test_of_what_is_significant_among_many_kernels_at_most_a_twentieth_is_chance() -> None:
     dice, false, found, true = np.random.default_rng(5), [], 0, 0
     for _ in range(300):
         shifts = cards(dice, 400 + 300)
         own = np.where(np.arange(300) < 40, math.log(0.7), 0.0)
-        told = [each.is_told for each in across_cards((own + shifts[:300]).tolist(), shifts[300:].tolist())]
+        told = [each.is_significant for each in cross_gpu_changes((own + shifts[:300]).tolist(), shifts[300:].tolist())]
         false.append(sum(told[40:]) / max(sum(told), 1))
         found, true = found + sum(told[:40]), true + 40
     assert np.mean(false) <= 0.055
     assert found / true > 0.9
     nothing = [
-        any(each.is_told for each in across_cards(s[:300].tolist(), s[300:].tolist()))
+        any(each.is_significant for each in cross_gpu_changes(s[:300].tolist(), s[300:].tolist()))
         for s in (cards(dice, 700) for _ in range(300))
     ]
     assert np.mean(nothing) <= 0.07
 
 
 def test_too_few_baselines_tell_nothing() -> None:
-    assert across_cards([0.5], [0.0] * (FEWEST - 1)) == ()
+    assert cross_gpu_changes([0.5], [0.0] * (FEWEST - 1)) == ()
 
 
 def test_what_its_interval_does_not_bear_out_is_not_told() -> None:
     """Skewed baselines: few lie as far from their median, but those that do lie on the kernel's side."""
     skewed = [place * 1e-5 for place in range(-47, 48)] + [0.05, 0.06, 0.07, 0.08]
-    (told,) = across_cards([0.055], skewed)
+    (told,) = cross_gpu_changes([0.055], skewed)
     assert told.q_value <= 0.05
-    assert told.low < 0 < told.high
-    assert not told.is_told
+    assert told.ci_low < 0 < told.ci_high
+    assert not told.is_significant
 
 
 def test_a_check_tells_beside_its_verdict_what_more_than_the_card_changed(sqlite_store: Store, asv: Any) -> None:
@@ -69,10 +69,10 @@ def test_a_check_tells_beside_its_verdict_what_more_than_the_card_changed(sqlite
     for row in told.rows:
         assert row.reason is not None
         assert row.reason.startswith("another card")
-        assert row.across is not None
-        assert row.across.is_told
-        assert row.across.change == pytest.approx(-0.4, abs=0.01)
-        assert row.across.low - 0.01 < 0.6 / 1.02 - 1 < row.across.high + 0.01
-        assert row.across.controls == 45
+        assert row.cross_gpu is not None
+        assert row.cross_gpu.is_significant
+        assert row.cross_gpu.change == pytest.approx(-0.4, abs=0.01)
+        assert row.cross_gpu.ci_low - 0.01 < 0.6 / 1.02 - 1 < row.cross_gpu.ci_high + 0.01
+        assert row.cross_gpu.baselines == 45
     alike = check(sqlite_store, "demo", ends[0], ends[0], threshold=0.02)
-    assert all(row.across is None for row in alike.rows)
+    assert all(row.cross_gpu is None for row in alike.rows)

@@ -12,17 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpwatch.dashboard.analysis.compare_commits import Check, _compare, check
+from warpwatch.dashboard.analysis.compare_commits import _estimate, check
 from warpwatch.dashboard.analysis.noise import HistoryNoises
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
+from warpwatch.dashboard.model.comparison import Comparison
 from warpwatch.dashboard.model.metric import Better, metric
-from warpwatch.dashboard.model.verdict import Verdict
+from warpwatch.dashboard.model.verdict import NoiseSource, Verdict
 from warpwatch.dashboard.statistics.comparison import RunValue, compare, judge
 from warpwatch.dashboard.statistics.detection import detect
 from warpwatch.dashboard.statistics.machine_noise import Peer, history_noise, machine_scale, peer
-from warpwatch.dashboard.statistics.noise import Noise, NoiseSource, noise_scale
+from warpwatch.dashboard.statistics.noise import Noise, noise_scale
 from warpwatch.dashboard.store import Store, queries
 
 ROOT = Path(__file__).parents[2]
@@ -179,7 +180,7 @@ def h200(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     store.close()
 
 
-def _check(store: Store, base: str, head: str) -> Check:
+def _check(store: Store, base: str, head: str) -> Comparison:
     commits = [queries.find_commit(store, "warpwatch", name) for name in (base, head)]
     assert commits[0] is not None
     assert commits[1] is not None
@@ -209,7 +210,7 @@ def test_no_baseline_is_called_changed_between_any_two_commits_on_an_h200(h200: 
         rivals = [pair for pair in found if pair.series.is_baseline]
         noises = HistoryNoises(found, {}, {})
         verdicts = judge(
-            [_compare(pair, 0.02, 0.0, noises, {}) for pair in rivals], [Better.LOWER] * len(rivals), threshold=0.02
+            [_estimate(pair, 0.02, 0.0, noises, {}) for pair in rivals], [Better.LOWER] * len(rivals), threshold=0.02
         )
         assert len(verdicts) > 40
         assert not {Verdict.REGRESSED, Verdict.IMPROVED} & set(verdicts)

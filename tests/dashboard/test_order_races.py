@@ -13,8 +13,9 @@ from warpwatch.dashboard.executors import Here
 from warpwatch.dashboard.importers import import_asv as importing
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
+from warpwatch.dashboard.model.series import UNORDERED_POSITION
 from warpwatch.dashboard.store import Store, schema
-from warpwatch.dashboard.store.commit_index import NOT_PLACED, ProjectCalendar
+from warpwatch.dashboard.store.commit_index import ProjectCalendar
 from warpwatch.dashboard.store.commits import order_commits
 
 SERIES = series_analysis._WORTH_PROCESSES  # from which they are taken in batches
@@ -86,7 +87,7 @@ def test_a_calendar_follows_the_order_without_new_commits(store: Store, unordere
         project = connection.execute(select(schema.project.c.id)).scalar_one()
     known = ProjectCalendar(project)
     with store.read() as connection:
-        assert known.read(connection).position.tolist() == [0, 1, 2, NOT_PLACED]
+        assert known.read(connection).position.tolist() == [0, 1, 2, UNORDERED_POSITION]
         assert known.read(connection) is known.read(connection)
     unordered()
     with store.read() as connection:

@@ -5,17 +5,18 @@ import math
 import numpy as np
 import pytest
 
+from warpwatch.dashboard.model.comparison import Estimate
 from warpwatch.dashboard.model.metric import Better
 from warpwatch.dashboard.model.thresholds import Limits
 from warpwatch.dashboard.model.verdict import Verdict
-from warpwatch.dashboard.statistics.comparison import Comparison, RunValue, compare, compare_exact, judge
+from warpwatch.dashboard.statistics.comparison import RunValue, compare, compare_exact, judge
 from warpwatch.dashboard.statistics.noise import Noise
-from warpwatch.dashboard.statistics.power import chance_to_tell, runs_to_tell
+from warpwatch.dashboard.statistics.power import conditional_power, required_runs
 
 LEVEL = 0.0001  # 1 % over a hundred series
 
 
-def _seen(change: float, *, noise: float, runs: int, threshold: float = 0.02) -> Comparison:
+def _seen(change: float, *, noise: float, runs: int, threshold: float = 0.02) -> Estimate:
     sides = [[RunValue(value=level)] * runs for level in (1.0, 1.0 + change)]
     found = compare(*sides, history_noise=Noise(scale=noise), threshold=threshold)
     assert found is not None
@@ -49,12 +50,12 @@ def test_the_chance_is_how_often_going_on_tells(change: float, noise: float, is_
         later = _seen(math.expm1(estimate), noise=noise, runs=10)
         verdict = judge([later], [Better.LOWER], threshold=0.02, family_error=LEVEL)[0]
         told += verdict is not Verdict.INCONCLUSIVE
-    assert chance_to_tell(seen, runs=10, threshold=0.02, level=LEVEL) == pytest.approx(told / times, abs=0.03)
+    assert conditional_power(seen, runs=10, threshold=0.02, level=LEVEL) == pytest.approx(told / times, abs=0.03)
 
 
-def test_runs_to_tell_are_those_at_which_the_same_estimate_is_told() -> None:
+def test_required_runs_are_those_at_which_the_same_estimate_is_told() -> None:
     for change, noise in ((0.0, 0.05), (0.03, 0.02), (0.1, 0.1)):
-        wanted = runs_to_tell(_seen(change, noise=noise, runs=2), threshold=0.02, level=LEVEL)
+        wanted = required_runs(_seen(change, noise=noise, runs=2), threshold=0.02, level=LEVEL)
         told = [
             judge([_seen(change, noise=noise, runs=runs)], [Better.LOWER], threshold=0.02, family_error=LEVEL)[0]
             for runs in (wanted - 1, wanted)
@@ -64,7 +65,7 @@ def test_runs_to_tell_are_those_at_which_the_same_estimate_is_told() -> None:
 
 
 def test_no_further_run_has_no_chance() -> None:
-    assert chance_to_tell(_seen(0.0, noise=0.02, runs=4), runs=4, threshold=0.02, level=LEVEL) == 0
+    assert conditional_power(_seen(0.0, noise=0.02, runs=4), runs=4, threshold=0.02, level=LEVEL) == 0
 
 
 def test_a_noise_known_from_few_runs_may_be_smaller_than_it_looks() -> None:
@@ -72,7 +73,7 @@ def test_a_noise_known_from_few_runs_may_be_smaller_than_it_looks() -> None:
     few = compare(base, head, history_noise=None, threshold=0.03)
     assert few is not None
     known = _seen(few.change, noise=few.noise, runs=2)  # 12 runs would not make its interval narrow enough
-    chances = [chance_to_tell(each, runs=12, threshold=0.03, level=LEVEL) for each in (few, known)]
+    chances = [conditional_power(each, runs=12, threshold=0.03, level=LEVEL) for each in (few, known)]
     assert chances[0] > chances[1]
 
 

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
-from warpwatch.dashboard.analysis.compare_commits import Check, check
+from warpwatch.dashboard.analysis.compare_commits import check
+from warpwatch.dashboard.model.comparison import Comparison, Estimate
 from warpwatch.dashboard.model.metric import Better
-from warpwatch.dashboard.model.verdict import Verdict
-from warpwatch.dashboard.statistics.comparison import Comparison, RunValue, compare, judge
-from warpwatch.dashboard.statistics.noise import Noise, NoiseSource
+from warpwatch.dashboard.model.verdict import NoiseSource, Verdict
+from warpwatch.dashboard.statistics.comparison import RunValue, compare, judge
+from warpwatch.dashboard.statistics.noise import Noise
 from warpwatch.dashboard.statistics.session_noise import RerunScatter, rerun_noise, rerun_scatter
 from warpwatch.dashboard.store import Store, queries
 
@@ -173,7 +174,7 @@ def test_a_change_planted_in_real_runs_is_told_alone(planted: float) -> None:
 # What a check makes of it: commit 0 is run again, then commits 1 and 2 once each.
 
 
-def _store(store: Store, asv: Any, change: float, *, later: int = 0, again: int = 5) -> Check:
+def _store(store: Store, asv: Any, change: float, *, later: int = 0, again: int = 5) -> Comparison:
     levels = {"warpwatch": 1e-4, "eager": 1e-2, TRIAD: 1e-4, MATMUL: 2e-4}  # rivals too slow to tell of ours
     history = Suite(asv, workloads=OTHERS, levels=levels, scatter=0.0)
     for run in range(again):
@@ -188,8 +189,8 @@ def _store(store: Store, asv: Any, change: float, *, later: int = 0, again: int 
     return check(store, "demo", base, head, threshold=0.01)
 
 
-def _only(found: Check) -> tuple[set[Verdict], set[NoiseSource]]:
-    comparisons: list[Comparison] = [row.comparison for row in found.rows if row.comparison is not None]
+def _only(found: Comparison) -> tuple[set[Verdict], set[NoiseSource]]:
+    comparisons: list[Estimate] = [row.estimate for row in found.rows if row.estimate is not None]
     return {row.verdict for row in found.rows}, {comparison.noise_source for comparison in comparisons}
 
 
@@ -220,7 +221,7 @@ def test_of_runs_on_two_days_those_beside_each_other_are_compared(sqlite_store: 
     assert base is not None
     assert head is not None
     found = check(sqlite_store, "demo", base, head, threshold=0.01)
-    assert {(row.base, row.comparison and row.comparison.base_runs) for row in found.rows} == {(1e-4, 1)}
+    assert {(row.base, row.estimate and row.estimate.base_runs) for row in found.rows} == {(1e-4, 1)}
 
 
 def test_runs_of_equal_code_are_re_runs_unless_they_are_asked_about(sqlite_store: Store, asv: Any) -> None:

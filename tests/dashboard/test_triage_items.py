@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.dashboard.suite_results import Suite
-from warpwatch.dashboard.analysis.compare_commits import Outcome, check
+from warpwatch.dashboard.analysis.compare_commits import check
+from warpwatch.dashboard.model.comparison import Outcome
 from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.statistics.comparison import RunValue
@@ -40,7 +41,7 @@ def test_a_check_across_cards_could_not_tell_and_says_why(sqlite_store: Store, m
     assert head is not None
     found = check(sqlite_store, "demo", base, head, threshold=0.02)
     (row,) = found.rows
-    assert (row.verdict, found.outcome, found.drifts) == (Verdict.INCONCLUSIVE, Outcome.COULD_NOT_TELL, ())
+    assert (row.verdict, found.outcome, found.drifts) == (Verdict.INCONCLUSIVE, Outcome.INCONCLUSIVE, ())
     assert row.reason == "another card: base was measured on GPU-aaaaaaaa and head on GPU-bbbbbbbb"
     assert (row.base, row.head) == (pytest.approx(1e-4, rel=0.01), pytest.approx(1.3e-4, rel=0.01))
 
@@ -57,7 +58,7 @@ def test_of_a_commit_measured_on_both_cards_the_runs_of_the_shared_one_count(sql
     assert base is not None
     assert head is not None
     (row,) = check(sqlite_store, "demo", base, head, threshold=0.02).rows
-    assert (row.verdict, row.comparison and row.comparison.head_runs) == (Verdict.UNCHANGED, 1)
+    assert (row.verdict, row.estimate and row.estimate.head_runs) == (Verdict.UNCHANGED, 1)
 
 
 def test_a_step_on_one_card_is_told_though_another_measured_between(store: Store, asv: Any) -> None:

@@ -16,10 +16,10 @@ from tests.dashboard.suite_results import Suite
 from warpwatch.dashboard.analysis.trust import RUNS, trust
 from warpwatch.dashboard.model.metric import Better
 from warpwatch.dashboard.model.thresholds import LimitRules, series_limits
-from warpwatch.dashboard.model.verdict import Verdict
+from warpwatch.dashboard.model.verdict import NoiseSource, Verdict
 from warpwatch.dashboard.statistics.comparison import FAMILY_ERROR, RunValue, compare, judge
 from warpwatch.dashboard.statistics.distributions import counted_share, student_tail
-from warpwatch.dashboard.statistics.noise import Noise, NoiseSource, noise_scale, noise_scales
+from warpwatch.dashboard.statistics.noise import Noise, noise_scale, noise_scales
 from warpwatch.dashboard.statistics.power import POWER, critical_value, detectable_change
 from warpwatch.dashboard.store import Store, queries
 

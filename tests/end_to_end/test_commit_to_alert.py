@@ -37,7 +37,7 @@ def _measure(clone: PlantedClone, commits: Sequence[str]) -> None:
 
 def _moved(measured: PlantedClone, base: str, head: str, threshold: str = THRESHOLD) -> tuple[int, list[dict]]:
     done = measured.warpwatch("check", base, head, "--project", "demo", "--threshold", threshold, "--format", "json")
-    return done.returncode, json.loads(done.stdout)["series"]
+    return done.returncode, json.loads(done.stdout)["rows"]
 
 
 def test_check_names_the_planted_slowdown_and_nothing_else(measured: PlantedClone) -> None:
@@ -51,9 +51,9 @@ def test_check_names_the_planted_slowdown_and_nothing_else(measured: PlantedClon
     regressed = [row for row in comparisons if row["verdict"] == "regressed"]
     assert code == 1, comparisons
     for row in regressed:
-        assert row["benchmark"] == "benchmarks.rope.Rope.track_latency"
-        assert row["parameters"]["implementation"] == "warpwatch"
-        assert row["change"] > 1.0
+        assert row["series"]["benchmark"] == "benchmarks.rope.Rope.track_latency"
+        assert row["series"]["implementation"] == "warpwatch"
+        assert row["estimate"]["change"] > 1.0
 
 
 def test_two_measurements_of_the_same_code_raise_nothing(measured: PlantedClone) -> None:
@@ -78,7 +78,7 @@ def _send_twice(measured: PlantedClone, inbox: Inbox) -> None:
     # A shared machine may also be told that it cannot be trusted.
     told = [message for message in inbox.received if message["event"] == "regression"]
     assert [message["first_bad_commit"]["hash"] for message in told] == [measured.planted]
-    named = {(row["benchmark"], row["parameters"]["implementation"]) for row in told[0]["regressions"]}
+    named = {(row["series"]["benchmark"], row["series"]["implementation"]) for row in told[0]["regressions"]}
     assert named == {("benchmarks.rope.Rope.track_latency", "warpwatch")}
 
     first_received = len(inbox.received)

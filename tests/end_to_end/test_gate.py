@@ -5,7 +5,8 @@ import json
 import pytest
 
 from tests.end_to_end.planted_clone import ROPE, PlantedClone, planted_clone
-from warpwatch.ci.gate.artefact import GateVerdict, read_artefact
+from warpwatch.ci.gate.artefact import read_artefact
+from warpwatch.dashboard.model.comparison import Outcome
 
 # CPU latencies on a shared machine, as in test_commit_to_alert.py.
 THRESHOLD = "0.5"
@@ -30,14 +31,14 @@ def _gate(clone: PlantedClone, base: str, head: str) -> tuple[int, dict, str]:
 
 def test_a_slowdown_is_told_in_the_kernel_that_has_it(clone: PlantedClone) -> None:
     code, told, said = _gate(clone, clone.commits[1], clone.planted)
-    assert code == 1, (told["series"], said)
-    regressed = [row for row in told["series"] if row["verdict"] == "regressed"]
-    assert {(row["benchmark"], row["parameters"]["implementation"]) for row in regressed} == {
+    assert code == 1, (told["rows"], said)
+    regressed = [row for row in told["rows"] if row["verdict"] == "regressed"]
+    assert {(row["series"]["benchmark"], row["series"]["implementation"]) for row in regressed} == {
         ("benchmarks.rope.Rope.track_latency", "warpwatch")
     }
     for row in regressed:
-        assert row["change"] > 1.0
-        assert row["runs"]["base"] == row["runs"]["head"] >= 2
+        assert row["estimate"]["change"] > 1.0
+        assert row["estimate"]["base_runs"] == row["estimate"]["head_runs"] >= 2
     assert "2 runs of each" in said
     accepted = clone.warpwatch(
         "policy", "accept", clone.commits[1], clone.planted, "rope", "eight times over, as planted"
@@ -47,7 +48,7 @@ def test_a_slowdown_is_told_in_the_kernel_that_has_it(clone: PlantedClone) -> No
     assert done.returncode in (0, 2), done.stdout  # a machine with other work may not be able to tell the rest
     assert "eight times over, as planted" in done.stdout
     artefact = read_artefact(clone.folder / "gate.json")
-    assert (artefact.verdict, artefact.head.hash) == (GateVerdict.REGRESSED, clone.planted)
+    assert (artefact.outcome, artefact.head.hash) == (Outcome.REGRESSED, clone.planted)
     assert {row.source.path for row in artefact.rows if row.source} == {"perf_suite/benchmarks/rope.py"}
     told = clone.warpwatch("forge", "report-gate", "gate.json", "--to", "comment")
     assert told.stdout.startswith("### warpwatch: regressed\n\n`benchmarks.rope.Rope.track_latency(")
@@ -56,4 +57,4 @@ def test_a_slowdown_is_told_in_the_kernel_that_has_it(clone: PlantedClone) -> No
 def test_equal_code_is_not_accused(clone: PlantedClone) -> None:
     code, told, said = _gate(clone, clone.commits[0], clone.commits[1])
     assert code in (0, 2), said  # a machine with other work may not be able to tell
-    assert {row["verdict"] for row in told["series"]} <= {"unchanged", "inconclusive"}, told["series"]
+    assert {row["verdict"] for row in told["rows"]} <= {"unchanged", "inconclusive"}, told["rows"]

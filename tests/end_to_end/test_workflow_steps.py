@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.ci.workflows.running import run_step
-from warpwatch.ci.gate.artefact import GateVerdict, read_artefact
+from warpwatch.ci.gate.artefact import read_artefact
+from warpwatch.dashboard.model.comparison import Outcome
 
 BIN = Path(sys.executable).parent
 CONF = {
@@ -71,7 +72,7 @@ def test_a_regression_leaves_the_machine_as_one_file(project, tmp_path):
     done = gate(project, tmp_path, bench="")
     assert done.returncode == 0, done.stdout + done.stderr
     told = read_artefact(tmp_path / "gate-gpu-t4.json")
-    assert told.verdict is GateVerdict.REGRESSED
+    assert told.outcome is Outcome.REGRESSED
     assert told.family_error == 0.005  # 1 % of two machines together
     assert [told.base.hash, told.head.hash] == git(project, "rev-parse", "HEAD~1", "HEAD").split()
     assert [row.change.value for row in told.rows] == [pytest.approx(0.4)] * 2
@@ -96,7 +97,7 @@ def test_a_gate_judges_this_machine_alone_though_another_measured_the_commits_si
     done = gate(project, tmp_path, bench="")
     assert done.returncode == 0, done.stdout + done.stderr
     told = read_artefact(tmp_path / "gate-gpu-t4.json")
-    assert told.verdict is GateVerdict.REGRESSED
+    assert told.outcome is Outcome.REGRESSED
     assert told.machine != "elsewhere"
     assert len(told.rows) == 2
 

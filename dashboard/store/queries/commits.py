@@ -10,12 +10,12 @@ from sqlalchemy import Connection, Row, func, select
 from ...model.changepoint import Regression
 from ...model.compiled_code import CompiledCode
 from ...model.history import CommitPage, CommitPoint
-from ...model.series import Commit
+from ...model.series import UNORDERED_POSITION, Commit
 from ...model.verdict import ChangeKind
 from ...statistics.noise import median
 from .. import schema
 from ..chunks import Ints, optional
-from ..commit_index import NOT_PLACED, calendar
+from ..commit_index import calendar
 from ..engine import Store
 from ..mappers import (
     Workloads,
@@ -136,7 +136,7 @@ def _points(
     )
     ids, firsts = every.series[which].tolist(), at[firsts]
     nows = dict(zip(ids, _nows(every, firsts, counts), strict=True))
-    position = commit.position if commit.position is not None else NOT_PLACED
+    position = commit.position if commit.position is not None else UNORDERED_POSITION
     befores = dict(zip(ids, _befores(every, every.starts[which], firsts, position), strict=True))
     its_commits = commits_by_id(connection, {before.commit for before in befores.values() if before is not None})
     return tuple(

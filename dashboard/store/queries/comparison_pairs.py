@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from sqlalchemy import Connection, select
 
-from ...model.series import Series, Status
+from ...model.series import UNORDERED_POSITION, Series, Status
 from ...statistics.comparison import RunValue
 from .. import schema
 from ..chunks import Floats, Ints
-from ..commit_index import NOT_PLACED, PointRow, calendar
+from ..commit_index import PointRow, calendar
 from ..engine import Store
 from ..mappers import project_id
 from ..points import batches
@@ -88,7 +88,7 @@ def points_around(
     """
     whole = held.calendar if held is not None else calendar(connection, project)
     is_end = np.isin(whole.commits, list(ends))
-    placed = whole.position[is_end & (whole.position < NOT_PLACED)]
+    placed = whole.position[is_end & (whole.position < UNORDERED_POSITION)]
     wanted = is_end | (np.abs(whole.position - placed.max(initial=0)) <= reach)
     commits = whole.commits[wanted].tolist()
     if held is not None:

@@ -8,10 +8,11 @@ from sqlalchemy import Connection, select
 
 from ...model.changepoint import Regression
 from ...model.compiled_code import CodeChange, CompiledCode, compiled_difference
+from ...model.series import workload_of
 from ...model.triage_item import Card
 from .. import schema
 from ..engine import Store
-from ..mappers import project_id, select_series, series_record, workload_of, workloads
+from ..mappers import project_id, select_series, series_record, workloads
 from ..statements import is_among
 from .commits import commit_row, compiled_of, compiled_record, find_row
 from .machine_code import codes

@@ -8,10 +8,10 @@ from sqlalchemy import Connection, Row, select
 
 from ...model.machine import Limits, speed_of_light
 from ...model.overview import BaselineRatio
-from ...model.series import Series, SpeedOfLight, Status, Workload
+from ...model.series import Series, SpeedOfLight, Status, Workload, workload_of
 from ...model.verdict import Verdict
 from .. import schema
-from ..mappers import Workloads, limits_of, moment, select_series, series_record, workload_of
+from ..mappers import Workloads, limits_of, moment, select_series, series_record
 from ..statements import STATUS_CODES, STATUS_OF_CODE, is_among
 from .regressions import below_limits
 

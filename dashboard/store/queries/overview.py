@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, and_, false, or_, select
 
 from ...model.metric import metric
+from ...model.naming import kernel_of
 from ...model.overview import Moved, OverviewRow, ReportRow
 from ...model.series import Commit, Status
 from ...model.verdict import ChangeKind, Verdict
@@ -167,7 +168,7 @@ def report(store: Store, *, project: str | None = None, machine: str | None = No
 def _order(row: ReportRow) -> tuple[object, ...]:
     """Ours before its rivals within a workload, and S512 before S2048."""
     size = tuple((int(part) if part.isdigit() else -1, part) for part in re.split(r"(\d+)", row.workload))
-    place = (row.project, row.machine, row.environment, row.operator, row.benchmark)
+    place = (row.project, row.machine, row.environment, row.kernel, row.benchmark)
     return (*place, size, row.is_baseline, row.implementation != "warpwatch", row.implementation)
 
 
@@ -189,7 +190,7 @@ def _row(item: Latest, commit: Commit, took: dict[tuple[int, str, str, str], str
         machine=series.machine,
         environment=series.environment,
         commit=commit,
-        operator=workload.operator if workload else series.suite.rpartition(".")[2],
+        kernel=kernel_of(series, workload),
         benchmark=series.benchmark,
         workload=series.workload or parameters or series.benchmark.rpartition(".")[2],
         implementation=series.implementation or "",

@@ -7,10 +7,10 @@ from sqlalchemy import Connection, select
 
 from ...model.compiled_code import CompiledCode
 from ...model.history import PointFacts
-from ...model.series import Origin
+from ...model.series import Origin, workload_of
 from .. import schema
 from ..engine import Store
-from ..mappers import moment, select_series, series_record, workload_of, workloads
+from ..mappers import moment, select_series, series_record, workloads
 from ..points import read_samples
 from .commits import compiled_of
 from .series_lines import Line, Records, lines, project_order

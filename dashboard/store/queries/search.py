@@ -10,19 +10,10 @@ from itertools import islice
 from sqlalchemy import Connection, select
 
 from ...model.naming import module_of, series_name
-from ...model.series import Series
+from ...model.series import Series, workload_of
 from .. import schema
 from ..engine import Store
-from ..mappers import (
-    COMMIT_COLUMNS,
-    Workloads,
-    commit_of,
-    project_id,
-    select_series,
-    series_record,
-    workload_of,
-    workloads,
-)
+from ..mappers import COMMIT_COLUMNS, Workloads, commit_of, project_id, select_series, series_record, workloads
 
 # What a search of the store finds.
 

@@ -9,7 +9,7 @@ from sqlalchemy import Column, Connection, select
 
 from ...model.changepoint import SeriesChange
 from ...model.history import History, OtherHistory
-from ...model.series import Point, Profile, Series
+from ...model.series import Point, Profile, Series, workload_of
 from .. import schema
 from ..chunks import Columns
 from ..commit_index import calendar_of
@@ -23,7 +23,6 @@ from ..mappers import (
     moment,
     select_series,
     series_record,
-    workload_of,
     workloads,
 )
 from ..points import read_points

@@ -8,13 +8,13 @@ import numpy as np
 from sqlalchemy import Connection, select, union
 
 from ...model.history import Beside, Extent, History, Level, Mark, MarkKind, OtherHistory, Place, ShownHistory, Spread
-from ...model.series import Point, Series
+from ...model.series import Point, Series, workload_of
 from ...statistics.levels import medians_of_groups, stretches
 from ...statistics.thinning import thin, thin_band
 from .. import schema
 from ..chunks import Ints
 from ..engine import Store
-from ..mappers import changes_of, episodes_of, select_series, series_record, workload_of, workloads
+from ..mappers import changes_of, episodes_of, select_series, series_record, workloads
 from ..notes import RELEASES
 from .run_facts import FactsOfRuns, Taken, machine_marks, run_facts
 from .series import canaries_of, others_of, profile_of

@@ -10,13 +10,13 @@ from sqlalchemy import Connection, select
 
 from ...model.changepoint import Regression
 from ...model.metric import metric
+from ...model.series import UNORDERED_POSITION
 from ...model.triage_item import Card, CardFilter, CardList, CardOrder, Seen, Standing
 from ...model.verdict import ChangeKind, Control
 from ...statistics.summary import sure_loss
 from .. import alerts as kept_alerts
 from .. import schema
 from ..alert_membership import AlertMembership
-from ..commit_index import NOT_PLACED
 from ..engine import Store
 from ..mappers import (
     change_record,
@@ -163,7 +163,7 @@ def narrowed(connection: Connection, owner: int, index: Index, words: str) -> In
 
 
 def _position(commit: Any) -> int:
-    return commit.position if commit.position is not None else NOT_PLACED
+    return commit.position if commit.position is not None else UNORDERED_POSITION
 
 
 def _ends(one: Found) -> tuple[int, int]:

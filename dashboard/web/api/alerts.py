@@ -6,12 +6,12 @@ from typing import Literal
 from flask import Blueprint
 
 from ...model.alert import Alert, AlertEvent, AlertState, EventKind, StatedChange
+from ...model.schema import CommitSchema, Schema, SeriesSchema, commit_schema, series_schema
 from ...store.alerts import alerts
 from ..request_context import project_or_404, store
 from .operation import operation
 from .query_params import Paged
-from .responses import listing
-from .schemas import CommitShape, Listing, SeriesShape, Shape, commit_shape, series_shape
+from .responses import Listing, listing
 
 bp = Blueprint("api_alerts", __name__, url_prefix="/api/projects/<project:project>")
 _MOST_ALERTS = 1_000_000_000  # all of them
@@ -23,17 +23,17 @@ class AlertsQuestion(Paged):
     state: AlertState | Literal[""] = ""
 
 
-class AlertedShape(Shape):
+class AlertedShape(Schema):
     """A series as it was when the alert opened."""
 
-    series: SeriesShape
+    series: SeriesSchema
     magnitude: float | None
     low: float | None
     """Interval, 95 %."""
     high: float | None
 
 
-class AlertEventShape(Shape):
+class AlertEventShape(Schema):
     """A step in an alert's life."""
 
     at: datetime
@@ -47,24 +47,24 @@ class AlertEventShape(Shape):
     """The new assignee or link, or the hash of the commit that a person moved it to."""
 
 
-class StatedShape(Shape):
+class StatedShape(Schema):
     """Where a person says that it came; the alert's own commits are the detector's."""
 
-    commit: CommitShape
-    previous_commit: CommitShape
+    commit: CommitSchema
+    previous_commit: CommitSchema
     author: str
     at: datetime
 
 
-class AlertShape(Shape):
+class AlertShape(Schema):
     """Series that got worse at one commit on one machine."""
 
     id: int
     machine: str
     state: AlertState
     opened: datetime
-    commit: CommitShape
-    previous_commit: CommitShape
+    commit: CommitSchema
+    previous_commit: CommitSchema
     assignee: str | None
     link: str | None
     stated: StatedShape | None
@@ -84,22 +84,22 @@ def index(project: str, asked: AlertsQuestion) -> AlertList:
     states = (AlertState(asked.state),) if asked.state else tuple(AlertState)
     found = alerts(store(), project_or_404(project).name, states=states, limit=_MOST_ALERTS)
     kept, place = listing(found, asked)
-    return AlertList(items=[_shape(each) for each in kept], **place)
+    return AlertList(items=[_schema(each) for each in kept], **place)
 
 
-def _shape(alert: Alert) -> AlertShape:
+def _schema(alert: Alert) -> AlertShape:
     return AlertShape(
         id=alert.id,
         machine=alert.machine,
         state=alert.state,
         opened=alert.opened,
-        commit=commit_shape(alert.commit),
-        previous_commit=commit_shape(alert.previous_commit),
+        commit=commit_schema(alert.commit),
+        previous_commit=commit_schema(alert.previous_commit),
         assignee=alert.assignee,
         link=alert.link,
         stated=_stated(alert.stated) if alert.stated else None,
         series=[
-            AlertedShape(series=series_shape(each.series), magnitude=each.magnitude, low=each.low, high=each.high)
+            AlertedShape(series=series_schema(each.series), magnitude=each.magnitude, low=each.low, high=each.high)
             for each in alert.series
         ],
         events=[event_shape(event) for event in alert.events],
@@ -115,8 +115,8 @@ def event_shape(event: AlertEvent) -> AlertEventShape:
 
 def _stated(stated: StatedChange) -> StatedShape:
     return StatedShape(
-        commit=commit_shape(stated.commit),
-        previous_commit=commit_shape(stated.previous_commit),
+        commit=commit_schema(stated.commit),
+        previous_commit=commit_schema(stated.previous_commit),
         author=stated.author,
         at=stated.at,
     )

@@ -5,13 +5,13 @@ from datetime import datetime
 from flask import Blueprint
 
 from ...model.quantities import in_seconds
+from ...model.schema import Schema, SeriesSchema, series_schema
 from ...store import queries
+from ...text.change_schema import ChangeSchema, change_schema
 from ..request_context import project_or_404, store
-from .history import Change, change_shape
 from .operation import operation
 from .query_params import Paged, Text
-from .responses import listing
-from .schemas import Listing, SeriesShape, Shape, series_shape
+from .responses import Listing, listing
 
 bp = Blueprint("api_canaries", __name__, url_prefix="/api/projects/<project:project>")
 
@@ -22,7 +22,7 @@ class CanariesQuestion(Paged):
     machine: Text = ""
 
 
-class VisitShape(Shape):
+class VisitShape(Schema):
     """One of a canary's visits within a run."""
 
     at_s: float
@@ -30,18 +30,18 @@ class VisitShape(Shape):
     latency_s: float
 
 
-class CanaryShape(Shape):
+class CanaryShape(Schema):
     """A canary as it stands: what it shows moved, moved in the machine."""
 
     machine: str
-    series: SeriesShape
+    series: SeriesSchema
     latency_s: float | None
     run_time: datetime | None
     spread: float | None
     """How far the visits of the newest run lie apart, relative to the smallest."""
     drift: float | None
     """From the first visit of the newest run to its last, relative."""
-    last_change: Change | None
+    last_change: ChangeSchema | None
     visits: list[VisitShape]
 
 
@@ -66,12 +66,12 @@ def index(project: str, asked: CanariesQuestion) -> CanaryList:
         items=[
             CanaryShape(
                 machine=machine,
-                series=series_shape(each.series),
+                series=series_schema(each.series),
                 latency_s=in_seconds(each.value, each.series.metric.unit),
                 run_time=each.run_time,
                 spread=each.spread,
                 drift=each.drift,
-                last_change=change_shape(each.last_change) if each.last_change else None,
+                last_change=change_schema(each.series, each.last_change) if each.last_change else None,
                 visits=[VisitShape(at_s=visit.at_s, latency_s=visit.latency_s) for visit in each.visits],
             )
             for machine, each in kept

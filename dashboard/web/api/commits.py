@@ -1,19 +1,19 @@
 """`/api/projects/<project>/commits`: the commits that have results, and what one of them did."""
 
-from flask import Blueprint, abort
+from flask import Blueprint
 from pydantic import Field
 
 from ...analysis.thresholds import steps_judged_by
 from ...model.history import CommitPage
+from ...model.schema import CommitSchema, Schema, SeriesSchema, commit_schema, series_schema
 from ...model.series import Status
 from ...store import queries
 from ...store.queries.commits import commit_list
-from ..request_context import project_or_404, store
-from .history import Change, change_shape
+from ...text.change_schema import ChangeSchema, change_schema
+from ..request_context import commit_or_404, project_or_404, store
 from .operation import operation
 from .query_params import Paged, Question, Text
-from .responses import listing, place
-from .schemas import CommitShape, Listing, SeriesShape, Shape, commit_shape, series_shape
+from .responses import Listing, listing, place
 
 bp = Blueprint("api_commits", __name__, url_prefix="/api/projects/<project:project>/commits")
 
@@ -21,20 +21,20 @@ bp = Blueprint("api_commits", __name__, url_prefix="/api/projects/<project:proje
 class CommitList(Listing):
     """Commits, the newest first."""
 
-    items: list[CommitShape]
+    items: list[CommitSchema]
 
 
-class ChangeOfSeries(Shape):
+class ChangeOfSeries(Schema):
     """A changepoint with its series."""
 
-    series: SeriesShape
-    change: Change
+    series: SeriesSchema
+    change: ChangeSchema
 
 
-class CommitAnswer(Shape):
+class CommitAnswer(Schema):
     """One commit between its neighbours, and the changes that it began."""
 
-    commit: CommitShape
+    commit: CommitSchema
     older: str | None
     """The neighbours' hashes in the project's order of commits that have results."""
     newer: str | None
@@ -44,10 +44,10 @@ class CommitAnswer(Shape):
     """What is judged first, then worse before better."""
 
 
-class ValueAtCommit(Shape):
+class ValueAtCommit(Schema):
     """A series at one commit, beside the newest earlier one with a number."""
 
-    series: SeriesShape
+    series: SeriesSchema
     value: float | None
     """In `series.unit`: the median over runs."""
     status: Status
@@ -74,7 +74,7 @@ class ValuesQuestion(Paged):
 def index(project: str, asked: Paged) -> CommitList:
     """The commits that have results, newest first."""
     total, found = commit_list(store(), project_or_404(project).name, limit=asked.limit, offset=asked.offset)
-    return CommitList(items=[commit_shape(each) for each in found], **place(total, asked))
+    return CommitList(items=[commit_schema(each) for each in found], **place(total, asked))
 
 
 @operation(bp, "/<commit>", question=Question, answer=CommitAnswer, tag="Commits")
@@ -83,12 +83,12 @@ def show(project: str, commit: str, asked: Question) -> CommitAnswer:
     page = _page_or_404(project, commit)
     limits = steps_judged_by(store(), project)
     return CommitAnswer(
-        commit=commit_shape(page.commit),
+        commit=commit_schema(page.commit),
         older=page.older.hash if page.older else None,
         newer=page.newer.hash if page.newer else None,
         series=len(page.points),
         changes=[
-            ChangeOfSeries(series=series_shape(each.series), change=change_shape(change))
+            ChangeOfSeries(series=series_schema(each.series), change=change_schema(each.series, change))
             for each in page.changes
             for change in limits.held_against(each.series, [each.change])
         ],
@@ -107,7 +107,7 @@ def values(project: str, commit: str, asked: ValuesQuestion) -> ValueList:
     return ValueList(
         items=[
             ValueAtCommit(
-                series=series_shape(point.series),
+                series=series_schema(point.series),
                 value=point.value,
                 status=point.status,
                 reason=point.reason,
@@ -123,10 +123,6 @@ def values(project: str, commit: str, asked: ValuesQuestion) -> ValueList:
 
 def _page_or_404(project: str, prefix: str) -> CommitPage:
     found = project_or_404(project)
-    try:
-        page = queries.commit_page(store(), found.name, prefix)
-    except queries.AmbiguousCommitError as error:
-        abort(404, f"{str(error)[:1].upper()}{str(error)[1:]}.")
-    if page is None:
-        abort(404, f"No commit of {found.name} that starts with “{prefix}” has results.")
+    page = queries.commit_page(store(), found.name, commit_or_404(found.name, prefix).hash)
+    assert page is not None
     return page

@@ -132,7 +132,7 @@ def _fields(schema: Mapping[str, Any]) -> Iterator[Field]:
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
-    """ "number or null", "list of CommitShape", "one of step, drift"; nothing for the empty text alone."""
+    """ "number or null", "list of CommitSchema", "one of step, drift"; nothing for the empty text alone."""
     if "$ref" in schema:
         return _name(schema["$ref"])
     if "anyOf" in schema:

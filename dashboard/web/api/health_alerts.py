@@ -5,17 +5,17 @@ from datetime import datetime
 from flask import Blueprint
 
 from ...model.alert import AlertState
+from ...model.schema import Schema
 from ...store.health_alerts import HealthAlert, HealthKind, health_alerts
 from ..request_context import project_or_404, store
 from .alerts import AlertEventShape, AlertsQuestion, event_shape
 from .operation import operation
-from .responses import listing
-from .schemas import Listing, Shape
+from .responses import Listing, listing
 
 bp = Blueprint("api_health_alerts", __name__, url_prefix="/api/projects/<project:project>")
 
 
-class HealthAlertShape(Shape):
+class HealthAlertShape(Schema):
     """Data that does not come, a runner that cannot be trusted, or a kernel that gives no number."""
 
     id: int
@@ -44,10 +44,10 @@ def index(project: str, asked: AlertsQuestion) -> HealthAlertList:
     """Alerts of the data itself, newest first, and what became of them."""
     found = health_alerts(store(), project_or_404(project).name, since_ms=0)
     kept, place = listing([each for each in found if asked.state in ("", each.state)], asked)
-    return HealthAlertList(items=[_shape(each) for each in kept], **place)
+    return HealthAlertList(items=[_schema(each) for each in kept], **place)
 
 
-def _shape(alert: HealthAlert) -> HealthAlertShape:
+def _schema(alert: HealthAlert) -> HealthAlertShape:
     told = alert.finding
     return HealthAlertShape(
         id=alert.id,

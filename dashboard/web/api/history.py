@@ -7,17 +7,16 @@ from flask import Blueprint, abort
 from pydantic import Field
 
 from ...analysis.thresholds import steps_judged_by
-from ...model.changepoint import SeriesChange
+from ...model.schema import Schema, SeriesSchema, commit_position, series_schema
 from ...model.series import Point, Status
-from ...model.verdict import ChangeKind
 from ...statistics.levels import Level as OfCommits
 from ...statistics.levels import levels
 from ...store.queries.series import OwnHistory, own_history
+from ...text.change_schema import ChangeSchema, change_schema
 from ..request_context import store
 from .limits import LimitsSource, limits_source
 from .operation import operation
 from .query_params import CommitPrefix, Day, Table
-from .schemas import SeriesShape, Shape, commit_position, series_shape
 from .series import series_or_404
 
 bp = Blueprint("api_history", __name__, url_prefix="/api/projects/<project:project>/series")
@@ -36,7 +35,7 @@ class HistoryQuestion(Table):
     """Only commits of that day and earlier."""
 
 
-class PointShape(Shape):
+class PointSchema(Schema):
     """One run's value at one commit."""
 
     commit: str
@@ -57,34 +56,7 @@ class PointShape(Shape):
     """UUID of the GPU."""
 
 
-class Change(Shape):
-    """Where the level moved, or what strayed and returned."""
-
-    kind: ChangeKind
-    commit: str
-    """The first of the new level, or of the episode."""
-    previous_commit: str
-    range_start: str
-    """With 95 % the change came after this commit; of an episode, the one before it."""
-    range_end: str
-    """And by this one; of an episode, its last."""
-    before: float | None
-    """Levels, in the series' unit."""
-    after: float | None
-    magnitude: float | None
-    """after / before - 1"""
-    low: float | None
-    """Its interval, 95 %."""
-    high: float | None
-    p_value: float | None
-    q_value: float | None
-    """Share of false ones among the changes told like this; null where not judged."""
-    is_worse: bool
-    below_limit: float | None
-    """Of a step too small to count by what the project states: the smallest relative change that would."""
-
-
-class Level(Shape):
+class Level(Schema):
     """What held between two changes."""
 
     first_commit: str
@@ -97,16 +69,16 @@ class Level(Shape):
     """UUID of the GPU, where several measured: each has levels of its own."""
 
 
-class HistoryAnswer(Shape):
+class HistoryAnswer(Schema):
     """A series' points by commit, then run time, and what was found in the whole of it."""
 
     csv_rows: ClassVar[str] = "points"
 
-    series: SeriesShape
-    points: list[PointShape]
+    series: SeriesSchema
+    points: list[PointSchema]
     levels: list[Level]
-    changes: list[Change]
-    episodes: list[Change]
+    changes: list[ChangeSchema]
+    episodes: list[ChangeSchema]
     """Transients, states of the machine, drifts: what no commit is accused of."""
     limits: LimitsSource | None
     """Whose limits say which steps count; null: the project has stated none, and all do."""
@@ -126,7 +98,7 @@ def show(project: str, key: str, asked: HistoryQuestion) -> HistoryAnswer:
     told = [change for change in history.changes if change.commit.hash in kept]
     limits = steps_judged_by(store(), own.project)
     return HistoryAnswer.model_construct(
-        series=series_shape(own),
+        series=series_schema(own),
         points=[_point(point) for point in points],
         levels=[
             _level(level)
@@ -135,9 +107,9 @@ def show(project: str, key: str, asked: HistoryQuestion) -> HistoryAnswer:
             and points[0].commit.position <= level.last.position
             and level.first.position <= points[-1].commit.position
         ],
-        changes=[change_shape(change) for change in limits.held_against(own, told)],
+        changes=[change_schema(own, change) for change in limits.held_against(own, told)],
         limits=limits_source(limits.stated),
-        episodes=[change_shape(each) for each in history.episodes if each.commit.hash in kept],
+        episodes=[change_schema(own, each) for each in history.episodes if each.commit.hash in kept],
     )
 
 
@@ -173,8 +145,8 @@ def _level(level: OfCommits) -> Level:
     )
 
 
-def _point(point: Point) -> PointShape:
-    return PointShape.model_construct(
+def _point(point: Point) -> PointSchema:
+    return PointSchema.model_construct(
         commit=point.commit.hash,
         date=point.commit.date,
         position=commit_position(point.commit),
@@ -187,24 +159,4 @@ def _point(point: Point) -> PointShape:
         run=point.run,
         run_time=point.run_time,
         card=point.card,
-    )
-
-
-def change_shape(change: SeriesChange) -> Change:
-    """A change or an episode."""
-    return Change(
-        kind=change.kind,
-        commit=change.commit.hash,
-        previous_commit=change.previous_commit.hash,
-        range_start=change.range_start.hash,
-        range_end=change.range_end.hash,
-        before=change.before,
-        after=change.after,
-        magnitude=change.magnitude,
-        low=change.low,
-        high=change.high,
-        p_value=change.p_value,
-        q_value=change.q_value,
-        is_worse=bool(change.is_worse),
-        below_limit=change.below_limit,
     )

@@ -12,6 +12,7 @@ from flask.typing import ResponseReturnValue
 from pydantic import ValidationError
 from werkzeug.exceptions import RequestEntityTooLarge
 
+from ...model.schema import Schema
 from ...model.thresholds import LimitRule, LimitRules, StatedLimits
 from ...store.policy import state_limits, stated_limits
 from ...store.tokens import Scope
@@ -21,13 +22,12 @@ from .operation import describe, operation
 from .problems import WrongQuestionError
 from .query_params import Question, asked
 from .responses import answer_response
-from .schemas import Shape
 
 bp = Blueprint("api_limits", __name__, url_prefix="/api/projects/<project:project>")
 MOST_BYTES = 64 * 1024  # of a statement: some hundred rules
 
 
-class LimitsSource(Shape):
+class LimitsSource(Schema):
     """Whose rules they are."""
 
     source: str
@@ -38,7 +38,7 @@ class LimitsSource(Shape):
     """When that was, or when the file was written."""
 
 
-class LimitsShape(Shape):
+class LimitsSchema(Schema):
     """What judges every series: of the rules that match it, the last that states a key counts for that key."""
 
     threshold: float
@@ -51,10 +51,10 @@ class LimitsShape(Shape):
     """Null: the project has stated nothing."""
 
 
-@operation(bp, "/limits", question=Question, answer=LimitsShape, tag="Projects")
-def show(project: str, asked: Question) -> LimitsShape:
+@operation(bp, "/limits", question=Question, answer=LimitsSchema, tag="Projects")
+def show(project: str, asked: Question) -> LimitsSchema:
     """By which limits pages, comparisons and regressions are judged, and whose they are."""
-    return _shape(stated_limits(store(), project_or_404(project).name))
+    return _schema(stated_limits(store(), project_or_404(project).name))
 
 
 @bp.put("/limits")
@@ -79,11 +79,11 @@ def keep(project: str) -> ResponseReturnValue:
         state_limits(store(), project, stated, now_ms=time.time_ns() // 1_000_000)
     except ValueError:
         abort(404, f"There is no project named “{project}” here.")
-    return answer_response(_shape(stated_limits(store(), project)), question)
+    return answer_response(_schema(stated_limits(store(), project)), question)
 
 
 describe(
-    keep, keep.__doc__, question=Question, answer=LimitsShape, body=StatedLimits, tag="Upload", statuses=(404, 413)
+    keep, keep.__doc__, question=Question, answer=LimitsSchema, body=StatedLimits, tag="Upload", statuses=(404, 413)
 )
 
 
@@ -94,9 +94,9 @@ def limits_source(stated: StatedLimits | None) -> LimitsSource | None:
     return LimitsSource(source=stated.source, commit=stated.commit, committed=stated.committed)
 
 
-def _shape(stated: StatedLimits | None) -> LimitsShape:
+def _schema(stated: StatedLimits | None) -> LimitsSchema:
     told = stated or LimitRules()
-    return LimitsShape(
+    return LimitsSchema(
         threshold=told.threshold or current_app.config["THRESHOLD"],
         floor=str(told.floor) if told.floor else None,
         blocks=told.blocks,

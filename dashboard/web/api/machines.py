@@ -6,17 +6,17 @@ from flask import Blueprint
 from pydantic import Field
 
 from ...model.machine import Ceilings, Machine
+from ...model.schema import CommitSchema, Schema, commit_schema
 from ...store import queries
 from ..request_context import project_or_404, store
 from .operation import operation
 from .query_params import Paged
-from .responses import listing
-from .schemas import CommitShape, Listing, Shape, commit_shape
+from .responses import Listing, listing
 
 bp = Blueprint("api_machines", __name__, url_prefix="/api/projects/<project:project>")
 
 
-class CeilingsShape(Shape):
+class CeilingsSchema(Schema):
     """What memory and math units can do at most, by one source."""
 
     name: str
@@ -30,7 +30,7 @@ class CeilingsShape(Shape):
     measured_at: datetime | None
 
 
-class CardShape(Shape):
+class CardSchema(Schema):
     """One physical GPU that measured under the machine's name."""
 
     uuid: str
@@ -38,7 +38,7 @@ class CardShape(Shape):
     newest_run: datetime | None
 
 
-class MachineShape(Shape):
+class MachineSchema(Schema):
     """A machine that recorded results."""
 
     name: str
@@ -46,47 +46,47 @@ class MachineShape(Shape):
     cpu: str | None
     runs: int = Field(ge=0)
     newest_run: datetime | None
-    newest_commit: CommitShape | None
-    cards: list[CardShape]
+    newest_commit: CommitSchema | None
+    cards: list[CardSchema]
     """The newest first; empty where no run named one."""
-    peaks: CeilingsShape | None
+    peaks: CeilingsSchema | None
     """The datasheet's."""
-    ceilings: CeilingsShape | None
+    ceilings: CeilingsSchema | None
     """Measured on this very machine."""
 
 
 class MachineList(Listing):
     """The machine with the newest run first."""
 
-    items: list[MachineShape]
+    items: list[MachineSchema]
 
 
 @operation(bp, "/machines", question=Paged, answer=MachineList, tag="Machines")
 def index(project: str, asked: Paged) -> MachineList:
     """Machines, the one with the newest run first: cards, limits, and how old the newest data is."""
     found, place = listing(queries.machines(store(), project_or_404(project).name), asked)
-    return MachineList(items=[_shape(each) for each in found], **place)
+    return MachineList(items=[_schema(each) for each in found], **place)
 
 
-def _shape(machine: Machine) -> MachineShape:
-    return MachineShape(
+def _schema(machine: Machine) -> MachineSchema:
+    return MachineSchema(
         name=machine.name,
         gpu=machine.gpu,
         cpu=machine.cpu,
         runs=machine.runs,
         newest_run=machine.newest_run,
-        newest_commit=commit_shape(machine.newest_commit) if machine.newest_commit else None,
-        cards=[CardShape(uuid=card.uuid, runs=card.runs, newest_run=card.newest_run) for card in machine.cards],
-        peaks=ceilings_shape(machine.limits.peaks),
-        ceilings=ceilings_shape(machine.limits.measured),
+        newest_commit=commit_schema(machine.newest_commit) if machine.newest_commit else None,
+        cards=[CardSchema(uuid=card.uuid, runs=card.runs, newest_run=card.newest_run) for card in machine.cards],
+        peaks=ceilings_schema(machine.limits.peaks),
+        ceilings=ceilings_schema(machine.limits.measured),
     )
 
 
-def ceilings_shape(limits: Ceilings | None) -> CeilingsShape | None:
+def ceilings_schema(limits: Ceilings | None) -> CeilingsSchema | None:
     """One source's limits."""
     if limits is None:
         return None
-    return CeilingsShape(
+    return CeilingsSchema(
         name=limits.name,
         source=limits.source,
         bandwidth_bytes_per_s=limits.bandwidth_bps,

@@ -8,14 +8,14 @@ from pydantic import Field
 
 from ...model.overview import OverviewRow
 from ...model.quantities import in_seconds
+from ...model.schema import CommitSchema, Schema, SeriesSchema, commit_schema, series_schema
 from ...model.series import Status
 from ...model.verdict import ChangeKind, Verdict
 from ...store import queries
 from ..request_context import project_or_404, store
 from .operation import operation
 from .query_params import Paged, Text
-from .responses import listing
-from .schemas import CommitShape, Listing, SeriesShape, Shape, commit_shape, series_shape
+from .responses import Listing, listing
 
 bp = Blueprint("api_overview", __name__, url_prefix="/api/projects/<project:project>")
 
@@ -42,7 +42,7 @@ class OverviewQuestion(Paged):
         )
 
 
-class BestBaseline(Shape):
+class BestBaseline(Schema):
     """The fastest rival measured in the same run."""
 
     implementation: str
@@ -51,10 +51,10 @@ class BestBaseline(Shape):
     series: str
 
 
-class Standing(Shape):
+class Standing(Schema):
     """A series at its newest commit."""
 
-    series: SeriesShape
+    series: SeriesSchema
     operator: str | None
     verdict: Verdict
     value: float | None
@@ -76,7 +76,7 @@ class Standing(Shape):
     speed_of_light_of_ceiling: float | None
     """The same by what was measured on this machine."""
     best_baseline: BestBaseline | None
-    commit: CommitShape
+    commit: CommitSchema
     newest_run: datetime | None
 
 
@@ -102,7 +102,7 @@ def standing(row: OverviewRow) -> Standing:
     """A row of the overview, also of one series."""
     light, best, metric = row.speed_of_light, row.baseline, row.series.metric
     return Standing(
-        series=series_shape(row.series),
+        series=series_schema(row.series),
         operator=row.operator,
         verdict=row.verdict,
         value=row.value,
@@ -119,6 +119,6 @@ def standing(row: OverviewRow) -> Standing:
         best_baseline=BestBaseline(implementation=best.implementation, ratio=best.ratio, series=best.series_key)
         if best
         else None,
-        commit=commit_shape(row.commit),
+        commit=commit_schema(row.commit),
         newest_run=row.newest_run,
     )

@@ -5,18 +5,18 @@ from datetime import datetime
 from flask import Blueprint
 from pydantic import Field
 
+from ...model.schema import Schema
 from ...model.series import Project
 from ...store import queries
 from ..request_context import project_or_404, store
 from .operation import operation
 from .query_params import Paged, Question
-from .responses import listing
-from .schemas import Listing, Shape
+from .responses import Listing, listing
 
 bp = Blueprint("api_projects", __name__, url_prefix="/api/projects")
 
 
-class ProjectShape(Shape):
+class ProjectShape(Schema):
     """One project whose results are kept."""
 
     name: str
@@ -41,16 +41,16 @@ class ProjectList(Listing):
 def index(asked: Paged) -> ProjectList:
     """All projects, the one with the newest run first."""
     found, place = listing(queries.projects(store()), asked)
-    return ProjectList(items=[_shape(each) for each in found], **place)
+    return ProjectList(items=[_schema(each) for each in found], **place)
 
 
 @operation(bp, "/<project:project>", question=Question, answer=ProjectShape, tag="Projects")
 def show(project: str, asked: Question) -> ProjectShape:
     """One project."""
-    return _shape(project_or_404(project))
+    return _schema(project_or_404(project))
 
 
-def _shape(project: Project) -> ProjectShape:
+def _schema(project: Project) -> ProjectShape:
     return ProjectShape(
         name=project.name,
         machines=project.machines,

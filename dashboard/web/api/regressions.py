@@ -4,16 +4,16 @@ from datetime import UTC, datetime, time
 
 from flask import Blueprint
 
+from ...model.schema import CommitSchema, Schema, SeriesSchema, commit_schema, series_schema
 from ...model.verdict import ChangeKind
 from ...store import queries
 from ...store.policy import stated_limits
+from ...text.change_schema import ChangeSchema, change_schema
 from ..request_context import project_or_404, store
-from .history import Change, change_shape
 from .limits import LimitsSource, limits_source
 from .operation import operation
 from .query_params import Day, Paged, Text
-from .responses import listing
-from .schemas import CommitShape, Listing, SeriesShape, Shape, commit_shape, series_shape
+from .responses import Listing, listing
 
 bp = Blueprint("api_regressions", __name__, url_prefix="/api/projects/<project:project>")
 _MOST_GROUPS = 1_000_000_000  # all of them
@@ -28,13 +28,13 @@ class RegressionsQuestion(Paged):
     """Only commits of that day (UTC) and later."""
 
 
-class RegressionShape(Shape):
+class RegressionShape(Schema):
     """A series that got worse."""
 
     machine: str
-    commit: CommitShape
-    series: SeriesShape
-    change: Change
+    commit: CommitSchema
+    series: SeriesSchema
+    change: ChangeSchema
 
 
 class RegressionList(Listing):
@@ -62,9 +62,9 @@ def index(project: str, asked: RegressionsQuestion) -> RegressionList:
         items=[
             RegressionShape(
                 machine=group.machine,
-                commit=commit_shape(group.commit),
-                series=series_shape(each.series),
-                change=change_shape(each.change),
+                commit=commit_schema(group.commit),
+                series=series_schema(each.series),
+                change=change_schema(each.series, each.change),
             )
             for group, each in kept
         ],

@@ -13,11 +13,21 @@ from functools import cache
 from typing import Any, TypeVar
 
 from flask import Response, request, stream_with_context, url_for
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
+from ...model.schema import Schema
 from ...text.tables import csv_text
 from .query_params import Paged, Question, Table
-from .schemas import Listing
+
+
+class Listing(Schema):
+    """A part of a list. `next` is the address of the next part, null on the last."""
+
+    total: int = Field(ge=0)
+    limit: int = Field(ge=1)
+    offset: int = Field(ge=0)
+    next: str | None
+
 
 # An answer's list as CSV (RFC 4180): a row for each item, the same columns whatever is null in them.
 
@@ -42,7 +52,7 @@ def as_csv(answer: BaseModel, *, has_head: bool = True) -> str:
 @cache
 def csv_columns(answer: type[BaseModel], field: str) -> tuple[_Path, ...]:
     """The paths of the columns, in the order of the schema's fields."""
-    (item,) = typing.get_args(answer.model_fields[field].annotation)
+    item, *_ = typing.get_args(answer.model_fields[field].annotation)
     return tuple(_paths(item, ()))
 
 

@@ -25,6 +25,7 @@ from ...importers.import_limits import upload_limits
 from ...importers.import_overrides import Given, milliseconds
 from ...importers.import_path import import_path
 from ...importers.scratch_folder import scratch_folder
+from ...model.schema import Schema
 from ...store.rejected_files import note_set_aside
 from ...store.tokens import Scope
 from ..auth import tokens_alone, working_token
@@ -33,7 +34,6 @@ from ..request_context import store
 from .operation import describe
 from .problems import problem_response
 from .query_params import Question, Text, asked
-from .schemas import Shape
 
 bp = Blueprint("api_results", __name__)
 _CHUNK = 1024 * 1024
@@ -51,7 +51,7 @@ class UploadQuestion(Question):
     machine: Text = ""
 
 
-class Uploaded(Shape):
+class Uploaded(Schema):
     """What went in. Of a 422, the problem has `set_aside` and `warnings` too."""
 
     project: str

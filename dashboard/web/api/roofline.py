@@ -5,12 +5,12 @@ from typing import ClassVar
 from flask import Blueprint, abort
 
 from ...model.machine import RooflinePoint
+from ...model.schema import Schema, SeriesSchema, series_schema
 from ...store import queries
 from ..request_context import project_or_404, store
-from .machines import CeilingsShape, ceilings_shape
+from .machines import CeilingsSchema, ceilings_schema
 from .operation import operation
 from .query_params import Table, Text
-from .schemas import SeriesShape, Shape, series_shape
 
 bp = Blueprint("api_roofline", __name__, url_prefix="/api/projects/<project:project>")
 
@@ -22,10 +22,10 @@ class RooflineQuestion(Table):
     """The machine with the newest data where none is named."""
 
 
-class RooflinePointShape(Shape):
+class RooflinePointSchema(Schema):
     """One workload and implementation at its newest commit."""
 
-    series: SeriesShape
+    series: SeriesSchema
     operator: str
     dtype: str
     latency_s: float | None
@@ -48,14 +48,14 @@ class RooflinePointShape(Shape):
     commit: str
 
 
-class CeilingsOfCard(Shape):
+class CeilingsOfCard(Schema):
     """What one physical GPU was measured to do."""
 
     card: str | None
-    ceilings: CeilingsShape
+    ceilings: CeilingsSchema
 
 
-class RooflineAnswer(Shape):
+class RooflineAnswer(Schema):
     """One machine's limits and the points under them; baselines are among them."""
 
     csv_rows: ClassVar[str] = "points"
@@ -63,13 +63,13 @@ class RooflineAnswer(Shape):
     machine: str
     machines: list[str]
     """All that have a roofline."""
-    peaks: CeilingsShape | None
+    peaks: CeilingsSchema | None
     """The datasheet's."""
-    ceilings: CeilingsShape | None
+    ceilings: CeilingsSchema | None
     """Measured on this very machine, by its newest run."""
     ceilings_of_cards: list[CeilingsOfCard]
     """Measured on the cards that ran the points: of these their shares are."""
-    points: list[RooflinePointShape]
+    points: list[RooflinePointSchema]
 
 
 @operation(bp, "/roofline", question=RooflineQuestion, answer=RooflineAnswer, tag="Overview")
@@ -85,21 +85,21 @@ def show(project: str, asked: RooflineQuestion) -> RooflineAnswer:
     return RooflineAnswer(
         machine=chosen.machine.name,
         machines=[each.machine.name for each in found],
-        peaks=ceilings_shape(chosen.machine.limits.peaks),
-        ceilings=ceilings_shape(chosen.machine.limits.measured),
+        peaks=ceilings_schema(chosen.machine.limits.peaks),
+        ceilings=ceilings_schema(chosen.machine.limits.measured),
         ceilings_of_cards=[
-            CeilingsOfCard(card=card, ceilings=shape)
+            CeilingsOfCard(card=card, ceilings=schema)
             for card, ceilings in chosen.measured
-            if (shape := ceilings_shape(ceilings)) is not None
+            if (schema := ceilings_schema(ceilings)) is not None
         ],
-        points=[_shape(point) for point in chosen.points],
+        points=[_schema(point) for point in chosen.points],
     )
 
 
-def _shape(point: RooflinePoint) -> RooflinePointShape:
+def _schema(point: RooflinePoint) -> RooflinePointSchema:
     light = point.speed_of_light
-    return RooflinePointShape(
-        series=series_shape(point.series),
+    return RooflinePointSchema(
+        series=series_schema(point.series),
         operator=point.workload.operator,
         dtype=point.workload.dtype,
         latency_s=point.latency_s,

@@ -6,17 +6,16 @@ from flask import Blueprint, abort
 from pydantic import Field
 
 from ...model.compiled_code import CompiledCode
+from ...model.schema import Schema, SeriesSchema, series_schema
 from ...model.series import Series
 from ...store import queries
-from ...store.queries.commits import AmbiguousCommitError
 from ...store.queries.compiled_code import compiled_code
 from ...store.queries.series_list import find_series
-from ..request_context import project_or_404, store
+from ..request_context import commit_or_404, project_or_404, store
 from .operation import operation
 from .overview import Standing, standing
 from .query_params import CommitPrefix, Paged, Question, Table, Text
-from .responses import place
-from .schemas import Listing, SeriesShape, Shape, series_shape
+from .responses import Listing, place
 
 bp = Blueprint("api_series", __name__, url_prefix="/api/projects/<project:project>/series")
 
@@ -34,10 +33,10 @@ class SeriesQuestion(Paged):
     """Whether the project's benchmarks still have it."""
 
 
-class FoundSeries(Shape):
+class FoundSeries(Schema):
     """A series with its newest value."""
 
-    series: SeriesShape
+    series: SeriesSchema
     latest: float | None
     """In `series.unit`."""
 
@@ -55,7 +54,7 @@ class CompiledQuestion(Table):
     """A hash or its beginning; the series' newest commit where none is given."""
 
 
-class Compiled(Shape):
+class Compiled(Schema):
     """What the compiler made of one kernel for one architecture."""
 
     operator: str
@@ -77,7 +76,7 @@ class Compiled(Shape):
     """How many of each kind."""
 
 
-class CompiledAnswer(Shape):
+class CompiledAnswer(Schema):
     """The kernels of the operator behind a series, at one commit."""
 
     csv_rows: ClassVar[str] = "kernels"
@@ -101,7 +100,7 @@ def index(project: str, asked: SeriesQuestion) -> SeriesList:
         offset=asked.offset,
     )
     items = [
-        FoundSeries.model_construct(series=series_shape(each), latest=found.latest.get(each.key))
+        FoundSeries.model_construct(series=series_schema(each), latest=found.latest.get(each.key))
         for each in found.series
     ]
     return SeriesList.model_construct(items=items, **place(found.total, asked))
@@ -124,14 +123,10 @@ def compiled(project: str, key: str, asked: CompiledQuestion) -> CompiledAnswer:
     Every kernel of its operator for every architecture that was built; an empty list where nobody recorded any.
     """
     own = series_or_404(project, key)
-    try:
-        found = compiled_code(store(), own.key, asked.commit)
-    except AmbiguousCommitError as error:
-        abort(404, f"{error}.")
-    if found is None and asked.commit:
-        abort(404, f"No commit of {own.project} that starts with “{asked.commit}” has results.")
+    commit = commit_or_404(own.project, asked.commit).hash if asked.commit else None
+    found = compiled_code(store(), own.key, commit)
     return CompiledAnswer(
-        commit=found.commit if found else None, kernels=[compiled_shape(each) for each in found.codes] if found else []
+        commit=found.commit if found else None, kernels=[compiled_schema(each) for each in found.codes] if found else []
     )
 
 
@@ -144,7 +139,7 @@ def series_or_404(project: str, key: str) -> Series:
     return series
 
 
-def compiled_shape(code: CompiledCode) -> Compiled:
+def compiled_schema(code: CompiledCode) -> Compiled:
     """One kernel."""
     return Compiled(
         operator=code.operator,

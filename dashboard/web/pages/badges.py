@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from flask import Blueprint, Response, abort, request
 
+from ...model.naming import kernel_name
 from ...model.overview import OverviewRow
 from ...model.quantities import quantity, ratio, share
 from ...model.verdict import Verdict
@@ -93,7 +94,7 @@ def of_kernel(project: str) -> Response:
     rows = [
         row
         for row in queries.overview(store(), found.name, machine=machine or None)
-        if kernel in ("", row.operator or row.series.benchmark) and not row.was_never_there
+        if kernel in ("", kernel_name(row.series.benchmark, row.operator)) and not row.was_never_there
     ]
     if not rows:
         abort(404, "There is no such kernel on such a machine.")

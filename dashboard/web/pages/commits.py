@@ -5,17 +5,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from flask import Blueprint, abort, redirect, render_template, request, url_for
+from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
-from ...analysis.compare_sides import By, Compared, ComparedRow
-from ...analysis.machine_drift import Drift
+from ...analysis.compare_sides import Compared
 from ...analysis.thresholds import steps_judged_by
+from ...model.comparison import ComparedBy, ComparisonRow, MachineDrift
 from ...model.compiled_code import CompiledDifference, compiled_difference
 from ...model.history import CommitPage, CommitPoint
-from ...model.naming import natural
+from ...model.naming import kernel_of, natural
 from ...model.quantities import change
-from ...model.series import Commit, Series, Status
+from ...model.series import Commit, Series, Status, workload_of
 from ...model.verdict import Verdict
 from ...store import queries
 from ...store.cache import ROW_BYTES
@@ -23,7 +23,7 @@ from ...store.notes import annotations
 from ...store.policy import stated_limits
 from ...store.queries.comparison_details import MeasuredOn
 from ..comparison_cache import compared_commits
-from ..request_context import Pages, page_number, pages, project_or_404, store, words_asked
+from ..request_context import Pages, commit_or_404, page_number, pages, project_or_404, store, words_asked
 
 # What one commit did, as its page tells it: a verdict for each machine, what has no number, what the compiler made.
 
@@ -40,9 +40,9 @@ class CommitVerdict:
     base: Commit | None  # None: the first
     compared: Compared | None
     counts: tuple[tuple[Verdict, int], ...]
-    moved: tuple[ComparedRow, ...]  # the first of them, regressions before improvements
+    moved: tuple[ComparisonRow, ...]  # the first of them, regressions before improvements
     left: int  # moved and not among these
-    across: tuple[ComparedRow, ...]  # measured by other cards, and moved by more than these differ: the first of them
+    across: tuple[ComparisonRow, ...]  # measured by other cards, and moved by more than these differ: the first of them
     across_left: int
     doubts: tuple[tuple[str, int], ...]  # why rows could not be told, the commonest reasons
 
@@ -80,7 +80,9 @@ def machine_states(project: str, verdicts: Iterable[CommitVerdict], *, has_contr
     """What each machine did between the two commits, as its controls tell."""
     found = {}
     for told in verdicts:
-        drifts = {drift.machine: drift for drift in told.compared.drifts} if told.compared is not None else {}
+        drifts = (
+            {drift.machine: drift for drift in told.compared.comparison.drifts} if told.compared is not None else {}
+        )
         cards = _cards(queries.measured_on(store(), project, told.base.hash)) if told.base is not None else {}
         now = _cards(told.machines)
         for name in now:
@@ -89,14 +91,14 @@ def machine_states(project: str, verdicts: Iterable[CommitVerdict], *, has_contr
     return found
 
 
-def _state(drift: Drift | None, base: Commit | None, has_controls: bool, is_other_card: bool) -> str:
+def _state(drift: MachineDrift | None, base: Commit | None, has_controls: bool, is_other_card: bool) -> str:
     if base is None:
         return "–"
     if is_other_card:
-        return "another card than before: times are not compared"
+        return "another GPU than before: times are not compared"
     if drift is not None:
-        return f"moved by {change(drift.change)}, taken off" if drift.change else "moved, not all of it alike"
-    return "its controls stood still" if has_controls else "no controls to tell it by"
+        return f"changed by {change(drift.change)}, taken off" if drift.change else "changed, its controls disagree"
+    return "its controls did not change" if has_controls else "no controls"
 
 
 def _cards(measured: Iterable[MeasuredOn]) -> dict[str, set[str]]:
@@ -142,13 +144,11 @@ def _verdict(
 ) -> CommitVerdict:
     compared = compared_commits(project, base, commit) if base is not None else None
     rows = [row for row in compared.rows if machine in {None, row.series.machine}] if compared is not None else []
-    counted = Counter([row.judged.verdict for row in rows])
-    moved = [row for verdict in _MOVED if counted[verdict] for row in rows if row.judged.verdict is verdict]
-    across = [row for row in rows if row.judged.across is not None and row.judged.across.is_told]
+    counted = Counter([row.verdict for row in rows])
+    moved = [row for verdict in _MOVED if counted[verdict] for row in rows if row.verdict is verdict]
+    across = [row for row in rows if row.cross_gpu is not None and row.cross_gpu.is_significant]
     doubts = Counter(
-        row.judged.reason or "too few runs for how much they scatter"
-        for row in rows
-        if row.judged.verdict is Verdict.INCONCLUSIVE
+        row.reason or "too few runs for how much they scatter" for row in rows if row.verdict is Verdict.INCONCLUSIVE
     )
     return CommitVerdict(
         machines=tuple(machines),
@@ -203,12 +203,7 @@ def index(project: str) -> str:
 def show(project: str, prefix: str) -> ResponseReturnValue:
     """One commit; a shortened hash leads to the full one, so that an address means the same for ever."""
     found = project_or_404(project)
-    try:
-        commit = queries.find_commit(store(), found.name, prefix)
-    except queries.AmbiguousCommitError as error:
-        abort(404, f"{str(error)[:1].upper()}{str(error)[1:]}.")
-    if commit is None:
-        abort(404, f"No commit of {found.name} that starts with “{prefix}” has results.")
+    commit = commit_or_404(found.name, prefix)
     if commit.hash != prefix:
         return redirect(url_for(".show", project=project, prefix=commit.hash))
     page = page_of(found.name, commit.hash)
@@ -243,7 +238,7 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
         code=compiled_changes(found.name, page, measured),
         notes=annotations(store(), found.name, commit=commit.hash),
         series_of={point.series.key: point.series for point in there},
-        by=By.COMMIT,
+        by=ComparedBy.COMMIT,
         is_code_whole=request.args.get("compiled") == "all",
     )
 
@@ -255,8 +250,7 @@ def _recorded(
     known = queries.project_workloads(store(), project)
     together: dict[str, list[CommitPoint]] = {}
     for point in points:
-        workload = known.get((point.series.suite, point.series.workload)) if point.series.workload else None
-        name = workload.operator if workload else point.series.benchmark.rpartition(".")[0] or point.series.benchmark
+        name = kernel_of(point.series, workload_of(point.series, known))
         together.setdefault(name, []).append(point)
     for rows in together.values():
         rows.sort(key=lambda point: not point.series.metric.is_judged)  # what is judged comes first

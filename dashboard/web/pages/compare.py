@@ -8,10 +8,12 @@ from urllib.parse import urlencode
 from flask import Blueprint, abort, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
-from ...analysis.compare_sides import By, Compared, ComparedRow
+from ...analysis.compare_sides import Compared
 from ...analysis.next_measurement import asv_command, gate_command
 from ...importers.commit_names import named_commit
+from ...model.comparison import ComparedBy, ComparisonRow
 from ...model.compiled_code import compiled_difference
+from ...model.schema import SeriesSchema
 from ...model.series import Commit, Project
 from ...store import queries
 from ..comparison_cache import compared_commits, compared_implementations, compared_machines
@@ -30,7 +32,7 @@ class NoSideError(Exception):
 class Sides:
     """What to compare. `base` and `head` are machines or implementations where no commits are compared."""
 
-    by: By
+    by: ComparedBy
     base_commit: Commit
     head_commit: Commit
     base: str = ""
@@ -40,22 +42,22 @@ class Sides:
     @property
     def names(self) -> dict[str, str]:
         """As the URL has it, commits in full; what is empty stays out of it."""
-        if self.by is By.COMMIT:
+        if self.by is ComparedBy.COMMIT:
             return {"base": self.base_commit.hash, "head": self.head_commit.hash}
         return {"by": self.by.value, "commit": self.head_commit.hash, "base": self.base, "head": self.head}
 
     def compared(self, project: str) -> Compared:
         """The comparison itself."""
-        if self.by is By.COMMIT:
+        if self.by is ComparedBy.COMMIT:
             return compared_commits(project, self.base_commit, self.head_commit, all_metrics=self.all_metrics)
-        judged = compared_machines if self.by is By.MACHINE else compared_implementations
+        judged = compared_machines if self.by is ComparedBy.MACHINE else compared_implementations
         return judged(project, self.head_commit, self.base, self.head)
 
 
-def asked_by() -> By:
+def asked_by() -> ComparedBy:
     """What the URL wants compared."""
     asked = request.args.get("by", "")
-    return By(asked) if asked in set(By) else By.COMMIT
+    return ComparedBy(asked) if asked in set(ComparedBy) else ComparedBy.COMMIT
 
 
 def asked_sides(project: Project) -> Sides | None:
@@ -64,13 +66,13 @@ def asked_sides(project: Project) -> Sides | None:
     Raises NoSideError.
     """
     asked = request.args.get("by", "")
-    if asked and asked not in set(By):
-        raise NoSideError(f"Nothing is compared by “{asked}”: choose one of {', '.join(By)}.")
+    if asked and asked not in set(ComparedBy):
+        raise NoSideError(f"Nothing is compared by “{asked}”: choose one of {', '.join(ComparedBy)}.")
     by = asked_by()
-    if by is By.COMMIT:
+    if by is ComparedBy.COMMIT:
         return _commits(project)
     names = {name: request.args.get(name, "").strip() for name in ("base", "head", "commit")}
-    if by is By.MACHINE:
+    if by is ComparedBy.MACHINE:
         machines = [machine.name for machine in queries.machines(store(), project.name)]
         for side in ("base", "head"):
             if names[side] and names[side] not in machines:
@@ -126,7 +128,7 @@ def _commits(project: Project) -> Sides | None:
             raise NoSideError(f"No commit before {head_commit.hash[:8]} has results.")
         base_commit = around.head_older
     return Sides(
-        by=By.COMMIT,
+        by=ComparedBy.COMMIT,
         base_commit=base_commit,
         head_commit=head_commit,
         all_metrics=request.args.get("metrics") == "all",
@@ -183,27 +185,28 @@ def row(project: str) -> ResponseReturnValue:
     compared = sides.compared(found.name) if sides is not None else None
     asked, against = request.args.get("series", ""), request.args.get("against", "") or request.args.get("series", "")
     rows = compared.rows if compared is not None else ()
-    opened = next((each for each in rows if (each.series.key, each.against.key) == (asked, against)), None)
+    opened = next((each for each in rows if (each.series.key, _base_series(each).key) == (asked, against)), None)
     if sides is None or compared is None or opened is None:
         abort(404, "These two sides have no such row.")
     template = "compare_part.html" if request.args.get("part") else "compare_row.html"
-    return render_template(template, threshold=compared.threshold, **_opened(found.name, sides, opened))
+    return render_template(template, compared=compared, **_opened(found.name, sides, opened, compared))
 
 
-def _opened(project: str, sides: Sides, row: ComparedRow) -> dict[str, Any]:
-    series, unit = row.series, row.series.metric.unit
+def _opened(project: str, sides: Sides, row: ComparisonRow, compared: Compared) -> dict[str, Any]:
+    series, against = (compared.series[each.key] for each in (row.series, _base_series(row)))
+    unit = series.metric.unit
     base, head = sides.base_commit, sides.head_commit
     names = side_names(sides, row)
     samples = [
         (name, tuple(sample for run in queries.samples_at(store(), its.key, commit.hash) for sample in run))
-        for name, its, commit in zip(names, (row.against, series), (base, head), strict=True)
+        for name, its, commit in zip(names, (against, series), (base, head), strict=True)
     ]
     histories = [(names[1], queries.series_points(store(), series.key))]
-    if row.against.key != series.key:
-        histories.insert(0, (names[0], queries.series_points(store(), row.against.key)))
+    if against.key != series.key:
+        histories.insert(0, (names[0], queries.series_points(store(), against.key)))
     chosen = [("base", base), ("head", head)] if base != head else [("compared", head)]
     difference = None
-    if sides.by is By.COMMIT and series.workload:
+    if sides.by is ComparedBy.COMMIT and series.workload:
         codes = [queries.compiled_at(store(), project, commit.hash, operator=row.kernel) for commit in (base, head)]
         if any(codes):
             difference = compiled_difference(*(_of(series.implementation, each) for each in codes))
@@ -211,6 +214,8 @@ def _opened(project: str, sides: Sides, row: ComparedRow) -> dict[str, Any]:
     return {
         "sides": sides,
         "row": row,
+        "series": series,
+        "against": against,
         "samples": samples_beside(samples, unit),
         "recent": recent(histories, chosen, unit),
         "difference": difference,
@@ -223,13 +228,18 @@ def _of(implementation: str | None, codes: Any) -> list[Any]:
     return [code for code in codes if code.implementation in {None, implementation}]
 
 
-def side_names(sides: Sides, row: ComparedRow) -> tuple[str, str]:
+def side_names(sides: Sides, row: ComparisonRow) -> tuple[str, str]:
     """What base and head of a row are called on a figure."""
-    if sides.by is By.COMMIT:
+    if sides.by is ComparedBy.COMMIT:
         return f"base {sides.base_commit.hash[:8]}", f"head {sides.head_commit.hash[:8]}"
-    if sides.by is By.MACHINE:
-        return row.against.machine, row.series.machine
-    return row.against.implementation or "", row.series.implementation or ""
+    base_series = _base_series(row)
+    if sides.by is ComparedBy.MACHINE:
+        return base_series.machine, row.series.machine
+    return base_series.implementation or "", row.series.implementation or ""
+
+
+def _base_series(row: ComparisonRow) -> SeriesSchema:
+    return row.base_series or row.series
 
 
 def _page(project: Project, **shown: Any) -> str:

@@ -9,9 +9,9 @@ from ...analysis.thresholds import judged_by
 from ...analysis.trust import RUNS, EqualCodeSpread, Trust, equal_code_spread, trust
 from ...model.overview import State
 from ...model.series import Status
+from ...model.verdict import NoiseSource
 from ...statistics.arrival import Pause
 from ...statistics.distributions import Share, counted_share
-from ...statistics.noise import NoiseSource
 from ...store import queries
 from ...store.column_records import MachineHistory, Outcome, RunConditions, Software
 from ...store.rejected_files import set_aside
@@ -25,15 +25,6 @@ bp = Blueprint("machines", __name__)
 _WORST = 30  # series in the table of smallest changes
 _STRETCHES = 30  # of software
 _QUARTERS = (0.5, 0.9)  # of the series, that the text names
-_SOURCE_WORDS = {
-    "runs": "by runs of a commit",
-    "reruns": "by re-runs",
-    "history": "by its history",
-    "machine": "by the machine’s others",
-    "samples": "by a run’s samples",
-    "assumed": "assumed",
-    "none": "none",
-}
 _FACT_WORDS = {
     "card": "Card",
     "driver": "Driver",
@@ -96,7 +87,6 @@ def one(project: str, name: str) -> str:
         smallest=_quantiles(told.trust),
         run_counts=RUNS,
         most_told=MOST_TOLD,
-        source_words=_SOURCE_WORDS,
         fact_words=_FACT_WORDS,
         assumed=sum(each.source is NoiseSource.ASSUMED for each in told.trust.detectable),
         worst=told.trust.detectable[:_WORST],

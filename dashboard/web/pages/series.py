@@ -18,8 +18,7 @@ from ...model.overview import OverviewRow, Standing
 from ...model.series import Point, Series, Status
 from ...model.verdict import ChangeKind
 from ...store import queries
-from ...store.queries.series_view import LISTED, MOST_POINTS, Wanted
-from ...text.change_json import change_json, episode_json
+from ...store.queries.series_view import LISTED, Wanted
 from ...text.labels import state_detail, state_meaning, state_word
 from ..figures.history import history_figure
 from ..figures.history_lines import name_beside
@@ -102,8 +101,6 @@ def choices(
 bp = Blueprint("series", __name__, url_prefix="/<project:project>/series")
 
 _SERIES_OF_A_PAGE = 50
-_OF_DATA = 1000  # points that data.json gives unasked
-_ALL = 10**9
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
@@ -198,39 +195,6 @@ def figure(project: str, key: str) -> ResponseReturnValue:
     return jsonify(_figure(shown, view))
 
 
-@bp.get("/<key>/data.json")
-def data(project: str, key: str) -> ResponseReturnValue:
-    """The points and changepoints behind the figure, as recorded, in the metric's own unit.
-
-    `from` and `to` narrow the points. Of very many only some come, unless `whole=1` asks for all; it says so.
-    """
-    view = _view()
-    most = _ALL if request.args.get("whole") else _OF_DATA
-    shown, limits = _shown_or_404(project, key, view, most=most)
-    series, points = shown.history.series, shown.points_inside
-    return jsonify(
-        series=series.key,
-        benchmark=series.benchmark,
-        parameters=dict(series.parameters),
-        machine=series.machine,
-        environment=series.environment,
-        unit=series.metric.unit,
-        better=series.metric.better.value,
-        points_in_range=shown.extent.points_inside,
-        points_left_out=shown.extent.points_inside - len(points),
-        points=[_point(point) for point in points],
-        changepoints=[
-            {**change_json(series, change), "below_limit": change.below_limit} for change in shown.history.changes
-        ],
-        limits=limits.stated.name if limits.stated is not None else None,
-        episodes=[episode_json(episode) for episode in shown.history.episodes],
-        marks=[
-            {"commit": mark.commit.hash, "kind": mark.kind.value, "text": mark.text, "author": mark.author}
-            for mark in shown.marks
-        ],
-    )
-
-
 def _measured(project: str) -> tuple[tuple[Metric, ...], tuple[str, ...]]:
     """The metrics, what is judged first, and the implementations, ours first."""
     metrics, implementations = store().cached(
@@ -257,10 +221,10 @@ def _view() -> HistoryView:
     )
 
 
-def _shown_or_404(project: str, key: str, view: HistoryView, most: int = MOST_POINTS) -> tuple[ShownHistory, JudgedBy]:
+def _shown_or_404(project: str, key: str, view: HistoryView) -> tuple[ShownHistory, JudgedBy]:
     """What is shown, its steps held against what the project states."""
     beside = request.args.getlist("with")[:MOST_BESIDE]
-    wanted = Wanted(first=view.first, last=view.last, beside=beside, page=page_number(), most=most)
+    wanted = Wanted(first=view.first, last=view.last, beside=beside, page=page_number())
     shown = queries.shown_history(store(), key, wanted)
     if shown is None or shown.history.series.project != project:
         found = project_or_404(project)
@@ -288,17 +252,3 @@ def _choice(kind: type[Choice], argument: str) -> Choice:
     first = next(iter(kind))
     asked = request.args.get(argument, first.value)
     return kind(asked) if asked in set(kind) else first
-
-
-def _point(point: Point) -> dict[str, Any]:
-    return {
-        "commit": point.commit.hash,
-        "date": point.commit.date.isoformat(),
-        "value": point.value,
-        "quartiles": None if point.q25 is None else [point.q25, point.q75],
-        "sample_count": point.sample_count,
-        "status": point.status.value,
-        "reason": point.reason,
-        "run": point.run,
-        "card": point.card,
-    }

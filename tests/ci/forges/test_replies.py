@@ -10,12 +10,11 @@ from tests.ci.reports.examples import BASE, FULL, HEAD, artefact, row
 from warpwatch.ci.acceptance.sources import read_accept_file
 from warpwatch.ci.forges.replies import accept_file, replies_of
 from warpwatch.ci.forges.sticky_comment import put_comment
-from warpwatch.ci.gate.artefact import GateVerdict
 from warpwatch.ci.reports.comment import markdown
 from warpwatch.ci.reports.reply_acceptances import with_replies
 from warpwatch.ci.reports.report_links import Links
+from warpwatch.dashboard.model.comparison import Acceptance, Outcome
 from warpwatch.dashboard.model.verdict import Verdict
-from warpwatch.dashboard.store.policy import Acceptance
 
 LATER = datetime.now(UTC) + timedelta(hours=1)
 NEWER = "c" * 40
@@ -117,23 +116,23 @@ def _reply(pattern: str, at_most: float | None = None) -> Acceptance:
 @pytest.mark.parametrize("pattern", ["rope", "benchmarks.rope.*", "*cuda-fp16-b1, warpwatch)", f"{1:016x}", "*"])
 def test_a_reply_names_rows_by_kernel_benchmark_title_or_key(pattern: str) -> None:
     told = with_replies(artefact(row(1, Verdict.REGRESSED)), [_reply(pattern)])
-    assert told.verdict is GateVerdict.ACCEPTED
+    assert told.outcome is Outcome.ACCEPTED
     assert not told.is_blocking
     assert told.rows[0].accepted is not None
 
 
 def test_what_a_reply_does_not_cover_stays() -> None:
-    assert with_replies(FULL, [_reply("attention*")]).verdict is GateVerdict.REGRESSED
-    assert with_replies(FULL, [_reply("*", at_most=0.04)]).verdict is GateVerdict.REGRESSED
+    assert with_replies(FULL, [_reply("attention*")]).outcome is Outcome.REGRESSED
+    assert with_replies(FULL, [_reply("*", at_most=0.04)]).outcome is Outcome.REGRESSED
     told = with_replies(FULL, [_reply("*", at_most=0.05)])
     assert [each.verdict for each in told.rows if each.accepted] == [Verdict.REGRESSED, Verdict.INCONCLUSIVE]
-    assert (told.verdict, told.is_blocking) == (GateVerdict.FAILED, True)  # one without a valid number
+    assert (told.outcome, told.is_blocking) == (Outcome.FAILED, True)  # one without a valid number
 
 
 def test_a_reply_accepts_that_a_benchmark_is_gone_and_no_wrong_result() -> None:
     gone, wrong = row(1, Verdict.MISSING), row(2, Verdict.INVALID)
     told = with_replies(artefact(gone, row(3, Verdict.UNCHANGED)), [_reply("rope*")])
-    assert (told.verdict, told.is_blocking) == (GateVerdict.ACCEPTED, False)
+    assert (told.outcome, told.is_blocking) == (Outcome.ACCEPTED, False)
     assert with_replies(artefact(gone), [_reply("rope*", at_most=0.05)]).is_blocking  # a bound is of numbers
     told = with_replies(artefact(gone, wrong), [_reply("*")])
-    assert (told.verdict, [each.accepted is not None for each in told.rows]) == (GateVerdict.FAILED, [True, False])
+    assert (told.outcome, [each.accepted is not None for each in told.rows]) == (Outcome.FAILED, [True, False])

@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from lxml import etree
 
 from tests.ci.reports.examples import BASE, FULL, HEAD, QUIET, artefact, row
 from tests.ci.reports.hostile import artefacts
-from warpwatch.ci.gate.artefact import Acceptance, ArtefactRow, GateArtefact, Source
+from warpwatch.ci.gate.artefact import ArtefactAcceptance, ArtefactRow, GateArtefact, Source
 from warpwatch.ci.reports.comment import markdown
 from warpwatch.ci.reports.gate_check_run import check_run
 from warpwatch.ci.reports.junit import junit
@@ -25,7 +26,9 @@ from warpwatch.dashboard.model.verdict import Verdict
 
 PUBLISHED = Path(__file__).parents[1] / "published"
 LINKS = Links(dashboard="https://perf.example.org/")
-ACCEPTED = Acceptance(by="ann", reason="twice as exact", source="comment 12")
+ACCEPTED = ArtefactAcceptance(
+    pattern="*", reason="twice as exact", by="ann", at=datetime(2026, 1, 1, tzinfo=UTC), source="comment 12"
+)
 _OURS = {
     "h3",
     "h4",
@@ -87,9 +90,9 @@ def test_the_verdict_comes_first_then_the_rows_that_moved() -> None:
     shown, _, folded = text.partition("<details>")
     assert ["b1" in shown, "b2" in shown, "b4" in shown] == [True] * 3
     assert ["b3" in shown, "b5" in shown, "b6" in shown] == [False] * 3
-    assert "1 could not be told" in folded
-    assert "3 more runs of each would tell" in folded
-    assert "The machine moved by +1.2 % itself" in text
+    assert "1 inconclusive" in folded
+    assert "needs 3 more runs of each" in folded
+    assert "The machine `runner-1` changed by +1.2 % itself" in text
     assert f"{BASE} → {HEAD}" in text
     assert "/warpwatch accept" in text
     assert f"https://perf.example.org/kernels/compare?base={BASE}&head={HEAD}" in text
@@ -132,17 +135,17 @@ def test_what_was_accepted_or_does_not_block_fails_nothing() -> None:
             FULL,
             "failure",
             "1 benchmark fails at head: benchmarks.rope.Rope.track_latency(cuda-fp16-b2, warpwatch); "
-            "1 series regressed, 1 could not be told, 1 improved on Tesla T4",
+            "1 series regressed, 1 inconclusive, 1 improved on Tesla T4",
         ),
         (QUIET, "success", "no change in 2 series on Tesla T4"),
-        (artefact(row(1, Verdict.INCONCLUSIVE)), "neutral", "1 series could not be told on Tesla T4"),
+        (artefact(row(1, Verdict.INCONCLUSIVE)), "neutral", "1 series inconclusive on Tesla T4"),
         (
-            artefact(*(row(number, Verdict.INVALID, benchmark=f"b{number}", parameters=()) for number in range(5))),
+            artefact(*(row(number, Verdict.INVALID, benchmark=f"b{number}", parameters={}) for number in range(5))),
             "failure",
             "5 benchmarks fail at head: b0, b1, b2 and 2 more on Tesla T4",
         ),
         (
-            artefact(row(1, Verdict.MISSING, benchmark="gone", parameters=()), row(2, Verdict.UNCHANGED)),
+            artefact(row(1, Verdict.MISSING, benchmark="gone", parameters={}), row(2, Verdict.UNCHANGED)),
             "failure",
             "1 benchmark fails at head: gone on Tesla T4",
         ),
@@ -157,19 +160,19 @@ def test_what_was_accepted_or_does_not_block_fails_nothing() -> None:
             "1 series accepted as gone on Tesla T4",
         ),
         (
-            artefact(row(1, Verdict.INVALID, blocks=False, benchmark="b", parameters=()), row(2, Verdict.UNCHANGED)),
+            artefact(row(1, Verdict.INVALID, blocks=False, benchmark="b", parameters={}), row(2, Verdict.UNCHANGED)),
             "success",
             "1 benchmark fails at head: b on Tesla T4",
         ),
         (
             artefact(row(1, Verdict.INCONCLUSIVE), inconclusive="failure"),
             "failure",
-            "1 series could not be told on Tesla T4",
+            "1 series inconclusive on Tesla T4",
         ),
         (
             artefact(row(1, Verdict.REGRESSED, blocks=False), row(2, Verdict.INCONCLUSIVE), inconclusive="failure"),
             "failure",
-            "1 series regressed, 1 could not be told on Tesla T4",
+            "1 series regressed, 1 inconclusive on Tesla T4",
         ),
         (
             artefact(row(1, Verdict.UNCHANGED), fault="head's policy cannot be used: [gate] has no key thresold"),

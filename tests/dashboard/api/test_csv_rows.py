@@ -5,18 +5,18 @@ import io
 
 import pytest
 
+from warpwatch.dashboard.model.schema import Schema
 from warpwatch.dashboard.web.api.responses import as_csv
-from warpwatch.dashboard.web.api.schemas import Shape
 
 
-class Row(Shape):
+class Row(Schema):
     """A row with a text and a number."""
 
     subject: str
     change: float
 
 
-class Rows(Shape):
+class Rows(Schema):
     """The list."""
 
     items: list[Row]

@@ -6,20 +6,20 @@ from typing import ClassVar
 
 import pytest
 
+from warpwatch.dashboard.model.schema import Schema
 from warpwatch.dashboard.web.api.responses import as_csv
-from warpwatch.dashboard.web.api.schemas import Shape
 
 
-class _Part(Shape):
+class _Part(Schema):
     value: float | None
 
 
-class _Row(Shape):
+class _Row(Schema):
     value: float | None
     parts: list[_Part]
 
 
-class _Answer(Shape):
+class _Answer(Schema):
     csv_rows: ClassVar[str] = "rows"
     rows: list[_Row]
 

@@ -18,13 +18,14 @@ from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.model.alert import AlertState
+from warpwatch.dashboard.model.comparison import Acceptance
 from warpwatch.dashboard.model.triage_item import CardFilter
 from warpwatch.dashboard.settings import AccessSettings, ProxyLogin, Settings
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alerts import new_regressions, open_alert
 from warpwatch.dashboard.store.health_alerts import HealthFinding, HealthKind, open_health_alert
 from warpwatch.dashboard.store.notes import Annotation, add_annotation, annotations
-from warpwatch.dashboard.store.policy import Acceptance, record_acceptances
+from warpwatch.dashboard.store.policy import record_acceptances
 from warpwatch.dashboard.store.rejected_files import note_set_aside
 from warpwatch.dashboard.store.retention import drop_project
 from warpwatch.dashboard.store.tokens import Scope, create_token, revoke_token
@@ -81,7 +82,6 @@ def everywhere(store: Store, addresses: dict[str, str]) -> tuple[str, ...]:
         f"/kernels/series/{profiled}?y=ratio",
         f"{series}/point",
         f"{series}/figure.json",
-        f"{series}/data.json",
         f"{series}/history.svg",
         f"{series}/history.svg?theme=dark",
         "/kernels/roofline",

@@ -41,10 +41,10 @@ def told(tmp_path: Path) -> tuple[Store, Get]:
 def test_pages_and_json_tell_kind_share_and_what_is_left(told: tuple[Store, Get]) -> None:
     store, get = told
     key = queries.find_series(store, "demo", search="w1 warpwatch").series[0].key
-    data = get(f"/demo/series/{key}/data.json").json
-    assert [change["kind"] for change in data["changepoints"]] == ["machine state", "step", "step"]
-    moved, own, both = data["changepoints"]
-    assert moved["control_share"]["by"] == "canaries"
+    data = get(f"/api/projects/demo/series/{key}/history").json
+    assert [change["kind"] for change in data["changes"]] == ["machine state", "step", "step"]
+    moved, own, both = data["changes"]
+    assert moved["control_share"]["control"] == "canaries"
     assert (moved["q_value"], moved["measure_again"]) == (None, None)
     assert own["without_machine"] is None
     assert own["q_value"] < 0.001
@@ -55,7 +55,7 @@ def test_pages_and_json_tell_kind_share_and_what_is_left(told: tuple[Store, Get]
     assert spike["kind"] == "transient"
     assert spike["magnitude"] == pytest.approx(0.4, abs=0.02)
     page = get(f"/demo/series/{key}").text
-    for text in ("Machine state", "the canaries did", "; without that +", "no commit’s", "Transient"):
+    for text in ("Machine state", "the canaries show", "; without that +", "no commit’s", "Transient"):
         assert text in page
     steps, states, spikes, nonsense = (
         get(f"/demo/regressions?kind={kind}").text for kind in ("step", "machine+state", "transient", "x")
@@ -77,7 +77,7 @@ def test_what_may_be_chance_is_called_so_on_every_page_and_by_the_api(told: tupl
     key = queries.find_series(store, "demo", search="w1 warpwatch").series[0].key
     (row, *_) = get("/api/projects/demo/overview").json["items"]
     assert (row["verdict"], row["change_kind"], row["change_q"]) == ("inconclusive", "may be chance", 0.2)
-    assert get(f"/demo/series/{key}/data.json").json["changepoints"][-1]["kind"] == "may be chance"
+    assert get(f"/api/projects/demo/series/{key}/history").json["changes"][-1]["kind"] == "may be chance"
     assert "May be chance" in get("/demo/").text
     page = get(f"/demo/series/{key}").text
     assert "may be chance, at" in page
@@ -87,7 +87,7 @@ def test_what_may_be_chance_is_called_so_on_every_page_and_by_the_api(told: tupl
     doubtful = get("/demo/regressions?kind=may+be+chance").text
     assert "<h1>Doubtful steps for the worse</h1>" in doubtful
     assert doubtful.count("May be chance") == 2
-    assert "cannot tell" in get(f"/demo/badge/verdict/{key}.svg").text
+    assert "inconclusive" in get(f"/demo/badge/verdict/{key}.svg").text
 
 
 def test_an_alert_says_what_the_machine_did_meanwhile(told: tuple[Store, Get]) -> None:
@@ -95,9 +95,9 @@ def test_an_alert_says_what_the_machine_did_meanwhile(told: tuple[Store, Get]) -
     groups = new_regressions(store, "demo", recent_days=1000)
     assert [group.commit.position for group in groups] == [70, 50]
     message = compose(groups[0], thread="key", number=1)
-    assert "the canaries did" in message.text
+    assert "the canaries show" in message.text
     assert "; without that +" in message.text
     one = message.payload["regressions"][0]
-    assert (one["kind"], one["control_share"]["by"]) == ("step", "canaries")
+    assert (one["kind"], one["control_share"]["control"]) == ("step", "canaries")
     assert one["without_machine"]["magnitude"] == pytest.approx(0.1, abs=0.01)
-    assert "the canaries stood still" in compose(groups[1], thread="key", number=1).text
+    assert "the canaries did not change" in compose(groups[1], thread="key", number=1).text

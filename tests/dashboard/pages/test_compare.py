@@ -12,10 +12,11 @@ from flask.testing import FlaskClient
 
 from tests.dashboard.pages.browsing import HOSTILE
 from tests.dashboard.pages.recorded import write_recorded
-from warpwatch.dashboard.analysis.compare_commits import Check, check
+from warpwatch.dashboard.analysis.compare_commits import check
 from warpwatch.dashboard.analysis.compare_sides import compare_implementations
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
+from warpwatch.dashboard.model.comparison import Comparison
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
@@ -38,13 +39,13 @@ def store(history_store: Settings) -> Iterator[Store]:
 
 
 @pytest.fixture(scope="module")
-def judged(store: Store) -> Check:
+def judged(store: Store) -> Comparison:
     """The oldest commits' end against the newest: rope was made faster and decode attention slower meanwhile."""
     commits = queries.commits(store, "kernels")
     return check(store, "kernels", commits[-2], commits[1], threshold=THRESHOLD)
 
 
-def _page(client: FlaskClient, judged: Check, more: str = "") -> str:
+def _page(client: FlaskClient, judged: Comparison, more: str = "") -> str:
     answer = client.get(f"/kernels/compare?base={judged.base.hash}&head={judged.head.hash}{more}")
     assert answer.status_code == 200
     return answer.text
@@ -63,20 +64,22 @@ def _rows(page: str) -> int:
     return int(number.replace(",", ""))
 
 
-def _keys(client: FlaskClient, judged: Check, more: str) -> set[str]:
+def _keys(client: FlaskClient, judged: Comparison, more: str) -> set[str]:
     """The series of the rows, on all pages of the list."""
     pages = [_page(client, judged, f"{more}&page={number}") for number in (1, 2)]
     return {key for page in pages for key in re.findall(r"compare/row\?series=([0-9a-f]{16})", page)}
 
 
-def test_the_page_counts_what_check_prints_and_hides_what_did_not_change(client: FlaskClient, judged: Check) -> None:
+def test_the_page_counts_what_check_prints_and_hides_what_did_not_change(
+    client: FlaskClient, judged: Comparison
+) -> None:
     page = _page(client, judged)
     counts = json.loads(comparison_report.as_json(judged))["counts"]
     words = {
         "regressed": "Regressed",
         "improved": "Improved",
         "unchanged": "Unchanged",
-        "inconclusive": "Cannot tell",
+        "inconclusive": "Inconclusive",
         "invalid": "Invalid",
         "missing": "Missing",
     }
@@ -89,26 +92,26 @@ def test_the_page_counts_what_check_prints_and_hides_what_did_not_change(client:
         assert _rows(_page(client, judged, "&show=all")) == len(judged.rows)
 
 
-def test_each_row_says_verdict_levels_change_interval_and_noise(client: FlaskClient, judged: Check) -> None:
-    row = next(row for row in judged.rows if row.verdict is Verdict.IMPROVED and row.series.metric.is_latency)
+def test_each_row_says_verdict_levels_change_interval_and_noise(client: FlaskClient, judged: Comparison) -> None:
+    row = next(row for row in judged.rows if row.verdict is Verdict.IMPROVED and row.series.metric_record.is_latency)
     page = _page(client, judged, "&show=all")
     told = next(part for part in page.split("<tr>") if row.series.key in part)
-    assert row.comparison is not None
+    assert row.estimate is not None
     text = unescape(re.sub(r"<[^>]+>", " ", told))
-    for said in ("Improved", f"{row.comparison.change * 100:+.1f} %".replace("-", "−"), "faster", " to ", "µs"):
+    for said in ("Improved", f"{row.estimate.change * 100:+.1f} %".replace("-", "−"), "faster", " to ", "µs"):
         assert said in text
     assert re.search(r"\d× ", text)  # against noise
-    assert f"{row.comparison.noise * 100:.2f} %" in text
+    assert f"{row.estimate.noise * 100:.2f} %" in text
 
 
-def test_the_summary_is_of_the_rows_that_are_shown(client: FlaskClient, judged: Check) -> None:
+def test_the_summary_is_of_the_rows_that_are_shown(client: FlaskClient, judged: Comparison) -> None:
     everything, rope = (_page(client, judged, f"&show=all{more}") for more in ("", "&kernel=rope"))
     means = [
         re.findall(r"geometric mean of latency <b[^>]*>([^<]+)</b> over (\d+)", page) for page in (everything, rope)
     ]
     assert means[0] != means[1]
-    rows = [row for row in judged.rows if row.series.suite.endswith("Rope") and row.series.metric.is_latency]
-    assert int(means[1][0][1]) == sum(row.comparison is not None for row in rows)
+    rows = [row for row in judged.rows if row.series.suite.endswith("Rope") and row.series.metric_record.is_latency]
+    assert int(means[1][0][1]) == sum(row.estimate is not None for row in rows)
     assert f"{_rows(rope)} rows shown" in rope
 
 
@@ -119,18 +122,20 @@ def test_the_summary_is_of_the_rows_that_are_shown(client: FlaskClient, judged: 
         ("kernel=int4_linear", lambda row: "int4_linear" in row.series.benchmark),
         ("verdict=improved", lambda row: row.verdict is Verdict.IMPROVED),
         ("q=decode+t4", lambda row: "decode" in row.series.title and row.series.machine == "runner-t4"),
-        ("metric=kernels_launched", lambda row: row.series.metric.name == "kernels_launched"),
+        ("metric=kernels_launched", lambda row: row.series.metric == "kernels_launched"),
         ("dtype=bf16", lambda row: False),
     ],
 )
-def test_a_filter_in_the_url_keeps_its_rows_alone(client: FlaskClient, judged: Check, more: str, kept: object) -> None:
+def test_a_filter_in_the_url_keeps_its_rows_alone(
+    client: FlaskClient, judged: Comparison, more: str, kept: object
+) -> None:
     wanted = {row.series.key for row in judged.rows if kept(row)}  # type: ignore[operator]
     assert _keys(client, judged, f"&show=all&{more}") == wanted
 
 
-def test_a_least_magnitude_keeps_what_moved_that_far_either_way(client: FlaskClient, judged: Check) -> None:
+def test_a_least_magnitude_keeps_what_moved_that_far_either_way(client: FlaskClient, judged: Comparison) -> None:
     keys = _keys(client, judged, "&show=all&min=5")
-    far = {row.series.key for row in judged.rows if row.comparison and not 1 / 1.05 < 1 + row.comparison.change < 1.05}
+    far = {row.series.key for row in judged.rows if row.estimate and not 1 / 1.05 < 1 + row.estimate.change < 1.05}
     assert keys == far
     assert far
 
@@ -243,7 +248,7 @@ def test_our_kernel_stands_beside_its_rivals_of_the_same_runs(client: FlaskClien
 def test_latency_comes_first_where_rivals_are_compared(store: Store) -> None:
     newest = queries.commits(store, "kernels", limit=1)[0]
     rows = compare_implementations(store, "kernels", newest, "", "", threshold=0.02).rows
-    first = [row.series.metric.is_latency for row in rows]
+    first = [row.series.metric_record.is_latency for row in rows]
     assert True in first
     assert False in first
     assert first == sorted(first, reverse=True)

@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import floats, integers, lists
 
-from warpwatch.dashboard.analysis.compare_commits import CheckRow
-from warpwatch.dashboard.analysis.compare_sides import ComparedRow, compare_commits
+from warpwatch.dashboard.analysis.compare_sides import compare_commits
+from warpwatch.dashboard.model.comparison import ComparisonRow, CrossGpuChange
 from warpwatch.dashboard.model.compiled_code import CompiledCode, compiled_difference
 from warpwatch.dashboard.model.series import Status
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.settings import Settings
-from warpwatch.dashboard.statistics.cross_gpu import AcrossCards
 from warpwatch.dashboard.statistics.noise import difference_scale
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.text.comparison_labels import evidence, short_remark
@@ -57,7 +56,7 @@ def test_the_scale_of_differences_is_numpys_quantile(values: list[float]) -> Non
 
 
 @pytest.fixture(scope="module")
-def rows(history_store: Settings) -> Sequence[ComparedRow]:
+def rows(history_store: Settings) -> Sequence[ComparisonRow]:
     store = Store(history_store.database)
     commits = queries.commits(store, "kernels")
     found = compare_commits(store, "kernels", commits[-2], commits[1], threshold=0.02).rows
@@ -65,7 +64,7 @@ def rows(history_store: Settings) -> Sequence[ComparedRow]:
     return found
 
 
-def test_narrowing_hides_what_is_quiet_counts_it_and_means_what_is_shown(rows: Sequence[ComparedRow]) -> None:
+def test_narrowing_hides_what_is_quiet_counts_it_and_means_what_is_shown(rows: Sequence[ComparisonRow]) -> None:
     plain, whole = narrow(rows, Narrowing()), narrow(rows, Narrowing(is_whole=True))
     assert plain.kept == whole.kept == whole.shown
     assert sum(number for _, number in plain.hidden) == len(whole.rows) - len(plain.rows)
@@ -73,23 +72,21 @@ def test_narrowing_hides_what_is_quiet_counts_it_and_means_what_is_shown(rows: S
     for narrowed in (plain, whole):
         for mean in narrowed.means:
             logs = [
-                math.log(1 + row.judged.comparison.change)
+                math.log(1 + row.estimate.change)
                 for row in narrowed.rows
-                if row.series.metric == mean.metric and row.judged.comparison and row.judged.base
+                if row.series.metric_record == mean.metric and row.estimate and row.base
             ]
             assert mean.rows == len(logs)
             assert mean.change == pytest.approx(math.exp(sum(logs) / len(logs)) - 1)
 
 
-def test_a_change_stands_against_the_noise_of_one_run(rows: Sequence[ComparedRow]) -> None:
+def test_a_change_stands_against_the_noise_of_one_run(rows: Sequence[ComparisonRow]) -> None:
     told = [row for row in rows if row.times_noise is not None]
     assert told
     for row in told:
-        judged: CheckRow = row.judged
-        assert judged.comparison is not None
-        assert math.expm1(row.times_noise * judged.comparison.noise) == pytest.approx(
-            max(judged.comparison.change, -judged.comparison.change / (1 + judged.comparison.change))
-        )
+        assert row.estimate is not None
+        change = row.estimate.change
+        assert math.expm1(row.times_noise * row.estimate.noise) == pytest.approx(max(change, -change / (1 + change)))
 
 
 def _code(kernel: str, registers: int = 96, sha: str = "a", **instructions: int) -> CompiledCode:
@@ -214,43 +211,53 @@ def test_a_reason_of_many_rows_is_said_once_with_how_far_their_cards_differ(hist
     newest, before = queries.commits(store, "kernels", limit=2)
     compared = compare_commits(store, "kernels", before, newest, threshold=0.02)
     store.close()
-    across = AcrossCards(
-        change=-0.4, low=-0.5, high=-0.3, cards_low=-0.018, cards_high=0.024, controls=297, q_value=0.03
+    across = CrossGpuChange(
+        change=-0.4,
+        ci_low=-0.5,
+        ci_high=-0.3,
+        baselines_low=-0.018,
+        baselines_high=0.024,
+        baselines=297,
+        q_value=0.03,
+        is_significant=True,
     )
 
-    def unjudged(row: ComparedRow, reason: str, across: AcrossCards | None = None) -> ComparedRow:
-        judged = replace(row.judged, verdict=Verdict.INCONCLUSIVE, reason=reason, comparison=None, across=across)
-        return replace(row, judged=judged)
+    def unjudged(row: ComparisonRow, reason: str, across: CrossGpuChange | None = None) -> ComparisonRow:
+        state = {"verdict": Verdict.INCONCLUSIVE, "reason": reason, "estimate": None, "cross_gpu": across}
+        return row.model_copy(update=state)
 
     one, two = (
         "another card: base was measured on A and head on B",
         "another card: base was measured on A and head on C",
     )
     rows = [unjudged(row, one, across) for row in compared.rows[:4]]
-    rows += [unjudged(row, two, across._replace(cards_low=-0.01 * n)) for n, row in enumerate(compared.rows[4:7])]
+    differing = [across.model_copy(update={"baselines_low": -0.01 * n}) for n in range(3)]
+    rows += [unjudged(row, two, each) for row, each in zip(compared.rows[4:7], differing, strict=True)]
     rows += [unjudged(compared.rows[7], "the machine moved: canary triad +3.0 %")]
-    shared = replace(compared, rows=tuple(rows)).shared_reasons
+    shared = replace(compared, comparison=compared.comparison.model_copy(update={"rows": tuple(rows)})).shared_reasons
     assert [(each.reason, each.rows) for each in shared] == [(one, 4), (two, 3)]
     assert shared[0].cards == (-0.018, 0.024, 297)
     assert shared[1].cards is None
     said = {each.reason for each in shared}
-    assert short_remark(rows[0].judged, said).startswith("another card")
-    assert "measured on" not in short_remark(rows[0].judged, said)
-    assert short_remark(rows[-1].judged, said).startswith("the machine moved: canary triad +3.0 %")
+    assert short_remark(rows[0], said).startswith("another card")
+    assert "measured on" not in short_remark(rows[0], said)
+    assert short_remark(rows[-1], said).startswith("the machine moved: canary triad +3.0 %")
 
 
 _NOISY = "too noisy to compare"
 
 
 @pytest.mark.parametrize(
-    ("needed", "advice"), [(1, "1 more run of each"), (30, "30 more runs of each"), (31, _NOISY), (794, _NOISY)]
+    ("needed", "advice"),
+    [(1, "needs 1 more run of each"), (30, "needs 30 more runs of each"), (31, _NOISY), (794, _NOISY)],
 )
 def test_only_so_many_more_runs_are_advised(history_store: Settings, needed: int, advice: str) -> None:
     store = Store(history_store.database)
     newest, before = queries.commits(store, "kernels", limit=2)
     compared = compare_commits(store, "kernels", before, newest, threshold=0.02)
     store.close()
-    row = next(each.judged for each in compared.rows if each.judged.comparison is not None and not each.judged.reason)
-    assert row.comparison is not None
-    noisy = replace(row, verdict=Verdict.INCONCLUSIVE, comparison=row.comparison._replace(runs_needed=needed))
+    row = next(each for each in compared.rows if each.estimate is not None and not each.reason)
+    assert row.estimate is not None
+    estimate = row.estimate.model_copy(update={"runs_needed": needed})
+    noisy = row.model_copy(update={"verdict": Verdict.INCONCLUSIVE, "estimate": estimate})
     assert evidence(noisy).startswith(advice)

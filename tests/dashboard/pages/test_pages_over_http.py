@@ -164,7 +164,7 @@ def test_the_series_page_leads_to_the_other_metrics_and_shows_the_profile(
 
 def test_any_runs_value_can_be_asked_where_it_comes_from(client: FlaskClient, addresses: dict[str, str]) -> None:
     url = f"/kernels/series/{addresses['throttled']}"
-    points = client.get(f"{url}/data.json").json["points"]
+    points = client.get(f"/api/projects{url}/history").json["points"]
     newest = client.get(url).text
     for said in (
         "GPU-c0ffee42",
@@ -224,12 +224,12 @@ def test_the_machines_page_tells_cards_canaries_and_how_far_equal_code_lies_apar
 
 
 def test_the_data_behind_a_figure_is_json(client: FlaskClient, addresses: dict[str, str]) -> None:
-    data = client.get(f"/kernels/series/{addresses['slowed']}/data.json").json
-    assert data["unit"] == "seconds"
+    data = client.get(f"/api/projects/kernels/series/{addresses['slowed']}/history").json
+    assert data["series"]["unit"] == "seconds"
     assert len(data["points"]) == 24
-    (change,) = data["changepoints"]
+    (change,) = data["changes"]
     assert change["commit"] == data["points"][SLOWER_FROM]["commit"] == addresses["slow_commit"]
-    assert change["interval"][0] < change["magnitude"] < change["interval"][1]
+    assert change["ci_low"] < change["magnitude"] < change["ci_high"]
 
 
 def test_a_project_without_context_has_no_columns_for_it(client: FlaskClient) -> None:

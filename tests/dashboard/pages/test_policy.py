@@ -61,7 +61,6 @@ def test_every_answer_has_its_headers(address: str, addresses: dict[str, str]) -
         "/account",
         "/kernels/series?q=rope",
         f"/kernels/series/{addresses['slowed']}",
-        f"/kernels/series/{addresses['slowed']}/data.json",
         "/healthz",
         "/static/warpwatch.css",
         "/nothing",

@@ -1,0 +1,126 @@
+"""The schema of a changepoint or an episode: of the API and of alerts."""
+
+from typing import Any
+
+from ..analysis.next_measurement import MeasureAgain, measure_again
+from ..model.changepoint import ControlShare, Magnitude, SeriesChange
+from ..model.schema import Schema
+from ..model.series import Series
+from ..model.verdict import ChangeKind, Control
+
+
+class ControlShareSchema(Schema):
+    """Share of a change that the machine's controls show too: 1 is all of it."""
+
+    control: Control
+    share: float | None
+    ci_low: float | None
+    """95 % interval of the share."""
+    ci_high: float | None
+
+
+class MagnitudeSchema(Schema):
+    """A relative change."""
+
+    magnitude: float | None
+    ci_low: float | None
+    """Its 95 % interval."""
+    ci_high: float | None
+
+
+class MeasureAgainSchema(Schema):
+    """The next measurement that would settle a change."""
+
+    reason: str
+    commits: tuple[str, ...]
+    """Empty where they have not been measured yet."""
+    machine: str
+    command: str | None
+    """Null where another tool than asv measured the series."""
+
+
+class ChangeSchema(Schema):
+    """A change of level, or an episode: values that strayed from their level and returned."""
+
+    kind: ChangeKind
+    commit: str
+    """The first of the new level, or of the episode."""
+    previous_commit: str
+    range_start: str
+    """With 95 % probability the change came after this commit; of an episode, the one before it."""
+    range_end: str
+    """And by this one; of an episode, its last."""
+    posterior: dict[str, float]
+    """Posterior probability of each commit of the range to be the first of the new level."""
+    before: float | None
+    """Levels, in the series' unit."""
+    after: float | None
+    magnitude: float | None
+    """after / before - 1"""
+    ci_low: float | None
+    """Its 95 % interval."""
+    ci_high: float | None
+    p_value: float | None
+    """Of a change at this commit."""
+    p_adjusted: float | None
+    """Of as large a change anywhere in a series without one; null of an episode."""
+    q_value: float | None
+    """False discovery rate among the changes of all series of its run; null where not determined."""
+    is_worse: bool
+    below_limit: float | None
+    """Of a step too small to count by what the project states: the smallest relative change that would."""
+    control_share: ControlShareSchema | None
+    """Null where no control is decisive."""
+    without_machine: MagnitudeSchema | None
+    """The change without the machine's part, where its controls moved significantly."""
+    measure_again: MeasureAgainSchema | None
+    """Null where nothing is left to settle."""
+
+
+def change_schema(series: Series, change: SeriesChange) -> ChangeSchema:
+    """A change or an episode of the series."""
+    rest, wanted = change.without_machine, measure_again(series, change)
+    return ChangeSchema(
+        kind=change.kind,
+        commit=change.commit.hash,
+        previous_commit=change.previous_commit.hash,
+        range_start=change.range_start.hash,
+        range_end=change.range_end.hash,
+        posterior={commit.hash: probability for commit, probability in change.posterior},
+        before=change.before,
+        after=change.after,
+        magnitude=change.magnitude,
+        ci_low=change.low,
+        ci_high=change.high,
+        p_value=change.p_value,
+        p_adjusted=change.chance,
+        q_value=change.q_value,
+        is_worse=bool(change.is_worse),
+        below_limit=change.below_limit,
+        control_share=_share(change.share) if change.share is not None else None,
+        without_machine=_magnitude(rest) if rest is not None else None,
+        measure_again=_measure_again(wanted) if wanted is not None else None,
+    )
+
+
+def _share(share: ControlShare) -> ControlShareSchema:
+    return ControlShareSchema(control=share.control, share=share.value, ci_low=share.low, ci_high=share.high)
+
+
+def _magnitude(rest: Magnitude) -> MagnitudeSchema:
+    return MagnitudeSchema(magnitude=rest.value, ci_low=rest.low, ci_high=rest.high)
+
+
+def _measure_again(wanted: MeasureAgain) -> MeasureAgainSchema:
+    return MeasureAgainSchema(
+        reason=wanted.reason,
+        commits=tuple(commit.hash for commit in wanted.commits),
+        machine=wanted.machine,
+        command=wanted.command,
+    )
+
+
+def classification_json(series: Series, change: SeriesChange) -> dict[str, Any]:
+    """The part of the schema that all findings of a machine together determine, for an alert."""
+    parts = {"kind", "q_value", "control_share", "without_machine", "measure_again"}
+    return change_schema(series, change).model_dump(mode="json", include=parts)
