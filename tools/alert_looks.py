@@ -42,7 +42,7 @@ def main(database: Path, looks: int) -> None:
             memory=TrustMemory(),
         )
         for number in range(1, looks + 1):
-            look, took = _timed(its.look)
+            look, took = _timed(its.scan)
             sent, sending = _timed(lambda: its.send(only_due=True))
             click.echo(
                 f"look {number}: {len(look.messages)} to tell, {took:.2f} s of CPU; "

@@ -131,10 +131,10 @@ def alert(
             send_digest(its, period)
         return
     if dry_run:
-        look = its.look(dry_run=True)
-        for message in look.messages:
+        scanned = its.scan(dry_run=True)
+        for message in scanned.messages:
             click.echo(f"{message.title}\n\n{message.text}\n")
-        click.echo(f"{len(look.messages)} new")
+        click.echo(f"{len(scanned.messages)} new")
         return
     _keep_limits(store, name, config)
     if watch is not None:
@@ -143,15 +143,15 @@ def alert(
     try:
         if revives:
             click.echo(f"{revive(store, name, now_ms=now_ms())} tried again")
-        look = its.look()
+        scanned = its.scan()
         sent = its.send(only_due=False)
         unnamed = its.unnamed_words()
     except OperationalError as error:
         raise gave_up(error, to_go_on="call it again: what was not sent is sent then") from error
-    for line in (*sent.said, *unrouted_words(look.unrouted), *unnamed):
+    for line in (*sent.said, *unrouted_words(scanned.unrouted), *unnamed):
         click.echo(line, err=True)
-    click.echo(round_words(look, sent))
-    if sent.failed or look.unrouted:
+    click.echo(round_words(scanned, sent))
+    if sent.failed or scanned.unrouted:
         raise SystemExit(1)
 
 

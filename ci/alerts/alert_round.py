@@ -1,4 +1,4 @@
-"""One round: look at the project, then deliver what waits."""
+"""One round: scan the project, then deliver the outbox."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -11,16 +11,17 @@ from warpwatch.dashboard.store.outbox import unnamed_destinations
 from ..policy.policy_model import AlertsTable
 from .checks.runner_health import TrustMemory
 from .destinations import Places
-from .health_scan import look_at_health
+from .health_scan import scan_health
 from .outbox_sender import Sent, empty_outbox
-from .regression_scan import Look, look_at_regressions, watch
+from .regression_scan import scan_regressions
+from .scan import ScanResult, new_scan
 
 _COUNTED = ("updated", "reopened", "resolved")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """What a round looks at, and where it tells."""
+    """What a round scans, and where it sends messages."""
 
     store: Store
     project: str
@@ -29,15 +30,15 @@ class Round:
     memory: TrustMemory
     rules: tuple[LimitRule, ...] = ()  # of the policy: who answers for which series
 
-    def look(self, *, dry_run: bool = False) -> Look:
-        """Finds what there is to tell and puts it into the outbox."""
-        found = Look()
+    def scan(self, *, dry_run: bool = False) -> ScanResult:
+        """Opens, updates and resolves alerts, and puts their messages into the outbox."""
         project = queries.project(self.store, self.project)
-        if project is not None:
-            its = watch(project, self.policy, self.places.given, rules=self.rules, dry_run=dry_run)
-            look_at_regressions(self.store, its, found)
-            look_at_health(self.store, its, found, self.memory)
-        return found
+        if project is None:
+            return ScanResult()
+        scan = new_scan(self.store, project, self.policy, self.places.given, rules=self.rules, dry_run=dry_run)
+        scan_regressions(scan)
+        scan_health(scan, self.memory)
+        return scan.result
 
     def send(self, *, only_due: bool, is_stopped: Callable[[], bool] = lambda: False) -> Sent:
         """Delivers what waits."""
@@ -61,10 +62,10 @@ class Round:
         ]
 
 
-def round_words(look: Look, sent: Sent) -> str:
+def round_words(scanned: ScanResult, sent: Sent) -> str:
     """A round on one line."""
-    parts = [f"{look.counted['opened']} new"]
-    parts += [f"{look.counted[name]} {name}" for name in _COUNTED if look.counted[name]]
+    parts = [f"{scanned.counted['opened']} new"]
+    parts += [f"{scanned.counted[name]} {name}" for name in _COUNTED if scanned.counted[name]]
     parts += [f"{sent.sent} sent", f"{sent.failed} not delivered"]
     return ", ".join(parts + ([f"{sent.given_up} given up"] if sent.given_up else []))
 

@@ -36,12 +36,12 @@ def run_daemon(its: Round, *, seconds: float) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     _log.info("watching %s every %g s", its.project, seconds)
-    next_look = time.monotonic()
+    next_scan = time.monotonic()
     unnamed: list[str] = []
     while not ended.is_set():
-        is_time = time.monotonic() >= next_look
+        is_time = time.monotonic() >= next_scan
         try:
-            _round(its, ended, look=is_time)
+            _round(its, ended, scan=is_time)
             if is_time:
                 unnamed = _say_new(its.unnamed_words(), unnamed)
         except SQLAlchemyError as error:
@@ -49,16 +49,16 @@ def run_daemon(its: Round, *, seconds: float) -> None:
         except Exception as error:  # a fault of ours must not end the watch
             _log.exception("a round failed and is tried again (%s). Please report this", located(error))
         if is_time:
-            next_look = time.monotonic() + seconds
-        ended.wait(max(min(_BETWEEN_DELIVERIES_S, next_look - time.monotonic()), 0.05))
+            next_scan = time.monotonic() + seconds
+        ended.wait(max(min(_BETWEEN_DELIVERIES_S, next_scan - time.monotonic()), 0.05))
     its.store.close()
     _log.info("ended")
 
 
-def _round(its: Round, ended: threading.Event, *, look: bool) -> None:
-    if look:
+def _round(its: Round, ended: threading.Event, *, scan: bool) -> None:
+    if scan:
         analyse(its.store, only=its.project)
-        found = its.look()
+        found = its.scan()
         queue_digest_if_due(its)
         for line in unrouted_words(found.unrouted):
             _log.warning(line)

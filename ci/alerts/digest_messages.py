@@ -6,16 +6,16 @@ from datetime import UTC, datetime
 
 from jinja2 import Environment
 
-from warpwatch.dashboard.model.alert import Alert
+from warpwatch.dashboard.model.alert import RegressionAlert
 from warpwatch.dashboard.model.quantities import change
-from warpwatch.dashboard.store.outbox import queue_in_project, told_destinations
-from warpwatch.dashboard.text.markdown import defused, inert, without_links
+from warpwatch.dashboard.store.outbox import notified_destinations, queue_in_project
+from warpwatch.dashboard.text.markdown import inert, without_links
 from warpwatch.dashboard.web.urls import commit_address, project_in_path
 
 from .alert_round import Round, now_ms
 from .destinations import Matter, destinations
 from .digest import Digest, Period, digest, due
-from .message import Message, key_of, thread_of
+from .message import Action, Content, Message, compose, thread_of
 
 # A digest as text and as HTML for mail: the same words in the same order.
 
@@ -43,13 +43,13 @@ def digest_title(told: Digest) -> str:
     if told.is_quiet:
         return f"{told.project}, {told.period.value}: all is quiet"
     counted = f"{len(told.new)} new, {len(told.open)} still open, {len(told.resolved)} resolved"
-    return f"{told.project}, {told.period.value}: {counted}, {len(told.health)} troubles of data"
+    return f"{told.project}, {told.period.value}: {counted}, {len(told.health)} health alerts"
 
 
 def digest_parts(told: Digest, dashboard_url: str | None) -> tuple[Part, ...]:
     """All that it says; parts without rows are left out."""
 
-    def rows(alerts: Sequence[Alert]) -> tuple[Row, ...]:
+    def rows(alerts: Sequence[RegressionAlert]) -> tuple[Row, ...]:
         return tuple(
             Row(text=_words(each), address=_address(dashboard_url, told.project, each.commit.hash)) for each in alerts
         )
@@ -61,17 +61,15 @@ def digest_parts(told: Digest, dashboard_url: str | None) -> tuple[Part, ...]:
         )
         for alert, one in told.worst
     )
-    health = (
-        Row(text=f"{each.finding.machine}: {each.finding.says}, since {each.opened:%Y-%m-%d}") for each in told.health
-    )
-    again = (Row(text=f"{each.finding.machine}: {each.finding.says}") for each in told.well_again)
+    health = (Row(text=f"{each.machine}: {each.finding.summary}, since {each.opened:%Y-%m-%d}") for each in told.health)
+    resolved_health = (Row(text=f"{each.machine}: {each.finding.summary}") for each in told.resolved_health)
     parts = (
         Part(title="Worst of the new", rows=tuple(worst)),
         Part(title="New", rows=rows(told.new)),
         Part(title="Still open", rows=rows(told.open)),
         Part(title="Resolved", rows=rows(told.resolved)),
-        Part(title="Troubles of the data", rows=tuple(health)),
-        Part(title="Well again", rows=tuple(again)),
+        Part(title="Health alerts", rows=tuple(health)),
+        Part(title="Resolved health alerts", rows=tuple(resolved_health)),
         Part(title="Runners", rows=tuple(_runner_rows(told, dashboard_url))),
         Part(title="Messages", rows=tuple(_outbox_rows(told))),
     )
@@ -121,7 +119,7 @@ _TEMPLATE = _TEMPLATES.from_string(
 )
 
 
-def _words(alert: Alert) -> str:
+def _words(alert: RegressionAlert) -> str:
     largest = max(alert.series, key=lambda one: abs(one.magnitude), default=None)
     moved = f"{change(largest.magnitude)} {largest.series.title}" if largest else "no series left"
     more = f" and {len(alert.series) - 1} more" if len(alert.series) > 1 else ""
@@ -135,7 +133,7 @@ def _words(alert: Alert) -> str:
 
 def _runner_rows(told: Digest, dashboard_url: str | None) -> Iterator[Row]:
     for runner in told.runners:
-        state = "; ".join(runner.troubles) or ("overdue" if runner.is_overdue else "well")
+        state = "; ".join(runner.problems) or ("overdue" if runner.is_overdue else "well")
         address = None
         if dashboard_url:
             place = f"{project_in_path(told.project)}/machines/{project_in_path(runner.name)}"
@@ -158,14 +156,7 @@ def compose_digest(told: Digest, dashboard_url: str | None) -> Message:
     """The message; of one project and period there is one thread a day."""
     parts = digest_parts(told, dashboard_url)
     thread = thread_of(told.project, "digest", told.period.value, told.until.isoformat())
-    payload = {
-        "schema": 2,
-        "event": "digest",
-        "action": "opened",
-        "key": key_of(thread, 1),
-        "thread": thread,
-        "title": digest_title(told),
-        "project": told.project,
+    fields = {
         "period": told.period.value,
         "since": told.since.isoformat(),
         "until": told.until.isoformat(),
@@ -174,15 +165,15 @@ def compose_digest(told: Digest, dashboard_url: str | None) -> Message:
             for part in parts
         ],
     }
-    return Message(
-        key=key_of(thread, 1),
-        thread=thread,
-        title=defused(digest_title(told)),
+    content = Content(
+        event="digest",
+        project=told.project,
+        title=digest_title(told),
         text=as_text(told, parts),
         html=as_html(told, parts),
-        payload=payload,
-        labels=("digest",),
+        fields=fields,
     )
+    return compose(content, thread=thread, number=1, action=Action.OPENED)
 
 
 def digest_destinations(its: Round) -> tuple[str, ...]:
@@ -206,5 +197,5 @@ def queue_digest_if_due(its: Round) -> None:
     until = due(period, datetime.now(UTC), at.hour, at.minute)
     to = digest_destinations(its)
     thread = thread_of(its.project, "digest", period.value, until.isoformat())
-    if set(to) - told_destinations(its.store, [thread]).get(thread, frozenset()):
+    if set(to) - notified_destinations(its.store, [thread]).get(thread, frozenset()):
         queue_digest(its, period, until, to)

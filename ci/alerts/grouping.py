@@ -23,8 +23,8 @@ def own_change(change: SeriesChange) -> Magnitude:
     return change.without_machine or Magnitude(value=change.magnitude, low=change.low, high=change.high)
 
 
-def counts(regression: Regression, policy: AlertsTable, levels: Sequence[SeriesChange]) -> bool:
-    """Whether it is worth a message. `levels` are all changes of its series, in order."""
+def is_reportable(regression: Regression, policy: AlertsTable, levels: Sequence[SeriesChange]) -> bool:
+    """Whether the regression is large enough and not over. `levels` are all changes of its series, in order."""
     change = regression.change
     own = own_change(change)
     if own.value * change.magnitude <= 0:  # without the machine it got better

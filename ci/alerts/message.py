@@ -1,12 +1,24 @@
-"""One message of a thread, and the back-off of a failed delivery."""
+"""Messages: their place in a thread, their composition, and the back-off of a failed delivery."""
 
 import hashlib
 import json
 import random
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from typing import Any, Self
 from urllib.parse import urlsplit
+
+from warpwatch.dashboard.text.markdown import defused
+
+
+class Action(StrEnum):
+    """What a message reports of its alert."""
+
+    OPENED = "opened"
+    UPDATED = "updated"
+    RESOLVED = "resolved"
+    REOPENED = "reopened"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +52,34 @@ def thread_of(*facts: object) -> str:
 def key_of(thread: str, number: int) -> str:
     """The key of a thread's message."""
     return thread if number == 1 else f"{thread}-{number}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What a message reports, independent of its place in a thread."""
+
+    event: str  # an alert's kind, or "digest"
+    project: str
+    title: str
+    text: str  # Markdown
+    fields: Mapping[str, Any]  # of the payload, beside those that every message has
+    html: str | None = None
+
+
+def compose(content: Content, *, thread: str, number: int, action: Action) -> Message:
+    """The message with this number in its thread."""
+    key = key_of(thread, number)
+    head = {"schema": 2, "event": content.event, "action": action.value, "key": key, "thread": thread}
+    return Message(
+        key=key,
+        thread=thread,
+        action=action.value,
+        title=defused(content.title),
+        text=content.text,
+        html=content.html,
+        payload={**head, "title": content.title, "project": content.project, **content.fields},
+        labels=(content.event,),
+    )
 
 
 # A delivery that failed, and when it is tried again.

@@ -343,21 +343,39 @@ recorded = Table(
     Column("marks", LargeBinary, nullable=False),
 )
 
+# An alert of any kind: a regression at a commit, or a health finding, which has a subject instead.
 alert = Table(
     "alert",
     metadata,
     _id(),
     _ref("project"),
     _ref("machine"),
-    _ref("commit"),
-    _ref("commit", "previous_commit_id"),
-    Column("state", Text, nullable=False),
+    Column("kind", Text, nullable=False),  # AlertKind
+    Column("state", Text, nullable=False),  # AlertState
     Column("opened_ms", BigInteger, nullable=False),
     Column("assignee", Text),
     Column("link", Text),  # http or https: an issue, a pull request
-    Column("version", Integer, nullable=False, server_default="1"),  # counts what was done: who decides has seen it
-    Column("told", JSON(none_as_null=True)),  # what its messages said last (alert_records.Told); null: none went out
+    Column("version", Integer, nullable=False, server_default="1"),  # counts updates and decisions
+    Column("thread", Text, nullable=False),  # common to all messages of the alert
+    Column("messages", Integer, nullable=False, server_default="0"),  # sent so far
+    # Of a regression:
+    _ref("commit", null=True),
+    _ref("commit", "previous_commit_id", null=True),
+    Column("notified", JSON(none_as_null=True)),  # LastNotification; null: no message was sent
+    # Of a health alert:
+    Column("subject", Text),  # identifies the finding within its kind
+    Column("finding", JSON(none_as_null=True)),  # HealthFinding as of the newest update
     Index(None, "project_id", "state"),
+)
+_IS_UNRESOLVED = alert.c.state != "resolved"
+Index(
+    "ix_alert_unresolved_subject",
+    alert.c.project_id,
+    alert.c.kind,
+    alert.c.subject,
+    unique=True,
+    sqlite_where=_IS_UNRESOLVED,
+    postgresql_where=_IS_UNRESOLVED,
 )
 
 alert_series = Table(
@@ -366,7 +384,7 @@ alert_series = Table(
     _ref("series", key=True),
     _ref("commit", key=True),
     _ref("alert"),  # a regression belongs to one alert
-    Column("place", Integer, nullable=False),  # index among the commits that have a number
+    Column("place", Integer, nullable=False),  # index among the series' measured commits
     Column("magnitude", Float, nullable=False),
     Column("low", Float, nullable=False),
     Column("high", Float, nullable=False),
@@ -380,15 +398,15 @@ alert_event = Table(
     _id(),
     _ref("alert"),
     Column("at_ms", BigInteger, nullable=False),
-    Column("state", Text, nullable=False),  # after it
+    Column("state", Text, nullable=False),  # after the event
     Column("author", Text),
     Column("note", Text),
-    Column("kind", Text, nullable=False, server_default="state"),  # alert_records.EventKind
-    Column("detail", Text),  # the new assignee or link, the hash of the commit it was moved to
+    Column("kind", Text, nullable=False, server_default="state"),  # EventKind
+    Column("detail", Text),  # the new assignee or link, the hash of the stated commit
     Index(None, "alert_id"),
 )
 
-# Where a person or a bisect says that an alert's change came, beside the detector's word, which leaves it alone.
+# The commit that a person or a bisect states as the cause of an alert's change; the detector's commit is kept.
 stated_change = Table(
     "stated_change",
     metadata,
@@ -397,40 +415,6 @@ stated_change = Table(
     _ref("commit", "previous_commit_id"),
     Column("author", Text, nullable=False),
     Column("stated_ms", BigInteger, nullable=False),
-)
-
-# What is wrong with the data itself, and not with a commit: it does not come, or cannot be trusted.
-health_alert = Table(
-    "health_alert",
-    metadata,
-    _id(),
-    _ref("project"),
-    Column("kind", Text, nullable=False),  # health_alerts.HealthKind
-    Column("subject", Text, nullable=False),  # of a kind, at most one is open
-    Column("finding", JSON, nullable=False),  # health_alerts.HealthFinding as it was last told
-    Column("thread", Text, nullable=False),  # what all its messages have in common
-    Column("messages", Integer, nullable=False),  # sent so far
-    Column("opened_ms", BigInteger, nullable=False),
-    Column("resolved_ms", BigInteger),
-    Column("state", Text, nullable=False, server_default="open"),  # alert_records.AlertState
-    Column("assignee", Text),
-    Column("link", Text),
-    Column("version", Integer, nullable=False, server_default="1"),  # counts what was done: who decides has seen it
-    Index(None, "project_id", "kind", "subject"),
-)
-
-health_event = Table(
-    "health_event",
-    metadata,
-    _id(),
-    _ref("health_alert", "alert_id"),
-    Column("at_ms", BigInteger, nullable=False),
-    Column("state", Text, nullable=False),  # after it
-    Column("author", Text),
-    Column("note", Text),
-    Column("kind", Text, nullable=False, server_default="state"),  # alert_records.EventKind
-    Column("detail", Text),  # the new assignee or link
-    Index(None, "alert_id"),
 )
 
 # Messages to be delivered. Those of a thread to a destination go out in the order of their numbers.

@@ -8,7 +8,7 @@ from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
 from warpwatch.dashboard.analysis.compare_commits import Check, check
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alerts import new_regressions
+from warpwatch.dashboard.store.alert_candidates import new_regressions
 from warpwatch.dashboard.text.comparison_report import as_table
 
 

@@ -8,11 +8,11 @@ for longer than `recent_days` when it is first seen is history, and no news.
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
+from warpwatch.dashboard.model.alert import AlertKind, HealthFinding
 from warpwatch.dashboard.model.machine import Machine
 from warpwatch.dashboard.model.naming import kernel_name
 from warpwatch.dashboard.model.overview import Standing, State
 from warpwatch.dashboard.statistics.arrival import Arrival
-from warpwatch.dashboard.store.health_alerts import HealthFinding, HealthKind
 
 from ...policy.policy_model import AlertsTable
 from ..owners import MainBranch
@@ -42,14 +42,14 @@ def silent_machines(
             lines.append(f"That is longer than the {_days(patience)} after which it is missed.")
         if lacks_many and machine.newest_commit is not None:
             lines.append(f"main has {lacking} commits since {machine.newest_commit.hash[:8]}, the newest it measured.")
-        says = f"no results for {_days(age)}" if age > patience else f"{lacking} commits of main without results"
+        summary = f"no results for {_days(age)}" if age > patience else f"{lacking} commits of main without results"
         found.append(
             HealthFinding(
-                kind=HealthKind.MISSING,
+                kind=AlertKind.MISSING_DATA,
                 subject=machine.name,
                 machine=machine.name,
                 kernel=None,
-                says=says,
+                summary=summary,
                 members=(machine.name,),
                 lines=tuple(lines),
             )
@@ -66,11 +66,11 @@ def stopped_benchmarks(standings: Sequence[Standing]) -> tuple[HealthFinding, ..
             stopped.setdefault((each.row.series.machine, kernel), []).append(each)
     return tuple(
         HealthFinding(
-            kind=HealthKind.MISSING,
+            kind=AlertKind.MISSING_DATA,
             subject=f"{machine} · {kernel}",
             machine=machine,
             kernel=kernel,
-            says=f"{kernel}: {len(rows)} benchmarks are measured no more"
+            summary=f"{kernel}: {len(rows)} benchmarks are measured no more"
             if len(rows) > 1
             else f"{rows[0].row.series.title} is measured no more",
             members=tuple(sorted(each.row.series.key for each in rows)),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from warpwatch.dashboard.analysis.thresholds import judged_by
 from warpwatch.dashboard.analysis.trust import Trust, trust
+from warpwatch.dashboard.model.alert import AlertKind, HealthFinding
 from warpwatch.dashboard.model.changepoint import Regression, RegressionGroup, SeriesChange
 from warpwatch.dashboard.model.machine import Machine
 from warpwatch.dashboard.model.overview import Standing
@@ -20,7 +21,6 @@ from warpwatch.dashboard.settings import DEFAULT_THRESHOLD
 from warpwatch.dashboard.statistics.distributions import Share, counted_share
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.column_records import RunConditions
-from warpwatch.dashboard.store.health_alerts import HealthFinding, HealthKind
 
 from ...policy.policy_model import AlertsTable
 
@@ -70,11 +70,11 @@ def unhealthy_runner(
     if not found:
         return None
     return HealthFinding(
-        kind=HealthKind.RUNNER,
+        kind=AlertKind.UNHEALTHY_RUNNER,
         subject=facts.machine,
         machine=facts.machine,
         kernel=None,
-        says=f"its numbers cannot be trusted ({', '.join(sorted({name.partition(':')[0] for name in found}))})",
+        summary=f"its numbers cannot be trusted ({', '.join(sorted({name.partition(':')[0] for name in found}))})",
         members=tuple(sorted(found)),
         lines=tuple(found.values()),
     )

@@ -15,9 +15,10 @@ from tests.dashboard.conftest import asv, database, postgresql_server, sqlite_st
 from tests.http_inbox import Inbox, listening
 from warpwatch.ci.alerts.checks.runner_health import TrustMemory
 from warpwatch.ci.alerts.destinations import Places
-from warpwatch.ci.alerts.health_scan import look_at_health
+from warpwatch.ci.alerts.health_scan import scan_health
 from warpwatch.ci.alerts.outbox_sender import Sent, empty_outbox
-from warpwatch.ci.alerts.regression_scan import Look, look_at_regressions, watch
+from warpwatch.ci.alerts.regression_scan import scan_regressions
+from warpwatch.ci.alerts.scan import ScanResult, new_scan
 from warpwatch.ci.policy.policy_model import AlertsTable
 from warpwatch.dashboard.model.thresholds import LimitRule
 from warpwatch.dashboard.store import Store, queries
@@ -56,17 +57,16 @@ class Scene:
         if load:
             self.asv.load(self.store)
 
-    def look(self, *, now: datetime | None = None, health: bool = False) -> Look:
-        """Looks, and sends."""
+    def look(self, *, now: datetime | None = None, health: bool = False) -> ScanResult:
+        """Scans, and sends."""
         project = queries.project(self.store, "demo")
         assert project is not None
-        its = watch(project, self.policy, self.to, rules=self.rules, now=now)
-        found = Look()
-        look_at_regressions(self.store, its, found)
+        scan = new_scan(self.store, project, self.policy, self.to, rules=self.rules, now=now)
+        scan_regressions(scan)
         if health:
-            look_at_health(self.store, its, found, TrustMemory())
+            scan_health(scan, TrustMemory())
         self.send()
-        return found
+        return scan.result
 
     def send(self) -> Sent:
         """Delivers all that waits."""

@@ -44,7 +44,7 @@ def test_it_tells_what_is_new_open_and_resolved_and_how_the_runners_are(moved: S
     assert [alert.machine for alert in later.open] == ["<other>"]
     assert (later.new, later.resolved) == ((), ())
     message = compose_digest(told, "https://perf.example.org")
-    assert message.title == "demo, daily: 2 new, 0 still open, 1 resolved, 0 troubles of data"
+    assert message.title == "demo, daily: 2 new, 0 still open, 1 resolved, 0 health alerts"
     assert "+30.0 %" in message.text
     assert message.html is not None
     assert "&lt;other&gt;" in message.html

@@ -1,47 +1,70 @@
-"""What an alert says: which commit, what got slower and by how much, and how to see it again.
+"""Content of alert messages: the commit, what got slower and by how much, and how to reproduce it; or the finding.
 
-The text is Markdown, in which others' words (subjects, benchmarks with their parameters, kernels, units) stand in code
-spans; in the title, which knows none, what would be active is broken. The payload is as it was recorded.
+The text is Markdown, in which untrusted words (subjects, benchmarks with their parameters, kernels, units) stand in
+code spans; the title, which has none, is defused by `compose`. The payload is as it was recorded.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from warpwatch.dashboard.analysis.next_measurement import gate_command, measure_again
-from warpwatch.dashboard.model.alert import Alert
+from warpwatch.dashboard.model.alert import AlertKind, HealthFinding, RegressionAlert
 from warpwatch.dashboard.model.changepoint import Regression, RegressionGroup
 from warpwatch.dashboard.model.quantities import change, quantity
 from warpwatch.dashboard.model.series import Commit
-from warpwatch.dashboard.store.health_alerts import HealthFinding
 from warpwatch.dashboard.text.change_json import judgement_json
 from warpwatch.dashboard.text.labels import share_words
-from warpwatch.dashboard.text.markdown import code_span, defused, inert
+from warpwatch.dashboard.text.markdown import code_span, inert
 from warpwatch.dashboard.web.urls import commit_address, project_in_path
 
 from .grouping import common_range
-from .lifecycle import Action
-from .message import Message, key_of
+from .message import Action, Content
 
 _ROWS_SHOWN = 10
+_PREFIX = {
+    Action.OPENED: "",
+    Action.UPDATED: "update: ",
+    Action.REOPENED: "again: ",
+    Action.RESOLVED: "resolved: ",
+}
 
 
-def compose(
+def _content(
+    kind: AlertKind,
+    project: str,
+    machine: str,
+    action: Action,
+    headline: str,
+    lines: Sequence[str],
+    fields: Mapping[str, Any],
+    owners: Sequence[str],
+    url: str | None,
+) -> Content:
+    """The parts that alerts of every kind have, around those of one kind."""
+    text = [*lines, *(["", f"Owners: {', '.join(owners)}"] if owners else []), *(["", url] if url else [])]
+    return Content(
+        event=kind.value,
+        project=project,
+        title=f"{project}: {_PREFIX[action]}{headline}",
+        text="\n".join(text),
+        fields={"machine": machine, **fields, "owners": [*owners], "url": url},
+    )
+
+
+def regression_content(
     group: RegressionGroup,
     *,
-    thread: str,
-    number: int,
     action: Action = Action.OPENED,
     news: Sequence[str] = (),
     owners: Sequence[str] = (),
     code: Sequence[str] = (),
     dashboard_url: str | None = None,
-) -> Message:
-    """The message about one group of regressions: series of one machine that got worse with the same commits."""
+) -> Content:
+    """A group of regressions: series of one machine that got worse at the same commits. `code` are lines."""
     worst = group.regressions[0]
     count = len(group.regressions)
     what = worst.series.title if count == 1 else f"{count} series, {worst.series.title} the most"
     moved = change(worst.change.magnitude, worst.change.before)
-    title = f"{group.project}: {_PREFIX[action]}{moved} on {group.machine} at {group.commit.hash[:8]} ({what})"
     lines = [
         *([*map(code_span, news), ""] if news else []),
         f"First bad commit {_commit(group.commit)}; the last measured good one is {_commit(group.previous_commit)}.",
@@ -61,70 +84,63 @@ def compose(
         )
     if command := _reproduce(group):
         lines += ["", f"Reproduce: {code_span(command)}"]
-    if owners:
-        lines += ["", f"Owners: {', '.join(owners)}"]
-    if dashboard_url:
-        lines += ["", commit_address(dashboard_url, group.project, group.commit.hash)]
-    key = key_of(thread, number)
-    payload = {
-        **_head(key, thread, action, title),
-        **_payload(group, dashboard_url),
-        "news": [*news],
-        "owners": [*owners],
-        "compiled_code": [*code],
-    }
-    return Message(
-        key=key,
-        thread=thread,
-        action=action.value,
-        title=defused(title),
-        text="\n".join(lines),
-        payload=payload,
-        labels=("regression",),
+    return _content(
+        AlertKind.REGRESSION,
+        group.project,
+        group.machine,
+        action,
+        f"{moved} on {group.machine} at {group.commit.hash[:8]} ({what})",
+        lines,
+        {**_payload(group), "news": [*news], "compiled_code": [*code]},
+        owners,
+        commit_address(dashboard_url, group.project, group.commit.hash) if dashboard_url else None,
     )
 
 
-def compose_end(alert: Alert, *, number: int, why: str, dashboard_url: str | None) -> Message:
-    """The message that an alert is over by itself, and why."""
+def resolved_content(alert: RegressionAlert, *, why: str, owners: Sequence[str], dashboard_url: str | None) -> Content:
+    """The end of a regression alert that resolved by itself, and why."""
     names = ", ".join(one.series.title for one in alert.series[:3]) + (", …" if len(alert.series) > 3 else "")
-    title = f"{alert.project}: resolved on {alert.machine}: {names} (since {alert.commit.hash[:8]})"
-    lines = [
+    line = (
         f"The alert of {alert.opened:%Y-%m-%d} about {len(alert.series)} series at {_commit(alert.commit)} is over: "
         f"{inert(why)}."
-    ]
-    if dashboard_url:
-        lines += ["", commit_address(dashboard_url, alert.project, alert.commit.hash)]
-    key = key_of(alert.thread, number)
-    payload = {
-        **_head(key, alert.thread, Action.RESOLVED, title),
-        "project": alert.project,
-        "machine": alert.machine,
+    )
+    fields = {
         "first_bad_commit": _commit_json(alert.commit),
         "last_good_commit": _commit_json(alert.previous_commit),
         "series": [one.series.key for one in alert.series],
         "why": why,
     }
-    return Message(
-        key=key,
-        thread=alert.thread,
-        action=Action.RESOLVED.value,
-        title=defused(title),
-        text="\n".join(lines),
-        payload=payload,
-        labels=("regression",),
+    return _content(
+        AlertKind.REGRESSION,
+        alert.project,
+        alert.machine,
+        Action.RESOLVED,
+        f"{names} on {alert.machine} at {alert.commit.hash[:8]}",
+        [line],
+        fields,
+        owners,
+        commit_address(dashboard_url, alert.project, alert.commit.hash) if dashboard_url else None,
     )
 
 
-_PREFIX = {
-    Action.OPENED: "",
-    Action.UPDATED: "update: ",
-    Action.REOPENED: "again: ",
-    Action.RESOLVED: "resolved: ",
-}
-
-
-def _head(key: str, thread: str, action: Action, title: str) -> dict[str, Any]:
-    return {"schema": 2, "event": "regression", "action": action.value, "key": key, "thread": thread, "title": title}
+def health_content(
+    project: str,
+    finding: HealthFinding,
+    *,
+    action: Action,
+    owners: Sequence[str] = (),
+    dashboard_url: str | None = None,
+) -> Content:
+    """A health finding; with RESOLVED, that it is gone."""
+    lines = ["This is over; it was:", ""] if action is Action.RESOLVED else []
+    lines += [f"- {inert(line)}" for line in finding.lines]
+    fields = {"kernel": finding.kernel, "members": [*finding.members], "lines": [*finding.lines]}
+    url = None
+    if dashboard_url:
+        path = f"{project_in_path(project)}/machines/{project_in_path(finding.machine)}"
+        url = f"{dashboard_url.rstrip('/')}/{path}"
+    headline = f"{finding.machine}: {finding.summary}"
+    return _content(finding.kind, project, finding.machine, action, headline, lines, fields, owners, url)
 
 
 def _range(group: RegressionGroup) -> list[str]:
@@ -168,11 +184,9 @@ def _commit_json(value: Commit) -> dict[str, Any]:
     return {"hash": value.hash, "date": value.date.isoformat(), "subject": value.subject, "author": value.author}
 
 
-def _payload(group: RegressionGroup, dashboard_url: str | None) -> dict[str, Any]:
+def _payload(group: RegressionGroup) -> dict[str, Any]:
     its = common_range(group.regressions)
     return {
-        "project": group.project,
-        "machine": group.machine,
         "first_bad_commit": _commit_json(group.commit),
         "last_good_commit": _commit_json(group.previous_commit),
         "range": [its.start.hash, its.end.hash],
@@ -193,59 +207,4 @@ def _payload(group: RegressionGroup, dashboard_url: str | None) -> dict[str, Any
             for regression in group.regressions
         ],
         "reproduce": _reproduce(group),
-        "url": commit_address(dashboard_url, group.project, group.commit.hash) if dashboard_url else None,
     }
-
-
-# What is said of the data itself: that it does not come, cannot be trusted, or that a kernel gives no number.
-
-_HEALTH_PREFIX = {Action.OPENED: "", Action.UPDATED: "update: ", Action.RESOLVED: "resolved: "}
-
-
-def compose_health(
-    project: str,
-    finding: HealthFinding,
-    *,
-    thread: str,
-    number: int,
-    action: Action,
-    owners: Sequence[str] = (),
-    dashboard_url: str | None = None,
-) -> Message:
-    """The message about a finding; with RESOLVED, that it is found no more."""
-    title = f"{project}: {_HEALTH_PREFIX[action]}{finding.machine}: {finding.says}"
-    is_over = action is Action.RESOLVED
-    lines = ["This is over; it was:", ""] if is_over else []
-    lines += [f"- {inert(line)}" for line in finding.lines]
-    if owners:
-        lines += ["", f"Owners: {', '.join(owners)}"]
-    url = None
-    if dashboard_url:
-        place = f"{project_in_path(project)}/machines/{project_in_path(finding.machine)}"
-        url = f"{dashboard_url.rstrip('/')}/{place}"
-        lines += ["", url]
-    key = key_of(thread, number)
-    payload = {
-        "schema": 2,
-        "event": finding.kind.value,
-        "action": action.value,
-        "key": key,
-        "thread": thread,
-        "title": title,
-        "project": project,
-        "machine": finding.machine,
-        "kernel": finding.kernel,
-        "members": [*finding.members],
-        "lines": [*finding.lines],
-        "owners": [*owners],
-        "url": url,
-    }
-    return Message(
-        key=key,
-        thread=thread,
-        action=action.value,
-        title=defused(title),
-        text="\n".join(lines),
-        payload=payload,
-        labels=(finding.kind.value,),
-    )
