@@ -6,9 +6,7 @@ long. A message that waited for longer than it may is given up: that is said eac
 
 import logging
 import os
-import random
 import socket
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,9 +26,10 @@ from warpwatch.dashboard.store.outbox import (
     newest_receipt,
 )
 
+from ..retries import Backoff, retry
 from .channels.delivery import Delivered
 from .destinations import Places
-from .message import DeliveryError, Message, pause_ms
+from .message import DeliveryError, Message
 
 # Which process a sender is, so that others can tell whether it still is.
 #
@@ -74,6 +73,8 @@ _MOST_FAILURES = 3
 _AWAY = (OperationalError, InterfaceError)  # the database
 _PATIENCE_S = LEASE_MS / 1000 * 0.75  # for a database that went away after a message had arrived
 _DAY_MS = 24 * 3600 * 1000
+_BACKOFF = Backoff(first_s=30.0, longest_s=3600.0, longest_asked_s=24 * 3600.0)  # of a message, kept in the outbox
+_DATABASE_BACKOFF = Backoff(first_s=1.0, longest_s=1.0)
 
 
 @dataclass(slots=True)
@@ -106,7 +107,6 @@ def empty_outbox(
             done.failed += 1
             done.said.append(f"{name}: not tried, for it asked to be left alone until {waiting[name]:%H:%M:%S} UTC")
     failures: Counter[str] = Counter()
-    chance = random.Random()
     while not is_stopped():
         open_places = [name for name in places.names if failures[name] < _MOST_FAILURES and name not in waiting]
         delivery = claim_next(
@@ -126,7 +126,7 @@ def empty_outbox(
             delivered = _deliver(store, places, delivery)
         except DeliveryError as error:
             failures[delivery.destination] += 1 if error.wait_s is None else _MOST_FAILURES
-            _note_failure(store, delivery, worker, error, done, give_up_days, now_ms(), chance)
+            _note_failure(store, delivery, worker, error, done, give_up_days, now_ms())
         else:
             _note_delivery(store, delivery, worker, delivered, now_ms)
             done.sent += 1
@@ -159,17 +159,16 @@ def _note_failure(
     done: Sent,
     give_up_days: float,
     now_ms: int,
-    chance: random.Random,
 ) -> None:
     is_late = now_ms - delivery.queued_ms > give_up_days * _DAY_MS
-    not_before_ms = now_ms + round((error.wait_s or 0.0) * 1000)
+    asked_s = min(error.wait_s or 0.0, _BACKOFF.longest_asked_s)
     mark_failed(
         store,
         delivery.id,
         worker=worker,
         error=str(error),
-        not_before_ms=not_before_ms,
-        next_attempt_ms=max(now_ms + pause_ms(delivery.attempts, chance), not_before_ms),
+        not_before_ms=now_ms + round(asked_s * 1000),
+        next_attempt_ms=now_ms + round(_BACKOFF.pause_s(delivery.attempts, error) * 1000),
         given_up_ms=now_ms if is_late else None,
     )
     done.failed += 1
@@ -184,16 +183,14 @@ def _note_failure(
 def _note_delivery(
     store: Store, delivery: Delivery, worker: str, delivered: Delivered, now_ms: Callable[[], int]
 ) -> None:
-    """Until the database has it, or the claim is about to run out: a message that has arrived shall not go again."""
-    deadline = time.monotonic() + _PATIENCE_S
-    while True:
-        try:
-            mark_delivered(
-                store, delivery.id, worker=worker, now_ms=now_ms(), receipt=delivered.receipt, remark=delivered.remark
-            )
-            return
-        except _AWAY as error:
-            if time.monotonic() > deadline:
-                raise
-            _log.warning("the database is away (%s); a message arrived, and is noted when it is back", error.orig)
-            time.sleep(1.0)
+    """Tries until the database is back or the claim is about to expire: a delivered message must not be sent again."""
+
+    def mark() -> None:
+        mark_delivered(
+            store, delivery.id, worker=worker, now_ms=now_ms(), receipt=delivered.receipt, remark=delivered.remark
+        )
+
+    def say(line: str) -> None:
+        _log.warning("a message was delivered, and the database is away: %s", line)
+
+    retry(mark, _DATABASE_BACKOFF, on=_AWAY, total_s=_PATIENCE_S, say=say)

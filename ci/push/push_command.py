@@ -13,11 +13,12 @@ from warpwatch.dashboard.importers.asv_folder import NoResultsError, asv_project
 
 from ..policy.committed_policy import limits_stated_in
 from ..policy.policy_file import PolicyError
+from ..retries import UnavailableError
 from .queue import default_spool, spool_for
 from .sender import Sent
 from .sender import push as push_results
 from .sender import watch as watch_results
-from .upload import AwayError, RefusedError, SettingsError, TooLargeError, Upload, check_server
+from .upload import RefusedError, SettingsError, TooLargeError, Upload, check_server
 
 # The limits that go with the results, so that the dashboard judges by the project's own rules.
 
@@ -29,7 +30,7 @@ def state_limits(results: Path, upload: Upload, say: Callable[[str], None]) -> N
         stated = limits_stated_in(results)
         if stated is not None:
             upload.state(stated)
-    except (PolicyError, OSError, AwayError, RefusedError, SettingsError, TooLargeError) as error:
+    except (PolicyError, OSError, UnavailableError, RefusedError, SettingsError, TooLargeError) as error:
         say(f"warning: the dashboard is not told by which limits to judge: {error}")
 
 

@@ -1,17 +1,18 @@
 """What is new goes into the queue, what waits goes to the dashboard, until nothing waits."""
 
 import math
-import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
+from ..retries import Backoff, UnavailableError, retry
 from .batch import ReadResult, find_results, groups, halves, pack, read_result, results_in, what_lists_them
 from .queue import Known, Parcel, Spool
-from .upload import AwayError, RefusedError, Taken, TooLargeError, Upload
+from .upload import RefusedError, Taken, TooLargeError, Upload
 
-_FIRST_S, _LONGEST_S = 1.0, 300.0
+_BACKOFF = Backoff(first_s=1.0, longest_s=300.0, longest_asked_s=3600.0)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -77,12 +78,6 @@ def _changed(results: Path, known: dict[str, Known]) -> Iterator[ReadResult]:
             yield read
 
 
-def send_waiting(spool: Spool, upload: Upload, sent: Sent, say: Callable[[str], None]) -> None:
-    """Sends what waits, in order. Raises AwayError or SettingsError, and what was not sent waits on."""
-    while waiting := spool.waiting():
-        _send_one(spool, waiting[0], upload, sent, say)
-
-
 def _send_one(spool: Spool, parcel: Parcel, upload: Upload, sent: Sent, say: Callable[[str], None]) -> None:
     body = parcel.body()
     try:
@@ -107,24 +102,6 @@ def _send_one(spool: Spool, parcel: Parcel, upload: Upload, sent: Sent, say: Cal
 def _set_aside(spool: Spool, parcel: Parcel, reasons: tuple[str, ...], sent: Sent) -> None:
     sent.set_aside += reasons
     spool.put_aside(parcel, reasons)
-
-
-@dataclass(slots=True)
-class BackOff:
-    """How long to wait after failures in a row: a random time up to a bound that doubles.
-
-    "Full jitter" of Brooker, "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015): many runners that lost
-    one server do not come back together. What the server asks for itself is waited at least.
-    """
-
-    rng: random.Random
-    failures: int = 0
-
-    def after(self, error: AwayError) -> float:
-        """Seconds."""
-        bound = min(_LONGEST_S, _FIRST_S * 2**self.failures)
-        self.failures = min(self.failures + 1, 20)
-        return max(self.rng.uniform(0, bound), error.retry_after_s or 0.0, 0.05)
 
 
 def push(
@@ -185,19 +162,13 @@ def _send_patiently(
     sleep: Callable[[float], None],
     clock: Callable[[], float],
 ) -> None:
-    back_off = BackOff(random.Random())
-    while True:
-        before = len(sent.taken)
+    """Sends the waiting batches in order. The back-off starts anew with each batch: the server took the one before."""
+    while waiting := spool.waiting():
+        send = partial(_send_one, spool, waiting[0], upload, sent, say)
         try:
-            return send_waiting(spool, upload, sent, say)
-        except AwayError as error:
-            if len(sent.taken) > before:
-                back_off.failures = 0
-            pause = back_off.after(error)
-            if clock() + pause > deadline:
-                return say(f"{error}; giving up for now")
-            say(f"{error}; again in {math.ceil(pause)} s")
-            sleep(pause)
+            retry(send, _BACKOFF, total_s=deadline - clock(), say=say, sleep=sleep, clock=clock)
+        except UnavailableError as error:
+            return say(f"{error}; giving up for now")
 
 
 def watch(
@@ -214,7 +185,7 @@ def watch(
 
     `tell` gets what a round sent. Raises SettingsError.
     """
-    back_off, next_try, complaint = BackOff(random.Random()), 0.0, ""
+    failures, next_try, complaint = 0, 0.0, ""
     while goes_on():
         no_room = _queue(results, spool, False, say) if results.is_dir() else None
         if no_room is not None and str(no_room) != complaint:
@@ -224,11 +195,12 @@ def watch(
             sent = Sent()
             with spool.sending(waits=False) as is_ours:
                 try:
-                    if is_ours:
-                        send_waiting(spool, upload, sent, say)
-                        back_off.failures = 0
-                except AwayError as error:
-                    pause = back_off.after(error)
+                    while is_ours and (waiting := spool.waiting()):
+                        _send_one(spool, waiting[0], upload, sent, say)
+                        failures = 0
+                except UnavailableError as error:
+                    failures += 1
+                    pause = _BACKOFF.pause_s(failures, error)
                     next_try = time.monotonic() + pause
                     say(f"{error}; {len(spool.waiting())} waiting; again in {math.ceil(pause)} s")
             if sent.taken or sent.set_aside:

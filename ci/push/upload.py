@@ -4,8 +4,6 @@ import base64
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
-from time import time
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,8 +13,9 @@ from warpwatch.dashboard.model.thresholds import StatedLimits
 from warpwatch.dashboard.settings import is_loopback
 from warpwatch.dashboard.web.urls import project_in_path
 
+from ..retries import UnavailableError, asked_wait_s
+
 _CONNECT_S, _ANSWER_S = 10, 900  # a parcel of many new series is analysed before the server answers
-_LONGEST_S = 3600.0
 _COUNTS = ("files", "unchanged", "points", "series_analysed")
 _AWAY = {400, 408, 425, 429}  # 400: the body changed on its way
 
@@ -31,14 +30,6 @@ class Taken:
     series_analysed: int
     set_aside: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-
-
-class AwayError(Exception):
-    """The server cannot take it now; the same again later may go in."""
-
-    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after_s = retry_after_s
 
 
 class RefusedError(Exception):
@@ -77,7 +68,7 @@ class Upload:
         return parts.scheme == "http" and not is_loopback(parts.hostname or "")
 
     def send(self, body: bytes) -> Taken:
-        """Sends a parcel. Raises AwayError, RefusedError, TooLargeError or SettingsError."""
+        """Sends a parcel. Raises UnavailableError, RefusedError, TooLargeError or SettingsError."""
         digest = base64.b64encode(hashlib.sha256(body).digest()).decode()
         # RFC 9530: the server refuses a body that changed on its way
         answer = self._ask("POST", self.url, body, "application/zstd", {"Content-Digest": f"sha-256=:{digest}:"})
@@ -106,7 +97,7 @@ class Upload:
                 "REQUESTS_CA_BUNDLE to the file of your own authority"
             ) from error
         except requests.RequestException as error:
-            raise AwayError(f"{self.server} does not answer: {_innermost(error)}") from error
+            raise UnavailableError(f"{self.server} does not answer: {_innermost(error)}") from error
 
     def _taken(self, told: Mapping[str, Any], answer: requests.Response) -> Taken:
         """A proxy's page of its own may have status 200 too: only the dashboard's own words count."""
@@ -129,7 +120,9 @@ class Upload:
         if status in {415, 422}:
             return RefusedError(said, reasons=tuple(map(str, told.get("set_aside", ()))))
         if status >= 500 or status in _AWAY:
-            return AwayError(f"{self.server} cannot take it now ({status}): {said}", retry_after_s=_retry_after(answer))
+            return UnavailableError(
+                f"{self.server} cannot take it now ({status}): {said}", asked_wait_s(answer.headers)
+            )
         if status == 401:
             return SettingsError(
                 f"the token does not work (401): {said} An admin makes one on the page Tokens, or: "
@@ -163,17 +156,6 @@ def _json(answer: requests.Response) -> Mapping[str, Any]:
 
 def _start(answer: requests.Response) -> str:
     return " ".join(answer.text[:200].split()) or answer.reason or "no words"
-
-
-def _retry_after(answer: requests.Response) -> float | None:
-    """Seconds (RFC 9110, 10.2.3), from a number or a date; an hour at most: years are a clock that is wrong."""
-    said = answer.headers.get("Retry-After", "")
-    if said.isdecimal():
-        return min(float(said), _LONGEST_S)
-    try:
-        return min(max(0.0, parsedate_to_datetime(said).timestamp() - time()), _LONGEST_S) if said else None
-    except ValueError:
-        return None
 
 
 def _innermost(error: BaseException) -> str:

@@ -9,7 +9,7 @@ import requests
 
 from warpwatch.dashboard.text.markdown import without_links_in_spans
 
-from ...forges.retries import asked_wait_s
+from ...retries import asked_wait_s
 from ..message import DeliveryError, Message
 
 

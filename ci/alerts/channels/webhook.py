@@ -4,7 +4,7 @@ from urllib.parse import urljoin, urlsplit
 
 import requests
 
-from ...forges.retries import asked_wait_s
+from ...retries import asked_wait_s
 from ..message import DeliveryError, Message, host_of
 
 _TIMEOUT_S = 10.0

@@ -8,10 +8,10 @@ import pytest
 from tests.asv_results import AsvResults
 from tests.http_inbox import Inbox
 from warpwatch.ci.alerts.destinations import Places, address_names
-from warpwatch.ci.alerts.message import DeliveryError, Message
+from warpwatch.ci.alerts.message import Message
 from warpwatch.ci.alerts.outbox_sender import Sent, empty_outbox
-from warpwatch.ci.forges.retries import asked_wait_s
 from warpwatch.ci.policy.policy_model import AlertsTable
+from warpwatch.ci.retries import asked_wait_s
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.outbox import queue_in_project, undelivered
 
@@ -89,7 +89,3 @@ def test_a_date_is_so_far_off() -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(minutes=10), usegmt=True)
     assert asked_wait_s({"Retry-After": date}) == pytest.approx(600, abs=60)
     assert asked_wait_s({}) is None
-
-
-def test_nobody_is_left_alone_for_more_than_a_day() -> None:
-    assert DeliveryError("example.org answered 429", 99_999_999).wait_s == 86_400

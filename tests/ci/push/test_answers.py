@@ -15,8 +15,8 @@ from tests.answering import answering
 from tests.asv_results import AsvResults
 from warpwatch.ci.push.batch import halves, pack, results_in, unpack
 from warpwatch.ci.push.queue import Spool
-from warpwatch.ci.push.sender import BackOff, Sent, push
-from warpwatch.ci.push.upload import AwayError, SettingsError, Upload
+from warpwatch.ci.push.sender import Sent, push
+from warpwatch.ci.push.upload import SettingsError, Upload
 
 BENCH = "suite.Bench.track_latency"
 _ROOM = 400_000
@@ -189,15 +189,6 @@ def test_a_full_disk_is_told_and_what_waits_is_sent_and_makes_room(
         assert set(spool.known()) == {path.relative_to(asv.folder).as_posix() for path in asv.folder.glob("*/0*.json")}
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)
-
-
-def test_pauses_double_up_to_five_minutes_and_never_agree() -> None:
-    away = AwayError("away")
-    first, second = BackOff(Random(1)), BackOff(Random(2))
-    pauses = [(first.after(away), second.after(away)) for _ in range(50)]
-    assert all(a != b for a, b in pauses)
-    assert all(max(pair) <= 2**number for number, pair in enumerate(pauses[:8]))
-    assert 200 < max(max(pair) for pair in pauses) <= 300
 
 
 def test_equal_content_makes_equal_parcels_and_halves_hold_everything_once() -> None:
