@@ -24,7 +24,7 @@ from .alpha_spending import looks
 from .artefact_builder import BenchmarkSources, gate_artefact, write_artefact
 from .asv_runner import AsvRuns, GateError
 from .comparison_policy import read_policy_for, read_terms
-from .gate_loop import SETTLES, End, Gate, run_gate
+from .gate_loop import END_REASONS, SETTLES, Gate, run_gate
 
 
 @click.command()
@@ -243,14 +243,6 @@ def _say(line: str) -> None:
     click.echo(line, err=True)
 
 
-_ENDS = {
-    End.TOLD: "all is told",
-    End.BUDGET: "the budget was spent with {open} open",
-    End.RUNS: "it may take no more (--runs), with {open} open",
-    End.HOPELESS: "the runs that it may take would not tell {open}, which stay open",
-}
-
-
 def _cost(done: Gate) -> str:
-    end = _ENDS[done.end].format(open=f"{done.check.count(Verdict.INCONCLUSIVE)} series")
-    return f"Up to {done.runs} runs of each commit in {done.seconds / 60:.1f} min; {end}."
+    still_open = f" ({done.check.count(Verdict.INCONCLUSIVE)} series open)" if done.spent else ""
+    return f"Up to {done.runs} runs of each commit in {done.seconds / 60:.1f} min; {END_REASONS[done.end]}{still_open}."

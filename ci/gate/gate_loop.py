@@ -55,6 +55,14 @@ class End(StrEnum):
     HOPELESS = "hopeless"  # no runs that it may take would tell what is open
 
 
+END_REASONS = {
+    End.TOLD: "all is told",
+    End.BUDGET: "the budget was spent",
+    End.RUNS: "it may take no more",
+    End.HOPELESS: "the runs that it may take would not tell the rest",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
     """What a gate ends in."""

@@ -12,6 +12,7 @@ from warpwatch.dashboard.text.comparison_labels import MOST_RUNS_ADVISED, NOISE_
 from warpwatch.dashboard.text.labels import change_word, count
 
 from ..gate.artefact import CUT, ArtefactRow, CodeDifference, CodeFact, GateArtefact, GateVerdict
+from ..gate.gate_loop import END_REASONS, End
 
 _IN_TITLES = (Verdict.REGRESSED, Verdict.INCONCLUSIVE, Verdict.IMPROVED)
 _NAMED = 3  # benchmarks that fail, by name
@@ -19,12 +20,6 @@ _VERBS = {
     Verdict.REGRESSED: "regressed",
     Verdict.INCONCLUSIVE: "could not be told",
     Verdict.IMPROVED: "improved",
-}
-_ENDS = {
-    "told": "all is told",
-    "budget": "the budget was spent",
-    "runs": "it may take no more",
-    "hopeless": "the runs that it may take would not tell the rest",
 }
 _MAY_BLOCK = {Verdict.REGRESSED, Verdict.INCONCLUSIVE}
 _MOST_FACTS = 4
@@ -181,7 +176,7 @@ def cost(artefact: GateArtefact) -> str:
     spent = artefact.cost
     own = ", where the policy says no other" if any(row.counts_from is not None for row in artefact.rows) else ""
     return (
-        f"Up to {count(spent.runs, 'run')} of each commit in {spent.minutes:.1f} min; {_ENDS[spent.ended]}. "
+        f"Up to {count(spent.runs, 'run')} of each commit in {spent.minutes:.1f} min; {END_REASONS[End(spent.ended)]}. "
         f"Changes from {artefact.threshold * 100:g} % on matter{own}; "
         f"the chance of any false alarm is {artefact.family_error * 100:.3g} %."
     )

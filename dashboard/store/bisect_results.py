@@ -9,13 +9,13 @@ from ..model.alert import AlertState, EventKind
 from ..model.verdict import ChangeKind
 from . import schema
 from .alert_opening import add_event
-from .commit_index import NOT_PLACED
 from .engine import Store
 from .mappers import project_id
 from .notes import add_annotation, annotations
 from .statements import insert_or_replace
 
 AUTHOR = "warpwatch bisect"
+_NOWHERE = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ def bisected_alerts(store: Store, alerts: Collection[int]) -> frozenset[int]:
 
 
 def _positions(connection: Connection, project: str, bisected: Bisected) -> tuple[int, int]:
-    """Positions of the range's ends. Without results at an end the range is empty."""
+    """Of the range's ends. What has no results has no place, and nothing lies behind it."""
     table = schema.commit
     owner = project_id(connection, project)
     rows = connection.execute(
@@ -79,7 +79,7 @@ def _positions(connection: Connection, project: str, bisected: Bisected) -> tupl
         )
     )
     at = {row.hash: int(row.position) for row in rows}
-    return at.get(bisected.good, NOT_PLACED), at.get(bisected.bad, -1)
+    return at.get(bisected.good, _NOWHERE), at.get(bisected.bad, -1)
 
 
 def _alerts_between(connection: Connection, project: str, bisected: Bisected) -> list[tuple[int, AlertState]]:

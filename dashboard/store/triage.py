@@ -18,7 +18,6 @@ from ..model.result_file import storable
 from ..model.triage_item import Seen
 from . import schema
 from .alert_opening import add_event, insert_alert
-from .commit_index import NOT_PLACED
 from .engine import Store
 from .mappers import project_id
 from .points import read_points
@@ -274,7 +273,7 @@ def _measured(connection: Connection, item: Outline) -> Sequence[Any]:
         int(commit) for each in points.values() for commit in each.commit[each.value == each.value]
     }
     table = schema.commit
-    in_order = (func.coalesce(table.c.position, NOT_PLACED), table.c.date_ms, table.c.id)
+    in_order = (func.coalesce(table.c.position, 2**31 - 1), table.c.date_ms, table.c.id)
     return connection.execute(
         select(table.c.id, table.c.hash).where(is_among(connection, table.c.id, ids)).order_by(*in_order)
     ).all()
