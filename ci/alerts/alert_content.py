@@ -145,10 +145,10 @@ def health_content(
 
 def _range(group: RegressionGroup) -> list[str]:
     """Where the change lies, if that is more than one commit."""
-    its = common_range(group.regressions)
-    if (its.start.hash, its.end.hash) == (group.previous_commit.hash, group.commit.hash):
+    common = common_range(group.regressions)
+    if (common.start.hash, common.end.hash) == (group.previous_commit.hash, group.commit.hash):
         return []
-    return [f"With 95 % it came after {inert(its.start.hash[:8])} and by {inert(its.end.hash[:8])}."]
+    return [f"With 95 % it came after {inert(common.start.hash[:8])} and by {inert(common.end.hash[:8])}."]
 
 
 def _reproduce(group: RegressionGroup) -> str | None:
@@ -185,11 +185,11 @@ def _commit_json(value: Commit) -> dict[str, Any]:
 
 
 def _payload(group: RegressionGroup) -> dict[str, Any]:
-    its = common_range(group.regressions)
+    common = common_range(group.regressions)
     return {
         "first_bad_commit": _commit_json(group.commit),
         "last_good_commit": _commit_json(group.previous_commit),
-        "range": [its.start.hash, its.end.hash],
+        "range": [common.start.hash, common.end.hash],
         "regressions": [
             {
                 "series": regression.series.key,

@@ -1,4 +1,4 @@
-"""What a digest tells of a day or a week: what is open, new, resolved, the worst of it, and how the runners are."""
+"""Digest of a day or a week: new, open and resolved alerts, the largest changes, and the runners."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,20 +16,20 @@ _WORST = 10
 
 
 class Period(StrEnum):
-    """How often."""
+    """The interval of digests."""
 
     DAILY = "daily"
     WEEKLY = "weekly"
 
     @property
     def length(self) -> timedelta:
-        """The time that one tells of."""
+        """Length of the period."""
         return timedelta(days=1 if self is Period.DAILY else 7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerState:
-    """One machine in a line."""
+    """The state of one machine."""
 
     name: str
     newest: datetime
@@ -39,30 +39,30 @@ class RunnerState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """Of one project."""
+    """The digest of one project."""
 
     project: str
     period: Period
     since: datetime
     until: datetime
-    new: tuple[RegressionAlert, ...]  # opened in the period, and still a matter
-    open: tuple[RegressionAlert, ...]  # opened before, and waiting for somebody
+    new: tuple[RegressionAlert, ...]  # opened in the period
+    open: tuple[RegressionAlert, ...]  # opened before, open or acknowledged
     resolved: tuple[RegressionAlert, ...]  # in the period
     worst: tuple[tuple[RegressionAlert, AlertedSeries], ...]  # the largest changes of the new ones
     health: tuple[HealthAlert, ...]  # open or acknowledged
     resolved_health: tuple[HealthAlert, ...]  # in the period
     runners: tuple[RunnerState, ...]
-    waiting: int  # messages that have not arrived
+    waiting: int  # undelivered messages
     given_up: int
 
     @property
     def is_quiet(self) -> bool:
-        """Whether there is nothing that anybody must know."""
+        """Whether there is nothing to report."""
         return not (self.new or self.open or self.resolved or self.health or self.resolved_health or self.given_up)
 
 
 def digest(store: Store, project: str, period: Period, until: datetime) -> Digest:
-    """What the period up to `until` tells."""
+    """The digest of the period that ends at `until`."""
     since = until - period.length
     known = alerts(store, project, limit=_MOST)
     regressions = [alert for alert in known if isinstance(alert, RegressionAlert)]
@@ -87,7 +87,7 @@ def digest(store: Store, project: str, period: Period, until: datetime) -> Diges
 
 
 def due(period: Period, at: datetime, hour: int, minute: int) -> datetime:
-    """The end of the newest period that is over: that time of day, of a week on a Monday. UTC."""
+    """The end of the newest completed period: that time of day (UTC), for weeks on a Monday."""
     end = at.astimezone(UTC).replace(hour=hour, minute=minute, second=0, microsecond=0)
     if end > at:
         end -= timedelta(days=1)
@@ -112,10 +112,10 @@ def _runners(arrivals: dict[str, Arrival], health: Sequence[HealthAlert], now: d
     found = [
         RunnerState(
             name=name,
-            newest=datetime.fromtimestamp(its.newest_s, UTC),
-            is_overdue=its.is_overdue(now.timestamp()),
+            newest=datetime.fromtimestamp(arrival.newest_s, UTC),
+            is_overdue=arrival.is_overdue(now.timestamp()),
             problems=tuple(each.finding.summary for each in health if each.machine == name and each.resolved is None),
         )
-        for name, its in arrivals.items()
+        for name, arrival in arrivals.items()
     ]
     return tuple(sorted(found, key=lambda one: (not (one.problems or one.is_overdue), one.name)))

@@ -19,12 +19,12 @@ from warpwatch.dashboard.store.outbox import notified_destinations
 from .alert_content import health_content
 from .checks.failed_kernels import failed_checks, without_number
 from .checks.missing_data import silent_machines, stopped_benchmarks
-from .checks.runner_health import RunnerFacts, TrustMemory, unhealthy_runner
+from .checks.runner_health import RunnerFacts, TrustCache, unhealthy_runner
 from .message import Action, thread_of
 from .scan import Scan
 
 
-def scan_health(scan: Scan, memory: TrustMemory) -> None:
+def scan_health(scan: Scan, memory: TrustCache) -> None:
     """Opens, updates and resolves health alerts; each kind and subject has one unresolved alert at most."""
     store, name = scan.store, scan.project.name
     findings = health_findings(scan, memory)
@@ -57,7 +57,7 @@ class HealthFindings:
         return scan.owners_of(series) if series else scan.owners.of(finding.kernel)
 
 
-def health_findings(scan: Scan, memory: TrustMemory) -> HealthFindings:
+def health_findings(scan: Scan, memory: TrustCache) -> HealthFindings:
     """Findings on the machines that are not retired."""
     store, name, policy = scan.store, scan.project.name, scan.policy
     newest = scan.project.newest_commit
@@ -91,7 +91,7 @@ def _of_benchmarks(standings: Sequence[Standing]) -> list[HealthFinding]:
 
 def _unhealthy(
     scan: Scan,
-    memory: TrustMemory,
+    memory: TrustCache,
     machines: Sequence[Machine],
     standings: Sequence[Standing],
     since: datetime,

@@ -1,4 +1,13 @@
-"""Life cycle of an alert: updates, returns, and its end."""
+"""Life cycle of a regression alert: when it is updated, resolved and reopened.
+
+An open or acknowledged alert is *updated* when series join it, when later measurements narrow or move the range, and
+when the magnitude leaves the reported interval by more than a quarter. It is *resolved* when every series ended: the
+level recovered, the detector withdrew the change, or the benchmark is gone. Triage is respected: an alert that is
+expected, a false alarm or resolved by a person sends no message, and further series join it silently. It is *reopened*
+if it had resolved by itself and the change is back, or if an expected change surely exceeds its former interval.
+
+Series with values that are not analysed, or of a machine that is not classified, keep their state.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -15,17 +24,9 @@ from ..policy.policy_model import AlertsTable
 from .grouping import CommitRange, as_group, common_range, is_over, is_reportable, own_change
 from .message import Action
 
-# When an alert is over by itself: every one of its series has recovered, or nothing is told of it any more.
-#
-# - *recovered*: the level of today is back within `recovered_within` of the level before the change (half of the
-# change where that is less), without what the machine did; - *withdrawn*: with newer values the detector holds no
-# such step any more, or gives it to the machine; - *gone*: the benchmark is listed no more.
-#
-# Of a series with values that are not analysed yet, or a machine that is not judged yet, nothing new is said.
-
 
 class Ending(StrEnum):
-    """How a series of an alert came to its end."""
+    """Why a series of an alert needs no more attention."""
 
     RECOVERED = "recovered"
     WITHDRAWN = "withdrawn"
@@ -34,15 +35,15 @@ class Ending(StrEnum):
 
 _WORDS = {
     Ending.RECOVERED: "recovered: the level is back at that before the change",
-    Ending.WITHDRAWN: "withdrawn: with newer results the detector no longer holds the change",
-    Ending.GONE: "gone: the benchmark is listed no more",
+    Ending.WITHDRAWN: "withdrawn: with newer results the detector no longer finds the change",
+    Ending.GONE: "gone: the benchmark is no longer listed",
 }
 
 
 def endings(
     alert: RegressionAlert, held: Sequence[Regression], levels: Mapping[str, Sequence[SeriesChange]], within: float
 ) -> Mapping[str, Ending | None]:
-    """How each series of the alert ended, by its key; None goes on."""
+    """The ending of each series of the alert, by key; None: still active."""
     current = {one.series.key: one for one in held}
     return {one.series.key: _ending(one, current.get(one.series.key), levels, within) for one in alert.series}
 
@@ -60,22 +61,12 @@ def _ending(
 
 
 def ending_words(ended: Mapping[str, Ending | None]) -> str:
-    """What is said of an alert whose series all ended."""
+    """The reason that all series of an alert ended."""
     counted = Counter(ending for ending in ended.values() if ending is not None)
     if len(counted) == 1:
         return _WORDS[next(iter(counted))]
     return "; ".join(f"{count} series {_WORDS[ending]}" for ending, count in counted.most_common())
 
-
-# What is to be done about an alert that was told before: nothing, or an update, an end, a return.
-#
-# An open or acknowledged alert is *updated* when series join it, when later measurements narrow the range of commits
-# or move it, and when the magnitude leaves the interval that was told by more than a quarter; it is *resolved* as
-# lifecycle.py says. What people decided is respected: of an alert that is expected, a false alarm, or that a person
-# resolved, no message goes out, and further series of its range join it silently. It returns, with a message, only
-#
-# - from *resolved by itself*: when the detector tells the change again and its level is not back; - from *expected*:
-# when a change has surely grown beyond what was expected (its interval lies above the one then).
 
 _QUARTER = 0.25
 
@@ -112,7 +103,7 @@ def follow(
     policy: AlertsTable,
     commit_of: Callable[[str], Commit | None],
 ) -> Step:
-    """The next step of an alert, by what the detector tells of its series now, and of those that join it."""
+    """The next update of an alert, from the current changes of its series and of those that join it."""
     ended = endings(alert, held, levels, policy.recovered_within)
     over = frozenset(key for key, ending in ended.items() if ending is not None)
     active = [one for one in (*held, *joining) if one.series.key not in over]
@@ -186,7 +177,7 @@ def _news(
     joining: Sequence[Regression],
     commit_of: Callable[[str], Commit | None],
 ) -> tuple[str, ...]:
-    """What has changed since it was told, a sentence each."""
+    """Differences from the newest message, a sentence each."""
     found = []
     if joining:
         names = ", ".join(one.series.title for one in joining[:3]) + (", …" if len(joining) > 3 else "")
@@ -204,13 +195,13 @@ def _news(
     largest = own_change(as_group("", active).regressions[0].change)
     was, low, high = alert.notified.worst
     if not low <= largest.value <= high and abs(largest.value - was) > _QUARTER * abs(was):
-        found.append(f"The largest change is {change_words(largest.value)} now; {change_words(was)} was told.")
+        found.append(f"The largest change is {change_words(largest.value)} now; {change_words(was)} was reported.")
     return tuple(found)
 
 
 def _has_outgrown(one: Regression, alert: RegressionAlert, margin: float) -> bool:
-    """Whether a change is surely larger than it was when it was expected."""
-    was = next((its for its in alert.series if its.series.key == one.series.key), None)
+    """Whether the interval of a change lies beyond the one that was expected."""
+    was = next((before for before in alert.series if before.series.key == one.series.key), None)
     if was is None:
         return False
     change = one.change
@@ -218,7 +209,7 @@ def _has_outgrown(one: Regression, alert: RegressionAlert, margin: float) -> boo
 
 
 def _outgrown_words(one: Regression, alert: RegressionAlert) -> str:
-    was = next(its for its in alert.series if its.series.key == one.series.key)
+    was = next(before for before in alert.series if before.series.key == one.series.key)
     return (
         f"{one.series.title} moved by {change_words(one.change.magnitude)} now, surely beyond the "
         f"{change_words(was.magnitude)} that was expected."

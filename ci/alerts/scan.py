@@ -11,7 +11,7 @@ from warpwatch.dashboard.model.thresholds import LimitRule, Workloads
 from warpwatch.dashboard.store import Store, queries
 
 from ..policy.policy_model import AlertsTable
-from .destinations import Matter, destinations
+from .destinations import RoutingFacts, destinations
 from .message import Action, Content, Message, compose
 from .owners import MainBranch, Owners
 
@@ -52,11 +52,11 @@ class Scan:
 
     def owners_of(self, series: Iterable[Series]) -> tuple[str, ...]:
         """Owners of the series, those of the first one first."""
-        return self.owners.answering(series, self.workloads)
+        return self.owners.owners_of_series(series, self.workloads)
 
     def destinations(self, kind: str, machine: str, kernels: Iterable[str], owners: Sequence[str]) -> tuple[str, ...]:
         """Names of the destinations that routes select."""
-        matter = Matter(kind=kind, machine=machine, kernels=tuple(kernels), owners=owners)
+        matter = RoutingFacts(kind=kind, machine=machine, kernels=tuple(kernels), owners=owners)
         return destinations(matter, self.policy, self.given)
 
     def report_new(

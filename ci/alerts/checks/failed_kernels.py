@@ -1,4 +1,4 @@
-"""Kernels that give no number: refused by the correctness gate, or ended by an exception, a crash or a time limit."""
+"""Kernels without a valid result: wrong results, exceptions, crashes and time limits."""
 
 from collections.abc import Sequence
 
@@ -12,21 +12,21 @@ _STATUS_OF = {AlertKind.FAILED_CHECK: Status.WRONG, AlertKind.NO_NUMBER: Status.
 
 
 def failed_checks(standings: Sequence[Standing]) -> tuple[HealthFinding, ...]:
-    """Our kernels whose newest result was wrong, by machine and kernel. One ends when the newest is a number."""
+    """Our kernels whose newest result is wrong, by machine and kernel."""
     return _findings(AlertKind.FAILED_CHECK, standings)
 
 
 def without_number(standings: Sequence[Standing]) -> tuple[HealthFinding, ...]:
-    """Our kernels whose newest measurement broke off otherwise, of which nobody knows whether they are right."""
+    """Our kernels whose newest measurement failed otherwise, by machine and kernel."""
     return _findings(AlertKind.NO_NUMBER, standings)
 
 
 def _findings(kind: AlertKind, standings: Sequence[Standing]) -> tuple[HealthFinding, ...]:
-    its: dict[tuple[str, str], list[Standing]] = {}
+    failures: dict[tuple[str, str], list[Standing]] = {}
     for each in standings:
         if each.row.status is _STATUS_OF[kind]:
             kernel = kernel_name(each.row.series.benchmark, each.row.operator)
-            its.setdefault((each.row.series.machine, kernel), []).append(each)
+            failures.setdefault((each.row.series.machine, kernel), []).append(each)
     return tuple(
         HealthFinding(
             kind=kind,
@@ -38,7 +38,7 @@ def _findings(kind: AlertKind, standings: Sequence[Standing]) -> tuple[HealthFin
             lines=tuple(_line(each) for each in rows[:_SHOWN])
             + ((f"and {len(rows) - _SHOWN} more",) if len(rows) > _SHOWN else ()),
         )
-        for (machine, kernel), rows in sorted(its.items())
+        for (machine, kernel), rows in sorted(failures.items())
     )
 
 

@@ -13,10 +13,10 @@ import pytest
 from tests.asv_results import START_MS, AsvResults
 from tests.dashboard.conftest import asv, database, postgresql_server, sqlite_store, store  # noqa: F401
 from tests.http_inbox import Inbox, listening
-from warpwatch.ci.alerts.checks.runner_health import TrustMemory
-from warpwatch.ci.alerts.destinations import Places
+from warpwatch.ci.alerts.checks.runner_health import TrustCache
+from warpwatch.ci.alerts.destinations import Destinations
 from warpwatch.ci.alerts.health_scan import scan_health
-from warpwatch.ci.alerts.outbox_sender import Sent, empty_outbox
+from warpwatch.ci.alerts.outbox_sender import DeliveryReport, deliver_outbox
 from warpwatch.ci.alerts.regression_scan import scan_regressions
 from warpwatch.ci.alerts.scan import ScanResult, new_scan
 from warpwatch.ci.policy.policy_model import AlertsTable
@@ -64,14 +64,14 @@ class Scene:
         scan = new_scan(self.store, project, self.policy, self.to, rules=self.rules, now=now)
         scan_regressions(scan)
         if health:
-            scan_health(scan, TrustMemory())
+            scan_health(scan, TrustCache())
         self.send()
         return scan.result
 
-    def send(self) -> Sent:
+    def send(self) -> DeliveryReport:
         """Delivers all that waits."""
-        places = Places(self.policy, self.to, self.environment)
-        return empty_outbox(
+        places = Destinations(self.policy, self.to, self.environment)
+        return deliver_outbox(
             self.store, places, give_up_days=7, only_due=False, now_ms=lambda: int(datetime.now(UTC).timestamp() * 1000)
         )
 

@@ -72,7 +72,7 @@ def test_a_benchmark_that_is_measured_no_more_is_missed(scene: Scene, inbox: Inb
         scene.look(now=after(20), health=True)
     assert told(inbox) == [("missing data", "opened")] * len(told(inbox))
     assert [message["kernel"] for message in inbox.received if message["kernel"]] == ["suite"]
-    assert f"{OTHER} is measured no more" in next(m["title"] for m in inbox.received if m["kernel"])
+    assert f"{OTHER} is no longer measured" in next(m["title"] for m in inbox.received if m["kernel"])
 
 
 def test_a_plain_asv_projects_kernel_is_its_module_for_routes_rules_and_owners_alike(
@@ -203,7 +203,7 @@ def test_what_the_machine_did_is_told_of_the_machine_and_of_no_commit(scene: Sce
     for _ in range(2):
         scene.look(now=at(24), health=True)
     assert told(inbox) == [("unhealthy runner", "opened")]
-    assert f"10 series moved with the machine at {hash_of(12)[:8]}" in inbox.received[0]["lines"][0]
+    assert f"10 series shifted with the machine at {hash_of(12)[:8]}" in inbox.received[0]["lines"][0]
     for number in range(24, 36):
         suite.commit(number)
     scene.asv.load(scene.store)
@@ -248,6 +248,6 @@ def test_trust_is_judged_by_the_threshold_that_it_is_given_and_none_of_the_envir
     monkeypatch.setenv("WARPWATCH_THRESHOLD", "no number")
     (machine,) = queries.machines(scene.store, "demo")
     for threshold in (0.02, 0.3):
-        told = runner_health.TrustMemory(threshold).of(scene.store, "demo", machine)
+        told = runner_health.TrustCache(threshold).of(scene.store, "demo", machine)
         assert told is not None
         assert told.threshold == threshold

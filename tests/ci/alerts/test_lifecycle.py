@@ -75,7 +75,7 @@ def test_it_is_withdrawn_when_newer_runs_take_the_change_back_and_returns_with_i
         scene.measure(STEADY, first=10)  # again: it was the machine's bad day
     scene.look()
     assert actions(inbox) == ["opened", "resolved"]
-    assert "no longer holds the change" in inbox.received[1]["why"]
+    assert "no longer finds the change" in inbox.received[1]["why"]
     for _ in range(3):
         scene.measure(SLOW, first=10)
     scene.look()
