@@ -90,13 +90,13 @@ setup(
         "requests>=2.32.4",
         "zstandard>=0.23",  # stored points, and archives; Python's own comes with 3.14
         "pydantic>=2.10",  # schemas of the API and of files
+        "tenacity>=9",  # retries of uploads, forges and deliveries
     ],
     extras_require={
         "forges": [
             "githubkit>=0.16",  # reports on pull requests, alerts as issues
             "hishel<2",  # githubkit 0.16 imports what 2.0 no longer has
             "python-gitlab>=5",  # and on merge requests
-            "tenacity>=9",  # both asked again, as their rate limits want it
         ],
         "alerts": [
             "warpwatch[forges]",

@@ -15,8 +15,8 @@ from typing import TypeVar
 import click
 
 from warpwatch.ci.alerts.alert_round import Round
-from warpwatch.ci.alerts.checks.runner_health import TrustMemory
-from warpwatch.ci.alerts.destinations import Places
+from warpwatch.ci.alerts.checks.runner_health import TrustCache
+from warpwatch.ci.alerts.destinations import Destinations
 from warpwatch.ci.policy.policy_model import AlertsTable
 from warpwatch.dashboard.cli.project_choice import choose_project
 from warpwatch.dashboard.store import Store
@@ -38,11 +38,11 @@ def main(database: Path, looks: int) -> None:
             store=store,
             project=choose_project(store, None).name,
             policy=policy,
-            places=Places(policy, [f"http://127.0.0.1:{server.server_port}/"], {}),
-            memory=TrustMemory(),
+            places=Destinations(policy, [f"http://127.0.0.1:{server.server_port}/"], {}),
+            memory=TrustCache(),
         )
         for number in range(1, looks + 1):
-            look, took = _timed(its.look)
+            look, took = _timed(its.scan)
             sent, sending = _timed(lambda: its.send(only_due=True))
             click.echo(
                 f"look {number}: {len(look.messages)} to tell, {took:.2f} s of CPU; "

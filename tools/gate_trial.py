@@ -31,6 +31,7 @@ from warpwatch.dashboard.analysis.compare_commits import commit_comparison, comp
 from warpwatch.dashboard.importers.asv import read_result
 from warpwatch.dashboard.model.comparison import Comparison
 from warpwatch.dashboard.model.metric import metric
+from warpwatch.dashboard.model.schema import SeriesSchema
 from warpwatch.dashboard.model.series import Commit, Series, Status
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.statistics.comparison import RunValue
@@ -161,7 +162,7 @@ class PullRequest:
             {one.key: [] for one in self.series} for _ in range(2)
         )
 
-    def measure(self, is_head: bool, wanted: Collection[Series] | None) -> None:
+    def measure(self, is_head: bool, wanted: Collection[SeriesSchema] | None) -> None:
         """One run of the series asked for, or of all."""
         keys = {each.key for each in wanted or self.series}
         for number, (series, off) in enumerate(zip(self.series, self._disturbed.next_run(), strict=True)):

@@ -1,1 +1,1 @@
-"""What happens on main, told to whom it concerns: found, grouped, routed, composed, delivered."""
+"""Alerts for the main branch: found, grouped, routed, composed and delivered."""

@@ -1,4 +1,4 @@
-"""`warpwatch alert`: send alerts for what is new on the main branch, or a digest, once per destination."""
+"""`warpwatch alert`: sends alerts for the main branch, or a digest, once per destination."""
 
 import os
 from pathlib import Path
@@ -16,10 +16,10 @@ from warpwatch.dashboard.store.policy import state_limits
 from ..policy.committed_policy import limits_stated_by
 from ..policy.policy_file import PolicyError, find_policy, read_usable_policy
 from ..policy.policy_model import MOST_DAYS, AlertsTable, Policy
-from .alert_round import Round, now_ms, round_words, unrouted_words
-from .checks.runner_health import TrustMemory
+from .alert_round import Round, now_ms, round_line, unrouted_lines
+from .checks.runner_health import TrustCache
 from .daemon import run_daemon
-from .destinations import Places
+from .destinations import Destinations
 from .digest import Period
 from .digest_command import print_digest, send_digest
 from .message import DeliveryError, Message
@@ -32,7 +32,7 @@ from .message import DeliveryError, Message
     multiple=True,
     metavar="URL",
     envvar="WARPWATCH_ALERT_TO",
-    help="A webhook (https://…) or an apprise address (slack://…, mailto://…); may be given several times.",
+    help="A webhook (https://…) or an apprise address (slack://…, mailto://…); repeatable.",
 )
 @click.option("--project", metavar="NAME", help="Needed where the store holds several.")
 @click.option(
@@ -45,36 +45,36 @@ from .message import DeliveryError, Message
     "--threshold",
     type=click.FloatRange(0, 1),
     metavar="SHARE",
-    help="Only changes of at least this size without the machine's part, 0.05 for 5 %.",
+    help="Smallest relative change without the machine's part, 0.05 for 5 %.",
 )
 @click.option(
     "--most-false",
     type=click.FloatRange(0, 1, min_open=True),
     metavar="SHARE",
-    help="Only changes up to this false discovery rate among all series of their run.  [default: 0.05]",
+    help="Largest q-value (false discovery rate among the series of a machine).  [default: 0.05]",
 )
 @click.option(
     "--recent-days",
     type=click.FloatRange(0, MOST_DAYS),
-    help="Only commits this much older than the newest: a first import of years is no news.  [default: 30]",
+    help="Oldest commits to alert for, counted back from the newest.  [default: 30]",
 )
-@click.option("--dashboard", metavar="URL", envvar="WARPWATCH_URL", help="For links in the message.")
-@click.option("--dry-run", is_flag=True, help="Print what would be sent; send and record nothing.")
+@click.option("--dashboard", metavar="URL", envvar="WARPWATCH_URL", help="The dashboard's address, for links.")
+@click.option("--dry-run", is_flag=True, help="Print the messages; send and record nothing.")
 @click.option(
     "--watch",
     type=click.FloatRange(1),
     metavar="SECONDS",
-    help="Analyse, look and deliver every so many seconds until SIGTERM; what failed waits for its next attempt.",
+    help="Analyse, scan and deliver at this interval until SIGTERM.",
 )
-@click.option("--outbox", is_flag=True, help="List the messages that have not arrived, and do nothing else.")
-@click.option("--revive", "revives", is_flag=True, help="Try messages again that were given up.")
+@click.option("--outbox", is_flag=True, help="List the undelivered messages and exit.")
+@click.option("--revive", "revives", is_flag=True, help="Retry abandoned messages.")
 @click.option(
     "--digest",
     "digest_period",
     is_flag=False,
     flag_value="policy",
     type=click.Choice(["policy", *(each.value for each in Period)]),
-    help="Send the summary of the last whole day or week instead; default: as warpwatch.toml says, else daily.",
+    help="Send the digest of the last whole day or week; default: as in warpwatch.toml, else daily.",
 )
 @click.option("--html", "as_html", is_flag=True, help="With --digest: print the HTML of the mail; send nothing.")
 @click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
@@ -89,25 +89,25 @@ def alert(
     digest_period: str | None,
     as_html: bool,
     database: str | None,
-    **said: Any,
+    **options: Any,
 ) -> None:
-    """Send alerts for what is new on the main branch, once per destination, and for what became of earlier ones.
+    """Send alerts for regressions on the main branch, once per destination, and their updates until they are resolved.
 
-    Regressions, missing data, unhealthy runners, kernels that fail their check. Destinations come from --to and
-    warpwatch.toml. A message is kept until it has arrived: what a destination did not take is sent at the next call
-    that names it. With --digest: what a day or a week brought, once per destination and period. Exit status: 0 all
-    sent or nothing new, 1 something did not arrive.
+    Also for missing data, unhealthy runners and kernels without a valid result. Destinations come from --to and
+    warpwatch.toml. A message that a destination did not accept is sent by the next call that names it. With --digest:
+    a summary of a day or a week, once per destination and period. Exit status: 0 all sent or nothing new, 1 a message
+    was not delivered.
     """
     if digest_period is None and as_html:
         raise click.UsageError("--html is of --digest")
     if digest_period is not None and (outbox or revives or watch is not None):
         raise click.UsageError("--digest goes with none of --outbox, --revive and --watch")
-    whole = _read_whole_policy(config, said)
-    policy = whole.alerts
+    policy_file = _read_policy(config, options)
+    policy = policy_file.alerts
     store = open_store(database)
     name = choose_project(store, project).name
     if outbox:
-        click.echo("\n".join(_outbox_lines(store, name)) or "every message has arrived")
+        click.echo("\n".join(_outbox_lines(store, name)) or "every message is delivered")
         return
     dry_run = dry_run or as_html
     if not given and not policy.destination and not dry_run:
@@ -115,43 +115,43 @@ def alert(
             "nowhere to send to: give --to URL, set WARPWATCH_ALERT_TO, name an [[alerts.destination]] in "
             "warpwatch.toml, or try --dry-run"
         )
-    its = Round(
+    alert_round = Round(
         store=store,
         project=name,
         policy=policy,
-        places=_open_places(policy, given, dry_run=dry_run),
-        memory=TrustMemory(read_settings().threshold),
-        rules=whole.rule,
+        places=_open_destinations(policy, given, dry_run=dry_run),
+        memory=TrustCache(read_settings().threshold),
+        rules=policy_file.rule,
     )
     if digest_period is not None:
         period = _period(digest_period, policy)
         if dry_run:
-            print_digest(its, period, as_html=as_html)
+            print_digest(alert_round, period, as_html=as_html)
         else:
-            send_digest(its, period)
+            send_digest(alert_round, period)
         return
     if dry_run:
-        look = its.look(dry_run=True)
-        for message in look.messages:
+        scanned = alert_round.scan(dry_run=True)
+        for message in scanned.messages:
             click.echo(f"{message.title}\n\n{message.text}\n")
-        click.echo(f"{len(look.messages)} new")
+        click.echo(f"{len(scanned.messages)} new")
         return
-    _keep_limits(store, name, config)
+    _store_thresholds(store, name, config)
     if watch is not None:
-        run_daemon(its, seconds=watch)
+        run_daemon(alert_round, seconds=watch)
         return
     try:
         if revives:
             click.echo(f"{revive(store, name, now_ms=now_ms())} tried again")
-        look = its.look()
-        sent = its.send(only_due=False)
-        unnamed = its.unnamed_words()
+        scanned = alert_round.scan()
+        sent = alert_round.send(only_due=False)
+        unnamed = alert_round.unnamed_lines()
     except OperationalError as error:
-        raise gave_up(error, to_go_on="call it again: what was not sent is sent then") from error
-    for line in (*sent.said, *unrouted_words(look.unrouted), *unnamed):
+        raise gave_up(error, to_go_on="call it again: it sends the rest") from error
+    for line in (*sent.lines, *unrouted_lines(scanned.unrouted), *unnamed):
         click.echo(line, err=True)
-    click.echo(round_words(look, sent))
-    if sent.failed or look.unrouted:
+    click.echo(round_line(scanned, sent))
+    if sent.failed or scanned.unrouted:
         raise SystemExit(1)
 
 
@@ -161,41 +161,40 @@ def _period(asked: str, policy: AlertsTable) -> Period:
     return Period(policy.digest) if policy.digest != "none" else Period.DAILY
 
 
-def _read_whole_policy(config: Path | None, said: dict[str, Any]) -> Policy:
-    """The policy, with what the command line says instead of its `[alerts]`.
+def _read_policy(config: Path | None, options: dict[str, Any]) -> Policy:
+    """The policy, with the options of the command line instead of its `[alerts]`.
 
-    Of a file with a fault the tables without one count, and the defaults for the rest: alerts go on, and it is said.
+    Invalid tables of the file are replaced by the defaults, with a warning, so that alerts continue.
     """
     path = config or find_policy(Path.cwd())
     policy, fault = read_usable_policy(path) if path is not None else (Policy(), None)
     if fault is not None:
-        click.echo(f"warning: {fault}\nThe tables named here are left out, and the defaults count for them.", err=True)
-    alerts = policy.alerts.model_copy(update={key: value for key, value in said.items() if value is not None})
+        click.echo(f"warning: {fault}\nThe defaults are used for these tables.", err=True)
+    alerts = policy.alerts.model_copy(update={key: value for key, value in options.items() if value is not None})
     return policy.model_copy(update={"alerts": alerts})
 
 
-def _keep_limits(store: Store, project: str, config: Path | None) -> None:
-    """Has pages judge by the file's limits, as its newest commit has them. What is in the way is said, and no alert
-    waits for it."""
+def _store_thresholds(store: Store, project: str, config: Path | None) -> None:
+    """Stores the file's thresholds, as of its newest commit, for the pages. An error is a warning."""
     path = config or find_policy(Path.cwd())
     if path is None:
         return
     try:
         state_limits(store, project, limits_stated_by(path), now_ms=now_ms())
     except (PolicyError, OSError, OperationalError) as error:
-        click.echo(f"warning: pages are not judged by {path}: {error}", err=True)
+        click.echo(f"warning: the thresholds of {path} are not stored: {error}", err=True)
 
 
-def _open_places(policy: AlertsTable, given: tuple[str, ...], *, dry_run: bool = False) -> Places:
-    """Where messages may go. Raises a click error for a place that nothing can be sent to."""
+def _open_destinations(policy: AlertsTable, given: tuple[str, ...], *, dry_run: bool = False) -> Destinations:
+    """The destinations. Raises a click error for an invalid one."""
     try:
-        return Places(AlertsTable() if dry_run else policy, given, os.environ)
+        return Destinations(AlertsTable() if dry_run else policy, given, os.environ)
     except DeliveryError as error:
         raise click.UsageError(str(error)) from error
 
 
 def _outbox_lines(store: Store, project: str) -> list[str]:
-    """A line for each message that has not arrived."""
+    """A line for each undelivered message."""
     lines = []
     for each in undelivered(store, project):
         state = f"given up on {each.given_up:%Y-%m-%d %H:%M}" if each.given_up else "waits"

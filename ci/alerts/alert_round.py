@@ -1,4 +1,4 @@
-"""One round: look at the project, then deliver what waits."""
+"""One round: scan the project, then deliver the outbox."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -9,39 +9,40 @@ from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.outbox import unnamed_destinations
 
 from ..policy.policy_model import AlertsTable
-from .checks.runner_health import TrustMemory
-from .destinations import Places
-from .health_scan import look_at_health
-from .outbox_sender import Sent, empty_outbox
-from .regression_scan import Look, look_at_regressions, watch
+from .checks.runner_health import TrustCache
+from .destinations import Destinations
+from .health_scan import scan_health
+from .outbox_sender import DeliveryReport, deliver_outbox
+from .regression_scan import scan_regressions
+from .scan import ScanResult, new_scan
 
 _COUNTED = ("updated", "reopened", "resolved")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """What a round looks at, and where it tells."""
+    """What a round scans, and where it sends messages."""
 
     store: Store
     project: str
     policy: AlertsTable
-    places: Places
-    memory: TrustMemory
-    rules: tuple[LimitRule, ...] = ()  # of the policy: who answers for which series
+    places: Destinations
+    memory: TrustCache
+    rules: tuple[LimitRule, ...] = ()  # of the policy: owners of series
 
-    def look(self, *, dry_run: bool = False) -> Look:
-        """Finds what there is to tell and puts it into the outbox."""
-        found = Look()
+    def scan(self, *, dry_run: bool = False) -> ScanResult:
+        """Opens, updates and resolves alerts, and puts their messages into the outbox."""
         project = queries.project(self.store, self.project)
-        if project is not None:
-            its = watch(project, self.policy, self.places.given, rules=self.rules, dry_run=dry_run)
-            look_at_regressions(self.store, its, found)
-            look_at_health(self.store, its, found, self.memory)
-        return found
+        if project is None:
+            return ScanResult()
+        scan = new_scan(self.store, project, self.policy, self.places.given, rules=self.rules, dry_run=dry_run)
+        scan_regressions(scan)
+        scan_health(scan, self.memory)
+        return scan.result
 
-    def send(self, *, only_due: bool, is_stopped: Callable[[], bool] = lambda: False) -> Sent:
-        """Delivers what waits."""
-        return empty_outbox(
+    def send(self, *, only_due: bool, is_stopped: Callable[[], bool] = lambda: False) -> DeliveryReport:
+        """Delivers the outbox."""
+        return deliver_outbox(
             self.store,
             self.places,
             give_up_days=self.policy.give_up_days,
@@ -51,29 +52,28 @@ class Round:
             project=self.project,
         )
 
-    def unnamed_words(self) -> list[str]:
-        """What is said of destinations that messages wait for, and that this program does not know."""
+    def unnamed_lines(self) -> list[str]:
+        """A line for each destination that has queued messages and is no longer named."""
         waiting = unnamed_destinations(self.store, self.project, self.places.names)
         return [
-            f'{count} messages wait for "{name}", which neither --to nor warpwatch.toml names any more: they are sent '
-            "once an address there is named again"
+            f'{count} messages wait for "{name}", which neither --to nor warpwatch.toml names any more'
             for name, count in waiting.items()
         ]
 
 
-def round_words(look: Look, sent: Sent) -> str:
-    """A round on one line."""
-    parts = [f"{look.counted['opened']} new"]
-    parts += [f"{look.counted[name]} {name}" for name in _COUNTED if look.counted[name]]
+def round_line(scanned: ScanResult, sent: DeliveryReport) -> str:
+    """The result of a round in one line."""
+    parts = [f"{scanned.counted['opened']} new"]
+    parts += [f"{scanned.counted[name]} {name}" for name in _COUNTED if scanned.counted[name]]
     parts += [f"{sent.sent} sent", f"{sent.failed} not delivered"]
     return ", ".join(parts + ([f"{sent.given_up} given up"] if sent.given_up else []))
 
 
-def unrouted_words(titles: Sequence[str]) -> list[str]:
-    """What is said of alerts that nobody is told of."""
-    return [f'nobody is told of "{title}": no route matches, and [alerts] has no "to"' for title in titles]
+def unrouted_lines(titles: Sequence[str]) -> list[str]:
+    """A line for each alert without a destination."""
+    return [f'"{title}" has no destination: no route matches, and [alerts] has no "to"' for title in titles]
 
 
 def now_ms() -> int:
-    """As the store keeps times."""
+    """Milliseconds since 1970."""
     return time.time_ns() // 1_000_000

@@ -10,10 +10,8 @@ from ..policy.policy_model import AlertsTable, Destination, Route
 from .channels.delivery import Delivered, check_address, deliver, deliver_to_github
 from .message import DeliveryError, Message
 
-# The destinations of one program: those of the policy file by name, and the addresses of its command line.
-#
-# Addresses and tokens are taken from the environment when a message goes out. The store knows every destination by a
-# name without secrets, which stays the same when a token is replaced: what was told there goes on there.
+# Addresses and tokens are read from the environment when a message is sent. The store knows a destination by a name
+# without secrets, which stays the same when a token is rotated, so that threads continue.
 
 _MAIL = re.compile(
     r"(?P<scheme>mailtos?://)((?P<user>[^:/@?#]*)(:[^/@?#]*)?@)?(?P<host>[^:/@?#]+(:\d+)?)(?P<to>/[^?#]*)?"
@@ -23,8 +21,7 @@ _ADDRESSES = ("from", "to", "cc", "bcc")  # settings of mail; others may be secr
 
 
 def address_names(addresses: Sequence[str]) -> dict[str, str]:
-    """Names of addresses, with the addresses: what is no secret of each. Of several with one name the later ones get
-    numbers, in the order of the command line."""
+    """Addresses by their names without secrets; equal names are numbered in the order of the command line."""
     named: dict[str, str] = {}
     for address in dict.fromkeys(addresses):
         name = first = _without_secrets(address)
@@ -37,7 +34,7 @@ def address_names(addresses: Sequence[str]) -> dict[str, str]:
 
 
 def _without_secrets(address: str) -> str:
-    """A webhook's host, a mail's addresses, and of other services the scheme: each part of the rest may be a token."""
+    """The host of a webhook, the addresses of a mail, else the scheme: any other part may be a token."""
     scheme = address.partition("://")[0] + "://"
     if scheme in {"http://", "https://"}:
         parts = urlsplit(address)
@@ -48,12 +45,14 @@ def _without_secrets(address: str) -> str:
     if mail is None:
         return scheme
     user = f"{mail['user']}@" if mail["user"] else ""
-    told = "&".join(each for each in (mail["settings"] or "").split("&") if each.partition("=")[0] in _ADDRESSES)
-    return f"{scheme}{user}{mail['host']}{mail['to'] or ''}" + (f"?{told}" if told else "")
+    open_settings = "&".join(
+        each for each in (mail["settings"] or "").split("&") if each.partition("=")[0] in _ADDRESSES
+    )
+    return f"{scheme}{user}{mail['host']}{mail['to'] or ''}" + (f"?{open_settings}" if open_settings else "")
 
 
-class Places:
-    """Where messages may go. Raises DeliveryError for one that nothing can be sent to."""
+class Destinations:
+    """Destinations of the policy file and the command line. Raises DeliveryError for an invalid one."""
 
     def __init__(self, policy: AlertsTable, given: Sequence[str], environment: Mapping[str, str]) -> None:
         for address in given:
@@ -70,20 +69,20 @@ class Places:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All destinations, as the outbox calls them."""
+        """Names of all destinations, as in the outbox."""
         return (*self._given, *self._named)
 
     def deliver(self, message: Message, destination: str, receipt: Callable[[], str | None]) -> Delivered:
         """Send once. Raises DeliveryError."""
-        its = self._named.get(destination)
-        if its is None:
+        named = self._named.get(destination)
+        if named is None:
             return deliver(message, self._given[destination])
-        if its.url_env is not None:
-            return deliver(message, self._secret(its.url_env, its.name))
-        return self._as_issue(message, its, receipt)
+        if named.url_env is not None:
+            return deliver(message, self._secret(named.url_env, named.name))
+        return self._as_issue(message, named, receipt)
 
-    def _as_issue(self, message: Message, its: Destination, receipt: Callable[[], str | None]) -> Delivered:
-        return deliver_to_github(message, its, self._secret(its.token_env, its.name), receipt)
+    def _as_issue(self, message: Message, issues: Destination, receipt: Callable[[], str | None]) -> Delivered:
+        return deliver_to_github(message, issues, self._secret(issues.token_env, issues.name), receipt)
 
     def _secret(self, variable: str, name: str) -> str:
         value = self._environment.get(variable)
@@ -92,26 +91,23 @@ class Places:
         return value
 
 
-# Which destinations an alert goes to: those of every route that matches it, else those for all the rest.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Matter:
-    """What an alert is about, as routes ask."""
+class RoutingFacts:
+    """The facts of an alert that routes match."""
 
-    kind: str  # policy.alerts.KINDS
-    machine: str | None  # None: of all
+    kind: str  # policy_model.KINDS
+    machine: str | None  # None: of the whole project
     kernels: Collection[str]
     owners: Collection[str]
 
 
-def destinations(matter: Matter, policy: AlertsTable, given: Sequence[str]) -> tuple[str, ...]:
-    """The names of destinations, each once. `given` are addresses of the command line, which get everything."""
+def destinations(matter: RoutingFacts, policy: AlertsTable, given: Sequence[str]) -> tuple[str, ...]:
+    """Names of the destinations of all matching routes, else of the default ones; `given` addresses get every alert."""
     matching = [name for route in policy.route if _matches(route, matter) for name in route.to]
     return tuple(dict.fromkeys((*address_names(given), *(matching or policy.to))))
 
 
-def _matches(route: Route, matter: Matter) -> bool:
+def _matches(route: Route, matter: RoutingFacts) -> bool:
     return (
         (not route.kind or matter.kind in route.kind)
         and _any(route.machine, (matter.machine,) if matter.machine is not None else ())
@@ -121,5 +117,5 @@ def _matches(route: Route, matter: Matter) -> bool:
 
 
 def _any(globs: tuple[str, ...], values: Collection[str]) -> bool:
-    """Without globs everything goes; with some, one value must."""
+    """Whether a value matches a glob, or there are no globs."""
     return not globs or any(fnmatchcase(value, glob) for value in values for glob in globs)

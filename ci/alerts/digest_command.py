@@ -6,24 +6,26 @@ import click
 
 from .alert_round import Round
 from .digest import Period, digest, due
-from .digest_messages import compose_digest, digest_destinations, queue_digest
+from .digest_messages import compose_digest, digest_recipients, queue_digest
 
 
-def print_digest(its: Round, period: Period, *, as_html: bool) -> None:
-    """Print the digest of the period that is under way."""
-    message = compose_digest(digest(its.store, its.project, period, datetime.now(UTC)), its.policy.dashboard)
+def print_digest(alert_round: Round, period: Period, *, as_html: bool) -> None:
+    """Print the digest of the current period."""
+    message = compose_digest(
+        digest(alert_round.store, alert_round.project, period, datetime.now(UTC)), alert_round.policy.dashboard
+    )
     click.echo(message.html if as_html else f"{message.title}\n\n{message.text}")
 
 
-def send_digest(its: Round, period: Period) -> None:
-    """Send the digest of the last whole period to each destination that did not get it. Ends with 1 if one failed."""
-    at = its.policy.digest_at
-    destinations = digest_destinations(its)
+def send_digest(alert_round: Round, period: Period) -> None:
+    """Send the digest of the last period to each destination that did not get it. Exits with 1 if one failed."""
+    at = alert_round.policy.digest_at
+    destinations = digest_recipients(alert_round)
     if not destinations:
         raise click.UsageError("nowhere to send to: give --to URL, or a route in warpwatch.toml, or try --dry-run")
-    queue_digest(its, period, due(period, datetime.now(UTC), at.hour, at.minute), destinations)
-    sent = its.send(only_due=False)
-    for line in sent.said:
+    queue_digest(alert_round, period, due(period, datetime.now(UTC), at.hour, at.minute), destinations)
+    sent = alert_round.send(only_due=False)
+    for line in sent.lines:
         click.echo(line, err=True)
     click.echo(f"{sent.sent} sent, {sent.failed} not delivered")
     if sent.failed:

@@ -10,32 +10,30 @@ from warpwatch.dashboard.model.verdict import ChangeKind
 
 from ..policy.policy_model import AlertsTable
 
-# What counts as news: steps for the worse that are large enough without the machine's part, and not over already.
-#
-# What the machine did is no commit's doing: such changes have a kind of their own (machine state) and are told with
-# the machine's health. Of a step that the machine has a part in, what remains without it counts.
+# Changes caused by the machine have a kind of their own (machine state) and are reported with the runner's health. Of a
+# step with a part of the machine, the rest counts.
 
-_HALF = 0.5  # of what was lost, that may be missing still where the whole was little
+_HALF = 0.5  # of a small loss, that may remain in a recovered level
 
 
 def own_change(change: SeriesChange) -> Magnitude:
-    """The change without the machine's part, where controls told of one."""
+    """The change without the machine's part, as estimated from controls."""
     return change.without_machine or Magnitude(value=change.magnitude, low=change.low, high=change.high)
 
 
-def counts(regression: Regression, policy: AlertsTable, levels: Sequence[SeriesChange]) -> bool:
-    """Whether it is worth a message. `levels` are all changes of its series, in order."""
+def is_reportable(regression: Regression, policy: AlertsTable, levels: Sequence[SeriesChange]) -> bool:
+    """Whether the regression is large enough and not over. `levels` are all changes of its series, in order."""
     change = regression.change
     own = own_change(change)
-    if own.value * change.magnitude <= 0:  # without the machine it got better
+    if own.value * change.magnitude <= 0:  # without the machine's part it improved
         return False
     return abs(own.value) >= policy.threshold and not is_over(change, levels, policy.recovered_within)
 
 
 def is_over(change: SeriesChange, levels: Iterable[SeriesChange], within: float) -> bool:
-    """Whether the level is back: at most `within` worse than before the change, and half of it where that is less.
+    """Whether the level recovered: at most `within`, and half of the change, worse than before.
 
-    The level now is that of the newest segment, without what the machine did on the way.
+    The current level is that of the newest segment, without later changes of machine state.
     """
     lost = own_change(change)
     since = [each for each in levels if each.index > change.index]
@@ -53,27 +51,21 @@ def is_over(change: SeriesChange, levels: Iterable[SeriesChange], within: float)
     return math.expm1(growth) * worse <= min(within, abs(lost.value) * _HALF)
 
 
-# Which regressions are told together: those of one machine whose commit ranges have a commit in common.
-#
-# One commit shows in many series, in each with its own certainty: one says "at commit 40", another "between 38 and
-# 43". Both are one alert, and the commits that all of them allow are its range.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRange:
-    """After `start`, and by `end`: where a change lies."""
+    """The commits after `start` up to `end` that may contain a change."""
 
     start: Commit
     end: Commit
 
     def overlap(self, other: "CommitRange") -> "CommitRange | None":
-        """The commits of both; None without any."""
+        """The intersection; None if it is empty."""
         start = max(self.start, other.start, key=_place)
         end = min(self.end, other.end, key=_place)
         return CommitRange(start=start, end=end) if start.position < end.position else None
 
     def is_inside(self, other: "CommitRange") -> bool:
-        """Whether it is narrower, and no commit of it is outside."""
+        """Whether it is a proper subset."""
         ends = (self.start.position, self.end.position), (other.start.position, other.end.position)
         return ends[0] != ends[1] and ends[0][0] >= ends[1][0] and ends[0][1] <= ends[1][1]
 
@@ -83,12 +75,12 @@ def _place(commit: Commit) -> int:
 
 
 def range_of(regression: Regression) -> CommitRange:
-    """The range that the regression itself tells."""
+    """The 95 % range of the regression's changepoint."""
     return CommitRange(start=regression.change.range_start, end=regression.change.range_end)
 
 
 def common_range(regressions: Sequence[Regression]) -> CommitRange:
-    """The commits that all of them allow; of series that contradict each other those that the surest do."""
+    """The intersection of all ranges; contradicting ranges give way to narrower ones."""
     by_width = sorted(regressions, key=_width)
     found = range_of(by_width[0])
     for one in by_width[1:]:
@@ -102,9 +94,9 @@ def _width(one: Regression) -> tuple[int, float]:
 
 
 def group(project: str, regressions: Iterable[Regression]) -> tuple[RegressionGroup, ...]:
-    """Groups by machine and range, the newest first; each is built around its surest series.
+    """Groups regressions of one machine with overlapping commit ranges, newest first, from the narrowest range on.
 
-    A wide range that overlaps several groups joins the one whose commit it holds most likely.
+    A wide range that overlaps several groups joins the one whose commit has the largest posterior probability.
     """
     groups: list[list[Regression]] = []
     ranges: list[CommitRange] = []
@@ -128,7 +120,7 @@ def group(project: str, regressions: Iterable[Regression]) -> tuple[RegressionGr
 
 
 def as_group(project: str, regressions: Sequence[Regression]) -> RegressionGroup:
-    """Those regressions as one group. Its first bad and last good commit are its surest series'; the largest first."""
+    """One group, largest change first. Its commits are those of the regression with the narrowest range."""
     surest = min(regressions, key=_width)
     ordered = sorted(regressions, key=lambda one: (not one.series.metric.is_time, -abs(own_change(one.change).value)))
     return RegressionGroup(

@@ -1,75 +1,66 @@
-"""One look at the data itself: what is wrong with it opens alerts of its own kinds, and what is no more closes them."""
+"""Health scan: opens, updates and resolves alerts about the data itself."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 
+from warpwatch.dashboard.model.alert import LIVE, AlertKind, HealthAlert, HealthFinding
 from warpwatch.dashboard.model.machine import Machine
 from warpwatch.dashboard.model.overview import Standing
 from warpwatch.dashboard.model.series import Series
 from warpwatch.dashboard.model.verdict import ChangeKind
-from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.health_alerts import (
-    HealthAlert,
-    HealthFinding,
-    HealthKind,
-    go_on_with_health,
-    health_alerts,
-    open_health_alert,
-    open_subjects,
-)
-from warpwatch.dashboard.store.outbox import told_destinations
+from warpwatch.dashboard.store import queries
+from warpwatch.dashboard.store.alert_opening import open_health_alert
+from warpwatch.dashboard.store.alert_updates import update_health_alert
+from warpwatch.dashboard.store.alerts import health_alerts
+from warpwatch.dashboard.store.outbox import notified_destinations
 
+from .alert_content import health_content
 from .checks.failed_kernels import failed_checks, without_number
 from .checks.missing_data import silent_machines, stopped_benchmarks
-from .checks.runner_health import RunnerFacts, TrustMemory, unhealthy_runner
-from .destinations import Matter, destinations
-from .lifecycle import Action
-from .message import thread_of
-from .message_text import compose_health
-from .regression_scan import Look, Watch
+from .checks.runner_health import RunnerFacts, TrustCache, unhealthy_runner
+from .message import Action, thread_of
+from .scan import Scan
 
 
-def look_at_health(store: Store, its: Watch, look: Look, memory: TrustMemory) -> None:
-    """Opens, updates and resolves; each kind and subject has one open alert at most."""
-    name = its.project.name
-    findings = health_findings(store, its, memory)
-    found = {(each.kind, each.subject): each for each in findings.found}
-    known = open_subjects(health_alerts(store, name))
-    told = told_destinations(store, [alert.thread for alert in known.values()])
-    workloads = queries.project_workloads(store, name)
-
-    def answering(finding: HealthFinding) -> Sequence[str]:
-        """For the series that it is about; of one that is of a whole machine, nobody."""
-        if finding.kernel is None:
-            return ()
-        series = [findings.series[key] for key in finding.members if key in findings.series]
-        return its.owners.answering(series, workloads) if series else its.owners.of(finding.kernel)
-
-    for place, alert in known.items():
-        finding = found.pop(place, None)
+def scan_health(scan: Scan, memory: TrustCache) -> None:
+    """Opens, updates and resolves health alerts; each kind and subject has one unresolved alert at most."""
+    store, name = scan.store, scan.project.name
+    findings = health_findings(scan, memory)
+    new = {(each.kind, each.subject): each for each in findings.found}
+    known = health_alerts(store, name)
+    notified = notified_destinations(store, [alert.thread for alert in known])
+    for alert in known:
+        finding = new.pop((alert.kind, alert.finding.subject), None)
         if finding is None or set(finding.members) - set(alert.finding.members):
-            owners = answering(finding or alert.finding)
-            _go_on(store, its, look, alert, finding, told.get(alert.thread, frozenset()), owners)
-    for place, finding in found.items():
+            owners = findings.owners(scan, finding or alert.finding)
+            _update(scan, alert, finding, owners, notified.get(alert.thread, frozenset()))
+    for place, finding in new.items():
         if place not in findings.history:
-            _open(store, its, look, finding, answering(finding))
+            _open(scan, finding, findings.owners(scan, finding))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthFindings:
-    """Everything that is wrong now."""
+    """All current findings."""
 
     found: tuple[HealthFinding, ...]
-    history: frozenset[tuple[HealthKind, str]]  # kinds and subjects that were so long before anybody looked: no news
+    history: frozenset[tuple[AlertKind, str]]  # kinds and subjects that are older than `recent_days`: no news
     series: Mapping[str, Series]  # by key, all that the machines have
 
+    def owners(self, scan: Scan, finding: HealthFinding) -> Sequence[str]:
+        """Owners of the finding's series, else of its kernel; none of a whole machine."""
+        if finding.kernel is None:
+            return ()
+        series = [self.series[key] for key in finding.members if key in self.series]
+        return scan.owners_of(series) if series else scan.owners.of(finding.kernel)
 
-def health_findings(store: Store, its: Watch, memory: TrustMemory) -> HealthFindings:
-    """What is wrong with the machines that are not retired. What is older than `recent_days` is history."""
-    name, policy = its.project.name, its.policy
-    newest = its.project.newest_commit
+
+def health_findings(scan: Scan, memory: TrustCache) -> HealthFindings:
+    """Findings on the machines that are not retired."""
+    store, name, policy = scan.store, scan.project.name, scan.policy
+    newest = scan.project.newest_commit
     if newest is None:
         return HealthFindings(found=(), history=frozenset(), series={})
     since = newest - timedelta(days=policy.recent_days)
@@ -80,12 +71,12 @@ def health_findings(store: Store, its: Watch, memory: TrustMemory) -> HealthFind
     standings = [each for each in queries.standings(store, name) if each.row.series.machine in names]
     recent = [each for each in standings if each.row.commit.date >= since]
     arrivals = queries.arrivals(store, name)
-    silent = silent_machines(machines, arrivals, its.main, policy, its.now)
-    long_ago = (its.now - timedelta(days=policy.recent_days)).timestamp()
+    silent = silent_machines(machines, arrivals, scan.main, policy, scan.now)
+    long_ago = (scan.now - timedelta(days=policy.recent_days)).timestamp()
     of_benchmarks = _of_benchmarks(standings)
     fresh = {(each.kind, each.subject) for each in _of_benchmarks(recent)}
     return HealthFindings(
-        found=(*silent, *of_benchmarks, *_unhealthy(store, its, memory, machines, recent, since)),
+        found=(*silent, *of_benchmarks, *_unhealthy(scan, memory, machines, recent, since)),
         history=frozenset(
             [(each.kind, each.subject) for each in silent if arrivals[each.machine].newest_s < long_ago]
             + [place for each in of_benchmarks if (place := (each.kind, each.subject)) not in fresh]
@@ -99,14 +90,13 @@ def _of_benchmarks(standings: Sequence[Standing]) -> list[HealthFinding]:
 
 
 def _unhealthy(
-    store: Store,
-    its: Watch,
-    memory: TrustMemory,
+    scan: Scan,
+    memory: TrustCache,
     machines: Sequence[Machine],
     standings: Sequence[Standing],
     since: datetime,
 ) -> Iterator[HealthFinding]:
-    name = its.project.name
+    store, name = scan.store, scan.project.name
     moved = [
         each
         for each in queries.regressions(store, name, kind=ChangeKind.MACHINE_STATE, limit=1_000_000)
@@ -121,58 +111,42 @@ def _unhealthy(
             trust=memory.of(store, name, machine),
             moved=[each for each in moved if each.machine == machine.name],
         )
-        finding = unhealthy_runner(facts, levels, its.policy)
+        finding = unhealthy_runner(facts, levels, scan.policy)
         if finding is not None:
             yield finding
 
 
-def _open(store: Store, its: Watch, look: Look, finding: HealthFinding, owners: Sequence[str]) -> None:
-    name = its.project.name
-    thread = thread_of(name, finding.kind.value, finding.subject, its.now_ms)
-    message = compose_health(
-        name,
-        finding,
-        thread=thread,
-        number=1,
-        action=Action.OPENED,
-        owners=owners,
-        dashboard_url=its.policy.dashboard,
-    )
-    matter = Matter(
-        kind=finding.kind.value,
-        machine=finding.machine,
-        owners=owners,
-        kernels=(finding.kernel,) if finding.kernel is not None else (),
-    )
-    to = destinations(matter, its.policy, its.given)
-    if not its.dry_run:
-        payloads = dict.fromkeys(to, message.as_json())
-        if not open_health_alert(store, name, finding, thread=thread, messages=payloads, now_ms=its.now_ms):
-            return
-    look.note(message, to)
+def _open(scan: Scan, finding: HealthFinding, owners: Sequence[str]) -> None:
+    name = scan.project.name
+    thread = thread_of(name, finding.kind.value, finding.subject, scan.now_ms)
+    content = health_content(name, finding, action=Action.OPENED, owners=owners, dashboard_url=scan.policy.dashboard)
+    kernels = (finding.kernel,) if finding.kernel is not None else ()
+
+    def write(messages: Mapping[str, str]) -> bool:
+        opened = open_health_alert(scan.store, name, finding, thread=thread, messages=messages, now_ms=scan.now_ms)
+        return opened is not None
+
+    to = scan.destinations(finding.kind.value, finding.machine, kernels, owners)
+    scan.report_new(content, thread=thread, to=to, write=write)
 
 
-def _go_on(
-    store: Store,
-    its: Watch,
-    look: Look,
-    alert: HealthAlert,
-    finding: HealthFinding | None,
-    told: frozenset[str],
-    owners: Sequence[str],
+def _update(
+    scan: Scan, alert: HealthAlert, finding: HealthFinding | None, owners: Sequence[str], notified: frozenset[str]
 ) -> None:
-    message = compose_health(
-        alert.project,
-        finding or alert.finding,
-        thread=alert.thread,
-        number=alert.messages + 1,
-        action=Action.RESOLVED if finding is None else Action.UPDATED,
-        owners=owners,
-        dashboard_url=its.policy.dashboard,
+    """An alert that is expected, or a false alarm, is updated without a message."""
+    action, content = Action.RESOLVED if finding is None else Action.UPDATED, None
+    if alert.state in LIVE:
+        content = health_content(
+            alert.project,
+            finding or alert.finding,
+            action=action,
+            owners=owners,
+            dashboard_url=scan.policy.dashboard,
+        )
+    scan.report_update(
+        alert,
+        content,
+        action,
+        to=sorted(notified),
+        write=lambda messages: update_health_alert(scan.store, alert, finding, messages=messages, now_ms=scan.now_ms),
     )
-    if not its.dry_run:
-        payloads = dict.fromkeys(sorted(told), message.as_json())
-        if not go_on_with_health(store, alert, finding, messages=payloads if alert.is_told else {}, now_ms=its.now_ms):
-            return
-    if alert.is_told:
-        look.note(message, sorted(told) or ("nobody was told of it",))

@@ -1,12 +1,25 @@
-"""One message of a thread, and the back-off of a failed delivery."""
+"""Messages: their place in a thread, and their composition."""
 
 import hashlib
 import json
-import random
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from typing import Any, Self
 from urllib.parse import urlsplit
+
+from warpwatch.dashboard.text.markdown import defused
+
+from ..retries import UnavailableError
+
+
+class Action(StrEnum):
+    """What a message reports of its alert."""
+
+    OPENED = "opened"
+    UPDATED = "updated"
+    RESOLVED = "resolved"
+    REOPENED = "reopened"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,28 +55,36 @@ def key_of(thread: str, number: int) -> str:
     return thread if number == 1 else f"{thread}-{number}"
 
 
-# A delivery that failed, and when it is tried again.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What a message reports, independent of its place in a thread."""
 
-_FIRST_MS, _LONGEST_MS = 30_000, 3_600_000
-_LONGEST_WAIT_S = 24 * 3600.0
+    event: str  # an alert's kind, or "digest"
+    project: str
+    title: str
+    text: str  # Markdown
+    fields: Mapping[str, Any]  # of the payload, beside those that every message has
+    html: str | None = None
 
 
-class DeliveryError(Exception):
+def compose(content: Content, *, thread: str, number: int, action: Action) -> Message:
+    """The message with this number in its thread."""
+    key = key_of(thread, number)
+    head = {"schema": 2, "event": content.event, "action": action.value, "key": key, "thread": thread}
+    return Message(
+        key=key,
+        thread=thread,
+        action=action.value,
+        title=defused(content.title),
+        text=content.text,
+        html=content.html,
+        payload={**head, "title": content.title, "project": content.project, **content.fields},
+        labels=(content.event,),
+    )
+
+
+class DeliveryError(UnavailableError):
     """The destination did not take the message; the text says which one and why, without the secrets of its address."""
-
-    def __init__(self, message: str, wait_s: float | None = None) -> None:
-        """`wait_s` is how long the destination asks to be left alone; None where it asks for nothing."""
-        super().__init__(message)
-        self.wait_s = None if wait_s is None else min(wait_s, _LONGEST_WAIT_S)
-
-
-def pause_ms(attempts: int, chance: random.Random) -> int:
-    """How long to wait after so many attempts: half a minute, twice as long each time, an hour at most.
-
-    Between half and all of that, by chance, so that what failed together does not come back together.
-    """
-    whole = min(_FIRST_MS * 2 ** min(attempts - 1, 20), _LONGEST_MS)
-    return round(whole * chance.uniform(0.5, 1.0))
 
 
 def host_of(url: str) -> str:

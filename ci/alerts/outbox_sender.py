@@ -1,14 +1,12 @@
-"""Empties the outbox: each message that is due goes to its destination, and what became of it is noted.
+"""Delivers the outbox and records the result of each message.
 
-A destination that fails three times is left alone until the next round, one that asks for it (Retry-After) for so
-long. A message that waited for longer than it may is given up: that is said each time, until somebody revives it.
+A destination that fails three times is skipped until the next round, one with Retry-After for that long. A message that
+waited too long is abandoned.
 """
 
 import logging
 import os
-import random
 import socket
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,24 +26,23 @@ from warpwatch.dashboard.store.outbox import (
     newest_receipt,
 )
 
+from ..retries import Backoff, retry
 from .channels.delivery import Delivered
-from .destinations import Places
-from .message import DeliveryError, Message, pause_ms
+from .destinations import Destinations
+from .message import DeliveryError, Message
 
-# Which process a sender is, so that others can tell whether it still is.
-#
-# A claim of a process that is known to be gone need not run out: it is known where host, process namespace and number
-# are ours to look up. Of a process elsewhere nothing is known, and its claim runs out.
+# A claim names its process, so that the claim of a dead process on this host is taken over at once. Claims of other
+# hosts expire.
 
 
 def this_worker() -> str:
-    """host|namespace|number|start: a number is given to another process some day, a start is not."""
+    """host|namespace|pid|start time: pids are reused, pairs with a start time are not."""
     number = os.getpid()
     return f"{socket.gethostname()}|{_namespace()}|{number}|{_start(number)}"
 
 
 def is_gone(worker: str) -> bool:
-    """Whether it surely is."""
+    """Whether the process is known to have ended."""
     parts = worker.split("|")
     if len(parts) != 4 or parts[:2] != [socket.gethostname(), _namespace()] or not parts[3]:
         return False
@@ -61,7 +58,7 @@ def _namespace() -> str:
 
 
 def _start(number: int) -> str:
-    """Clock ticks from boot to the process's start; empty where there is no such process, or no /proc."""
+    """Start time of a process in clock ticks since boot; empty if it does not run, or without /proc."""
     try:
         fields = Path(f"/proc/{number}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
@@ -71,129 +68,128 @@ def _start(number: int) -> str:
 
 _log = logging.getLogger(__name__)
 _MOST_FAILURES = 3
-_AWAY = (OperationalError, InterfaceError)  # the database
-_PATIENCE_S = LEASE_MS / 1000 * 0.75  # for a database that went away after a message had arrived
+_DATABASE_ERRORS = (OperationalError, InterfaceError)  # the database
+_PATIENCE_S = LEASE_MS / 1000 * 0.75  # for a database that is unavailable after a delivery
 _DAY_MS = 24 * 3600 * 1000
+_BACKOFF = Backoff(first_s=30.0, longest_s=3600.0, longest_asked_s=24 * 3600.0)  # of a message, kept in the outbox
+_DATABASE_BACKOFF = Backoff(first_s=1.0, longest_s=1.0)
 
 
 @dataclass(slots=True)
-class Sent:
-    """What became of the messages of a round."""
+class DeliveryReport:
+    """Counts and log lines of a round."""
 
     sent: int = 0
     failed: int = 0
     given_up: int = 0
-    said: list[str] = field(default_factory=list)  # of each that failed, and each remark
+    lines: list[str] = field(default_factory=list)  # one for each failure and remark
 
 
-def empty_outbox(
+def deliver_outbox(
     store: Store,
-    places: Places,
+    destinations: Destinations,
     *,
     give_up_days: float,
     only_due: bool,
     now_ms: Callable[[], int],
     is_stopped: Callable[[], bool] = lambda: False,
     project: str | None = None,
-) -> Sent:
-    """Delivers what waits for these places: this round's, and what earlier ones could not. Of one project, whose places
-    they are, or of every one."""
-    worker, done = this_worker(), Sent()
+) -> DeliveryReport:
+    """Delivers the queued messages for these destinations, of one project or of all."""
+    worker, done = this_worker(), DeliveryReport()
     last = 0
     waiting = destinations_that_wait(store, now_ms=now_ms(), project=project)
     if not only_due:
-        for name in waiting.keys() & {*places.names}:
+        for name in waiting.keys() & {*destinations.names}:
             done.failed += 1
-            done.said.append(f"{name}: not tried, for it asked to be left alone until {waiting[name]:%H:%M:%S} UTC")
+            done.lines.append(f"{name}: not tried: it asked for a pause until {waiting[name]:%H:%M:%S} UTC")
     failures: Counter[str] = Counter()
-    chance = random.Random()
     while not is_stopped():
-        open_places = [name for name in places.names if failures[name] < _MOST_FAILURES and name not in waiting]
+        open_destinations = [
+            name for name in destinations.names if failures[name] < _MOST_FAILURES and name not in waiting
+        ]
         delivery = claim_next(
             store,
-            destinations=open_places,
+            destinations=open_destinations,
             worker=worker,
             now_ms=now_ms(),
             only_due=only_due,
             after=last,
             project=project,
-            is_gone=lambda other: other == worker or is_gone(other),  # our own is of a round that the database ended
+            is_gone=lambda other: other == worker or is_gone(other),  # our own claim is left from a round that failed
         )
         if delivery is None:
             break
         last = delivery.id
         try:
-            delivered = _deliver(store, places, delivery)
+            delivered = _deliver(store, destinations, delivery)
         except DeliveryError as error:
             failures[delivery.destination] += 1 if error.wait_s is None else _MOST_FAILURES
-            _note_failure(store, delivery, worker, error, done, give_up_days, now_ms(), chance)
+            _record_failure(store, delivery, worker, error, done, give_up_days, now_ms())
         else:
-            _note_delivery(store, delivery, worker, delivered, now_ms)
+            _record_delivery(store, delivery, worker, delivered, now_ms)
             done.sent += 1
             if delivered.remark:
-                done.said.append(delivered.remark)
+                done.lines.append(delivered.remark)
     return done
 
 
-def _deliver(store: Store, places: Places, delivery: Delivery) -> Delivered:
+def _deliver(store: Store, destinations: Destinations, delivery: Delivery) -> Delivered:
     try:
-        return places.deliver(
+        return destinations.deliver(
             Message.from_json(delivery.payload),
             delivery.destination,
             lambda: newest_receipt(store, delivery.thread, delivery.destination),
         )
-    except (DeliveryError, *_AWAY):
+    except (DeliveryError, *_DATABASE_ERRORS):
         raise
-    except Exception as error:  # a fault of ours, or of a library: the other messages shall go out
-        # Without its own words, which may hold the address.
+    except Exception as error:  # a bug here or in a library must not stop the other messages
+        # Without the error's text, which may contain the address.
         raise DeliveryError(
             f"{delivery.destination}: {type(error).__name__}, {line_of(error)}. Please report this"
         ) from error
 
 
-def _note_failure(
+def _record_failure(
     store: Store,
     delivery: Delivery,
     worker: str,
     error: DeliveryError,
-    done: Sent,
+    done: DeliveryReport,
     give_up_days: float,
     now_ms: int,
-    chance: random.Random,
 ) -> None:
     is_late = now_ms - delivery.queued_ms > give_up_days * _DAY_MS
-    not_before_ms = now_ms + round((error.wait_s or 0.0) * 1000)
+    asked_s = min(error.wait_s or 0.0, _BACKOFF.longest_asked_s)
     mark_failed(
         store,
         delivery.id,
         worker=worker,
         error=str(error),
-        not_before_ms=not_before_ms,
-        next_attempt_ms=max(now_ms + pause_ms(delivery.attempts, chance), not_before_ms),
+        not_before_ms=now_ms + round(asked_s * 1000),
+        next_attempt_ms=now_ms + round(_BACKOFF.pause_s(delivery.attempts, error) * 1000),
         given_up_ms=now_ms if is_late else None,
     )
     done.failed += 1
     done.given_up += is_late
-    done.said.append(
+    done.lines.append(
         f"given up after {delivery.attempts} attempts: {error}"
         if is_late
         else f"not delivered, attempt {delivery.attempts}: {error}"
     )
 
 
-def _note_delivery(
+def _record_delivery(
     store: Store, delivery: Delivery, worker: str, delivered: Delivered, now_ms: Callable[[], int]
 ) -> None:
-    """Until the database has it, or the claim is about to run out: a message that has arrived shall not go again."""
-    deadline = time.monotonic() + _PATIENCE_S
-    while True:
-        try:
-            mark_delivered(
-                store, delivery.id, worker=worker, now_ms=now_ms(), receipt=delivered.receipt, remark=delivered.remark
-            )
-            return
-        except _AWAY as error:
-            if time.monotonic() > deadline:
-                raise
-            _log.warning("the database is away (%s); a message arrived, and is noted when it is back", error.orig)
-            time.sleep(1.0)
+    """Tries until the database is back or the claim is about to expire: a delivered message must not be sent again."""
+
+    def mark() -> None:
+        mark_delivered(
+            store, delivery.id, worker=worker, now_ms=now_ms(), receipt=delivered.receipt, remark=delivered.remark
+        )
+
+    def say(line: str) -> None:
+        _log.warning("a message was delivered, and the database is away: %s", line)
+
+    retry(mark, _DATABASE_BACKOFF, on=_DATABASE_ERRORS, total_s=_PATIENCE_S, say=say)

@@ -15,33 +15,31 @@ from warpwatch.dashboard.model.thresholds import LimitRule
 
 from ..policy.policy_model import AlertsTable
 
-# What the project's git repository tells of its main branch: which files it has, and what was committed since.
-
 _CODEOWNERS = (".github/CODEOWNERS", ".gitlab/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS")
 
 
 class MainBranch:
-    """HEAD of a repository, which may be bare. Without a repository nothing is known, and that is no error."""
+    """HEAD of a repository, which may be bare; empty without a repository."""
 
     def __init__(self, repository: str | None) -> None:
         self._repository = Path(repository) if repository else None
 
     @cached_property
     def files(self) -> tuple[str, ...]:
-        """The paths of all files."""
+        """Paths of all files."""
         return tuple(self._ask("ls-tree", "-r", "--name-only", "-z", "HEAD").split("\0"))[:-1]
 
     def text(self, path: str) -> str | None:
-        """A file's; None if there is no such file."""
+        """Content of a file; None if it does not exist."""
         return self._ask("show", f"HEAD:{path}") if path in self.files else None
 
     def codeowners(self, path: str | None) -> str:
-        """The text of CODEOWNERS at this path, else where forges look for it; empty where there is none."""
+        """Content of CODEOWNERS at the path, by default where forges look for it; empty if there is none."""
         places = (path,) if path is not None else _CODEOWNERS
         return next((text for place in places if (text := self.text(place)) is not None), "")
 
     def commits_since(self, commit: str) -> int | None:
-        """How many commits of main a commit lacks; None where nobody can tell."""
+        """Number of commits on main after a commit; None if unknown."""
         counted = self._ask("rev-list", "--count", f"{commit}..HEAD").strip()
         return int(counted) if counted else None
 
@@ -55,9 +53,11 @@ class MainBranch:
 
 
 class Owners:
-    """Owners by series, and by kernel. A kernel's sources are those that `[alerts.sources]` names, else all files and
-    folders that are called like it, or like the last part of its module: `kernels/csrc/rope/…` and
-    `kernels/operators/rope.py` of `rope`, and of `benchmarks.rope`."""
+    """Owners of series and kernels, from the policy's rules and CODEOWNERS.
+
+    The sources of a kernel are those of `[alerts.sources]`, else all files and folders with its name or the last part
+    of its module: `kernels/csrc/rope/…` and `kernels/operators/rope.py` for `rope` and `benchmarks.rope`.
+    """
 
     def __init__(self, policy: AlertsTable, main: MainBranch, rules: Sequence[LimitRule] = ()) -> None:
         self._sources, self._rules = policy.sources, rules
@@ -65,9 +65,8 @@ class Owners:
         self._codeowners = CodeOwners(main.codeowners(policy.codeowners))
         self.of = cache(self._of)
 
-    def answering(self, series: Iterable[Series], workloads: Workloads) -> tuple[str, ...]:
-        """Of all the series together, the first one's first. The last rule that matches one and states owners counts,
-        be it that nobody answers."""
+    def owners_of_series(self, series: Iterable[Series], workloads: Workloads) -> tuple[str, ...]:
+        """Owners of the series, those of the first series first. The last matching rule with `owners` counts."""
         found: dict[str, None] = {}
         for one in series:
             workload = workloads.get((one.suite, one.workload or ""))
@@ -76,7 +75,7 @@ class Owners:
         return tuple(found)
 
     def _of(self, kernel: str) -> tuple[str, ...]:
-        """Of a kernel: those of most files first."""
+        """Owners of a kernel, those of most files first."""
         counted = Counter(name for path in self._paths(kernel) for _, name in self._codeowners.of(path))
         return tuple(name for name, _ in counted.most_common())
 
@@ -89,6 +88,6 @@ class Owners:
 
 
 def _names(path: str) -> set[str]:
-    """What the file and its folders are called, without a suffix."""
-    its = PurePosixPath(path)
-    return {its.name.partition(".")[0], *its.parts[:-1]}
+    """Names of the file, without suffix, and of its folders."""
+    parts = PurePosixPath(path)
+    return {parts.name.partition(".")[0], *parts.parts[:-1]}

@@ -16,7 +16,7 @@ from warpwatch.dashboard.store import Store, queries
 
 from ..gate.asv_runner import AsvRuns, pattern_of
 from ..host_lock import gpu_lock
-from .machine_wander import PAUSE_S
+from .drift_model import PAUSE_S
 from .measured_runs import ExpectedNoise, Run
 
 _TRIES = 3  # of a run whose machine was throttled or disturbed

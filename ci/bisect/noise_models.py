@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .machine_wander import World
+from .drift_model import World
 from .measured_runs import ExpectedNoise, Floats, Run, columns
 
 # How well each reading of a bisect's runs fits, on a machine that stands still: runs scatter as Student's t.

@@ -5,7 +5,7 @@ Probabilistic bisection keeps a distribution over where the step is and moves it
 "Bisection search with noisy responses", SIAM J. Control Optim. 51:2261, 2013). Here an answer is no yes or no but a
 measurement, and how noisy it is is not known: the levels and the noise are integrated out, in a world where the machine
 stands still (noise_models.py) and in some where it walks (noise_models.py), as likely as commits that were measured
-again say (machine_wander.py). There may be two or three steps between the ends; the culprit is the largest that goes
+again say (drift_model.py). There may be two or three steps between the ends; the culprit is the largest that goes
 the way the ends do.
 """
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .machine_wander import World, without_way, worlds
+from .drift_model import World, without_way, worlds
 from .measured_runs import ExpectedNoise, Floats, Run, columns, guessed_scale
 from .noise_models import StandingFits, WalkingFits, level_range
 

@@ -1,17 +1,17 @@
-"""Retries of requests to a forge: rate limits, server errors, lost connections, and answers that are none."""
+"""Requests to a forge that may succeed later: rate limits, server errors, lost connections, unreadable answers."""
 
 import json
 import time
 from collections.abc import Callable, Mapping
-from email.utils import parsedate_to_datetime
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
-import tenacity
+from ..retries import Backoff, UnavailableError, asked_wait_s, retry
 
 _ATTEMPTS = 6
 _TOTAL_S = 600.0
-_RATE_LIMIT_S = 60.0  # what GitHub asks for where a secondary limit names no time
+_RATE_LIMIT_S = 60.0  # GitHub's least pause after a secondary rate limit that states none
 _NO_CONTENT = 204
+_BACKOFF = Backoff(first_s=1.0, longest_s=_TOTAL_S)
 
 Answer = TypeVar("Answer")
 
@@ -25,17 +25,15 @@ class ForgeError(Exception):
         self.status = status
 
 
-class TransientError(ForgeError):
+class TransientError(ForgeError, UnavailableError):
     """The forge is away or busy. The request may have been carried out all the same."""
 
-    def __init__(self, message: str, wait_s: float = 0.0, *, first_s: float = 1.0, status: int | None = None) -> None:
-        """`wait_s` is what the forge asks for; pauses are no shorter than `first_s`, twice as long each time."""
-        super().__init__(message, status)
-        self.wait_s, self.first_s = wait_s, first_s
-
-    def pause_s(self, attempt: int) -> float:
-        """How long to wait after so many attempts."""
-        return max(self.wait_s, self.first_s * 2.0 ** (attempt - 1))
+    def __init__(
+        self, message: str, wait_s: float | None = None, *, first_s: float = 0.0, status: int | None = None
+    ) -> None:
+        """`wait_s` and `first_s` as of UnavailableError, `status` as of ForgeError."""
+        UnavailableError.__init__(self, message, wait_s, first_s=first_s)
+        self.status = status
 
 
 def again(
@@ -45,35 +43,18 @@ def again(
 
     `do` has to look first whether there is anything left to do: a request that failed may have had its effect.
     """
+    count = 0
 
-    def is_over(state: tenacity.RetryCallState) -> bool:
-        spent = max(state.idle_for, state.seconds_since_start or 0.0)
-        return state.attempt_number >= _ATTEMPTS or spent + state.upcoming_sleep > total_s
+    def attempt() -> Answer:
+        nonlocal count
+        count += 1
+        return do()
 
-    retrying = tenacity.Retrying(
-        retry=tenacity.retry_if_exception_type(TransientError),
-        wait=_pause,
-        stop=is_over,
-        sleep=sleep or tenacity.nap.sleep,
-        retry_error_callback=_give_up,
-    )
-    return retrying(do)
-
-
-def _pause(state: tenacity.RetryCallState) -> float:
-    return _error_of(state).pause_s(state.attempt_number)
-
-
-def _give_up(state: tenacity.RetryCallState) -> NoReturn:
-    error, count = _error_of(state), state.attempt_number
-    attempts = f"{count} attempt{'s' if count > 1 else ''}"
-    raise ForgeError(f"gave up after {attempts}, try again later: {error}", error.status) from error
-
-
-def _error_of(state: tenacity.RetryCallState) -> TransientError:
-    error = state.outcome.exception() if state.outcome is not None else None
-    assert isinstance(error, TransientError)
-    return error
+    try:
+        return retry(attempt, _BACKOFF, attempts=_ATTEMPTS, total_s=total_s, sleep=sleep)
+    except TransientError as error:
+        attempts = f"{count} attempt{'s' if count > 1 else ''}"
+        raise ForgeError(f"gave up after {attempts}, try again later: {error}", error.status) from error
 
 
 def check_answer(
@@ -98,31 +79,10 @@ def check_answer(
     wait = asked_wait_s(headers, now)
     if status == 429 or (status == 403 and (wait is not None or _names_a_limit(text))):
         until = f", which ends in {wait:.0f} s" if wait is not None else ""
-        raise TransientError(
-            f"{forge} answered {status}, a rate limit{until}",
-            wait or 0.0,
-            status=status,
-            first_s=_RATE_LIMIT_S if wait is None else 1.0,
-        )
+        first_s = _RATE_LIMIT_S if wait is None else 0.0
+        raise TransientError(f"{forge} answered {status}, a rate limit{until}", wait, first_s=first_s, status=status)
     if status >= 500 or status == 408:
-        raise TransientError(f"{forge} answered {status}", wait or 0.0, status=status)
-
-
-def asked_wait_s(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
-    """Seconds by Retry-After (RFC 9110, 10.2.3: a number or a date), else until a limit that is used up ends."""
-    said = (headers.get("Retry-After") or "").strip()
-    if said.isdecimal():
-        return float(said)
-    if said:
-        try:
-            return max(0.0, parsedate_to_datetime(said).timestamp() - now())
-        except ValueError:
-            pass  # as if it were missing
-    for prefix in ("X-RateLimit", "RateLimit"):  # GitHub's, GitLab's
-        reset = (headers.get(f"{prefix}-Reset") or "").strip()
-        if (headers.get(f"{prefix}-Remaining") or "").strip() == "0" and reset.isdecimal():
-            return max(0.0, float(reset) - now()) + 1.0  # its clock is not ours
-    return None
+        raise TransientError(f"{forge} answered {status}", wait, status=status)
 
 
 def _names_a_limit(text: str) -> bool:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from warpwatch.dashboard.model.alert import AlertKind
 from warpwatch.dashboard.model.thresholds import GeneralLimits, LimitRule, LimitRules, Listed, Table, Words
 from warpwatch.dashboard.statistics.comparison import FAMILY_ERROR
 from warpwatch.dashboard.statistics.multiplicity import LIMIT
@@ -48,7 +49,7 @@ class GateTable(GeneralLimits):
 # `[alerts]`: what is told of main, to whom, and through what. Secrets stay in the environment; the file names them.
 
 _GLOBS = 'a glob or several, such as "rope*" or ["rope", "*attention*"]'
-KINDS = ("regression", "missing data", "unhealthy runner", "failed check", "no number", "digest")
+KINDS = (*AlertKind, "digest")
 MOST_DAYS = 36_500  # what lies before no calendar has
 _VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 

@@ -1,4 +1,4 @@
-"""Batches of result files: what is new below a folder, packed for one request."""
+"""Batches of result files: asv's files below a folder, packed for one request."""
 
 import hashlib
 import io
@@ -13,24 +13,22 @@ import zstandard
 
 from warpwatch.dashboard.importers.asv_folder import result_files
 
-# The result files of asv that lie below a folder, each with the context file that belongs to it.
-
-_STILL_WRITTEN_S = 60  # asv writes a file in pieces: one that is no whole JSON may be so young
+_STILL_WRITTEN_S = 60  # asv writes in pieces: a file that is younger and no complete JSON is still being written
 _MACHINE, _BENCHMARKS = "machine.json", "benchmarks.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """A result file as it was found, not read yet."""
+    """A result file, not read yet."""
 
-    name: str  # below the results folder, as the store knows it: "t4-1/5874c1fb-virtualenv.json"
+    name: str  # relative to the results folder, as in the store: "t4-1/5874c1fb-virtualenv.json"
     path: Path
-    stamp: str  # of its size, time and inode, and its context's: another one means that it may have changed
+    stamp: str  # size, time and inode of the file and its context; a different one means that it may have changed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadResult:
-    """What a result file and its context held when they were read."""
+class LoadedResult:
+    """Content of a result file and its context."""
 
     result: Result
     members: tuple[tuple[str, bytes], ...]  # names as in the results folder
@@ -38,12 +36,12 @@ class ReadResult:
 
     @property
     def size(self) -> int:
-        """Bytes of all of it."""
+        """Total bytes."""
         return sum(len(text) for _, text in self.members)
 
 
 def find_results(results: Path) -> Iterator[Result]:
-    """All result files of all machines, in order of name."""
+    """All result files of all machines, by name."""
     for folder in sorted(path for path in results.iterdir() if path.is_dir()):
         for path in result_files(folder):
             stamps = [_stamp(each) for each in (path, _context(path))]
@@ -52,10 +50,10 @@ def find_results(results: Path) -> Iterator[Result]:
                 yield Result(name=name, path=path, stamp=" ".join(each or "-" for each in stamps))
 
 
-def read_result(result: Result) -> ReadResult | None:
-    """Its content, or None while asv is at it: it went, changed under the reading, or is young and no whole JSON.
+def load_result(result: Result) -> LoadedResult | None:
+    """The content, or None while asv writes the file: it vanished, changed, or is new and no complete JSON.
 
-    A file that stays broken is read as it is: the server says what is wrong with it.
+    An older invalid file is read as it is: the server reports what is wrong with it.
     """
     members = []
     try:
@@ -67,19 +65,19 @@ def read_result(result: Result) -> ReadResult | None:
     stamps = [_stamp(each) for each in (result.path, _context(result.path))]
     if result.stamp != " ".join(each or "-" for each in stamps):
         return None
-    if not _is_whole(members[0][1]) and time.time() - result.path.stat().st_mtime < _STILL_WRITTEN_S:
+    if not _is_json(members[0][1]) and time.time() - result.path.stat().st_mtime < _STILL_WRITTEN_S:
         return None
     digest = hashlib.sha256()
     for name, text in members:
         digest.update(f"{name} {len(text)} ".encode("utf-8", "surrogatepass"))
         digest.update(text)
-    return ReadResult(result=result, members=tuple(members), digest=digest.hexdigest())
+    return LoadedResult(result=result, members=tuple(members), digest=digest.hexdigest())
 
 
-def what_lists_them(results: Path, machines: set[str]) -> tuple[tuple[str, bytes], ...]:
-    """`benchmarks.json` and the `machine.json` of these machines' folders, as far as they can be read."""
+def listing_files(results: Path, machines: set[str]) -> tuple[tuple[str, bytes], ...]:
+    """`benchmarks.json` and the `machine.json` of these machines, as far as they can be read."""
     names = [_BENCHMARKS, *(f"{machine}/{_MACHINE}" for machine in sorted(machines))]
-    return tuple((name, (results / name).read_bytes()) for name in names if _is_whole_file(results / name))
+    return tuple((name, (results / name).read_bytes()) for name in names if _is_json_file(results / name))
 
 
 def _context(path: Path) -> Path:
@@ -88,20 +86,20 @@ def _context(path: Path) -> Path:
 
 def _stamp(path: Path) -> str | None:
     try:
-        told = path.stat()
+        stated = path.stat()
     except OSError:
         return None
-    return f"{told.st_size}:{told.st_mtime_ns}:{told.st_ino}"
+    return f"{stated.st_size}:{stated.st_mtime_ns}:{stated.st_ino}"
 
 
-def _is_whole_file(path: Path) -> bool:
+def _is_json_file(path: Path) -> bool:
     try:
-        return _is_whole(path.read_bytes())
+        return _is_json(path.read_bytes())
     except OSError:
         return False
 
 
-def _is_whole(text: bytes) -> bool:
+def _is_json(text: bytes) -> bool:
     try:
         json.loads(text)
     except (ValueError, RecursionError):
@@ -109,28 +107,28 @@ def _is_whole(text: bytes) -> bool:
     return True
 
 
-_MOST_BYTES = 64 * 2**20  # before compression; what a server with its default limits takes several times over
+_MOST_BYTES = 64 * 2**20  # before compression; well below a server's default limit
 _MOST_FILES = 500
-_LEVEL = 9  # JSON of results goes down to a tenth; higher levels take longer than they save
+_LEVEL = 9  # compresses results to a tenth; higher levels take longer than they save
 Member = tuple[str, bytes]
 
 
-def groups(results: Iterable[ReadResult]) -> Iterator[list[ReadResult]]:
-    """Results in their order, as many together as make a parcel. One larger than that is alone."""
-    together: list[ReadResult] = []
+def group_results(results: Iterable[LoadedResult]) -> Iterator[list[LoadedResult]]:
+    """Results in their order, grouped into batches. A larger result is alone."""
+    group: list[LoadedResult] = []
     size = 0
     for result in results:
-        if together and (size + result.size > _MOST_BYTES or len(together) == _MOST_FILES):
-            yield together
-            together, size = [], 0
-        together.append(result)
+        if group and (size + result.size > _MOST_BYTES or len(group) == _MOST_FILES):
+            yield group
+            group, size = [], 0
+        group.append(result)
         size += result.size
-    if together:
-        yield together
+    if group:
+        yield group
 
 
 def pack(members: Iterable[Member]) -> bytes:
-    """The archive. Its bytes depend on names and content alone, so that they tell whether it was packed before."""
+    """The archive. Its bytes depend only on names and content, so that equal batches are recognized."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for name, text in sorted(members):
@@ -141,7 +139,7 @@ def pack(members: Iterable[Member]) -> bytes:
 
 
 def unpack(body: bytes) -> tuple[Member, ...]:
-    """The members of a parcel of ours."""
+    """The members of a batch."""
     with tarfile.open(fileobj=io.BytesIO(zstandard.ZstdDecompressor().decompress(body)), mode="r:") as tar:
         found = []
         for about in tar:
@@ -151,32 +149,32 @@ def unpack(body: bytes) -> tuple[Member, ...]:
         return tuple(found)
 
 
-def halves(body: bytes) -> tuple[bytes, bytes] | None:
-    """The parcel as two of half the results each, or None of one with a single result."""
+def split(body: bytes) -> tuple[bytes, bytes] | None:
+    """Two batches with half the results each; None for a batch with one result."""
     members = unpack(body)
     results = sorted(name for name, _ in members if _is_result(name))
     if len(results) < 2:
         return None
     middle = (len(results) + 1) // 2
-    return _only(members, set(results[:middle])), _only(members, set(results[middle:]))
+    return _subset(members, set(results[:middle])), _subset(members, set(results[middle:]))
 
 
-def results_in(body: bytes) -> int:
-    """How many result files a parcel holds."""
+def count_results(body: bytes) -> int:
+    """Number of result files in a batch."""
     return sum(_is_result(name) for name, _ in unpack(body))
 
 
-def _only(members: tuple[Member, ...], results: set[str]) -> bytes:
+def _subset(members: tuple[Member, ...], results: set[str]) -> bytes:
     stems = {name.removesuffix(".json") for name in results}
     machines = {name.rpartition("/")[0] for name in results}
 
-    def stays(name: str) -> bool:
+    def is_kept(name: str) -> bool:
         if name.endswith(".context.jsonl"):
             return name.removesuffix(".context.jsonl") in stems
         folder, _, file = name.rpartition("/")
         return name in results or not folder or (file == "machine.json" and folder in machines)
 
-    return pack(member for member in members if stays(member[0]))
+    return pack(member for member in members if is_kept(member[0]))
 
 
 def _is_result(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""`warpwatch push`: what asv measured here goes to a dashboard, now or when it is there again."""
+"""`warpwatch push`: sends asv's results to a dashboard, now or when it is available again."""
 
 import json
 import os
@@ -13,27 +13,25 @@ from warpwatch.dashboard.importers.asv_folder import NoResultsError, asv_project
 
 from ..policy.committed_policy import limits_stated_in
 from ..policy.policy_file import PolicyError
-from .queue import default_spool, spool_for
-from .sender import Sent
+from ..retries import UnavailableError
+from .queue import default_queue_folder, open_queue
+from .sender import PushResult
 from .sender import push as push_results
 from .sender import watch as watch_results
-from .upload import AwayError, RefusedError, SettingsError, TooLargeError, Upload, check_server
-
-# The limits that go with the results, so that the dashboard judges by the project's own rules.
+from .upload import RefusedError, SettingsError, TooLargeError, Upload, check_server
 
 
 def state_limits(results: Path, upload: Upload, say: Callable[[str], None]) -> None:
-    """Sends what the file above the results states. What is in the way is said: the results are in, and the next push
-    states it again."""
+    """Sends the thresholds of the policy file above the results. An error is a warning: the next push retries."""
     try:
         stated = limits_stated_in(results)
         if stated is not None:
             upload.state(stated)
-    except (PolicyError, OSError, AwayError, RefusedError, SettingsError, TooLargeError) as error:
-        say(f"warning: the dashboard is not told by which limits to judge: {error}")
+    except (PolicyError, OSError, UnavailableError, RefusedError, SettingsError, TooLargeError) as error:
+        say(f"warning: the thresholds of the policy file were not sent: {error}")
 
 
-SET_ASIDE = 3  # exit status of a push of which the server left files out, as `import`'s
+SET_ASIDE = 3  # exit status of a push with rejected files, as `import`'s
 
 
 @click.command()
@@ -50,16 +48,16 @@ SET_ASIDE = 3  # exit status of a push of which the server left files out, as `i
 @click.option(
     "--token-file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Holds the token (warpwatch token create); default: what WARPWATCH_TOKEN says.",
+    help="File with the token (warpwatch token create); default: WARPWATCH_TOKEN.",
 )
-@click.option("--watch", is_flag=True, help="Go on: send results as they come, until this is ended.")
+@click.option("--watch", is_flag=True, help="Keep running and send results as they appear.")
 @click.option(
     "--every",
     type=click.FloatRange(0.1),
     default=10,
     show_default=True,
     metavar="SECONDS",
-    help="How often --watch looks.",
+    help="Interval of --watch.",
 )
 @click.option(
     "--patience",
@@ -67,16 +65,16 @@ SET_ASIDE = 3  # exit status of a push of which the server left files out, as `i
     default=120,
     show_default=True,
     metavar="SECONDS",
-    help="How long to try while the server is away; what is left waits for the next push.",
+    help="How long to retry while the server is away; the next push sends the rest.",
 )
-@click.option("--again", is_flag=True, help="Send everything, also what was sent or set aside before.")
+@click.option("--again", is_flag=True, help="Send everything again, rejected files too.")
 @click.option(
     "--spool",
     type=click.Path(file_okay=False, path_type=Path),
     envvar="WARPWATCH_SPOOL",
     help="Folder of the queues; else WARPWATCH_SPOOL, else ~/.local/state/warpwatch/push.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Tell for programs what the server took.")
+@click.option("--json", "as_json", is_flag=True, help="Print the server's counts as JSON.")
 def push(
     results: Path,
     server: str,
@@ -89,13 +87,13 @@ def push(
     spool: Path | None,
     as_json: bool,
 ) -> None:
-    """Send asv's results to a dashboard: what is new or changed since the last push.
+    """Send results of asv that are new or changed since the last push to a dashboard.
 
     RESULTS is a folder with asv.conf.json, or a results folder; default: here. Files are queued on disk first, and
-    leave the queue when the server has said that it took them: this may be killed at any moment, and run as often as
-    you like. With them goes what the warpwatch.toml above RESULTS says of the changes that count, as its newest commit
-    has it, so that the dashboard judges by it. Exit status: 0 the server has all results, 1 something waits (the next
-    push sends it), 3 the server set files aside; they are kept beside the queue with its reasons.
+    leave the queue when the server has confirmed them: push may be killed at any moment and run as often as you like.
+    The thresholds of the warpwatch.toml above RESULTS are sent too, as of its newest commit. Exit status: 0 the server
+    has all results, 1 some are still queued (the next push sends them), 3 the server rejected files; they are kept next
+    to the queue with the reasons.
     """
     say = _say_to_stderr
     try:
@@ -104,18 +102,18 @@ def push(
             raise click.ClickException(f"{folder} does not exist: has asv run yet?")
         upload = Upload(server=check_server(server), project=name, token=_token(token_file))
         if upload.is_in_the_clear:
-            say(f"warning: {upload.server} has no TLS: everybody on the way can read the token")
-        queue = spool_for(spool or default_spool(), upload.server, name)
+            say(f"warning: {upload.server} has no TLS: the token is readable in transit")
+        queue = open_queue(spool or default_queue_folder(), upload.server, name)
 
-        def tell(sent: Sent) -> None:
+        def tell(sent: PushResult) -> None:
             _tell(sent, name, as_json)
             state_limits(folder, upload, say)
 
         if watch:
-            say(f"sending what comes to {folder} to {upload.url}")
+            say(f"sending results of {folder} to {upload.url}")
             watch_results(folder, queue, upload, every_s=every, say=say, tell=tell)
             return
-        sent = Sent()
+        sent = PushResult()
         try:
             push_results(folder, queue, upload, sent, patience_s=patience, again=again, say=say)
         finally:
@@ -132,48 +130,48 @@ def push(
         where = f" {error.filename}" if error.filename else ""
         raise click.ClickException(
             f"cannot read the results or write the queue:{where}: {error.strerror}. Nothing is "
-            "lost; once that is mended push again"
+            "lost; fix it and push again"
         ) from error
     if sent.waiting:
         raise click.ClickException(
-            f"{sent.waiting} parcel{'s' if sent.waiting > 1 else ''} not sent; kept in "
+            f"{sent.waiting} batch{'es' if sent.waiting > 1 else ''} not sent; kept in "
             f"{queue.folder}, and the next push sends them"
         )
     if sent.set_aside:
-        say(f"what was set aside is kept in {queue.refused}; --again sends it once more")
+        say(f"rejected files are kept in {queue.refused}; --again sends them once more")
         sys.exit(SET_ASIDE)
 
 
 def _results(path: Path, project: str | None) -> tuple[Path, str]:
-    """The results folder, which need not be there yet, and the project's name."""
+    """The results folder, which may not exist yet, and the project's name."""
     conf = path if path.is_file() else path / "asv.conf.json"
     if not conf.is_file():
         return path, project or project_name(path.resolve())
-    told = asv_project(conf)
-    return told.results, project or told.name or project_name(told.results.resolve())
+    stated = asv_project(conf)
+    return stated.results, project or stated.name or project_name(stated.results.resolve())
 
 
 def _token(file: Path | None) -> str:
     if file is not None:
         try:
-            said = file.read_text(encoding="ascii").strip()
+            text = file.read_text(encoding="ascii").strip()
         except (OSError, ValueError) as error:
             raise SettingsError(f"cannot read the token from {file}: {error}") from error
         source = str(file)
     else:
-        said, source = os.environ.get("WARPWATCH_TOKEN", "").strip(), "WARPWATCH_TOKEN"
-    if not said:
+        text, source = os.environ.get("WARPWATCH_TOKEN", "").strip(), "WARPWATCH_TOKEN"
+    if not text:
         raise SettingsError(
             f"no token: {source} is empty. On the dashboard's machine: warpwatch token create "
             "--project NAME --name RUNNER"
         )
-    if not said.isascii() or not said.isprintable() or " " in said:
-        raise SettingsError(f"what {source} holds is no token; wanted one line as warpwatch token create prints it")
-    return said
+    if not text.isascii() or not text.isprintable() or " " in text:
+        raise SettingsError(f"what {source} holds is no token; expected one line as printed by warpwatch token create")
+    return text
 
 
-def _tell(sent: Sent, project: str, as_json: bool) -> None:
-    """What the server says that it took."""
+def _tell(sent: PushResult, project: str, as_json: bool) -> None:
+    """Prints what the server accepted."""
     for line in sent.set_aside:
         click.echo(f"set aside: {line}", err=True)
     for taken in sent.taken:
@@ -189,7 +187,7 @@ def _tell(sent: Sent, project: str, as_json: bool) -> None:
                     "points": sent.points,
                     "set_aside": sent.set_aside,
                     "waiting": sent.waiting,
-                    "parcels": [asdict(each) for each in sent.taken],
+                    "batches": [asdict(each) for each in sent.taken],
                 }
             )
         )

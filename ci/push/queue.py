@@ -1,12 +1,12 @@
-"""The queue on disk: parcels that wait for a dashboard, in order, and what of the results was queued before.
+"""The queue on disk: batches of results that wait for a dashboard, and which results were queued before.
 
-A parcel is there whole or not at all (written beside, synced, renamed), and is removed only after the dashboard has
-answered. What is killed in between is sent twice at most, and the dashboard knows the same content again.
+A batch is written atomically (temporary file, fsync, rename) and removed only after the dashboard has answered. After a
+kill in between it is sent twice at most, and the dashboard recognizes equal content.
 
-    waiting/0000000012-5874c1fb….tar.zst    to be sent, lowest number first; the name holds a SHA-256 of the content
-    refused/…                               what the dashboard set aside, with its reasons in a .txt beside it
-    known.json                              of each result file the stamp and digest it had when it was queued
-    destination.json                        for people: where to
+    waiting/0000000012-5874c1fb….tar.zst    to send, lowest number first; the name has a SHA-256 of the content
+    refused/…                               batches with rejected files, each with the reasons in a .txt
+    known.json                              stamp and digest of each queued result file
+    destination.json                        for people: server and project
 """
 
 import fcntl
@@ -25,22 +25,22 @@ _TEMPORARY = ".part-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """A result file as it was when it was last queued."""
+class KnownFile:
+    """A result file as it was last queued."""
 
     stamp: str
     digest: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parcel:
-    """One that waits."""
+class Batch:
+    """A queued archive of results."""
 
     path: Path
 
     @property
     def number(self) -> int:
-        """Its place in the queue."""
+        """Position in the queue."""
         return int(self.path.name[:_DIGITS])
 
     def body(self) -> bytes:
@@ -48,22 +48,22 @@ class Parcel:
         return self.path.read_bytes()
 
 
-def default_spool() -> Path:
-    """Where queues are kept unless told otherwise: the user's state folder (XDG Base Directory Specification)."""
+def default_queue_folder() -> Path:
+    """The default folder of queues: the user's state folder (XDG Base Directory Specification)."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "warpwatch" / "push"
 
 
-def spool_for(root: Path, server: str, project: str) -> "Spool":
-    """The queue of one project at one dashboard, below the folder of all. Raises OSError where it cannot be made."""
+def open_queue(root: Path, server: str, project: str) -> "PushQueue":
+    """The queue of one project at one dashboard, in a folder below `root`. Raises OSError."""
     name = hashlib.sha256(f"{server}\n{project}".encode()).hexdigest()[:16]
-    spool = Spool(root / name)
-    if not (spool.folder / "destination.json").is_file():
-        spool.write("destination.json", json.dumps({"server": server, "project": project}).encode())
-    return spool
+    queue = PushQueue(root / name)
+    if not (queue.folder / "destination.json").is_file():
+        queue.write("destination.json", json.dumps({"server": server, "project": project}).encode())
+    return queue
 
 
-class Spool:
-    """One queue. Who adds to it holds `queueing`, who sends from it `sending`; both end with the process."""
+class PushQueue:
+    """One queue. Adding requires the lock `queueing`, sending the lock `sending`; both end with the process."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -73,7 +73,7 @@ class Spool:
 
     @contextmanager
     def queueing(self) -> Iterator[None]:
-        """Alone in adding; what a dead one left half written is removed."""
+        """The lock for adding; removes temporary files of killed processes."""
         with _locked(self.folder / "queueing.lock", waits=True):
             for left in self._waiting.glob(f"{_TEMPORARY}*"):
                 left.unlink(missing_ok=True)
@@ -81,49 +81,49 @@ class Spool:
 
     @contextmanager
     def sending(self, *, waits: bool) -> Iterator[bool]:
-        """Alone in sending; False where somebody else is and this one does not wait."""
+        """The lock for sending; False if another process has it and `waits` is false."""
         with _locked(self.folder / "sending.lock", waits=waits) as is_ours:
             yield is_ours
 
-    def waiting(self) -> tuple[Parcel, ...]:
-        """What waits, first come first."""
-        return tuple(Parcel(path=path) for path in sorted(self._waiting.glob(f"*{_SUFFIX}")))
+    def waiting(self) -> tuple[Batch, ...]:
+        """The queued batches, oldest first."""
+        return tuple(Batch(path=path) for path in sorted(self._waiting.glob(f"*{_SUFFIX}")))
 
-    def add(self, body: bytes) -> Parcel:
-        """Puts a parcel at the end, unless it waits already. Raises OSError."""
+    def add(self, body: bytes) -> Batch:
+        """Adds a batch at the end unless it is queued already. Raises OSError."""
         digest = hashlib.sha256(body).hexdigest()[:32]
         waiting = self.waiting()
-        for parcel in waiting:
-            if parcel.path.name == f"{parcel.number:0{_DIGITS}d}-{digest}{_SUFFIX}":
-                return parcel
+        for batch in waiting:
+            if batch.path.name == f"{batch.number:0{_DIGITS}d}-{digest}{_SUFFIX}":
+                return batch
         number = waiting[-1].number + 1 if waiting else 1
         path = self._waiting / f"{number:0{_DIGITS}d}-{digest}{_SUFFIX}"
-        _write_whole(path, body)
-        return Parcel(path=path)
+        _write_atomically(path, body)
+        return Batch(path=path)
 
-    def replace(self, parcel: Parcel, bodies: Sequence[bytes]) -> None:
-        """Puts others in the place of a parcel, before all that follow. Raises OSError; then nothing is lost."""
+    def replace(self, batch: Batch, bodies: Sequence[bytes]) -> None:
+        """Replaces a batch by others at its position. Raises OSError; then nothing is lost."""
         for place, body in enumerate(bodies):
             digest = hashlib.sha256(body).hexdigest()[:32]
-            _write_whole(self._waiting / f"{parcel.number:0{_DIGITS}d}-{place}-{digest}{_SUFFIX}", body)
-        self.remove(parcel)
+            _write_atomically(self._waiting / f"{batch.number:0{_DIGITS}d}-{place}-{digest}{_SUFFIX}", body)
+        self.remove(batch)
 
-    def remove(self, parcel: Parcel) -> None:
-        """Takes a parcel out that the dashboard has."""
-        parcel.path.unlink(missing_ok=True)
+    def remove(self, batch: Batch) -> None:
+        """Removes a batch that the dashboard has."""
+        batch.path.unlink(missing_ok=True)
         _sync(self._waiting)
 
-    def put_aside(self, parcel: Parcel, reasons: Sequence[str]) -> None:
-        """Takes a parcel out of which the dashboard did not take everything, and keeps it with the reasons."""
-        target = self.refused / f"{parcel.path.name.split('-')[-1]}"
-        with suppress(OSError):  # a full disk: the parcel itself matters more
-            _write_whole(target.with_name(f"{target.name}.txt"), "".join(f"{each}\n" for each in reasons).encode())
-        parcel.path.replace(target)
+    def quarantine(self, batch: Batch, reasons: Sequence[str]) -> None:
+        """Moves a batch with rejected files to `refused/`, with the reasons."""
+        target = self.refused / f"{batch.path.name.split('-')[-1]}"
+        with suppress(OSError):  # a full disk: the batch itself matters more
+            _write_atomically(target.with_name(f"{target.name}.txt"), "".join(f"{each}\n" for each in reasons).encode())
+        batch.path.replace(target)
         _sync(self.refused)
         _sync(self._waiting)
 
-    def queue_refused(self) -> int:
-        """Puts what was set aside at the end of the queue again; returns how many parcels."""
+    def requeue_refused(self) -> int:
+        """Queues the refused batches again; returns how many."""
         count = 0
         for path in sorted(self.refused.glob(f"*{_SUFFIX}")):
             self.add(path.read_bytes())
@@ -132,25 +132,25 @@ class Spool:
             count += 1
         return count
 
-    def known(self) -> dict[str, Known]:
-        """Of the result files, what was queued. Without the file, or with a broken one, nothing: then all is new."""
+    def known(self) -> dict[str, KnownFile]:
+        """The queued result files by name; empty if known.json is missing or invalid, so that all files are new."""
         try:
-            told = json.loads((self.folder / "known.json").read_bytes())
-            return {name: Known(stamp=stamp, digest=digest) for name, (stamp, digest) in told.items()}
+            stated = json.loads((self.folder / "known.json").read_bytes())
+            return {name: KnownFile(stamp=stamp, digest=digest) for name, (stamp, digest) in stated.items()}
         except (OSError, ValueError, TypeError, AttributeError):
             return {}
 
-    def note(self, known: Mapping[str, Known]) -> None:
-        """Remembers what was queued, once the parcels are on disk. Raises OSError."""
-        told = {name: (each.stamp, each.digest) for name, each in known.items()}
-        self.write("known.json", json.dumps(told).encode())
+    def save_known(self, known: Mapping[str, KnownFile]) -> None:
+        """Records the queued files, once their batches are on disk. Raises OSError."""
+        stated = {name: (each.stamp, each.digest) for name, each in known.items()}
+        self.write("known.json", json.dumps(stated).encode())
 
     def write(self, name: str, text: bytes) -> None:
-        """A file of the queue's own, whole or as it was. Raises OSError."""
-        _write_whole(self.folder / name, text)
+        """Writes a file of the queue atomically. Raises OSError."""
+        _write_atomically(self.folder / name, text)
 
 
-def _write_whole(path: Path, text: bytes) -> None:
+def _write_atomically(path: Path, text: bytes) -> None:
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=_TEMPORARY)
     temporary = Path(name)
     try:

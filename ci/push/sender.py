@@ -1,137 +1,114 @@
-"""What is new goes into the queue, what waits goes to the dashboard, until nothing waits."""
+"""Queues new results and sends the queue to the dashboard."""
 
 import math
-import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from .batch import ReadResult, find_results, groups, halves, pack, read_result, results_in, what_lists_them
-from .queue import Known, Parcel, Spool
-from .upload import AwayError, RefusedError, Taken, TooLargeError, Upload
+from ..retries import Backoff, UnavailableError, retry
+from .batch import LoadedResult, count_results, find_results, group_results, listing_files, load_result, pack, split
+from .queue import Batch, KnownFile, PushQueue
+from .upload import RefusedError, TooLargeError, Upload, UploadResult
 
-_FIRST_S, _LONGEST_S = 1.0, 300.0
+_BACKOFF = Backoff(first_s=1.0, longest_s=300.0, longest_asked_s=3600.0)
 
 
 @dataclass(slots=True, kw_only=True)
-class Sent:
-    """What came of it, as the server told."""
+class PushResult:
+    """What the server accepted."""
 
-    taken: list[Taken] = field(default_factory=list)
+    taken: list[UploadResult] = field(default_factory=list)
     set_aside: list[str] = field(default_factory=list)
-    waiting: int = 0  # parcels, at the end
+    waiting: int = 0  # batches, at the end
 
     @property
     def files(self) -> int:
-        """Result files that the server has now."""
+        """Result files that the server has."""
         return sum(each.files for each in self.taken)
 
     @property
     def unchanged(self) -> int:
-        """Those of them that it had before."""
+        """Files that the server had before."""
         return sum(each.unchanged for each in self.taken)
 
     @property
     def points(self) -> int:
-        """Values that were new to it."""
+        """Values that were new to the server."""
         return sum(each.points for each in self.taken)
 
 
-def queue_new(results: Path, spool: Spool, *, again: bool = False) -> int:
-    """Puts every result file in the queue that is new or changed since it was last queued; returns how many.
+def queue_new(results: Path, queue: PushQueue, *, again: bool = False) -> int:
+    """Queues every result file that is new or changed since it was last queued; returns how many.
 
-    With `again` all of them, and what was set aside. Raises OSError where results or queue cannot be read or written:
-    what is in the queue stays.
+    With `again` all files and the refused batches. Raises OSError where results or queue cannot be read or written; the
+    queue keeps its batches.
     """
-    with spool.queueing():
+    with queue.queueing():
         if again:
-            spool.queue_refused()
-        before = {} if again else spool.known()
+            queue.requeue_refused()
+        before = {} if again else queue.known()
         known, count = dict(before), 0
-        for together in groups(_changed(results, known)):
-            machines = {str(Path(each.result.name).parent) for each in together}
-            members = [member for each in together for member in each.members]
-            spool.add(pack([*members, *what_lists_them(results, machines)]))
-            for each in together:
-                known[each.result.name] = Known(stamp=each.result.stamp, digest=each.digest)
-            spool.note(known)
-            count += len(together)
+        for group in group_results(_changed(results, known)):
+            machines = {str(Path(each.result.name).parent) for each in group}
+            members = [member for each in group for member in each.members]
+            queue.add(pack([*members, *listing_files(results, machines)]))
+            for each in group:
+                known[each.result.name] = KnownFile(stamp=each.result.stamp, digest=each.digest)
+            queue.save_known(known)
+            count += len(group)
         if not count and known != before:
-            spool.note(known)
+            queue.save_known(known)
         return count
 
 
-def _changed(results: Path, known: dict[str, Known]) -> Iterator[ReadResult]:
-    """What has other content than when it was known; of what was only written again the new stamp is noted."""
+def _changed(results: Path, known: dict[str, KnownFile]) -> Iterator[LoadedResult]:
+    """Files with other content than `known`; for equal content the new stamp is recorded in it."""
     for result in find_results(results):
         last = known.get(result.name)
         if last is not None and last.stamp == result.stamp:
             continue
-        read = read_result(result)
+        read = load_result(result)
         if read is None:
             continue
         if last is not None and last.digest == read.digest:
-            known[result.name] = Known(stamp=result.stamp, digest=read.digest)
+            known[result.name] = KnownFile(stamp=result.stamp, digest=read.digest)
         else:
             yield read
 
 
-def send_waiting(spool: Spool, upload: Upload, sent: Sent, say: Callable[[str], None]) -> None:
-    """Sends what waits, in order. Raises AwayError or SettingsError, and what was not sent waits on."""
-    while waiting := spool.waiting():
-        _send_one(spool, waiting[0], upload, sent, say)
-
-
-def _send_one(spool: Spool, parcel: Parcel, upload: Upload, sent: Sent, say: Callable[[str], None]) -> None:
-    body = parcel.body()
+def _send_one(queue: PushQueue, batch: Batch, upload: Upload, sent: PushResult, say: Callable[[str], None]) -> None:
+    body = batch.body()
     try:
         taken = upload.send(body)
     except TooLargeError as error:
-        parts = halves(body)
+        parts = split(body)
         if parts is None:
-            _set_aside(spool, parcel, (f"too large for the server: {error}",), sent)
+            _quarantine(queue, batch, (f"too large for the server: {error}",), sent)
             return
-        say(f"{results_in(body)} files at once are too much for the server: {error} Sending them in two halves")
-        spool.replace(parcel, parts)
+        say(f"{count_results(body)} files at once are too large for the server: {error} Sending them in two halves")
+        queue.replace(batch, parts)
     except RefusedError as error:
-        _set_aside(spool, parcel, error.reasons, sent)
+        _quarantine(queue, batch, error.reasons, sent)
     else:
         sent.taken.append(taken)
         if taken.set_aside:
-            _set_aside(spool, parcel, taken.set_aside, sent)
+            _quarantine(queue, batch, taken.set_aside, sent)
         else:
-            spool.remove(parcel)
+            queue.remove(batch)
 
 
-def _set_aside(spool: Spool, parcel: Parcel, reasons: tuple[str, ...], sent: Sent) -> None:
+def _quarantine(queue: PushQueue, batch: Batch, reasons: tuple[str, ...], sent: PushResult) -> None:
     sent.set_aside += reasons
-    spool.put_aside(parcel, reasons)
-
-
-@dataclass(slots=True)
-class BackOff:
-    """How long to wait after failures in a row: a random time up to a bound that doubles.
-
-    "Full jitter" of Brooker, "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015): many runners that lost
-    one server do not come back together. What the server asks for itself is waited at least.
-    """
-
-    rng: random.Random
-    failures: int = 0
-
-    def after(self, error: AwayError) -> float:
-        """Seconds."""
-        bound = min(_LONGEST_S, _FIRST_S * 2**self.failures)
-        self.failures = min(self.failures + 1, 20)
-        return max(self.rng.uniform(0, bound), error.retry_after_s or 0.0, 0.05)
+    queue.quarantine(batch, reasons)
 
 
 def push(
     results: Path,
-    spool: Spool,
+    queue: PushQueue,
     upload: Upload,
-    sent: Sent,
+    sent: PushResult,
     *,
     patience_s: float,
     again: bool = False,
@@ -139,36 +116,36 @@ def push(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Queues what is new and sends all that waits, for so long while the server is away. `sent` gets what came of it.
+    """Queues new results and sends the queue, retrying for `patience_s` while the server is away. Fills `sent`.
 
-    Where another push sends from this queue already, this one waits for it. Raises SettingsError, and OSError where
-    results or queue cannot be read or written.
+    Waits for another push of this queue. Raises SettingsError, and OSError where results or queue cannot be read or
+    written.
     """
     deadline = clock() + patience_s
 
     def send() -> None:
-        with spool.sending(waits=False) as is_ours:
+        with queue.sending(waits=False) as is_ours:
             if is_ours:
-                return _send_patiently(spool, upload, sent, deadline, say, sleep, clock)
+                return _send_patiently(queue, upload, sent, deadline, say, sleep, clock)
         say("another push sends from this queue; waiting for it")
-        with spool.sending(waits=True):
-            return _send_patiently(spool, upload, sent, deadline, say, sleep, clock)
+        with queue.sending(waits=True):
+            return _send_patiently(queue, upload, sent, deadline, say, sleep, clock)
 
     try:
-        no_room = _queue(results, spool, again, say)
+        no_room = _queue(results, queue, again, say)
         send()
-        if no_room is not None:  # what was sent may have made room
-            if (still := _queue(results, spool, again, say)) is not None:
+        if no_room is not None:  # sent batches may have freed space
+            if (still := _queue(results, queue, again, say)) is not None:
                 raise still
             send()
     finally:
-        sent.waiting = len(spool.waiting())
+        sent.waiting = len(queue.waiting())
 
 
-def _queue(results: Path, spool: Spool, again: bool, say: Callable[[str], None]) -> OSError | None:
-    """None when all that is new is in the queue, else why it cannot be."""
+def _queue(results: Path, queue: PushQueue, again: bool, say: Callable[[str], None]) -> OSError | None:
+    """The error if new results cannot be queued; None on success."""
     try:
-        count = queue_new(results, spool, again=again)
+        count = queue_new(results, queue, again=again)
     except OSError as error:
         return error
     if count:
@@ -177,60 +154,55 @@ def _queue(results: Path, spool: Spool, again: bool, say: Callable[[str], None])
 
 
 def _send_patiently(
-    spool: Spool,
+    queue: PushQueue,
     upload: Upload,
-    sent: Sent,
+    sent: PushResult,
     deadline: float,
     say: Callable[[str], None],
     sleep: Callable[[float], None],
     clock: Callable[[], float],
 ) -> None:
-    back_off = BackOff(random.Random())
-    while True:
-        before = len(sent.taken)
+    """Sends the waiting batches in order. The back-off starts anew with each batch: the server took the one before."""
+    while waiting := queue.waiting():
+        send = partial(_send_one, queue, waiting[0], upload, sent, say)
         try:
-            return send_waiting(spool, upload, sent, say)
-        except AwayError as error:
-            if len(sent.taken) > before:
-                back_off.failures = 0
-            pause = back_off.after(error)
-            if clock() + pause > deadline:
-                return say(f"{error}; giving up for now")
-            say(f"{error}; again in {math.ceil(pause)} s")
-            sleep(pause)
+            retry(send, _BACKOFF, total_s=deadline - clock(), say=say, sleep=sleep, clock=clock)
+        except UnavailableError as error:
+            return say(f"{error}; giving up for now")
 
 
 def watch(
     results: Path,
-    spool: Spool,
+    queue: PushQueue,
     upload: Upload,
     *,
     every_s: float,
     say: Callable[[str], None],
-    tell: Callable[[Sent], None],
+    tell: Callable[[PushResult], None],
     goes_on: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Queues and sends as results come, until it is ended. A server that is away does not keep results from the queue.
+    """Queues and sends results as they appear, until it is stopped, also while the server is away.
 
-    `tell` gets what a round sent. Raises SettingsError.
+    `tell` gets the result of each round. Raises SettingsError.
     """
-    back_off, next_try, complaint = BackOff(random.Random()), 0.0, ""
+    failures, next_try, complaint = 0, 0.0, ""
     while goes_on():
-        no_room = _queue(results, spool, False, say) if results.is_dir() else None
+        no_room = _queue(results, queue, False, say) if results.is_dir() else None
         if no_room is not None and str(no_room) != complaint:
             say(f"cannot queue what is new: {no_room}; trying again every {every_s:.0f} s")
         complaint = str(no_room or "")
-        if time.monotonic() >= next_try and spool.waiting():
-            sent = Sent()
-            with spool.sending(waits=False) as is_ours:
+        if time.monotonic() >= next_try and queue.waiting():
+            sent = PushResult()
+            with queue.sending(waits=False) as is_ours:
                 try:
-                    if is_ours:
-                        send_waiting(spool, upload, sent, say)
-                        back_off.failures = 0
-                except AwayError as error:
-                    pause = back_off.after(error)
+                    while is_ours and (waiting := queue.waiting()):
+                        _send_one(queue, waiting[0], upload, sent, say)
+                        failures = 0
+                except UnavailableError as error:
+                    failures += 1
+                    pause = _BACKOFF.pause_s(failures, error)
                     next_try = time.monotonic() + pause
-                    say(f"{error}; {len(spool.waiting())} waiting; again in {math.ceil(pause)} s")
+                    say(f"{error}; {len(queue.waiting())} waiting; again in {math.ceil(pause)} s")
             if sent.taken or sent.set_aside:
                 tell(sent)
         time.sleep(every_s)

@@ -1,11 +1,9 @@
-"""One parcel to one dashboard, and what its answer means."""
+"""One request to one dashboard, and the meaning of its answer."""
 
 import base64
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
-from time import time
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,34 +13,27 @@ from warpwatch.dashboard.model.thresholds import StatedLimits
 from warpwatch.dashboard.settings import is_loopback
 from warpwatch.dashboard.web.urls import project_in_path
 
-_CONNECT_S, _ANSWER_S = 10, 900  # a parcel of many new series is analysed before the server answers
-_LONGEST_S = 3600.0
+from ..retries import UnavailableError, asked_wait_s
+
+_CONNECT_S, _ANSWER_S = 10, 900  # the server analyses many new series before it answers
 _COUNTS = ("files", "unchanged", "points", "series_analysed")
-_AWAY = {400, 408, 425, 429}  # 400: the body changed on its way
+_AWAY = {400, 408, 425, 429}  # 400: the body changed in transit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """What the server says that it took of a parcel."""
+class UploadResult:
+    """The server's counts for a batch."""
 
     files: int
-    unchanged: int  # of these, in already
+    unchanged: int  # stored already
     points: int
     series_analysed: int
     set_aside: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-class AwayError(Exception):
-    """The server cannot take it now; the same again later may go in."""
-
-    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after_s = retry_after_s
-
-
 class RefusedError(Exception):
-    """The server takes nothing of this parcel, ever."""
+    """The server will never accept this batch."""
 
     def __init__(self, message: str, *, reasons: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -50,44 +41,44 @@ class RefusedError(Exception):
 
 
 class TooLargeError(Exception):
-    """The parcel is larger than the server takes."""
+    """The batch is larger than the server accepts."""
 
 
 class SettingsError(Exception):
-    """Nothing can be sent until somebody changes something; the message says what."""
+    """Nothing can be sent until somebody changes a setting; the message says which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """Where to, and as whom."""
+    """Server, project and token."""
 
-    server: str  # the dashboard's address, without a slash at its end
+    server: str  # the dashboard's address without a trailing slash
     project: str
     token: str
 
     @property
     def url(self) -> str:
-        """The address that takes results."""
+        """The address for results."""
         return f"{self.server}/api/projects/{project_in_path(self.project)}/results"
 
     @property
     def is_in_the_clear(self) -> bool:
-        """Whether others than this machine could read the token on its way."""
+        """Whether the token is sent without encryption to another machine."""
         parts = urlsplit(self.server)
         return parts.scheme == "http" and not is_loopback(parts.hostname or "")
 
-    def send(self, body: bytes) -> Taken:
-        """Sends a parcel. Raises AwayError, RefusedError, TooLargeError or SettingsError."""
+    def send(self, body: bytes) -> UploadResult:
+        """Sends a batch. Raises UnavailableError, RefusedError, TooLargeError or SettingsError."""
         digest = base64.b64encode(hashlib.sha256(body).digest()).decode()
-        # RFC 9530: the server refuses a body that changed on its way
+        # RFC 9530: the server refuses a body that changed in transit
         answer = self._ask("POST", self.url, body, "application/zstd", {"Content-Digest": f"sha-256=:{digest}:"})
-        told = _json(answer)
+        stated = _json(answer)
         if answer.status_code == 200:
-            return self._taken(told, answer)
-        raise self._error(answer, told)
+            return self._upload_result(stated, answer)
+        raise self._error(answer, stated)
 
     def state(self, limits: StatedLimits) -> None:
-        """Tells the server by which limits to judge; it keeps the newest commit's. Raises as `send` does."""
+        """Sends the project's thresholds; the server keeps those of the newest commit. Raises as `send` does."""
         body = limits.model_dump_json(exclude_defaults=True).encode()
         url = f"{self.server}/api/projects/{project_in_path(self.project)}/limits"
         answer = self._ask("PUT", url, body, "application/json", {})
@@ -106,45 +97,47 @@ class Upload:
                 "REQUESTS_CA_BUNDLE to the file of your own authority"
             ) from error
         except requests.RequestException as error:
-            raise AwayError(f"{self.server} does not answer: {_innermost(error)}") from error
+            raise UnavailableError(f"{self.server} does not answer: {_innermost(error)}") from error
 
-    def _taken(self, told: Mapping[str, Any], answer: requests.Response) -> Taken:
-        """A proxy's page of its own may have status 200 too: only the dashboard's own words count."""
-        counts = {name: told.get(name) for name in _COUNTS}
-        if told.get("project") != self.project or not all(isinstance(count, int) for count in counts.values()):
+    def _upload_result(self, stated: Mapping[str, Any], answer: requests.Response) -> UploadResult:
+        """A proxy's page may have status 200 too: only the dashboard's own fields count."""
+        counts = {name: stated.get(name) for name in _COUNTS}
+        if stated.get("project") != self.project or not all(isinstance(count, int) for count in counts.values()):
             raise SettingsError(
                 f"{self.url} answers, but not as a dashboard does ({_start(answer)}); is --to its "
-                "address, or does something stand before it that wants a login?"
+                "address, or does a proxy in front of it require a login?"
             )
-        return Taken(
+        return UploadResult(
             **{name: int(count) for name, count in counts.items() if count is not None},
-            set_aside=tuple(map(str, told.get("set_aside", ()))),
-            warnings=tuple(map(str, told.get("warnings", ()))),
+            set_aside=tuple(map(str, stated.get("set_aside", ()))),
+            warnings=tuple(map(str, stated.get("warnings", ()))),
         )
 
-    def _error(self, answer: requests.Response, told: Mapping[str, Any]) -> Exception:
-        status, said = answer.status_code, str(told.get("detail") or _start(answer))
+    def _error(self, answer: requests.Response, stated: Mapping[str, Any]) -> Exception:
+        status, text = answer.status_code, str(stated.get("detail") or _start(answer))
         if status == 413:
-            return TooLargeError(said)
+            return TooLargeError(text)
         if status in {415, 422}:
-            return RefusedError(said, reasons=tuple(map(str, told.get("set_aside", ()))))
+            return RefusedError(text, reasons=tuple(map(str, stated.get("set_aside", ()))))
         if status >= 500 or status in _AWAY:
-            return AwayError(f"{self.server} cannot take it now ({status}): {said}", retry_after_s=_retry_after(answer))
+            return UnavailableError(
+                f"{self.server} cannot take it now ({status}): {text}", asked_wait_s(answer.headers)
+            )
         if status == 401:
             return SettingsError(
-                f"the token does not work (401): {said} An admin makes one on the page Tokens, or: "
+                f"the token does not work (401): {text} An admin makes one on the page Tokens, or: "
                 f"warpwatch token create --project {self.project} --name RUNNER"
             )
         if status == 403:
-            return SettingsError(f"the token may not do that (403): {said} Wanted: one for uploads to {self.project}")
+            return SettingsError(f"the token may not do that (403): {text} Wanted: one for uploads to {self.project}")
         if 300 <= status < 400:
             to = answer.headers.get("Location", "nowhere")
             return SettingsError(f"{self.url} sends on to {to}: a token follows no redirect; give that address to --to")
-        return SettingsError(f"{self.url} answers {status}: {said} Is --to the dashboard's address?")
+        return SettingsError(f"{self.url} answers {status}: {text} Is --to the dashboard's address?")
 
 
 def check_server(server: str) -> str:
-    """The address as it is used. Raises SettingsError for one that cannot be meant."""
+    """The normalized address. Raises SettingsError for an invalid one."""
     parts = urlsplit(server)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise SettingsError(f"the dashboard's address is {server!r}; wanted such as https://perf.example.org")
@@ -155,31 +148,20 @@ def check_server(server: str) -> str:
 
 def _json(answer: requests.Response) -> Mapping[str, Any]:
     try:
-        told = answer.json()
+        stated = answer.json()
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return stated if isinstance(stated, dict) else {}
 
 
 def _start(answer: requests.Response) -> str:
     return " ".join(answer.text[:200].split()) or answer.reason or "no words"
 
 
-def _retry_after(answer: requests.Response) -> float | None:
-    """Seconds (RFC 9110, 10.2.3), from a number or a date; an hour at most: years are a clock that is wrong."""
-    said = answer.headers.get("Retry-After", "")
-    if said.isdecimal():
-        return min(float(said), _LONGEST_S)
-    try:
-        return min(max(0.0, parsedate_to_datetime(said).timestamp() - time()), _LONGEST_S) if said else None
-    except ValueError:
-        return None
-
-
 def _innermost(error: BaseException) -> str:
-    """urllib3 wraps what happened in several coats."""
+    """The cause inside urllib3's nested errors."""
     reason = error.args[0] if error.args else error
     reason = getattr(reason, "reason", reason)
-    said = str(reason).rpartition(": ")[2]
-    is_whole = said.count("(") == said.count(")")
-    return (said if is_whole else said.strip("'\")")) or type(error).__name__
+    text = str(reason).rpartition(": ")[2]
+    is_whole = text.count("(") == text.count(")")
+    return (text if is_whole else text.strip("'\")")) or type(error).__name__

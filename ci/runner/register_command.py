@@ -11,8 +11,7 @@ gives up stays off until somebody comes. Only settings with which no request can
 import re
 import secrets
 import socket
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,13 @@ import click
 import requests
 from requests.exceptions import InvalidSchema, InvalidURL, MissingSchema
 
+from ..retries import Backoff, UnavailableError, asked_wait_s, retry
 from .setup_steps import write_file
 
 _API = "https://api.github.com"
 _VERSION = "2022-11-28"
 _TIMEOUT_S = 30
-_FIRST_S, _LONGEST_S = 15.0, 300.0
+_BACKOFF = Backoff(first_s=15.0, longest_s=300.0, longest_asked_s=300.0)
 _DEFAULT_GROUP = 1
 _SECONDARY_LIMIT_S = 60.0
 _LONGEST_NAME = 64  # characters, of a runner at GitHub
@@ -36,15 +36,6 @@ _VARIABLE = "ACTIONS_RUNNER_INPUT_JITCONFIG"
 
 class RegistrationError(Exception):
     """No request can be made with these settings; the message says why."""
-
-
-class AwayError(RegistrationError):
-    """GitHub gave no configuration; a later request may get one."""
-
-    def __init__(self, message: str, wait_s: float = 0.0) -> None:
-        """`wait_s` is the least pause that GitHub asks for."""
-        super().__init__(message)
-        self.wait_s = wait_s
 
 
 @click.command()
@@ -95,9 +86,9 @@ def register(
 
     try:
         token = token_file.read_text().strip()
-        configuration = patiently(ask, lambda line: click.echo(line, err=True)) if wait else ask()
+        configuration = retry(ask, _BACKOFF, say=lambda line: click.echo(line, err=True)) if wait else ask()
         write_file(output, f"{_VARIABLE}={configuration}\n", mode=0o600)
-    except (OSError, UnicodeDecodeError, RegistrationError) as error:
+    except (OSError, UnicodeDecodeError, RegistrationError, UnavailableError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(f"registered at {repository} for one job, with the labels {', '.join(labels)}")
 
@@ -111,24 +102,11 @@ def runner_names(wanted: str | None) -> Iterator[str]:
         yield (wanted or socket.gethostname())[: _LONGEST_NAME - len(end)] + end
 
 
-def patiently(
-    ask: Callable[[], str], say: Callable[[str], None], *, sleep: Callable[[float], None] = time.sleep
-) -> str:
-    """What it answers, once it does: asked again after pauses that double to five minutes, or that GitHub asks for."""
-    pause = _FIRST_S
-    while True:
-        try:
-            return ask()
-        except AwayError as error:
-            wait = min(max(pause, error.wait_s), _LONGEST_S)
-            say(f"{error}; again in {wait:.0f} s")
-            sleep(wait)
-            pause = min(2 * pause, _LONGEST_S)
-
-
 def just_in_time(api: str, repository: str, token: str, *, name: str, labels: tuple[str, ...], group: int) -> str:
-    """The encoded configuration. Raises AwayError for whatever GitHub answers instead, RegistrationError for settings
-    with which it cannot be asked."""
+    """The encoded configuration.
+
+    Raises UnavailableError for any other answer, and RegistrationError for settings that make no request.
+    """
     _check(repository, token, name)
     of, right = ("repos", "Administration") if "/" in repository else ("orgs", "Self-hosted runners")
     url = f"{api.rstrip('/')}/{of}/{repository}/actions/runners/generate-jitconfig"
@@ -148,23 +126,25 @@ def just_in_time(api: str, repository: str, token: str, *, name: str, labels: tu
     except (MissingSchema, InvalidSchema, InvalidURL) as error:
         raise RegistrationError(f"--api is {api!r}; wanted an address such as {_API} ({error})") from error
     except requests.RequestException as error:
-        raise AwayError(f"{url} does not answer as GitHub does: {error}") from error
+        raise UnavailableError(f"{url} does not answer as GitHub does: {error}") from error
     told = _told(answer)
     configuration = told.get("encoded_jit_config")
     if answer.status_code == 201 and isinstance(configuration, str) and re.fullmatch(r"[\w+/=-]+", configuration):
         return configuration
     reason = str(told.get("message") or "no reason given")
     if answer.status_code == 201:
-        raise AwayError("GitHub answers 201: no configuration in it")
-    if (wait_s := _limit_s(answer.headers, reason)) is not None:
-        raise AwayError(f"GitHub answers {answer.status_code}: {reason}", wait_s)
+        raise UnavailableError("GitHub answers 201: no configuration in it")
+    if _is_limit(answer.headers, reason):
+        wait_s = asked_wait_s(answer.headers)
+        first_s = _SECONDARY_LIMIT_S if wait_s is None else 0.0
+        raise UnavailableError(f"GitHub answers {answer.status_code}: {reason}", wait_s, first_s=first_s)
     if answer.status_code in {401, 403, 404}:
-        raise AwayError(
+        raise UnavailableError(
             f"GitHub answers {answer.status_code} ({reason}): the token wants the permission {right}: write for "
             f"{repository}, unless GitHub has an incident"
         )
     taken = f"; the name was {name!r}" if answer.status_code in _IS_TAKEN else ""
-    raise AwayError(f"GitHub answers {answer.status_code}: {reason}{taken}")
+    raise UnavailableError(f"GitHub answers {answer.status_code}: {reason}{taken}")
 
 
 def _check(repository: str, token: str, name: str) -> None:
@@ -184,13 +164,6 @@ def _told(answer: requests.Response) -> dict[str, Any]:
     return told if isinstance(told, dict) else {}
 
 
-def _limit_s(headers: Mapping[str, str], reason: str) -> float | None:
-    """How long GitHub asks to wait, by a primary or a secondary rate limit; None where it does not say that it is one.
-
-    Both may come with the status 403. A secondary limit that names no time lasts a minute at least.
-    """
-    if headers.get("Retry-After", "").isdecimal():
-        return float(headers["Retry-After"])
-    if headers.get("X-RateLimit-Remaining") == "0" and headers.get("X-RateLimit-Reset", "").isdecimal():
-        return max(float(headers["X-RateLimit-Reset"]) - time.time(), 0.0)
-    return _SECONDARY_LIMIT_S if "rate limit" in reason.lower() else None
+def _is_limit(headers: Mapping[str, str], reason: str) -> bool:
+    """Whether a primary or a secondary rate limit is exceeded. Both may come with the status 403."""
+    return asked_wait_s(headers) is not None or "rate limit" in reason.lower()

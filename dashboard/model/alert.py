@@ -1,4 +1,4 @@
-"""What leaves the store of an alert: its state, its series, where people say it began, and its history."""
+"""Alerts: one concept with a kind, from a regression to an unhealthy runner; state, events and triage are common."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -8,11 +8,24 @@ from typing import Any, Self
 
 from .series import Commit, Series
 
-SAME_PLACE = 5  # commits with a number that a changepoint may wander as data comes in, and still be the same
+SAME_PLACE = 5  # measured commits that a changepoint may move as data comes in, and still be the same regression
+
+
+class AlertKind(StrEnum):
+    """What an alert reports. A regression belongs to a commit; the other kinds, health alerts, do not."""
+
+    REGRESSION = "regression"
+    MISSING_DATA = "missing data"
+    UNHEALTHY_RUNNER = "unhealthy runner"
+    FAILED_CHECK = "failed check"  # wrong results, which the correctness gate refused
+    NO_NUMBER = "no number"  # exceptions, crashes, time limits
+
+
+HEALTH_KINDS = tuple(kind for kind in AlertKind if kind is not AlertKind.REGRESSION)
 
 
 class AlertState(StrEnum):
-    """Where an alert stands."""
+    """Triage state of an alert."""
 
     OPEN = "open"
     ACKNOWLEDGED = "acknowledged"
@@ -21,59 +34,26 @@ class AlertState(StrEnum):
     RESOLVED = "resolved"
 
 
+LIVE = (AlertState.OPEN, AlertState.ACKNOWLEDGED)  # states whose updates are sent
+
+
 class EventKind(StrEnum):
     """What happened to an alert."""
 
     STATE = "state"
-    ASSIGNED = "assigned"  # detail: to whom; None: to nobody any more
-    LINKED = "linked"  # detail: the address; None: taken off
+    ASSIGNED = "assigned"  # detail: the assignee; None: removed
+    LINKED = "linked"  # detail: the address; None: removed
     NOTED = "noted"
-    MOVED = "moved"  # detail: hash of the commit that a person says it came with
-    UPDATED = "updated"  # a program: series joined, the range narrowed, the magnitude moved; the note says which
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What an alert's messages said last, so that only what is news goes out. Commits by their hashes."""
-
-    thread: str  # what all its messages have in common
-    messages: int  # so far
-    start: str  # the change came after this commit
-    end: str  # and by this one
-    worst: tuple[float, float, float]  # of the largest change without the machine's part: magnitude, low, high
-    first_range: tuple[str, str] | None = None  # start and end as they were told first; older alerts do not know
-
-    def as_json(self) -> dict[str, Any]:
-        """For the store."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> Self:
-        """From the store."""
-        first = kept.get("first_range")
-        return cls(**{**kept, "worst": tuple(kept["worst"]), "first_range": tuple(first) if first else None})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertedSeries:
-    """One series of an alert, as it was when the alert was told last."""
-
-    series: Series
-    magnitude: float
-    low: float
-    high: float
-    commit: str  # hash of the first commit of its new level
-    place: int  # among its commits with a number
-    is_resolved: bool  # its level is back, or the detector holds the change no more
-    is_settled: bool  # all its values have been analysed, and its machine judged
+    MOVED = "moved"  # detail: hash of the commit that a person or a bisect states
+    UPDATED = "updated"  # by a program: series or members joined, the range or the magnitude changed; see the note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertEvent:
-    """A step in an alert's life."""
+    """An entry of an alert's history."""
 
     at: datetime
-    state: AlertState  # after it
+    state: AlertState  # after the event
     author: str | None  # None: a program
     note: str | None
     kind: EventKind = EventKind.STATE
@@ -81,8 +61,71 @@ class AlertEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """The fields that alerts of every kind have."""
+
+    id: int
+    project: str
+    kind: AlertKind
+    machine: str
+    state: AlertState
+    opened: datetime
+    events: tuple[AlertEvent, ...]  # oldest first
+    thread: str  # common to all messages of the alert
+    messages: int  # sent so far
+    assignee: str | None = None
+    link: str | None = None
+    version: int = 1  # counts updates and decisions
+
+    @property
+    def decided_by(self) -> str | None:
+        """Author of the current state; None: a program."""
+        return next((event.author for event in reversed(self.events) if event.kind is EventKind.STATE), None)
+
+    @property
+    def resolved(self) -> datetime | None:
+        """When the alert was resolved; None unless it is."""
+        if self.state is not AlertState.RESOLVED:
+            return None
+        return next((event.at for event in reversed(self.events) if event.kind is EventKind.STATE), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastNotification:
+    """What the newest message of a regression alert reported. Commits are hashes."""
+
+    start: str  # the change came after this commit
+    end: str  # and by this one
+    worst: tuple[float, float, float]  # largest change without the machine's part: magnitude, low, high
+    first_range: tuple[str, str]  # start and end of the first message
+
+    def as_json(self) -> dict[str, Any]:
+        """For the store."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """From the store."""
+        return cls(**{**stored, "worst": tuple(stored["worst"]), "first_range": tuple(stored["first_range"])})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertedSeries:
+    """One series of a regression alert, with its change as of the newest message."""
+
+    series: Series
+    magnitude: float
+    low: float
+    high: float
+    commit: str  # hash of the first commit of the new level
+    place: int  # index of that commit among the series' measured commits
+    is_resolved: bool  # the level is back, or the detector no longer finds the change
+    is_settled: bool  # all values are analysed, and the machine's findings are classified
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatedChange:
-    """Where a person, or a bisect, says that a change came; the detector’s word stands beside it."""
+    """The commit that a person or a bisect states as the cause; the detector's commit is kept."""
 
     commit: Commit
     previous_commit: Commit  # the measured one before
@@ -91,31 +134,42 @@ class StatedChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alert:
-    """Series that got worse at one commit on one machine, and what became of it."""
+class RegressionAlert(Alert):
+    """Series of one machine that got worse at one commit."""
 
-    id: int
-    project: str
-    machine: str
     commit: Commit
     previous_commit: Commit
-    state: AlertState
-    opened: datetime
-    series: tuple[AlertedSeries, ...]
-    events: tuple[AlertEvent, ...]
-    assignee: str | None = None
-    link: str | None = None
-    version: int = 1
+    series: tuple[AlertedSeries, ...]  # largest change first
     stated: StatedChange | None = None
-    told: Told | None = None  # None: no message went out
-    findings: int = 0  # of its machine, counted, when it was read: another number, and the machine was analysed since
+    notified: LastNotification | None = None  # None: opened by triage, and no message was sent
+    findings: int = 0  # the machine's analysis counter when the alert was read
 
-    @property
-    def thread(self) -> str:
-        """What its messages have in common."""
-        return self.told.thread if self.told else f"alert-{self.id}"
 
-    @property
-    def decided_by(self) -> str | None:
-        """Who set the state that it is in; None: a program."""
-        return next((each.author for each in reversed(self.events) if each.kind is EventKind.STATE), None)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthFinding:
+    """What is wrong now with a machine's data. A finding with further `members` is reported again."""
+
+    kind: AlertKind  # one of HEALTH_KINDS
+    subject: str  # identifies the finding within its kind: a machine, or a kernel on a machine
+    machine: str
+    kernel: str | None  # None: the whole machine
+    summary: str  # one line
+    members: tuple[str, ...]  # series keys, or names of the machine's failures
+    lines: tuple[str, ...]  # details, one fact each
+
+    def as_json(self) -> dict[str, Any]:
+        """For the store."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """From the store."""
+        lists = {"members": tuple(stored["members"]), "lines": tuple(stored["lines"])}
+        return cls(**{**stored, "kind": AlertKind(stored["kind"]), **lists})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthAlert(Alert):
+    """A finding about the data itself. It resolves when the finding is gone; nobody can resolve it by hand."""
+
+    finding: HealthFinding  # as of the newest update

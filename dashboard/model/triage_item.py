@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from .alert import Alert, AlertedSeries
+from .alert import AlertedSeries, RegressionAlert
 from .changepoint import Regression
 from .series import Commit
 
@@ -53,7 +53,7 @@ class Card:
     matching: int  # series of the card that the filter finds; of them some are in `regressions`
     total: int
     loss: float  # statistics.sure_loss over the card's series, in nats
-    alert: Alert | None
+    alert: RegressionAlert | None
 
     @property
     def typical_loss(self) -> float:

@@ -30,7 +30,7 @@ class AlertMembership:
                 part.c.place,
                 own.c.hash,
                 own.c.position,
-                alert.c.told,
+                alert.c.notified,
                 first.c.position.label("first_bad"),
                 good.c.position.label("last_good"),
             )
@@ -67,10 +67,10 @@ class AlertMembership:
 
 
 def _first_ranges(connection: Connection, project: int, rows: Sequence[Any]) -> dict[int, tuple[int, int]]:
-    """Positions of the last good and the first bad commit of the first message, of alerts that recorded them."""
-    told = {row.alert_id: tuple(row.told["first_range"]) for row in rows if (row.told or {}).get("first_range")}
+    """Positions of the last good and the first bad commit of the first message, of alerts that sent one."""
+    ranges = {row.alert_id: tuple(row.notified["first_range"]) for row in rows if row.notified}
     table = schema.commit
-    names = {name for ends in told.values() for name in ends}
+    names = {name for ends in ranges.values() for name in ends}
     positions = {
         row.hash: row.position
         for row in connection.execute(
@@ -79,5 +79,5 @@ def _first_ranges(connection: Connection, project: int, rows: Sequence[Any]) -> 
             )
         )
     }
-    found = {number: tuple(positions.get(name) for name in ends) for number, ends in told.items()}
+    found = {number: tuple(positions.get(name) for name in ends) for number, ends in ranges.items()}
     return {number: (start, end) for number, (start, end) in found.items() if start is not None and end is not None}

@@ -1,19 +1,20 @@
-"""How an alert goes on: its series are followed, others join, and its state, its range and what was told of it move.
+"""Updates of alerts by programs: series are followed, others join, and state, range and finding change.
 
-All of one step and its messages are one transaction, and nothing is done if somebody changed the alert meanwhile.
+One update and its messages are one transaction, and nothing is written if somebody changed the alert meanwhile.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, Row, select
+from sqlalchemy import update as sql_update
 
-from ..model.alert import Alert, AlertState, EventKind, Told
+from ..model.alert import Alert, AlertState, EventKind, HealthAlert, HealthFinding, LastNotification, RegressionAlert
 from ..model.changepoint import Regression
 from ..model.series import Commit
 from . import schema
-from .alerts import add_event, commit_ids_of
+from .alert_opening import add_event, commit_ids_of
 from .engine import Store
 from .mappers import project_id
 from .outbox import queue_messages
@@ -21,65 +22,106 @@ from .statements import insert_new, is_among, is_one_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """What is found of an alert. Without `told` no message goes out, and the magnitudes stay those that were told."""
+class RegressionUpdate:
+    """The current findings of a regression alert.
 
-    held: tuple[Regression, ...]  # what the detector tells of its series now, and of those that join it
-    resolved: frozenset[str]  # keys of its series whose level is back, or of which nothing is told any more
-    state: AlertState | None = None  # another one than it has
-    between: tuple[Commit, Commit] | None = None  # the last good and the first bad commit, where they are others now
-    told: Told | None = None
+    Without `notified` no message reports them, and the stored magnitudes stay those of the newest message.
+    """
+
+    held: tuple[Regression, ...]  # current changes of its series, and of those that join it
+    resolved: frozenset[str]  # keys of its series whose level is back, or whose change is no longer found
+    state: AlertState | None = None  # the new state; None: unchanged
+    between: tuple[Commit, Commit] | None = None  # the last good and the first bad commit; None: unchanged
+    notified: LastNotification | None = None
     note: str | None = None
 
-    def changes(self, alert: Alert) -> bool:
+    def changes(self, alert: RegressionAlert) -> bool:
         """Whether there is anything to write."""
-        if self.state is not None or self.between is not None or self.told is not None:
+        if self.state is not None or self.between is not None or self.notified is not None:
             return True
         known = {one.series.key: one for one in alert.series}
         return any(
-            (its := known.get(one.series.key)) is None
-            or (its.commit, its.place) != (one.change.commit.hash, one.change.index)
+            (mine := known.get(one.series.key)) is None
+            or (mine.commit, mine.place) != (one.change.commit.hash, one.change.index)
             for one in self.held
-        ) or any(its.is_resolved != (its.series.key in self.resolved) for its in alert.series)
+        ) or any(one.is_resolved != (one.series.key in self.resolved) for one in alert.series)
 
 
-def go_on(store: Store, alert: Alert, progress: Progress, *, messages: Mapping[str, str], now_ms: int) -> bool:
-    """Writes a step of an alert with its messages (destination -> payload). False if it is not as it was read."""
-    if not progress.changes(alert):
+def update_regression_alert(
+    store: Store, alert: RegressionAlert, update: RegressionUpdate, *, messages: Mapping[str, str], now_ms: int
+) -> bool:
+    """Writes an update with its messages (destination -> payload); False if the alert changed since it was read."""
+    if not update.changes(alert):
         return True
     with store.write(alert.project, of_project=True) as connection:
-        owner = project_id(connection, alert.project)
-        table = schema.alert
-        now = connection.execute(
-            select(table.c.id).where(table.c.id == alert.id, table.c.version == alert.version)
-        ).scalar()
-        if owner is None or now is None:
+        owner = _owner_of_unchanged(connection, alert)
+        if owner is None:
             return False
-        if progress.state is AlertState.RESOLVED and not _is_as_read(connection, alert):
-            return False  # what is not told at this moment may be told in the next
-        _follow(connection, owner, alert, progress)
+        if update.state is AlertState.RESOLVED and not _is_as_read(connection, alert):
+            return False  # a change that is missing now may be found by the analysis that is under way
+        _follow(connection, owner, alert, update)
         values: dict[str, Any] = {}
-        if progress.between is not None:
-            ids = commit_ids_of(connection, owner, progress.between)
-            previous, commit = (ids[each.hash] for each in progress.between)
+        if update.between is not None:
+            ids = commit_ids_of(connection, owner, update.between)
+            previous, commit = (ids[each.hash] for each in update.between)
             values |= {"previous_commit_id": previous, "commit_id": commit}
-        if progress.told is not None:
-            values["told"] = progress.told.as_json()
-        if progress.state is not None:
-            values["state"] = progress.state.value
-        if progress.state is not None or progress.told is not None:
-            values["version"] = table.c.version + 1
-            kind = EventKind.STATE if progress.state is not None else EventKind.UPDATED
-            state = progress.state or alert.state
-            add_event(connection, alert.id, state, now_ms=now_ms, author=None, note=progress.note, kind=kind)
-        if values:
-            connection.execute(update(table).where(table.c.id == alert.id).values(**values))
-        if progress.told is not None:
-            queue_messages(connection, owner, progress.told.thread, progress.told.messages, messages, now_ms=now_ms)
+        if update.notified is not None:
+            values["notified"] = update.notified.as_json()
+        if update.state is not None or update.notified is not None:
+            _write(connection, alert, owner, values, update.state, update.note, messages, now_ms)
+        elif values:
+            connection.execute(sql_update(schema.alert).where(schema.alert.c.id == alert.id).values(**values))
         return True
 
 
-def _is_as_read(connection: Connection, alert: Alert) -> bool:
+def update_health_alert(
+    store: Store, alert: HealthAlert, finding: HealthFinding | None, *, messages: Mapping[str, str], now_ms: int
+) -> bool:
+    """Writes the current finding, or resolves the alert if there is none, with its messages (destination -> payload).
+
+    False if the alert changed since it was read.
+    """
+    with store.write(alert.project, of_project=True) as connection:
+        owner = _owner_of_unchanged(connection, alert)
+        if owner is None:
+            return False
+        state = AlertState.RESOLVED if finding is None else None
+        values: dict[str, Any] = {} if finding is None else {"finding": finding.as_json()}
+        note = finding.summary if finding is not None else None
+        _write(connection, alert, owner, values, state, note, messages, now_ms)
+        return True
+
+
+def _owner_of_unchanged(connection: Connection, alert: Alert) -> int | None:
+    """The project's id; None if the alert changed since it was read, or is gone."""
+    table = schema.alert
+    unchanged = connection.execute(
+        select(table.c.project_id).where(table.c.id == alert.id, table.c.version == alert.version)
+    ).scalar()
+    return unchanged if unchanged == project_id(connection, alert.project) else None
+
+
+def _write(
+    connection: Connection,
+    alert: Alert,
+    owner: int,
+    values: Mapping[str, Any],
+    state: AlertState | None,
+    note: str | None,
+    messages: Mapping[str, str],
+    now_ms: int,
+) -> None:
+    """Writes the columns, an event that tells a state change from an update, and the messages."""
+    kind = EventKind.UPDATED if state is None else EventKind.STATE
+    state = state or alert.state
+    add_event(connection, alert.id, state, now_ms=now_ms, author=None, note=note, kind=kind)
+    number = alert.messages + bool(messages)
+    common = {"state": state.value, "version": alert.version + 1, "messages": number}
+    connection.execute(sql_update(schema.alert).where(schema.alert.c.id == alert.id).values(**common, **values))
+    queue_messages(connection, owner, alert.thread, number, messages, now_ms=now_ms)
+
+
+def _is_as_read(connection: Connection, alert: RegressionAlert) -> bool:
     """Whether nothing of the alert's machine was imported or analysed since it was read."""
     series, machine, part = schema.series, schema.machine, schema.alert_series
     stale = connection.execute(
@@ -95,10 +137,10 @@ def _is_as_read(connection: Connection, alert: Alert) -> bool:
     return stale is None and findings == judged == alert.findings
 
 
-def _follow(connection: Connection, owner: int, alert: Alert, progress: Progress) -> None:
-    """Puts the alert's series where the detector has their change now, and adds those that join."""
+def _follow(connection: Connection, owner: int, alert: RegressionAlert, update: RegressionUpdate) -> None:
+    """Moves the alert's series to the current places of their changes, and adds those that join."""
     part, series = schema.alert_series, schema.series
-    held = {one.series.key: one for one in progress.held}
+    held = {one.series.key: one for one in update.held}
     mine = is_one_of(connection, series.c.key, held)
     ids = {row.key: row.id for row in connection.execute(select(series.c.key, series.c.id).where(mine))}
     commits = commit_ids_of(connection, owner, (one.change.commit for one in held.values()))
@@ -129,16 +171,18 @@ def _follow(connection: Connection, owner: int, alert: Alert, progress: Progress
         values: dict[str, Any] = {"place": change.index}
         if place not in taken:
             values["commit_id"] = place[1]
-        if progress.told is not None:
+        if update.notified is not None:
             values |= size
         connection.execute(
-            update(part).where(part.c.series_id == row.series_id, part.c.commit_id == row.commit_id).values(**values)
+            sql_update(part)
+            .where(part.c.series_id == row.series_id, part.c.commit_id == row.commit_id)
+            .values(**values)
         )
     insert_new(connection, part, joining)
     for key, its in rows.items():
-        if any(row.resolved != (key in progress.resolved) for row in its):
+        if any(row.resolved != (key in update.resolved) for row in its):
             connection.execute(
-                update(part)
+                sql_update(part)
                 .where(part.c.alert_id == alert.id, part.c.series_id == its[0].series_id)
-                .values(resolved=key in progress.resolved)
+                .values(resolved=key in update.resolved)
             )

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select, update
 from ..model.alert import AlertState, EventKind
 from ..model.verdict import ChangeKind
 from . import schema
-from .alerts import add_event
+from .alert_opening import add_event
 from .engine import Store
 from .mappers import project_id
 from .notes import add_annotation, annotations

@@ -1,6 +1,6 @@
 """Creates the tables of an empty database, and brings an older one to the newest schema with Alembic.
 
-An empty database gets the tables of schema.py as they are today and the newest revision's number, without Alembic,
+An empty database gets the tables of schema/ as they are today and the newest revision's number, without Alembic,
 whose import takes a third of a second.
 """
 

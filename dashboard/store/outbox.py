@@ -78,8 +78,8 @@ def queue_in_project(
             queue_messages(connection, owner, thread, number, messages, now_ms=now_ms)
 
 
-def told_destinations(store: Store, threads: Collection[str]) -> dict[str, frozenset[str]]:
-    """Who got messages of each thread, or waits for one: they are told how it goes on."""
+def notified_destinations(store: Store, threads: Collection[str]) -> dict[str, frozenset[str]]:
+    """Destinations of each thread's messages: they get its updates."""
     table = schema.outbox
     found: dict[str, set[str]] = {}
     with store.read() as connection:
@@ -87,7 +87,7 @@ def told_destinations(store: Store, threads: Collection[str]) -> dict[str, froze
             select(table.c.thread, table.c.destination).where(is_one_of(connection, table.c.thread, threads)).distinct()
         ):
             found.setdefault(row.thread, set()).add(row.destination)
-    return {thread: frozenset(its) for thread, its in found.items()}
+    return {thread: frozenset(names) for thread, names in found.items()}
 
 
 def claim_next(

@@ -18,8 +18,10 @@ from warpwatch.ci.bisect.commit_range import RangeCommit, RangeError, commit_ran
 from warpwatch.ci.gate.asv_runner import AsvRuns
 from warpwatch.dashboard.model.alert import AlertState
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alert_updates import Progress, go_on
-from warpwatch.dashboard.store.alerts import alerts, new_regressions, open_alert
+from warpwatch.dashboard.store.alert_candidates import new_regressions
+from warpwatch.dashboard.store.alert_opening import open_regression_alert
+from warpwatch.dashboard.store.alert_updates import RegressionUpdate, update_regression_alert
+from warpwatch.dashboard.store.alerts import regression_alerts
 
 NAME = "suite.Bench.track_latency"
 
@@ -209,16 +211,16 @@ def test_the_next_alert_is_the_worst_that_waits_here_and_spans_several_commits(
     results.load(store, repository=git.folder)
     assert next_alert(store, "demo", "box", git.folder) is None  # nobody was alerted
     for group in new_regressions(store, "demo"):
-        open_alert(store, group, messages={}, now_ms=1)
+        open_regression_alert(store, group, messages={}, now_ms=1)
     found = next_alert(store, "demo", "box", git.folder)
     assert found is not None
     assert found.series.benchmark == "suite.Large.track_latency"
     assert (found.good, found.bad) == (hashes[9], hashes[30])
     assert next_alert(store, "demo", "elsewhere", git.folder) is None
     assert next_alert(store, "demo", "box", tmp_path) is None  # git does not know the commits there
-    for alert in alerts(store, "demo"):
-        expected = Progress(held=(), resolved=frozenset(), state=AlertState.EXPECTED)
-        assert go_on(store, alert, expected, messages={}, now_ms=2)
+    for alert in regression_alerts(store, "demo"):
+        expected = RegressionUpdate(held=(), resolved=frozenset(), state=AlertState.EXPECTED)
+        assert update_regression_alert(store, alert, expected, messages={}, now_ms=2)
     assert next_alert(store, "demo", "box", git.folder) is None
 
 

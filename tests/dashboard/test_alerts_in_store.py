@@ -14,10 +14,11 @@ from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.model.alert import AlertState
 from warpwatch.dashboard.model.comparison import Acceptance
-from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store import alerts as alerts_of_store
-from warpwatch.dashboard.store.alert_updates import Progress, go_on
-from warpwatch.dashboard.store.alerts import alerts, alerts_now, held_regressions, new_regressions, open_alert
+from warpwatch.dashboard.store import Store, alert_candidates, queries
+from warpwatch.dashboard.store.alert_candidates import alerts_now, held_regressions, new_regressions
+from warpwatch.dashboard.store.alert_opening import open_regression_alert
+from warpwatch.dashboard.store.alert_updates import RegressionUpdate, update_regression_alert
+from warpwatch.dashboard.store.alerts import regression_alerts
 from warpwatch.dashboard.store.outbox import (
     claim_next,
     mark_delivered,
@@ -45,16 +46,16 @@ def regressed(store: Store, timed_history: Callable[..., Any]) -> Any:
 def test_a_regression_is_new_until_an_alert_holds_it(store: Store, regressed: Any) -> None:
     (group,) = new_regressions(store, "demo")
     assert group.commit.position == 10
-    alert = open_alert(store, group, messages=HOOK, now_ms=1000)
+    alert = open_regression_alert(store, group, messages=HOOK, now_ms=1000)
     assert alert is not None
     assert new_regressions(store, "demo") == ()
-    (kept,) = alerts(store, "demo")
+    (kept,) = regression_alerts(store, "demo")
     assert (kept.id, kept.state, kept.commit.hash, kept.machine) == (alert, AlertState.OPEN, group.commit.hash, "box")
     assert kept.series[0].magnitude == pytest.approx(1.0, abs=0.02)
 
 
 def test_more_data_does_not_make_it_new_again(store: Store, regressed: Any, timed_history: Callable[..., Any]) -> None:
-    open_alert(store, new_regressions(store, "demo")[0], messages=HOOK, now_ms=1000)
+    open_regression_alert(store, new_regressions(store, "demo")[0], messages=HOOK, now_ms=1000)
     timed_history([2.0, 2.01, 1.99] * 4, first=20).load(store)
     assert queries.regressions(store, "demo") != ()
     assert new_regressions(store, "demo") == ()
@@ -65,7 +66,7 @@ def test_a_changepoint_that_wanders_is_the_same_regression(
 ) -> None:
     timed_history([*STEADY, *SLOW]).load(store)
     (first,) = new_regressions(store, "demo")
-    open_alert(store, first, messages=HOOK, now_ms=1000)
+    open_regression_alert(store, first, messages=HOOK, now_ms=1000)
     for started in (100, 101, 102):  # its first slow commit was measured badly, say later runs
         asv.commit(10, {"suite.Bench.track_latency": asv.row([started / 100], started_at=started, spread=0.002)})
         asv.load(store)
@@ -77,7 +78,7 @@ def test_a_changepoint_that_wanders_is_the_same_regression(
 def test_a_second_regression_of_the_series_is_new(
     store: Store, regressed: Any, timed_history: Callable[..., Any]
 ) -> None:
-    open_alert(store, new_regressions(store, "demo")[0], messages=HOOK, now_ms=1000)
+    open_regression_alert(store, new_regressions(store, "demo")[0], messages=HOOK, now_ms=1000)
     timed_history([3.0, 3.01, 2.99, 3.0, 3.02] * 3, first=20).load(store)
     (group,) = new_regressions(store, "demo")
     assert group.commit.position == 20
@@ -107,7 +108,7 @@ def test_processes_that_open_the_same_alert_at_once_open_one(store: Store, regre
     (group,) = new_regressions(store, "demo")
     opened: list[int | None] = []
     threads = [
-        threading.Thread(target=lambda: opened.append(open_alert(store, group, messages=HOOK, now_ms=1)))
+        threading.Thread(target=lambda: opened.append(open_regression_alert(store, group, messages=HOOK, now_ms=1)))
         for _ in range(4)
     ]
     for thread in threads:
@@ -120,7 +121,7 @@ def test_processes_that_open_the_same_alert_at_once_open_one(store: Store, regre
 
 
 def test_a_message_is_claimed_by_one_and_delivered_once(store: Store, regressed: Any) -> None:
-    open_alert(store, new_regressions(store, "demo")[0], messages=HOOK, now_ms=1000)
+    open_regression_alert(store, new_regressions(store, "demo")[0], messages=HOOK, now_ms=1000)
     message = claim_next(store, destinations=HOOK, worker="a", now_ms=2000)
     assert message is not None
     assert (message.destination, message.payload, message.attempts) == ("http://hook", HOOK["http://hook"], 1)
@@ -133,7 +134,7 @@ def test_a_message_is_claimed_by_one_and_delivered_once(store: Store, regressed:
 def test_a_failed_message_waits_for_its_next_attempt_and_a_dead_senders_claim_runs_out(
     store: Store, regressed: Any
 ) -> None:
-    open_alert(store, new_regressions(store, "demo")[0], messages=HOOK, now_ms=1000)
+    open_regression_alert(store, new_regressions(store, "demo")[0], messages=HOOK, now_ms=1000)
     first = claim_next(store, destinations=HOOK, worker="a", now_ms=2000)
     assert first is not None
     mark_failed(store, first.id, worker="a", error="connection refused", next_attempt_ms=5000)
@@ -183,18 +184,20 @@ def test_no_message_of_a_thread_overtakes_another_until_that_is_given_up(store: 
 
 
 def test_what_was_decided_meanwhile_is_not_overwritten(store: Store, regressed: Any) -> None:
-    open_alert(store, new_regressions(store, "demo")[0], messages={}, now_ms=1000)
-    (alert,) = alerts(store, "demo")
-    over = Progress(held=(), resolved=frozenset({alert.series[0].series.key}), state=AlertState.RESOLVED, note="back")
-    assert go_on(store, alert, over, messages={}, now_ms=2000)
-    assert not go_on(store, alert, over, messages={}, now_ms=3000)
-    (kept,) = alerts(store, "demo", states=[AlertState.RESOLVED])
+    open_regression_alert(store, new_regressions(store, "demo")[0], messages={}, now_ms=1000)
+    (alert,) = regression_alerts(store, "demo")
+    over = RegressionUpdate(
+        held=(), resolved=frozenset({alert.series[0].series.key}), state=AlertState.RESOLVED, note="back"
+    )
+    assert update_regression_alert(store, alert, over, messages={}, now_ms=2000)
+    assert not update_regression_alert(store, alert, over, messages={}, now_ms=3000)
+    (kept,) = regression_alerts(store, "demo", states=[AlertState.RESOLVED])
     assert [(event.state, event.author, event.note) for event in kept.events] == [
         (AlertState.OPEN, None, None),
         (AlertState.RESOLVED, None, "back"),
     ]
     assert kept.series[0].is_resolved
-    assert alerts(store, "demo", states=[AlertState.OPEN]) == ()
+    assert regression_alerts(store, "demo", states=[AlertState.OPEN]) == ()
 
 
 def test_a_range_that_is_measured_in_between_is_the_same_regression(
@@ -204,11 +207,11 @@ def test_a_range_that_is_measured_in_between_is_the_same_regression(
     timed_history(SLOW, first=100).load(store)
     (first,) = new_regressions(store, "demo")
     assert (first.previous_commit.hash, first.commit.hash) == (hash_of(9), hash_of(100))
-    open_alert(store, first, messages={}, now_ms=1000)
+    open_regression_alert(store, first, messages={}, now_ms=1000)
     for number in range(10, 100, 6):  # as a bisection does: fifteen commits with a number before the change, and after
         timed_history([1.0 if number < 60 else 2.0], first=number).load(store)
     assert new_regressions(store, "demo") == ()
-    (alert,) = alerts(store, "demo")
+    (alert,) = regression_alerts(store, "demo")
     (one,) = held_regressions(store, "demo").held[alert.id]
     assert one.change.commit.hash == hash_of(64)
 
@@ -216,16 +219,16 @@ def test_a_range_that_is_measured_in_between_is_the_same_regression(
 def test_an_alert_does_not_end_by_findings_that_are_being_made(
     store: Store, regressed: Any, timed_history: Callable[..., Any]
 ) -> None:
-    open_alert(store, new_regressions(store, "demo")[0], messages={}, now_ms=1000)
-    (alert,) = alerts(store, "demo")
-    over = Progress(held=(), resolved=frozenset({alert.series[0].series.key}), state=AlertState.RESOLVED)
+    open_regression_alert(store, new_regressions(store, "demo")[0], messages={}, now_ms=1000)
+    (alert,) = regression_alerts(store, "demo")
+    over = RegressionUpdate(held=(), resolved=frozenset({alert.series[0].series.key}), state=AlertState.RESOLVED)
     results = timed_history([2.0], first=20)
     import_results(store, open_folder(results.folder, project="demo"))
-    assert not go_on(store, alert, over, messages={}, now_ms=2000)  # imported, and not analysed
+    assert not update_regression_alert(store, alert, over, messages={}, now_ms=2000)  # imported, and not analysed
     analyse(store)
-    assert not go_on(store, alert, over, messages={}, now_ms=3000)  # analysed since it was read
-    (alert,) = alerts(store, "demo")
-    assert go_on(store, alert, over, messages={}, now_ms=4000)
+    assert not update_regression_alert(store, alert, over, messages={}, now_ms=3000)  # analysed since it was read
+    (alert,) = regression_alerts(store, "demo")
+    assert update_regression_alert(store, alert, over, messages={}, now_ms=4000)
 
 
 def test_emptying_the_outbox_takes_time_in_proportion_to_what_waits(sqlite_store: Store, asv: AsvResults) -> None:
@@ -260,14 +263,14 @@ def test_emptying_the_outbox_takes_time_in_proportion_to_what_waits(sqlite_store
 def test_a_look_sees_one_moment(store: Store, regressed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """What another process does while it reads is seen by the next one, and by no part of this one."""
     group = new_regressions(store, "demo")[0]
-    read = alerts_of_store.regressions_in
+    read = alert_candidates.regressions_in
 
     def read_while_another_alerts(*words: Any) -> Any:
         monkeypatch.undo()
-        assert open_alert(store, group, messages={}, now_ms=1000) is not None
+        assert open_regression_alert(store, group, messages={}, now_ms=1000) is not None
         return read(*words)
 
-    monkeypatch.setattr(alerts_of_store, "regressions_in", read_while_another_alerts)
+    monkeypatch.setattr(alert_candidates, "regressions_in", read_while_another_alerts)
     before = alerts_now(store, "demo", recent_days=30, most_false=0.05)
     assert (len(before.new), before.held, before.alerts) == (1, {}, ())
     after = alerts_now(store, "demo", recent_days=30, most_false=0.05)
@@ -279,11 +282,13 @@ def test_a_resolved_alert_is_read_only_where_the_detector_still_tells_its_change
     def known() -> list[AlertState]:
         return [alert.state for alert in alerts_now(store, "demo", recent_days=30, most_false=0.05).alerts]
 
-    open_alert(store, new_regressions(store, "demo")[0], messages={}, now_ms=1000)
+    open_regression_alert(store, new_regressions(store, "demo")[0], messages={}, now_ms=1000)
     assert known() == [AlertState.OPEN]
-    (alert,) = alerts(store, "demo")
+    (alert,) = regression_alerts(store, "demo")
     keys = frozenset({alert.series[0].series.key})
-    assert go_on(store, alert, Progress(held=(), resolved=keys, state=AlertState.RESOLVED), messages={}, now_ms=2000)
+    assert update_regression_alert(
+        store, alert, RegressionUpdate(held=(), resolved=keys, state=AlertState.RESOLVED), messages={}, now_ms=2000
+    )
     assert known() == [AlertState.RESOLVED]
     with store.write("demo") as connection:  # as an analysis of newer results may
         connection.execute(delete(changepoint))
@@ -291,12 +296,12 @@ def test_a_resolved_alert_is_read_only_where_the_detector_still_tells_its_change
 
 
 def test_what_is_written_of_one_project_leaves_what_is_remembered_of_others(store: Store, regressed: Any) -> None:
-    open_alert(store, new_regressions(store, "demo")[0], messages={}, now_ms=1000)
+    open_regression_alert(store, new_regressions(store, "demo")[0], messages={}, now_ms=1000)
     regressed.load(store, project="other")
-    (alert,) = alerts(store, "demo")
+    (alert,) = regression_alerts(store, "demo")
     said = Acceptance(pattern="*", reason="known", by="ann", at=datetime.now(UTC), source="a note", at_most=None)
     before = store.generation("other")
-    over = Progress(held=(), resolved=frozenset({alert.series[0].series.key}), state=AlertState.RESOLVED)
-    assert go_on(store, alert, over, messages={}, now_ms=2000)
+    over = RegressionUpdate(held=(), resolved=frozenset({alert.series[0].series.key}), state=AlertState.RESOLVED)
+    assert update_regression_alert(store, alert, over, messages={}, now_ms=2000)
     record_acceptances(store, "demo", hash_of(1), hash_of(2), [said], now_ms=3)
     assert store.generation("other") == before

@@ -11,7 +11,8 @@ from warpwatch.dashboard.model.thresholds import StatedLimits
 from warpwatch.dashboard.model.triage_item import CardFilter, Standing
 from warpwatch.dashboard.model.verdict import ChangeKind, Verdict
 from warpwatch.dashboard.store import Store, queries, schema
-from warpwatch.dashboard.store.alerts import held_regressions, new_regressions, open_alert
+from warpwatch.dashboard.store.alert_candidates import held_regressions, new_regressions
+from warpwatch.dashboard.store.alert_opening import open_regression_alert
 from warpwatch.dashboard.store.policy import state_limits
 
 BENCH, OTHER = "suite.Bench.track_latency", "suite.Other.track_latency"
@@ -107,7 +108,7 @@ def test_a_floor_is_a_limit_too_and_what_states_none_counts_from_nothing_on(move
 
 def test_an_alert_keeps_what_it_holds_whatever_is_stated_later(moved: Store) -> None:
     for group in new_regressions(moved, "demo"):
-        assert open_alert(moved, group, messages={}, now_ms=1) is not None
+        assert open_regression_alert(moved, group, messages={}, now_ms=1) is not None
     _state(moved, threshold=0.5)
     assert {one.series.benchmark for its in held_regressions(moved, "demo").held.values() for one in its} == set(SLOWER)
     listed = queries.cards(moved, "demo", ALL)

@@ -6,7 +6,8 @@ from tests.asv_results import AsvResults, hash_of
 from warpwatch.dashboard.model.alert import AlertState, EventKind
 from warpwatch.dashboard.model.triage_item import Card, CardFilter
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alerts import new_regressions, open_alert
+from warpwatch.dashboard.store.alert_candidates import new_regressions
+from warpwatch.dashboard.store.alert_opening import open_regression_alert
 from warpwatch.dashboard.store.bisect_results import AUTHOR, Bisected, Culprit, bisected_alerts, record_bisect
 from warpwatch.dashboard.store.notes import NothingToAnnotateError, annotations
 from warpwatch.dashboard.store.triage import Decision, triage
@@ -20,7 +21,7 @@ def alerted(store: Store, asv: AsvResults) -> AsvResults:
     """Ten good commits, thirty that nobody measured, ten bad ones, and an open alert of that."""
     asv.benchmark(NAME)
     _measure(asv, store, *range(10), *range(40, 50))
-    assert open_alert(store, new_regressions(store, "demo")[0], messages={}, now_ms=5) is not None
+    assert open_regression_alert(store, new_regressions(store, "demo")[0], messages={}, now_ms=5) is not None
     return asv
 
 

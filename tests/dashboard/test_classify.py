@@ -17,7 +17,8 @@ from warpwatch.dashboard.model.overview import State
 from warpwatch.dashboard.model.triage_item import CardFilter
 from warpwatch.dashboard.model.verdict import ChangeKind, Control, Verdict
 from warpwatch.dashboard.store import Store, queries, schema
-from warpwatch.dashboard.store.alerts import held_regressions, new_regressions, open_alert
+from warpwatch.dashboard.store.alert_candidates import held_regressions, new_regressions
+from warpwatch.dashboard.store.alert_opening import open_regression_alert
 from warpwatch.dashboard.text.labels import state_detail
 
 ALL = ("warpwatch", "eager", TRIAD, MATMUL)
@@ -196,7 +197,7 @@ def test_an_alert_goes_on_where_a_later_run_doubts_what_it_was_opened_for(sqlite
     _suite(asv, {"warpwatch": 1.06})
     asv.load(sqlite_store)
     (group,) = new_regressions(sqlite_store, "demo")
-    number = open_alert(sqlite_store, group, messages={}, now_ms=1)
+    number = open_regression_alert(sqlite_store, group, messages={}, now_ms=1)
     _doubt(sqlite_store, 0.06)
     assert len(held_regressions(sqlite_store, "demo").held[number or 0]) == 3
     (card,) = queries.cards(sqlite_store, "demo", CardFilter()).cards

@@ -9,7 +9,7 @@ from warpwatch.dashboard.analysis.compare_commits import check
 from warpwatch.dashboard.model.comparison import Comparison
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alerts import new_regressions
+from warpwatch.dashboard.store.alert_candidates import new_regressions
 from warpwatch.dashboard.text.comparison_report import as_table
 
 

@@ -1,29 +1,25 @@
-"""People triage troubles of the data: states, notes, and programs that go on beside them. Both databases."""
+"""People triage health alerts: states, notes, and programs that update them meanwhile. Both databases."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from warpwatch.dashboard.model.alert import AlertState, EventKind
+from warpwatch.dashboard.model.alert import AlertKind, AlertState, EventKind, HealthAlert, HealthFinding
+from warpwatch.dashboard.model.triage_item import Seen
 from warpwatch.dashboard.store import Store
-from warpwatch.dashboard.store.health_alerts import (
-    HealthAlert,
-    HealthFinding,
-    HealthKind,
-    go_on_with_health,
-    health_alerts,
-    open_health_alert,
-)
+from warpwatch.dashboard.store.alert_opening import open_health_alert
+from warpwatch.dashboard.store.alert_updates import update_health_alert
+from warpwatch.dashboard.store.alerts import health_alerts
 from warpwatch.dashboard.store.retention import drop_project
-from warpwatch.dashboard.store.triage import ChangedMeanwhileError, Decision, SeenTrouble, triage_health
+from warpwatch.dashboard.store.triage import ChangedMeanwhileError, Decision, triage
 
 SILENT = HealthFinding(
-    kind=HealthKind.MISSING,
+    kind=AlertKind.MISSING_DATA,
     subject="box",
     machine="box",
     kernel=None,
-    says="no results for 3 days",
+    summary="no results for 3 days",
     members=("box",),
     lines=("the newest is of Monday",),
 )
@@ -37,19 +33,19 @@ def silent(store: Store, timed_history: Callable[..., Any]) -> Store:
     return store
 
 
-def the_trouble(store: Store) -> HealthAlert:
-    (found,) = health_alerts(store, "demo", since_ms=0)
+def the_alert(store: Store) -> HealthAlert:
+    (found,) = health_alerts(store, "demo", states=tuple(AlertState))
     return found
 
 
-def seen(alert: HealthAlert) -> SeenTrouble:
-    return SeenTrouble(id=alert.id, version=alert.version)
+def seen(alert: HealthAlert) -> list[Seen]:
+    return [Seen(key=f"alert-{alert.id}", version=str(alert.version))]
 
 
 def test_what_was_decided_is_kept_with_its_history(silent: Store) -> None:
     said = Decision(state=AlertState.ACKNOWLEDGED, note="on it", assignee="Bo", link="https://example.org/7")
-    triage_health(silent, "demo", seen(the_trouble(silent)), said, **WHO)
-    alert = the_trouble(silent)
+    triage(silent, "demo", seen(the_alert(silent)), said, **WHO)
+    alert = the_alert(silent)
     assert (alert.state, alert.assignee, alert.link) == (AlertState.ACKNOWLEDGED, "Bo", "https://example.org/7")
     assert [(e.kind, e.state, e.author, e.note) for e in alert.events] == [
         (EventKind.STATE, AlertState.OPEN, None, None),
@@ -61,28 +57,28 @@ def test_what_was_decided_is_kept_with_its_history(silent: Store) -> None:
 
 
 def test_the_later_of_two_reads_what_the_other_did(silent: Store) -> None:
-    as_seen = seen(the_trouble(silent))
-    triage_health(silent, "demo", as_seen, Decision(state=AlertState.EXPECTED), **WHO)
+    as_seen = seen(the_alert(silent))
+    triage(silent, "demo", as_seen, Decision(state=AlertState.EXPECTED), **WHO)
     with pytest.raises(ChangedMeanwhileError, match=r"Ada set it to “expected” since you saw it"):
-        triage_health(silent, "demo", as_seen, Decision(note="late"), **WHO)
-    assert the_trouble(silent).events[-1].note is None
+        triage(silent, "demo", as_seen, Decision(note="late"), **WHO)
+    assert the_alert(silent).events[-1].note is None
 
 
 def test_one_that_is_over_is_not_decided_about_and_a_program_gives_way_to_a_person(silent: Store) -> None:
-    as_read = the_trouble(silent)
-    triage_health(silent, "demo", seen(as_read), Decision(note="looking"), **WHO)
-    assert not go_on_with_health(silent, as_read, None, messages={}, now_ms=3)
-    assert go_on_with_health(silent, the_trouble(silent), None, messages={}, now_ms=4)
-    alert = the_trouble(silent)
+    as_read = the_alert(silent)
+    triage(silent, "demo", seen(as_read), Decision(note="looking"), **WHO)
+    assert not update_health_alert(silent, as_read, None, messages={}, now_ms=3)
+    assert update_health_alert(silent, the_alert(silent), None, messages={}, now_ms=4)
+    alert = the_alert(silent)
     assert (alert.state, alert.resolved is None) == (AlertState.RESOLVED, False)
     with pytest.raises(ChangedMeanwhileError, match=r"A program set it to “resolved”"):
-        triage_health(silent, "demo", seen(alert), Decision(note="late"), **WHO)
+        triage(silent, "demo", seen(alert), Decision(note="late"), **WHO)
 
 
 def test_nobody_says_that_it_is_over_and_it_has_no_commit(silent: Store) -> None:
     for wrong in (Decision(state=AlertState.RESOLVED), Decision(move=1)):
-        with pytest.raises(ValueError, match="ends by itself"):
-            triage_health(silent, "demo", seen(the_trouble(silent)), wrong, **WHO)
-    for other in (SeenTrouble(id=99, version=1), SeenTrouble(id=the_trouble(silent).id, version=9)):
+        with pytest.raises(ValueError, match="resolves by itself"):
+            triage(silent, "demo", seen(the_alert(silent)), wrong, **WHO)
+    for other in (Seen(key="alert-99", version="1"), Seen(key="alert-1", version="9"), Seen(key="alert", version="1")):
         with pytest.raises(ChangedMeanwhileError):
-            triage_health(silent, "demo", other, Decision(note="x"), **WHO)
+            triage(silent, "demo", [other], Decision(note="x"), **WHO)

@@ -14,7 +14,7 @@ from warpwatch.dashboard.model.triage_item import CardFilter
 from warpwatch.dashboard.model.verdict import ChangeKind, Verdict
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alerts import new_regressions
+from warpwatch.dashboard.store.alert_candidates import new_regressions
 from warpwatch.dashboard.web.app import create_app
 
 

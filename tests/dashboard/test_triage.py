@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from tests.asv_results import START_MS, AsvResults, hash_of
-from warpwatch.dashboard.model.alert import AlertState, EventKind, Told
+from warpwatch.dashboard.model.alert import AlertState, EventKind, LastNotification
 from warpwatch.dashboard.model.triage_item import WAITING, Card, CardFilter, CardOrder, Seen, Standing
 from warpwatch.dashboard.model.verdict import ChangeKind
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alert_updates import Progress, go_on
-from warpwatch.dashboard.store.alerts import alerts, new_regressions, open_alert
+from warpwatch.dashboard.store.alert_candidates import new_regressions
+from warpwatch.dashboard.store.alert_opening import open_regression_alert
+from warpwatch.dashboard.store.alert_updates import RegressionUpdate, update_regression_alert
+from warpwatch.dashboard.store.alerts import regression_alerts
 from warpwatch.dashboard.store.outbox import claim_next
 from warpwatch.dashboard.store.retention import Policy, compact, drop_project
 from warpwatch.dashboard.store.triage import ChangedMeanwhileError, Decision, NoSuchPlaceError, is_web_address, triage
@@ -63,7 +65,7 @@ def test_triaging_opens_an_alert_that_is_never_sent(store: Store, regressed: Asv
 
 
 def test_an_alert_that_was_sent_is_the_same_card(store: Store, regressed: AsvResults) -> None:
-    number = open_alert(store, new_regressions(store, "demo")[0], messages={"http://hook": "{}"}, now_ms=5)
+    number = open_regression_alert(store, new_regressions(store, "demo")[0], messages={"http://hook": "{}"}, now_ms=5)
     card = the_card(store)
     assert (card.seen, card.standing, card.total) == (Seen(key=f"alert-{number}", version="1"), Standing.OPEN, 1)
     assert card.regressions[0].change.commit.hash == hash_of(10)
@@ -76,7 +78,7 @@ def measured_in_between(store: Store, timed_history: Callable[..., Any]) -> None
     timed_history(STEADY).load(store)
     timed_history(SLOW, first=100).load(store)
     (group,) = new_regressions(store, "demo")
-    open_alert(store, group, messages={}, now_ms=5)
+    open_regression_alert(store, group, messages={}, now_ms=5)
     for number in range(10, 100, 6):
         timed_history([1.0 if number < 60 else 2.0], first=number).load(store)
 
@@ -89,7 +91,7 @@ def test_a_change_that_moved_within_the_range_of_its_alert_is_on_the_card_of_tha
     assert card.alert is not None
     assert [one.change.commit.hash for one in card.regressions] == [hash_of(64)]
     assert triage(store, "demo", [card.seen], ACKNOWLEDGE, **WHO) == (card.alert.id,)
-    assert [alert.id for alert in alerts(store, "demo")] == [card.alert.id]
+    assert [alert.id for alert in regression_alerts(store, "demo")] == [card.alert.id]
 
 
 def test_a_change_within_the_range_of_an_alert_s_first_message_is_on_its_card(
@@ -99,14 +101,16 @@ def test_a_change_within_the_range_of_an_alert_s_first_message_is_on_its_card(
     timed_history(SLOW, first=100).load(store)
     (group,) = new_regressions(store, "demo")
     ends = (hash_of(9), hash_of(100))
-    told = Told(thread="t", messages=1, start=ends[0], end=ends[1], worst=(1.0, 0.9, 1.1), first_range=ends)
-    open_alert(store, group, messages={}, now_ms=5, told=told)
+    notified = LastNotification(start=ends[0], end=ends[1], worst=(1.0, 0.9, 1.1), first_range=ends)
+    open_regression_alert(store, group, messages={}, now_ms=5, notified=notified)
     for number in range(10, 100, 6):
         timed_history([1.0 if number < 60 else 2.0], first=number).load(store)
-    (alert,) = alerts(store, "demo")
+    (alert,) = regression_alerts(store, "demo")
     commits = {commit.hash: commit for commit in queries.commits(store, "demo")}
     narrowed = (commits[hash_of(94)], commits[hash_of(100)])  # an outlier had the range narrowed too far
-    assert go_on(store, alert, Progress(held=(), resolved=frozenset(), between=narrowed), messages={}, now_ms=6)
+    assert update_regression_alert(
+        store, alert, RegressionUpdate(held=(), resolved=frozenset(), between=narrowed), messages={}, now_ms=6
+    )
     card = the_card(store)
     assert (card.alert and card.alert.id, card.regressions[0].change.commit.hash) == (alert.id, hash_of(64))
 
@@ -116,8 +120,8 @@ def test_no_second_alert_opens_for_a_change_that_belongs_to_one(
 ) -> None:
     measured_in_between(store, timed_history)
     (group,) = queries.regressions(store, "demo")  # as a daemon saw it before the alert was there
-    assert open_alert(store, group, messages={"http://hook": "{}"}, now_ms=7) is None
-    assert len(alerts(store, "demo")) == 1
+    assert open_regression_alert(store, group, messages={"http://hook": "{}"}, now_ms=7) is None
+    assert len(regression_alerts(store, "demo")) == 1
     assert claim_next(store, destinations=["http://hook"], worker="w", now_ms=8) is None
 
 
@@ -179,7 +183,7 @@ def test_of_many_who_decide_at_once_one_does(store: Store, regressed: AsvResults
     for thread in threads:
         thread.join()
     assert sorted(bool(name) for name in done) == [False, False, False, True]
-    (alert,) = alerts(store, "demo")
+    (alert,) = regression_alerts(store, "demo")
     assert [alert.events[-1].author, *{"", *done} - {""}] == [max(done)] * 2
 
 
@@ -240,11 +244,11 @@ def test_many_cards_are_decided_together_or_not_at_all(store: Store, several: As
     triage(store, "demo", [seen[1]], ACKNOWLEDGE, **WHO)
     with pytest.raises(ChangedMeanwhileError):
         triage(store, "demo", seen, Decision(state=AlertState.EXPECTED), **WHO)
-    assert len(alerts(store, "demo")) == 1
+    assert len(regression_alerts(store, "demo")) == 1
     now = [card.seen for card in queries.cards(store, "demo", CardFilter()).cards]
     triage(store, "demo", now, Decision(state=AlertState.EXPECTED), **WHO)
-    assert {alert.state for alert in alerts(store, "demo")} == {AlertState.EXPECTED}
-    assert len(alerts(store, "demo")) == 3
+    assert {alert.state for alert in regression_alerts(store, "demo")} == {AlertState.EXPECTED}
+    assert len(regression_alerts(store, "demo")) == 3
 
 
 def test_a_moved_commit_stands_beside_the_detectors_and_outlives_an_analysis(
@@ -302,12 +306,12 @@ def test_what_the_detector_tells_no_more_stays_on_the_card_of_its_alert(
 
 
 def test_states_set_elsewhere_count_as_changes(store: Store, regressed: AsvResults) -> None:
-    number = open_alert(store, new_regressions(store, "demo")[0], messages={}, now_ms=5)
+    number = open_regression_alert(store, new_regressions(store, "demo")[0], messages={}, now_ms=5)
     assert number is not None
     seen = the_card(store).seen
-    (alert,) = alerts(store, "demo")
-    over = Progress(held=(), resolved=frozenset(), state=AlertState.RESOLVED)
-    assert go_on(store, alert, over, messages={}, now_ms=6)
+    (alert,) = regression_alerts(store, "demo")
+    over = RegressionUpdate(held=(), resolved=frozenset(), state=AlertState.RESOLVED)
+    assert update_regression_alert(store, alert, over, messages={}, now_ms=6)
     with pytest.raises(ChangedMeanwhileError, match=r"A program set it to “resolved”"):
         triage(store, "demo", [seen], ACKNOWLEDGE, **WHO)
 
@@ -315,7 +319,7 @@ def test_states_set_elsewhere_count_as_changes(store: Store, regressed: AsvResul
 def test_retention_keeps_what_people_said(store: Store, several: AsvResults) -> None:
     seen = [card.seen for card in queries.cards(store, "demo", CardFilter()).cards]
     triage(store, "demo", seen, Decision(move=-1), **WHO)
-    said = {alert.stated.commit.hash for alert in alerts(store, "demo") if alert.stated}
+    said = {alert.stated.commit.hash for alert in regression_alerts(store, "demo") if alert.stated}
     compact(store, "demo", Policy(thin_after_days=0, thin_every=1000))
     kept = {
         point.commit.hash

@@ -1,4 +1,4 @@
-"""Chat and whatever else apprise knows. These know no key: a sender killed in mid-delivery may repeat itself."""
+"""Chat and other services of apprise. They have no idempotency key: a killed sender may repeat a message."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,12 +9,12 @@ import requests
 
 from warpwatch.dashboard.text.markdown import without_links_in_spans
 
-from ...forges.retries import asked_wait_s
+from ...retries import asked_wait_s
 from ..message import DeliveryError, Message
 
 
 def notify(message: Message, address: str) -> None:
-    """Send once. Raises DeliveryError."""
+    """Sends once. Raises DeliveryError."""
     service = apprise.Apprise()
     with _answers() as answers:
         if service.add(address) and service.notify(
@@ -32,7 +32,7 @@ def notify(message: Message, address: str) -> None:
 
 @contextmanager
 def _answers() -> Iterator[list[requests.Response]]:
-    """What services answer in the block. apprise sends with requests, and tells neither status nor headers."""
+    """HTTP answers of services in the block, since apprise returns neither status nor headers of requests."""
     answers: list[requests.Response] = []
     send = requests.Session.send
 

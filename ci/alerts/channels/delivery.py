@@ -1,4 +1,4 @@
-"""One message to one destination, by whoever knows the way there."""
+"""Delivery of one message to one destination, by the channel of its address."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from . import chat, mail, webhook
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivered:
-    """What is kept of a delivery."""
+    """The result of a delivery."""
 
-    receipt: str | None = None  # what the receiver calls it
-    remark: str | None = None  # what a person should know, such as an address that the mail server refused
+    receipt: str | None = None  # the receiver's name of it
+    remark: str | None = None  # for the log, such as an address that the mail server refused
 
 
 def check_address(address: str) -> None:
-    """Refuse an address nobody can deliver to, before anything is queued for it. Raises DeliveryError."""
+    """Raises DeliveryError for an address that no channel handles."""
     if webhook.is_webhook(address):
         webhook.check(address)
     elif not apprise.Apprise().add(address):
@@ -31,7 +31,7 @@ def check_address(address: str) -> None:
 
 
 def deliver(message: Message, address: str) -> Delivered:
-    """Send once to an address. Raises DeliveryError; then it may be tried again."""
+    """Sends once to an address. Raises DeliveryError."""
     if webhook.is_webhook(address):
         webhook.post(message, address)
         return Delivered()
@@ -44,7 +44,7 @@ def deliver(message: Message, address: str) -> Delivered:
 def deliver_to_github(
     message: Message, destination: Destination, token: str, receipt: Callable[[], str | None]
 ) -> Delivered:
-    """An issue, or a step of one; `receipt` tells the number of the issue that an earlier message made, if any did."""
-    from . import github_issue  # takes a second to load that other destinations need not wait
+    """Opens or updates an issue; `receipt` returns the number of the thread's issue, if there is one."""
+    from . import github_issue  # takes a second to load
 
     return Delivered(receipt=github_issue.deliver(message, destination, token, receipt()))

@@ -40,8 +40,9 @@ def deliver(message: Message, destination: Destination, token: str, number: str 
             return again(write, total_s=_PATIENCE_S)
         except ForgeError as error:
             cause = error.__cause__
-            wait_s = cause.pause_s(1) if isinstance(cause, TransientError) else None
-            raise DeliveryError(str(error), wait_s) from error
+            raise DeliveryError(
+                str(error), (cause.wait_s or cause.first_s) if isinstance(cause, TransientError) else None
+            ) from error
 
 
 class _Issues:

@@ -43,19 +43,19 @@ def account_of(address: str) -> Account | None:
     found = apprise.Apprise.instantiate(address, suppress_exceptions=True)
     if type(found) is not NotifyEmail:
         return None
-    its: Any = found  # whose attributes have no types
-    name, sender = its.from_addr
+    settings: Any = found  # whose attributes have no types
+    name, sender = settings.from_addr
     return Account(
-        host=its.smtp_host,
-        port=int(its.port or 0),
-        secure_mode=its.secure_mode,
-        verifies=bool(its.verify_certificate),
-        user=its.user or "",
-        password=its.password or "",
+        host=settings.smtp_host,
+        port=int(settings.port or 0),
+        secure_mode=settings.secure_mode,
+        verifies=bool(settings.verify_certificate),
+        user=settings.user or "",
+        password=settings.password or "",
         sender=(name or "warpwatch", sender),
-        to=tuple((name or "", each) for name, each in its.targets),
-        cc=tuple(sorted(its.cc)),
-        bcc=tuple(sorted(its.bcc)),
+        to=tuple((name or "", each) for name, each in settings.targets),
+        cc=tuple(sorted(settings.cc)),
+        bcc=tuple(sorted(settings.bcc)),
     )
 
 

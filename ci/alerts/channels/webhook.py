@@ -1,26 +1,26 @@
-"""A JSON webhook: any http(s) address. The key of a message is its `Idempotency-Key`."""
+"""JSON webhooks at http(s) addresses. The key of a message is its `Idempotency-Key`."""
 
 from urllib.parse import urljoin, urlsplit
 
 import requests
 
-from ...forges.retries import asked_wait_s
+from ...retries import asked_wait_s
 from ..message import DeliveryError, Message, host_of
 
 _TIMEOUT_S = 10.0
 
 
 def is_webhook(address: str) -> bool:
-    """Whether the address is one."""
+    """Whether the address is that of a webhook."""
     return address.startswith(("http://", "https://"))
 
 
 def check(address: str) -> None:
-    """Raises DeliveryError for one that leads nowhere."""
+    """Raises DeliveryError for an address without a host."""
     try:
         parts = urlsplit(address)
         known = parts.hostname is not None and parts.port != 0
-    except ValueError:  # whose words hold parts of the address
+    except ValueError:  # its text contains parts of the address
         known = False
     if not known:
         scheme = address.partition("://")[0]
@@ -28,10 +28,9 @@ def check(address: str) -> None:
 
 
 def post(message: Message, address: str) -> None:
-    """Send once, waiting at most ten seconds for each answer, of which only the status counts. Raises DeliveryError.
+    """Sends once, with a timeout of ten seconds. Raises DeliveryError.
 
-    A redirect is not followed: what it leads to may be a login page, whose 200 would stand for a delivery, or a machine
-    that only we can reach.
+    Redirects are not followed: they may lead to a login page, whose 200 is no delivery, or to an internal host (SSRF).
     """
     headers = {"Idempotency-Key": message.key}
     try:

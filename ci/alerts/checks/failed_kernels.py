@@ -1,52 +1,52 @@
-"""Kernels that give no number: refused by the correctness gate, or ended by an exception, a crash or a time limit."""
+"""Kernels without a valid result: wrong results, exceptions, crashes and time limits."""
 
 from collections.abc import Sequence
 
+from warpwatch.dashboard.model.alert import AlertKind, HealthFinding
 from warpwatch.dashboard.model.naming import kernel_name
 from warpwatch.dashboard.model.overview import Standing
 from warpwatch.dashboard.model.series import Status
-from warpwatch.dashboard.store.health_alerts import HealthFinding, HealthKind
 
 _SHOWN = 10
-_STATUS_OF = {HealthKind.FAILED_CHECK: Status.WRONG, HealthKind.NO_NUMBER: Status.FAILED}
+_STATUS_OF = {AlertKind.FAILED_CHECK: Status.WRONG, AlertKind.NO_NUMBER: Status.FAILED}
 
 
 def failed_checks(standings: Sequence[Standing]) -> tuple[HealthFinding, ...]:
-    """Our kernels whose newest result was wrong, by machine and kernel. One ends when the newest is a number."""
-    return _findings(HealthKind.FAILED_CHECK, standings)
+    """Our kernels whose newest result is wrong, by machine and kernel."""
+    return _findings(AlertKind.FAILED_CHECK, standings)
 
 
 def without_number(standings: Sequence[Standing]) -> tuple[HealthFinding, ...]:
-    """Our kernels whose newest measurement broke off otherwise, of which nobody knows whether they are right."""
-    return _findings(HealthKind.NO_NUMBER, standings)
+    """Our kernels whose newest measurement failed otherwise, by machine and kernel."""
+    return _findings(AlertKind.NO_NUMBER, standings)
 
 
-def _findings(kind: HealthKind, standings: Sequence[Standing]) -> tuple[HealthFinding, ...]:
-    its: dict[tuple[str, str], list[Standing]] = {}
+def _findings(kind: AlertKind, standings: Sequence[Standing]) -> tuple[HealthFinding, ...]:
+    failures: dict[tuple[str, str], list[Standing]] = {}
     for each in standings:
         if each.row.status is _STATUS_OF[kind]:
             kernel = kernel_name(each.row.series.benchmark, each.row.operator)
-            its.setdefault((each.row.series.machine, kernel), []).append(each)
+            failures.setdefault((each.row.series.machine, kernel), []).append(each)
     return tuple(
         HealthFinding(
             kind=kind,
             subject=f"{machine} · {kernel}",
             machine=machine,
             kernel=kernel,
-            says=_says(kind, kernel, rows),
+            summary=_summary(kind, kernel, rows),
             members=tuple(sorted(each.row.series.key for each in rows)),
             lines=tuple(_line(each) for each in rows[:_SHOWN])
             + ((f"and {len(rows) - _SHOWN} more",) if len(rows) > _SHOWN else ()),
         )
-        for (machine, kernel), rows in sorted(its.items())
+        for (machine, kernel), rows in sorted(failures.items())
     )
 
 
-def _says(kind: HealthKind, kernel: str, rows: Sequence[Standing]) -> str:
+def _summary(kind: AlertKind, kernel: str, rows: Sequence[Standing]) -> str:
     first = rows[0].row.reason or "no reason recorded"
     one, many = {
-        HealthKind.FAILED_CHECK: ("gives a wrong result", "benchmarks give wrong results"),
-        HealthKind.NO_NUMBER: ("gives no number", "benchmarks give no number"),
+        AlertKind.FAILED_CHECK: ("gives a wrong result", "benchmarks give wrong results"),
+        AlertKind.NO_NUMBER: ("gives no number", "benchmarks give no number"),
     }[kind]
     return f"{kernel}: {f'{len(rows)} {many}' if len(rows) > 1 else one} ({first})"
 

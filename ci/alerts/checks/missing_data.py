@@ -1,18 +1,18 @@
-"""Data that does not come: a machine that fell silent, and benchmarks that a machine leaves out though it goes on.
+"""Missing data: silent machines, and benchmarks that a machine no longer measures.
 
-A machine is silent when its newest results are older than it usually takes (statistics/arrival.py), or than
-`missing_days`, or when main has got `missing_commits` commits since the newest that it measured. What has been silent
-for longer than `recent_days` when it is first seen is history, and no news.
+A machine is silent when its newest results are older than its usual interval (statistics/arrival.py) or `missing_days`
+allows, or when main has `missing_commits` commits after the newest that it measured. Machines that were silent for
+longer than `recent_days` when first seen are not reported.
 """
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
+from warpwatch.dashboard.model.alert import AlertKind, HealthFinding
 from warpwatch.dashboard.model.machine import Machine
 from warpwatch.dashboard.model.naming import kernel_name
 from warpwatch.dashboard.model.overview import Standing, State
 from warpwatch.dashboard.statistics.arrival import Arrival
-from warpwatch.dashboard.store.health_alerts import HealthFinding, HealthKind
 
 from ...policy.policy_model import AlertsTable
 from ..owners import MainBranch
@@ -23,14 +23,14 @@ _SHOWN = 10
 def silent_machines(
     machines: Sequence[Machine], arrivals: Mapping[str, Arrival], main: MainBranch, policy: AlertsTable, now: datetime
 ) -> tuple[HealthFinding, ...]:
-    """Machines from which nothing comes."""
+    """Machines without recent results."""
     found = []
     for machine in machines:
-        its = arrivals.get(machine.name)
-        if its is None:
+        arrival = arrivals.get(machine.name)
+        if arrival is None:
             continue
-        newest = datetime.fromtimestamp(its.newest_s, UTC)
-        age, patience = now - newest, timedelta(seconds=its.patience_s)
+        newest = datetime.fromtimestamp(arrival.newest_s, UTC)
+        age, patience = now - newest, timedelta(seconds=arrival.patience_s)
         if policy.missing_days is not None:
             patience = timedelta(days=policy.missing_days)
         lacking = main.commits_since(machine.newest_commit.hash) if machine.newest_commit else None
@@ -39,17 +39,17 @@ def silent_machines(
             continue
         lines = [f"Its newest results are of {newest:%Y-%m-%d %H:%M} UTC, {_days(age)} ago."]
         if age > patience:
-            lines.append(f"That is longer than the {_days(patience)} after which it is missed.")
+            lines.append(f"Results were expected within {_days(patience)}.")
         if lacks_many and machine.newest_commit is not None:
             lines.append(f"main has {lacking} commits since {machine.newest_commit.hash[:8]}, the newest it measured.")
-        says = f"no results for {_days(age)}" if age > patience else f"{lacking} commits of main without results"
+        summary = f"no results for {_days(age)}" if age > patience else f"{lacking} commits of main without results"
         found.append(
             HealthFinding(
-                kind=HealthKind.MISSING,
+                kind=AlertKind.MISSING_DATA,
                 subject=machine.name,
                 machine=machine.name,
                 kernel=None,
-                says=says,
+                summary=summary,
                 members=(machine.name,),
                 lines=tuple(lines),
             )
@@ -58,7 +58,7 @@ def silent_machines(
 
 
 def stopped_benchmarks(standings: Sequence[Standing]) -> tuple[HealthFinding, ...]:
-    """Kernels that a machine measures no more, by machine and kernel."""
+    """Kernels that a machine no longer measures, by machine and kernel."""
     stopped: dict[tuple[str, str], list[Standing]] = {}
     for each in standings:
         if each.state is State.STOPPED:
@@ -66,13 +66,13 @@ def stopped_benchmarks(standings: Sequence[Standing]) -> tuple[HealthFinding, ..
             stopped.setdefault((each.row.series.machine, kernel), []).append(each)
     return tuple(
         HealthFinding(
-            kind=HealthKind.MISSING,
+            kind=AlertKind.MISSING_DATA,
             subject=f"{machine} · {kernel}",
             machine=machine,
             kernel=kernel,
-            says=f"{kernel}: {len(rows)} benchmarks are measured no more"
+            summary=f"{kernel}: {len(rows)} benchmarks are no longer measured"
             if len(rows) > 1
-            else f"{rows[0].row.series.title} is measured no more",
+            else f"{rows[0].row.series.title} is no longer measured",
             members=tuple(sorted(each.row.series.key for each in rows)),
             lines=tuple(
                 f"{each.row.series.title}: last measured at {each.row.commit.hash[:8]}" for each in rows[:_SHOWN]

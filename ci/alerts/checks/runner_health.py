@@ -1,8 +1,7 @@
-"""Whether a runner can be trusted: invalid numbers, throttling, false alarms of equal code, a state of the machine.
+"""Health of a runner: invalid results, throttling, false alarms in A/A comparisons, and shifts of the machine.
 
-The shares are counted with their 95 % intervals, of which the lower end must pass what the policy allows: few cases
-raise no alarm. What the machine itself moved, and no commit is accused of, is told here: changes that its controls
-made too, on at least three series at one commit, as long as their level is not back and the commit is recent.
+A share counts if the lower end of its 95 % interval exceeds the policy's limit. A shift is a change of machine state in
+at least three series at one recent commit, until the level is back.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 
 from warpwatch.dashboard.analysis.thresholds import judged_by
 from warpwatch.dashboard.analysis.trust import Trust, trust
+from warpwatch.dashboard.model.alert import AlertKind, HealthFinding
 from warpwatch.dashboard.model.changepoint import Regression, RegressionGroup, SeriesChange
 from warpwatch.dashboard.model.machine import Machine
 from warpwatch.dashboard.model.overview import Standing
@@ -20,15 +20,12 @@ from warpwatch.dashboard.settings import DEFAULT_THRESHOLD
 from warpwatch.dashboard.statistics.distributions import Share, counted_share
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.column_records import RunConditions
-from warpwatch.dashboard.store.health_alerts import HealthFinding, HealthKind
 
 from ...policy.policy_model import AlertsTable
 
-# How far each machine can be trusted, worked out anew only when it has new results: it reads all of its histories.
 
-
-class TrustMemory:
-    """What was worked out before in this process, by project and machine."""
+class TrustCache:
+    """Trust reports by project and machine; computed anew only for new results, as they read all histories."""
 
     def __init__(self, threshold: float = DEFAULT_THRESHOLD) -> None:
         """`threshold` is the dashboard's, for projects that state none."""
@@ -36,7 +33,7 @@ class TrustMemory:
         self._known: dict[tuple[str, str], tuple[object, Trust | None]] = {}
 
     def of(self, store: Store, project: str, machine: Machine) -> Trust | None:
-        """Of a machine as it stands; None of one without judged times."""
+        """The trust report of a machine; None without classified latencies."""
         judged = judged_by(store, project, threshold=self._threshold)
         place, state = (project, machine.name), (machine.runs, machine.newest_run, judged.threshold, judged.stated)
         if self._known.get(place, (None, None))[0] != state:
@@ -48,12 +45,12 @@ class TrustMemory:
         return self._known[place][1]
 
 
-_FEWEST = 3  # series that moved with the machine
+_FEWEST = 3  # series that shifted with the machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerFacts:
-    """What is known of one machine."""
+    """The facts about one machine that the check needs."""
 
     machine: str
     standings: Sequence[Standing]
@@ -65,16 +62,16 @@ class RunnerFacts:
 def unhealthy_runner(
     facts: RunnerFacts, levels: Mapping[str, Sequence[SeriesChange]], policy: AlertsTable
 ) -> HealthFinding | None:
-    """What is wrong with it; None of one that is well."""
+    """The finding; None for a healthy runner."""
     found = dict(_found(facts, levels, policy))
     if not found:
         return None
     return HealthFinding(
-        kind=HealthKind.RUNNER,
+        kind=AlertKind.UNHEALTHY_RUNNER,
         subject=facts.machine,
         machine=facts.machine,
         kernel=None,
-        says=f"its numbers cannot be trusted ({', '.join(sorted({name.partition(':')[0] for name in found}))})",
+        summary=f"its numbers cannot be trusted ({', '.join(sorted({name.partition(':')[0] for name in found}))})",
         members=tuple(sorted(found)),
         lines=tuple(found.values()),
     )
@@ -96,7 +93,7 @@ def _found(
     if beside is not None and beside.told.low > policy.false_alarms:
         yield (
             "false alarms",
-            f"{_of(beside.told)} comparisons of equal code are called changed ({share_words(beside.told.low)} to "
+            f"{_of(beside.told)} A/A comparisons have false alarms ({share_words(beside.told.low)} to "
             f"{share_words(beside.told.high)}); {share_words(policy.false_alarms)} is allowed",
         )
     for group in facts.moved:
@@ -105,13 +102,13 @@ def _found(
             largest = max(still, key=lambda one: abs(one.change.magnitude))
             yield (
                 f"moved: {group.commit.hash}",
-                f"{len(still)} series moved with the machine at {group.commit.hash[:8]}, "
-                f"{largest.series.title} by {change_words(largest.change.magnitude)}: no commit is accused of it",
+                f"{len(still)} series shifted with the machine at {group.commit.hash[:8]}, "
+                f"{largest.series.title} by {change_words(largest.change.magnitude)}: no commit is the cause",
             )
 
 
 def _is_back(one: Regression, levels: Sequence[SeriesChange], policy: AlertsTable) -> bool:
-    """Whether the newest level is about that of before, whoever moved it."""
+    """Whether the newest level is that before the change, within `recovered_within`."""
     change = one.change
     if not any(each.index == change.index for each in levels):
         return True  # an episode, which is over

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...push.queue import default_spool
+from ...push.queue import default_queue_folder
 from ..finding import Finding, good, note, unknown, wrong
 from ..host import Host
 
@@ -79,7 +79,7 @@ _LEAST, _GOOD = 4 * _GIB, 20 * _GIB  # an environment with PyTorch for CUDA has 
 def room(host: Host) -> Iterator[Finding]:
     """Each disk once."""
     seen: set[int] = set()
-    for path in (host.folder, default_spool(), Path("/tmp")):
+    for path in (host.folder, default_queue_folder(), Path("/tmp")):
         there = next(each for each in (path, *path.parents) if each.exists())
         device = there.stat().st_dev
         if device in seen:

@@ -5,7 +5,7 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...push.queue import default_spool
+from ...push.queue import default_queue_folder
 from ..finding import Finding, good, note, wrong
 from ..host import Host
 
@@ -14,30 +14,33 @@ _LATE_S = 86_400
 
 def waiting(host: Host) -> Iterator[Finding]:
     """The user's queues; the service's lie in /var/lib/warpwatch-push."""
-    for root in (Path(host.environ.get("WARPWATCH_SPOOL") or default_spool()), host.root / "var/lib/warpwatch-push"):
+    for root in (
+        Path(host.environ.get("WARPWATCH_SPOOL") or default_queue_folder()),
+        host.root / "var/lib/warpwatch-push",
+    ):
         try:
             queues = [path.parent for path in root.glob("*/destination.json")]
         except OSError:
             continue
         for queue in queues:
-            parcels = list((queue / "waiting").glob("*.tar.zst"))
+            batches = list((queue / "waiting").glob("*.tar.zst"))
             refused = list((queue / "refused").glob("*.tar.zst"))
-            oldest = max((time.time() - path.stat().st_mtime for path in parcels), default=0.0)
+            oldest = max((time.time() - path.stat().st_mtime for path in batches), default=0.0)
             if oldest > _LATE_S:
                 yield wrong(
                     "queue",
                     str(queue),
-                    f"{len(parcels)} parcels wait, the first for {oldest / _LATE_S:.0f} days",
+                    f"{len(batches)} batches wait, the first for {oldest / _LATE_S:.0f} days",
                     why="The dashboard shows nothing newer than that.",
                     fix="warpwatch push, which says what is in its way",
                 )
             else:
-                yield good("queue", str(queue), f"{len(parcels)} parcels wait")
+                yield good("queue", str(queue), f"{len(batches)} batches wait")
             if refused:
                 yield note(
                     "queue",
                     str(queue / "refused"),
-                    f"the dashboard set {len(refused)} parcels aside",
+                    f"the dashboard rejected files of {len(refused)} batches",
                     why="What is in them is in no history.",
                     fix=f"read {refused[0]}.txt; then warpwatch push --again",
                 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from ...model.changepoint import Regression
+from ...model.changepoint import Regression, RegressionGroup
 from ...model.compiled_code import CodeChange, CompiledCode, compiled_difference
 from ...model.series import workload_of
 from ...model.triage_item import Card
@@ -105,22 +105,22 @@ def _runs_on(architecture: str, capability: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeBetween:
-    """What is known of the compiled code between a card's two commits."""
+    """The compiled code at both ends of a group of regressions."""
 
     differences: tuple[CodeChange, ...]  # the most to tell first
     compared: int  # kernels recorded at both commits
-    ran_the_same: int  # of the card's series: the machine code that ran has one hash at both
+    ran_the_same: int  # of the group's series: the machine code that ran has one hash at both
     ran_another: int
 
 
-def code_between(store: Store, project: str, cards: Sequence[Card]) -> dict[str, CodeBetween]:
-    """By the card's key. Compared are the kernels of the operators and implementations that its series show."""
+def code_between(store: Store, project: str, groups: Sequence[RegressionGroup | Card]) -> tuple[CodeBetween, ...]:
+    """One record for each group, in order: the kernels of the operators and implementations of its series."""
     commit = schema.commit
     with store.read() as connection:
         owner = project_id(connection, project)
         if owner is None:
-            return {}
-        hashes = {end.hash for card in cards for end in (card.commit, card.previous_commit)}
+            return (CodeBetween(differences=(), compared=0, ran_the_same=0, ran_another=0),) * len(groups)
+        hashes = {end.hash for group in groups for end in (group.commit, group.previous_commit)}
         ids = {
             row.hash: row.id
             for row in connection.execute(
@@ -137,14 +137,14 @@ def code_between(store: Store, project: str, cards: Sequence[Card]) -> dict[str,
             (place.machine_id, place.suite, place.workload, place.implementation): its
             for place, its in codes(connection, owner, list(ids.values())).items()
         }
-    found = {}
-    for card in cards:
-        base, head = ids[card.previous_commit.hash], ids[card.commit.hash]
-        machine = machines[card.machine]
+    found = []
+    for group in groups:
+        base, head = ids[group.previous_commit.hash], ids[group.commit.hash]
+        machine = machines[group.machine]
         operators = {
-            workload.operator for one in card.regressions if (workload := workload_of(one.series, known)) is not None
+            workload.operator for one in group.regressions if (workload := workload_of(one.series, known)) is not None
         }
-        implementations = {one.series.implementation for one in card.regressions}
+        implementations = {one.series.implementation for one in group.regressions}
         before, after = (
             code_of_machine(
                 [
@@ -156,17 +156,18 @@ def code_between(store: Store, project: str, cards: Sequence[Card]) -> dict[str,
             )
             for end in (base, head)
         )
-        both = [_both(ran, machine.id, one, base, head) for one in card.regressions]
+        both = [_both(ran, machine.id, one, base, head) for one in group.regressions]
         shared = {_family(code) for code in before} & {_family(code) for code in after}  # compiled at both ends
         before, after = ([code for code in end if _family(code) in shared] for end in (before, after))
         difference = compiled_difference(before, after)
-        found[card.seen.key] = CodeBetween(
+        between = CodeBetween(
             differences=tuple(sorted(difference.changes, key=lambda one: -len(one.facts))),
             compared=difference.unchanged + len(difference.changes),
             ran_the_same=sum(same is True for same in both),
             ran_another=sum(same is False for same in both),
         )
-    return found
+        found.append(between)
+    return tuple(found)
 
 
 def _family(code: CompiledCode) -> tuple[str, str]:

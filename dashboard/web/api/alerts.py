@@ -1,11 +1,11 @@
-"""`/api/projects/<project>/alerts`: which regressions were told, and what became of them."""
+"""`/api/projects/<project>/alerts`: regressions and health alerts, and what became of them."""
 
 from datetime import datetime
 from typing import Literal
 
 from flask import Blueprint
 
-from ...model.alert import Alert, AlertEvent, AlertState, EventKind, StatedChange
+from ...model.alert import Alert, AlertEvent, AlertKind, AlertState, EventKind, HealthAlert, RegressionAlert
 from ...model.schema import CommitSchema, Schema, SeriesSchema, commit_schema, series_schema
 from ...store.alerts import alerts
 from ..request_context import project_or_404, store
@@ -20,6 +20,7 @@ _MOST_ALERTS = 1_000_000_000  # all of them
 class AlertsQuestion(Paged):
     """Which of them."""
 
+    kind: AlertKind | Literal[""] = ""
     state: AlertState | Literal[""] = ""
 
 
@@ -34,21 +35,21 @@ class AlertedShape(Schema):
 
 
 class AlertEventShape(Schema):
-    """A step in an alert's life."""
+    """An entry of an alert's history."""
 
     at: datetime
     kind: EventKind
     state: AlertState
-    """After it."""
+    """After the event."""
     author: str | None
     """Null: a program."""
     note: str | None
     detail: str | None
-    """The new assignee or link, or the hash of the commit that a person moved it to."""
+    """The new assignee or link, or the hash of the commit that is stated as the cause."""
 
 
 class StatedShape(Schema):
-    """Where a person says that it came; the alert's own commits are the detector's."""
+    """The commit that a person or a bisect states as the cause; the alert's own commits are the detector's."""
 
     commit: CommitSchema
     previous_commit: CommitSchema
@@ -56,19 +57,37 @@ class StatedShape(Schema):
     at: datetime
 
 
+class AlertRegressionShape(Schema):
+    """Series that got worse at one commit."""
+
+    commit: CommitSchema
+    previous_commit: CommitSchema
+    stated: StatedShape | None
+    series: list[AlertedShape]
+
+
+class AlertFindingShape(Schema):
+    """Missing data, an unhealthy runner, or a kernel without a valid result."""
+
+    kernel: str | None
+    """Null: the whole machine."""
+    summary: str
+    lines: list[str]
+
+
 class AlertShape(Schema):
-    """Series that got worse at one commit on one machine."""
+    """An alert of one machine: either `regression` or `finding` is there, according to its kind."""
 
     id: int
+    kind: AlertKind
     machine: str
     state: AlertState
     opened: datetime
-    commit: CommitSchema
-    previous_commit: CommitSchema
+    resolved: datetime | None
     assignee: str | None
     link: str | None
-    stated: StatedShape | None
-    series: list[AlertedShape]
+    regression: AlertRegressionShape | None
+    finding: AlertFindingShape | None
     events: list[AlertEventShape]
 
 
@@ -80,9 +99,10 @@ class AlertList(Listing):
 
 @operation(bp, "/alerts", question=AlertsQuestion, answer=AlertList, tag="Regressions")
 def index(project: str, asked: AlertsQuestion) -> AlertList:
-    """Alerts, newest first: which regressions were told, and what became of them."""
+    """Alerts, newest first: regressions and health alerts, and what became of them."""
+    kinds = (AlertKind(asked.kind),) if asked.kind else tuple(AlertKind)
     states = (AlertState(asked.state),) if asked.state else tuple(AlertState)
-    found = alerts(store(), project_or_404(project).name, states=states, limit=_MOST_ALERTS)
+    found = alerts(store(), project_or_404(project).name, kinds=kinds, states=states, limit=_MOST_ALERTS)
     kept, place = listing(found, asked)
     return AlertList(items=[_schema(each) for each in kept], **place)
 
@@ -90,33 +110,45 @@ def index(project: str, asked: AlertsQuestion) -> AlertList:
 def _schema(alert: Alert) -> AlertShape:
     return AlertShape(
         id=alert.id,
+        kind=alert.kind,
         machine=alert.machine,
         state=alert.state,
         opened=alert.opened,
-        commit=commit_schema(alert.commit),
-        previous_commit=commit_schema(alert.previous_commit),
+        resolved=alert.resolved,
         assignee=alert.assignee,
         link=alert.link,
-        stated=_stated(alert.stated) if alert.stated else None,
-        series=[
-            AlertedShape(series=series_schema(each.series), magnitude=each.magnitude, low=each.low, high=each.high)
-            for each in alert.series
-        ],
-        events=[event_shape(event) for event in alert.events],
+        regression=_regression(alert) if isinstance(alert, RegressionAlert) else None,
+        finding=_finding(alert) if isinstance(alert, HealthAlert) else None,
+        events=[_event(event) for event in alert.events],
     )
 
 
-def event_shape(event: AlertEvent) -> AlertEventShape:
-    """Of either kind of alert."""
+def _event(event: AlertEvent) -> AlertEventShape:
     return AlertEventShape(
         at=event.at, kind=event.kind, state=event.state, author=event.author, note=event.note, detail=event.detail
     )
 
 
-def _stated(stated: StatedChange) -> StatedShape:
-    return StatedShape(
-        commit=commit_schema(stated.commit),
-        previous_commit=commit_schema(stated.previous_commit),
-        author=stated.author,
-        at=stated.at,
+def _finding(alert: HealthAlert) -> AlertFindingShape:
+    finding = alert.finding
+    return AlertFindingShape(kernel=finding.kernel, summary=finding.summary, lines=[*finding.lines])
+
+
+def _regression(alert: RegressionAlert) -> AlertRegressionShape:
+    stated = alert.stated
+    return AlertRegressionShape(
+        commit=commit_schema(alert.commit),
+        previous_commit=commit_schema(alert.previous_commit),
+        stated=StatedShape(
+            commit=commit_schema(stated.commit),
+            previous_commit=commit_schema(stated.previous_commit),
+            author=stated.author,
+            at=stated.at,
+        )
+        if stated is not None
+        else None,
+        series=[
+            AlertedShape(series=series_schema(each.series), magnitude=each.magnitude, low=each.low, high=each.high)
+            for each in alert.series
+        ],
     )

@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from flask import Blueprint, abort, render_template, request
+from flask import Blueprint, abort, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
 
 from ...analysis.explanation import CardStory, card_story
+from ...model.alert import LIVE
 from ...model.series import Project
 from ...model.triage_item import WAITING, Card, CardFilter, CardOrder, Standing
 from ...model.verdict import ChangeKind
 from ...store import queries
-from ...store.health_alerts import health_alerts
+from ...store.alerts import health_alerts
 from ...store.notes import Annotation, annotations
 from ...store.policy import stated_limits
 from .. import clock
@@ -71,7 +73,7 @@ def show(project: str) -> str:
         offset=(page_number() - 1) * _CARDS_OF_A_PAGE,
         rows=_ROWS_OF_A_CARD,
     )
-    troubles = [each for each in health_alerts(store(), found.name) if wanted.machine in {None, each.finding.machine}]
+    health = [each for each in health_alerts(store(), found.name) if wanted.machine in {None, each.machine}]
     return render_template(
         "regressions.html",
         shown=_shown(found, listed.cards),
@@ -88,17 +90,19 @@ def show(project: str) -> str:
         state=_state(),
         order=wanted.order,
         place=pages(_CARDS_OF_A_PAGE, listed.total),
-        troubled=[each for each in troubles if each.is_told],
-        known_troubles=[each for each in troubles if not each.is_told],
+        live_health=[each for each in health if each.state in LIVE],
+        silenced_health=[each for each in health if each.state not in LIVE],
         **_frame(found, kind, is_worse=True),
     )
 
 
 @bp.get("/<project:project>/regressions/<key>")
-def one(project: str, key: str) -> str:
-    """One card with all its series: what to link from an issue."""
+def one(project: str, key: str) -> ResponseReturnValue:
+    """One regression with all its series: what to link from an issue. A health alert is shown in the list."""
     found = project_or_404(project)
     card = queries.card(store(), found.name, key)
+    if card is None and key in {f"alert-{alert.id}" for alert in health_alerts(store(), found.name)}:
+        return redirect(url_for(".show", project=project, _anchor=key))
     if card is None:
         abort(
             404,
@@ -114,10 +118,8 @@ def _shown(project: Project, cards: Sequence[Card]) -> tuple[ShownCard, ...]:
     for note in annotations(store(), project.name, commits=[card.commit.hash for card in cards]):
         notes.setdefault(note.commit, []).append(note)
     return tuple(
-        ShownCard(
-            card=card, story=card_story(card, between.get(card.seen.key)), notes=tuple(notes.get(card.commit.hash, ()))
-        )
-        for card in cards
+        ShownCard(card=card, story=card_story(card, code), notes=tuple(notes.get(card.commit.hash, ())))
+        for card, code in zip(cards, between, strict=True)
     )
 
 

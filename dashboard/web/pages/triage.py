@@ -1,6 +1,5 @@
-"""What people decide on the regressions page, by forms that need no script: of cards, and of troubles of the data."""
+"""Triage decisions of the regressions page, by forms that need no script."""
 
-import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from flask.typing import ResponseReturnValue
 
 from ...model.alert import AlertState
 from ...model.triage_item import Seen
-from ...store.triage import ChangedMeanwhileError, Decision, NoSuchPlaceError, SeenTrouble, triage, triage_health
+from ...store.triage import ChangedMeanwhileError, Decision, NoSuchPlaceError, triage
 from ...text.labels import count
 from ..auth import Role, needs, person
 from ..request_context import back_to, project_or_404, store
@@ -18,14 +17,13 @@ from ..request_context import back_to, project_or_404, store
 bp = Blueprint("triage", __name__)
 
 _MOST_CARDS = 100
-_NUMBER = re.compile(r"[0-9]{1,9}")
 _MOVES = {"": 0, "earlier": -1, "later": 1}
 
 
 @bp.post("/<project:project>/regressions")
 @needs(Role.TRIAGER)
 def decide(project: str) -> ResponseReturnValue:
-    """Does what the form says with each `card` ("KEY VERSION") in it, and shows the list again.
+    """Applies the form's decision to each `card` ("KEY VERSION") in it, and shows the list again.
 
     409 with a sentence if one of them is not as it was seen; then nothing is done.
     """
@@ -33,36 +31,16 @@ def decide(project: str) -> ResponseReturnValue:
     seen = [_seen(text) for text in request.form.getlist("card")]
     if not 1 <= len(seen) <= _MOST_CARDS:
         abort(400, "No regression was chosen: tick one first." if not seen else f"At most {_MOST_CARDS} at once.")
-    others = f"None of the {len(seen)} regressions was changed." if len(seen) > 1 else "Nothing was changed."
+    others = f"None of the {len(seen)} items was changed." if len(seen) > 1 else "Nothing was changed."
     with _refusing(others):
         decision = _decision()
         alerts = triage(store(), found.name, seen, decision, author=_me(), now_ms=time.time_ns() // 1_000_000)
-    flash(_said(decision, count(len(alerts), "regression")))
+    flash(_said(decision, count(len(alerts), "alert")))
     if len(alerts) > 1:
         return redirect(back_to(url_for("regressions.show", project=project)), code=303)
     its_page = url_for("regressions.one", project=project, key=f"alert-{alerts[0]}")
     is_of_one = request.form.get("back") == url_for("regressions.one", project=project, key=seen[0].key)
     return redirect(its_page if is_of_one else back_to(its_page, anchor=f"alert-{alerts[0]}"), code=303)
-
-
-@bp.post("/<project:project>/troubles")
-@needs(Role.TRIAGER)
-def decide_trouble(project: str) -> ResponseReturnValue:
-    """Does what the form says with the `trouble` ("ID VERSION") of the data in it, and shows the list again.
-
-    409 with a sentence if it is not as it was seen; then nothing is done.
-    """
-    found = project_or_404(project)
-    number, _, version = request.form.get("trouble", "").partition(" ")
-    if not _NUMBER.fullmatch(number) or not _NUMBER.fullmatch(version):
-        abort(400, "No trouble of the data was chosen.")
-    seen = SeenTrouble(id=int(number), version=int(version))
-    with _refusing("Nothing was changed."):
-        decision = _decision()
-        triage_health(store(), found.name, seen, decision, author=_me(), now_ms=time.time_ns() // 1_000_000)
-    flash(_said(decision, "Trouble of the data"))
-    list_page = url_for("regressions.show", project=project)
-    return redirect(back_to(list_page, anchor=f"trouble-{seen.id}"), code=303)
 
 
 @contextmanager

@@ -13,11 +13,12 @@ import pytest
 from tests.asv_results import START_MS, AsvResults
 from tests.dashboard.conftest import asv, database, postgresql_server, sqlite_store, store  # noqa: F401
 from tests.http_inbox import Inbox, listening
-from warpwatch.ci.alerts.checks.runner_health import TrustMemory
-from warpwatch.ci.alerts.destinations import Places
-from warpwatch.ci.alerts.health_scan import look_at_health
-from warpwatch.ci.alerts.outbox_sender import Sent, empty_outbox
-from warpwatch.ci.alerts.regression_scan import Look, look_at_regressions, watch
+from warpwatch.ci.alerts.checks.runner_health import TrustCache
+from warpwatch.ci.alerts.destinations import Destinations
+from warpwatch.ci.alerts.health_scan import scan_health
+from warpwatch.ci.alerts.outbox_sender import DeliveryReport, deliver_outbox
+from warpwatch.ci.alerts.regression_scan import scan_regressions
+from warpwatch.ci.alerts.scan import ScanResult, new_scan
 from warpwatch.ci.policy.policy_model import AlertsTable
 from warpwatch.dashboard.model.thresholds import LimitRule
 from warpwatch.dashboard.store import Store, queries
@@ -56,22 +57,21 @@ class Scene:
         if load:
             self.asv.load(self.store)
 
-    def look(self, *, now: datetime | None = None, health: bool = False) -> Look:
-        """Looks, and sends."""
+    def look(self, *, now: datetime | None = None, health: bool = False) -> ScanResult:
+        """Scans, and sends."""
         project = queries.project(self.store, "demo")
         assert project is not None
-        its = watch(project, self.policy, self.to, rules=self.rules, now=now)
-        found = Look()
-        look_at_regressions(self.store, its, found)
+        scan = new_scan(self.store, project, self.policy, self.to, rules=self.rules, now=now)
+        scan_regressions(scan)
         if health:
-            look_at_health(self.store, its, found, TrustMemory())
+            scan_health(scan, TrustCache())
         self.send()
-        return found
+        return scan.result
 
-    def send(self) -> Sent:
+    def send(self) -> DeliveryReport:
         """Delivers all that waits."""
-        places = Places(self.policy, self.to, self.environment)
-        return empty_outbox(
+        places = Destinations(self.policy, self.to, self.environment)
+        return deliver_outbox(
             self.store, places, give_up_days=7, only_due=False, now_ms=lambda: int(datetime.now(UTC).timestamp() * 1000)
         )
 

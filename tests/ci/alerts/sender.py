@@ -8,8 +8,8 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from warpwatch.ci.alerts.channels import mail
-from warpwatch.ci.alerts.destinations import Places
-from warpwatch.ci.alerts.outbox_sender import empty_outbox
+from warpwatch.ci.alerts.destinations import Destinations
+from warpwatch.ci.alerts.outbox_sender import deliver_outbox
 from warpwatch.ci.policy.policy_model import AlertsTable
 from warpwatch.dashboard.store import Store
 
@@ -19,9 +19,9 @@ mail.account_of("mailto://localhost?from=a@w.org&to=b@w.org")  # loads what a se
 def send(database: str, to: tuple[str, ...]) -> None:
     """Empties the outbox once."""
     store = Store(database)
-    empty_outbox(
+    deliver_outbox(
         store,
-        Places(AlertsTable(), to, {}),
+        Destinations(AlertsTable(), to, {}),
         give_up_days=7,
         only_due=False,
         now_ms=lambda: time.time_ns() // 1_000_000,

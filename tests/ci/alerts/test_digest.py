@@ -9,10 +9,10 @@ from tests.ci.alerts.conftest import Scene
 from tests.ci.alerts.test_lifecycle import OTHER, SLOW, STEADY
 from tests.http_inbox import Inbox
 from warpwatch.ci.alerts.alert_round import Round
-from warpwatch.ci.alerts.checks.runner_health import TrustMemory
-from warpwatch.ci.alerts.destinations import Places
+from warpwatch.ci.alerts.checks.runner_health import TrustCache
+from warpwatch.ci.alerts.destinations import Destinations
 from warpwatch.ci.alerts.digest import Period, digest, due
-from warpwatch.ci.alerts.digest_messages import compose_digest, digest_destinations, queue_digest, queue_digest_if_due
+from warpwatch.ci.alerts.digest_messages import compose_digest, digest_recipients, queue_digest, queue_digest_if_due
 from warpwatch.ci.policy.policy_model import AlertsTable, Destination
 
 
@@ -28,8 +28,8 @@ def moved(scene: Scene) -> Scene:
 
 
 def a_round(scene: Scene, policy: AlertsTable) -> Round:
-    places = Places(policy, scene.to, scene.environment)
-    return Round(store=scene.store, project="demo", policy=policy, places=places, memory=TrustMemory())
+    places = Destinations(policy, scene.to, scene.environment)
+    return Round(store=scene.store, project="demo", policy=policy, places=places, memory=TrustCache())
 
 
 def test_it_tells_what_is_new_open_and_resolved_and_how_the_runners_are(moved: Scene) -> None:
@@ -44,7 +44,7 @@ def test_it_tells_what_is_new_open_and_resolved_and_how_the_runners_are(moved: S
     assert [alert.machine for alert in later.open] == ["<other>"]
     assert (later.new, later.resolved) == ((), ())
     message = compose_digest(told, "https://perf.example.org")
-    assert message.title == "demo, daily: 2 new, 0 still open, 1 resolved, 0 troubles of data"
+    assert message.title == "demo, daily: 2 new, 0 still open, 1 resolved, 0 health alerts"
     assert "+30.0 %" in message.text
     assert message.html is not None
     assert "&lt;other&gt;" in message.html
@@ -63,7 +63,7 @@ def test_a_period_s_digest_goes_out_once_to_each_destination(moved: Scene, inbox
     assert [message["event"] for message in inbox.received[before:]] == ["digest", "digest"]  # --to, and by name
     until = due(Period.WEEKLY, datetime.now(UTC), 7, 0)
     for _ in range(2):
-        queue_digest(its, Period.WEEKLY, until, digest_destinations(its))
+        queue_digest(its, Period.WEEKLY, until, digest_recipients(its))
         its.send(only_due=False)
     assert [message["period"] for message in inbox.received[before + 2 :]] == ["weekly", "weekly"]
 

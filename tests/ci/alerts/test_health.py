@@ -15,11 +15,12 @@ from warpwatch.ci.policy.policy_model import AlertsTable, Destination, Route
 from warpwatch.dashboard.analysis.trust import FalseAlarms, Trust
 from warpwatch.dashboard.model.alert import AlertState
 from warpwatch.dashboard.model.thresholds import LimitRule
+from warpwatch.dashboard.model.triage_item import Seen
 from warpwatch.dashboard.statistics.distributions import counted_share
 from warpwatch.dashboard.store import queries
+from warpwatch.dashboard.store.alerts import health_alerts
 from warpwatch.dashboard.store.column_records import RunConditions
-from warpwatch.dashboard.store.health_alerts import health_alerts
-from warpwatch.dashboard.store.triage import Decision, SeenTrouble, triage_health
+from warpwatch.dashboard.store.triage import Decision, triage
 
 STEADY = [1.0, 1.01, 0.99, 1.0, 1.01, 1.0, 0.99, 1.0, 1.01, 1.0]
 SLOW = [1.3, 1.31, 1.29, 1.3, 1.31, 1.3, 1.29, 1.3, 1.31, 1.3]
@@ -44,7 +45,7 @@ def test_a_machine_that_falls_silent_is_told_once_and_its_return_too(scene: Scen
     scene.look(now=after(101), health=True)
     assert told(inbox) == [("missing data", "opened"), ("missing data", "resolved")]
     assert inbox.received[0]["thread"] == inbox.received[1]["thread"]
-    (alert,) = health_alerts(scene.store, "demo", since_ms=0)
+    (alert,) = health_alerts(scene.store, "demo", states=tuple(AlertState))
     assert alert.resolved is not None
 
 
@@ -71,13 +72,13 @@ def test_a_benchmark_that_is_measured_no_more_is_missed(scene: Scene, inbox: Inb
         scene.look(now=after(20), health=True)
     assert told(inbox) == [("missing data", "opened")] * len(told(inbox))
     assert [message["kernel"] for message in inbox.received if message["kernel"]] == ["suite"]
-    assert f"{OTHER} is measured no more" in next(m["title"] for m in inbox.received if m["kernel"])
+    assert f"{OTHER} is no longer measured" in next(m["title"] for m in inbox.received if m["kernel"])
 
 
 def test_a_plain_asv_projects_kernel_is_its_module_for_routes_rules_and_owners_alike(
     scene: Scene, inbox: Inbox, after: After
 ) -> None:
-    """Of regressions and of the data's troubles: one route has both."""
+    """Of regressions and of health alerts: one route has both."""
     slow, stopped, other = "benchmarks.sort.Sort.track_it", "benchmarks.sort.Sort.track_more", "benchmarks.mix.track_it"
     scene.policy = AlertsTable(
         destination=(Destination(name="sort", url_env="SORT"), Destination(name="rest", url_env="REST")),
@@ -133,7 +134,7 @@ def test_a_kernel_with_a_wrong_result_is_told_until_it_has_a_number(scene: Scene
     assert told(inbox) == [("failed check", "opened"), ("failed check", "resolved")]
 
 
-def test_a_trouble_names_whom_a_rule_names_for_its_series(scene: Scene, inbox: Inbox, suite: Suite) -> None:
+def test_a_health_alert_names_whom_a_rule_names_for_its_series(scene: Scene, inbox: Inbox, suite: Suite) -> None:
     scene.rules = (LimitRule(kernel=("rope",), parameters={"dtype": ("fp16",)}, owners=("@org/rope",)),)
     suite.commit(12, status="failed", failure="wrong result")
     scene.asv.load(scene.store)
@@ -169,8 +170,8 @@ def test_of_what_people_expect_nothing_more_is_told_until_it_comes_again(
 
     fail(12, 13)
     (alert,) = health_alerts(scene.store, "demo")
-    seen = SeenTrouble(id=alert.id, version=alert.version)
-    triage_health(scene.store, "demo", seen, Decision(state=state), author="Ada", now_ms=1)
+    seen = Seen(key=f"alert-{alert.id}", version=str(alert.version))
+    triage(scene.store, "demo", [seen], Decision(state=state), author="Ada", now_ms=1)
     suite.workloads += ("w10",)
     fail(13, 14)
     (alert,) = health_alerts(scene.store, "demo")
@@ -202,7 +203,7 @@ def test_what_the_machine_did_is_told_of_the_machine_and_of_no_commit(scene: Sce
     for _ in range(2):
         scene.look(now=at(24), health=True)
     assert told(inbox) == [("unhealthy runner", "opened")]
-    assert f"10 series moved with the machine at {hash_of(12)[:8]}" in inbox.received[0]["lines"][0]
+    assert f"10 series shifted with the machine at {hash_of(12)[:8]}" in inbox.received[0]["lines"][0]
     for number in range(24, 36):
         suite.commit(number)
     scene.asv.load(scene.store)
@@ -247,6 +248,6 @@ def test_trust_is_judged_by_the_threshold_that_it_is_given_and_none_of_the_envir
     monkeypatch.setenv("WARPWATCH_THRESHOLD", "no number")
     (machine,) = queries.machines(scene.store, "demo")
     for threshold in (0.02, 0.3):
-        told = runner_health.TrustMemory(threshold).of(scene.store, "demo", machine)
+        told = runner_health.TrustCache(threshold).of(scene.store, "demo", machine)
         assert told is not None
         assert told.threshold == threshold

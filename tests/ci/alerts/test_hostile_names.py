@@ -18,18 +18,19 @@ from tests.asv_results import AsvResults
 from tests.ci.alerts.test_lifecycle import SLOW, STEADY
 from tests.ci.reports.hostile import EVIL
 from tests.http_inbox import Inbox
+from warpwatch.ci.alerts.alert_content import health_content, regression_content, resolved_content
 from warpwatch.ci.alerts.channels.chat import notify
 from warpwatch.ci.alerts.digest import Period, digest
 from warpwatch.ci.alerts.digest_messages import compose_digest
 from warpwatch.ci.alerts.grouping import group
-from warpwatch.ci.alerts.lifecycle import Action
-from warpwatch.ci.alerts.message import DeliveryError, Message
-from warpwatch.ci.alerts.message_text import compose, compose_end, compose_health
+from warpwatch.ci.alerts.message import Action, Content, DeliveryError, Message, compose
+from warpwatch.dashboard.model.alert import AlertKind, HealthFinding
 from warpwatch.dashboard.model.changepoint import Regression
 from warpwatch.dashboard.model.series import Commit
 from warpwatch.dashboard.store import Store
-from warpwatch.dashboard.store.alerts import alerts, new_regressions, open_alert
-from warpwatch.dashboard.store.health_alerts import HealthFinding, HealthKind, open_health_alert
+from warpwatch.dashboard.store.alert_candidates import new_regressions
+from warpwatch.dashboard.store.alert_opening import open_health_alert, open_regression_alert
+from warpwatch.dashboard.store.alerts import regression_alerts
 
 DASHBOARD = "https://perf.example.org"
 BAD = (
@@ -88,33 +89,33 @@ def _named(regression: Regression, evil: str) -> Regression:
 def _messages(store: Store, regression: Regression, evil: str) -> Iterator[Message]:
     one = _named(regression, evil)
     (found,) = group("demo", [one])
-    yield compose(
-        found,
-        thread="t",
-        number=2,
-        action=Action.UPDATED,
-        news=[f"1 more series moved: {evil}."],
-        code=[evil],
-        dashboard_url=DASHBOARD,
-    )
-    (alert,) = alerts(store, "demo")
+    news = [f"1 more series moved: {evil}."]
+    content = regression_content(found, action=Action.UPDATED, news=news, code=[evil], dashboard_url=DASHBOARD)
+    yield compose(content, thread="t", number=2, action=Action.UPDATED)
+    (alert,) = regression_alerts(store, "demo")
     series = tuple(replace(its, series=one.series) for its in alert.series)
     alert = replace(alert, machine=evil, commit=one.change.commit, previous_commit=one.change.commit, series=series)
-    yield compose_end(alert, number=3, why="recovered", dashboard_url=DASHBOARD)
+    content = resolved_content(alert, why="recovered", owners=(), dashboard_url=DASHBOARD)
+    yield compose(content, thread="t", number=3, action=Action.RESOLVED)
     finding = HealthFinding(
-        kind=HealthKind.NO_NUMBER,
+        kind=AlertKind.NO_NUMBER,
         subject=evil,
         machine=evil,
         kernel=evil,
-        says=f"{evil}: {evil}",
+        summary=f"{evil}: {evil}",
         members=(),
         lines=(evil, f"{evil} at {evil[:8]}: {evil}"),
     )
     for action in (Action.OPENED, Action.RESOLVED):
-        yield compose_health("demo", finding, thread="t", number=1, action=action, dashboard_url=DASHBOARD)
+        content = health_content("demo", finding, action=action, dashboard_url=DASHBOARD)
+        yield compose(content, thread="t", number=1, action=action)
     told = digest(store, "demo", Period.DAILY, datetime.now(UTC))
     health = tuple(replace(each, finding=finding) for each in told.health)
     yield compose_digest(replace(told, new=(alert,), worst=((alert, series[0]),), health=health), DASHBOARD)
+
+
+def compose_first(content: Content) -> Message:
+    return compose(content, thread="t", number=1, action=Action.OPENED)
 
 
 class _Page(HTMLParser):
@@ -152,9 +153,9 @@ def _assert_inert(text: str) -> None:
 @pytest.mark.parametrize("evil", BAD)
 def test_a_strangers_words_do_nothing(evil: str, regression: Regression, sqlite_store: Store) -> None:
     (found,) = group("demo", [regression])
-    open_alert(sqlite_store, found, messages={}, now_ms=1)
+    open_regression_alert(sqlite_store, found, messages={}, now_ms=1)
     health = HealthFinding(
-        kind=HealthKind.NO_NUMBER, subject="s", machine="m", kernel="k", says="s", members=(), lines=()
+        kind=AlertKind.NO_NUMBER, subject="s", machine="box", kernel="k", summary="s", members=(), lines=()
     )
     open_health_alert(sqlite_store, "demo", health, thread="h", messages={}, now_ms=1)
     messages = list(_messages(sqlite_store, regression, evil))
@@ -176,7 +177,7 @@ def test_a_strangers_words_do_nothing(evil: str, regression: Regression, sqlite_
 def test_the_payload_is_as_it_was_recorded(regression: Regression, sqlite_store: Store) -> None:
     evil = "<!here> @all"
     (found,) = group("demo", [_named(regression, evil)])
-    payload = compose(found, thread="t", number=1, dashboard_url=DASHBOARD).payload
+    payload = compose_first(regression_content(found, dashboard_url=DASHBOARD)).payload
     assert payload["first_bad_commit"]["hash"] == evil
     assert f"on {evil} at" in payload["title"]
     assert unquote(payload["url"]).endswith(f"/commit/{evil}")
@@ -193,7 +194,7 @@ def test_chat_services_are_sent_words_alone(
     monkeypatch.setattr(NotifySlack, "webhook_url", inbox.url)
     inbox.answer = 200
     (found,) = group("demo", [_named(regression, evil)])
-    message = compose(found, thread="t", number=1, code=[evil], dashboard_url=DASHBOARD)
+    message = compose_first(regression_content(found, code=[evil], dashboard_url=DASHBOARD))
     address = {
         "mmost": inbox.url.replace("http", "mmost") + "/3ccdd113474722377935511fc85d3dd4",
         "discord": "discord://4174216298/JHMHI8qBe7bk2ZwO5U711o3dV_js",

@@ -9,10 +9,10 @@ from sqlalchemy import event
 from tests.asv_results import AsvResults, hash_of
 from tests.ci.alerts.conftest import Scene
 from tests.http_inbox import Inbox
-from warpwatch.dashboard.model.alert import Alert, AlertState, EventKind
+from warpwatch.dashboard.model.alert import AlertState, EventKind, RegressionAlert
 from warpwatch.dashboard.model.triage_item import CardFilter
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alerts import alerts
+from warpwatch.dashboard.store.alerts import regression_alerts
 from warpwatch.dashboard.store.triage import Decision, triage
 
 STEADY = [1.0, 1.01, 0.99, 1.0, 1.01, 1.0, 0.99, 1.0, 1.01, 1.0]
@@ -21,8 +21,8 @@ SLOWER = [2.0 * value for value in STEADY]
 OTHER = "suite.Other.track_latency"
 
 
-def the_alert(scene: Scene) -> Alert:
-    (found,) = alerts(scene.store, "demo")
+def the_alert(scene: Scene) -> RegressionAlert:
+    (found,) = regression_alerts(scene.store, "demo")
     return found
 
 
@@ -40,7 +40,7 @@ def test_a_regression_is_opened_once_and_resolved_when_the_level_is_back(scene: 
     for _ in range(2):
         scene.look()
     assert actions(inbox) == ["opened"]
-    assert the_alert(scene).told is not None
+    assert the_alert(scene).notified is not None
     scene.measure(STEADY, first=20)
     for _ in range(2):
         scene.look()
@@ -75,7 +75,7 @@ def test_it_is_withdrawn_when_newer_runs_take_the_change_back_and_returns_with_i
         scene.measure(STEADY, first=10)  # again: it was the machine's bad day
     scene.look()
     assert actions(inbox) == ["opened", "resolved"]
-    assert "no longer holds the change" in inbox.received[1]["why"]
+    assert "no longer finds the change" in inbox.received[1]["why"]
     for _ in range(3):
         scene.measure(SLOW, first=10)
     scene.look()

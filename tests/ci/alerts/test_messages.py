@@ -6,7 +6,8 @@ import pytest
 
 from tests.dashboard.pages.recorded import write_recorded
 from warpwatch.ci.alerts.message import Message
-from warpwatch.ci.alerts.regression_scan import Look, look_at_regressions, watch
+from warpwatch.ci.alerts.regression_scan import scan_regressions
+from warpwatch.ci.alerts.scan import new_scan
 from warpwatch.ci.policy.policy_model import AlertsTable
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
@@ -24,11 +25,11 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[Message]:
     analyse(store)
     project = queries.project(store, "demo")
     assert project is not None
-    look = Look()
     policy = AlertsTable(dashboard="https://perf.example.org", recent_days=1000)
-    look_at_regressions(store, watch(project, policy, (), now=datetime.now(UTC), dry_run=True), look)
+    scan = new_scan(store, project, policy, (), now=datetime.now(UTC), dry_run=True)
+    scan_regressions(scan)
     store.close()
-    return look.messages
+    return scan.result.messages
 
 
 def test_an_alert_carries_the_compiled_code_s_difference(told: list[Message]) -> None:

@@ -9,8 +9,8 @@ from tests.asv_results import AsvResults
 from tests.ci.alerts.conftest import Scene
 from tests.ci.alerts.test_lifecycle import SLOW, STEADY
 from tests.http_inbox import Inbox, listening
-from warpwatch.ci.alerts.destinations import Matter, Places, address_names, destinations
-from warpwatch.ci.alerts.outbox_sender import empty_outbox
+from warpwatch.ci.alerts.destinations import Destinations, RoutingFacts, address_names, destinations
+from warpwatch.ci.alerts.outbox_sender import deliver_outbox
 from warpwatch.ci.alerts.owners import MainBranch, Owners
 from warpwatch.ci.policy.policy_file import PolicyError, parse_policy
 from warpwatch.ci.policy.policy_model import AlertsTable, Destination, Route
@@ -86,10 +86,10 @@ def test_a_rule_says_who_answers_and_code_owners_for_the_rest(store: Store, asv:
         "warpwatch.toml",
     ).rule
     owners = Owners(AlertsTable(), main, rules)
-    assert set(owners.answering([series["rope"]], {})) == {"@ann", "@org/rope", "@org/all"}
-    assert owners.answering([series["attention"]], {}) == ("@second", "@ann")
-    assert owners.answering([series["gelu"]], {}) == ()
-    assert owners.answering([series["attention"], series["rope"]], {})[:2] == ("@second", "@ann")
+    assert set(owners.owners_of_series([series["rope"]], {})) == {"@ann", "@org/rope", "@org/all"}
+    assert owners.owners_of_series([series["attention"]], {}) == ("@second", "@ann")
+    assert owners.owners_of_series([series["gelu"]], {}) == ()
+    assert owners.owners_of_series([series["attention"], series["rope"]], {})[:2] == ("@second", "@ann")
 
 
 def test_alerts_go_to_whom_a_rule_names(scene: Scene) -> None:
@@ -136,7 +136,7 @@ POLICY = AlertsTable(
 def test_every_matching_route_counts_and_the_rest_has_its_place(
     kind: str, machine: str, kernels: list[str], owners: list[str], expected: tuple[str, ...]
 ) -> None:
-    matter = Matter(kind=kind, machine=machine, kernels=kernels, owners=owners)
+    matter = RoutingFacts(kind=kind, machine=machine, kernels=kernels, owners=owners)
     assert destinations(matter, POLICY, ()) == expected
     assert destinations(matter, POLICY, ("http://hook",)) == ("http://hook", *expected)
 
@@ -242,7 +242,7 @@ def test_messages_of_another_project_are_not_sent_to_this_ones_address(scene: Sc
     (name,) = address_names(scene.to)
     scene.asv.load(scene.store, project="other")
     queue_in_project(scene.store, "other", "t", 1, {name: "{}"}, now_ms=1)
-    places = Places(scene.policy, scene.to, {})
-    sent = empty_outbox(scene.store, places, give_up_days=7, only_due=False, now_ms=lambda: 2, project="demo")
+    places = Destinations(scene.policy, scene.to, {})
+    sent = deliver_outbox(scene.store, places, give_up_days=7, only_due=False, now_ms=lambda: 2, project="demo")
     assert (sent.sent, sent.failed) == (0, 0)
     assert len(undelivered(scene.store, "other")) == 1

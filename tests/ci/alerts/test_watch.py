@@ -103,7 +103,8 @@ def test_an_alert_that_no_route_takes_is_said(scene: Scene, folder: Path, inbox:
     scene.measure([*STEADY, *SLOW])
     done = run(scene, folder, "alert", KERNELS_HOOK=inbox.url)
     assert done.returncode == 1
-    assert 'nobody is told of "demo: +30.0 %' in done.stderr
+    assert '"demo: +30.0 %' in done.stderr
+    assert "has no destination: no route matches" in done.stderr
     assert inbox.received == []
 
 

@@ -13,6 +13,11 @@ from warpwatch.ci.forges.github import GitHubThread, open_github
 from warpwatch.ci.forges.gitlab import GitLabThread, open_gitlab
 
 
+def doubling(first_s: float, count: int) -> object:
+    """Equal to pauses that double from the first, each with up to half more."""
+    return pytest.approx([1.25 * first_s * 2**number for number in range(count)], rel=0.2001)
+
+
 @dataclass
 class Forge:
     """A server, and what its operations are called."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.ci.forges.conftest import Forge
+from tests.ci.forges.conftest import Forge, doubling
 from tests.ci.forges.forge_server import Failure
 from tests.ci.forges.servers import GitHubServer
 from tests.ci.reports.examples import FULL, artefact, row
@@ -59,7 +59,7 @@ def test_one_that_was_cut_short_is_gone_on_with(github: Forge, operation: str, d
     _put(github, report)
     (lines,) = _lines(github)
     assert len(lines) == len(set(lines)) == 120
-    assert github.waits == [1.0]
+    assert github.waits == doubling(1.0, 1)
 
 
 def test_another_report_of_the_commit_is_another_run(github: Forge) -> None:

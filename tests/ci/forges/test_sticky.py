@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from tests.ci.forges.conftest import Forge
+from tests.ci.forges.conftest import Forge, doubling
 from tests.ci.forges.forge_server import Asked, Failure
 from tests.ci.reports.examples import HEAD
 from warpwatch.ci.forges.retries import ForgeError
@@ -131,7 +131,7 @@ def test_a_request_that_may_have_been_done_is_not_done_twice(forge: Forge, statu
     forge.server.failures.append(Failure(operation=forge.post, status=status, done=done))
     assert _put(forge) in {Outcome.CREATED, Outcome.UNCHANGED}
     assert _told(forge) == ["regressed"]
-    assert forge.waits == [1.0]
+    assert forge.waits == doubling(1.0, 1)
     assert forge.server.count(forge.post) == (1 if done else 2)
     forge.server.failures.append(Failure(operation=forge.change, status=status, done=done))
     _put(forge, "later")
@@ -141,7 +141,7 @@ def test_a_request_that_may_have_been_done_is_not_done_twice(forge: Forge, statu
 def test_a_forge_that_is_away_is_asked_again_less_and_less_often(forge: Forge) -> None:
     forge.server.failures += [Failure(operation=forge.listing, status=503) for _ in range(3)]
     assert _put(forge) is Outcome.CREATED
-    assert forge.waits == [1.0, 2.0, 4.0]
+    assert forge.waits == doubling(1.0, 3)
 
 
 def test_one_that_stays_away_is_given_up_by_name(forge: Forge) -> None:

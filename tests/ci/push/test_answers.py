@@ -13,10 +13,10 @@ import pytest
 
 from tests.answering import answering
 from tests.asv_results import AsvResults
-from warpwatch.ci.push.batch import halves, pack, results_in, unpack
-from warpwatch.ci.push.queue import Spool
-from warpwatch.ci.push.sender import BackOff, Sent, push
-from warpwatch.ci.push.upload import AwayError, SettingsError, Upload
+from warpwatch.ci.push.batch import count_results, pack, split, unpack
+from warpwatch.ci.push.queue import PushQueue
+from warpwatch.ci.push.sender import PushResult, push
+from warpwatch.ci.push.upload import SettingsError, Upload
 
 BENCH = "suite.Bench.track_latency"
 _ROOM = 400_000
@@ -82,12 +82,12 @@ def asv(tmp_path: Path) -> AsvResults:
 
 
 def _push(
-    server: _Told, asv: AsvResults, spool: Spool, *, patience_s: float = 1000
-) -> tuple[Sent, list[str], list[float]]:
+    server: _Told, asv: AsvResults, spool: PushQueue, *, patience_s: float = 1000
+) -> tuple[PushResult, list[str], list[float]]:
     """What came of it, what was said, and how long it waited each time; the clock stands but for that."""
     said: list[str] = []
     slept: list[float] = []
-    sent = Sent()
+    sent = PushResult()
     upload = Upload(server=f"http://127.0.0.1:{server.server_port}", project="demo", token="t")
     push(
         asv.folder,
@@ -109,7 +109,7 @@ def test_a_server_that_asks_for_years_is_asked_again_within_the_hour(
     """Else a pusher that goes on would be silent until somebody restarts it."""
     server.tell(503, {"detail": "Gone fishing."}, Retry_After=said)
     server.tell(200, TAKEN)
-    sent, _, slept = _push(server, measured, Spool(tmp_path / "spool"), patience_s=10_000)
+    sent, _, slept = _push(server, measured, PushQueue(tmp_path / "spool"), patience_s=10_000)
     assert (len(sent.taken), slept) == (1, [3600.0])
 
 
@@ -121,7 +121,7 @@ def test_a_server_that_is_busy_or_broken_is_asked_again_with_the_same_body(
     server.tell(429, {"detail": "Too many."}, Retry_After="77")
     server.tell(400, {"detail": "Changed on its way."})
     server.tell(200, TAKEN)
-    sent, said, slept = _push(server, measured, Spool(tmp_path / "spool"))
+    sent, said, slept = _push(server, measured, PushQueue(tmp_path / "spool"))
     assert (sent.files, sent.points, sent.waiting) == (1, 1, 0)
     assert len(slept) == 4
     assert slept[2] >= 77
@@ -132,7 +132,7 @@ def test_a_server_that_is_busy_or_broken_is_asked_again_with_the_same_body(
 
 def test_patience_ends_and_the_parcel_waits(server: _Told, measured: AsvResults, tmp_path: Path) -> None:
     server.tell(500)
-    spool = Spool(tmp_path / "spool")
+    spool = PushQueue(tmp_path / "spool")
     sent, said, slept = _push(server, measured, spool, patience_s=60)
     assert sum(slept) <= 60
     assert len(slept) >= 3
@@ -153,7 +153,7 @@ def test_whoever_is_no_dashboard_took_nothing(
     status: int, body: object, said: str, server: _Told, measured: AsvResults, tmp_path: Path
 ) -> None:
     server.tell(status, body, Location="https://login.example")
-    spool = Spool(tmp_path / "spool")
+    spool = PushQueue(tmp_path / "spool")
     with pytest.raises(SettingsError) as error:
         _push(server, measured, spool)
     assert said in str(error.value)
@@ -169,7 +169,7 @@ def test_a_full_disk_is_told_and_what_waits_is_sent_and_makes_room(
     if os.geteuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("a small disk wants a right to mount")
     try:
-        spool = Spool(disk / "spool")
+        spool = PushQueue(disk / "spool")
         asv.benchmark(BENCH)
         server.tell(500)
         waiting, refused = 0, []
@@ -191,28 +191,19 @@ def test_a_full_disk_is_told_and_what_waits_is_sent_and_makes_room(
         subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
-def test_pauses_double_up_to_five_minutes_and_never_agree() -> None:
-    away = AwayError("away")
-    first, second = BackOff(Random(1)), BackOff(Random(2))
-    pauses = [(first.after(away), second.after(away)) for _ in range(50)]
-    assert all(a != b for a, b in pauses)
-    assert all(max(pair) <= 2**number for number, pair in enumerate(pauses[:8]))
-    assert 200 < max(max(pair) for pair in pauses) <= 300
-
-
 def test_equal_content_makes_equal_parcels_and_halves_hold_everything_once() -> None:
     members = [("benchmarks.json", b"{}"), ("box/machine.json", b"{}"), ("other/machine.json", b"{}")]
     files = [(f"{box}/{n}-env.json", b"x" * n) for box in ("box", "other") for n in range(3)]
     contexts = [(name.replace(".json", ".context.jsonl"), b"c") for name, _ in files[:4]]
     body = pack([*members, *files, *contexts])
     assert body == pack(reversed([*members, *files, *contexts]))
-    assert results_in(body) == 6
-    parts = halves(body)
+    assert count_results(body) == 6
+    parts = split(body)
     assert parts is not None
     together = [member for part in parts for member in unpack(part)]
     assert sorted(set(together)) == sorted(unpack(body))
     assert len([name for name, _ in together if name not in dict(members)]) == 10
-    assert halves(pack([*members, files[0]])) is None
+    assert split(pack([*members, files[0]])) is None
 
 
 def test_a_token_that_others_could_read_on_its_way_is_told() -> None:

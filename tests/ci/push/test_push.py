@@ -41,20 +41,20 @@ def test_while_the_server_is_away_every_version_of_a_file_waits_on_disk(runner: 
     done = runner.push(to=nowhere)
     assert done.exit_code == 1
     assert f"{nowhere} does not answer" in done.output
-    assert "1 parcel not sent; kept in" in done.output
+    assert "1 batch not sent; kept in" in done.output
     runner.measure(0, 0.5, run=2)
-    assert "2 parcels not sent" in runner.push(to=nowhere).output
+    assert "2 batches not sent" in runner.push(to=nowhere).output
     path.unlink()  # a checkout that is thrown away
     runner.measure(1, 1.0)
-    assert "3 parcels not sent" in runner.push(to=nowhere).output
+    assert "3 batches not sent" in runner.push(to=nowhere).output
     (queue,) = runner.spool.iterdir()
     waited = [json.loads(each.read_text()) for each in queue.glob("destination.json")]
     assert waited == [{"server": nowhere, "project": "demo"}]
     # The same server at its true address: its queue is another, so the parcels are put there.
     runner.push()
-    for parcel in sorted((queue / "waiting").iterdir()):
+    for batch in sorted((queue / "waiting").iterdir()):
         (there,) = (each for each in runner.spool.iterdir() if each != queue)
-        parcel.rename(there / "waiting" / parcel.name)
+        batch.rename(there / "waiting" / batch.name)
     assert "took 3 files, 1 of them unchanged, with 2 new points" in runner.push().output
     assert runner.arrived() == [0.0, 0.5, 1.0]
 
@@ -237,7 +237,7 @@ def test_limits_that_cannot_be_taken_are_told_and_no_result_waits_for_them(
     (runner.asv.folder.parent / "warpwatch.toml").write_text(text)
     done = runner.push()
     assert done.exit_code == 0
-    assert "warning: the dashboard is not told by which limits to judge: " in done.stderr
+    assert "warning: the thresholds of the policy file were not sent: " in done.stderr
     assert said in done.stderr
     assert runner.arrived() == [0.0]
     assert stated_limits(runner.store, "demo") is None

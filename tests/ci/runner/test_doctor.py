@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from tests.ci.runner.fake_nvidia_smi import RTX_4090, T4, FakeNvidiaSmi
 from tests.ci.runner.services import make_service, unpack_actions_runner
-from warpwatch.ci.push.queue import spool_for
+from warpwatch.ci.push.queue import open_queue
 from warpwatch.ci.runner.checks import CHECKS, examine
 from warpwatch.ci.runner.doctor import as_text, doctor
 from warpwatch.ci.runner.finding import Finding, State
@@ -175,14 +175,14 @@ def test_the_computer_and_its_software_are_looked_at_too(host: Host) -> None:
 
 
 def test_a_queue_that_waits_for_days_is_told(host: Host, tmp_path: Path) -> None:
-    spool = spool_for(tmp_path / "spool", "https://perf.example.org", "demo")
+    spool = open_queue(tmp_path / "spool", "https://perf.example.org", "demo")
     watched = replace(host, environ={**host.environ, "WARPWATCH_SPOOL": str(tmp_path / "spool")})
     parcel = spool.add(b"results")
     assert _of(watched, "queue")[0].state is State.GOOD
     old = time.time() - 3 * 86_400
     os.utime(parcel.path, (old, old))
-    assert "1 parcels wait, the first for 3 days" in _of(watched, "queue")[0].found
-    spool.put_aside(parcel, ["no"])
+    assert "1 batches wait, the first for 3 days" in _of(watched, "queue")[0].found
+    spool.quarantine(parcel, ["no"])
     assert [each.state for each in _of(watched, "queue")] == [State.GOOD, State.NOTE]
 
 

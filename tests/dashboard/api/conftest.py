@@ -13,10 +13,11 @@ from tests.dashboard.pages.recorded import write_recorded
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
+from warpwatch.dashboard.model.alert import AlertKind, HealthFinding
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alerts import new_regressions, open_alert
-from warpwatch.dashboard.store.health_alerts import HealthFinding, HealthKind, open_health_alert
+from warpwatch.dashboard.store.alert_candidates import new_regressions
+from warpwatch.dashboard.store.alert_opening import open_health_alert, open_regression_alert
 from warpwatch.dashboard.store.tokens import create_token
 
 KERNELS, UPLOADS = "kernels", "uploads"
@@ -45,13 +46,13 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     import_results(store, open_folder(write_hostile(Path(folder / "hostile")), project=HOSTILE))
     analyse(store)
     for group in itertools.islice(new_regressions(store, KERNELS, recent_days=1000, most_false=1.0), 2):
-        open_alert(store, group, messages={}, now_ms=1_760_000_000_000)
+        open_regression_alert(store, group, messages={}, now_ms=1_760_000_000_000)
     silent = HealthFinding(
-        kind=HealthKind.MISSING,
+        kind=AlertKind.MISSING_DATA,
         subject="runner-t4",
         machine="runner-t4",
         kernel=None,
-        says="no results for 3 days",
+        summary="no results for 3 days",
         members=("runner-t4",),
         lines=("the newest is of Monday",),
     )

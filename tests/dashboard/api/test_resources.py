@@ -90,7 +90,6 @@ def test_a_part_of_a_history_is_chosen_by_commits_or_by_days(api: Api) -> None:
         "/commits",
         "/regressions",
         "/alerts",
-        "/health-alerts",
         "/canaries",
         "/roofline?machine=runner-t4",
         "/series/{key}/history",
@@ -149,19 +148,21 @@ def test_the_roofline_has_ceilings_and_units_in_its_names(api: Api) -> None:
 
 
 def test_an_alert_is_told_with_its_series_and_its_life(api: Api) -> None:
-    told = _json(api, f"/projects/{KERNELS}/alerts?state=open")
+    told = _json(api, f"/projects/{KERNELS}/alerts?state=open&kind=regression")
     assert told["total"] > 0
     for alert in told["items"]:
         assert [event["state"] for event in alert["events"]] == ["open"]
-        assert alert["series"]
+        assert alert["regression"]["series"]
+        assert alert["finding"] is None
     assert _json(api, f"/projects/{KERNELS}/alerts?state=resolved")["total"] == 0
 
 
-def test_a_trouble_of_the_data_is_told_with_its_life(api: Api) -> None:
-    (alert,) = _json(api, f"/projects/{KERNELS}/health-alerts?state=open")["items"]
-    assert (alert["kind"], alert["machine"], alert["says"]) == ("missing data", "runner-t4", "no results for 3 days")
+def test_a_health_alert_is_an_alert_of_its_kind(api: Api) -> None:
+    (alert,) = _json(api, f"/projects/{KERNELS}/alerts?state=open&kind=missing+data")["items"]
+    assert (alert["machine"], alert["finding"]["summary"]) == ("runner-t4", "no results for 3 days")
+    assert alert["regression"] is None
     assert [event["state"] for event in alert["events"]] == ["open"]
-    assert _json(api, f"/projects/{KERNELS}/health-alerts?state=expected")["total"] == 0
+    assert _json(api, f"/projects/{KERNELS}/alerts?state=expected")["total"] == 0
 
 
 def test_compiled_code_is_told_at_any_commit(api: Api) -> None:

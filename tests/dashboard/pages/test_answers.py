@@ -17,13 +17,13 @@ from tests.dashboard.pages.browsing import a_client, local_client
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
-from warpwatch.dashboard.model.alert import AlertState
+from warpwatch.dashboard.model.alert import AlertKind, AlertState, HealthFinding
 from warpwatch.dashboard.model.comparison import Acceptance
 from warpwatch.dashboard.model.triage_item import CardFilter
 from warpwatch.dashboard.settings import AccessSettings, ProxyLogin, Settings
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alerts import new_regressions, open_alert
-from warpwatch.dashboard.store.health_alerts import HealthFinding, HealthKind, open_health_alert
+from warpwatch.dashboard.store.alert_candidates import new_regressions
+from warpwatch.dashboard.store.alert_opening import open_health_alert, open_regression_alert
 from warpwatch.dashboard.store.notes import Annotation, add_annotation, annotations
 from warpwatch.dashboard.store.policy import record_acceptances
 from warpwatch.dashboard.store.rejected_files import note_set_aside
@@ -116,7 +116,6 @@ def everywhere(store: Store, addresses: dict[str, str]) -> tuple[str, ...]:
         f"{api}/comparison?{two}",
         f"{api}/regressions",
         f"{api}/alerts",
-        f"{api}/health-alerts",
         f"{api}/limits",
         f"{api}/roofline",
         f"{api}/machines",
@@ -162,16 +161,16 @@ def _triage(store: Store, _asv: AsvResults) -> None:
 
 def _alert(store: Store, _asv: AsvResults) -> None:
     (group, *_) = new_regressions(store, "kernels")
-    assert open_alert(store, group, messages={}, now_ms=AT_MS)
+    assert open_regression_alert(store, group, messages={}, now_ms=AT_MS)
 
 
-def _trouble(store: Store, _asv: AsvResults) -> None:
+def _health(store: Store, _asv: AsvResults) -> None:
     finding = HealthFinding(
-        kind=next(iter(HealthKind)),
+        kind=AlertKind.MISSING_DATA,
         subject="runner-t4",
         machine="runner-t4",
         kernel=None,
-        says="no data",
+        summary="no data",
         members=(),
         lines=("no data for ages",),
     )
@@ -188,7 +187,7 @@ def _accept(store: Store, _asv: AsvResults) -> None:
     record_acceptances(store, "kernels", base, head, [said], now_ms=AT_MS)
 
 
-WRITES = (_note, _alert, _triage, _trouble, _set_aside, _import, _analyse, _drop)
+WRITES = (_note, _alert, _triage, _health, _set_aside, _import, _analyse, _drop)
 
 
 def test_a_write_by_another_process_is_in_every_next_answer(

@@ -10,11 +10,11 @@ from sqlalchemy import func, select, update
 
 from tests.asv_results import AsvResults
 from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
-from warpwatch.ci.alerts.message_text import compose
+from warpwatch.ci.alerts.alert_content import regression_content
 from warpwatch.dashboard.analysis.classify import judge
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries, schema
-from warpwatch.dashboard.store.alerts import new_regressions
+from warpwatch.dashboard.store.alert_candidates import new_regressions
 from warpwatch.dashboard.web.app import create_app
 
 Get = Callable[[str], Any]
@@ -94,10 +94,10 @@ def test_an_alert_says_what_the_machine_did_meanwhile(told: tuple[Store, Get]) -
     store, _ = told
     groups = new_regressions(store, "demo", recent_days=1000)
     assert [group.commit.position for group in groups] == [70, 50]
-    message = compose(groups[0], thread="key", number=1)
+    message = regression_content(groups[0])
     assert "the canaries show" in message.text
     assert "; without that +" in message.text
     one = message.payload["regressions"][0]
     assert (one["kind"], one["control_share"]["control"]) == ("step", "canaries")
     assert one["without_machine"]["magnitude"] == pytest.approx(0.1, abs=0.01)
-    assert "the canaries did not change" in compose(groups[1], thread="key", number=1).text
+    assert "the canaries did not change" in regression_content(groups[1]).text

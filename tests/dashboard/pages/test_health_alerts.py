@@ -11,17 +11,12 @@ from flask.testing import FlaskClient
 
 from tests.asv_results import AsvResults
 from tests.dashboard.pages.browsing import Tab, local_client, serving
-from warpwatch.dashboard.model.alert import AlertState
+from warpwatch.dashboard.model.alert import AlertKind, AlertState, HealthAlert, HealthFinding
 from warpwatch.dashboard.settings import AccessSettings, Settings
 from warpwatch.dashboard.store import Store
-from warpwatch.dashboard.store.health_alerts import (
-    HealthAlert,
-    HealthFinding,
-    HealthKind,
-    go_on_with_health,
-    health_alerts,
-    open_health_alert,
-)
+from warpwatch.dashboard.store.alert_opening import open_health_alert
+from warpwatch.dashboard.store.alert_updates import update_health_alert
+from warpwatch.dashboard.store.alerts import health_alerts
 from warpwatch.dashboard.web.app import create_app
 
 
@@ -31,13 +26,13 @@ def test_open_ones_are_shown_and_narrowed_by_machine(tmp_path: Path, timed_histo
     results: AsvResults = timed_history([1.0, 1.0])
     results.load(store)
     get = create_app(Settings(database=path)).test_client().get
-    assert "Troubles of the data" not in get("/demo/regressions").text
+    assert "Health alerts" not in get("/demo/regressions").text
     silent = HealthFinding(
-        kind=HealthKind.MISSING,
+        kind=AlertKind.MISSING_DATA,
         subject="box",
         machine="box",
         kernel=None,
-        says="no results for <3> days",
+        summary="no results for <3> days",
         members=("box",),
         lines=(),
     )
@@ -48,8 +43,8 @@ def test_open_ones_are_shown_and_narrowed_by_machine(tmp_path: Path, timed_histo
     assert 'href="/demo/machines/box"' in page
     assert "no results" not in get("/demo/regressions?machine=other").text
     (alert,) = health_alerts(store, "demo")
-    assert go_on_with_health(store, alert, None, messages={}, now_ms=3)
-    assert not go_on_with_health(store, alert, None, messages={}, now_ms=4)
+    assert update_health_alert(store, alert, None, messages={}, now_ms=3)
+    assert not update_health_alert(store, alert, None, messages={}, now_ms=4)
     assert "no results" not in get("/demo/regressions").text
 
 
@@ -75,11 +70,11 @@ def troubled(tmp_path: Path, timed_history: Callable[..., Any]) -> Iterator[Trou
     store = Store(path)
     timed_history([1.0, 1.0]).load(store)
     silent = HealthFinding(
-        kind=HealthKind.MISSING,
+        kind=AlertKind.MISSING_DATA,
         subject="box",
         machine="box",
         kernel=None,
-        says="no results for 3 days",
+        summary="no results for 3 days",
         members=("box",),
         lines=("the newest is of Monday",),
     )
@@ -89,33 +84,34 @@ def troubled(tmp_path: Path, timed_history: Callable[..., Any]) -> Iterator[Trou
 
 
 def form(client: FlaskClient, **said: str) -> dict[str, str]:
-    """What the form of the trouble sends."""
+    """What the form of the alert sends."""
     page = client.get("/demo/regressions").text
-    sent = dict(re.findall(r'type="hidden" name="(csrf_token|trouble)" value="([^"]*)"', page))
+    sent = dict(re.findall(r'type="hidden" name="(csrf_token|card)" value="([^"]*)"', page))
     return {**sent, "back": "/demo/regressions?state=all", **said}
 
 
-def test_a_trouble_is_triaged_without_a_script(troubled: Troubled) -> None:
+def test_a_health_alert_is_triaged_without_a_script(troubled: Troubled) -> None:
     client = troubled.client()
-    answer = client.post("/demo/troubles", data=form(client, state="acknowledged", note="on <it>", mine="1"))
+    answer = client.post("/demo/regressions", data=form(client, state="acknowledged", note="on <it>", mine="1"))
     assert answer.status_code == 303
-    assert answer.headers["Location"] == "/demo/regressions?state=all#trouble-1"
+    assert answer.headers["Location"] == "/demo/regressions?state=all#alert-1"
     page = client.get("/demo/regressions").text
-    assert "Trouble of the data set to “acknowledged”." in page
+    assert "1 alert set to “acknowledged”." in page
     assert "on &lt;it&gt;" in page
     assert troubled.alert().assignee == troubled.alert().events[-1].author is not None
-    client.post("/demo/troubles", data=form(client, state="expected"))
+    assert client.get("/demo/regressions/alert-1").headers["Location"] == "/demo/regressions#alert-1"
+    client.post("/demo/regressions", data=form(client, state="expected"))
     assert "1 expected, or a false alarm" in client.get("/demo/regressions").text
-    told = client.get("/api/projects/demo/health-alerts").get_json()["items"]
+    told = client.get("/api/projects/demo/alerts?kind=missing+data").get_json()["items"]
     assert [(each["state"], len(each["events"])) for each in told] == [("expected", 4)]
 
 
-def test_who_may_only_read_has_no_forms_of_troubles(troubled: Troubled) -> None:
+def test_who_may_only_read_has_no_forms_of_health_alerts(troubled: Troubled) -> None:
     client = troubled.client(AccessSettings())
     page = client.get("/demo/regressions").text
     assert "no results for 3 days" in page
     assert 'method="post"' not in page
-    assert client.post("/demo/troubles", data={"trouble": "1 1", "state": "expected"}).status_code in {401, 403}
+    assert client.post("/demo/regressions", data={"card": "alert-1 1", "state": "expected"}).status_code in {401, 403}
     assert troubled.alert().state is AlertState.OPEN
 
 
@@ -123,25 +119,25 @@ def test_who_may_only_read_has_no_forms_of_troubles(troubled: Troubled) -> None:
     ("said", "status", "sentence"),
     [
         ({"state": "expected", "csrf_token": "forged"}, 403, "out of date"),
-        ({"state": "resolved"}, 400, "ends by itself"),
+        ({"state": "resolved"}, 400, "resolves by itself"),
         ({"state": "odd"}, 400, "There is no state “odd”"),
         ({"link": "javascript:alert(1)"}, 400, "A link begins with http"),
         ({}, 400, "Nothing was said"),
-        ({"state": "expected", "trouble": "one"}, 400, "No trouble of the data was chosen"),
-        ({"state": "expected", "trouble": "7 1"}, 409, "no such trouble"),
-        ({"state": "expected", "trouble": "1 7"}, 409, "since you saw it"),
+        ({"state": "expected", "card": "one"}, 409, "not as you saw it"),
+        ({"state": "expected", "card": "alert-7 1"}, 409, "not as you saw it"),
+        ({"state": "expected", "card": "alert-1 7"}, 409, "since you saw it"),
     ],
 )
-def test_what_cannot_be_said_of_a_trouble_is_refused(
+def test_what_cannot_be_said_of_a_health_alert_is_refused(
     troubled: Troubled, said: dict[str, str], status: int, sentence: str
 ) -> None:
     client = troubled.client()
-    answer = client.post("/demo/troubles", data=form(client, **said))
+    answer = client.post("/demo/regressions", data=form(client, **said))
     assert (answer.status_code, sentence in answer.text) == (status, True)
     assert troubled.alert().version == 1
 
 
-def test_keys_triage_a_trouble_like_a_card(troubled: Troubled, new_tab: Callable[..., Tab]) -> None:
+def test_keys_triage_a_health_alert_like_a_card(troubled: Troubled, new_tab: Callable[..., Tab]) -> None:
     with serving(troubled.settings) as url:
         tab = new_tab()
         tab.open(f"{url}/demo/regressions")

@@ -67,7 +67,7 @@ def test_a_form_without_a_script_sets_a_state_with_its_note_and_shows_the_list_a
     assert answer.status_code == 303
     assert answer.headers["Location"] == f"{LIST}?machine=runner-t4#alert-1"
     page = client.get(answer.headers["Location"]).text
-    assert "1 regression set to “acknowledged”." in page
+    assert "1 alert set to “acknowledged”." in page
     assert "looking" in page
     assert the_cards(store)[1].alert.events[-1].note == "looking"  # type: ignore[union-attr]
 
@@ -277,7 +277,7 @@ def test_many_are_decided_at_once_by_keys_or_by_hand(
         bar.get_by_placeholder("Note on all").fill("both")
         with tab.page.expect_navigation():
             bar.get_by_role("button", name="False alarm").click()
-    assert "2 regressions set to “false alarm”." in tab.page.locator(".ww-flash").inner_text()
+    assert "2 alerts set to “false alarm”." in tab.page.locator(".ww-flash").inner_text()
     assert "order=worst" in tab.page.url
     cards = the_cards(store)
     assert [(card.standing.value, card.alert.events[-1].note) for card in cards if card.alert] == [

@@ -1,4 +1,4 @@
-"""The first schema. `migrate` creates it whole from schema.py; later revisions alter it."""
+"""The first schema. `migrate` creates it whole from schema/; later revisions alter it."""
 
 revision = "0001"
 down_revision = None

@@ -1,0 +1,108 @@
+"""Retries with exponential back-off, and the pauses that servers ask for."""
+
+import math
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import TypeVar
+
+import tenacity
+
+_JITTER = 0.5  # at most this share of a pause is added at random
+
+Answer = TypeVar("Answer")
+
+
+class UnavailableError(Exception):
+    """A server is away or busy: the same request may succeed later."""
+
+    def __init__(self, message: str, wait_s: float | None = None, *, first_s: float = 0.0) -> None:
+        """`wait_s` is the pause that the server asks for, in seconds; None if it asks for none.
+
+        `first_s` is the least first pause, which doubles with further attempts.
+        """
+        super().__init__(message)
+        self.wait_s, self.first_s = wait_s, first_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """Pauses after failures in a row: doubled from `first_s` to `longest_s`, and up to half more at random.
+
+    Jitter keeps clients that lost one server from coming back together (Brooker, "Exponential Backoff And Jitter", AWS
+    Architecture Blog, 2015). A longer pause that the server asks for counts, up to `longest_asked_s`.
+    """
+
+    first_s: float
+    longest_s: float
+    longest_asked_s: float = math.inf
+
+    def pause_s(self, attempt: int, error: BaseException | None = None) -> float:
+        """Seconds to wait after the attempt with this number, counted from 1, which failed with the error."""
+        asked_s, first_s = 0.0, self.first_s
+        if isinstance(error, UnavailableError):
+            asked_s, first_s = min(error.wait_s or 0.0, self.longest_asked_s), max(first_s, error.first_s)
+        bound = min(first_s * 2.0 ** min(attempt - 1, 30), self.longest_s)
+        return max(bound * random.uniform(1.0, 1.0 + _JITTER), asked_s)
+
+
+def retry(
+    do: Callable[[], Answer],
+    backoff: Backoff,
+    *,
+    on: tuple[type[Exception], ...] = (UnavailableError,),
+    attempts: float = math.inf,
+    total_s: float = math.inf,
+    say: Callable[[str], None] = lambda line: None,
+    sleep: Callable[[float], None] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Answer:
+    """Calls `do` until it succeeds.
+
+    Raises its last error after `attempts`, or where the next pause would end later than `total_s` seconds from now.
+    `say` gets a line before each pause.
+    """
+    start = clock()
+
+    def pause(state: tenacity.RetryCallState) -> float:
+        return backoff.pause_s(state.attempt_number, _error(state))
+
+    def is_over(state: tenacity.RetryCallState) -> bool:
+        spent = max(state.idle_for, clock() - start)
+        return state.attempt_number >= attempts or spent + state.upcoming_sleep > total_s
+
+    def announce(state: tenacity.RetryCallState) -> None:
+        say(f"{_error(state)}; again in {math.ceil(state.upcoming_sleep)} s")
+
+    retrying = tenacity.Retrying(
+        retry=tenacity.retry_if_exception_type(on),
+        wait=pause,
+        stop=is_over,
+        before_sleep=announce,
+        sleep=sleep or tenacity.nap.sleep,
+        reraise=True,
+    )
+    return retrying(do)
+
+
+def _error(state: tenacity.RetryCallState) -> BaseException | None:
+    return state.outcome.exception() if state.outcome is not None else None
+
+
+def asked_wait_s(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
+    """Seconds from Retry-After (RFC 9110, 10.2.3: a number or a date), else until an exhausted rate limit resets."""
+    stated = (headers.get("Retry-After") or "").strip()
+    if stated.isdecimal():
+        return float(stated)
+    if stated:
+        try:
+            return max(0.0, parsedate_to_datetime(stated).timestamp() - now())
+        except ValueError:
+            pass  # treated as missing
+    for prefix in ("X-RateLimit", "RateLimit"):  # GitHub's, GitLab's
+        reset = (headers.get(f"{prefix}-Reset") or "").strip()
+        if (headers.get(f"{prefix}-Remaining") or "").strip() == "0" and reset.isdecimal():
+            return max(0.0, float(reset) - now()) + 1.0  # its clock differs from ours
+    return None

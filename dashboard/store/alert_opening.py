@@ -1,0 +1,167 @@
+"""Opens alerts, each with its first event and its messages in one transaction."""
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, insert, select
+
+from ..model.alert import AlertKind, AlertState, EventKind, HealthFinding, LastNotification
+from ..model.changepoint import RegressionGroup
+from ..model.series import Commit
+from . import schema
+from .alert_membership import AlertMembership
+from .engine import Store
+from .mappers import project_id
+from .outbox import queue_messages
+from .statements import insert_new, is_one_of
+
+
+def open_regression_alert(
+    store: Store,
+    group: RegressionGroup,
+    *,
+    messages: Mapping[str, str],
+    now_ms: int,
+    thread: str | None = None,
+    notified: LastNotification | None = None,
+) -> int | None:
+    """Opens an alert with its message to each destination (destination -> payload).
+
+    Returns its id, or None if all regressions of the group belong to an alert by now: then nothing is sent.
+    """
+    with store.write(group.project, of_project=True) as connection:
+        changes = {one.series.key: one.change for one in group.regressions}
+        rows = connection.execute(
+            select(
+                schema.series.c.id, schema.series.c.key, schema.series.c.project_id, schema.series.c.machine_id
+            ).where(is_one_of(connection, schema.series.c.key, changes))
+        ).all()
+        if not rows:
+            return None
+        owner, machine = rows[0].project_id, rows[0].machine_id
+        commit_ids = commit_ids_of(
+            connection, owner, [c for change in changes.values() for c in (change.commit, change.previous_commit)]
+        )
+        membership = AlertMembership(connection, owner)
+        fresh = [row for row in rows if membership.alert_of_change(row.key, changes[row.key]) is None]
+        if not fresh:
+            return None
+        series = [
+            {
+                "series_id": row.id,
+                "commit_id": commit_ids[change.commit.hash],
+                "place": change.index,
+                "magnitude": change.magnitude,
+                "low": change.low,
+                "high": change.high,
+            }
+            for row in fresh
+            for change in [changes[row.key]]
+        ]
+        values = {
+            "project_id": owner,
+            "machine_id": machine,
+            "kind": AlertKind.REGRESSION.value,
+            "commit_id": commit_ids[group.commit.hash],
+            "previous_commit_id": commit_ids[group.previous_commit.hash],
+            "notified": notified and notified.as_json(),
+        }
+        return insert_alert(connection, values, series, thread=thread, messages=messages, now_ms=now_ms)
+
+
+def open_health_alert(
+    store: Store, project: str, finding: HealthFinding, *, thread: str, messages: Mapping[str, str], now_ms: int
+) -> int | None:
+    """Opens an alert with its message to each destination (destination -> payload).
+
+    Returns its id, or None if an unresolved alert has its kind and subject, or the machine is gone: nothing is sent.
+    """
+    alert, machine = schema.alert, schema.machine
+    with store.write(project, of_project=True) as connection:
+        owner = project_id(connection, project)
+        machine_id = connection.execute(
+            select(machine.c.id).where(machine.c.project_id == owner, machine.c.name == finding.machine)
+        ).scalar()
+        known = connection.execute(
+            select(alert.c.id).where(
+                alert.c.project_id == owner,
+                alert.c.kind == finding.kind.value,
+                alert.c.subject == finding.subject,
+                alert.c.state != AlertState.RESOLVED.value,
+            )
+        ).first()
+        if machine_id is None or known is not None:
+            return None
+        values = {
+            "project_id": owner,
+            "machine_id": machine_id,
+            "kind": finding.kind.value,
+            "subject": finding.subject,
+            "finding": finding.as_json(),
+        }
+        return insert_alert(connection, values, (), thread=thread, messages=messages, now_ms=now_ms)
+
+
+def insert_alert(
+    connection: Connection,
+    values: Mapping[str, Any],
+    series: Sequence[Mapping[str, Any]],
+    *,
+    now_ms: int,
+    thread: str | None = None,
+    messages: Mapping[str, str] | None = None,
+    author: str | None = None,
+) -> int:
+    """Adds an open alert of series that no other alert holds, with its first event; returns its id.
+
+    Without `messages` (None) nobody is notified, and the first message to come has the number 1.
+    """
+    table, thread = schema.alert, thread or uuid.uuid4().hex
+    row = {
+        **values,
+        "state": AlertState.OPEN.value,
+        "opened_ms": now_ms,
+        "thread": thread,
+        "messages": int(messages is not None),
+    }
+    alert = int(connection.execute(insert(table).values(**row).returning(table.c.id)).scalar_one())
+    insert_new(connection, schema.alert_series, [{**each, "alert_id": alert} for each in series])
+    add_event(connection, alert, AlertState.OPEN, now_ms=now_ms, author=author)
+    queue_messages(connection, values["project_id"], thread, 1, messages or {}, now_ms=now_ms)
+    return alert
+
+
+def add_event(
+    connection: Connection,
+    alert: int,
+    state: AlertState,
+    *,
+    now_ms: int,
+    author: str | None,
+    note: str | None = None,
+    kind: EventKind = EventKind.STATE,
+    detail: str | None = None,
+) -> None:
+    """Adds an event to an alert's history; `state` is that after the event."""
+    values = {
+        "alert_id": alert,
+        "at_ms": now_ms,
+        "state": state.value,
+        "author": author,
+        "note": note,
+        "kind": kind.value,
+        "detail": detail,
+    }
+    connection.execute(insert(schema.alert_event).values(**values))
+
+
+def commit_ids_of(connection: Connection, owner: int, commits: Iterable[Commit]) -> dict[str, int]:
+    """The ids of commits by their hashes."""
+    table = schema.commit
+    rows = connection.execute(
+        select(table.c.hash, table.c.id).where(
+            table.c.project_id == owner, is_one_of(connection, table.c.hash, {commit.hash for commit in commits})
+        )
+    )
+    return {row.hash: row.id for row in rows}

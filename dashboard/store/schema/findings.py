@@ -1,0 +1,74 @@
+"""Findings of the analysis."""
+
+from sqlalchemy import JSON, Boolean, Column, Float, Index, Integer, SmallInteger, Table, Text
+
+from .base import metadata, reference
+
+changepoint = Table(
+    "changepoint",
+    metadata,
+    reference("series", key=True),
+    reference("commit", key=True),
+    reference("commit", "previous_commit_id"),
+    reference("commit", "range_start_commit_id"),
+    reference("commit", "range_end_commit_id"),  # 95 %: after the one, by the other
+    Column("place", Integer, nullable=False),  # index among the commits that have a number
+    Column("before", Float, nullable=False),
+    Column("after", Float, nullable=False),
+    Column("magnitude", Float, nullable=False),
+    Column("low", Float, nullable=False),
+    Column("high", Float, nullable=False),
+    Column("p_value", Float, nullable=False),
+    Column("chance", Float, nullable=False),
+    Column("posterior", JSON, nullable=False),  # [[id of a commit, what it holds], ...] of the range
+    Column("is_worse", Boolean, nullable=False),
+    # What the machine's findings together say of it, once they are judged:
+    Column("kind", Text, nullable=False),  # ChangeKind: until then, not yet judged
+    Column("control", Text),  # machine_state.Control: who spoke for the machine
+    Column("control_share", Float),
+    Column("control_share_low", Float),
+    Column("control_share_high", Float),
+    Column("q_value", Float),
+    Index(None, "commit_id"),
+)
+
+# What a series shows beside its changepoints, and no commit is accused of.
+episode = Table(
+    "episode",
+    metadata,
+    reference("series", key=True),
+    Column("kind", Text, primary_key=True),  # ChangeKind
+    Column("place", Integer, primary_key=True, autoincrement=False),  # of its first commit among those with a number
+    reference("commit"),
+    reference("commit", "previous_commit_id"),
+    reference("commit", "last_commit_id"),
+    Column("before", Float, nullable=False),
+    Column("after", Float, nullable=False),
+    Column("magnitude", Float, nullable=False),
+    Column("low", Float, nullable=False),
+    Column("high", Float, nullable=False),
+    Column("p_value", Float, nullable=False),
+    Column("is_worse", Boolean, nullable=False),
+    Index(None, "commit_id"),
+)
+
+# Each series in short, written by the analysis, so that the overview needs no history.
+summary = Table(
+    "summary",
+    metadata,
+    reference("series", key=True),
+    reference("commit"),
+    reference("run"),
+    Column("status", SmallInteger, nullable=False),
+    Column("reason", Text),
+    Column("value", Float),  # median over the runs of the newest commit
+    Column("q25", Float),
+    Column("q75", Float),
+    Column("sample_count", Integer),
+    Column("runs", Integer, nullable=False),  # at the newest commit
+    Column("change", Float),
+    reference("commit", "change_commit_id", null=True),
+    Column("change_is_step", Boolean, nullable=False),
+    Column("sparkline", JSON, nullable=False),
+    Column("verdict", Text, nullable=False),
+)
