@@ -87,6 +87,7 @@ setup(
         "scipy>=1.13",  # quantiles of the beta distribution
         "json5>=0.9",  # asv.conf.json has comments
         "orjson>=3.11.6",
+        "plotly>=6.9,<8",  # figures; 6.9 is of plotly.js 3.7, which pages load, and 7 knows the same of what we draw
         "requests>=2.32.4",
         "zstandard>=0.23",  # stored points, and archives; Python's own comes with 3.14
         "pydantic>=2.10",  # schemas of the API and of files

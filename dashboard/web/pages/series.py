@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from flask import Blueprint, abort, jsonify, render_template, request
+from flask import Blueprint, Response, abort, jsonify, render_template, request
 from flask.typing import ResponseReturnValue
 
 from ...analysis.next_measurement import measure_again
@@ -26,6 +26,7 @@ from ..figures.history_lines import name_beside
 from ..figures.history_markers import canary_summary
 from ..figures.history_view import HistoryView, Scale, Spacing
 from ..figures.palette import look
+from ..figures.themes import page_json
 from ..request_context import Pages, here, page_number, pages, project_or_404, store, words_asked
 from .point import panel
 from .runner_status import standings_of
@@ -166,7 +167,7 @@ def show(project: str, key: str) -> str:
         shown=shown,
         history=shown.history,
         view=view,
-        figure=_figure(shown, view),
+        figure=history_figure(shown, view),
         said=points_said(shown.extent),
         changes=changes,
         limits=limits,
@@ -195,7 +196,7 @@ def figure(project: str, key: str) -> ResponseReturnValue:
     """The page's figure alone, with more points of the window that `from` and `to` name."""
     view = _view()
     shown, _ = _shown_or_404(project, key, view)
-    return jsonify(_figure(shown, view))
+    return Response(page_json(history_figure(shown, view)), mimetype="application/json")
 
 
 @bp.get("/<key>/data.json")
@@ -269,12 +270,6 @@ def _shown_or_404(project: str, key: str, view: HistoryView, most: int = MOST_PO
     marked = replace(history, changes=limits.held_against(history.series, history.changes))
     others = (replace(each, changes=limits.held_against(each.series, each.changes)) for each in shown.beside)
     return replace(shown, history=marked, beside=tuple(others)), limits
-
-
-def _figure(shown: ShownHistory, view: HistoryView) -> dict[str, Any]:
-    made = history_figure(shown, view)
-    made["layout"]["meta"]["said"] = points_said(shown.extent)
-    return made
 
 
 def _found(own: Series) -> Sequence[Series]:

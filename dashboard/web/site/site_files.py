@@ -179,16 +179,15 @@ def _beginnings(choice: Choice, *, images: bool) -> Iterable[str]:
         for part in (*_LISTS, "roofline"):
             yield from (f"/api/projects/{name}/{part}", f"/api/projects/{name}/{part}?format=csv")
     for address in (f"/{project_in_path(project)}" for project in sorted(choice.projects) if images):
-        yield from (f"{address}/badge/verdict.svg", f"{address}/roofline.svg", f"{address}/roofline.svg?theme=dark")
+        yield f"{address}/badge/verdict.svg"
         for key in sorted(choice.series):
-            yield from (f"{address}/series/{key}/history.svg", f"{address}/series/{key}/history.svg?theme=dark")
             yield from (f"{address}/badge/{shown}/{key}.svg" for shown in ("verdict", "latency", "ratio", "light"))
 
 
 def _answer(client: FlaskClient, address: str, faults: list[str]) -> bytes | None:
     """What the application says there; None where that is no page."""
     answer = client.get(address, environ_overrides=_SOMEBODY)
-    if answer.status_code == 404 and any(part in address for part in ("/roofline", "/badge/", "/history.svg")):
+    if answer.status_code == 404 and any(part in address for part in ("/roofline", "/badge/")):
         return None  # a project need not have one
     if answer.status_code != 200:
         faults.append(f"{address}: {answer.status_code}")

@@ -21,8 +21,6 @@ _QUESTIONS: Mapping[str, frozenset[str]] = {
     "roofline.show": frozenset({"machine"}),
     "regressions.show": frozenset({"page", "kind", "direction"}),
     "commits.index": frozenset({"page"}),
-    "images.history": frozenset({"theme"}),
-    "images.roofline": frozenset({"machine", "theme"}),
 }
 _DATA = re.compile(r"^/api/projects(/|$)")
 
