@@ -118,9 +118,10 @@ setup(
         "models": ["transformers==5.17.0"],
         "postgresql": ["psycopg[binary]>=3.2"],
         "dask": ["distributed>=2024.8"],
+        "pictures": ["kaleido>=1.1"],  # figures as SVG or PNG, in a Chromium or Chrome that is installed
         "export": ["pandas>=2.2", "pyarrow>=17"],  # Parquet, and dashboard.history in notebooks
         "test": [
-            "warpwatch[alerts,dask,export,models,postgresql]",
+            "warpwatch[alerts,dask,export,models,pictures,postgresql]",
             "pytest>=8",
             "pytest-timeout>=2.3",
             "aiosmtpd>=1.4",  # a mail server to send to

@@ -267,7 +267,7 @@ def mark_lines(marks: Sequence[Mark], frame: Frame) -> list[dict[str, Any]]:
 
 
 def mark_labels(marks: Sequence[Mark], frame: Frame, domain: Domain) -> list[dict[str, Any]]:
-    """The words beside the signs, releases first: where there is no room for all, series.js hides the later ones."""
+    """The words beside the signs, releases first. Hovering over a sign says the same: series.js shows what has room."""
     first = sorted(marks, key=lambda mark: list(_LOOKS).index(mark.kind))
     return [
         {
@@ -279,6 +279,7 @@ def mark_labels(marks: Sequence[Mark], frame: Frame, domain: Domain) -> list[dic
             "yref": "paper",
             "yanchor": "middle",
             "xshift": 7,
+            "visible": False,
             "text": plain(_short(mark.text)),
             "bgcolor": SURFACE,
             "borderpad": 0,

@@ -109,6 +109,10 @@
       const page = chart.dataset.seriesUrl.replace(/SERIES(?=(\.html)?$)/, series);
       location.assign(run ? `${page}?${new URLSearchParams({ run })}` : page);
     });
+    for (const button of document.querySelectorAll("[data-picture]")) {
+      const { width, height } = plot._fullLayout;
+      button.addEventListener("click", () => Plotly.downloadImage(plot, { format: "svg", width, height, filename: document.title }));
+    }
     if ("range" in chart.dataset) plot.on("plotly_relayout", () => keepRange(plot));
     chart.dispatchEvent(new CustomEvent("warpwatch:drawn", { detail: { Plotly, plot, redraw } }));
   }

@@ -44,7 +44,8 @@
       }
       return "";
     });
-    Plotly.restyle(plot, { text: [shown], textposition: [names.map((_, index) => sides[index] ?? "middle right")] }, [place]);
+    const textposition = [names.map((_, index) => sides[index] ?? "middle right")];
+    Plotly.restyle(plot, { visible: true, text: [shown], textposition }, [place]);
   }
 
   let names = null;

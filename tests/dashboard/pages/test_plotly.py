@@ -1,6 +1,7 @@
 """Figures of plotly.py in the plotly.js that pages load: it knows all of them, and draws them in the reader's theme."""
 
 from collections.abc import Callable
+from xml.etree import ElementTree
 
 import plotly.graph_objects as go
 import plotly.io as pio
@@ -45,6 +46,21 @@ def test_another_theme_recolours_a_figure_and_leaves_what_its_reader_did(
         told = [COLOURS[theme][name] for name in ("ink", "grid", "purple")]
         assert plot.evaluate(_COLOURS) == told
         assert plot.evaluate(hidden)
+    assert tab.complaints == []
+
+
+@pytest.mark.parametrize("page", ["series/{profiled}", "roofline"])
+def test_a_reader_takes_the_figure_as_svg_in_the_colours_on_display(
+    page: str, address: str, addresses: dict[str, str], new_tab: Callable[..., Tab]
+) -> None:
+    tab = new_tab(scheme="dark")
+    tab.open(f"{address}/kernels/{page.format(**addresses)}")
+    with tab.page.expect_download() as found:
+        tab.page.get_by_role("button", name="Picture (SVG)").click()
+    root = ElementTree.parse(found.value.path()).getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    red, green, blue = (int(COLOURS[Theme.DARK]["surface"][place : place + 2], 16) for place in (1, 3, 5))
+    assert f"rgb({red}, {green}, {blue})" in ElementTree.tostring(root, "unicode")
     assert tab.complaints == []
 
 
