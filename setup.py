@@ -87,6 +87,7 @@ setup(
         "scipy>=1.13",  # quantiles of the beta distribution
         "json5>=0.9",  # asv.conf.json has comments
         "orjson>=3.11.6",
+        "plotly>=6.9,<8",  # figures; 6.9 is of plotly.js 3.7, which pages load, and 7 knows the same of what we draw
         "requests>=2.32.4",
         "zstandard>=0.23",  # stored points, and archives; Python's own comes with 3.14
         "pydantic>=2.10",  # schemas of the API and of files
@@ -117,9 +118,10 @@ setup(
         "models": ["transformers==5.17.0"],
         "postgresql": ["psycopg[binary]>=3.2"],
         "dask": ["distributed>=2024.8"],
+        "pictures": ["kaleido>=1.1"],  # figures as SVG or PNG, in a Chromium or Chrome that is installed
         "export": ["pandas>=2.2", "pyarrow>=17"],  # Parquet, and dashboard.history in notebooks
         "test": [
-            "warpwatch[alerts,dask,export,models,postgresql]",
+            "warpwatch[alerts,dask,export,models,pictures,postgresql]",
             "pytest>=8",
             "pytest-timeout>=2.3",
             "aiosmtpd>=1.4",  # a mail server to send to

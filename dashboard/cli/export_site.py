@@ -36,14 +36,28 @@ def export_site(
         commits=frozenset(commit.hash for name in chosen for commit in queries.commits(store, name, limit=newest)),
         has_all_series=which == "all",
     )
-    written = write_site(app, folder, choice, images=images)
+    undrawn = _draw(store, folder, choice) if images else []
+    written = write_site(app, folder, choice, badges=images)
     store.close()
-    for fault in written.faults:
+    for fault in (*undrawn, *written.faults):
         click.echo(f"left out: {fault}", err=True)
     click.echo(
         f"{written.files:,} files, {written.bytes / 1e6:,.1f} MB in {folder}, {written.seconds:.0f} s; look at it with"
         f" python -m http.server --directory {folder}"
     )
+
+
+def _draw(store: Store, folder: Path, choice: Choice) -> list[Path]:
+    """Write the pictures; return those that could not be drawn. Raises a click error that names what to install."""
+    from ..web.site.pictures import write_pictures
+
+    try:
+        return write_pictures(store, folder, choice)
+    except RuntimeError as error:
+        raise click.ClickException(
+            "pictures need kaleido and Chromium or Chrome: pip install 'warpwatch[pictures]', and for example"
+            " apt-get install chromium"
+        ) from error
 
 
 def _series(store: Store, project: str, which: str) -> list[str]:

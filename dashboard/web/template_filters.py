@@ -42,10 +42,11 @@ from ..text.labels import (
 from . import clock
 from .figures.inline_svg import sparkline
 from .figures.palette import look
+from .figures.themes import page_json, themes_json
 
 
 def register(app: Flask) -> None:
-    """Put the filters into the application's templates."""
+    """Put the filters, and the themes of figures, into the application's templates."""
     app.jinja_env.filters.update(
         quantity=quantities.quantity,
         throughput=quantities.throughput,
@@ -88,6 +89,7 @@ def register(app: Flask) -> None:
         iso=iso,
         count=count,
         sparkline=sparkline,
+        figure_json=page_json,
         name_in_module=name_in_module,
         series_name=series_name,
         breakable=breakable,
@@ -96,6 +98,7 @@ def register(app: Flask) -> None:
         commit_outside=commit_link,
         difference_outside=difference_link,
     )
+    app.jinja_env.globals["figure_themes"] = themes_json
 
 
 def implementation(name: str) -> str:

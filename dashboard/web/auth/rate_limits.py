@@ -29,7 +29,6 @@ _COSTLY_VIEWS = (  # that read a whole project, or compare two commits of it
     "compare.show",
     "compare.row",
     "commits.show",
-    "images.roofline",
     "api_overview.show",
     "api_roofline.show",
     "api_comparison.show",

@@ -1,5 +1,4 @@
-"""Figures: records of the store in, plotly's JSON out. Nothing here knows of a request or of a theme.
+"""Figures: records of the store in, plotly's figures out, for pages and notebooks. Nothing here knows of a request.
 
-A colour is a CSS variable's name such as "--ww-blue"; static/charts.js puts in the theme's value, so that one figure
-serves dark and light.
+A figure is made in the colours of the light theme; themes.py and static/charts.js make it dark.
 """

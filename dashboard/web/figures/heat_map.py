@@ -11,20 +11,24 @@ from enum import StrEnum
 from statistics import median
 from typing import Any
 
+import plotly.graph_objects as go
+
 from ...model import quantities
 from ...model.history import no_number
 from ...model.kernel import Kernel, ShapeRow
 from ...model.naming import card_name
 from .history_view import commit_tick
-from .hover import commit_text
-from .layout import layout, plain
-from .palette import INK, MUTED
+from .hover import SHOW_TEXT, commit_text
+from .layout import plain
+from .palette import CELL, CELL_BETTER, CELL_WORSE, INK, MUTED
+from .themes import MONOSPACE, figure
 
 _LEAST_SPAN = 0.05  # of the colours, either way: noise must not look like a change
 _MOST_SPAN = 0.7
 _WRITTEN = 16  # commits up to which each cell has its number
 _PALE = 0.65
 _OF_LEVEL = 3  # commits that tell the reference level, up to a change
+_AXIS = {"type": "linear", "tickmode": "array", "showgrid": False, "fixedrange": True}
 
 
 class Reference(StrEnum):
@@ -53,33 +57,57 @@ def heat_rows(kernel: Kernel, reference: Reference) -> tuple[HeatRow, ...]:
     return tuple(_row(kernel, shape, reference) for shape in kernel.rows)
 
 
-def heat_map_figure(kernel: Kernel, rows: Sequence[HeatRow], names: Sequence[str]) -> dict[str, Any]:
-    """Plotly's JSON. Blue is better and vermillion worse, whichever way the metric counts."""
+def heat_map_figure(kernel: Kernel, rows: Sequence[HeatRow], names: Sequence[str]) -> go.Figure:
+    """A row for each name. Blue is better and vermillion worse, whichever way the metric counts."""
     commits = [commit_tick(commit) for commit in kernel.commits]
-    metric = kernel.rows[0].series.metric
-    sign = 1 if metric.is_worse(0.1) else -1
+    labels = [plain(name) for name in names]
+    return figure(
+        [
+            *_cells(kernel, rows, labels),
+            *_marks(kernel, rows),
+            *([_numbers(rows)] if len(commits) <= _WRITTEN else []),
+        ],
+        margin_b=64,
+        xaxis={
+            **_AXIS,
+            "tickvals": list(range(len(commits))),
+            "ticktext": commits,
+            "range": [-0.5, len(commits) - 0.5],
+            "tickfont": {"size": 10, "family": MONOSPACE},
+        },
+        yaxis={
+            **_AXIS,
+            "tickvals": list(range(len(rows))),
+            "ticktext": labels,
+            "range": [len(rows) - 0.5, -0.5],
+            "tickfont_color": INK,
+        },
+        shapes=_new_cards(kernel),
+        meta={"commits": commits, "newest": [_newest(row) for row in rows]},
+    )
+
+
+def _cells(kernel: Kernel, rows: Sequence[HeatRow], labels: Sequence[str]) -> list[go.Heatmap]:
+    """The cells; those of another card than the reference are paler, and a trace of their own."""
+    commits = range(len(kernel.commits))
+    sign = 1 if kernel.rows[0].series.metric.is_worse(0.1) else -1
     sizes = sorted(abs(each) for row in rows for each in row.change if each is not None)
     span = min(max(sizes[int(0.98 * (len(sizes) - 1))] if sizes else 0.0, _LEAST_SPAN), _MOST_SPAN)
-    labels = [plain(name) for name in names]
-    is_written = len(commits) <= _WRITTEN
-    cells = {
-        "type": "heatmap",
-        "name": "cells",
-        "x": list(range(len(commits))),
+    common: dict[str, Any] = {
+        "x": list(commits),
         "y": list(range(len(rows))),
         "zmin": -span,
         "zmax": span,
         "xgap": 1,
         "ygap": 1,
         "hoverongaps": False,
-        "colorscale": [[0, "--ww-cell-better"], [0.5, "--ww-cell"], [1, "--ww-cell-worse"]],
+        "colorscale": [[0, CELL_BETTER], [0.5, CELL], [1, CELL_WORSE]],
         "showscale": False,
         "text": [
-            [_cell_text(kernel, row, name, place) for place in range(len(commits))]
-            for row, name in zip(rows, labels, strict=True)
+            [_cell_text(kernel, row, name, place) for place in commits] for row, name in zip(rows, labels, strict=True)
         ],
-        "hovertemplate": "%{text}<extra></extra>",
-        "customdata": [[_point_of(row, place) for place in range(len(commits))] for row in rows],
+        "hovertemplate": SHOW_TEXT,
+        "customdata": [[_point_of(row, place) for place in commits] for row in rows],
     }
     own, elsewhere = (
         [
@@ -91,46 +119,10 @@ def heat_map_figure(kernel: Kernel, rows: Sequence[HeatRow], names: Sequence[str
         ]
         for wanted in (False, True)
     )
-    has_elsewhere = any(each is not None for row in elsewhere for each in row)
-    return {
-        "data": [
-            {**cells, "z": own},
-            *([{**cells, "name": "on another card", "z": elsewhere, "opacity": _PALE}] if has_elsewhere else []),
-            *_marks(kernel, rows),
-            *([_numbers(rows)] if is_written else []),
-        ],
-        "layout": layout(
-            margin={"l": 62, "r": 14, "t": 34, "b": 64},
-            hovermode="closest",
-            xaxis={
-                "type": "linear",
-                "tickmode": "array",
-                "tickvals": list(range(len(commits))),
-                "ticktext": commits,
-                "range": [-0.5, len(commits) - 0.5],
-                "showgrid": False,
-                "zeroline": False,
-                "automargin": True,
-                "tickfont": {"color": MUTED, "size": 10, "family": "ui-monospace, monospace"},
-                "fixedrange": True,
-            },
-            yaxis={
-                "type": "linear",
-                "tickmode": "array",
-                "tickvals": list(range(len(rows))),
-                "ticktext": labels,
-                "range": [len(rows) - 0.5, -0.5],
-                "showgrid": False,
-                "zeroline": False,
-                "automargin": True,
-                "title": {"text": ""},
-                "tickfont": {"color": INK, "size": 11},
-                "fixedrange": True,
-            },
-            shapes=_new_cards(kernel),
-            meta={"commits": commits, "newest": [_newest(row) for row in rows]},
-        ),
-    }
+    traces = [go.Heatmap(name="cells", z=own, **common)]
+    if any(each is not None for row in elsewhere for each in row):
+        traces.append(go.Heatmap(name="on another card", z=elsewhere, opacity=_PALE, **common))
+    return traces
 
 
 def _row(kernel: Kernel, shape: ShapeRow, reference: Reference) -> HeatRow:
@@ -206,7 +198,7 @@ def _cell_text(kernel: Kernel, row: HeatRow, name: str, place: int) -> str:
     return f"<b>{name}</b><br>{plain(said)}<br>{commit_text(commit, short=len(kernel.commits) > _WRITTEN)}"
 
 
-def _marks(kernel: Kernel, rows: Sequence[HeatRow]) -> list[dict[str, Any]]:
+def _marks(kernel: Kernel, rows: Sequence[HeatRow]) -> list[go.Scatter]:
     """A triangle where a level changed, upwards where the value rose; a cross where there is no number."""
     place = {commit.hash: number for number, commit in enumerate(kernel.commits)}
     up: list[tuple[int, int, HeatRow]] = []
@@ -220,40 +212,38 @@ def _marks(kernel: Kernel, rows: Sequence[HeatRow]) -> list[dict[str, Any]]:
     looks = (("level rose", "triangle-up", up), ("level fell", "triangle-down", down), ("no number", "x-thin", none))
     aside = 0.38 if len(kernel.commits) <= _WRITTEN else 0.0
     return [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": name,
-            "hoverinfo": "skip",
+        go.Scatter(
+            mode="markers",
+            name=name,
+            hoverinfo="skip",
             # Where cells have numbers the signs stand before them.
-            "x": [x - (aside if found is not none else 0) for x, _, _ in found],
-            "y": [y for _, y, _ in found],
-            "marker": {"symbol": symbol, "size": 8, "color": INK, "line": {"width": 1.5, "color": INK}},
-            "customdata": [_point_of(row, x) for x, _, row in found],
-        }
+            x=[x - (aside if found is not none else 0) for x, _, _ in found],
+            y=[y for _, y, _ in found],
+            marker={"symbol": symbol, "size": 8, "color": INK, "line": {"width": 1.5, "color": INK}},
+            customdata=[_point_of(row, x) for x, _, row in found],
+        )
         for name, symbol, found in looks
         if found
     ]
 
 
-def _numbers(rows: Sequence[HeatRow]) -> dict[str, Any]:
+def _numbers(rows: Sequence[HeatRow]) -> go.Scatter:
     told = [
         (x, y, change, row.is_elsewhere[x])
         for y, row in enumerate(rows)
         for x, change in enumerate(row.change)
         if change is not None
     ]
-    return {
-        "type": "scatter",
-        "mode": "text",
-        "hoverinfo": "skip",
-        "showlegend": False,
-        "name": "numbers",
-        "x": [x for x, *_ in told],
-        "y": [y for _, y, *_ in told],
-        "text": [f"{_percent(change)}*" if there else _percent(change) for *_, change, there in told],
-        "textfont": {"color": INK, "size": 10},
-    }
+    return go.Scatter(
+        mode="text",
+        hoverinfo="skip",
+        showlegend=False,
+        name="numbers",
+        x=[x for x, *_ in told],
+        y=[y for _, y, *_ in told],
+        text=[f"{_percent(change)}*" if there else _percent(change) for *_, change, there in told],
+        textfont={"color": INK, "size": 10},
+    )
 
 
 def _point_of(row: HeatRow, place: int) -> list[str]:

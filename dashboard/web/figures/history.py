@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
+import plotly.graph_objects as go
+
 from ...model import quantities
 from ...model.history import History, ShownHistory
 from ...model.series import Commit, Point, Status
@@ -21,15 +23,16 @@ from .history_markers import (
     mark_traces,
 )
 from .history_view import RUN_DIGITS, Frame, HistoryView, Scale, meta, x_axis
-from .hover import no_number_text
-from .layout import Domain, Panes, axis, layout, panes, plain
+from .hover import SHOW_TEXT, no_number_text
+from .layout import Domain, Panes, panes, plain
 from .palette import INK, MUTED
+from .themes import figure
 
 _NEAR_ZERO = 0.1  # of the largest value: an axis of smaller ones reaches down to zero, for it has room to spare
 
 
-def history_figure(shown: ShownHistory, view: HistoryView) -> dict[str, Any]:
-    """Plotly's JSON for a series' page. `layout.meta` says what the page's scripts need of it."""
+def history_figure(shown: ShownHistory, view: HistoryView) -> go.Figure:
+    """The figure of a series' page. `layout.meta` says what the page's scripts need of it."""
     history, unit = shown.history, shown.history.series.metric.unit
     lines = (history.points, *(other.points for other in history.others))
     values = next(filter(None, ([p.value for p in points if p.value is not None] for points in lines)), [])
@@ -59,26 +62,26 @@ def history_figure(shown: ShownHistory, view: HistoryView) -> dict[str, Any]:
         *beside_lines(shown.beside, frame),
         _chosen(),
     ]
-    return {
-        "data": data,
-        "layout": layout(
-            hovermode="closest",
-            xaxis={**x_axis(frame, shown.window), "anchor": _lowest(parts)},
-            yaxis=_value_axis(history, view, axis_unit, parts.main, typical * factor if values else None),
-            **({"yaxis2": mark_axis(parts.no_numbers)} if no_number else {}),
-            **({"yaxis3": canary_axis(canaries, parts.canaries)} if canaries else {}),
-            **({"yaxis4": mark_axis(parts.marks)} if shown.marks else {}),
-            **beside_axes(shown.beside, parts.beside, view.scale),
-            shapes=[*mark_lines(shown.marks, frame), *change_lines(history.changes, frame, is_ours)],
-            annotations=[
-                *change_labels(history.changes, frame, is_ours),
-                *mark_labels(shown.marks, frame, parts.marks),
-                *beside_headings(shown.beside, parts.beside, history.series),
-                *_not_from_zero(history, view, parts.main),
-            ],
-            meta=meta(frame, shown.extent),
-        ),
+    axes = {
+        "xaxis": {**x_axis(frame, shown.window), "anchor": _lowest(parts)},
+        "yaxis": _value_axis(history, view, axis_unit, parts.main, typical * factor if values else None),
+        **({"yaxis2": mark_axis(parts.no_numbers)} if no_number else {}),
+        **({"yaxis3": canary_axis(canaries, parts.canaries)} if canaries else {}),
+        **({"yaxis4": mark_axis(parts.marks)} if shown.marks else {}),
+        **beside_axes(shown.beside, parts.beside, view.scale),
     }
+    return figure(
+        data,
+        **axes,
+        shapes=[*mark_lines(shown.marks, frame), *change_lines(history.changes, frame, is_ours)],
+        annotations=[
+            *change_labels(history.changes, frame, is_ours),
+            *mark_labels(shown.marks, frame, parts.marks),
+            *beside_headings(shown.beside, parts.beside, history.series),
+            *_not_from_zero(history, view, parts.main),
+        ],
+        meta=meta(frame, shown.extent),
+    )
 
 
 def _commits(shown: ShownHistory) -> tuple[Commit, ...]:
@@ -109,7 +112,13 @@ def _value_axis(
     else:
         # Noise of a thousandth must not fill the height: the axis spans at least 6 % of the typical value.
         more = {"autorangeoptions": {"include": [typical * 0.97, typical * 1.03]}} if typical else {}
-    return axis(plain(name), type=view.scale.value, domain=list(domain), exponentformat="SI", **more)
+    return {
+        "title_text": plain(name),
+        "type": view.scale.value,
+        "domain": domain,
+        "exponentformat": "SI",
+        **more,
+    }
 
 
 def _not_from_zero(history: History, view: HistoryView, domain: Domain) -> list[dict[str, Any]]:
@@ -127,42 +136,41 @@ def _not_from_zero(history: History, view: HistoryView, domain: Domain) -> list[
             "y": domain[0],
             "yref": "paper",
             "yanchor": "bottom",
-            "showarrow": False,
-            "font": {"color": MUTED, "size": 10},
+            "font_size": 10,
         }
     ]
 
 
-def _no_numbers(points: Sequence[Point], frame: Frame) -> list[dict[str, Any]]:
+def _no_numbers(points: Sequence[Point], frame: Frame) -> list[go.Scatter]:
     """A cross for what went wrong or is not there, a dash for what nobody measured as its code stood still."""
     skipped = [point for point in points if point.status is Status.UNCHANGED]
     failed = [point for point in points if point.status is not Status.UNCHANGED]
     return [
-        {
-            "name": name,
-            "mode": "markers",
-            "yaxis": "y2",
-            "x": [frame.x(point.commit) for point in mine],
-            "y": [0] * len(mine),
-            "marker": {"color": MUTED, "size": 8, "symbol": symbol, "line": {"width": 2}},
-            "text": [no_number_text(point) for point in mine],
-            "hovertemplate": "%{text}<extra></extra>",
-            "customdata": [point.run[:RUN_DIGITS] for point in mine],
-        }
+        go.Scatter(
+            name=name,
+            mode="markers",
+            yaxis="y2",
+            x=[frame.x(point.commit) for point in mine],
+            y=[0] * len(mine),
+            marker={"color": MUTED, "size": 8, "symbol": symbol, "line_width": 2},
+            hovertemplate=SHOW_TEXT,
+            text=[no_number_text(point) for point in mine],
+            customdata=[point.run[:RUN_DIGITS] for point in mine],
+        )
         for name, symbol, mine in (("no number", "x-thin-open", failed), ("code unchanged", "line-ew-open", skipped))
         if mine
     ]
 
 
-def _chosen() -> dict[str, Any]:
+def _chosen() -> go.Scatter:
     """A ring around the point that the panel tells of; series.js puts it there."""
-    return {
-        "name": "chosen",
-        "mode": "markers",
-        "x": [],
-        "y": [],
-        "hoverinfo": "skip",
-        "showlegend": False,
-        "marker": {"color": "rgba(0,0,0,0)", "size": 17, "line": {"width": 2, "color": INK}},
-        "cliponaxis": False,
-    }
+    return go.Scatter(
+        name="chosen",
+        mode="markers",
+        x=[],
+        y=[],
+        hoverinfo="skip",
+        showlegend=False,
+        marker={"color": "rgba(0,0,0,0)", "size": 17, "line": {"width": 2, "color": INK}},
+        cliponaxis=False,
+    )

@@ -5,81 +5,77 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any
 
+import plotly.graph_objects as go
+
 from ...model import quantities
 from ...model.history import Beside, History, Level, Spread
 from ...model.naming import card_name, name_in_module
 from ...model.series import Commit, Point, Series, Status
 from .history_view import RUN_DIGITS, Frame, Scale, by_commit, runs_of
-from .hover import no_number_text, point_text
-from .layout import Domain, axis, plain
-from .palette import INK, MUTED, SURFACE, look
+from .hover import SHOW_TEXT, no_number_text, point_text
+from .layout import Domain, plain
+from .palette import BAND, INK, MUTED, SURFACE, look
 
 _FAR = 4.0  # another implementation this many times away starts hidden, so that our own history stays readable
 _PANE_AXIS = 5  # the first y axis of those below
 _LONGEST = 90  # characters of a small plot's heading
 
 
-def band(spread: Sequence[Spread], frame: Frame) -> list[dict[str, Any]]:
+def band(spread: Sequence[Spread], frame: Frame) -> list[go.Scatter]:
     """Between the first and third quartile of the samples; the key names the upper edge, which is filled down to the
     lower one."""
     if len(spread) < 2:
         return []
-    common = {
+    common: dict[str, Any] = {
         "x": [frame.x(each.commit) for each in spread],
         "mode": "lines",
-        "line": {"width": 0},
+        "line_width": 0,
         "hoverinfo": "skip",
-        "showlegend": False,
         "legendgroup": "quartiles",
     }
+    upper = [frame.y(each.high) for each in spread]
     return [
-        {**common, "y": [frame.y(each.low) for each in spread]},
-        {
-            **common,
-            "y": [frame.y(each.high) for each in spread],
-            "fill": "tonexty",
-            "fillcolor": "--ww-band",
-            "name": "quartiles of the samples",
-            "showlegend": True,
-        },
+        go.Scatter(y=[frame.y(each.low) for each in spread], showlegend=False, **common),
+        go.Scatter(name="quartiles of the samples", y=upper, fill="tonexty", fillcolor=BAND, **common),
     ]
 
 
-def own_values(history: History, frame: Frame) -> list[dict[str, Any]]:
+def own_values(history: History, frame: Frame) -> list[go.Scatter]:
     """A point for each run. The line goes through commits' medians, which are the points where each has one run."""
     own = look(history.series.implementation)
     numbers = [point for point in history.points if point.status is Status.OK]
     line = by_commit(numbers)
     single = len(line) == len(numbers)
     size = 7 if len(numbers) < 60 else 5 if len(numbers) < 300 else 4
-    label = own.label if history.series.implementation else "value"
     stroke = {"color": own.colour, "width": 1.2 if len(line) < 200 else 0.5}
-    through_medians = {
-        "name": "median of runs",
-        "legendgroup": "own",
-        "showlegend": False,
-        "mode": "lines",
-        "x": [frame.x(commit) for commit, _ in line],
-        "y": [frame.y(value) for _, value in line],
-        "line": stroke,
-        "hoverinfo": "skip",
-    }
-    points = {
-        "name": plain(label),
-        "legendgroup": "own",
-        "mode": "lines+markers" if single else "markers",
-        "x": [frame.x(point.commit) for point in numbers],
-        "y": [frame.y(point.value) for point in numbers],
-        "line": stroke,
-        "marker": {"color": own.colour, "size": size},
-        "text": [
+    points = go.Scatter(
+        name=plain(own.label if history.series.implementation else "value"),
+        legendgroup="own",
+        mode="lines+markers" if single else "markers",
+        x=[frame.x(point.commit) for point in numbers],
+        y=[frame.y(point.value) for point in numbers],
+        line=stroke,
+        marker={"color": own.colour, "size": size},
+        hovertemplate=SHOW_TEXT,
+        text=[
             point_text(point, history.series.metric.unit, more=more, short=frame.is_long)
             for point, more in zip(numbers, _compared(history, numbers, line), strict=True)
         ],
-        "hovertemplate": "%{text}<extra></extra>",
-        "customdata": [point.run[:RUN_DIGITS] for point in numbers],
-    }
-    return [points] if single else [through_medians, points]
+        customdata=[point.run[:RUN_DIGITS] for point in numbers],
+    )
+    if single:
+        return [points]
+    through_medians = go.Scatter(
+        name="median of runs",
+        legendgroup="own",
+        showlegend=False,
+        mode="lines",
+        x=[frame.x(commit) for commit, _ in line],
+        y=[frame.y(value) for _, value in line],
+        line=stroke,
+        hoverinfo="skip",
+    )
+    return [through_medians, points]
 
 
 def _compared(history: History, numbers: Sequence[Point], line: Sequence[tuple[Commit, float]]) -> Iterator[list[str]]:
@@ -107,7 +103,7 @@ def _compared(history: History, numbers: Sequence[Point], line: Sequence[tuple[C
         yield said
 
 
-def level_lines(levels: Sequence[Level], frame: Frame) -> list[dict[str, Any]]:
+def level_lines(levels: Sequence[Level], frame: Frame) -> list[go.Scatter]:
     """Each segment's level as a line from its first to its last commit, card by card."""
     if not levels:
         return []
@@ -116,10 +112,10 @@ def level_lines(levels: Sequence[Level], frame: Frame) -> list[dict[str, Any]]:
     for level in levels:
         x += [frame.x(level.first), frame.x(level.last), None]
         y += [frame.y(level.value), frame.y(level.value), None]
-    return [{"name": "level", "mode": "lines", "x": x, "y": y, "line": {"color": INK, "width": 2}, "hoverinfo": "skip"}]
+    return [go.Scatter(name="level", mode="lines", x=x, y=y, line={"color": INK, "width": 2}, hoverinfo="skip")]
 
 
-def other_lines(history: History, frame: Frame, typical: float) -> list[dict[str, Any]]:
+def other_lines(history: History, frame: Frame, typical: float) -> list[go.Scatter]:
     """Rivals hollow and dashed, twins of ours solid; what is far away starts hidden."""
     traces = []
     for other in history.others:
@@ -131,89 +127,91 @@ def other_lines(history: History, frame: Frame, typical: float) -> list[dict[str
         newest = {p.commit.hash: p for p in other.points if p.status is Status.OK}
         distance = median(value for _, value in line) / typical if typical else 1.0
         traces.append(
-            {
-                "name": plain(theirs.label),
-                "mode": "lines+markers",
-                "visible": True if 1 / _FAR <= distance <= _FAR else "legendonly",
-                "x": [frame.x(commit) for commit, _ in line],
-                "y": [frame.y(value) for _, value in line],
-                "line": {"color": theirs.colour, "width": 0.7 if frame.is_long else 1.5, "dash": theirs.dash},
-                "marker": {
+            go.Scatter(
+                name=plain(theirs.label),
+                mode="lines+markers",
+                visible=True if 1 / _FAR <= distance <= _FAR else "legendonly",
+                x=[frame.x(commit) for commit, _ in line],
+                y=[frame.y(value) for _, value in line],
+                line={"color": theirs.colour, "width": 0.7 if frame.is_long else 1.5, "dash": theirs.dash},
+                marker={
                     "color": theirs.colour,
                     "size": 3 if frame.is_long else 6,
                     "symbol": "circle-open" if other.series.is_baseline else "diamond",
                 },
-                "text": [
+                hovertemplate=SHOW_TEXT,
+                text=[
                     f"<b>{plain(theirs.label)}</b> {point_text(newest[commit.hash], unit, short=frame.is_long)}"
                     for commit, _ in line
                 ],
-                "hovertemplate": "%{text}<extra></extra>",
-                "customdata": runs_of(other.points, line),
-            }
+                customdata=runs_of(other.points, line),
+            )
         )
     return traces
 
 
-def beside_lines(beside: Sequence[Beside], frame: Frame) -> list[dict[str, Any]]:
+def beside_lines(beside: Sequence[Beside], frame: Frame) -> list[go.Scatter]:
     """A small plot for each further series, all in one look: the heading over each says which it is."""
-    traces: list[dict[str, Any]] = []
+    traces: list[go.Scatter] = []
     for number, each in enumerate(beside):
         line = by_commit(each.points)
         factor, _ = _scale(each)
         newest = {p.commit.hash: p for p in each.points if p.status is Status.OK}
         theirs = look(each.series.implementation)
         at = {commit.hash: value for commit, value in line}
-        common = {"yaxis": f"y{_PANE_AXIS + number}", "showlegend": False}
+        common: dict[str, Any] = {"yaxis": f"y{_PANE_AXIS + number}", "showlegend": False}
         if not line:
-            traces.append({**common, **_never_a_number(each, frame)})
+            traces.append(_never_a_number(each, frame, common))
             continue
         traces.append(
-            {
-                **common,
-                "name": plain(name_beside(each.series)),
-                "mode": "lines+markers",
-                "x": [frame.x(commit) for commit, _ in line],
-                "y": [value * factor for _, value in line],
-                "line": {"color": theirs.colour, "width": 1.2, "dash": theirs.dash},
-                "marker": {"color": theirs.colour, "size": 4 if frame.is_long else 5},
-                "text": [
+            go.Scatter(
+                name=plain(name_beside(each.series)),
+                mode="lines+markers",
+                x=[frame.x(commit) for commit, _ in line],
+                y=[value * factor for _, value in line],
+                line={"color": theirs.colour, "width": 1.2, "dash": theirs.dash},
+                marker={"color": theirs.colour, "size": 4 if frame.is_long else 5},
+                hovertemplate=SHOW_TEXT,
+                text=[
                     point_text(newest[commit.hash], each.series.metric.unit, short=frame.is_long) for commit, _ in line
                 ],
-                "hovertemplate": "%{text}<extra></extra>",
-                "customdata": runs_of(each.points, line),
-            }
+                customdata=runs_of(each.points, line),
+                **common,
+            )
         )
         changes = [change for change in each.changes if change.commit.hash in at]
         if changes:
             traces.append(
-                {
-                    **common,
-                    "mode": "markers",
-                    "hoverinfo": "skip",
-                    "x": [frame.x(change.commit) for change in changes],
-                    "y": [change.after * factor for change in changes],
-                    "marker": {
+                go.Scatter(
+                    mode="markers",
+                    hoverinfo="skip",
+                    x=[frame.x(change.commit) for change in changes],
+                    y=[change.after * factor for change in changes],
+                    marker={
                         "color": INK,
                         "size": 10,
                         "line": {"width": 1, "color": SURFACE},
                         "symbol": ["triangle-up" if c.magnitude > 0 else "triangle-down" for c in changes],
                     },
-                }
+                    **common,
+                )
             )
     return traces
 
 
-def _never_a_number(each: Beside, frame: Frame) -> dict[str, Any]:
+def _never_a_number(each: Beside, frame: Frame, common: dict[str, Any]) -> go.Scatter:
     """Crosses with their reasons. Plotly knows no axis whose traces are all empty: one without points has a gap."""
-    return {
-        "name": plain(name_beside(each.series)),
-        "mode": "markers",
-        "x": [frame.x(point.commit) for point in each.points] or [0],
-        "y": [0.5] * len(each.points) or [None],
-        "marker": {"color": MUTED, "size": 8, "symbol": "x-thin-open", "line": {"width": 2}},
-        "text": [no_number_text(point) for point in each.points],
-        "hovertemplate": "%{text}<extra></extra>",
-    }
+    height: list[float | None] = [0.5] * len(each.points)
+    return go.Scatter(
+        name=plain(name_beside(each.series)),
+        mode="markers",
+        x=[frame.x(point.commit) for point in each.points] or [0],
+        y=height or [None],
+        marker={"color": MUTED, "size": 8, "symbol": "x-thin-open", "line_width": 2},
+        hovertemplate=SHOW_TEXT,
+        text=[no_number_text(point) for point in each.points],
+        **common,
+    )
 
 
 def beside_axes(beside: Sequence[Beside], domains: Sequence[Domain], scale: Scale) -> dict[str, Any]:
@@ -226,14 +224,14 @@ def beside_axes(beside: Sequence[Beside], domains: Sequence[Domain], scale: Scal
         if values:
             middle = median(values)
             more = {"type": scale.value, "autorangeoptions": {"include": [middle * 0.97, middle * 1.03]}}
-        found[f"yaxis{_PANE_AXIS + number}"] = axis(
-            plain("" if unit == "unit" else unit),
-            domain=list(domain),
-            exponentformat="SI",
-            nticks=4,
-            fixedrange=True,
+        found[f"yaxis{_PANE_AXIS + number}"] = {
+            "title_text": plain("" if unit == "unit" else unit),
+            "domain": domain,
+            "exponentformat": "SI",
+            "nticks": 4,
+            "fixedrange": True,
             **more,
-        )
+        }
     return found
 
 
@@ -249,9 +247,8 @@ def beside_headings(beside: Sequence[Beside], domains: Sequence[Domain], own: Se
             "yref": "paper",
             "yanchor": "bottom",
             "yshift": 1,
-            "showarrow": False,
             "align": "left",
-            "font": {"color": MUTED, "size": 12},
+            "font_size": 12,
             "text": plain(_cut(_other_than(each.series, own))),
         }
         for each, domain in zip(beside, domains, strict=True)

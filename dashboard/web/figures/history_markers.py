@@ -6,22 +6,24 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
+import plotly.graph_objects as go
+
 from ...model import quantities
 from ...model.changepoint import SeriesChange
 from ...model.history import History, Mark, MarkKind, OtherHistory
 from ...model.naming import canary_name
 from ...model.verdict import ChangeKind
 from .history_view import RUN_DIGITS, Frame, by_commit, runs_of
-from .hover import canary_text, change_text, episode_text, mark_text
-from .layout import Domain, axis, plain
-from .palette import BETTER, CANARIES, GRID, INK, MUTED, SURFACE, WORSE
+from .hover import SHOW_TEXT, canary_text, change_text, episode_text, mark_text
+from .layout import Domain, plain
+from .palette import BETTER, CANARIES, INK, MUTED, SURFACE, WORSE
 
 # What the machine did beside a history: its canaries in a strip below, relative to themselves.
 
 _ENDS = (1, 2, 5, 10, 20, 50)  # of the axis, in per cent either way; beyond the last, the farthest value
 
 
-def canary_lines(canaries: Sequence[OtherHistory], frame: Frame) -> list[dict[str, Any]]:
+def canary_lines(canaries: Sequence[OtherHistory], frame: Frame) -> list[go.Scatter]:
     """Each canary's commits in per cent of its own median: a flat line is a machine that stood still."""
     shown = {commit.hash for commit in frame.commits}
     traces = []
@@ -34,42 +36,40 @@ def canary_lines(canaries: Sequence[OtherHistory], frame: Frame) -> list[dict[st
         colour, dash, symbol = CANARIES[number % len(CANARIES)]
         name = canary_name(canary.series.workload or "")
         traces.append(
-            {
-                "name": plain(f"canary {name}"),
-                "mode": "lines+markers",
-                "yaxis": "y3",
-                "x": [frame.x(commit) for commit, _ in line],
-                "y": [100 * (value / middle - 1) for _, value in line],
-                "line": {"color": colour, "width": 1.2, "dash": dash},
-                "marker": {"color": colour, "size": 4, "symbol": symbol},
-                "text": [
+            go.Scatter(
+                name=plain(f"canary {name}"),
+                mode="lines+markers",
+                yaxis="y3",
+                x=[frame.x(commit) for commit, _ in line],
+                y=[100 * (value / middle - 1) for _, value in line],
+                line={"color": colour, "width": 1.2, "dash": dash},
+                marker={"color": colour, "size": 4, "symbol": symbol},
+                hovertemplate=SHOW_TEXT,
+                text=[
                     canary_text(name, value, value / middle - 1, commit, short=frame.is_long) for commit, value in line
                 ],
-                "hovertemplate": "%{text}<extra></extra>",
-                "customdata": runs_of(canary.points, line),
-            }
+                customdata=runs_of(canary.points, line),
+            )
         )
     return traces
 
 
-def canary_axis(lines: Sequence[dict[str, Any]], domain: tuple[float, float]) -> dict[str, Any]:
+def canary_axis(lines: Sequence[go.Scatter], domain: Domain) -> dict[str, Any]:
     """The strip's axis in per cent: its middle and both ends are written, so that its scale is plain.
 
     It is never narrower than what a machine scatters anyway.
     """
-    farthest = round(max(abs(value) for line in lines for value in line["y"]), 3)
+    farthest = round(max(abs(value) for line in lines for value in line.y), 3)
     end = next((each for each in _ENDS if each >= farthest), math.ceil(farthest))
-    return axis(
-        "",
-        domain=list(domain),
-        range=[-1.15 * end, 1.15 * end],
-        tickvals=[-end, 0, end],
-        ticktext=[f"−{end:g} %", "0 %", f"+{end:g} %"],
-        fixedrange=True,
-        zeroline=True,
-        zerolinewidth=1,
-        zerolinecolor=GRID,
-    )
+    return {
+        "domain": domain,
+        "range": [-1.15 * end, 1.15 * end],
+        "tickvals": [-end, 0, end],
+        "ticktext": [f"−{end:g} %", "0 %", f"+{end:g} %"],
+        "fixedrange": True,
+        "zeroline": True,
+        "zerolinewidth": 1,
+    }
 
 
 def canary_summary(canaries: Sequence[OtherHistory]) -> str:
@@ -89,7 +89,7 @@ _LABELLED = 40  # the largest; series.js shows those that have room, all have th
 _NO_COMMITS = (ChangeKind.MAY_BE_CHANCE, ChangeKind.MACHINE_STATE, ChangeKind.UNJUDGED)
 
 
-def change_traces(history: History, frame: Frame) -> list[dict[str, Any]]:
+def change_traces(history: History, frame: Frame) -> list[go.Scatter]:
     """A triangle at each changepoint, upwards where the value went up; worse and better are two legend entries.
 
     What no commit of ours changes neither regresses nor improves.
@@ -116,22 +116,22 @@ def change_traces(history: History, frame: Frame) -> list[dict[str, Any]]:
     for name, colour, changes in kinds:
         if changes:
             traces.append(
-                {
-                    "name": name,
-                    "mode": "markers",
-                    "x": [frame.x(change.commit) for change in changes],
-                    "y": [frame.y(change.after) for change in changes],
-                    "marker": {
+                go.Scatter(
+                    name=name,
+                    mode="markers",
+                    x=[frame.x(change.commit) for change in changes],
+                    y=[frame.y(change.after) for change in changes],
+                    marker={
                         "color": colour,
                         "size": 12,
                         "line": {"width": 1, "color": SURFACE},
                         "symbol": ["triangle-up" if c.magnitude > 0 else "triangle-down" for c in changes],
                     },
-                    "text": [change_text(change, history.series.metric, name) for change in changes],
-                    "hovertemplate": "%{text}<extra></extra>",
-                    "customdata": [run_at.get(change.commit.hash) for change in changes],
-                    "cliponaxis": False,
-                }
+                    hovertemplate=SHOW_TEXT,
+                    text=[change_text(change, history.series.metric, name) for change in changes],
+                    customdata=[run_at.get(change.commit.hash) for change in changes],
+                    cliponaxis=False,
+                )
             )
     return traces
 
@@ -149,11 +149,10 @@ def change_labels(changes: Sequence[SeriesChange], frame: Frame, is_ours: bool) 
             "xanchor": "left",
             "yanchor": "top",
             "text": quantities.change(change.magnitude, change.before),
-            "showarrow": False,
             "xshift": 3,
             "bgcolor": SURFACE,
             "borderpad": 0,
-            "font": {"color": _colour(change, is_ours), "size": 11},
+            "font": {"color": _colour(change, is_ours)},
         }
         for change in largest
     ]
@@ -177,23 +176,23 @@ def change_lines(changes: Sequence[SeriesChange], frame: Frame, is_ours: bool) -
     ]
 
 
-def episode_traces(history: History, frame: Frame) -> list[dict[str, Any]]:
+def episode_traces(history: History, frame: Frame) -> list[go.Scatter]:
     """What no commit is accused of: a diamond where it began, or a drift ended, that tells more when pointed at."""
     if not history.episodes:
         return []
     run_at = _runs(history)
     ends = [each.range_end if each.kind is ChangeKind.DRIFT else each.commit for each in history.episodes]
     return [
-        {
-            "name": "no commit’s",
-            "mode": "markers",
-            "x": [frame.x(commit) for commit in ends],
-            "y": [frame.y(episode.after) for episode in history.episodes],
-            "marker": {"color": MUTED, "size": 11, "symbol": "diamond-open", "line": {"width": 1.5}},
-            "text": [episode_text(episode, history.series.metric) for episode in history.episodes],
-            "hovertemplate": "%{text}<extra></extra>",
-            "customdata": [run_at.get(commit.hash) for commit in ends],
-        }
+        go.Scatter(
+            name="no commit’s",
+            mode="markers",
+            x=[frame.x(commit) for commit in ends],
+            y=[frame.y(episode.after) for episode in history.episodes],
+            marker={"color": MUTED, "size": 11, "symbol": "diamond-open", "line_width": 1.5},
+            hovertemplate=SHOW_TEXT,
+            text=[episode_text(episode, history.series.metric) for episode in history.episodes],
+            customdata=[run_at.get(commit.hash) for commit in ends],
+        )
     ]
 
 
@@ -220,30 +219,30 @@ _MOST_LINES = 40
 _CARD = re.compile(r"^card (GPU-[0-9a-f]{4})[0-9a-f]*")
 
 
-def mark_traces(marks: Sequence[Mark], frame: Frame) -> list[dict[str, Any]]:
+def mark_traces(marks: Sequence[Mark], frame: Frame) -> list[go.Scatter]:
     """A sign for each mark, a trace for each kind."""
     traces = []
     for kind, (name, colour, symbol) in _LOOKS.items():
         mine = [mark for mark in marks if mark.kind is kind]
         if mine:
             traces.append(
-                {
-                    "name": name,
-                    "mode": "markers",
-                    "yaxis": "y4",
-                    "x": [frame.x(mark.commit) for mark in mine],
-                    "y": [0] * len(mine),
-                    "marker": {"color": colour, "size": 9, "symbol": symbol, "line": {"width": 1.5, "color": colour}},
-                    "text": [mark_text(mark) for mark in mine],
-                    "hovertemplate": "%{text}<extra></extra>",
-                }
+                go.Scatter(
+                    name=name,
+                    mode="markers",
+                    yaxis="y4",
+                    x=[frame.x(mark.commit) for mark in mine],
+                    y=[0] * len(mine),
+                    marker={"color": colour, "size": 9, "symbol": symbol, "line": {"width": 1.5, "color": colour}},
+                    hovertemplate=SHOW_TEXT,
+                    text=[mark_text(mark) for mark in mine],
+                )
             )
     return traces
 
 
 def mark_axis(domain: Domain) -> dict[str, Any]:
     """The strip's axis, which has no scale."""
-    return axis("", domain=list(domain), range=[-1, 1], showticklabels=False, showgrid=False, fixedrange=True)
+    return {"domain": domain, "range": [-1, 1], "showticklabels": False, "showgrid": False, "fixedrange": True}
 
 
 def mark_lines(marks: Sequence[Mark], frame: Frame) -> list[dict[str, Any]]:
@@ -268,7 +267,7 @@ def mark_lines(marks: Sequence[Mark], frame: Frame) -> list[dict[str, Any]]:
 
 
 def mark_labels(marks: Sequence[Mark], frame: Frame, domain: Domain) -> list[dict[str, Any]]:
-    """The words beside the signs, releases first: where there is no room for all, series.js hides the later ones."""
+    """The words beside the signs, releases first. Hovering over a sign says the same: series.js shows what has room."""
     first = sorted(marks, key=lambda mark: list(_LOOKS).index(mark.kind))
     return [
         {
@@ -279,12 +278,11 @@ def mark_labels(marks: Sequence[Mark], frame: Frame, domain: Domain) -> list[dic
             "y": sum(domain) / 2,
             "yref": "paper",
             "yanchor": "middle",
-            "showarrow": False,
             "xshift": 7,
+            "visible": False,
             "text": plain(_short(mark.text)),
             "bgcolor": SURFACE,
             "borderpad": 0,
-            "font": {"color": MUTED, "size": 11},
         }
         for mark in first[:_MOST_LINES]
     ]

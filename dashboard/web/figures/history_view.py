@@ -7,14 +7,15 @@ from enum import StrEnum
 from statistics import median
 from typing import Any
 
-from ...model.history import Extent, Place
+from ...model.history import Extent, Place, points_said
 from ...model.series import Commit, Point, Status
-from .layout import axis, date_axis
-from .palette import MUTED
+from .layout import date_axis
+from .themes import MONOSPACE
 
 RUN_DIGITS = 12  # of a run's name, which tell the runs of one series apart
 _ROOM = 0.015  # beside the outermost commits, as a share of the range
 _WORDY = 200  # commits
+_NAMES = 8  # of commits under a figure
 
 
 class Spacing(StrEnum):
@@ -83,25 +84,32 @@ def runs_of(points: Iterable[Point], line: Sequence[tuple[Commit, float]]) -> li
 
 
 def x_axis(frame: Frame, window: tuple[Commit, Commit] | None) -> dict[str, Any]:
-    """The axis of commits or dates, cut to what the reader asked for. Commits' names are put to it by series.js."""
+    """The axis of commits or dates, cut to what the reader asked for.
+
+    A few commits have their names under it; series.js names those that have room.
+    """
     first, last = window or (frame.commits[0], frame.commits[-1]) if frame.commits else (None, None)
     if first is None or last is None:
-        return axis("")
+        return {}
     if frame.spacing is Spacing.DATE:
         time = (last.date - first.date) * _ROOM or timedelta(hours=12)
         return date_axis(range=[(first.date - time).isoformat(), (last.date + time).isoformat()])
     low, high = int(frame.x(first)), int(frame.x(last))
     room = 0.5 + (high - low) * _ROOM
-    return axis(
-        "",
-        type="linear",
-        range=[low - room, high + room],
-        tickmode="array",
-        tickvals=[low, high],
-        ticktext=[commit_tick(first), commit_tick(last)],
-        tickangle=0,
-        tickfont={"color": MUTED, "size": 11, "family": "ui-monospace, monospace"},
-    )
+    named: dict[int, Commit] = {}  # by the part of the axis that a name fills
+    for commit in frame.commits:
+        at = int(frame.x(commit))
+        if low <= at <= high:
+            named.setdefault(_NAMES * (at - low) // (high - low + 1), commit)
+    return {
+        "type": "linear",
+        "range": [low - room, high + room],
+        "tickmode": "array",
+        "tickvals": [frame.x(commit) for commit in named.values()],
+        "ticktext": [commit_tick(commit) for commit in named.values()],
+        "tickangle": 0,
+        "tickfont_family": MONOSPACE,
+    }
 
 
 def commit_tick(commit: Commit) -> str:
@@ -118,4 +126,5 @@ def meta(frame: Frame, extent: Extent) -> dict[str, Any]:
         "spacing": frame.spacing.value,
         "thinned": extent.is_thinned,
         "whole_inside": extent.drawn_inside == extent.points_inside,
+        "said": points_said(extent),
     }

@@ -12,6 +12,7 @@ from ...model.naming import card_name
 from ...model.series import Commit, Point
 from .layout import plain
 
+SHOW_TEXT = "%{text}<extra></extra>"  # a hovertemplate: the trace's text, and nothing in the box beside it
 _SUBJECT = 70
 _LINES = 6  # of a note
 

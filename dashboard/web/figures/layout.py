@@ -1,47 +1,7 @@
-"""Layout that all figures share, in the theme's own colours."""
+"""Where the parts of a figure stand, its axis of dates, and text that plotly shall not read as HTML."""
 
 from dataclasses import dataclass
 from typing import Any
-
-from .palette import GRID, INK, MUTED, SURFACE
-
-FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', sans-serif"
-
-
-def layout(**more: Any) -> dict[str, Any]:
-    """A figure's layout with `more` laid over it."""
-    return {
-        "autosize": True,
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": FONT, "size": 12, "color": INK},
-        "margin": {"l": 62, "r": 14, "t": 34, "b": 44},
-        "hoverlabel": {"align": "left", "bgcolor": SURFACE, "bordercolor": GRID, "font": {"color": INK, "size": 12}},
-        "legend": {
-            "orientation": "h",
-            "x": 0,
-            "xanchor": "left",
-            "y": 1.01,
-            "yanchor": "bottom",
-            "bgcolor": "rgba(0,0,0,0)",
-            "font": {"color": INK, "size": 12},
-        },
-        "dragmode": "zoom",
-        **more,
-    }
-
-
-def axis(title: str, **more: Any) -> dict[str, Any]:
-    """One axis with its title."""
-    return {
-        "title": {"text": title, "standoff": 8, "font": {"color": MUTED, "size": 12}},
-        "gridcolor": GRID,
-        "linecolor": GRID,
-        "zeroline": False,
-        "tickfont": {"color": MUTED, "size": 11},
-        "automargin": True,
-        **more,
-    }
 
 
 def date_axis(**more: Any) -> dict[str, Any]:
@@ -54,7 +14,7 @@ def date_axis(**more: Any) -> dict[str, Any]:
         {"dtickrange": ["M1", "M12"], "value": "%Y-%m"},
         {"dtickrange": ["M12", None], "value": "%Y"},
     ]
-    return axis("UTC", **{"type": "date", "tickformatstops": stops, "hoverformat": f"{day} %H:%M UTC", **more})
+    return {"title_text": "UTC", "type": "date", "tickformatstops": stops, "hoverformat": f"{day} %H:%M UTC", **more}
 
 
 def plain(text: str) -> str:

@@ -10,11 +10,14 @@ from collections.abc import Sequence
 from math import log10
 from typing import Any
 
+import plotly.graph_objects as go
+
 from ...model.machine import Roofline, RooflinePoint
-from .hover import profiled_text, roofline_text, trail_text
-from .layout import axis, layout, plain
+from .hover import SHOW_TEXT, profiled_text, roofline_text, trail_text
+from .layout import plain
 from .palette import GRID, INK, MUTED, look
 from .roofs import ridges, roof_labels, roof_lines, roofs_of
+from .themes import figure
 
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "star", "hexagon", "cross", "pentagon", "hourglass")
 _LOGARITHMIC = {"type": "log", "dtick": 1, "minor": {"ticks": "outside", "ticklen": 3}}
@@ -22,8 +25,8 @@ _FAINT = 0.35
 _GAP = "\u00a0\u00a0\u00a0"  # between a point and its name
 
 
-def roofline_figure(roofline: Roofline) -> dict[str, Any]:
-    """Plotly's JSON: colour tells the implementation, shape the operator as far as shapes go, and rivals are hollow."""
+def roofline_figure(roofline: Roofline) -> go.Figure:
+    """Colour tells the implementation, shape the operator as far as shapes go, and rivals are hollow."""
     roofs = roofs_of(roofline)
     points = [point for point in roofline.points if point.flop_rate > 0 and point.intensity > 0]
     dtypes = {point.workload.dtype for point in points}
@@ -31,8 +34,8 @@ def roofline_figure(roofline: Roofline) -> dict[str, Any]:
     reach = intensities + ridges(roofs, dtypes) or [1.0]
     left, right = min(reach) / 4, max(reach) * 4
     lowest = min((point.flop_rate for point in points), default=None)
-    return {
-        "data": [
+    return figure(
+        [
             *roof_lines(roofs, dtypes, left, right),
             *_joins(points),
             *_trails(points),
@@ -40,18 +43,18 @@ def roofline_figure(roofline: Roofline) -> dict[str, Any]:
             *_operator_key(points),
             *_names(points),
         ],
-        "layout": layout(
-            hovermode="closest",
-            xaxis=axis(
-                "arithmetic intensity (FLOP/byte)", range=[log10(left), log10(right)], tickformat=",~g", **_LOGARITHMIC
-            ),
-            yaxis=axis("throughput (FLOP/s)", tickformat="~s", **_LOGARITHMIC),
-            annotations=roof_labels(roofs, dtypes, left, right, lowest),
-        ),
-    }
+        xaxis={
+            "title_text": "arithmetic intensity (FLOP/byte)",
+            "range": [log10(left), log10(right)],
+            "tickformat": ",~g",
+            **_LOGARITHMIC,
+        },
+        yaxis={"title_text": "throughput (FLOP/s)", "tickformat": "~s", **_LOGARITHMIC},
+        annotations=roof_labels(roofs, dtypes, left, right, lowest),
+    )
 
 
-def _joins(points: Sequence[RooflinePoint]) -> list[dict[str, Any]]:
+def _joins(points: Sequence[RooflinePoint]) -> list[go.Scatter]:
     """A line from the intensity by the least bytes to the one by the bytes that moved."""
     profiled = [(point, x) for point in points if (x := point.measured_intensity)]
     if not profiled:
@@ -59,44 +62,44 @@ def _joins(points: Sequence[RooflinePoint]) -> list[dict[str, Any]]:
     across = [place for point, measured in profiled for place in (point.intensity, measured, None)]
     up = [place for point, _ in profiled for place in (point.flop_rate, point.flop_rate, None)]
     line = {"color": MUTED, "width": 1, "dash": "dot"}
-    return [{"mode": "lines", "showlegend": False, "hoverinfo": "skip", "x": across, "y": up, "line": line}]
+    return [go.Scatter(mode="lines", showlegend=False, hoverinfo="skip", x=across, y=up, line=line)]
 
 
-def _trails(points: Sequence[RooflinePoint]) -> list[dict[str, Any]]:
+def _trails(points: Sequence[RooflinePoint]) -> list[go.Scatter]:
     """From where each point of ours stood some commits ago, a short level line, through the commits since."""
-    traces: list[dict[str, Any]] = []
+    traces: list[go.Scatter] = []
     own = [point for point in points if len(point.trail) > 1 and not point.series.is_baseline]
     for implementation in sorted({point.implementation for point in own}):
         mine = [point for point in own if point.implementation == implementation]
         their_look = look(implementation)
-        common = {"legendgroup": implementation, "showlegend": False, "opacity": _FAINT}
+        common: dict[str, Any] = {"legendgroup": implementation, "showlegend": False, "opacity": _FAINT}
         places = [(point.measured_intensity or point.intensity, point) for point in mine]
         traces.append(
-            {
+            go.Scatter(
+                mode="lines",
+                hoverinfo="skip",
+                x=[x for place, point in places for x in [*[place] * len(point.trail), None]],
+                y=[y for point in mine for y in [*(point.workload.flops / one for one in point.trail), None]],
+                line={"color": their_look.colour, "width": 3},
                 **common,
-                "mode": "lines",
-                "hoverinfo": "skip",
-                "x": [x for place, point in places for x in [*[place] * len(point.trail), None]],
-                "y": [y for point in mine for y in [*(point.workload.flops / one for one in point.trail), None]],
-                "line": {"color": their_look.colour, "width": 3},
-            }
+            )
         )
         traces.append(
-            {
+            go.Scatter(
+                mode="markers",
+                x=[place for place, _ in places],
+                y=[point.workload.flops / point.trail[0] for point in mine],
+                marker={"symbol": "line-ew-open", "size": 9, "color": their_look.colour, "line_width": 2},
+                hovertemplate=SHOW_TEXT,
+                text=[trail_text(point, their_look.label) for point in mine],
+                customdata=[point.series.key for point in mine],
                 **common,
-                "mode": "markers",
-                "hovertemplate": "%{text}<extra></extra>",
-                "x": [place for place, _ in places],
-                "y": [point.workload.flops / point.trail[0] for point in mine],
-                "marker": {"symbol": "line-ew-open", "size": 9, "color": their_look.colour, "line": {"width": 2}},
-                "text": [trail_text(point, their_look.label) for point in mine],
-                "customdata": [point.series.key for point in mine],
-            }
+            )
         )
     return traces
 
 
-def _marks(points: Sequence[RooflinePoint]) -> list[dict[str, Any]]:
+def _marks(points: Sequence[RooflinePoint]) -> list[go.Scatter]:
     symbols = _symbols(points)
     implementations = sorted({(point.series.is_baseline, point.implementation) for point in points}, key=_ours_first)
     traces = []
@@ -109,7 +112,6 @@ def _marks(points: Sequence[RooflinePoint]) -> list[dict[str, Any]]:
             "name": plain(their_look.label),
             "legendgroup": implementation,
             "mode": "markers",
-            "hovertemplate": "%{text}<extra></extra>",
         }
         marker: dict[str, Any] = {
             "color": their_look.colour,
@@ -120,33 +122,35 @@ def _marks(points: Sequence[RooflinePoint]) -> list[dict[str, Any]]:
         alone = [point for point in mine if not point.measured_intensity]
         full = [*alone, *(point for point, _ in profiled)]
         traces.append(
-            {
-                **common,
-                "x": [*(point.intensity for point in alone), *(measured for _, measured in profiled)],
-                "y": [point.flop_rate for point in full],
-                "marker": {**marker, "symbol": [symbol_of[point.workload.operator] for point in full]},
-                "text": [
+            go.Scatter(
+                x=[*(point.intensity for point in alone), *(measured for _, measured in profiled)],
+                y=[point.flop_rate for point in full],
+                marker={**marker, "symbol": [symbol_of[point.workload.operator] for point in full]},
+                hovertemplate=SHOW_TEXT,
+                text=[
                     *(roofline_text(point, their_look.label) for point in alone),
                     *(profiled_text(point, their_look.label) for point, _ in profiled),
                 ],
-                "customdata": [point.series.key for point in full],
-            }
+                customdata=[point.series.key for point in full],
+                **common,
+            )
         )
         if profiled:
             traces.append(
-                {
-                    **common,
-                    "showlegend": False,
-                    "x": [point.intensity for point, _ in profiled],
-                    "y": [point.flop_rate for point, _ in profiled],
-                    "marker": {
+                go.Scatter(
+                    showlegend=False,
+                    x=[point.intensity for point, _ in profiled],
+                    y=[point.flop_rate for point, _ in profiled],
+                    marker={
                         **marker,
                         "symbol": [symbol_of[point.workload.operator] for point, _ in profiled],
                         "opacity": _FAINT,
                     },
-                    "text": [roofline_text(point, their_look.label) for point, _ in profiled],
-                    "customdata": [point.series.key for point, _ in profiled],
-                }
+                    hovertemplate=SHOW_TEXT,
+                    text=[roofline_text(point, their_look.label) for point, _ in profiled],
+                    customdata=[point.series.key for point, _ in profiled],
+                    **common,
+                )
             )
     return traces
 
@@ -156,25 +160,25 @@ def _ours_first(implementation: tuple[bool, str]) -> tuple[bool, bool, str]:
     return is_rival, name != "warpwatch", name
 
 
-def _operator_key(points: Sequence[RooflinePoint]) -> list[dict[str, Any]]:
+def _operator_key(points: Sequence[RooflinePoint]) -> list[go.Scatter]:
     """Legend entries without points: which shape is which operator. None where shapes do not go round."""
     if len(set(_symbols(points).values())) == 1:
         return []
     return [
-        {
-            "name": plain(operator),
-            "mode": "markers",
-            "x": [None],
-            "y": [None],
-            "hoverinfo": "skip",
-            "marker": {"color": MUTED, "size": 10, "symbol": symbol},
-        }
+        go.Scatter(
+            name=plain(operator),
+            mode="markers",
+            x=[None],
+            y=[None],
+            hoverinfo="skip",
+            marker={"color": MUTED, "size": 10, "symbol": symbol},
+        )
         for operator, symbol in _symbols(points).items()
     ]
 
 
-def _names(points: Sequence[RooflinePoint]) -> list[dict[str, Any]]:
-    """Each operator's name at its fastest point of ours; roofline.js hides those that find no room."""
+def _names(points: Sequence[RooflinePoint]) -> list[go.Scatter]:
+    """Each operator's name at its fastest point of ours; roofline.js shows those that have room."""
     fastest: dict[str, RooflinePoint] = {}
     for point in points:
         known = fastest.get(point.workload.operator)
@@ -183,17 +187,18 @@ def _names(points: Sequence[RooflinePoint]) -> list[dict[str, Any]]:
     if not fastest:
         return []
     return [
-        {
-            "name": "names",
-            "mode": "text",
-            "showlegend": False,
-            "hoverinfo": "skip",
-            "textposition": "middle right",
-            "x": [point.measured_intensity or point.intensity for point in fastest.values()],
-            "y": [point.flop_rate for point in fastest.values()],
-            "text": [f"{_GAP}{plain(operator)}{_GAP}" for operator in fastest],
-            "textfont": {"color": INK, "size": 10},
-        }
+        go.Scatter(
+            name="names",
+            visible=False,
+            mode="text",
+            showlegend=False,
+            hoverinfo="skip",
+            textposition="middle right",
+            x=[point.measured_intensity or point.intensity for point in fastest.values()],
+            y=[point.flop_rate for point in fastest.values()],
+            text=[f"{_GAP}{plain(operator)}{_GAP}" for operator in fastest],
+            textfont={"color": INK, "size": 10},
+        )
     ]
 
 

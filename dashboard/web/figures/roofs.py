@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from math import log10
 from typing import Any
 
+import plotly.graph_objects as go
+
 from ...model import quantities
 from ...model.machine import Ceilings, Roofline
 from .layout import plain
@@ -49,19 +51,19 @@ def ridges(roofs: Roofs, dtypes: Collection[str]) -> list[float]:
     return [peak / each.bandwidth_bps for each in roofs.known for peak in _flats(each, dtypes).values()]
 
 
-def roof_lines(roofs: Roofs, dtypes: Collection[str], left: float, right: float) -> list[dict[str, Any]]:
+def roof_lines(roofs: Roofs, dtypes: Collection[str], left: float, right: float) -> list[go.Scatter]:
     """Each source's slope of memory up to its highest ridge, and one ceiling a dtype from its own ridge on.
 
     Without any ceiling of math the slope goes on to the right edge.
     """
-    lines: list[dict[str, Any]] = []
+    lines: list[go.Scatter] = []
     for each in roofs.known:
         flats, bandwidth = _flats(each, dtypes), each.bandwidth_bps
         stroke = {"color": MUTED, "width": 1} if each is roofs.peaks else {"color": INK, "width": 2}
-        common = {"mode": "lines", "showlegend": False, "hoverinfo": "skip", "line": stroke}
+        common: dict[str, Any] = {"mode": "lines", "showlegend": False, "hoverinfo": "skip", "line": stroke}
         top = max(flats.values(), default=right * bandwidth)
-        lines.append({**common, "x": [left, top / bandwidth], "y": [left * bandwidth, top]})
-        lines += [{**common, "x": [peak / bandwidth, right], "y": [peak, peak]} for peak in flats.values()]
+        lines.append(go.Scatter(x=[left, top / bandwidth], y=[left * bandwidth, top], **common))
+        lines += [go.Scatter(x=[peak / bandwidth, right], y=[peak, peak], **common) for peak in flats.values()]
     return lines
 
 
@@ -80,8 +82,6 @@ def roof_labels(
         return []
     sources.sort(key=lambda ends: -ends[-1].bandwidth_bps)
     common = {
-        "showarrow": False,
-        "font": {"color": MUTED, "size": 11},
         "borderpad": 2,
         "xanchor": "right",
         "yanchor": "bottom",

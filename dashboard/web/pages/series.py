@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from flask import Blueprint, abort, jsonify, render_template, request
+from flask import Blueprint, Response, abort, render_template, request
 from flask.typing import ResponseReturnValue
 
 from ...analysis.next_measurement import measure_again
@@ -25,6 +25,7 @@ from ..figures.history_lines import name_beside
 from ..figures.history_markers import canary_summary
 from ..figures.history_view import HistoryView, Scale, Spacing
 from ..figures.palette import look
+from ..figures.themes import page_json
 from ..request_context import Pages, here, page_number, pages, project_or_404, store, words_asked
 from .point import panel
 from .runner_status import standings_of
@@ -163,7 +164,7 @@ def show(project: str, key: str) -> str:
         shown=shown,
         history=shown.history,
         view=view,
-        figure=_figure(shown, view),
+        figure=history_figure(shown, view),
         said=points_said(shown.extent),
         changes=changes,
         limits=limits,
@@ -192,7 +193,7 @@ def figure(project: str, key: str) -> ResponseReturnValue:
     """The page's figure alone, with more points of the window that `from` and `to` name."""
     view = _view()
     shown, _ = _shown_or_404(project, key, view)
-    return jsonify(_figure(shown, view))
+    return Response(page_json(history_figure(shown, view)), mimetype="application/json")
 
 
 def _measured(project: str) -> tuple[tuple[Metric, ...], tuple[str, ...]]:
@@ -233,12 +234,6 @@ def _shown_or_404(project: str, key: str, view: HistoryView) -> tuple[ShownHisto
     marked = replace(history, changes=limits.held_against(history.series, history.changes))
     others = (replace(each, changes=limits.held_against(each.series, each.changes)) for each in shown.beside)
     return replace(shown, history=marked, beside=tuple(others)), limits
-
-
-def _figure(shown: ShownHistory, view: HistoryView) -> dict[str, Any]:
-    made = history_figure(shown, view)
-    made["layout"]["meta"]["said"] = points_said(shown.extent)
-    return made
 
 
 def _found(own: Series) -> Sequence[Series]:

@@ -115,7 +115,7 @@ class Written:
     faults: tuple[str, ...]  # addresses that did not answer as they should
 
 
-def write_site(app: Flask, folder: Path, choice: Choice, *, images: bool) -> Written:
+def write_site(app: Flask, folder: Path, choice: Choice, *, badges: bool) -> Written:
     """Writes every chosen page and its data under the folder, which need not exist. What is there is overwritten."""
     began = time.monotonic()
     app.config["ONLY_PROJECTS"] = choice.projects  # who publishes one need not name the others
@@ -123,7 +123,7 @@ def write_site(app: Flask, folder: Path, choice: Choice, *, images: bool) -> Wri
     shutil.copytree(_STATIC, folder / "static", dirs_exist_ok=True)
     (folder / ".nojekyll").touch()  # GitHub Pages leaves files out else
     faults: list[str] = []
-    waiting = deque(_beginnings(choice, images=images))
+    waiting = deque(_beginnings(choice, badges=badges))
     seen = {file_of(address, choice, routes) for address in waiting} | {None}
 
     def target(address: str, page: str, own: str) -> str | None:
@@ -170,7 +170,7 @@ def write_site(app: Flask, folder: Path, choice: Choice, *, images: bool) -> Wri
     return Written(files=len(sizes), bytes=sum(sizes), seconds=time.monotonic() - began, faults=tuple(faults))
 
 
-def _beginnings(choice: Choice, *, images: bool) -> Iterable[str]:
+def _beginnings(choice: Choice, *, badges: bool) -> Iterable[str]:
     """Where the links begin; what no page links to, such as data, is named here."""
     yield from ("/", "/api/", "/api/openapi.json")
     for project in sorted(choice.projects):
@@ -178,17 +178,16 @@ def _beginnings(choice: Choice, *, images: bool) -> Iterable[str]:
         yield from (f"/{name}/", f"/api/projects/{name}/limits")
         for part in (*_LISTS, "roofline"):
             yield from (f"/api/projects/{name}/{part}", f"/api/projects/{name}/{part}?format=csv")
-    for address in (f"/{project_in_path(project)}" for project in sorted(choice.projects) if images):
-        yield from (f"{address}/badge/verdict.svg", f"{address}/roofline.svg", f"{address}/roofline.svg?theme=dark")
+    for address in (f"/{project_in_path(project)}" for project in sorted(choice.projects) if badges):
+        yield f"{address}/badge/verdict.svg"
         for key in sorted(choice.series):
-            yield from (f"{address}/series/{key}/history.svg", f"{address}/series/{key}/history.svg?theme=dark")
             yield from (f"{address}/badge/{shown}/{key}.svg" for shown in ("verdict", "latency", "ratio", "light"))
 
 
 def _answer(client: FlaskClient, address: str, faults: list[str]) -> bytes | None:
     """What the application says there; None where that is no page."""
     answer = client.get(address, environ_overrides=_SOMEBODY)
-    if answer.status_code == 404 and any(part in address for part in ("/roofline", "/badge/", "/history.svg")):
+    if answer.status_code == 404 and any(part in address for part in ("/roofline", "/badge/")):
         return None  # a project need not have one
     if answer.status_code != 200:
         faults.append(f"{address}: {answer.status_code}")

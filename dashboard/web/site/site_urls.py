@@ -21,8 +21,6 @@ _QUESTIONS: Mapping[str, frozenset[str]] = {
     "roofline.show": frozenset({"machine"}),
     "regressions.show": frozenset({"page", "kind", "direction"}),
     "commits.index": frozenset({"page"}),
-    "images.history": frozenset({"theme"}),
-    "images.roofline": frozenset({"machine", "theme"}),
 }
 _DATA = re.compile(r"^/api/projects(/|$)")
 
@@ -80,11 +78,12 @@ def _is_chosen(endpoint: str, names: Mapping[str, str], query: Mapping[str, str]
 
 
 def _segments(path: str) -> list[str]:
-    """The parts of a path as names of files on any system; what is not plain is told by a hash."""
-    return [_plain(unquote(part)) for part in path.strip("/").split("/")]
+    """The parts of a path as names of files."""
+    return [plain_name(unquote(part)) for part in path.strip("/").split("/")]
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """A name as that of a file on any system; one that is not plain has a hash."""
     if _PLAIN.fullmatch(name):
         return name
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -92,5 +91,5 @@ def _plain(name: str) -> str:
 
 
 def _named(segments: list[str], query: Mapping[str, str], ending: str) -> str:
-    told = "".join(f"--{_plain(name)}-{_plain(value)}" for name, value in sorted(query.items()) if value)
+    told = "".join(f"--{plain_name(name)}-{plain_name(value)}" for name, value in sorted(query.items()) if value)
     return "/".join(segments) + told + ending

@@ -40,18 +40,23 @@
     return plotly;
   }
 
-  // A figure names colours as CSS variables ("--ww-blue"); here they get the theme's values.
-  function coloured(value, style) {
-    if (typeof value === "string") return value.startsWith("--ww-") ? style.getPropertyValue(value).trim() : value;
-    if (Array.isArray(value)) return value.map((each) => coloured(each, style));
+  // Figures come in the colours of the light theme and without a template: both themes' are in the page once.
+  const themes = JSON.parse(document.getElementById("figure-themes").textContent);
+
+  function inDark(value, name) {
+    if (typeof value === "string") return /color(scale)?$/.test(name) ? (themes.dark[value] ?? value) : value;
+    if (["x", "y", "z", "text", "customdata", "meta"].includes(name)) return value; // long, and without colours
+    if (Array.isArray(value)) return value.map((each) => inDark(each, name));
     if (value && typeof value === "object") {
-      return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, coloured(each, style)]));
+      return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, inDark(each, key)]));
     }
     return value;
   }
 
   function themed(figure, plot) {
-    const copy = coloured(figure, getComputedStyle(document.documentElement));
+    const theme = document.documentElement.dataset.bsTheme;
+    const copy = theme === "dark" ? inDark(figure, "") : structuredClone(figure);
+    copy.layout.template = themes.templates[theme];
     const axis = copy.layout.xaxis;
     axis.nticks = Math.max(3, Math.floor(plot.clientWidth / (axis.type === "category" ? 90 : 110)));
     if (plot.clientWidth < 500) {
@@ -94,6 +99,7 @@
       });
       await Plotly.react(plot, again.data, again.layout, config);
       plot.dataset.drawn = document.documentElement.dataset.bsTheme;
+      plot.dispatchEvent(new CustomEvent("warpwatch:redrawn"));
     };
     document.addEventListener("warpwatch:theme", () => redraw());
     plot.on("plotly_afterplot", () => scaleOnPaper(plot));
@@ -103,6 +109,10 @@
       const page = chart.dataset.seriesUrl.replace(/SERIES(?=(\.html)?$)/, series);
       location.assign(run ? `${page}?${new URLSearchParams({ run })}` : page);
     });
+    for (const button of document.querySelectorAll("[data-picture]")) {
+      const { width, height } = plot._fullLayout;
+      button.addEventListener("click", () => Plotly.downloadImage(plot, { format: "svg", width, height, filename: document.title }));
+    }
     if ("range" in chart.dataset) plot.on("plotly_relayout", () => keepRange(plot));
     chart.dispatchEvent(new CustomEvent("warpwatch:drawn", { detail: { Plotly, plot, redraw } }));
   }

@@ -25,7 +25,8 @@
     const { xaxis, yaxis } = plot._fullLayout;
     const marks = plot.data
       .filter((trace) => trace.mode === "markers" && trace.visible !== "legendonly")
-      .flatMap((trace) => trace.x.map((each, index) => [xaxis.d2p(each), yaxis.d2p(trace.y[index])]));
+      .flatMap((trace) => trace.x.map((each, index) => [xaxis.d2p(each), yaxis.d2p(trace.y[index])]))
+      .filter(([across]) => Number.isFinite(across)); // entries of the key have no place
     const taken = [];
     const sides = [];
     const shown = names.map((name, index) => {
@@ -43,7 +44,8 @@
       }
       return "";
     });
-    Plotly.restyle(plot, { text: [shown], textposition: [names.map((_, index) => sides[index] ?? "middle right")] }, [place]);
+    const textposition = [names.map((_, index) => sides[index] ?? "middle right")];
+    Plotly.restyle(plot, { visible: true, text: [shown], textposition }, [place]);
   }
 
   let names = null;
@@ -54,6 +56,7 @@
   plot.closest("[data-chart]").addEventListener("warpwatch:drawn", ({ detail: { Plotly } }) => {
     nameWithRoom(Plotly);
     plot.on("plotly_relayout", () => nameWithRoom(Plotly));
+    plot.addEventListener("warpwatch:redrawn", () => nameWithRoom(Plotly));
     new ResizeObserver(() => nameWithRoom(Plotly)).observe(plot);
   });
 

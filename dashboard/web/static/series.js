@@ -37,7 +37,7 @@
     const at = (label) => ((place(label.x) - from) / (to - from)) * width;
     const signs = (layout.annotations ?? []).filter((label) => label.name === "mark").map((label) => [at(label) - 6, at(label) + 6]);
     const taken = { change: Array.from({ length: LANES }, () => []), mark: [signs] };
-    pen.font = `11px ${layout.font.family}`;
+    pen.font = `11px ${layout.template.layout.font.family}`;
     for (const label of layout.annotations ?? []) {
       if (!(label.name in taken)) continue;
       const x = at(label);
@@ -57,7 +57,8 @@
   }
 
   function widthOf(layout) {
-    return plot.clientWidth - layout.margin.l - layout.margin.r;
+    const { l, r } = { ...layout.template.layout.margin, ...layout.margin };
+    return plot.clientWidth - l - r;
   }
 
   plot.addEventListener("warpwatch:layout", ({ detail: { layout } }) => {
@@ -75,7 +76,7 @@
       busy = true;
       try {
         if (plot.layout.xaxis.autorange) await Plotly.relayout(plot, { "xaxis.range": wholeRange(plot.layout) });
-        const layout = { ...plot.layout, xaxis: { ...plot.layout.xaxis }, annotations: plot.layout.annotations.map((each) => ({ ...each })) };
+        const layout = { ...plot.layout, xaxis: { ...plot.layout.xaxis }, annotations: (plot.layout.annotations ?? []).map((each) => ({ ...each })) };
         nameCommits(layout, widthOf(layout));
         makeRoom(layout, widthOf(layout));
         const { tickvals, ticktext } = layout.xaxis;

@@ -4,25 +4,31 @@ import functools
 import http.server
 import json
 import re
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin
+from xml.etree import ElementTree
 
 import pytest
 import requests
 from click.testing import CliRunner
 
 from tests.dashboard.pages.browsing import HOSTILE, Tab
+from tests.dashboard.pages.conftest import BROWSERS
 from warpwatch.ci.cli import main
 from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.web.figures.palette import COLOURS, Theme
 from warpwatch.dashboard.web.site.site_files import Rewriting
 
 
 @pytest.fixture(scope="session")
 def site(history_store: Settings, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site of two of the store's projects, under the name that its address has."""
+    """The site of two of the store's projects, with pictures, which a browser draws."""
+    if not any(map(shutil.which, BROWSERS)):
+        pytest.skip(f"none of {', '.join(BROWSERS)} is on PATH")
     folder = tmp_path_factory.mktemp("www") / "warpwatch"
     done = CliRunner().invoke(
         main,
@@ -170,6 +176,37 @@ def test_the_first_page_of_a_site_of_one_project_has_a_link_to_it(history_store:
     assert 'class="ww-projects"' not in (tmp_path / link).read_text()
 
 
+def test_pictures_of_the_histories_are_drawn_in_both_themes(
+    site: Path, addresses: dict[str, str], new_tab: Callable[..., Tab]
+) -> None:
+    files = {
+        Theme.LIGHT: site / "kernels/series" / addresses["slowed"] / "history.svg",
+        Theme.DARK: site / "kernels/series" / addresses["slowed"] / "history-dark.svg",
+    }
+    for theme, file in files.items():
+        root = ElementTree.parse(file).getroot()
+        texts = [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]
+        assert any("runner-t4" in (text or "") for text in texts)
+        red, green, blue = (int(COLOURS[theme]["blue"][place : place + 2], 16) for place in (1, 3, 5))
+        assert f"rgb({red}, {green}, {blue})" in file.read_text()
+    assert (site / "kernels/roofline-nvidia-h200.svg").read_text().startswith("<svg")
+    hostile = next(path for path in site.iterdir() if path.name.startswith("img-src"))
+    tab = new_tab()
+    tab.page.goto((hostile / "series" / addresses["hostile"] / "history.svg").as_uri())
+    assert tab.page.evaluate("document.title") != "owned"
+    assert tab.page.evaluate("document.querySelectorAll('script, img').length") == 0
+
+
+def test_pictures_without_a_browser_are_an_error_that_says_what_to_install(
+    history_store: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BROWSER_PATH", str(tmp_path / "no-browser"))
+    told = ["export", "--site", str(tmp_path / "site"), "--project", "young", "--images"]
+    done = CliRunner().invoke(main, [*told, "--database", history_store.database])
+    assert done.exit_code == 1
+    assert "pip install 'warpwatch[pictures]'" in done.stderr
+
+
 def test_the_data_lies_beside_the_pages(site: Path, addresses: dict[str, str], address: str) -> None:
     for part in ("overview", "series", "commits", "regressions", "machines", "canaries"):
         told = json.loads((site / "api/projects/kernels" / f"{part}.json").read_text())
@@ -178,7 +215,6 @@ def test_the_data_lies_beside_the_pages(site: Path, addresses: dict[str, str], a
         assert told["next"] is None
         rows = (site / "api/projects/kernels" / f"{part}.csv").read_text().count("\n")
         assert rows >= len(told["items"]) + 1
-    assert (site / f"kernels/series/{addresses['slowed']}/history--theme-dark.svg").read_text().startswith("<svg")
 
 
 def test_a_link_without_a_file_is_words_and_a_button_without_one_is_gone() -> None:

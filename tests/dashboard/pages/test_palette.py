@@ -1,17 +1,13 @@
 """The colours are told apart by those who see red and green alike, and each is seen against its ground."""
 
-import re
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from warpwatch.dashboard.web import pages
 from warpwatch.dashboard.web.figures.heat_map import _MOST_SPAN, _PALE
-from warpwatch.dashboard.web.figures.palette import _LOOKS
+from warpwatch.dashboard.web.figures.palette import _LOOKS, COLOURS, Theme
 
-STYLE = Path(pages.__file__).parents[1] / "static" / "warpwatch.css"
 # Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency" (IEEE TVCG
 # 15:6, 2009), table 1, severity 1; on linear RGB.
 _VISIONS = {
@@ -26,13 +22,8 @@ _VISIONS = {
 _TO_XYZ = np.array(
     [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
 )
-_LINES = ("--ww-blue", "--ww-purple", "--ww-green", "--ww-orange", "--ww-grey")  # what stands beside each other most
-_WORDS = ("--ww-ink", "--ww-muted", "--ww-green", "--ww-vermillion")  # colours of words
-
-
-def _themes() -> dict[str, dict[str, str]]:
-    blocks = re.findall(r'\[data-bs-theme="(\w+)"\] \{(.*?)\}', STYLE.read_text(), re.DOTALL)
-    return {name: dict(re.findall(r"(--[\w-]+): (#[0-9a-f]{6});", body)) for name, body in blocks if "--ww-ink" in body}
+_LINES = ("blue", "purple", "green", "orange", "grey")  # what stands beside each other most
+_WORDS = ("ink", "muted", "green", "vermillion")  # colours of words
 
 
 def _linear(colour: str) -> np.ndarray:
@@ -60,52 +51,51 @@ def _contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("vision", _VISIONS)
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_worse_and_better_are_told_apart(theme: str, vision: str) -> None:
-    colours = _themes()[theme]
-    assert _apart(colours["--ww-vermillion"], colours["--ww-green"], vision) > 25
+@pytest.mark.parametrize("theme", Theme)
+def test_worse_and_better_are_told_apart(theme: Theme, vision: str) -> None:
+    colours = COLOURS[theme]
+    assert _apart(colours["vermillion"], colours["green"], vision) > 25
 
 
 @pytest.mark.parametrize("vision", _VISIONS)
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_implementations_in_one_figure_are_told_apart(theme: str, vision: str) -> None:
-    colours = _themes()[theme]
+@pytest.mark.parametrize("theme", Theme)
+def test_implementations_in_one_figure_are_told_apart(theme: Theme, vision: str) -> None:
+    colours = COLOURS[theme]
     near = {pair: _apart(colours[pair[0]], colours[pair[1]], vision) for pair in combinations(_LINES, 2)}
     assert min(near.values()) > 12, sorted(near.items(), key=lambda each: each[1])[:3]
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_words_are_read_and_marks_are_seen_against_their_ground(theme: str) -> None:
-    colours = _themes()[theme]
-    for ground in ("--ww-surface", "--ww-page"):
+@pytest.mark.parametrize("theme", Theme)
+def test_words_are_read_and_marks_are_seen_against_their_ground(theme: Theme) -> None:
+    colours = COLOURS[theme]
+    for ground in ("surface", "page"):
         for name in _WORDS:
             assert _contrast(colours[name], colours[ground]) >= 4.5, (name, ground)
         for name in _LINES:
             assert _contrast(colours[name], colours[ground]) >= 3, (name, ground)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_no_two_known_implementations_share_a_colour(theme: str) -> None:
-    colours = _themes()[theme]
-    lines = {name: colours[known.colour] for name, known in _LOOKS.items()}
+@pytest.mark.parametrize("theme", Theme)
+def test_no_two_known_implementations_share_a_colour(theme: Theme) -> None:
+    colours = COLOURS[theme]
+    shown = dict(zip(COLOURS[Theme.LIGHT].values(), colours.values(), strict=True))
+    lines = {name: shown[known.colour] for name, known in _LOOKS.items()}
     near = {pair: _apart(lines[pair[0]], lines[pair[1]], "usual") for pair in combinations(lines, 2)}
     assert min(near.values()) > 24, sorted(near.items(), key=lambda each: each[1])[:3]
-    assert min(_contrast(colour, colours["--ww-surface"]) for colour in lines.values()) >= 3
+    assert min(_contrast(colour, colours["surface"]) for colour in lines.values()) >= 3
 
 
 def test_cells_of_a_heat_map_that_moved_differently_look_different() -> None:
-    style = (STYLE.parent / "series.css").read_text()
-    for theme in ("light", "dark"):
-        (block,) = re.findall(rf'\[data-bs-theme="{theme}"\] {{ (--ww-cell:.*?) }}', style)
-        cell = {name: _linear(value) for name, value in re.findall(r"(--[\w-]+): (#[0-9a-f]{6});", block)}
-        ground = _srgb(_linear(_themes()[theme]["--ww-surface"]))
+    for theme, colours in COLOURS.items():
+        cell = {name: _linear(colours[name]) for name in ("cell", "cell-better", "cell-worse")}
+        ground = _srgb(_linear(colours["surface"]))
 
         def seen(change: float, end: np.ndarray, *, cell=cell, ground=ground) -> np.ndarray:
             share = min(change / _MOST_SPAN, 1.0)
-            mixed = (1 - share) * _srgb(cell["--ww-cell"]) + share * _srgb(end)
+            mixed = (1 - share) * _srgb(cell["cell"]) + share * _srgb(end)
             return _lab(_from_srgb(_PALE * mixed + (1 - _PALE) * ground))
 
-        for side in ("--ww-cell-better", "--ww-cell-worse"):
+        for side in ("cell-better", "cell-worse"):
             apart = np.linalg.norm(seen(0.68, cell[side]) - seen(0.39, cell[side]))
             assert apart > 10, (theme, side, apart)
 
@@ -116,3 +106,9 @@ def _srgb(linear: np.ndarray) -> np.ndarray:
 
 def _from_srgb(value: np.ndarray) -> np.ndarray:
     return np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
+
+
+def test_each_colour_of_the_light_theme_becomes_one_of_the_dark() -> None:
+    light, dark = COLOURS[Theme.LIGHT], COLOURS[Theme.DARK]
+    assert list(light) == list(dark)
+    assert len(set(light.values())) == len(light)

@@ -94,11 +94,11 @@ def test_a_series_tells_its_limit_and_which_of_its_steps_lie_below(store: Store,
     page = _page(client, f"series/{_key(store, 'Bench')}")
     assert f"12.5 % and more counts, by {NAME}" in page
     assert page.count("below 12.5 %") == 1
-    assert '"name": "below the limit"' in page
-    assert '"name": "regression"' not in page
+    assert '"name":"below the limit"' in page
+    assert '"name":"regression"' not in page
     other = _page(client, f"series/{_key(store, 'Other')}")
     assert f"3 % and more counts, by {NAME}" in other
-    assert '"name": "regression"' in other
+    assert '"name":"regression"' in other
     assert "below" not in other.split("Changepoints")[1].split("</section>")[0]
     data = client.get(f"/demo/series/{_key(store, 'Bench')}/data.json").get_json()
     assert data["limits"] == "warpwatch.toml of aaaaaaaa"

@@ -9,7 +9,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from tests.dashboard.pages.browsing import HOSTILE, Tab
-from tests.dashboard.pages.whole_history import history_figure
+from tests.dashboard.pages.whole_history import as_page, history_figure
 from warpwatch.dashboard.analysis.trust import RUNS, trust
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
@@ -79,8 +79,9 @@ def test_the_figures_say_what_the_records_do(history_store: Settings) -> None:
     store.close()
     assert history is not None
     canaries = [each for each in history.series if each.series.is_control]
-    figure = conditions_figure(runs, canaries)
-    assert figure is not None
+    made = conditions_figure(runs, canaries)
+    assert made is not None
+    figure = as_page(made)
     names = {trace["name"] for trace in figure["data"]}
     assert {"SM clock", "median", "highest", "held back", "canary triad", "canary matmul"} == names
     clock = next(trace for trace in figure["data"] if trace["name"] == "SM clock")
@@ -90,7 +91,7 @@ def test_the_figures_say_what_the_records_do(history_store: Settings) -> None:
     assert all(below[1] < above[0] for below, above in itertools.pairwise(domains))
     assert conditions_figure((), ()) is None
     told = trust(history, threshold=0.02).detectable
-    for place, line in enumerate(detectable_figure(told)["data"]):
+    for place, line in enumerate(detectable_figure(told).data):
         changes = [100 * min(each.changes[place], MOST_TOLD) for each in told]
         assert (line["y"][0], line["y"][-1]) == (pytest.approx(min(changes)), pytest.approx(max(changes)))
         assert line["name"].startswith(f"{RUNS[place]} run")
@@ -121,8 +122,7 @@ def test_a_canary_looks_alike_beside_a_series_and_on_its_machines_page(
     beside = history_figure(history, HistoryView())
     store.close()
     looks = []
-    for figure in (beside, conditions_figure(runs, canaries), conditions_figure(runs, canaries[::-1])):
-        assert figure is not None
+    for figure in (beside, *(as_page(conditions_figure(runs, some)) for some in (canaries, canaries[::-1]))):
         lines = [trace for trace in figure["data"] if trace.get("name", "").startswith("canary")]
         looks.append({each["name"]: (each["line"]["color"], each["marker"]["symbol"]) for each in lines})
         assert all(each.get("showlegend", True) for each in lines)

@@ -1,6 +1,9 @@
-"""The figure of a history that a test made, with all of its points."""
+"""Figures as a page has them, and that of a history that a test made, with all of its points."""
 
+import json
 from typing import Any
+
+import plotly.graph_objects as go
 
 from warpwatch.dashboard.model.history import Extent, History, Level, Mark, MarkKind, Place, ShownHistory, Spread
 from warpwatch.dashboard.model.series import Commit, Point, Status
@@ -8,11 +11,18 @@ from warpwatch.dashboard.statistics.levels import levels
 from warpwatch.dashboard.store.queries.run_facts import Taken, machine_marks
 from warpwatch.dashboard.web.figures import history as figure
 from warpwatch.dashboard.web.figures.history_view import HistoryView
+from warpwatch.dashboard.web.figures.themes import page_json
 
 
 def history_figure(told: History | ShownHistory, view: HistoryView) -> dict[str, Any]:
     """As the series page draws it."""
-    return figure.history_figure(whole_history(told, view) if isinstance(told, History) else told, view)
+    return as_page(figure.history_figure(whole_history(told, view) if isinstance(told, History) else told, view))
+
+
+def as_page(made: go.Figure) -> dict[str, Any]:
+    """What a page's script reads of a figure."""
+    found: dict[str, Any] = json.loads(page_json(made))
+    return found
 
 
 def whole_history(history: History, view: HistoryView) -> ShownHistory:
