@@ -18,7 +18,7 @@ import numpy as np
 from numpy.random import Generator
 
 from tools.gate_trial import Recorded, recorded
-from warpwatch.ci.bisect.bisect_loop import End, Suspects, Wanted, search
+from warpwatch.ci.bisect.bisect_loop import End, SearchSettings, Suspects, search
 from warpwatch.ci.bisect.measured_runs import ExpectedNoise, Run
 from warpwatch.dashboard.statistics.comparison import RunValue, sample_error
 
@@ -140,7 +140,7 @@ def trial(
     tries: int,
     seed: int,
     commits: int = 64,
-    confidence: float = Wanted().confidence,
+    confidence: float = SearchSettings().confidence,
 ) -> Tally:
     """So many bisects with the change at a random one of the commits."""
     fitting = [each for each in pool if world.fastest_s <= each.level <= world.slowest_s]
@@ -149,7 +149,7 @@ def trial(
     runs: list[int] = []
     minutes: list[float] = []
     halving_runs: list[int] = []
-    wanted = Wanted(confidence=confidence, budget_s=math.inf)
+    wanted = SearchSettings(confidence=confidence, budget_s=math.inf)
     told: list[tuple[float, bool]] = []
     for number in range(tries):
         rng = np.random.default_rng([seed, number])
@@ -258,7 +258,7 @@ def calibration(told: Sequence[tuple[float, bool]]) -> list[tuple[str, int, floa
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--tries", default=100, show_default=True, help="Bisects of each row and change.")
-@click.option("--confidence", default=Wanted().confidence, show_default=True)
+@click.option("--confidence", default=SearchSettings().confidence, show_default=True)
 @click.option("--seed", default=1, show_default=True)
 def main(files: tuple[Path, ...], tries: int, confidence: float, seed: int) -> None:
     """Simulate bisects with recorded noise, and print what they ended in."""

@@ -1,1 +1,1 @@
-"""Which commit brought a change: built and measured here, by a binary search that knows how noisy its answers are."""
+"""Bisection of a performance change with noisy measurements."""

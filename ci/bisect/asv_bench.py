@@ -19,20 +19,20 @@ from ..host_lock import gpu_lock
 from .drift_model import PAUSE_S
 from .measured_runs import ExpectedNoise, Run
 
-_TRIES = 3  # of a run whose machine was throttled or disturbed
-_USUAL_BUILD_S, _USUAL_RUN_S = 60.0, 30.0  # until the first ones were seen
+_TRIES = 3  # for a run on a throttled or disturbed machine
+_USUAL_BUILD_S, _USUAL_RUN_S = 60.0, 30.0  # before the first are measured
 _MOST_PRIOR_FREEDOM = 6.0
-_RECENT_S = 7 * 24 * 3600.0  # before now, of runs that an earlier call may have made
+_RECENT_S = 7 * 24 * 3600.0  # age of runs of earlier calls that are reused
 _BROKEN = {Status.FAILED, Status.WRONG}
-_STILL_BROKEN_S = 24 * 3600.0  # before now, of a failure that is not tried again
+_STILL_BROKEN_S = 24 * 3600.0  # age of a failure that is not retried
 
 
 class BenchError(Exception):
-    """Runs that cannot be compared; the message says why, and what to do."""
+    """The runs cannot be compared; the message gives the reason and the remedy."""
 
 
 class AsvBench:
-    """A search's bench. Between its runs other measurements may take the GPU."""
+    """Measures commits for a search. Other measurements may take the GPU between its runs."""
 
     def __init__(
         self,
@@ -50,8 +50,8 @@ class AsvBench:
         self._card: str | None = None
         self._built: OrderedDict[int, None] = OrderedDict()
         self._built_kept = max(built_kept, 1)
-        self._seconds: dict[bool, list[float]] = {True: [], False: []}  # of runs that built, of others
-        self.last_words = ""  # of asv, where it could not measure
+        self._seconds: dict[bool, list[float]] = {True: [], False: []}  # of runs with a build, and without
+        self.asv_output = ""  # of a failed run
 
     def measure(self, place: int) -> Run | None:
         """Builds and measures a commit once; None if its build or its benchmark fails.
@@ -71,14 +71,14 @@ class AsvBench:
                 self._keep(place)
                 self._same_card(fresh[-1])
                 return self._run(fresh[-1])
-            self.last_words = (fresh[-1].reason if fresh else None) or f"asv recorded nothing at {commit[:8]}"
+            self.asv_output = (fresh[-1].reason if fresh else None) or f"asv recorded nothing at {commit[:8]}"
             if not fresh or fresh[-1].status is not Status.INVALID:
                 return None
-            self._say(f"{commit[:8]} again: {self.last_words}")
+            self._say(f"{commit[:8]} again: {self.asv_output}")
         return None
 
     def cost_s(self, place: int) -> float:
-        """By what building and measuring took so far."""
+        """Expected seconds, from the builds and runs so far."""
         told, usual = self._seconds[place not in self._built], _USUAL_RUN_S
         if place not in self._built:
             usual += _USUAL_BUILD_S
@@ -108,7 +108,7 @@ class AsvBench:
         return tuple(map(self._run, kept)), frozenset(self._place_of[commit] for commit in failed)
 
     def noise(self) -> ExpectedNoise:
-        """What re-runs of this series, whatever the commit, tell of its scatter."""
+        """The noise of this series from its re-runs at any commit."""
         groups: dict[tuple[str, str | None], list[list[Point]]] = {}
         for point in sorted(self._points(), key=_at_s):
             if point.status is Status.OK and point.commit.hash not in self._place_of:
@@ -157,7 +157,7 @@ class AsvBench:
 
 
 def controls_of(store: Store, series: Series) -> tuple[Series, ...]:
-    """Canaries of its machine and environment, and rivals of its case: what no commit changes, if it is a time."""
+    """Controls of a latency: canaries of its machine and environment, and baselines of its workload."""
     if not series.metric.follows_machine:
         return ()
     found = queries.find_series(
@@ -169,9 +169,9 @@ def controls_of(store: Store, series: Series) -> tuple[Series, ...]:
 
 
 def patterns(store: Store, series: Series) -> tuple[str, ...]:
-    """What asv's --bench wants for the series and its controls."""
+    """Patterns for asv's --bench: the series and its controls."""
     if series.implementation is not None:
-        own = pattern_of(series.suite, series.parameters)  # rivals are of the same case
+        own = pattern_of(series.suite, series.parameters)  # baselines of the same workload
     else:
         values = ", ".join(f".?{re.escape(value)}.?" for _, value in series.parameters)
         own = f"^{re.escape(series.benchmark)}" + (rf"\({values}\)$" if values else "$")

@@ -17,8 +17,6 @@ from ..asv_checkout import asv_machine
 from ..gate.asv_runner import AsvRuns
 from ..host_lock import gpu_lock
 
-# Which series is meant: by its key on the dashboard, or by its benchmark's name.
-
 _KEY = re.compile(r"[0-9a-f]{16}")
 _SHOWN = 12
 _ALL = 100_000
@@ -29,11 +27,11 @@ class SeriesError(Exception):
 
 
 class NoSeriesError(SeriesError):
-    """None is called like that."""
+    """No series has this name."""
 
 
 def is_key(text: str) -> bool:
-    """Whether it has the form of one."""
+    """Whether the text has the form of a series key."""
     return bool(_KEY.fullmatch(text))
 
 
@@ -72,19 +70,19 @@ _ASVS_CACHE, _ASVS_BENCHMARKS = 2, "benchmarks"  # unless asv.conf.json says oth
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsvPlace:
-    """Where is measured."""
+    """An asv project on this machine."""
 
     folder: Path  # of asv.conf.json
     store: Store
     project: str
     repository: Path
-    machine: str  # as asv calls it
-    arguments: tuple[str, ...]  # further ones of asv run
+    machine: str  # asv's name of it
+    arguments: tuple[str, ...]  # further arguments of asv run
     wheels_kept: int  # commits whose builds asv keeps
-    benchmarks: str  # folder that asv takes from the checkout, whatever it measures
+    benchmarks: str  # folder of the benchmarks, always from this checkout
 
     def runs(self, patterns: Sequence[str]) -> AsvRuns:
-        """Runs of the benchmarks that these expressions name."""
+        """An asv runner for the benchmarks that match these expressions."""
         return AsvRuns(
             folder=self.folder, store=self.store, project=self.project, patterns=patterns, arguments=self.arguments
         )

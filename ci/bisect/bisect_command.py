@@ -22,13 +22,11 @@ from ..gate.asv_runner import GateError
 from ..host_lock import HostLockError
 from .asv_bench import AsvBench, BenchError, patterns
 from .asv_target import AsvPlace, SeriesError, asv_place
-from .bisect_loop import End, Suspects, Wanted, search
+from .bisect_loop import End, SearchSettings, Suspects, search
 from .bisect_report import BisectReport, as_json, as_markdown, as_table, headline, sure
 from .commit_range import RangeCommit, RangeError, commit_range, suspicion
 from .measured_runs import Floats
 from .posterior import Posterior
-
-# One bisect from its range to what is recorded of it.
 
 _ENOUGH_BUILDS = 8  # kept by asv: both ends, and the commits around a step
 
@@ -38,10 +36,10 @@ def bisect_series(
     series: Series,
     commits: Sequence[RangeCommit],
     paths: Sequence[str],
-    wanted: Wanted,
+    wanted: SearchSettings,
     say: Callable[[str], None],
 ) -> BisectReport:
-    """Measures until a commit is named; `paths` are what the series is made of. Raises BenchError, GateError."""
+    """Measures until a commit is found; `paths` are the sources of the series. Raises BenchError, GateError."""
     hashes = [commit.hash for commit in commits]
     bench = AsvBench(place.runs(patterns(place.store, series)), series, hashes, built_kept=place.wheels_kept, say=say)
     known, skipped = bench.earlier()
@@ -66,11 +64,11 @@ def bisect_series(
         )
 
     done = search(bench, prior, bench.noise(), wanted, runs=known, skipped=skipped, watch=watch)
-    return BisectReport(series=series, commits=tuple(commits), search=done, last_words=bench.last_words)
+    return BisectReport(series=series, commits=tuple(commits), search=done, asv_output=bench.asv_output)
 
 
 def record(place: AsvPlace, report: BisectReport) -> None:
-    """Leaves in the store what it came to, unless it is to go on."""
+    """Records a final result in the store."""
     if report.search.end is End.SPENT:
         return
     culprit, its = None, report.search.suspects
@@ -86,14 +84,12 @@ def record(place: AsvPlace, report: BisectReport) -> None:
     record_bisect(place.store, place.project, bisected, now_ms=time.time_ns() // 1_000_000)
 
 
-# The alert that a runner left to itself bisects next: the worst that waits here and spans several commits.
-
-_MOST = 1000  # waiting alerts that are looked at
+_MOST = 1000  # alerts that are considered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """An alert's worst series, and between which commits its change came."""
+    """The worst series of an alert, and its commit range."""
 
     alert: int
     series: Series
@@ -102,12 +98,12 @@ class Waiting:
 
 
 def next_alert(store: Store, project: str, machine: str, repository: Path) -> Waiting | None:
-    """The first of them; None if no alert of the machine waits that several commits may have brought."""
+    """The worst alert of the machine to bisect; None without any that spans several commits."""
     return next(_waiting(store, project, machine, repository), None)
 
 
 def _waiting(store: Store, project: str, machine: str, repository: Path) -> Iterator[Waiting]:
-    """Open and acknowledged alerts of asv's series, the worst first, that no bisect has told of and git knows."""
+    """Open and acknowledged alerts of asv's series with commits in git and no bisect yet, worst first."""
     wanted = CardFilter(standings=(Standing.OPEN, Standing.ACKNOWLEDGED), machine=machine, order=CardOrder.WORST)
     found = queries.cards(store, project, wanted, limit=_MOST, rows=1).cards
     done = bisected_alerts(store, [card.alert.id for card in found if card.alert is not None])
@@ -157,7 +153,7 @@ _NOT_REPRODUCED, _COULD_NOT_TELL = 1, 2
 @click.option(
     "--confidence",
     type=click.FloatRange(0.5, 1, max_open=True),
-    default=Wanted().confidence,
+    default=SearchSettings().confidence,
     show_default=True,
     help="How sure it must be of a commit.",
 )
@@ -208,7 +204,7 @@ def bisect(
     if is_next == (bad is not None) or is_next == (series is not None):
         raise click.UsageError("a bisect takes SERIES GOOD BAD, or --next and none of them")
     settings = read_settings()
-    wanted = Wanted(
+    wanted = SearchSettings(
         confidence=confidence, smallest=math.log1p(smallest or settings.threshold / 2), budget_s=60 * budget
     )
     store = open_or_create_store(database)

@@ -1,4 +1,4 @@
-"""The bisect's loop: measures the run that is expected to tell most, until it is sure or out of budget."""
+"""The loop of a bisect: the next run has the most expected information per second."""
 
 import time
 from collections import Counter
@@ -13,12 +13,10 @@ from .measured_runs import ExpectedNoise, Floats, Run
 from .noise_models import TAIL_FREEDOM
 from .posterior import Posterior, posterior
 
-# Which commit to measure next: the one whose run is expected to tell most of the culprit, for what it costs.
-#
-# The information between the next value and the culprit (Lindley, "On a measure of the information provided by an
-# experiment", Ann. Math. Statist. 27:986, 1956), over the seconds of building and measuring. Without noise and at
-# equal cost that halves what is left, as git bisect does; with noise it comes back to commits near the likely
-# culprit.
+# The next commit maximizes the information between the next value and the culprit (Lindley, "On a measure of the
+# information provided by an experiment", Ann. Math. Statist. 27:986, 1956) per second of building and measuring.
+# Without noise and at equal cost that is binary search, as in git bisect; with noise it returns to commits near the
+# likely culprit.
 
 _POINTS, _BEYOND = 121, 5.0  # of a value's axis; noise scales beyond the outermost level
 _AS_GOOD = 0.99
@@ -26,7 +24,7 @@ _NEGLIGIBLE = 1e-3  # of a gap's chance: a commit in there is not worth a run
 
 
 def next_place(now: Posterior, skipped: Collection[int], cost_s: Callable[[int], float]) -> int | None:
-    """The place to measure next, measured before or not, without those that cannot be; None if none tells anything."""
+    """The index of the commit to measure next, excluding the unmeasurable ones; None if no run has information."""
     found: list[tuple[float, float, int]] = []  # worth, suspicion, place
     told = _Values(now)
     for gap in range(1, len(now.measured)):
@@ -48,7 +46,7 @@ def next_place(now: Posterior, skipped: Collection[int], cost_s: Callable[[int],
 
 
 class _Values:
-    """How the next value may fall, in each reading of what was measured."""
+    """Predictive distributions of the next value, one for each segmentation."""
 
     def __init__(self, now: Posterior) -> None:
         reading = now.readings
@@ -78,24 +76,21 @@ def _entropy(chances: Floats) -> float:
     return -float(positive @ np.log(positive))
 
 
-# Where a bisect stands, and what it ends in.
-
-
 class End(StrEnum):
     """Why a bisect ended."""
 
     FOUND = "found"
-    RANGE = "range"  # it is one of neighbours that cannot be told apart, as all but the last cannot be measured
-    BLOCKED = "blocked"  # no run that is possible tells more
-    NOT_REPRODUCED = "not reproduced"  # the ends do not differ here
-    UNSURE_ENDS = "unsure ends"  # too noisy to tell whether they do
+    RANGE = "range"  # one of several commits, of which only the last can be measured
+    BLOCKED = "blocked"  # no possible run has information
+    NOT_REPRODUCED = "not reproduced"  # the ends do not differ on this machine
+    UNSURE_ENDS = "unsure ends"  # the ends are too noisy to compare
     NO_END = "no end"  # an end cannot be built or measured
-    SPENT = "spent"  # the budget ended it, not certainty
+    SPENT = "spent"  # out of budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspects:
-    """Neighbouring places that no run can tell apart, and how likely the culprit is among them."""
+    """Neighbouring commits that no run can distinguish, and their joint posterior probability."""
 
     first: int
     last: int
@@ -104,11 +99,11 @@ class Suspects:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """A bisect at its end. `now` is None where an end could not be measured."""
+    """The result of a bisect. `now` is None if an end could not be measured."""
 
     end: End
-    runs: tuple[Run, ...]  # in order of time, with the machine's way taken off
-    skipped: frozenset[int]  # places that could not be built or measured
+    runs: tuple[Run, ...]  # in order of time, without the machine's drift
+    skipped: frozenset[int]  # indices of unmeasurable commits
     now: Posterior | None
     suspects: Suspects | None  # the likeliest
     seconds: float
@@ -130,25 +125,25 @@ def likeliest(now: Posterior, skipped: Collection[int]) -> Suspects:
     return best
 
 
-_SURE_ENDS = 0.998  # that the ends differ, and which way
+_SURE_ENDS = 0.998  # probability of the sign of the change
 _LEAST_END_RUNS, _MOST_END_RUNS = 2, 12  # of each end, before the search begins
-_END_AGAIN = 4  # every so many runs one is an end's: they show the machine's way
+_END_AGAIN = 4  # every fourth run measures an end again, to estimate the drift
 _NO_CHANGE = 2.5  # standard errors within which a change of the wanted size would have shown
 
 
 class Bench(Protocol):
-    """What measures."""
+    """Measures commits."""
 
     def measure(self, place: int) -> Run | None:
-        """One run of the commit; None if it cannot be built or measured."""
+        """One run of a commit; None if it cannot be built or measured."""
 
     def cost_s(self, place: int) -> float:
-        """About what that takes, building included where it is to be built."""
+        """Expected seconds of a run, with the build if it is needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What would satisfy."""
+class SearchSettings:
+    """When a search ends."""
 
     confidence: float = 0.99
     smallest: float = 0.01  # log change of the ends below which there is nothing to look for
@@ -159,7 +154,7 @@ def search(
     bench: Bench,
     prior: Callable[[], Floats],
     noise: ExpectedNoise,
-    wanted: Wanted,
+    wanted: SearchSettings,
     *,
     runs: Iterable[Run] = (),
     skipped: Iterable[int] = (),
@@ -181,7 +176,7 @@ class _Loop:
         bench: Bench,
         prior: Callable[[], Floats],
         noise: ExpectedNoise,
-        wanted: Wanted,
+        wanted: SearchSettings,
         runs: list[Run],
         skipped: set[int],
         clock: Callable[[], float],
@@ -194,7 +189,7 @@ class _Loop:
         self._since_an_end = 0
 
     def run(self) -> Search:
-        """The whole search."""
+        """Runs the search."""
         ended = self._ends()
         while ended is None:
             now = self._now()
@@ -211,7 +206,7 @@ class _Loop:
         return self._ended(ended)
 
     def _ends(self) -> End | None:
-        """Measures both until it is sure whether they differ; None if they do."""
+        """Measures both ends until it is clear whether they differ; None if they do."""
         while True:
             counts = Counter(run.place for run in self._runs)
             here = [counts[0], counts[self._last]]
@@ -219,7 +214,7 @@ class _Loop:
                 told = self._do_ends_differ(min(here))
                 if told is not None:
                     return None if told is End.FOUND else told
-            # A B B A: what the machine does meanwhile falls on both alike.
+            # A B B A: linear drift affects both alike.
             turn = here[0] > here[1] or (here[0] == here[1] and here[0] % 2 == 1)
             place = self._last if turn else 0
             if min(here) >= _LEAST_END_RUNS and self._is_late(place):

@@ -1,4 +1,4 @@
-"""What a bisect tells: a table for a terminal, Markdown, JSON for programs, and the sentence that is recorded."""
+"""Reports of a bisect: plain text, Markdown, JSON, and the sentence for the note."""
 
 import json
 import math
@@ -18,8 +18,8 @@ from warpwatch.dashboard.text.tables import text_table
 from .bisect_loop import End, Search, Suspects
 from .commit_range import RangeCommit
 
-_SHOWN = 0.001  # chance from which a commit that was not measured has a row of its own
-_SEVERAL = 0.9  # chance of more than one step, from which that is told
+_SHOWN = 0.001  # least probability of an unmeasured commit with its own row
+_SEVERAL = 0.9  # probability of several changes above which they are reported
 _WIDTH = 100
 _REST = "…"
 Quote = Callable[[str], str]
@@ -27,16 +27,16 @@ Quote = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BisectReport:
-    """A search with the names of what was searched."""
+    """A search with its series and commits."""
 
     series: Series
     commits: tuple[RangeCommit, ...]  # the good end first
     search: Search
-    last_words: str  # of what could not be measured last
+    asv_output: str  # of what could not be measured last
 
     @property
     def culprit(self) -> RangeCommit | None:
-        """The commit that was found."""
+        """The culprit."""
         its = self.search.suspects
         return self.commits[its.first] if self.search.end is End.FOUND and its is not None else None
 
@@ -90,7 +90,7 @@ def headline(report: BisectReport, quote: Quote = str) -> str:
 
 
 def remarks(report: BisectReport, quote: Quote = str) -> tuple[str, ...]:
-    """What a reader should know beside."""
+    """Remarks to the answer."""
     found, now, search = [], report.search.now, report.search
     if search.suspects is not None and now is not None and sum(now.steps[1:]) > _SEVERAL:
         gap = int(np.argmax(now.other_gaps))
@@ -121,7 +121,7 @@ def as_table(report: BisectReport) -> str:
 
 
 def as_markdown(report: BisectReport) -> str:
-    """For an issue or a chat."""
+    """Markdown for an issue or a chat."""
     place = f"{code_span(report.series.title)} on {code_span(report.series.machine)}"
     lines = [f"### warpwatch bisect: {headline(report, code_span)}", "", place, ""]
     lines += ["| commit | | runs | against good | chance |", "|---|---|--:|--:|--:|"]
@@ -181,12 +181,12 @@ def size(report: BisectReport) -> str:
 
 
 def sure(chance: float) -> str:
-    """A chance as "99.4 %", never rounded up to a certainty."""
+    """A probability as "99.4 %", never rounded up to 100 %."""
     return f"{min(math.floor(chance * 1000) / 10, 99.9):.1f} %"
 
 
 def cost(report: BisectReport) -> str:
-    """How many runs and minutes it took."""
+    """Number of runs and minutes."""
     search = report.search
     measured = len(_counts(report))
     return (
@@ -282,4 +282,4 @@ def _named(commit: RangeCommit, quote: Quote) -> str:
 
 
 def _words(report: BisectReport) -> str:
-    return " ".join(report.last_words.split())
+    return " ".join(report.asv_output.split())

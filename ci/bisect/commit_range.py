@@ -15,12 +15,12 @@ from .measured_runs import Floats
 
 
 class RangeError(Exception):
-    """The two ends make no range; the message says what would."""
+    """The two ends are no range; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeCommit:
-    """One of them. A merge brings all that its branch did: `paths` are its changes against its first parent."""
+    """A commit of the range. `paths` are the changes against its first parent, for a merge those of its branch."""
 
     hash: str
     parents: tuple[str, ...]
@@ -30,12 +30,12 @@ class RangeCommit:
 
     @property
     def is_merge(self) -> bool:
-        """Whether it has several parents."""
+        """Whether the commit has several parents."""
         return len(self.parents) > 1
 
 
 def commit_range(repository: Path, good: str, bad: str) -> tuple[RangeCommit, ...]:
-    """From good, the first, to bad, the last, both given by full hash. Raises RangeError.
+    """The commits from `good` to `bad`, both full hashes. Raises RangeError.
 
     First parents are what the branch itself was at each time: what a merged branch did on its way was never measured
     there, and may not even build.
@@ -76,18 +76,17 @@ def _log(repository: Path, revisions: str) -> list[RangeCommit]:
 
 
 def _said(repository: Path, *words: str) -> str | None:
-    """What git says; None where it fails."""
+    """Output of git; None if it fails."""
     try:
         return git(repository, *words)
     except GitError:
         return None
 
 
-# How much a commit is suspected before anything is measured: by the files that it changed, and by machine code.
-
-_UNLIKELY = 1e-3  # nothing that it changed is built or measured
-_ELSEWHERE = 0.02  # it changed other files than those that are said to matter
-_SAME_CODE = 1e-2  # the same machine code ran before and after: inputs, launches or the host's code may differ
+# Prior weights of a commit:
+_UNLIKELY = 1e-3  # its changes are neither built nor measured
+_ELSEWHERE = 0.02  # it changed other files than `paths`
+_SAME_CODE = 1e-2  # equal machine code before and after; inputs, launches or host code may differ
 _IDLE = re.compile(
     r"(^|/)(docs?|tests?|\.github|\.gitlab|\.ci)/|\.(md|rst)$|(^|/)(LICENSE|CHANGELOG|AUTHORS|\.gitignore)[^/]*$"
 )
@@ -100,7 +99,7 @@ def suspicion(
     carried: str | None = None,
     codes: Mapping[str, str] | None = None,
 ) -> Floats:
-    """A weight for each commit but the first, which is good.
+    """Prior weights of all commits but the first, which is good.
 
     `wanted_paths` are what the series is made of, as globs; none: anything but tests, documentation and CI. `carried`
     is the benchmarks' folder, which asv takes from the checkout whatever it measures. `codes` holds the hash of the
@@ -125,5 +124,5 @@ def _is_idle(path: str, carried: str | None) -> bool:
 
 
 def _matches(path: str, wanted: Sequence[str]) -> bool:
-    """A glob, or a folder with all that is in it."""
+    """Whether the path matches a glob, or is in the folder."""
     return any(fnmatch(path, glob) or path.startswith(f"{glob.rstrip('/')}/") for glob in wanted)

@@ -17,27 +17,27 @@ from numpy.typing import NDArray
 
 from .measured_runs import ExpectedNoise, Floats, Run, columns, guessed_scale
 
-PAUSE_S = 2 * 3600.0  # without a run: what follows is another sitting
-_SPEEDS = (0.0, 0.01, 0.1, 1.0, 10.0)  # variance of a step of the walk, in those of a run
-_STANDS_STILL = 0.7  # chance of no walk; the speeds share the rest
-_AFTER_A_PAUSE = 0.03  # standard deviation of where the machine stands in another sitting, relative
-_WILD = 4.0  # noise scales from its commit's median, beyond which a run tells no more of the machine
+PAUSE_S = 2 * 3600.0  # gap that starts another session
+_SPEEDS = (0.0, 0.01, 0.1, 1.0, 10.0)  # variance of a step of the random walk, relative to a run's
+_STANDS_STILL = 0.7  # prior of no drift; the speeds share the rest
+_AFTER_A_PAUSE = 0.03  # relative standard deviation of the machine's level in another session
+_WILD = 4.0  # outliers beyond so many noise scales are clipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class World:
-    """A way that the machine may have gone. Runs are in order of time."""
+class DriftModel:
+    """One hypothesis of the machine's drift during the runs, in order of time."""
 
     chance: float
     values: Floats  # without what the controls did, where the series goes with them
     covariance: Floats  # of the machine's way about its mean, in variances of a run
-    way: Floats  # what was the machine's of each run, best predicted (Robinson, Statistical Science 6:15, 1991)
+    drift: Floats  # what was the machine's of each run, best predicted (Robinson, Statistical Science 6:15, 1991)
     variance: Floats  # of the error of that
     walks: bool
 
 
-def worlds(runs: Sequence[Run], noise: ExpectedNoise) -> tuple[World, ...]:
-    """Of runs in order of time; their chances add up to 1."""
+def drift_models(runs: Sequence[Run], noise: ExpectedNoise) -> tuple[DriftModel, ...]:
+    """Hypotheses for the runs, in order of time, with probabilities that sum to 1."""
     values, places, errors = columns(runs)
     levels = np.equal.outer(places, np.unique(places)).astype(float)  # runs x commits
     scale = guessed_scale(values, places, noise)
@@ -53,22 +53,24 @@ def worlds(runs: Sequence[Run], noise: ExpectedNoise) -> tuple[World, ...]:
             rest = values - follows * machine
             covariance = speed * steps + (_AFTER_A_PAUSE / scale) ** 2 * pauses
             tame = _tamed(rest, places, scale)
-            likelihood, way, variance = _predicted(tame, levels, covariance, (errors / scale) ** 2, scale, noise)
+            likelihood, drift, variance = _predicted(tame, levels, covariance, (errors / scale) ** 2, scale, noise)
             likelihoods.append(likelihood + np.log(expected))
-            way += follows * machine
+            drift += follows * machine
             found.append(
-                World(chance=0.0, values=rest, covariance=covariance, way=way, variance=variance, walks=speed > 0)
+                DriftModel(
+                    chance=0.0, values=rest, covariance=covariance, drift=drift, variance=variance, walks=speed > 0
+                )
             )
     weights = np.exp(np.array(likelihoods) - max(likelihoods))
     weights /= weights.sum()
     return tuple(replace(world, chance=float(weight)) for world, weight in zip(found, weights, strict=True))
 
 
-def without_way(runs: Sequence[Run], its: Sequence[World]) -> tuple[Run, ...]:
-    """The runs with the machine's way taken off, over these worlds, and its uncertainty in their errors."""
+def without_drift(runs: Sequence[Run], its: Sequence[DriftModel]) -> tuple[Run, ...]:
+    """The runs without drift, averaged over the hypotheses; the errors include the drift's uncertainty."""
     weights = np.array([world.chance for world in its])
     weights = weights / weights.sum()
-    ways = np.array([world.way - world.way.mean() for world in its])
+    ways = np.array([world.drift - world.drift.mean() for world in its])
     mean = weights @ ways
     unsure = weights @ (np.array([world.variance for world in its]) + (ways - mean) ** 2)
     return tuple(
@@ -136,6 +138,6 @@ def _predicted(
     squares = float(values @ held @ values) + noise.freedom * noise.scale**2
     logarithms = np.linalg.slogdet(normal)[1] - np.linalg.slogdet(inverse)[1]
     likelihood = -0.5 * (logarithms + (freedom + noise.freedom) * np.log(squares))
-    way = covariance @ (held @ values)
+    drift = covariance @ (held @ values)
     error = np.diag(covariance - covariance @ held @ covariance)
-    return float(likelihood), way, error * min(squares / (freedom + noise.freedom), scale**2)
+    return float(likelihood), drift, error * min(squares / (freedom + noise.freedom), scale**2)

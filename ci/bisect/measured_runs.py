@@ -1,4 +1,4 @@
-"""What a bisect knows: runs of a series at the commits of a range, and how noisy one run is expected to be."""
+"""Runs of a series at the commits of a range, and their expected noise."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedNoise:
-    """The scatter between runs that re-runs of this series and its machine show, before the bisect's own tell."""
+    """Prior of the noise between runs, from re-runs of this series and its machine."""
 
     scale: float = 0.005  # relative, of one run
-    freedom: float = 1.0  # degrees of freedom that it counts for: one, where nobody knows
+    freedom: float = 1.0  # degrees of freedom; 1 if unknown
 
 
 def guessed_scale(values: Floats, places: NDArray[np.intp], noise: ExpectedNoise) -> float:
-    """Scale of one run: what was expected, with the scatter within commits that were measured again."""
+    """Scale of one run: the prior, updated by commits that were measured again."""
     squares, freedom = noise.freedom * noise.scale**2, noise.freedom
     for place in np.unique(places):
         its = values[places == place]

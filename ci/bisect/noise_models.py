@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .drift_model import World
+from .drift_model import DriftModel
 from .measured_runs import ExpectedNoise, Floats, Run, columns
 
-# How well each reading of a bisect's runs fits, on a machine that stands still: runs scatter as Student's t.
+# Stationary machine: Student's t noise.
 #
 # Levels and the scale of the noise are integrated out on a grid. Given the scale, the sides of a step are
 # independent, so sums of log likelihoods over commits serve all places of all steps at once (Fearnhead, "Exact and
@@ -24,7 +24,7 @@ _MOST_LEVELS = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fit:
-    """Of readings of so many steps: a row each."""
+    """Fits of segmentations, a row each."""
 
     log_evidence: Floats
     mean: Floats  # reading x level
@@ -32,7 +32,7 @@ class Fit:
     scale: Floats  # of one run
 
 
-class StandingFits:
+class StationaryFits:
     """Fits of runs whose commits are `where` among so many measured ones."""
 
     def __init__(
@@ -80,7 +80,7 @@ class StandingFits:
 
 
 def level_range(values: Floats, scale: float) -> float:
-    """How long a range the levels may lie in."""
+    """Width of the range of levels."""
     return float(_support(values, scale)[1].sum())
 
 
@@ -100,19 +100,24 @@ def _support(values: Floats, scale: float) -> tuple[Floats, Floats]:
     return np.concatenate(levels), np.concatenate(width)
 
 
-# How well each reading of a bisect's runs fits, on a machine that walks: errors of runs beside each other go
-# together.
+# Drifting machine: noise that is correlated between neighbouring runs.
 #
 # Generalised least squares with a level for each stretch between steps; levels and the noise's variance are
 # integrated out. Noise is normal here: tails and a walk together have no closed form, and a run that lies off its
 # like is measured again before a commit is named.
 
 
-class WalkingFits:
+class DriftFits:
     """Fits of one world's runs, whose commits are `where` among the measured ones."""
 
     def __init__(
-        self, world: World, where: NDArray[np.intp], inside: Floats, count: int, noise: ExpectedNoise, width: float
+        self,
+        world: DriftModel,
+        where: NDArray[np.intp],
+        inside: Floats,
+        count: int,
+        noise: ExpectedNoise,
+        width: float,
     ) -> None:
         """`inside` are the runs' own errors in variances of a run, `width` the range that a level may lie in."""
         covariance = np.diag(1 + inside) + world.covariance

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .drift_model import World, without_way, worlds
+from .drift_model import DriftModel, drift_models, without_drift
 from .measured_runs import ExpectedNoise, Floats, Run, columns, guessed_scale
-from .noise_models import StandingFits, WalkingFits, level_range
+from .noise_models import DriftFits, StationaryFits, level_range
 
 _CHANCE_OF_STEPS = (0.9, 0.08, 0.02)  # of one, two, three
 _NEGLIGIBLE = 1e-4  # chance of a world that is not looked into
@@ -27,8 +27,8 @@ _KEPT = 60  # readings that the choice of the next run looks at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Readings:
-    """Ways to read the runs, the likeliest ones: where the steps are. A row each, a column a measured commit."""
+class Segmentations:
+    """The most probable segmentations of the runs: a row each, a column a measured commit."""
 
     weight: Floats
     culprit: NDArray[np.intp]  # the gap of the largest step; gap g lies before measured commit g
@@ -38,7 +38,7 @@ class Readings:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Posterior:
-    """What is known after some runs. `chance` adds up to 1 over the places 1 to n; place 0 is the good end."""
+    """The posterior after some runs. `chance` sums to 1 over the commits 1 to n; 0 is the good end."""
 
     measured: NDArray[np.intp]  # places with a run, in order; both ends are among them
     chance: Floats  # of each place from 1 on to be the culprit, at index place - 1
@@ -48,7 +48,7 @@ class Posterior:
     spread: float  # its standard deviation
     sign_chance: float  # that the last level lies on the side of the first where it seems to
     scale: float  # of one run
-    readings: Readings
+    readings: Segmentations
     other_gaps: Floats  # chance that a further step lies in each gap
     steady: tuple[Run, ...]  # the runs in order of time, with the machine's way taken off
 
@@ -61,15 +61,15 @@ def posterior(prior: Floats, runs: Sequence[Run], noise: ExpectedNoise) -> Poste
         raise ValueError(f"a bisect wants runs at both ends, 0 and {len(prior)}; it has {measured.tolist()}")
     share = prior / prior.sum()
     mass = np.diff(np.concatenate([[0.0], np.cumsum(share)])[measured], prepend=0.0)
-    its = worlds(runs, noise)
+    its = drift_models(runs, noise)
     sets = [_of_steps(count, mass) for count in (1, 2, 3) if count < len(measured)]
     _weigh(sets, runs, where, its, noise)
-    return _summed(measured, mass, share, sets, without_way(runs, its))
+    return _summed(measured, mass, share, sets, without_drift(runs, its))
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Steps:
-    """All readings of so many steps; weights, levels and noise over all worlds."""
+    """All segmentations with so many steps; weights, levels and noise over all drift hypotheses."""
 
     gaps: NDArray[np.intp]  # reading x step
     log_prior: Floats
@@ -91,20 +91,24 @@ def _of_steps(count: int, mass: Floats) -> _Steps:
 
 
 def _weigh(
-    sets: Sequence[_Steps], runs: Sequence[Run], where: NDArray[np.intp], its: Sequence[World], noise: ExpectedNoise
+    sets: Sequence[_Steps],
+    runs: Sequence[Run],
+    where: NDArray[np.intp],
+    its: Sequence[DriftModel],
+    noise: ExpectedNoise,
 ) -> None:
     values, at, errors = columns(runs)
     scale, count = guessed_scale(values, at, noise), sets[0].gaps.shape[0] + 1
     still = [world for world in its if not world.walks]
-    sources: list[tuple[float, StandingFits | WalkingFits]] = [
+    sources: list[tuple[float, StationaryFits | DriftFits]] = [
         (
             sum(world.chance for world in still),
-            StandingFits(without_way(runs, still), where, count, scale, noise),
+            StationaryFits(without_drift(runs, still), where, count, scale, noise),
         )
     ]
     width = level_range(values, scale)
     sources += [
-        (world.chance, WalkingFits(world, where, (errors / scale) ** 2, count, noise, width))
+        (world.chance, DriftFits(world, where, (errors / scale) ** 2, count, noise, width))
         for world in its
         if world.walks and world.chance > _NEGLIGIBLE
     ]
@@ -131,14 +135,14 @@ def _weigh(
 def _summed(
     measured: NDArray[np.intp], mass: Floats, share: Floats, sets: Sequence[_Steps], steady: tuple[Run, ...]
 ) -> Posterior:
-    way, sign_chance = _way(sets)
+    direction, sign_chance = _direction(sets)
     gaps, others = np.zeros(len(measured)), np.zeros(len(measured))
     moments = np.zeros((len(measured), 2))
     rows: list[tuple[Floats, NDArray[np.intp], Floats, Floats]] = []
     for each in sets:
         spread = np.maximum(each.square - each.mean**2, 0.0)
         jumps = np.diff(each.mean, axis=1)
-        largest = np.argmax(way * jumps, axis=1)
+        largest = np.argmax(direction * jumps, axis=1)
         row = np.arange(len(each.weight))
         culprit = each.gaps[row, largest]
         np.add.at(gaps, culprit, each.weight)
@@ -169,8 +173,8 @@ def _summed(
     )
 
 
-def _way(sets: Sequence[_Steps]) -> tuple[float, float]:
-    """Which way the last level lies from the first, 1.0 or -1.0, and how sure that is."""
+def _direction(sets: Sequence[_Steps]) -> tuple[float, float]:
+    """Sign of the change between the ends, 1.0 or -1.0, and its probability."""
     up = 0.0
     for each in sets:
         spread = np.maximum(each.square - each.mean**2, 0.0)
@@ -184,10 +188,10 @@ def _normal(z: Floats) -> Floats:
     return np.vectorize(lambda one: 0.5 * math.erfc(-one / math.sqrt(2)), otypes=[float])(z)
 
 
-def _likeliest(rows: Sequence[tuple[Floats, NDArray[np.intp], Floats, Floats]]) -> Readings:
+def _likeliest(rows: Sequence[tuple[Floats, NDArray[np.intp], Floats, Floats]]) -> Segmentations:
     weight, culprit, level, variance = (np.concatenate(parts) for parts in zip(*rows, strict=True))
     kept = np.argsort(weight)[::-1][:_KEPT]
-    return Readings(
+    return Segmentations(
         weight=weight[kept] / weight[kept].sum(),
         culprit=culprit[kept],
         level=level[kept],

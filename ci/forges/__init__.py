@@ -1,1 +1,1 @@
-"""Where pull requests live: GitHub and GitLab, and what is written there once whatever happens meanwhile."""
+"""GitHub and GitLab: comments, check runs and replies of pull requests, written exactly once."""

@@ -1,4 +1,4 @@
-"""A check run as GitHub takes it, with annotations at lines of code."""
+"""A check run of GitHub, with annotations at lines of code."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,7 +11,7 @@ Level = Literal["notice", "warning", "failure"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotation:
-    """A remark at a line of the repository. The text is plain: no Markdown is read in it."""
+    """An annotation at a line of the repository, in plain text."""
 
     path: str
     line: int
@@ -22,13 +22,13 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckRun:
-    """What a check run says. Annotations are all there are; a request takes 50."""
+    """A check run with all its annotations, of which a request takes 50."""
 
     name: str
     head: str
-    conclusion: Conclusion | None  # None: it is in progress
+    conclusion: Conclusion | None  # None: in progress
     title: str
     summary: str
     annotations: tuple[Annotation, ...]
-    workflow_run: str | None = None  # whose artefacts it tells of, where somebody may want them again
+    workflow_run: str | None = None  # the workflow run whose artefacts it reports
     details_url: str | None = None  # of the log

@@ -16,7 +16,7 @@ from githubkit import GitHub, TokenAuthStrategy
 from githubkit.exception import GitHubException, RequestError, RequestFailed
 
 from .check_run import Annotation, CheckRun
-from .retries import ForgeError, TransientError, again, check_answer
+from .retries import ForgeError, TransientError, check_answer, with_retries
 from .sticky_comment import Comment
 
 ACTIONS_BOT = "github-actions[bot]"  # whom a workflow's own token writes as
@@ -29,7 +29,7 @@ _WRONG_ADDRESS = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
 
 
 def open_github(token: str, api_url: str | None = None, *, timeout_s: float = _TIMEOUT_S) -> GitHub[TokenAuthStrategy]:
-    """A client that asks nothing twice by itself: what failed may have been done.
+    """A client without retries of its own: a failed request may have had its effect.
 
     githubkit's own retries know neither a Retry-After that is a date, nor an answer without JSON.
     """
@@ -53,7 +53,7 @@ class GitHubThread:
     """The conversation of one pull request."""
 
     def __init__(self, github: GitHub[Any], repository: str, number: int, *, author: str | None = None) -> None:
-        """`repository` is "owner/name". Without an author the token is asked for its own."""
+        """`repository` is "owner/name". Without an author the token's user is requested."""
         self._github, self._number = github, number
         self._owner, _, self._name = repository.partition("/")
         self.author = author or self._own_name()
@@ -77,23 +77,23 @@ class GitHubThread:
             return [_comment(each) for each in pages]
 
     def create(self, body: str) -> Comment:
-        """A further comment."""
+        """Adds a comment."""
         with github_errors("(a new comment)"):
             made = self._github.rest.issues.create_comment(self._owner, self._name, self._number, body=body)
             return _comment(made.json())
 
     def update(self, comment: int, body: str) -> None:
-        """Another text for a comment."""
+        """Changes a comment."""
         with github_errors(f"(comment {comment})"):
             self._github.rest.issues.update_comment(self._owner, self._name, comment, body=body)
 
     def delete(self, comment: int) -> None:
-        """Another job may have been first."""
+        """Deletes a comment, if it still exists."""
         with github_errors(f"(comment {comment})", gone_is_fine=True):
             self._github.rest.issues.delete_comment(self._owner, self._name, comment)
 
     def may_write(self, user: str) -> bool:
-        """Whether that user may push to the repository."""
+        """Whether the user has write access."""
         with github_errors(f"(the permission of {user})", gone_is_fine=True):
             asked = self._github.rest.repos.get_collaborator_permission_level(self._owner, self._name, user)
             return asked.json()["permission"] in _WRITERS
@@ -104,7 +104,7 @@ class GitHubThread:
 
         What was sent of it is not sent again. One that is in progress is completed.
         """
-        return again(lambda: self._put_check_run(report), sleep=sleep)
+        return with_retries(lambda: self._put_check_run(report), sleep=sleep)
 
     def _put_check_run(self, report: CheckRun) -> bool:
         """Annotations add up over requests, so it goes on after as many as there are.
@@ -130,7 +130,7 @@ class GitHubThread:
         return not is_there
 
     def _begin_check_run(self, report: CheckRun, key: str, newest: Mapping[str, Any]) -> Any:
-        """The first request of a report: it completes the newest check run if that is in progress and ours."""
+        """Creates the check run, or completes the newest one if that is in progress and ours."""
         checks, place = self._github.rest.checks, (self._owner, self._name)
         state: dict[str, Any] = {"status": "in_progress"}
         if report.conclusion is not None:
@@ -155,16 +155,16 @@ class GitHubThread:
                 return str(self._github.rest.users.get_authenticated().json()["login"])
 
         try:
-            return again(ask)
+            return with_retries(ask)
         except ForgeError:
             return ACTIONS_BOT
 
 
 @contextmanager
 def github_errors(request: str, *, gone_is_fine: bool = False) -> Iterator[None]:
-    """githubkit's errors as ours: TransientError where a later request may succeed, else ForgeError.
+    """Translates errors of githubkit: TransientError where a later request may succeed, else ForgeError.
 
-    `request` are the words of their messages that say what was asked for.
+    `request` describes the request in the message.
     """
     try:
         yield

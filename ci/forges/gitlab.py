@@ -9,7 +9,7 @@ import requests
 from gitlab import Gitlab
 from gitlab.exceptions import GitlabError
 
-from .retries import ForgeError, TransientError, again, check_answer
+from .retries import ForgeError, TransientError, check_answer, with_retries
 from .sticky_comment import Comment
 
 _PAGE = 100
@@ -24,7 +24,7 @@ _AWAY = (
 
 
 def open_gitlab(token: str, url: str) -> Gitlab:
-    """A client that asks nothing twice by itself: what failed may have been done."""
+    """A client without retries of its own: a failed request may have had its effect."""
     session = requests.Session()
     session.hooks["response"] = [_check]
     return Gitlab(
@@ -33,7 +33,7 @@ def open_gitlab(token: str, url: str) -> Gitlab:
 
 
 def _check(response: requests.Response, *_: Any, **__: Any) -> None:
-    """Before python-gitlab sees it, which would wait by itself, and whose errors have no headers."""
+    """Checks an answer before python-gitlab, which would retry by itself, and whose errors have no headers."""
     check_answer("GitLab", response.request.method or "", response.status_code, response.headers, response.text)
 
 
@@ -45,7 +45,7 @@ class GitLabThread:
         self._gitlab, self._number = gitlab, number
         self._project = gitlab.projects.get(project, lazy=True)
         self._notes = self._project.mergerequests.get(number, lazy=True).notes
-        self.author = author or again(self._own_name)
+        self.author = author or with_retries(self._own_name)
         self._ids: dict[str, int] = {}  # of users, by their names
 
     def head(self) -> str:
@@ -54,29 +54,29 @@ class GitLabThread:
             return str(self._project.mergerequests.get(self._number).sha)
 
     def comments(self) -> Iterable[Comment]:
-        """All notes that people wrote, page by page, the oldest first."""
+        """All notes of people, oldest first."""
         with _gitlab_errors("its notes"):
             found = list(self._notes.list(iterator=True, per_page=_PAGE, order_by="created_at", sort="asc"))
             self._ids |= {each.author["username"]: each.author["id"] for each in found}
             return [_comment(each) for each in found if not each.system]
 
     def create(self, body: str) -> Comment:
-        """A further note."""
+        """Adds a note."""
         with _gitlab_errors("a new note"):
             return _comment(self._notes.create({"body": body}))
 
     def update(self, comment: int, body: str) -> None:
-        """Another text for a note."""
+        """Changes a note."""
         with _gitlab_errors(f"note {comment}"):
             self._notes.update(comment, {"body": body})
 
     def delete(self, comment: int) -> None:
-        """Another job may have been first."""
+        """Deletes a note, if it still exists."""
         with _gitlab_errors(f"note {comment}", gone_is_fine=True):
             self._notes.delete(comment)
 
     def may_write(self, user: str) -> bool:
-        """Whether that author of a note may push to the project."""
+        """Whether the author of a note has write access."""
         if user not in self._ids:
             return False
         with _gitlab_errors(f"the access of {user}", gone_is_fine=True):
@@ -92,7 +92,7 @@ class GitLabThread:
 
 @contextmanager
 def _gitlab_errors(request: str, *, gone_is_fine: bool = False) -> Iterator[None]:
-    """python-gitlab's errors as ours: TransientError where a later request may succeed, else ForgeError."""
+    """Translates errors of python-gitlab: TransientError where a later request may succeed, else ForgeError."""
     try:
         yield
     except TransientError as error:

@@ -1,4 +1,4 @@
-"""Which pull request is meant and with whose token, from a command's options and the environment of a CI job."""
+"""The pull request and the token of a command, from its options and the environment of a CI job."""
 
 import os
 import re
@@ -14,18 +14,18 @@ _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """A repository, and a pull request of it where one is meant."""
+    """A repository, and one of its pull requests."""
 
     repository: str | None
     pull_request: int | None
-    author: str | None = None  # who we are there, where the token cannot tell
+    author: str | None = None  # our user name, where the token cannot be asked
 
     def github(self, environment: Mapping[str, str] = os.environ) -> GitHubThread:
         """With GITHUB_TOKEN, at GITHUB_API_URL; the repository may be GITHUB_REPOSITORY. Raises ForgeError."""
         client = open_github(_needed(environment, "GITHUB_TOKEN"), environment.get("GITHUB_API_URL"))
         repository = self._repository(environment, "GITHUB_REPOSITORY")
         if repository.count("/") != 1:
-            raise ForgeError(f"{repository!r} is no repository of GitHub's: wanted owner/name")
+            raise ForgeError(f"{repository!r} is no GitHub repository: expected owner/name")
         return GitHubThread(client, repository, self.pull_request or 0, author=self.author)
 
     def gitlab(self, environment: Mapping[str, str] = os.environ) -> GitLabThread:
@@ -46,7 +46,7 @@ class Address:
 
 
 def workflow_run_url(run: str | None = None, environment: Mapping[str, str] = os.environ) -> str | None:
-    """The page of a run of a GitHub workflow, by default the one that this job belongs to; None outside of one."""
+    """The page of a GitHub workflow run, by default this job's; None outside of one."""
     server = environment.get("GITHUB_SERVER_URL") or "https://github.com"
     repository, number = environment.get("GITHUB_REPOSITORY"), run or environment.get("GITHUB_RUN_ID")
     return f"{server}/{repository}/actions/runs/{number}" if repository and number else None

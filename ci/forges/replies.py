@@ -1,6 +1,6 @@
-"""Regressions accepted in replies: `/warpwatch accept <glob> [<= 5 %] <why>`, from whoever may write to the repository.
+"""Regressions accepted in replies: `/warpwatch accept <glob> [<= 5 %] <why>` by users with write access.
 
-A reply counts for the head whose report stood there when it was written: what is pushed afterwards nobody has accepted.
+A reply applies to the head whose report it answers, and to no later one.
 """
 
 import json
@@ -13,38 +13,38 @@ from warpwatch.dashboard.model.comparison import Acceptance
 
 from ..acceptance.grammar import WANTED, parse_wording
 from ..gate.artefact import plain
-from .retries import again
+from .retries import with_retries
 from .sticky_comment import Comment, Thread, own_comments
 
 _COMMAND = re.compile(r"^/warpwatch[ \t]+accept\b(?P<said>.*)$", re.MULTILINE)
-_CODE = re.compile(r"^(`{3,}|~{3,}).*?(?:^\1|\Z)", re.MULTILINE | re.DOTALL)  # what someone only shows
+_CODE = re.compile(r"^(`{3,}|~{3,}).*?(?:^\1|\Z)", re.MULTILINE | re.DOTALL)  # code blocks are quotations
 
 
 class AskedThread(Thread, Protocol):
-    """A conversation of which one can ask who may write."""
+    """A conversation with write permissions of users."""
 
     def may_write(self, user: str) -> bool:
-        """Whether that user may push."""
+        """Whether the user has write access."""
 
 
 def commands(body: str) -> Iterator[str]:
-    """What stands behind each `/warpwatch accept` of a comment."""
+    """The arguments of each `/warpwatch accept` in a comment."""
     for found in _COMMAND.finditer(_CODE.sub("", body.replace("\r\n", "\n"))):
         yield found["said"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replies:
-    """What was said of accepting."""
+    """The acceptances in replies."""
 
-    accepted: tuple[Acceptance, ...]  # of this head
-    expired: tuple[Acceptance, ...]  # by who may, before this head was reported
-    refused: tuple[str, ...]  # for each line that does not count a sentence why
+    accepted: tuple[Acceptance, ...]  # for this head
+    expired: tuple[Acceptance, ...]  # for an earlier head
+    refused: tuple[str, ...]  # a sentence for each rejected command
 
 
 def replies_of(thread: AskedThread, key: str, head: str, *, sleep: Callable[[float], None] | None = None) -> Replies:
-    """The replies that accept something, as they stand to this head. Raises ForgeError."""
-    return again(lambda: _replies(thread, key, head), sleep=sleep)
+    """The acceptances in replies, relative to this head. Raises ForgeError."""
+    return with_retries(lambda: _replies(thread, key, head), sleep=sleep)
 
 
 def _replies(thread: AskedThread, key: str, head: str) -> Replies:
@@ -73,7 +73,7 @@ def _replies(thread: AskedThread, key: str, head: str) -> Replies:
 
 
 def accept_file(base: str, head: str, replies: Iterable[Acceptance]) -> str:
-    """What `warpwatch gate --accept` reads: it counts for these two commits alone."""
+    """The JSON for `warpwatch gate --accept`, valid for these two commits only."""
     accepted = [
         {
             "pattern": each.pattern,
@@ -89,7 +89,7 @@ def accept_file(base: str, head: str, replies: Iterable[Acceptance]) -> str:
 
 
 def _acceptance(comment: Comment, line: str) -> Acceptance:
-    """Raises ValueError for what says too little."""
+    """The acceptance of a command. Raises ValueError for an incomplete one."""
     said = parse_wording(line)
     if said.at_most == 0 or len(said.pattern) > 200:
         raise ValueError("accepts nothing")

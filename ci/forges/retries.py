@@ -26,7 +26,7 @@ class ForgeError(Exception):
 
 
 class TransientError(ForgeError, UnavailableError):
-    """The forge is away or busy. The request may have been carried out all the same."""
+    """The forge is unavailable or busy. The request may still have had its effect."""
 
     def __init__(
         self, message: str, wait_s: float | None = None, *, first_s: float = 0.0, status: int | None = None
@@ -36,12 +36,12 @@ class TransientError(ForgeError, UnavailableError):
         self.status = status
 
 
-def again(
+def with_retries(
     do: Callable[[], Answer], *, sleep: Callable[[float], None] | None = None, total_s: float = _TOTAL_S
 ) -> Answer:
     """Calls `do` until it succeeds, six times within `total_s` seconds at most. Raises ForgeError.
 
-    `do` has to look first whether there is anything left to do: a request that failed may have had its effect.
+    `do` must first check what is left to do: a failed request may have had its effect.
     """
     count = 0
 

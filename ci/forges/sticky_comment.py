@@ -1,8 +1,7 @@
-"""One comment of ours on a pull request: found again by a hidden marker and its author, changed in place, never twice.
+"""One comment on a pull request, identified by a hidden marker and its author, and changed in place.
 
-No forge lets a writer say "only if it is still as I saw it". So nothing is asked for twice blindly: each attempt looks
-what is there, and who wrote looks again afterwards. A report of an older head than the pull request has is not written;
-where the head moves while it is being written, the newer one's report is put back.
+Forges have no conditional writes, so each attempt reads the comments before and after it writes. A report of an older
+head is not written; if the head moves meanwhile, the newer report is restored.
 """
 
 import re
@@ -12,7 +11,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Protocol
 
-from .retries import again
+from .retries import with_retries
 
 _MARKER = re.compile(r"<!-- warpwatch:gate ([0-9A-Za-z_.-]{1,64}) head=([0-9a-f]{40,64}) since=(\S{1,40}) -->")
 _NEWER = (
@@ -22,7 +21,7 @@ _NEWER = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comment:
-    """A comment or note as a forge has it."""
+    """A comment or note of a forge."""
 
     id: int
     author: str
@@ -33,26 +32,26 @@ class Comment:
 class Thread(Protocol):
     """The conversation of one pull request. Its methods raise TransientError and ForgeError."""
 
-    author: str  # who we are there
+    author: str  # our user name
 
     def head(self) -> str:
         """The full hash of the pull request's newest commit."""
 
     def comments(self) -> Iterable[Comment]:
-        """All of them, from the oldest on."""
+        """All comments, oldest first."""
 
     def create(self, body: str) -> Comment:
-        """A further comment."""
+        """Adds a comment."""
 
     def update(self, comment: int, body: str) -> None:
-        """Another text for a comment."""
+        """Changes a comment."""
 
     def delete(self, comment: int) -> None:
-        """Gone; also if it was gone before."""
+        """Deletes a comment, if it still exists."""
 
 
 class Outcome(StrEnum):
-    """What became of a report."""
+    """The result of writing a report."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -62,7 +61,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """The hidden line: whose comment it is, of which head it tells, and since when."""
+    """The hidden first line of a comment: its key, the reported head, and the time of its first report."""
 
     key: str
     head: str
@@ -73,7 +72,7 @@ class Marker:
 
 
 def marker_of(body: str) -> Marker | None:
-    """The marker of a comment, which is its first line."""
+    """The marker of a comment; None without one."""
     found = _MARKER.fullmatch(body.partition("\n")[0].strip())
     if found is None:
         return None
@@ -87,12 +86,12 @@ def marker_of(body: str) -> Marker | None:
 def put_comment(
     thread: Thread, key: str, head: str, text: str, *, sleep: Callable[[float], None] | None = None
 ) -> Outcome:
-    """Makes the comment of this key say `text` of `head`. `key` tells our comments on one pull request apart."""
-    return again(lambda: _put(thread, key, head, text), sleep=sleep)
+    """Writes the report of `head` into the comment with this key. A pull request may have several keys."""
+    return with_retries(lambda: _put(thread, key, head, text), sleep=sleep)
 
 
 def own_comments(thread: Thread, key: str) -> list[tuple[Comment, Marker]]:
-    """Those that we wrote for this key, the oldest first: anyone may write a marker, so the author counts."""
+    """Our comments with this key, oldest first. Anyone can write a marker, so the author is checked."""
     found = []
     for comment in thread.comments():
         if comment.author == thread.author and (marker := marker_of(comment.body)) is not None and marker.key == key:
@@ -122,7 +121,7 @@ def _put(thread: Thread, key: str, head: str, text: str) -> Outcome:
 
 
 def _settled(thread: Thread, key: str, head: str, first: Comment, before: Marker, outcome: Outcome) -> Outcome:
-    """The outcome; if the head moved while we wrote, after what we may have overwritten is put right."""
+    """The outcome; if the head moved meanwhile, an overwritten report is restored."""
     newest = thread.head()
     if newest == head:
         return outcome
@@ -139,5 +138,5 @@ def _body(key: str, head: str, text: str, before: Marker | None) -> str:
 
 
 def _plain(body: str) -> str:
-    """As forges keep it: line ends become theirs, and what is blank at the end goes."""
+    """The text with normalized line ends and without trailing space, as forges store it."""
     return body.replace("\r\n", "\n").rstrip()

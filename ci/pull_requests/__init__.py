@@ -1,1 +1,1 @@
-"""Which commit of a pull request is measured, whether at all, and on whose word."""
+"""Commands of workflows: which commit of a pull request is measured, and who approved it."""

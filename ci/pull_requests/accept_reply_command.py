@@ -1,4 +1,4 @@
-"""`warpwatch forge accept-reply`: a maintainer's `/warpwatch accept …`, for which what was measured is told anew."""
+"""`warpwatch forge accept-reply`: handles a maintainer's `/warpwatch accept …`, after which reports are renewed."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,19 +7,19 @@ import click
 
 from ..acceptance.grammar import WANTED, parse_wording
 from ..forges.replies import commands
-from ..forges.retries import ForgeError, again
+from ..forges.retries import ForgeError, with_retries
 from .events import Event, NewComment, new_comment
 from .gate_plan import NAME
 from .repository import Repository, answering_failures, refuse
 
 
 class NotAcceptedError(Exception):
-    """The word does not count; the message says why, to whoever gave it."""
+    """The command is rejected; the message gives the reason to its author."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """Whose report is to be told anew, and the workflow's run that has what was measured."""
+    """The pull request whose reports are renewed, and the workflow run with its artefacts."""
 
     pull: int
     head: str
@@ -27,8 +27,8 @@ class Accepted:
 
 
 def accepted(comment: NewComment, repository: Repository) -> Accepted:
-    """Raises NotAcceptedError, ForgeError."""
-    if not again(lambda: repository.thread(comment.pull).may_write(comment.author)):
+    """The accepted command. Raises NotAcceptedError, ForgeError."""
+    if not with_retries(lambda: repository.thread(comment.pull).may_write(comment.author)):
         raise NotAcceptedError("only who may push to this repository can say that")
     pull = repository.pull_request(comment.pull)
     if not pull.is_open:

@@ -1,4 +1,4 @@
-"""`warpwatch forge conclude-gate`: the last word of a gate's workflow, a check run of a name that stays."""
+"""`warpwatch forge conclude-gate`: sets the final check run of a gate's workflow."""
 
 import json
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ import click
 from ..forges.github import GitHubThread
 from ..forges.pull_request_address import Address, workflow_run_url
 from ..forges.replies import replies_of
-from ..forges.retries import ForgeError, again
+from ..forges.retries import ForgeError, with_retries
 from ..gate.artefact import ArtefactError, GateArtefact, read_artefact
 from ..policy.policy_file import FILE_NAME, PolicyError, parse_policy
 from ..policy.policy_model import Inconclusive, Policy
@@ -71,9 +71,9 @@ def conclude_gate(
 
 
 def _is_superseded(thread: GitHubThread, head: str) -> bool:
-    """False where GitHub cannot be asked."""
+    """Whether a newer head exists; False if GitHub cannot be asked."""
     try:
-        return again(thread.head) != head
+        return with_retries(thread.head) != head
     except ForgeError:
         return False
 
@@ -89,7 +89,7 @@ def _labels(text: str) -> list[str]:
 
 
 def _inconclusive(repository: Repository) -> Inconclusive:
-    """By the policy of the default branch; the defaults where it has none that can be used."""
+    """`[gate] inconclusive` of the default branch, else the default."""
     content = repository.file(FILE_NAME)
     try:
         policy = parse_policy(content, FILE_NAME) if content is not None else Policy()
@@ -100,7 +100,7 @@ def _inconclusive(repository: Repository) -> Inconclusive:
 
 
 def _with_replies(thread: GitHubThread, head: str, artefacts: Mapping[str, GateArtefact]) -> Mapping[str, GateArtefact]:
-    """Without them where they cannot be read: a check that fails is better than one that is awaited for ever."""
+    """Replies applied to artefacts; without replies if they cannot be read, so that the check ends."""
     try:
         replies = replies_of(thread, _KEY, head)
     except ForgeError as error:
@@ -112,7 +112,7 @@ def _with_replies(thread: GitHubThread, head: str, artefacts: Mapping[str, GateA
 
 
 def _artefact(found: Path, label: str) -> GateArtefact | None:
-    """None where the machine left nothing, or nothing that is one."""
+    """The artefact of a machine; None if it is missing or invalid."""
     path = found / f"gate-{label}.json"
     if not path.exists():
         return None

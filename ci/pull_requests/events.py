@@ -1,4 +1,4 @@
-"""The pull request that a workflow's event is about, whichever event that is."""
+"""The pull request of a workflow's event."""
 
 import json
 import os
@@ -19,14 +19,14 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What GitHub tells a workflow of why it runs."""
+    """The event that started a workflow."""
 
     name: str
     payload: Mapping[str, Any]
 
     @classmethod
     def of_workflow(cls) -> "Event":
-        """Raises RepositoryError outside of a workflow."""
+        """The current event. Raises RepositoryError outside of a workflow."""
         name, path = os.environ.get("GITHUB_EVENT_NAME"), os.environ.get("GITHUB_EVENT_PATH")
         if not name or not path:
             raise RepositoryError("GITHUB_EVENT_NAME and GITHUB_EVENT_PATH not set: this runs in a workflow")
@@ -35,7 +35,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewComment:
-    """What somebody has just said on a pull request."""
+    """A new comment on a pull request."""
 
     id: int
     author: str
@@ -44,7 +44,7 @@ class NewComment:
 
 
 def new_comment(event: Event) -> NewComment | None:
-    """None where it was edited (it might be somebody else's words), or stands on no pull request."""
+    """The comment; None if it was edited (possibly by another user) or is on no pull request."""
     if event.name != "issue_comment" or event.payload["action"] != "created":
         return None
     comment, issue = event.payload["comment"], event.payload["issue"]
@@ -57,7 +57,7 @@ def new_comment(event: Event) -> NewComment | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One commit of a pull request that an event is about."""
+    """The commit of a pull request that an event names."""
 
     pull_request: PullRequest
     is_fork: bool
@@ -86,7 +86,7 @@ def asked(event: Event, repository: Repository) -> Asked | None:
 
 
 def head_of(event: Event) -> str:
-    """The commit that an event is about, without asking GitHub. Raises RepositoryError where it names none."""
+    """The commit in the event itself. Raises RepositoryError if there is none."""
     places = {
         "workflow_run": ("workflow_run", "head_sha"),
         "workflow_dispatch": ("inputs", "sha"),
@@ -113,7 +113,7 @@ def _after_build(run: Mapping[str, Any], repository: Repository) -> Asked | None
 
 
 def _queued(branch: str, head: str, repository: Repository, *, build: str = BUILT) -> Asked | None:
-    """A merge queue's commit, which GitHub made of pull requests that it let in."""
+    """The commit of a merge queue."""
     found = _QUEUED.fullmatch(branch)
     if found is None:
         return None

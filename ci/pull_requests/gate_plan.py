@@ -1,4 +1,4 @@
-"""Which commits of a pull request are measured, and the one check that a branch can require."""
+"""Which commits of a pull request are measured, and the check that a branch can require."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from .repository import Changed
 
 
 class State(StrEnum):
-    """What becomes of it."""
+    """The state of a commit."""
 
     MEASURE = "measure"
     SKIP = "skip"  # nothing that is measured changed: as good as unchanged
@@ -44,7 +44,7 @@ _BUILDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is to be done, and why."""
+    """The decision and its reason."""
 
     state: State
     reason: str
@@ -110,13 +110,13 @@ _NOT_MEASURED: Mapping[State, tuple[Conclusion, str]] = {
 
 
 def not_measured(head: str, state: State, reason: str) -> CheckRun:
-    """Of a commit that the plan does not have measured."""
+    """The check run of a commit that is not measured."""
     told, title = _NOT_MEASURED[state]
     return _check(head, told, title, f"{reason[:1].upper()}{reason[1:]}.")
 
 
 def in_progress(head: str, base: str) -> CheckRun:
-    """Of one that is about to be measured."""
+    """The check run of a commit that is about to be measured."""
     return _check(head, None, "is being measured", f"Measured against {base}; the log says how far it is.")
 
 
@@ -143,7 +143,7 @@ def _conclusion(artefact: GateArtefact | None, head: str) -> Conclusion:
 
 
 def _words(artefact: GateArtefact | None, head: str, quote: Quote) -> str:
-    """What became of a machine, for a title or a summary: "regressed, which blocks merging"."""
+    """The result of a machine, for a title or a summary: "regressed, which blocks merging"."""
     if artefact is None:
         return "measured nothing; the job's log says why"
     if artefact.head.hash != head:

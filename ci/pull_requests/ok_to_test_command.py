@@ -1,11 +1,11 @@
-"""`warpwatch forge ok-to-test`: copy a fork's commit to a branch and measure it, on a maintainer's word."""
+"""`warpwatch forge ok-to-test`: copies a fork's commit to a branch and measures it, after a maintainer's approval."""
 
 import re
 from dataclasses import dataclass
 
 import click
 
-from ..forges.retries import ForgeError, again
+from ..forges.retries import ForgeError, with_retries
 from .events import APPROVED_BRANCH, Event, new_comment
 from .repository import Repository, answering_failures, refuse
 
@@ -14,7 +14,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 class NotGrantedError(Exception):
-    """The word does not count; the message says why, to whoever gave it."""
+    """The approval is rejected; the message gives the reason to its author."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Word:
 
 
 def word_of(event: Event) -> Word | None:
-    """The word in a new comment, None where it is about something else or on no pull request."""
+    """The approval in a new comment; None for other comments."""
     comment = new_comment(event)
     said = _SAID.match(comment.body) if comment is not None else None
     if comment is None or said is None:
@@ -41,7 +41,7 @@ def grant(word: Word, repository: Repository) -> str:
 
     Only the commit that was looked at counts: by its full hash, and only while it is the newest.
     """
-    if not again(lambda: repository.thread(word.pull).may_write(word.author)):
+    if not with_retries(lambda: repository.thread(word.pull).may_write(word.author)):
         raise NotGrantedError("only who may push to this repository can say that")
     pull = repository.pull_request(word.pull)
     if not pull.is_open:

@@ -1,4 +1,4 @@
-"""`warpwatch forge plan-gate`: the first job of a gate's workflow, which decides for the others."""
+"""`warpwatch forge plan-gate`: the first job of a gate's workflow, which decides what is measured."""
 
 import os
 from dataclasses import replace
@@ -57,7 +57,7 @@ def plan_gate(patterns: str, code_file: Path | None, output: Path) -> None:
 
 
 def _announce(repository: Repository, told: Plan) -> None:
-    """A check that cannot be shown yet keeps nothing from being measured."""
+    """Sets the check to in progress; an error does not stop the measurement."""
     try:
         check = replace(in_progress(told.head, told.base), details_url=workflow_run_url())
         repository.thread(told.pull).put_check_run(check)
@@ -66,7 +66,7 @@ def _announce(repository: Repository, told: Plan) -> None:
 
 
 def _code(path: Path | None) -> CodeComparison | None:
-    """What is not there or damaged saves no measurement."""
+    """The comparison of compiled code; None if it is missing or invalid."""
     if path is None or not path.exists():
         return None
     try:

@@ -1,4 +1,4 @@
-"""`warpwatch forge report-code`: a build's comparison of compiled code, told in the pull request that was built."""
+"""`warpwatch forge report-code`: comments a build's comparison of compiled code on its pull request."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""One GitHub repository, as far as the workflows ask and tell it things."""
+"""The API of one GitHub repository, as far as the workflows use it."""
 
 import base64
 import os
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from ..forges.github import ACTIONS_BOT, GitHubThread, github_errors, open_github
-from ..forges.retries import ForgeError, again
+from ..forges.retries import ForgeError, with_retries
 
 _MOST_FILES = 300  # GitHub lists no more of a comparison
 _NOT_FOUND = 404
@@ -22,12 +22,12 @@ Read = TypeVar("Read")
 
 
 class RepositoryError(ForgeError):
-    """A workflow's environment or event is not as it has to be; the message says what was expected."""
+    """A workflow's environment or event is invalid; the message says what was expected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullRequest:
-    """One that is open or was."""
+    """A pull request."""
 
     number: int
     head: str  # full hash
@@ -38,14 +38,14 @@ class PullRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """What lies between two commits."""
+    """The changed files between two commits."""
 
     merge_base: str
     files: tuple[str, ...] | None  # None: more than GitHub lists
 
 
 class Repository:
-    """Requests with one token, each tried again while GitHub is away. Every method raises ForgeError."""
+    """Requests with one token, with retries. Every method raises ForgeError."""
 
     def __init__(self, name: str, token: str, api: str = "https://api.github.com") -> None:
         self.name = name
@@ -53,7 +53,7 @@ class Repository:
 
     @classmethod
     def of_workflow(cls) -> "Repository":
-        """The one whose workflow runs. Raises RepositoryError outside of one."""
+        """The repository of this workflow. Raises RepositoryError outside of one."""
         wanted = ("GITHUB_REPOSITORY", "GITHUB_TOKEN")
         missing = [name for name in wanted if not os.environ.get(name)]
         if missing:
@@ -62,11 +62,11 @@ class Repository:
         return cls(name, token, os.environ.get("GITHUB_API_URL") or "https://api.github.com")
 
     def pull_request(self, number: int) -> PullRequest:
-        """By its number."""
+        """The pull request with this number."""
         return self._get(_pull_request, f"pulls/{number}")
 
     def pull_request_at(self, head: str, *, owner: str, branch: str) -> PullRequest | None:
-        """The open one of a branch whose head this commit is."""
+        """The open pull request of a branch with this head commit."""
 
         def of_head(listed: Any) -> PullRequest | None:
             return next((_pull_request(each) for each in listed if each["head"]["sha"] == head), None)
@@ -74,7 +74,7 @@ class Repository:
         return self._get(of_head, "pulls", state="open", head=f"{owner}:{branch}")
 
     def changed(self, base: str, head: str) -> Changed:
-        """Of head since it left base."""
+        """The changes of head since its merge base with base."""
         return self._get(_changed, f"compare/{base}...{head}")
 
     def file(self, path: str) -> bytes | None:
@@ -92,7 +92,7 @@ class Repository:
             raise
 
     def thread(self, number: int) -> GitHubThread:
-        """The conversation of a pull request, and who may write there."""
+        """The conversation of a pull request."""
         return GitHubThread(self._github, self.name, number, author=ACTIONS_BOT)
 
     def workflow_run(self, head: str, check: str) -> str | None:
@@ -111,8 +111,8 @@ class Repository:
         return self._get(newest, f"commits/{head}/check-runs", check_name=check, filter="all", per_page="100")
 
     def branch(self, name: str) -> str | None:
-        """The commit of a branch, None if there is no such."""
-        return again(lambda: self._branch(name))
+        """The commit of a branch; None if it does not exist."""
+        return with_retries(lambda: self._branch(name))
 
     def _branch(self, name: str) -> str | None:
         try:
@@ -123,7 +123,7 @@ class Repository:
             raise
 
     def branches(self, prefix: str) -> list[str]:
-        """The names of those that begin with it."""
+        """Names of the branches with this prefix."""
 
         def names(told: Any) -> list[str]:
             return [each["ref"].removeprefix("refs/heads/") for each in told]
@@ -131,7 +131,7 @@ class Repository:
         return self._get(names, f"git/matching-refs/heads/{prefix}")
 
     def set_branch(self, name: str, commit: str) -> None:
-        """Made where it is missing, moved where it is elsewhere."""
+        """Creates or moves a branch."""
 
         def put() -> None:
             found = self._branch(name)
@@ -140,19 +140,19 @@ class Repository:
             elif found != commit:
                 self._write("PATCH", f"git/refs/heads/{name}", {"sha": commit, "force": True})
 
-        again(put)
+        with_retries(put)
 
     def delete_branch(self, name: str) -> None:
-        """Also where it is gone."""
+        """Deletes a branch, if it still exists."""
 
         def delete() -> None:
             if self._branch(name) is not None:
                 self._write("DELETE", f"git/refs/heads/{name}")
 
-        again(delete)
+        with_retries(delete)
 
     def default_branch(self) -> str:
-        """Its name."""
+        """Name of the default branch."""
         return self._get(lambda told: str(told["default_branch"]), "")
 
     def start(self, workflow: str, *, ref: str, inputs: Mapping[str, str]) -> None:
@@ -161,27 +161,27 @@ class Repository:
         Where GitHub's answer is lost it may start twice: gate.yml then cancels the first.
         """
         body = {"ref": ref, "inputs": dict(inputs)}
-        again(lambda: self._write("POST", f"actions/workflows/{workflow}/dispatches", body))
+        with_retries(lambda: self._write("POST", f"actions/workflows/{workflow}/dispatches", body))
 
     def answer(self, number: int, comment: int, text: str) -> None:
-        """Answers a comment on a pull request by another one, once however often this runs."""
+        """Answers a comment on a pull request once, also when called repeatedly."""
         thread, marker = self.thread(number), f"<!-- warpwatch:answer {comment} -->"
 
         def put() -> None:
             if not any(each.author == thread.author and marker in each.body for each in thread.comments()):
                 thread.create(f"{text}\n\n{marker}")
 
-        again(put)
+        with_retries(put)
 
     def react(self, comment: int, reaction: str) -> None:
-        """To a comment, as "+1" or "eyes"; GitHub keeps one of a kind."""
-        again(lambda: self._write("POST", f"issues/comments/{comment}/reactions", {"content": reaction}))
+        """Adds a reaction such as "+1" or "eyes" to a comment."""
+        with_retries(lambda: self._write("POST", f"issues/comments/{comment}/reactions", {"content": reaction}))
 
     def _get(self, read: Callable[[Any], Read], path: str, **params: str) -> Read:
-        return again(lambda: self._read(read, path, **params))
+        return with_retries(lambda: self._read(read, path, **params))
 
     def _read(self, read: Callable[[Any], Read], path: str, **params: str) -> Read:
-        """What `read` makes of an answer whose shape nobody has checked."""
+        """The result of `read` for an unchecked answer. Raises ForgeError for an unexpected one."""
         url = self._url(path)
         with github_errors(f"(GET {url})"):
             return read(self._github.request("GET", url, params=params).json())
@@ -216,7 +216,7 @@ def _pull_request(told: Mapping[str, Any]) -> PullRequest:
 
 
 def refuse(repository: Repository, pull: int, comment: int, text: str) -> None:
-    """Answers with a reaction and, once, in words. Raises ForgeError."""
+    """Answers with a reaction and, once, with a comment. Raises ForgeError."""
     try:
         repository.answer(pull, comment, text)
     finally:

@@ -13,7 +13,7 @@ from warpwatch.dashboard.cli.store_access import CannotTellError
 
 from ..forges.pull_request_address import Address, workflow_run_url
 from ..forges.replies import accept_file, replies_of
-from ..forges.retries import ForgeError, again
+from ..forges.retries import ForgeError, with_retries
 from ..forges.sticky_comment import Outcome, Thread, put_comment
 from ..gate.artefact import ArtefactError, GateArtefact, read_artefact
 from .comment import GITHUB_MOST, GITLAB_MOST, SUMMARY_MOST, markdown
@@ -165,7 +165,7 @@ def _tell(forge: str, address: Address, told: list[GateArtefact], links: Links, 
     if address.pull_request is None and (forge != "github-check" or head is None):
         raise click.UsageError(f"--to {forge} needs --pull-request N (github-check: or --head HASH)")
     thread = address.github()
-    newest = head or again(thread.head)
+    newest = head or with_retries(thread.head)
     if newest != told[0].head.hash:
         # A commit that nobody asked to measure gets no check run on a stranger's word.
         click.echo(f"stale: the pull request is at {newest[:8]}, this tells of {told[0].head.hash[:8]}", err=True)

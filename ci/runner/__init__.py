@@ -1,1 +1,1 @@
-"""A machine that measures: what is wrong with it, how it is set up, how far its numbers can be trusted."""
+"""Runners: diagnosis, set-up, locked clocks, registration, and trust in their results."""

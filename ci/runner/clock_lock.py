@@ -1,4 +1,4 @@
-"""Clocks locked for as long as something is measured, and put back however that ends.
+"""Locks GPU clocks during a measurement, and resets them however it ends.
 
 `locked_clocks` notes the lock before it takes it. A kill that nothing can catch leaves the note, and the next lock, the
 doctor and `warpwatch runner reset-clocks` find it. Services need none of this: systemd itself puts clocks back
@@ -29,12 +29,12 @@ _OF_THE_HIGHEST = 0.75  # where nothing was calibrated
 
 
 class ClockError(Exception):
-    """The clocks cannot be locked; the message says why."""
+    """The clocks cannot be locked; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """The clock of one card, and by which rule."""
+class ClockChoice:
+    """The clock chosen for one GPU, and the rule that chose it."""
 
     card: Gpu
     sm_mhz: int
@@ -44,7 +44,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
-    """A note of a lock."""
+    """A record of locked clocks."""
 
     path: Path
     uuid: str
@@ -54,11 +54,11 @@ class Lock:
 
     @property
     def is_held(self) -> bool:
-        """Whether that process still is."""
+        """Whether the process still runs."""
         return _started(self.pid) == self.started
 
 
-def choose(host: Host, card: Gpu, *, wanted_mhz: int | None, under_load_mhz: float | None) -> Choice | None:
+def choose(host: Host, card: Gpu, *, wanted_mhz: int | None, under_load_mhz: float | None) -> ClockChoice | None:
     """The SM clock that the card keeps whatever it does: what it is told, what it kept under load, or three quarters.
 
     None where the card tells no clock at all.
@@ -68,7 +68,7 @@ def choose(host: Host, card: Gpu, *, wanted_mhz: int | None, under_load_mhz: flo
     memory = card.number("clocks.max.mem")
     memory_mhz = None if memory is None else int(memory)
     if wanted_mhz is not None:
-        return Choice(card=card, sm_mhz=wanted_mhz, memory_mhz=memory_mhz, why="as --sm-clock says")
+        return ClockChoice(card=card, sm_mhz=wanted_mhz, memory_mhz=memory_mhz, why="as --sm-clock says")
     if under_load_mhz is not None:
         bound = _OF_WHAT_IT_KEEPS * under_load_mhz
         why = f"the highest up to {_OF_WHAT_IT_KEEPS:.0%} of the {under_load_mhz:.0f} MHz kept under its heaviest load"
@@ -80,11 +80,11 @@ def choose(host: Host, card: Gpu, *, wanted_mhz: int | None, under_load_mhz: flo
     else:
         return None
     below = [clock for clock in supported if clock <= bound]
-    return Choice(card=card, sm_mhz=below[-1] if below else int(bound), memory_mhz=memory_mhz, why=why)
+    return ClockChoice(card=card, sm_mhz=below[-1] if below else int(bound), memory_mhz=memory_mhz, why=why)
 
 
-def chosen_clocks(host: Host, wanted: int | None) -> list[Choice]:
-    """The clock of each card that tells its clocks."""
+def chosen_clocks(host: Host, wanted: int | None) -> list[ClockChoice]:
+    """The clock of each GPU that reports its clocks."""
     chosen = []
     for card in host.gpus.cards:
         kept = clock_under_load_mhz(free_clock_file(host, card.uuid))
@@ -94,8 +94,8 @@ def chosen_clocks(host: Host, wanted: int | None) -> list[Choice]:
     return chosen
 
 
-def lock_commands(choice: Choice) -> tuple[tuple[str, ...], ...]:
-    """What locks a card's clocks; a card that cannot lock its memory's refuses the second."""
+def lock_commands(choice: ClockChoice) -> tuple[tuple[str, ...], ...]:
+    """Commands that lock a GPU's clocks; the second fails on GPUs without a memory lock."""
     on = ("nvidia-smi", "-i", choice.card.uuid)
     sm = (*on, f"--lock-gpu-clocks={choice.sm_mhz},{choice.sm_mhz}")
     if choice.memory_mhz is None:
@@ -104,13 +104,13 @@ def lock_commands(choice: Choice) -> tuple[tuple[str, ...], ...]:
 
 
 def reset_commands(uuid: str) -> tuple[tuple[str, ...], ...]:
-    """What gives a card its clocks back."""
+    """Commands that reset a GPU's clocks."""
     return ("nvidia-smi", "-i", uuid, "--reset-gpu-clocks"), ("nvidia-smi", "-i", uuid, "--reset-memory-clocks")
 
 
 @contextmanager
-def locked_clocks(host: Host, choices: Sequence[Choice], say: Callable[[str], None]) -> Iterator[None]:
-    """Locks, and puts back at the end, at an error, at Ctrl+C, at SIGTERM and when the terminal goes.
+def locked_clocks(host: Host, choices: Sequence[ClockChoice], say: Callable[[str], None]) -> Iterator[None]:
+    """Locks the clocks, and resets them at the end, at an error, at Ctrl+C, SIGTERM and SIGHUP.
 
     What a service holds locked meanwhile is locked again for it. Raises ClockError where it may not, or another process
     holds the lock.
@@ -125,7 +125,7 @@ def locked_clocks(host: Host, choices: Sequence[Choice], say: Callable[[str], No
     for number in _ENDS:
         if before[number] is not signal.SIG_IGN:  # as nohup has it
             signal.signal(number, stop)
-    noted: list[tuple[Choice, Path]] = []
+    noted: list[tuple[ClockChoice, Path]] = []
     try:
         for choice in choices:
             noted.append((choice, _note(host, choice)))
@@ -151,7 +151,7 @@ def locked_clocks(host: Host, choices: Sequence[Choice], say: Callable[[str], No
 
 
 def forgotten_locks(host: Host) -> Iterator[Lock]:
-    """Notes of processes that are gone."""
+    """Records of processes that ended."""
     for path in sorted((host.root / _FOLDER).glob("warpwatch-clocks-*.json")):
         lock = _read(path)
         if lock is not None and not lock.is_held:
@@ -159,7 +159,7 @@ def forgotten_locks(host: Host) -> Iterator[Lock]:
 
 
 def reset_clocks(host: Host, say: Callable[[str], None]) -> None:
-    """Gives every card its clocks back, and removes notes that nobody needs. Raises ClockError."""
+    """Resets the clocks of every GPU, and removes outdated records. Raises ClockError."""
     if host.privilege is None:
         raise ClockError("resetting clocks wants root: sudo warpwatch runner reset-clocks")
     free = {card.uuid for card in host.gpus.cards if _reset(host, card.uuid, say)}
@@ -186,7 +186,7 @@ def _lock_for_services(host: Host, say: Callable[[str], None]) -> None:
     say(f"locked again for the services: {again.first_line or CLOCKS}")
 
 
-def _note(host: Host, choice: Choice) -> Path:
+def _note(host: Host, choice: ClockChoice) -> Path:
     path = host.root / _FOLDER / f"warpwatch-clocks-{choice.card.uuid}.json"
     if (other := _read(path)) is not None and other.is_held:
         raise ClockError(f"{other.uuid} is locked by process {other.pid}, which would free it at its end: wait for it")
@@ -243,7 +243,7 @@ def locked(sm_clock: int | None, command: tuple[str, ...]) -> None:
 
 
 def run_locked(host: Host, sm_clock: int | None, command: tuple[str, ...]) -> int:
-    """The command's status. Raises ClockError."""
+    """Exit status of the command. Raises ClockError."""
     for lock in forgotten_locks(host):
         _say(f"process {lock.pid} left {lock.uuid} locked to {lock.sm_mhz} MHz")
     choices = chosen_clocks(host, sm_clock)
@@ -256,7 +256,7 @@ def run_locked(host: Host, sm_clock: int | None, command: tuple[str, ...]) -> in
 
 @click.command("reset-clocks")
 def reset() -> None:
-    """Reset the clocks of every GPU, whoever locked them."""
+    """Reset the clocks of every GPU."""
     try:
         reset_clocks(Host(folder=Path.cwd()), click.echo)
     except ClockError as error:

@@ -1,4 +1,4 @@
-"""`warpwatch doctor`: what is wrong with this machine as one that measures, and what mends it.
+"""`warpwatch doctor`: finds what is wrong with this machine as a runner, and how to fix it.
 
 It needs neither a store nor torch nor asv, and runs as `python -m warpwatch.ci.runner.doctor` too.
 """
@@ -27,7 +27,7 @@ from .host import Host
 @click.option("--all", "shows_all", is_flag=True, help="Tell also what is good.")
 @click.option("--json", "as_json", is_flag=True, help="For programs: every finding.")
 def doctor(folder: Path, shows_all: bool, as_json: bool) -> None:
-    """Say what is wrong with this machine as one that measures, why it matters, and the command that mends it.
+    """List what is wrong with this machine as a runner, why it matters, and the command that fixes it.
 
     It changes nothing. Exit status: 0 nothing is wrong (there may be notes), 1 something is.
     """
@@ -40,7 +40,7 @@ def doctor(folder: Path, shows_all: bool, as_json: bool) -> None:
 
 
 def as_text(findings: Sequence[Finding], *, shows_all: bool) -> str:
-    """What is wrong first, then notes; a count of the rest, or all of it."""
+    """Errors first, then notes; the number of other findings, or all of them."""
     lines = []
     for state in (State.WRONG, State.NOTE, State.UNKNOWN, State.GOOD):
         if state in {State.GOOD, State.UNKNOWN} and not shows_all:

@@ -1,11 +1,11 @@
-"""What a check tells: what it looked at, what it found, why that matters, and the command that mends it."""
+"""Findings of checks: the object, the observation, why it matters, and the fix."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class State(StrEnum):
-    """How it is. Only what is wrong makes the exit status 1."""
+    """Severity of a finding. Only WRONG makes the exit status 1."""
 
     GOOD = "good"
     NOTE = "note"  # works; the numbers scatter more, or somebody should know
@@ -15,7 +15,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One answer of one check."""
+    """One finding of a check."""
 
     check: str
     looked_at: str
@@ -26,20 +26,20 @@ class Finding:
 
 
 def good(check: str, looked_at: str, found: str) -> Finding:
-    """Nothing to do."""
+    """A finding without a problem."""
     return Finding(check=check, looked_at=looked_at, state=State.GOOD, found=found)
 
 
 def note(check: str, looked_at: str, found: str, *, why: str, fix: str) -> Finding:
-    """Something that could be better."""
+    """A finding that could be improved."""
     return Finding(check=check, looked_at=looked_at, state=State.NOTE, found=found, why=why, fix=fix)
 
 
 def wrong(check: str, looked_at: str, found: str, *, why: str, fix: str) -> Finding:
-    """Something that has to be mended."""
+    """A finding that must be fixed."""
     return Finding(check=check, looked_at=looked_at, state=State.WRONG, found=found, why=why, fix=fix)
 
 
 def unknown(check: str, looked_at: str, found: str) -> Finding:
-    """Not told here."""
+    """A finding that is unknown on this machine."""
     return Finding(check=check, looked_at=looked_at, state=State.UNKNOWN, found=found)

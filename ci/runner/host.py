@@ -1,4 +1,4 @@
-"""The machine that is looked at: its files below a root, its commands, and the checkout that is measured there."""
+"""The examined machine: files below a root, commands, and the checkout."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from .nvidia_smi import Gpus, Said, query_gpus
+from .nvidia_smi import CompletedCommand, Gpus, query_gpus
 
 _TIMEOUT_S = 60
 _VERSIONS = """
@@ -23,7 +23,7 @@ print(json.dumps({**found, "python": sys.version.split()[0]}))
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """This machine; tests make others by another root, environment and PATH."""
+    """A machine; tests use other roots, environments and PATHs."""
 
     folder: Path  # the checkout, with asv.conf.json
     root: Path = Path("/")  # of /proc, /sys and /etc
@@ -31,8 +31,10 @@ class Host:
     is_root: bool = field(default_factory=lambda: os.geteuid() == 0)
     as_user: tuple[str, ...] = ()  # stands before what the user who measures is to run: runuser, where this is root
 
-    def run(self, *command: str, cwd: Path | None = None, timeout_s: float = _TIMEOUT_S, talks: bool = False) -> Said:
-        """A command's end and words; it asks nobody anything. One that `talks` says what it waits for to the user."""
+    def run(
+        self, *command: str, cwd: Path | None = None, timeout_s: float = _TIMEOUT_S, talks: bool = False
+    ) -> CompletedCommand:
+        """Runs a command without input. A command that `talks` writes to the terminal."""
         try:
             done = subprocess.run(
                 command,
@@ -46,19 +48,19 @@ class Host:
                 stderr=None if talks else subprocess.PIPE,
             )
         except FileNotFoundError:
-            return Said(127, "", f"{command[0]} is not installed")
+            return CompletedCommand(127, "", f"{command[0]} is not installed")
         except subprocess.TimeoutExpired:
-            return Said(127, "", f"{command[0]} did not end within {timeout_s:.0f} s")
+            return CompletedCommand(127, "", f"{command[0]} did not end within {timeout_s:.0f} s")
         except OSError as error:
-            return Said(127, "", f"{command[0]}: {error.strerror}")
-        return Said(done.returncode, done.stdout, done.stderr or "")
+            return CompletedCommand(127, "", f"{command[0]}: {error.strerror}")
+        return CompletedCommand(done.returncode, done.stdout, done.stderr or "")
 
     def which(self, name: str) -> str | None:
-        """Where a command is."""
+        """Path of a command; None if it is missing."""
         return shutil.which(name, path=self.environ.get("PATH"))
 
     def read(self, path: str) -> str | None:
-        """A small file below the root, or None."""
+        """Content of a small file below the root; None if it cannot be read."""
         try:
             return (self.root / path.lstrip("/")).read_text(errors="replace").strip()
         except OSError:
@@ -66,18 +68,18 @@ class Host:
 
     @property
     def home(self) -> Path:
-        """The home of who asks."""
+        """Home folder of the user."""
         return Path(self.environ.get("HOME") or Path.home())
 
     @property
     def python(self) -> str:
-        """The interpreter that measures: of the checkout's own environment, or this one."""
+        """The interpreter of the checkout's environment, else this one."""
         own = self.folder / ".venv" / "bin" / "python"
         return str(own if own.exists() else sys.executable)
 
     @cached_property
     def packages(self) -> Mapping[str, str]:
-        """Versions of what is installed for that interpreter, its own under `python`; empty if it does not run."""
+        """Versions of the packages of that interpreter, its own as `python`; empty if it does not run."""
         said = self.run(*self.as_user, self.python, "-c", _VERSIONS, timeout_s=300)
         try:
             told: dict[str, str] = json.loads(said.out)
@@ -87,12 +89,12 @@ class Host:
 
     @cached_property
     def gpus(self) -> Gpus:
-        """What nvidia-smi tells, asked once."""
+        """The GPUs by nvidia-smi, cached."""
         return query_gpus(lambda *words: self.run("nvidia-smi", *words))
 
     @cached_property
     def has_card(self) -> bool:
-        """Whether an NVIDIA card sits on the PCI bus, with a driver or without."""
+        """Whether the PCI bus has an NVIDIA GPU, with or without a driver."""
         for device in (self.root / "sys/bus/pci/devices").glob("*"):
             told = [self.read(f"{device.relative_to(self.root)}/{name}") for name in ("vendor", "class")]
             if told[0] == "0x10de" and (told[1] or "").startswith("0x03"):
@@ -101,7 +103,7 @@ class Host:
 
     @cached_property
     def privilege(self) -> tuple[str, ...] | None:
-        """What stands before a command that wants root: nothing, `sudo -n`, or None where it cannot be had."""
+        """Prefix of commands that need root: empty, `sudo -n`, or None if root is unavailable."""
         if self.is_root:
             return ()
         return ("sudo", "-n") if self.run("sudo", "-n", "true").status == 0 else None

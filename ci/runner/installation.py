@@ -1,4 +1,4 @@
-"""What is installed on a runner: unit names, GitHub's runner program, measured ceilings."""
+"""Installed parts of a runner: units, GitHub's runner program, measured ceilings."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def version_of(host: Host, folder: Path) -> str | None:
 
 
 def is_too_old(version: str) -> bool:
-    """Whether the workflows do not run on it."""
+    """Whether the version is too old for the workflows."""
     return _numbers(version) < _numbers(OLDEST)
 
 
@@ -36,7 +36,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def ceiling_file(host: Host, key: str) -> Path:
-    """Where the ceilings of a card's UUID, or of a processor's key, are kept for the user of this environment."""
+    """File of the ceilings of a GPU (UUID) or processor (key), for the user of this environment."""
     return ceiling_folder(host) / f"{re.sub(r'[^A-Za-z0-9._-]', '_', key)}.json"
 
 
@@ -48,12 +48,12 @@ def ceiling_folder(host: Host) -> Path:
 
 
 def free_clock_file(host: Host, key: str) -> Path:
-    """The calibration that set-up made at free clocks, by which it chooses the clock to lock."""
+    """The calibration at free clocks, from which set-up chooses the locked clock."""
     return ceiling_folder(host) / "free-clocks" / ceiling_file(host, key).name
 
 
 def cpu_key(cpuinfo: str) -> str:
-    """A processor's stand-in for a UUID, from /proc/cpuinfo: its model."""
+    """Key of a processor instead of a UUID: the model from /proc/cpuinfo."""
     models = re.findall(r"^model name\s*:\s*(.*)$", cpuinfo, re.MULTILINE)
     return "CPU-" + re.sub(r"[^A-Za-z0-9.]+", "-", models[0] if models else "").strip("-")
 

@@ -1,4 +1,4 @@
-"""Set-up's steps on the machine itself: its modes, its name, its calibration, its clocks, its A/A."""
+"""Set-up steps of the machine: modes, name, calibration, clocks, A/A test."""
 
 import shlex
 import subprocess
@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from .clock_lock import Choice, ClockError, lock_commands, locked_clocks, reset_commands
+from .clock_lock import ClockChoice, ClockError, lock_commands, locked_clocks, reset_commands
 from .host import Host
 from .installation import ceiling_file, cpu_key, free_clock_file
 from .setup_steps import SetupError, Step, command_step
 
 
 def first_steps(host: Host) -> list[Step]:
-    """What comes before clocks are chosen."""
+    """Steps before the clocks are chosen."""
     steps = [
         command_step(
             host,
@@ -42,7 +42,7 @@ def first_steps(host: Host) -> list[Step]:
     return steps
 
 
-def calibration_steps(host: Host, choices: list[Choice]) -> list[Step]:
+def calibration_steps(host: Host, choices: list[ClockChoice]) -> list[Step]:
     """The ceilings that runs are held against are those of the locked clocks."""
     if not choices:
         return []
@@ -71,7 +71,7 @@ def _calibrate(host: Host, title: str, done: bool, output: Path | None) -> Step:
     )
 
 
-def measure_trust(host: Host, choices: list[Choice], patterns: tuple[str, ...], runs: int, dry_run: bool) -> None:
+def measure_trust(host: Host, choices: list[ClockChoice], patterns: tuple[str, ...], runs: int, dry_run: bool) -> None:
     """The A/A with its report. It is the measuring user's; the lock around it is this one's. Raises SetupError."""
     python = host.python
     words = [*host.as_user, python, "-m", "warpwatch.ci.cli", "runner", "trust", "--runs", str(runs)]

@@ -1,4 +1,4 @@
-"""What `nvidia-smi` tells of each GPU, and how a command ended."""
+"""GPU facts from `nvidia-smi`."""
 
 import csv
 import re
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """Its status and its words. A command that is not there, or hangs, ends with 127."""
+class CompletedCommand:
+    """Exit status and output of a command; 127 if it is missing or hangs."""
 
     status: int
     out: str
@@ -18,7 +18,7 @@ class Said:
 
     @property
     def first_line(self) -> str:
-        """What a person reads first of it."""
+        """First line of the output."""
         lines = (self.out or self.err).strip().splitlines()
         return lines[0].strip() if lines else ""
 
@@ -49,12 +49,12 @@ _ELDER = {"clocks_event_reasons.active": "clocks_throttle_reasons.active"}  # dr
 _UNKNOWN_FIELD = re.compile(r'Field "([^"]+)" is not a valid field')
 
 
-Ask = Callable[..., Said]
+Ask = Callable[..., CompletedCommand]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """One with a compute context on a card."""
+    """A process with a compute context on a GPU."""
 
     gpu: str  # UUID
     pid: int
@@ -63,7 +63,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """A card; what it or its driver does not tell is None."""
+    """A GPU; facts that it or its driver does not report are None."""
 
     uuid: str
     name: str
@@ -71,11 +71,11 @@ class Gpu:
     told: dict[str, str]  # by nvidia-smi's names
 
     def flag(self, name: str) -> bool | None:
-        """Enabled or Disabled."""
+        """Whether a mode is Enabled; None if unknown."""
         return {"Enabled": True, "Disabled": False}.get(self.told.get(name, ""))
 
     def number(self, name: str) -> float | None:
-        """In nvidia-smi's unit: MHz, W, °C."""
+        """A number in nvidia-smi's unit: MHz, W, °C."""
         try:
             return float(self.told.get(name, ""))
         except ValueError:
@@ -83,7 +83,7 @@ class Gpu:
 
     @property
     def clock_events(self) -> int:
-        """NVML's bits of what holds the clock down at this moment."""
+        """NVML's clock-event bits of this moment."""
         said = self.told.get("clocks_event_reasons.active") or self.told.get("clocks_throttle_reasons.active") or ""
         try:
             return int(said, 16)
@@ -93,7 +93,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpus:
-    """All cards, or why none is told."""
+    """All GPUs, or the reason that none is reported."""
 
     cards: tuple[Gpu, ...] = ()
     processes: tuple[Process, ...] = ()
@@ -102,7 +102,7 @@ class Gpus:
 
 
 def query_gpus(ask: Ask) -> Gpus:
-    """Asks nvidia-smi. A field that this driver does not know is left out, or asked for by its elder name."""
+    """Queries nvidia-smi. Fields that this driver does not know are left out or queried by their older name."""
     fields = list(_FIELDS)
     while True:
         said = ask(f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits")
@@ -135,7 +135,7 @@ def query_gpus(ask: Ask) -> Gpus:
 
 
 def supported_clocks(ask: Ask, uuid: str) -> tuple[int, ...]:
-    """SM clocks in MHz that the card runs at its highest memory clock, the lowest first; empty where it tells none."""
+    """SM clocks in MHz at the highest memory clock, ascending; empty if not reported."""
     said = ask("-i", uuid, "--query-supported-clocks=memory,graphics", "--format=csv,noheader,nounits")
     pairs = []
     for row in csv.reader(said.out.splitlines(), skipinitialspace=True):

@@ -35,7 +35,7 @@ _VARIABLE = "ACTIONS_RUNNER_INPUT_JITCONFIG"
 
 
 class RegistrationError(Exception):
-    """No request can be made with these settings; the message says why."""
+    """The settings are invalid; the message gives the reason."""
 
 
 @click.command()
@@ -94,7 +94,7 @@ def register(
 
 
 def runner_names(wanted: str | None) -> Iterator[str]:
-    """The name that was asked for, then names that begin like it, or like the host's; all of at most 64 characters."""
+    """The given name, then names with random ends, based on it or on the host's; 64 characters at most."""
     if wanted is not None:
         yield wanted
     while True:

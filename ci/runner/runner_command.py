@@ -1,4 +1,4 @@
-"""`warpwatch runner`: its sub-commands live with what they do."""
+"""`warpwatch runner`: the group of commands for runners."""
 
 import json
 import subprocess

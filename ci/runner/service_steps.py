@@ -1,4 +1,4 @@
-"""Set-up's steps that install services: secrets, units, and systemd's being told."""
+"""Set-up steps for services: secrets, units, systemd."""
 
 import grp
 import pwd
@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from ..push.upload import check_server
-from .clock_lock import Choice
+from .clock_lock import ClockChoice
 from .host import Host
 from .installation import (
     ACTIONS,
@@ -48,7 +48,7 @@ def gpu_label(name: str) -> str:
 def service_of(
     host: Host,
     owner: pwd.struct_passwd,
-    choices: list[Choice],
+    choices: list[ClockChoice],
     *,
     server: str | None,
     project: str | None,
@@ -57,7 +57,7 @@ def service_of(
     actions_runner: Path,
     calendar: str,
 ) -> Service:
-    """What the services are to do. Raises SettingsError for an address that is none."""
+    """The settings of the services. Raises SettingsError for an invalid address."""
     labels = tuple(sorted({gpu_label(card.name) for card in host.gpus.cards})) or ("cpu",)
     click.echo(f"  labels         {', '.join(labels)}")
     serving = Path(sys.executable).parent
@@ -86,7 +86,7 @@ def service_of(
 
 
 def secret_steps(where: Host, service: Service, token_file: Path | None, github_token_file: Path | None) -> list[Step]:
-    """The tokens, where root and the services' own users alone read them. Raises SetupError where one is missing."""
+    """Steps that install the tokens, readable by root and the services' users only. Raises SetupError."""
     steps = []
     for is_wanted, given, path, option in (
         (service.server, token_file, PUSH_TOKEN, "--token-file"),
@@ -118,7 +118,7 @@ def _check_actions_runner(where: Host, folder: Path) -> None:
 
 
 def unit_steps(where: Host, service: Service) -> list[Step]:
-    """The units' files, and systemd told of them where it runs and they lie in its folder."""
+    """Steps that install the units and reload systemd where it runs."""
     files = [
         file_step(where, f"unit {name}", f"{UNIT_FOLDER}/{name}", text) for name, text in unit_files(service).items()
     ]

@@ -1,4 +1,4 @@
-"""`warpwatch runner setup`: a fresh machine becomes one whose numbers can be trusted, or says why not."""
+"""`warpwatch runner setup`: sets up a machine as a trusted runner, or reports why it is not."""
 
 import os
 import pwd

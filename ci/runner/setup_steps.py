@@ -1,4 +1,4 @@
-"""The steps of a set-up: each shows exactly what it does, and tells whether it is done and whether it wants root."""
+"""Steps of a set-up: each shows its action, whether it is done, and whether it needs root."""
 
 import os
 import shlex
@@ -13,12 +13,12 @@ _LONGEST_S = 3600  # a calibration on a busy processor takes minutes
 
 
 class SetupError(Exception):
-    """A step failed; the message says which and how."""
+    """A step failed; the message says which and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One thing that set-up does."""
+    """A step of set-up."""
 
     title: str
     shows: tuple[str, ...]  # commands and files, as they are run and written
@@ -49,7 +49,7 @@ def command_step(
 
 
 def file_step(host: Host, title: str, path: str, text: str, *, mode: int = 0o644) -> Step:
-    """A step that writes a file below the host's root; done where it is there with that text and mode."""
+    """A step that writes a file below the host's root; done if it exists with this text and mode."""
     target = host.root / path
 
     def do() -> None:
@@ -89,7 +89,7 @@ def write_file(target: Path, text: str, *, mode: int) -> None:
 
 
 def perform(steps: Sequence[Step], host: Host, *, dry_run: bool, say: Callable[[str], None]) -> list[Step]:
-    """Does what is not done yet, and returns what is left because it wants root. Raises SetupError."""
+    """Performs the open steps, and returns those that need root. Raises SetupError."""
     left = []
     for step in steps:
         if step.is_done:

@@ -1,4 +1,4 @@
-"""An A/A: one commit measured again and again here, and what that says of the numbers to come."""
+"""A/A test: repeated measurements of one commit, and the trust in results of this machine."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -20,12 +20,12 @@ _SHARP = 2  # times the threshold: the H200's recorded runs show 2.1 % with thre
 
 
 class TrustError(Exception):
-    """Nothing can be said; the message says why."""
+    """No report is possible; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustReport:
-    """What the history of this machine, the A/A's runs in it, says."""
+    """Trust in a machine, from its history with the A/A runs."""
 
     machine: str
     commit: str
@@ -44,7 +44,7 @@ def measure_again(runs: AsvRuns, commit: str, count: int, say: Callable[[str], N
 
 
 def trust_report(store: Store, project: str, commit: str, *, threshold: float) -> TrustReport:
-    """What the store tells of the machine that measured the commit last. Raises TrustError."""
+    """The report on the machine that measured the commit last. Raises TrustError."""
     found = queries.find_commit(store, project, commit)
     machine = _measured_last(store, project, found) if found is not None else None
     history = queries.machine_history(store, project, machine) if machine is not None else None
@@ -74,7 +74,7 @@ def _measured_last(store: Store, project: str, commit: Commit) -> str | None:
 
 
 def as_text(report: TrustReport) -> str:
-    """For people; the last line is the verdict."""
+    """Plain text; the last line is the verdict."""
     told = report.trust
     lines = [f"Trust in {report.machine} at {report.commit[:8]}, by up to {report.runs} runs of a commit"]
     alarms = told.beside
@@ -133,7 +133,7 @@ def verdict(report: TrustReport) -> str:
 
 
 def as_json(report: TrustReport) -> dict[str, Any]:
-    """For programs."""
+    """JSON."""
     alarms = report.trust.beside
     return {
         "machine": report.machine,

@@ -1,11 +1,11 @@
-"""The systemd units of a runner, rendered from `templates/`: what measures, what sends, what takes jobs of a forge."""
+"""The systemd units of a runner, rendered from `templates/`."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from .clock_lock import Choice, lock_commands, reset_commands
+from .clock_lock import ClockChoice, lock_commands, reset_commands
 from .installation import ACTIONS, CLOCKS, GITHUB_TOKEN, MEASURE, PUSH, PUSH_TOKEN, REGISTRATION, TIMER
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -13,7 +13,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """What a runner's services are to do."""
+    """Settings of a runner's services."""
 
     folder: Path  # the checkout
     user: str  # who measures
@@ -23,7 +23,7 @@ class Service:
     calendar: str  # systemd.time(7)
     labels: tuple[str, ...]
     ceilings: Path  # the folder with the cards' calibrations
-    clocks: tuple[Choice, ...] = ()
+    clocks: tuple[ClockChoice, ...] = ()
     nvidia_smi: str = "/usr/bin/nvidia-smi"
     server: str | None = None  # a dashboard
     project: str | None = None
@@ -46,7 +46,7 @@ class Service:
 
 
 def unit_files(service: Service) -> dict[str, str]:
-    """The units by name. Those that the service does not need are not there."""
+    """The needed units by name."""
     templates = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         undefined=StrictUndefined,

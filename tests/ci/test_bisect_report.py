@@ -6,7 +6,7 @@ import numpy as np
 
 from tools.bisect_trial import SimulatedBench, World
 from tools.gate_trial import Recorded
-from warpwatch.ci.bisect.bisect_loop import Wanted, search
+from warpwatch.ci.bisect.bisect_loop import SearchSettings, search
 from warpwatch.ci.bisect.bisect_report import BisectReport, as_markdown, as_table
 from warpwatch.ci.bisect.commit_range import RangeCommit
 from warpwatch.ci.bisect.measured_runs import ExpectedNoise
@@ -17,7 +17,7 @@ CALM = (Recorded(level=1e-5, off=(-0.002, -0.001, 0.0, 0.001, 0.002), spread=((0
 SUBJECT = "rope: @org/all | <img src=x> [here](https://example.org)"
 
 
-def _report(last_words: str = "") -> BisectReport:
+def _report(asv_output: str = "") -> BisectReport:
     """Of 16 commits whose eleventh is 3 % slower, and whose thirteenth does not build."""
     levels = [math.log1p(0.03) * (place >= 11) for place in range(17)]
     bench = SimulatedBench(
@@ -27,7 +27,7 @@ def _report(last_words: str = "") -> BisectReport:
         bench,
         lambda: np.ones(16),
         ExpectedNoise(scale=0.002, freedom=4),
-        Wanted(budget_s=math.inf),
+        SearchSettings(budget_s=math.inf),
         skipped={13},
         clock=lambda: bench.seconds,
     )
@@ -50,7 +50,7 @@ def _report(last_words: str = "") -> BisectReport:
         is_baseline=False,
         listed=True,
     )
-    return BisectReport(series=series, commits=commits, search=done, last_words=last_words)
+    return BisectReport(series=series, commits=commits, search=done, asv_output=asv_output)
 
 
 def test_the_table_says_subject_and_author_as_they_are() -> None:
@@ -59,7 +59,7 @@ def test_the_table_says_subject_and_author_as_they_are() -> None:
 
 
 def test_what_others_wrote_is_no_markdown() -> None:
-    told = as_markdown(_report(last_words="error:\n\n# <b>no</b>"))
+    told = as_markdown(_report(asv_output="error:\n\n# <b>no</b>"))
     cell = SUBJECT.replace("|", "\\|")
     assert told.startswith(f"### warpwatch bisect: 0000000b “`{SUBJECT}`” by `Ann *` brought")
     assert told.count(SUBJECT) + told.count(cell) == told.count(f"`{SUBJECT}`") + told.count(f"`{cell}`")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tools.bisect_trial import SimulatedBench, World, calibration, trial
 from tools.gate_trial import Recorded, recorded
-from warpwatch.ci.bisect.bisect_loop import End, Search, Wanted, likeliest, search
+from warpwatch.ci.bisect.bisect_loop import End, Search, SearchSettings, likeliest, search
 from warpwatch.ci.bisect.measured_runs import ExpectedNoise, Run
 from warpwatch.ci.bisect.posterior import posterior
 
@@ -24,12 +24,16 @@ NOISE = ExpectedNoise(scale=0.002, freedom=4)
 def _bench(culprit: int, change: float = 0.03, commits: int = 64, broken: tuple[int, ...] = (), seed: int = 1):
     levels = [math.log1p(change) * (place >= culprit) for place in range(commits + 1)]
     return SimulatedBench(
-        pool=CALM, levels=levels, broken=frozenset(broken), world=World(name=""), rng=np.random.default_rng(seed)
+        pool=CALM,
+        levels=levels,
+        broken=frozenset(broken),
+        world=World(name=""),
+        rng=np.random.default_rng(seed),
     )
 
 
 def _search(bench: SimulatedBench, commits: int = 64, **more) -> Search:
-    wanted = more.pop("wanted", Wanted(budget_s=math.inf))
+    wanted = more.pop("wanted", SearchSettings(budget_s=math.inf))
     prior = more.pop("prior", np.ones(commits))
     return search(bench, lambda: prior, NOISE, wanted, clock=lambda: bench.seconds, **more)
 
@@ -127,7 +131,7 @@ def test_an_end_that_does_not_build_ends_it() -> None:
 
 def test_the_budget_ends_it_after_the_ends_and_says_what_is_known() -> None:
     bench = _bench(10)
-    done = _search(bench, wanted=Wanted(budget_s=600))
+    done = _search(bench, wanted=SearchSettings(budget_s=600))
     assert done.end is End.SPENT
     assert bench.seconds <= 600
     assert done.suspects is not None

@@ -9,7 +9,7 @@ from typing import Any
 from githubkit import GitHub
 
 from ...forges.github import github_errors, open_github
-from ...forges.retries import ForgeError, TransientError, again
+from ...forges.retries import ForgeError, TransientError, with_retries
 from ...policy.policy_model import Destination
 from ..message import DeliveryError, Message
 
@@ -37,7 +37,7 @@ def deliver(message: Message, destination: Destination, token: str, number: str 
             return str(found)
 
         try:
-            return again(write, total_s=_PATIENCE_S)
+            return with_retries(write, total_s=_PATIENCE_S)
         except ForgeError as error:
             cause = error.__cause__
             raise DeliveryError(

@@ -1,4 +1,4 @@
-"""The doctor's checks: a function each, `check(host) -> findings`; a new one is listed here."""
+"""Checks of `doctor`: functions `check(host) -> findings`, listed here."""
 
 from collections.abc import Callable, Iterable
 

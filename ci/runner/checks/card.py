@@ -1,4 +1,4 @@
-"""The state of each card: its modes, its memory's errors, its power, its heat, and who else uses it."""
+"""State of each GPU: modes, memory errors, power, temperature, other processes."""
 
 from collections.abc import Iterator
 
@@ -100,7 +100,7 @@ def power_limit(host: Host) -> Iterator[Finding]:
 
 
 def temperature(host: Host) -> Iterator[Finding]:
-    """How warm it is now."""
+    """The current temperature."""
     for card in host.gpus.cards:
         looked_at, now = f"temperature.gpu of {card.uuid}", card.number("temperature.gpu")
         if now is None:
@@ -119,7 +119,7 @@ def temperature(host: Host) -> Iterator[Finding]:
 
 
 def processes(host: Host) -> Iterator[Finding]:
-    """Who has a compute context on a card besides what warpwatch started."""
+    """Other processes with a compute context on a GPU."""
     for card in host.gpus.cards:
         looked_at = f"--query-compute-apps of {card.uuid}"
         others = [each for each in host.gpus.processes if each.gpu == card.uuid]

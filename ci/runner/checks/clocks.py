@@ -1,4 +1,4 @@
-"""The cards' clocks: what holds them down, who set them, whether they can be locked, whether somebody forgot them."""
+"""GPU clocks: throttling, application clocks, permission to lock, forgotten locks."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ _HELD_DOWN = {
 
 
 def held_down(host: Host) -> Iterator[Finding]:
-    """What lowers the clock now, by heat or by the power supply."""
+    """Throttling by temperature or power supply."""
     for card in host.gpus.cards:
         looked_at = f"clocks_event_reasons.active of {card.uuid}"
         names = [name for bit, name in _HELD_DOWN.items() if card.clock_events & bit]
@@ -56,7 +56,7 @@ def application_clocks(host: Host) -> Iterator[Finding]:
 
 
 def lockable(host: Host) -> Iterator[Finding]:
-    """Who may lock clocks: root alone, unless an administrator said otherwise."""
+    """Permission to lock clocks: root only, unless an administrator allowed it."""
     if not host.gpus.cards:
         return
     looked_at = "the right to run nvidia-smi --lock-gpu-clocks"

@@ -1,4 +1,4 @@
-"""Results on their way to the dashboard: what waits, what was set aside, and whether it answers."""
+"""Uploads: queued batches, rejected files, and whether the dashboard answers."""
 
 import time
 import urllib.request
@@ -47,7 +47,7 @@ def waiting(host: Host) -> Iterator[Finding]:
 
 
 def dashboard(host: Host) -> Iterator[Finding]:
-    """The one that WARPWATCH_URL names."""
+    """Whether the dashboard of WARPWATCH_URL answers."""
     server = host.environ.get("WARPWATCH_URL")
     if not server:
         return

@@ -7,7 +7,7 @@ import pytest
 from tests.ci.forges.conftest import Forge, doubling
 from tests.ci.forges.forge_server import Failure
 from tests.ci.reports.examples import HEAD
-from warpwatch.ci.forges.retries import ForgeError, TransientError, again, check_answer
+from warpwatch.ci.forges.retries import ForgeError, TransientError, check_answer, with_retries
 from warpwatch.ci.forges.sticky_comment import Outcome, put_comment
 
 NOW = 1_800_000_000.0
@@ -37,7 +37,7 @@ def waits(
             left.pop()
             answered(status, headers, text)
 
-    again(ask, sleep=paused.append, total_s=total_s)
+    with_retries(ask, sleep=paused.append, total_s=total_s)
     return paused
 
 

@@ -50,7 +50,7 @@ def test_while_the_server_is_away_every_version_of_a_file_waits_on_disk(runner: 
     (queue,) = runner.spool.iterdir()
     waited = [json.loads(each.read_text()) for each in queue.glob("destination.json")]
     assert waited == [{"server": nowhere, "project": "demo"}]
-    # The same server at its true address: its queue is another, so the parcels are put there.
+    # The same server at its true address: its queue is another, so the batches are put there.
     runner.push()
     for batch in sorted((queue / "waiting").iterdir()):
         (there,) = (each for each in runner.spool.iterdir() if each != queue)

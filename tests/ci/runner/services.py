@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tests.ci.runner.fake_nvidia_smi import RTX_4090, T4
-from warpwatch.ci.runner.clock_lock import Choice
+from warpwatch.ci.runner.clock_lock import ClockChoice
 from warpwatch.ci.runner.nvidia_smi import Gpu
 from warpwatch.ci.runner.unit_files import Service
 
@@ -29,7 +29,7 @@ def make_service(tmp_path: Path, **given: object) -> Service:
         "labels": ("gpu-rtx4090", "gpu-t4"),
         "ceilings": tmp_path / "the ceilings",
         "nvidia_smi": str(programs / "nvidia-smi"),
-        "clocks": tuple(Choice(card=card, sm_mhz=960, memory_mhz=5001, why="") for card in cards),
+        "clocks": tuple(ClockChoice(card=card, sm_mhz=960, memory_mhz=5001, why="") for card in cards),
         "server": "https://perf.example.org",
         "project": "demo",
         "repository": "o/r",

@@ -13,7 +13,7 @@ import pytest
 
 from tests.ci.runner.fake_nvidia_smi import RTX_4090, T4, FakeNvidiaSmi
 from warpwatch.ci.runner.clock_lock import (
-    Choice,
+    ClockChoice,
     ClockError,
     choose,
     forgotten_locks,
@@ -29,7 +29,7 @@ LOCKS = [f"{ON} --lock-gpu-clocks=1350,1350", f"{ON} --lock-memory-clocks=5001,5
 RESETS = [f"{ON} --reset-gpu-clocks", f"{ON} --reset-memory-clocks"]
 
 
-def _choice(host: Host, **given: float | None) -> Choice:
+def _choice(host: Host, **given: float | None) -> ClockChoice:
     chosen = choose(host, host.gpus.cards[0], wanted_mhz=None, under_load_mhz=given.get("kept"))
     assert chosen is not None
     return chosen

@@ -175,14 +175,14 @@ def test_the_computer_and_its_software_are_looked_at_too(host: Host) -> None:
 
 
 def test_a_queue_that_waits_for_days_is_told(host: Host, tmp_path: Path) -> None:
-    spool = open_queue(tmp_path / "spool", "https://perf.example.org", "demo")
-    watched = replace(host, environ={**host.environ, "WARPWATCH_SPOOL": str(tmp_path / "spool")})
-    parcel = spool.add(b"results")
+    queue = open_queue(tmp_path / "queue", "https://perf.example.org", "demo")
+    watched = replace(host, environ={**host.environ, "WARPWATCH_SPOOL": str(tmp_path / "queue")})
+    batch = queue.add(b"results")
     assert _of(watched, "queue")[0].state is State.GOOD
     old = time.time() - 3 * 86_400
-    os.utime(parcel.path, (old, old))
+    os.utime(batch.path, (old, old))
     assert "1 batches wait, the first for 3 days" in _of(watched, "queue")[0].found
-    spool.quarantine(parcel, ["no"])
+    queue.quarantine(batch, ["no"])
     assert [each.state for each in _of(watched, "queue")] == [State.GOOD, State.NOTE]
 
 
