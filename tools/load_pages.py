@@ -114,7 +114,7 @@ def _addresses(url: str) -> Mapping[str, Sequence[str]]:
         "overview": [f"{root}/", f"{root}/?q=a", f"{root}/?page=2", f"{root}/?verdict=regressed"],
         "series list": [f"{root}/series", f"{root}/series?page=9", *(f"{root}/series?q={_quoted(w)}" for w in words)],
         "series": series,
-        "series data": [f"{path}/data.json" for path in series],
+        "series history (API)": [f"/api/projects{path}/history" for path in series],
         "roofline": [f"{root}/roofline", f"{root}/roofline?shapes=all&dtype="],
         "regressions": [
             f"{root}/regressions",

@@ -1,8 +1,8 @@
-"""The one file that leaves the job which ran a pull request's code: what `warpwatch gate` found, and nothing to run.
+"""The gate artefact: the one file that leaves the job which ran a pull request's code.
 
-Whoever reads it holds secrets and must take every word of it for a stranger's. So it has a schema without room for
-more: lengths, counts and numbers are bounded, names hold no sign that cannot be seen, hashes are hashes, and what the
-rows say decides the verdict. Commands and links are not in it; readers make them from what is.
+Its readers hold secrets and must not trust it. So its schema, that of every comparison (dashboard/model/comparison.py),
+is bounded: lengths, counts and numbers are limited, texts have no hidden characters, hashes are hashes, unknown keys
+are refused, and the outcome must be that of the rows. It has no commands or links; readers make them from its names.
 """
 
 import re
@@ -29,7 +29,6 @@ from warpwatch.dashboard.model.verdict import Verdict
 from ..policy.policy_model import Inconclusive
 from .gate_loop import StopReason
 
-SCHEMA_VERSION = 1
 LARGEST_FILE = 8 * 2**20  # bytes
 LONGEST_NAME, LONGEST_TEXT, LONGEST_UNIT = 200, 1000, 40  # characters
 MOST_PARAMETERS, MOST_CANARIES, MOST_FACTS, MOST_KERNELS, MOST_NOTES = 32, 32, 32, 500, 50
@@ -40,11 +39,11 @@ _MARKS = re.compile(r"m{5,}")  # more marks on a letter than any script has, whi
 
 
 class ArtefactError(Exception):
-    """A file that is no artefact of a gate; the message says where and why."""
+    """A file that is no artefact of a gate; the message names the field and the reason, and quotes nothing."""
 
 
 def has_hidden(text: str) -> bool:
-    """Whether there is a sign in it that cannot be seen, or turns others around, or heaps of marks."""
+    """Whether the text has invisible or bidi characters, or stacks of combining marks."""
     kinds = [_kind(sign) for sign in text]
     return any(kind in _HIDDEN for kind in kinds) or bool(
         _MARKS.search("".join("m" if kind[0] == "M" else " " for kind in kinds))
@@ -52,7 +51,7 @@ def has_hidden(text: str) -> bool:
 
 
 def plain(text: str, most: int) -> str:
-    """The text as the schema wants it: hidden signs are shown as U+FFFD, and what is too long is cut."""
+    """The text as the schema accepts it: hidden characters replaced by U+FFFD, cut at `most` characters."""
     shown, marks = [], 0
     for sign in text[: most + 1]:
         kind = _kind(sign)
@@ -64,14 +63,14 @@ def plain(text: str, most: int) -> str:
 
 
 def _kind(sign: str) -> str:
-    """Unicode's category; noncharacters, which XML forbids, count as controls."""
+    """The Unicode category; noncharacters, which XML forbids, count as controls."""
     is_none = ord(sign) & 0xFFFE == 0xFFFE or 0xFDD0 <= ord(sign) <= 0xFDEF
     return "Cc" if is_none else unicodedata.category(sign)
 
 
 def _seen(text: str) -> str:
     if has_hidden(text):
-        raise ValueError("has control, bidi or other signs that cannot be seen")
+        raise ValueError("has control, bidi or other hidden characters")
     return text
 
 
@@ -90,7 +89,7 @@ Fault = Annotated[Words, Field(min_length=1)]
 
 
 class Part(BaseModel):
-    """A part of the artefact: what it does not name is refused, and nothing is converted."""
+    """A part of the artefact: unknown keys are refused, and no value is converted."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -184,7 +183,7 @@ class ArtefactRow(Part, ComparisonRow):
 
 
 class LeftOut(Part):
-    """Series of one kind that the file has no room for; nobody sees them, so nobody can accept them any more."""
+    """Rows of one kind that the file has no room for, counted. They are not shown, so nobody can accept them."""
 
     verdict: Verdict
     decides: bool
@@ -224,10 +223,10 @@ class CodeFact(Part):
 
 
 class CodeDifference(Part):
-    """One kernel that was compiled to something else, for the architecture that the machine runs."""
+    """One kernel whose machine code differs, for the machine's architecture."""
 
     operator: Name
-    implementation: Name | None = None  # None: not known whose it is
+    implementation: Name | None = None  # None: unknown
     kernel: Words
     architecture: Name
     state: Literal["changed", "new", "gone"]
@@ -236,7 +235,7 @@ class CodeDifference(Part):
 
 
 class Cost(Part):
-    """What the verdict took."""
+    """What the gate took."""
 
     runs: Count  # of each commit, of the series measured most
     minutes: Annotated[float, Field(ge=0, le=1e6)]
@@ -244,7 +243,7 @@ class Cost(Part):
 
 
 class GateArtefact(Part):
-    """What a gate found on one machine. Rows: regressions first, then inconclusive ones, the largest change first."""
+    """The result of a gate on one machine. Rows: regressions first, then inconclusive ones, the largest first."""
 
     schema_version: Literal[1] = 1
     project: Name
@@ -254,14 +253,14 @@ class GateArtefact(Part):
     gpu: Name | None = None
     outcome: Outcome
     threshold: Share  # the smallest relative change that matters
-    family_error: Share  # chance that any unchanged series is called changed
+    family_error: Share  # family-wise error rate of the whole gate
     rows: tuple[ArtefactRow, ...] = Field(max_length=MOST_ROWS)
-    rows_left_out: Count = 0  # rows beyond what the file takes, unchanged ones first
-    left_out: tuple[LeftOut, ...] = Field(default=(), max_length=64)  # those of them that are not unchanged
+    rows_left_out: Count = 0  # rows without room in the file, unchanged ones first
+    left_out: tuple[LeftOut, ...] = Field(default=(), max_length=64)  # of these, the ones that are not unchanged
     drift: ArtefactDrift | None = None
     code: tuple[CodeDifference, ...] = Field(default=(), max_length=MOST_KERNELS)
     code_left_out: Count = 0
-    notes: tuple[Words, ...] = Field(default=(), max_length=MOST_NOTES)  # what its reader has to know beside the rows
+    notes: tuple[Words, ...] = Field(default=(), max_length=MOST_NOTES)  # remarks on the comparison as a whole
     inconclusive: Inconclusive = "neutral"  # how the policy treats an inconclusive outcome
     fault: Fault | None = None  # why head cannot be merged whatever its numbers are
     cost: Cost
@@ -271,7 +270,7 @@ class GateArtefact(Part):
         if self.base.hash == self.head.hash:
             raise ValueError("base and head are one commit")
         if sum(each.count for each in self.left_out) > self.rows_left_out:
-            raise ValueError("more rows of some kinds are left out than of all")
+            raise ValueError("left_out counts more rows than rows_left_out")
         if len({row.series.key for row in self.rows}) != len(self.rows):
             raise ValueError("two rows of one series")
         if self.outcome is not (found := outcome_of(self.judged)):
@@ -289,11 +288,6 @@ class GateArtefact(Part):
         is_open = self.inconclusive == "failure" and is_inconclusive(self.judged)
         return self.fault is not None or is_open or any(map(is_blocking, self.judged))
 
-    @property
-    def failing(self) -> tuple[ArtefactRow, ...]:
-        """The rows that fail at head and decide."""
-        return tuple(row for row in self.rows if row.fails and row.decides)
-
     def count(self, verdict: Verdict) -> int:
         """How many series got that verdict, those left out too."""
         beyond = sum(each.count for each in self.left_out if each.verdict is verdict)
@@ -302,7 +296,7 @@ class GateArtefact(Part):
         return beyond + sum(row.verdict is verdict for row in self.rows)
 
     def code_of(self, row: ArtefactRow) -> tuple[CodeDifference, ...]:
-        """What was compiled otherwise of the kernels behind a row."""
+        """The differences of compiled code of a row's kernel."""
         return tuple(
             each
             for each in self.code

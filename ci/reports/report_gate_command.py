@@ -1,4 +1,4 @@
-"""`warpwatch forge report-gate`: a gate's artefact told where people look."""
+"""`warpwatch forge report-gate`: report gate artefacts as comments, check runs and texts."""
 
 import json
 import os
@@ -23,9 +23,9 @@ from .reply_acceptances import with_replies
 from .report_links import Links
 
 _TEXTS = {
-    "comment": lambda told, links: markdown(told, links, GITHUB_MOST),
-    "summary": lambda told, links: markdown(told, links, SUMMARY_MOST),
-    "junit": lambda told, links: junit(told),
+    "comment": lambda artefacts, links: markdown(artefacts, links, GITHUB_MOST),
+    "summary": lambda artefacts, links: markdown(artefacts, links, SUMMARY_MOST),
+    "junit": lambda artefacts, links: junit(artefacts),
 }
 _FORGES = ("github", "github-comment", "github-check", "gitlab")
 _MOST_MACHINES = 16
@@ -40,7 +40,7 @@ class _RefusedError(click.ClickException):
 
 
 @click.command()
-@click.argument("artefacts", nargs=-1, type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("paths", nargs=-1, metavar="ARTEFACT...", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
     "--to",
     "targets",
@@ -68,7 +68,7 @@ class _RefusedError(click.ClickException):
 @click.option("--fail-if-blocking", is_flag=True, help="For a job whose failure keeps a merge from happening.")
 @click.option("--schema", is_flag=True, help="Prints the JSON Schema of an artefact and ends.")
 def report_gate(
-    artefacts: tuple[Path, ...],
+    paths: tuple[Path, ...],
     targets: tuple[str, ...],
     repository: str | None,
     pull_request: int | None,
@@ -82,17 +82,17 @@ def report_gate(
     fail_if_blocking: bool,
     schema: bool,
 ) -> None:
-    """Tell people and programs what `warpwatch gate --artefact` found; several artefacts are several machines.
+    """Report what `warpwatch gate --artefact` found; several artefacts are several machines.
 
     Takes tokens from GITHUB_TOKEN and GITLAB_TOKEN. Comments and check runs are made once and changed in place, however
-    often this runs. Exit status: 0 told, or it was told before; 1 the forge refused, or was away for long; 2 an
+    often this runs. Exit status: 0 reported, or already reported; 1 the forge refused, or was away for long; 2 an
     artefact that no gate writes, of another commit, or wrong options; 3 the pull request has another head by now; 4
-    with --fail-if-blocking: told, and it blocks.
+    with --fail-if-blocking: reported, and it blocks.
     """
     if schema:
         click.echo(json.dumps(GateArtefact.model_json_schema(), indent=1))
         return
-    told = _read(artefacts, head)
+    artefacts = _read(paths, head)
     texts = [target for target in targets if target in _TEXTS]
     forges = [target for target in targets if target in _FORGES]
     if not targets:
@@ -111,21 +111,21 @@ def report_gate(
         if not forges:
             raise click.UsageError("--replies: of which forge? Give --to github or --to gitlab too")
         try:
-            told = _answered(address, told, forges, key, accept_file)
+            artefacts = _answered(address, artefacts, forges, key, accept_file)
         except ForgeError as error:
             refused.append(f"no reply counts: {error}")
     for forge in forges:
         try:
-            stale |= _tell(forge, address, told, links, key, head)
+            stale |= _report(forge, address, artefacts, links, key, head)
         except ForgeError as error:
             refused.append(str(error))
     for name in texts:
-        _write(name, _TEXTS[name](told, links), output)
+        _write(name, _TEXTS[name](artefacts, links), output)
     if refused:
         raise _RefusedError("; ".join(dict.fromkeys(refused)))
     if stale:
         raise SystemExit(_STALE)
-    if fail_if_blocking and any(each.is_blocking for each in told):
+    if fail_if_blocking and any(each.is_blocking for each in artefacts):
         click.echo("this blocks merging: see the report", err=True)
         raise SystemExit(_BLOCKS)
 
@@ -134,58 +134,62 @@ def _read(paths: Sequence[Path], head: str | None) -> list[GateArtefact]:
     if not 1 <= len(paths) <= _MOST_MACHINES:
         raise click.UsageError(f"give the files of `warpwatch gate --artefact`, {_MOST_MACHINES} at most")
     try:
-        told = [read_artefact(path) for path in paths]
+        artefacts = [read_artefact(path) for path in paths]
     except ArtefactError as error:
         raise CannotTellError(str(error)) from error
-    ends = {(each.base.hash, each.head.hash) for each in told}
+    ends = {(each.base.hash, each.head.hash) for each in artefacts}
     if len(ends) > 1:
-        raise CannotTellError("the artefacts tell of several pairs of commits; report each pair alone")
-    if head is not None and told[0].head.hash != head:
-        raise CannotTellError(f"the artefact tells of {told[0].head.hash}, and {head} was to be measured")
-    return told
+        raise CannotTellError("the artefacts are of several pairs of commits; report each pair alone")
+    if head is not None and artefacts[0].head.hash != head:
+        raise CannotTellError(f"the artefact is of {artefacts[0].head.hash}, and {head} was to be measured")
+    return artefacts
 
 
 def _answered(
-    address: Address, told: list[GateArtefact], forges: Sequence[str], key: str, file: Path | None
+    address: Address, artefacts: list[GateArtefact], forges: Sequence[str], key: str, file: Path | None
 ) -> list[GateArtefact]:
     thread = address.gitlab() if forges[0] == "gitlab" else address.github()
-    base, head = told[0].base.hash, told[0].head.hash
+    base, head = artefacts[0].base.hash, artefacts[0].head.hash
     found = replies_of(thread, key, head)
     for sentence in found.refused:
         click.echo(f"does not count: {sentence}", err=True)
     if file is not None:
         file.write_text(accept_file(base, head, found.accepted) + "\n", encoding="utf-8")
-    return [with_replies(each, found.accepted, found.expired) for each in told]
+    return [with_replies(each, found.accepted, found.expired) for each in artefacts]
 
 
-def _tell(forge: str, address: Address, told: list[GateArtefact], links: Links, key: str, head: str | None) -> bool:
-    """Whether the pull request has another head by now."""
+def _report(
+    forge: str, address: Address, artefacts: list[GateArtefact], links: Links, key: str, head: str | None
+) -> bool:
+    """Report to one forge; returns whether the pull request has another head by now."""
     if forge == "gitlab":
-        return _comment(address.gitlab(), told, markdown(told, links, GITLAB_MOST), key)
+        return _comment(address.gitlab(), artefacts, markdown(artefacts, links, GITLAB_MOST), key)
     if address.pull_request is None and (forge != "github-check" or head is None):
         raise click.UsageError(f"--to {forge} needs --pull-request N (github-check: or --head HASH)")
     thread = address.github()
     newest = head or with_retries(thread.head)
-    if newest != told[0].head.hash:
+    if newest != artefacts[0].head.hash:
         # A commit that nobody asked to measure gets no check run on a stranger's word.
-        click.echo(f"stale: the pull request is at {newest[:8]}, this tells of {told[0].head.hash[:8]}", err=True)
+        click.echo(
+            f"stale: the pull request is at {newest[:8]}, the artefact is of {artefacts[0].head.hash[:8]}", err=True
+        )
         return True
     failed: ForgeError | None = None
     if forge != "github-comment":
         try:
-            for each in told:
+            for each in artefacts:
                 is_new = thread.put_check_run(replace(check_run(each, links), details_url=workflow_run_url()))
                 click.echo(f"check run {'created' if is_new else 'was there'}", err=True)
         except ForgeError as error:  # the comment says as much, and may be taken
             failed = error
-    is_stale = forge != "github-check" and _comment(thread, told, markdown(told, links, GITHUB_MOST), key)
+    is_stale = forge != "github-check" and _comment(thread, artefacts, markdown(artefacts, links, GITHUB_MOST), key)
     if failed is not None:
         raise failed
     return is_stale
 
 
-def _comment(thread: Thread, told: list[GateArtefact], text: str, key: str) -> bool:
-    outcome = put_comment(thread, key, told[0].head.hash, text)
+def _comment(thread: Thread, artefacts: list[GateArtefact], text: str, key: str) -> bool:
+    outcome = put_comment(thread, key, artefacts[0].head.hash, text)
     click.echo(f"comment {outcome.value}", err=True)
     return outcome is Outcome.STALE
 

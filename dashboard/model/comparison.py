@@ -5,7 +5,7 @@ fraction: 0.04 is 4 % more.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar, Protocol
@@ -79,18 +79,19 @@ class Acceptance(Schema):
     at_most: float | None = None
     """Largest relative change that is accepted; null: any."""
 
+    # The messages do not quote the text: it may come from an untrusted artefact.
     @field_validator("pattern", "reason", "by", "source")
     @classmethod
     def _is_storable(cls, text: str) -> str:
         if not text.strip() or not storable(text):
-            raise ValueError(f"must be a text without NUL that is not blank, not {text!r}")
+            raise ValueError("must not be blank, nor contain NUL or half a character")
         return text
 
     @field_validator("pattern", "source")
     @classmethod
     def _is_short(cls, text: str) -> str:
         if not storable_name(text):
-            raise ValueError(f"is too long: {text[:40]!r}…")
+            raise ValueError("is too long")
         return text
 
 
@@ -291,7 +292,7 @@ class Comparison(Schema):
     @property
     def counts(self) -> dict[Verdict, int]:
         """Rows by verdict."""
-        return count_verdicts(self.rows)
+        return {verdict: self.count(verdict) for verdict in Verdict}
 
     @property
     def is_inconclusive(self) -> bool:
@@ -306,8 +307,3 @@ class Comparison(Schema):
     def count(self, verdict: Verdict) -> int:
         """Rows with that verdict."""
         return sum(row.verdict is verdict for row in self.rows)
-
-
-def count_verdicts(rows: Sequence[ComparisonRow]) -> dict[Verdict, int]:
-    """Rows by verdict, 0 among them."""
-    return {verdict: sum(row.verdict is verdict for row in rows) for verdict in Verdict}

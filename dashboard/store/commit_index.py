@@ -119,24 +119,16 @@ def calendar(connection: Connection, project: int) -> Calendar:
     commit, run = schema.commit, schema.run
     commits = select(commit.c.id, commit.c.position, commit.c.date_ms).where(commit.c.project_id == project)
     runs = select(run.c.id, run.c.started_ms, run.c.card).where(run.c.project_id == project)
-    return calendar_of(
-        connection.execute(commits.order_by(commit.c.id)).all(), connection.execute(runs.order_by(run.c.id)).all()
-    )
-
-
-def calendar_of(commits: Sequence[Sequence[Any]], runs: Sequence[Sequence[Any]]) -> Calendar:
-    """The calendar of rows in the order of their ids.
-
-    Those of commits begin with id, position and date_ms, those of runs with id, started_ms and card.
-    """
-    number, position, date_ms, *_ = zip(*commits, strict=True) if commits else ((), (), ())
-    run, started_ms, its_card, *_ = zip(*runs, strict=True) if runs else ((), (), ())
-    card, cards = number_reasons(its_card) if any(its_card) else (np.zeros(len(run), dtype=np.int64), ())
+    commit_rows = connection.execute(commits.order_by(commit.c.id)).all()
+    run_rows = connection.execute(runs.order_by(run.c.id)).all()
+    number, position, date_ms = zip(*commit_rows, strict=True) if commit_rows else ((), (), ())
+    run_id, started_ms, its_card = zip(*run_rows, strict=True) if run_rows else ((), (), ())
+    card, cards = number_reasons(its_card) if any(its_card) else (np.zeros(len(run_id), dtype=np.int64), ())
     return Calendar(
         commits=np.array(number, dtype=np.int64),
         position=_numbers(position, UNORDERED_POSITION),
         date_ms=np.array(date_ms, dtype=np.int64),
-        runs=np.array(run, dtype=np.int64),
+        runs=np.array(run_id, dtype=np.int64),
         started_ms=_numbers(started_ms, -1),
         card=card,
         cards=cards,

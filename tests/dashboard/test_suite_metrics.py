@@ -115,13 +115,13 @@ def test_a_check_judges_what_is_judged(
     assert base is not None
     assert head is not None
     found = check(sqlite_store, "demo", base, head, threshold=0.02)
-    assert {row.series.metric.name for row in found.rows} == {
+    assert {row.series.metric for row in found.rows} == {
         "latency",
         "warm_latency",
         "peak_memory",
         "kernels_launched",
     }
-    assert {row.series.metric.name for row in found.rows if row.verdict is Verdict.REGRESSED} == regressed
+    assert {row.series.metric for row in found.rows if row.verdict is Verdict.REGRESSED} == regressed
     assert found.count(Verdict.UNCHANGED) == 4 - len(regressed)
 
 

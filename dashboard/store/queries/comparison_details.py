@@ -15,7 +15,7 @@ from ..engine import Store
 from ..mappers import commits_by_id, moment, project_id, workloads
 from ..points import read_samples
 from .commits import commit_row, compiled_of, neighbour
-from .series import points_of
+from .series_lines import points_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,8 +130,9 @@ def newest_measured(store: Store, project: str, machines: Collection[str]) -> Co
 def series_points(store: Store, key: str) -> tuple[Point, ...]:
     """A series' points alone, by commit, then run."""
     with store.read() as connection:
-        number = connection.execute(select(schema.series.c.id).where(schema.series.c.key == key)).scalar()
-        return points_of(connection, [number]).get(number, ()) if number is not None else ()
+        table = schema.series
+        row = connection.execute(select(table.c.id, table.c.project_id).where(table.c.key == key)).one_or_none()
+        return points_of(store, connection, row.project_id, [row.id]).get(row.id, ()) if row is not None else ()
 
 
 def samples_at(store: Store, key: str, commit: str) -> tuple[tuple[float, ...], ...]:

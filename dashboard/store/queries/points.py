@@ -72,7 +72,7 @@ def point_facts(store: Store, key: str, run: str | None = None) -> PointFacts | 
         workload = workload_of(series, known)
         around = [number for number in (place - 1, place, place + 1, before) if number is not None]
         wanted = np.array([number for number in around if 0 <= number < len(line.rank)], dtype=np.int64)
-        records = Records(connection, order, [(line, wanted)], ())
+        records = Records(connection, [(line, wanted)])
         told = dict(zip(wanted.tolist(), records.points(line, wanted), strict=True))
         samples = _samples(connection, row.id)
 

@@ -1,33 +1,26 @@
 """A series: its history, its findings, and the series beside it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from sqlalchemy import Column, Connection, select
+from sqlalchemy import Connection
 
 from ...model.changepoint import SeriesChange
 from ...model.history import History, OtherHistory
 from ...model.series import Point, Profile, Series, workload_of
 from .. import schema
-from ..chunks import Columns
-from ..commit_index import calendar_of
 from ..engine import Store
 from ..mappers import (
-    COMMIT_COLUMNS,
     Workloads,
     changes_of,
-    commit_of,
     episodes_of,
-    moment,
     select_series,
     series_record,
     workloads,
 )
-from ..points import read_points
-from ..statements import STATUS_OF_CODE, is_among
 from .roofline import profile_key, profiles
+from .series_lines import points_of
 
 # Which series stand beside one in its figure: the workload's other implementations, and the machine's canaries.
 
@@ -116,7 +109,7 @@ def history(store: Store, key: str) -> History | None:
         found = series_record(row, known)
         others = others_of(connection, row, known)
         canaries = canaries_of(connection, row, found, known)
-        points = points_of(connection, [row.id, *(number for number, _ in (*others, *canaries))])
+        points = points_of(store, connection, row.project_id, [row.id, *(number for number, _ in (*others, *canaries))])
         return History(
             series=found,
             points=points.get(row.id, ()),
@@ -129,50 +122,6 @@ def history(store: Store, key: str) -> History | None:
             profile=profile_of(connection, row, found),
             episodes=episodes_of(connection, [row.id]).get(row.id, ()),
         )
-
-
-def points_of(connection: Connection, ids: Collection[int]) -> dict[int, tuple[Point, ...]]:
-    """The points of series, by commit, then run time; series without points are left out."""
-    columns = read_points(connection, ids)
-    if not columns:
-        return {}
-    commit, run = schema.commit, schema.run
-    commit_rows = _rows_of(connection, columns.values(), "commit", (commit.c.id, commit.c.position, *COMMIT_COLUMNS))
-    run_rows = _rows_of(connection, columns.values(), "run", (run.c.id, run.c.started_ms, run.c.card, run.c.name))
-    commits = {row[0]: commit_of(*row[1:]) for row in commit_rows}
-    runs = {row[0]: (row[3], moment(row[1])) for row in run_rows}
-    calendar = calendar_of(commit_rows, run_rows)
-    return {
-        number: tuple(
-            [
-                Point(
-                    commit=commits[commit_id],
-                    value=value,
-                    q25=q25,
-                    q75=q75,
-                    sample_count=count,
-                    status=STATUS_OF_CODE[status],
-                    reason=reason,
-                    run=runs[run_id][0],
-                    run_time=runs[run_id][1],
-                    card=card,
-                )
-                for _, commit_id, run_id, value, q25, q75, count, status, reason, _, _, _, card in calendar.rows(
-                    number, each
-                )
-            ]
-        )
-        for number, each in columns.items()
-    }
-
-
-def _rows_of(
-    connection: Connection, points: Collection[Columns], name: str, columns: Sequence[Column[Any]]
-) -> Sequence[tuple[Any, ...]]:
-    """The rows of the commits or runs of points, in the order of their ids. The id is the first column."""
-    ids = np.unique(np.concatenate([getattr(each, name) for each in points])).tolist()
-    query = select(*columns).where(is_among(connection, columns[0], ids)).order_by(columns[0])
-    return connection.execute(query).all()
 
 
 # A series' own points and findings, without what stands beside it on its page.
@@ -196,7 +145,7 @@ def own_history(store: Store, key: str) -> OwnHistory | None:
             return None
         return OwnHistory(
             series=series_record(row, workloads(connection, row.project_id)),
-            points=points_of(connection, [row.id]).get(row.id, ()),
+            points=points_of(store, connection, row.project_id, [row.id]).get(row.id, ()),
             changes=changes_of(connection, [row.id]).get(row.id, ()),
             episodes=episodes_of(connection, [row.id]).get(row.id, ()),
         )

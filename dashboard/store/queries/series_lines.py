@@ -125,12 +125,10 @@ class Records:
     def __init__(
         self,
         connection: Connection,
-        order: ProjectOrder,
         wanted: Iterable[tuple[Line, Ints]],
-        more_commits: Iterable[int],
+        more_commits: Iterable[int] = (),
     ) -> None:
         wanted = list(wanted)
-        self._order = order
         commits = {int(n) for line, places in wanted for n in np.unique(line.points.commit[places])}
         commit = schema.commit
         among = is_among(connection, commit.c.id, commits | set(more_commits))
@@ -177,3 +175,11 @@ class Records:
                 for commit, run, value, q25, q75, count, status, reason in rows
             ]
         )
+
+
+def points_of(store: Store, connection: Connection, project: int, ids: Sequence[int]) -> dict[int, tuple[Point, ...]]:
+    """Records of all points of these series, by commit, then run; series without points are left out."""
+    found = lines(connection, project_order(store, connection, project), ids)
+    whole = {number: (line, np.arange(len(line.rank))) for number, line in found.items()}
+    records = Records(connection, whole.values())
+    return {number: records.points(*wanted) for number, wanted in whole.items()}

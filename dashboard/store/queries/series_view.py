@@ -197,9 +197,7 @@ class _Drawing:
             *(commit for commit, *_ in band),
         }
         choices = [(self.lines[number], places) for number, places in drawn.items()]
-        records = Records(
-            self.connection, self.order, [*choices, *((own, places) for places in asked.values())], commits
-        )
+        records = Records(self.connection, [*choices, *((own, places) for places in asked.values())], commits)
         points = {number: records.points(self.lines[number], places) for number, places in drawn.items()}
         told = {name: records.points(own, places) for name, places in asked.items()}
         at = records.commits
