@@ -191,7 +191,7 @@ def test_a_point_shows_samples_and_code_as_a_comparison_does(history_store: Sett
     assert facts.before is not None
     assert facts.compiled
     panel = create_app(history_store).test_client().get(f"/kernels/series/{series.key}/point").text
-    assert panel.count('<p class="ww-side') == bool(facts.samples) + bool(facts.samples_before) > 0
+    assert panel.count('<p class="ww-sampled') == bool(facts.samples) + bool(facts.samples_before) > 0
     assert panel.count("ww-plot-samples") == 1
     difference = compiled_difference(facts.compiled_before, facts.compiled)
     assert difference.has_both

@@ -43,7 +43,7 @@ def _query(tab: Tab) -> dict[str, list[str]]:
 
 def _panel(tab: Tab) -> str:
     """Its words but those of the figure of samples, which depend on its width and on whether it is drawn yet."""
-    parts = tab.page.locator("#point > :not(.ww-samples), #point .ww-side").all_inner_texts()
+    parts = tab.page.locator("#point > :not(.ww-samples), #point .ww-sampled").all_inner_texts()
     return re.sub(r"\s+", " ", " ".join(parts))
 
 
