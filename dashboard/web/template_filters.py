@@ -40,8 +40,8 @@ from ..text.labels import (
     web_name,
 )
 from . import clock
-from .figures.inline_svg import sparkline
 from .figures.palette import look
+from .figures.sparkline import sparkline
 from .figures.themes import page_json, themes_json
 
 

@@ -31,7 +31,8 @@ def test_the_example_notebook_runs_from_top_to_bottom(
     assert "cuda-" in rows["text/plain"]
     assert "unavailable" in statuses["text/plain"]
     assert "cuda-fp16-b1-h32-s2048-d128-causal" in levels["text/plain"]
-    assert "image/png" in figure
+    drawn = figure["application/vnd.plotly.v1+json"]
+    assert {"warpwatch", "SDPA", "Triton"} <= {trace.get("name") for trace in drawn["data"]}
 
 
 def test_the_example_notebook_is_kept_without_outputs() -> None:

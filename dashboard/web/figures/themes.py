@@ -19,7 +19,7 @@ from .palette import COLOURS, Theme
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', sans-serif"
 MONOSPACE = "ui-monospace, monospace"
 MARGIN = {"l": 62, "r": 14, "t": 34, "b": 44}
-_TRANSPARENT = "rgba(0,0,0,0)"
+TRANSPARENT = "rgba(0,0,0,0)"
 
 
 def _template(theme: Theme) -> go.layout.Template:
@@ -45,11 +45,11 @@ def _template(theme: Theme) -> go.layout.Template:
             "xanchor": "left",
             "y": 1.01,
             "yanchor": "bottom",
-            "bgcolor": _TRANSPARENT,
+            "bgcolor": TRANSPARENT,
         },
         "margin": MARGIN,
         "paper_bgcolor": surface,
-        "plot_bgcolor": _TRANSPARENT,
+        "plot_bgcolor": TRANSPARENT,
         "xaxis": axis,
         "yaxis": axis,
     }
@@ -71,7 +71,7 @@ def figure(data: Any, **layout: Any) -> go.Figure:
 
 def in_theme(made: go.Figure, theme: Theme) -> go.Figure:
     """The figure in the colours of a theme; it was made in those of the light one."""
-    if theme is Theme.LIGHT:
+    if theme == Theme.LIGHT:
         return made
     parts = made.to_plotly_json()
     del parts["layout"]["template"]

@@ -18,7 +18,7 @@ from ...model.series import Commit, Project
 from ...store import queries
 from ..comparison_cache import compared_commits, compared_implementations, compared_machines
 from ..comparison_filter import QUIET, Narrowing, narrow
-from ..figures.inline_svg import recent, samples_beside
+from ..figures.samples import recent_figure, samples_of
 from ..request_context import pages, project_or_404, store, words_asked
 
 # The two sides that a compare page's URL names, found in the store; or the sentence that says why not.
@@ -216,8 +216,8 @@ def _opened(project: str, sides: Sides, row: ComparisonRow, compared: Compared) 
         "row": row,
         "series": series,
         "against": against,
-        "samples": samples_beside(samples, unit),
-        "recent": recent(histories, chosen, unit),
+        "samples": samples_of(samples, unit),
+        "recent": recent_figure(histories, chosen, unit),
         "difference": difference,
         "command": again,
     }

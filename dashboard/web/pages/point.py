@@ -14,7 +14,7 @@ from ...model.naming import cudnn_version
 from ...model.series import Origin
 from ...store import queries
 from ...text.labels import count, moment
-from ..figures.inline_svg import samples_beside
+from ..figures.samples import samples_of
 from ..request_context import project_or_404, store
 from ..urls import compare_address
 
@@ -180,7 +180,7 @@ def panel(facts: PointFacts) -> dict[str, Any]:
             (name, said, then[name] if name in then and then[name] != said and name not in _OF_ONE_RUN else None)
             for name, said in now.items()
         ],
-        "samples": samples_beside([*sides, ("this point", facts.samples)], facts.series.metric.unit),
+        "samples": samples_of([*sides, ("this point", facts.samples)], facts.series.metric.unit),
         "code": compiled_difference(facts.compiled_before, facts.compiled),
         "command": asv_command(facts.series, point.commit),
     }

@@ -2,7 +2,6 @@
 // until then the page is complete but for a frame of the right height.
 (() => {
   const plotlyUrl = document.currentScript.dataset.plotly;
-  const charts = [...document.querySelectorAll("[data-chart]")];
   let plotly = null;
 
   // Plotly writes style attributes, which our policy refuses. The same text through the CSSOM is a script's doing, and
@@ -101,7 +100,10 @@
       plot.dataset.drawn = document.documentElement.dataset.bsTheme;
       plot.dispatchEvent(new CustomEvent("warpwatch:redrawn"));
     };
-    document.addEventListener("warpwatch:theme", () => redraw());
+    document.addEventListener("warpwatch:theme", function onTheme() {
+      if (plot.isConnected) redraw();
+      else document.removeEventListener("warpwatch:theme", onTheme); // a panel or a row that has been closed
+    });
     plot.on("plotly_afterplot", () => scaleOnPaper(plot));
     plot.on("plotly_click", (event) => {
       const [series, run] = [event.points[0].customdata ?? []].flat(); // the run of the point, where the figure knows it
@@ -168,5 +170,7 @@
     },
     { rootMargin: "300px" },
   );
-  for (const chart of charts) watcher.observe(chart);
+  const watch = (part) => part.querySelectorAll("[data-chart]").forEach((chart) => watcher.observe(chart));
+  watch(document);
+  document.addEventListener("warpwatch:inserted", (event) => watch(event.target)); // what another script has put in
 })();

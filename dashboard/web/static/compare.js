@@ -35,6 +35,7 @@
       if (!answer.ok) throw new Error(`${answer.status}`);
       cell.innerHTML = await answer.text(); // made by our own template, which escapes what came from outside
       cell.removeAttribute("role");
+      cell.dispatchEvent(new CustomEvent("warpwatch:inserted", { bubbles: true }));
       for (const button of cell.querySelectorAll("[data-copy]")) button.addEventListener("click", () => copy(button));
     } catch {
       cell.replaceChildren("It could not be loaded. ");

@@ -176,6 +176,7 @@
       const button = panel.querySelector("[data-copy]");
       if (button) fragment.querySelector("[data-copy]")?.replaceWith(button);
       panel.replaceChildren(...fragment.body.childNodes);
+      panel.dispatchEvent(new CustomEvent("warpwatch:inserted", { bubbles: true }));
       const here = new URL(location.href);
       here.searchParams.set("run", panel.querySelector("[data-run]").dataset.run);
       history.replaceState(null, "", here);

@@ -90,7 +90,10 @@ def test_a_row_opens_under_itself_stays_accessible_and_closes(
         opened.wait_for()
         assert row.get_attribute("aria-expanded") == "true"
         assert "warpwatch gate" in opened.inner_text()
-        assert opened.locator("circle").count() > 20
+        for plot in opened.locator(".ww-plot").all():
+            plot.scroll_into_view_if_needed()
+            tab.page.wait_for_function("plot => plot.dataset.drawn", arg=plot.element_handle())
+        assert opened.locator(".cartesianlayer .point").count() > 20
         assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
         assert faults(tab) == []
         opened.get_by_role("button", name="Copy").first.click()

@@ -1,6 +1,5 @@
 """What the compare page is made of: reading, narrowing, difference of compiled code, figures, what is remembered."""
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +8,7 @@ from statistics import median
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis.strategies import floats, integers, lists
+from hypothesis.strategies import floats, lists
 
 from warpwatch.dashboard.analysis.compare_sides import compare_commits
 from warpwatch.dashboard.model.comparison import ComparisonRow, CrossGpuChange
@@ -22,7 +21,7 @@ from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.text.comparison_labels import evidence, short_remark
 from warpwatch.dashboard.web.app import create_app
 from warpwatch.dashboard.web.comparison_filter import QUIET, Narrowing, narrow
-from warpwatch.dashboard.web.figures.inline_svg import COMMITS, HEIGHT, recent, samples_beside, scale_around
+from warpwatch.dashboard.web.figures.samples import COMMITS, recent_figure, samples_of
 
 
 def test_a_pair_has_the_levels_of_its_history_on_the_card_of_both(history_store: Settings) -> None:
@@ -142,27 +141,26 @@ def test_what_only_one_side_tells_of_compiled_code_is_no_difference() -> None:
     assert [(fact.name, fact.before, fact.after) for fact in change.facts] == [("code", 1, 2)]
 
 
-@given(lists(floats(1e-7, 1e3), min_size=1, max_size=30), integers(2, 8))
-def test_a_scale_holds_its_values_and_has_round_ticks_within(values: list[float], most: int) -> None:
-    scale = scale_around(values, 0.01)
-    assert all(0 <= scale.at(value) <= 100 for value in values)
-    ticks, _ = scale.ticks("seconds", most)
-    assert 1 <= len(ticks) <= most + 1
-    assert all(0 <= tick.at <= 100 for tick in ticks)
-    assert len({tick.text for tick in ticks}) == len(ticks)
-
-
-@given(lists(floats(1e-6, 1e-3), min_size=2, max_size=500))
-def test_a_distribution_draws_inside_its_height_and_counts_what_lies_outside(samples: list[float]) -> None:
-    found = samples_beside([("base", samples), ("head", samples[:1])], "seconds")
+@given(lists(floats(1e-6, 1e-3), min_size=2, max_size=500), floats(1.0, 50.0))
+def test_samples_of_both_sides_lie_on_the_axis_but_for_the_outermost(samples: list[float], times: float) -> None:
+    found = samples_of([("base", samples), ("head", [times * each for each in samples])], "seconds")
     assert found is not None
-    first = found.strips[0]
-    assert all(0 <= dot.x <= 100 and 0 <= dot.y <= HEIGHT for strip in found.strips for dot in strip.dots)
-    assert first.samples == len(samples)
-    assert (first.least, first.most) == (min(samples), max(samples))
-    assert first.least <= first.q25 <= first.level <= first.q75 <= first.most
-    assert first.outside <= max(2, 0.03 * len(samples))
-    assert first.low - 0.01 <= first.median <= first.low + first.width + 0.01
+    low, high = found.figure.layout.xaxis.range
+    for side, box in zip(found.sides, found.figure.data, strict=True):
+        assert side.count == len(samples)
+        assert side.least <= side.q25 <= side.median <= side.q75 <= side.most
+        assert side.outside <= max(2, 0.03 * len(samples))
+        assert low <= box.q1[0] <= box.median[0] <= box.q3[0] <= high
+        assert len(box.x[0]) <= 200
+    assert (found.sides[0].least, found.sides[0].most) == (min(samples), max(samples))
+
+
+def test_samples_that_hardly_differ_do_not_look_far_apart_and_one_alone_is_no_figure() -> None:
+    found = samples_of([("base", [1.0, 1.0001]), ("head", [1.0002])], "seconds")
+    assert found is not None
+    low, high = found.figure.layout.xaxis.range
+    assert (high - low) / low >= 0.01
+    assert samples_of([("base", [1.0]), ("head", ())], "seconds") is None
 
 
 def test_a_recent_history_keeps_the_compared_commits_however_old(history_store: Settings) -> None:
@@ -170,13 +168,15 @@ def test_a_recent_history_keeps_the_compared_commits_however_old(history_store: 
     commits = queries.commits(store, "kernels")
     key = queries.find_series(store, "kernels", search="rope warpwatch track_latency").series[0].key
     points = queries.series_points(store, key)
-    found = recent([("rope", points)], [("base", commits[-1]), ("head", commits[0])], "seconds")
+    found = recent_figure([("rope", points)], [("base", commits[-1]), ("head", commits[0])], "seconds")
     store.close()
     assert found is not None
-    assert [name for name, _ in found.chosen] == ["base", "head"]
-    assert found.chosen[0][1] < found.chosen[1][1]
-    assert len(found.lines[0].marks) <= COMMITS + 2
-    assert recent([("rope", ())], [("base", commits[0])], "seconds") is None
+    assert [label.text for label in found.layout.annotations] == ["base", "head"]
+    assert found.layout.shapes[0].x0 < found.layout.shapes[1].x0
+    (line,) = found.data
+    assert len(line.x) <= COMMITS + 2
+    assert {found.layout.shapes[0].x0, found.layout.shapes[1].x0} <= set(line.x)
+    assert recent_figure([("rope", ())], [("base", commits[0])], "seconds") is None
 
 
 def test_a_point_shows_samples_and_code_as_a_comparison_does(history_store: Settings) -> None:
@@ -188,22 +188,12 @@ def test_a_point_shows_samples_and_code_as_a_comparison_does(history_store: Sett
     assert facts.before is not None
     assert facts.compiled
     panel = create_app(history_store).test_client().get(f"/kernels/series/{series.key}/point").text
-    assert panel.count('<svg class="ww-strip ') == bool(facts.samples) + bool(facts.samples_before) > 0
+    assert panel.count('<p class="ww-sampled') == bool(facts.samples) + bool(facts.samples_before) > 0
+    assert panel.count("ww-plot-samples") == 1
     difference = compiled_difference(facts.compiled_before, facts.compiled)
     assert difference.has_both
     assert f"{difference.unchanged} build" in panel
     assert panel.count("ww-code-name") == len(difference.changes)
-
-
-@given(floats(1e-6, 1e-3), floats(1.0, 50.0), integers(2, 300))
-def test_dots_of_sides_far_apart_stand_upright_and_inside_their_strip(level: float, times: float, count: int) -> None:
-    near = [level * (1 + 0.01 * index / count) for index in range(count)]
-    found = samples_beside([("base", near), ("head", [times * each for each in near])], "seconds")
-    assert found is not None
-    for strip in found.strips:
-        columns = {dot.x for dot in strip.dots}
-        assert all(0 <= dot.x <= 100 and 2.4 <= dot.y <= HEIGHT for dot in strip.dots)
-        assert all(abs(one - other) > 1 for one, other in itertools.pairwise(sorted(columns)))
 
 
 def test_a_reason_of_many_rows_is_said_once_with_how_far_their_cards_differ(history_store: Settings) -> None:

@@ -17,9 +17,9 @@ from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.model.series import Commit, Point, Profile, Series, SpeedOfLight, Status, Workload
 from warpwatch.dashboard.web.figures.history_markers import canary_summary
 from warpwatch.dashboard.web.figures.history_view import HistoryView, Scale, Spacing
-from warpwatch.dashboard.web.figures.inline_svg import SPARKLINE_HEIGHT, WIDTH, sparkline
 from warpwatch.dashboard.web.figures.palette import COLOURS, Theme, look
 from warpwatch.dashboard.web.figures.roofline import roofline_figure
+from warpwatch.dashboard.web.figures.sparkline import SPARKLINE_HEIGHT, WIDTH, sparkline
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -71,7 +71,7 @@ def test_a_page_draws_fits_and_is_accessible(
     assert page.locator("html").get_attribute("data-bs-theme") == scheme
     assert page.evaluate("document.documentElement.scrollWidth") <= width, "the page scrolls sideways"
     for plot in page.locator(".ww-plot").all():
-        assert plot.locator(".plot .point, .scatterlayer .point").count() > 0, "the figure has no points"
+        assert plot.locator(".cartesianlayer .point").count() > 0, "the figure has no points"
     assert faults(tab) == []
 
     # Of what axe looks at, a change of scheme changes the colours alone.

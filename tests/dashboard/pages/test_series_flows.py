@@ -42,7 +42,9 @@ def _query(tab: Tab) -> dict[str, list[str]]:
 
 
 def _panel(tab: Tab) -> str:
-    return re.sub(r"\s+", " ", tab.page.locator("#point").inner_text())
+    """Its words but those of the figure of samples, which depend on its width and on whether it is drawn yet."""
+    parts = tab.page.locator("#point > :not(.ww-samples), #point .ww-sampled").all_inner_texts()
+    return re.sub(r"\s+", " ", " ".join(parts))
 
 
 def test_a_click_on_a_point_opens_it_beneath_and_another_reader_gets_the_same(
