@@ -4,6 +4,7 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -117,6 +118,13 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def new_tab(browser: Browser) -> Iterator[Callable[..., Tab]]:
     """Opens tabs of a width and colour scheme; each collects console errors, exceptions and refused requests."""
+    with tabs_of(browser) as open_tab:
+        yield open_tab
+
+
+@contextmanager
+def tabs_of(browser: Browser) -> Iterator[Callable[..., Tab]]:
+    """As `new_tab`, for whoever keeps the tabs longer."""
     contexts = []
 
     def open_tab(width: int = 1440, scheme: str = "light") -> Tab:

@@ -1,10 +1,12 @@
 """Every page, on desk and phone, light and dark: it draws, fits, complains of nothing, and axe finds no fault."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import Browser
 
 from tests.dashboard.pages.browsing import Tab, faults
+from tests.dashboard.pages.conftest import tabs_of
 
 _DESK = 768  # pixels from which on pages are laid out for one
 PAGES = (
@@ -53,6 +55,13 @@ PAGES = (
 )
 
 
+@pytest.fixture(scope="module")
+def tabs(browser: Browser) -> Iterator[dict[int, Tab]]:
+    """A tab for each width, which goes from page to page as a reader does: scripts are compiled once."""
+    with tabs_of(browser) as open_tab:
+        yield {width: open_tab(width=width) for width in (1440, 390)}
+
+
 @pytest.mark.parametrize(("width", "scheme", "other_scheme"), [(1440, "light", "dark"), (390, "dark", "light")])
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_draws_fits_and_is_accessible(
@@ -61,12 +70,14 @@ def test_a_page_draws_fits_and_is_accessible(
     scheme: str,
     other_scheme: str,
     address: str,
-    new_tab: Callable[..., Tab],
+    tabs: dict[int, Tab],
     addresses: dict[str, str],
 ) -> None:
-    tab = new_tab(width=width, scheme=scheme)
+    tab, page = tabs[width], tabs[width].page
+    tab.complaints.clear()
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     tab.open(address + path.format(**addresses))
-    page = tab.page
     assert page.locator("h1").count() == 1
     assert page.locator("html").get_attribute("data-bs-theme") == scheme
     assert page.evaluate("document.documentElement.scrollWidth") <= width, "the page scrolls sideways"
