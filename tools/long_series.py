@@ -59,8 +59,8 @@ def main(folder: Path, commits: int, browser: bool) -> None:
         page,
         f"{page}/figure.json",
         f"{page}/figure.json?{window}",
-        f"{page}/data.json?{window}",
-        f"{page}/data.json",
+        f"/api/projects/long/series/{key}/history?{window}",
+        f"/api/projects/long/series/{key}/history",
         f"{page}/point",
     ):
         median, p95, cpu, size = _server_ms(client, path)

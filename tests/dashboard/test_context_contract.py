@@ -229,7 +229,7 @@ def test_what_the_suite_wrote_is_what_the_report_says(sqlite_store: Store, asv: 
         file.writelines(written.to_line(record) + "\n" for record in _records())
     assert asv.load(sqlite_store).warnings == ()
     ours, rival = queries.report(sqlite_store)
-    assert (ours.implementation, ours.operator, rival.implementation) == ("warpwatch", "rope", "eager")
+    assert (ours.implementation, ours.kernel, rival.implementation) == ("warpwatch", "rope", "eager")
     assert ours.speed_of_light is not None
     assert (ours.speed_of_light.of_peak, ours.speed_of_light.of_ceiling) == (pytest.approx(0.5), pytest.approx(0.625))
     assert ours.ratios[0].ratio == pytest.approx(1.5)

@@ -101,7 +101,7 @@ class Rewriting(HTMLParser):
 
 _STATIC = Path(__file__).resolve().parents[1] / "static"
 _SOMEBODY = {"REMOTE_ADDR": "192.0.2.1"}  # not this machine's own user, whose name and rights a page would show
-_LISTS = ("overview", "series", "commits", "regressions", "alerts", "health-alerts", "machines", "canaries")
+_LISTS = ("overview", "series", "commits", "regressions", "alerts", "machines", "canaries")
 _PART = 1000  # of a list, asked for at once
 
 

@@ -97,7 +97,7 @@ def test_an_alert_says_what_the_machine_did_meanwhile(told: tuple[Store, Get]) -
     message = regression_content(groups[0])
     assert "the canaries show" in message.text
     assert "; without that +" in message.text
-    one = message.payload["regressions"][0]
+    one = message.fields["regressions"][0]
     assert (one["kind"], one["control_share"]["control"]) == ("step", "canaries")
     assert one["without_machine"]["magnitude"] == pytest.approx(0.1, abs=0.01)
     assert "the canaries did not change" in regression_content(groups[1]).text

@@ -33,7 +33,7 @@ def test_every_page_answers(settings: Settings) -> None:
     found = [queries.find_series(store, "demo", search=word).series[0] for word in ("test_sum", "copy_sweep", "matmul")]
     store.close()
     pages = ["", "series?q=", "roofline", "regressions", "commits", f"commit/{'0' * 40}", "machines"]
-    pages += [f"series/{series.key}{more}" for series in found for more in ("", "/data.json")]
+    pages += [f"series/{series.key}{more}" for series in found for more in ("", "/figure.json")]
     with serving(settings) as url:
         for page in pages:
             with urllib.request.urlopen(f"{url}/demo/{page}", timeout=30) as answer:

@@ -54,7 +54,8 @@ def test_a_click_on_a_point_opens_it_beneath_and_another_reader_gets_the_same(
     tab = new_tab()
     tab.open(url)
     newest = _panel(tab)
-    point = tab.page.request.get(f"{url}/data.json").json()["points"][5]
+    history = f"{address}/api/projects/kernels/series/{addresses['throttled']}/history"
+    point = tab.page.request.get(history).json()["points"][5]
     _click_point(tab, "warpwatch", 5)
     tab.page.wait_for_url("**run=**")
     told = _panel(tab)
@@ -85,7 +86,8 @@ def test_the_panel_steps_on_by_keyboard_and_its_command_can_be_copied(
 ) -> None:
     tab = new_tab()
     tab.open(f"{address}/kernels/series/{addresses['throttled']}")
-    points = tab.page.request.get(f"{address}/kernels/series/{addresses['throttled']}/data.json").json()["points"]
+    history = f"{address}/api/projects/kernels/series/{addresses['throttled']}/history"
+    points = tab.page.request.get(history).json()["points"]
     tab.page.get_by_role("link", name="Older").focus()
     for expected in points[-2:-5:-1]:
         tab.page.keyboard.press("Enter")

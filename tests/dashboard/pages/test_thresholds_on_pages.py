@@ -100,9 +100,8 @@ def test_a_series_tells_its_limit_and_which_of_its_steps_lie_below(store: Store,
     assert f"3 % and more counts, by {NAME}" in other
     assert '"name":"regression"' in other
     assert "below" not in other.split("Changepoints")[1].split("</section>")[0]
-    data = client.get(f"/demo/series/{_key(store, 'Bench')}/data.json").get_json()
-    assert data["limits"] == "warpwatch.toml of aaaaaaaa"
-    assert [each["below_limit"] for each in data["changepoints"]] == [0.125]
+    data = client.get(f"/api/projects/demo/series/{_key(store, 'Bench')}/history").get_json()
+    assert [change["below_limit"] for change in data["changes"]] == [0.125]
 
 
 def test_regressions_leave_out_what_does_not_count_and_say_so(store: Store, client: FlaskClient) -> None:
