@@ -191,7 +191,7 @@ def test_a_full_disk_is_told_and_what_waits_is_sent_and_makes_room(
         subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
-def test_equal_content_makes_equal_parcels_and_halves_hold_everything_once() -> None:
+def test_equal_content_makes_equal_batches_and_halves_hold_everything_once() -> None:
     members = [("benchmarks.json", b"{}"), ("box/machine.json", b"{}"), ("other/machine.json", b"{}")]
     files = [(f"{box}/{n}-env.json", b"x" * n) for box in ("box", "other") for n in range(3)]
     contexts = [(name.replace(".json", ".context.jsonl"), b"c") for name, _ in files[:4]]
