@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine, inspect, text
 
+from tests.commands import run_command
 from warpwatch.dashboard.cli.output import FAILED, INTERRUPTED, PIPE_CLOSED
 from warpwatch.dashboard.store import Store
 
@@ -57,7 +58,7 @@ def _warpwatch(
 def history(timed_history: Callable[..., Any], tmp_path: Path) -> Path:
     """A folder in which `warpwatch check 0000000b 0000000c` finds a regression."""
     results = timed_history([*QUIET, 1.15])
-    done = _warpwatch("import", results.folder, "--project", "demo", cwd=tmp_path)
+    done = run_command("import", results.folder, "--project", "demo", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     return tmp_path
 
@@ -109,7 +110,7 @@ def test_a_full_disk_under_standard_output_is_no_regression(history: Path) -> No
 
 @pytest.mark.parametrize("option", ["--output", "--artefact"])
 def test_an_output_that_cannot_be_written_is_refused_before_anything_is_measured(option: str, tmp_path: Path) -> None:
-    done = _warpwatch("gate", "HEAD~1", "HEAD", option, tmp_path / "absent" / "x.json", cwd=tmp_path)
+    done = run_command("gate", "HEAD~1", "HEAD", option, tmp_path / "absent" / "x.json", folder=tmp_path)
     assert done.returncode == 2
     assert f"the folder {tmp_path / 'absent'} does not exist" in done.stderr
 
@@ -127,7 +128,7 @@ def test_a_missing_database_driver_says_what_to_install(tmp_path: Path) -> None:
 def test_a_mistyped_database_is_named_and_nothing_is_created(
     command: list[str], database: str | None, tmp_path: Path
 ) -> None:
-    done = _warpwatch(*command, *(["--database", database] if database else []), cwd=tmp_path)
+    done = run_command(*command, *(["--database", database] if database else []), folder=tmp_path)
     assert done.returncode == 2
     assert "does not exist: name another database with --database or WARPWATCH_DATABASE" in done.stderr
     assert list(tmp_path.iterdir()) == []
@@ -137,7 +138,7 @@ def test_a_database_of_another_program_is_left_as_it_is(tmp_path: Path, database
     engine = create_engine(database.replace("postgresql://", "postgresql+psycopg://"))
     with engine.begin() as connection:
         connection.execute(text("CREATE TABLE notes (words TEXT)"))
-    done = _warpwatch("report", "--database", database, cwd=tmp_path)
+    done = run_command("report", "--database", database, folder=tmp_path)
     assert done.returncode == 2
     assert "holds no warpwatch history" in done.stderr
     assert inspect(engine).get_table_names() == ["notes"]
@@ -147,7 +148,7 @@ def test_a_database_of_another_program_is_left_as_it_is(tmp_path: Path, database
 @pytest.mark.parametrize("content", [b"not a database, but long enough" * 50, b"SQLite format 3\0" * 64])
 def test_a_file_that_is_no_database_is_named(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_bytes(content)
-    done = _warpwatch("report", "--database", "notes.txt", cwd=tmp_path)
+    done = run_command("report", "--database", "notes.txt", folder=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("Error: cannot open the database sqlite:///notes.txt: ")
     assert (tmp_path / "notes.txt").read_bytes() == content

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Request, sync_playwright
 
 from tests.dashboard.pages.browsing import HOSTILE, Tab, serving
 from tests.dashboard.pages.recorded import write_recorded
@@ -115,33 +116,44 @@ def browser() -> Iterator[Browser]:
         opened.close()
 
 
+@pytest.fixture(scope="session")
+def browser_context(browser: Browser) -> Iterator[BrowserContext]:
+    """One profile for all tests: each would otherwise fetch and compile plotly.js again."""
+    context = browser.new_context()
+    context.set_default_timeout(PATIENCE_MS)
+    yield context
+    context.close()
+
+
 @pytest.fixture
-def new_tab(browser: Browser) -> Iterator[Callable[..., Tab]]:
+def new_tab(browser_context: BrowserContext) -> Iterator[Callable[..., Tab]]:
     """Opens tabs of a width and colour scheme; each collects console errors, exceptions and refused requests."""
-    with tabs_of(browser) as open_tab:
+    with tabs_of(browser_context) as open_tab:
         yield open_tab
 
 
 @contextmanager
-def tabs_of(browser: Browser) -> Iterator[Callable[..., Tab]]:
-    """As `new_tab`, for whoever keeps the tabs longer."""
-    contexts = []
+def tabs_of(context: BrowserContext) -> Iterator[Callable[..., Tab]]:
+    """As `new_tab`, for fixtures that keep their tabs longer. In the end nothing but the caches is left."""
+    pages: list[Page] = []
 
-    def open_tab(width: int = 1440, scheme: str = "light") -> Tab:
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
-        )
-        context.set_default_timeout(PATIENCE_MS)
-        contexts.append(context)
-        tab = Tab(page=context.new_page(), complaints=[])
-        tab.page.on("console", lambda m: tab.complaints.append(m.text) if m.type in {"error", "warning"} else None)
-        tab.page.on("pageerror", lambda error: tab.complaints.append(str(error)))
-        tab.page.on("requestfailed", lambda request: _note_failure(tab, request))
+    def open_tab(width: int = 1440, scheme: Literal["light", "dark"] = "light") -> Tab:
+        page = context.new_page()
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        tab = Tab(page=page, complaints=[])
+        page.on("console", lambda m: tab.complaints.append(m.text) if m.type in {"error", "warning"} else None)
+        page.on("pageerror", lambda error: tab.complaints.append(str(error)))
+        page.on("requestfailed", lambda request: _note_failure(tab, request))
+        pages.append(page)
         return tab
 
     yield open_tab
-    for context in contexts:
-        context.close()
+    for page in pages:
+        if page.url.startswith("http"):
+            page.evaluate("localStorage.clear()")
+        page.close()
+    context.clear_cookies()
 
 
 def _note_failure(tab: Tab, request: Request) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import BrowserContext
 
 from tests.dashboard.pages.browsing import Tab, faults
 from tests.dashboard.pages.conftest import tabs_of
@@ -56,9 +56,9 @@ PAGES = (
 
 
 @pytest.fixture(scope="module")
-def tabs(browser: Browser) -> Iterator[dict[int, Tab]]:
+def tabs(browser_context: BrowserContext) -> Iterator[dict[int, Tab]]:
     """A tab for each width, which goes from page to page as a reader does: scripts are compiled once."""
-    with tabs_of(browser) as open_tab:
+    with tabs_of(browser_context) as open_tab:
         yield {width: open_tab(width=width) for width in (1440, 390)}
 
 
