@@ -129,7 +129,7 @@ def _with_q(explained: Sequence[_Explained], families: Mapping[int, int]) -> tup
     return tuple(
         Judgement(
             change=change,
-            kind=ChangeKind.MAY_BE_CHANCE if q.get(number, 0.0) > LIMIT else kind,
+            kind=ChangeKind.NOT_SIGNIFICANT if q.get(number, 0.0) > LIMIT else kind,
             control=control,
             share=its_share,
             q_value=q.get(number),

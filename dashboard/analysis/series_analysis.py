@@ -37,7 +37,7 @@ from ..store.analysis import (
     stale_projects,
     take_stale,
 )
-from ..store.commit_index import Calendar, ProjectCalendar
+from ..store.commit_index import CommitIndex, ProjectCommitIndex
 from ..store.engine import Store
 from ..store.machine_peers import MachinePeers
 from ..store.series_history import SeriesHistory, series_history
@@ -55,7 +55,7 @@ class _Task:
     """Some series, and what their histories need beside them."""
 
     series: tuple[Stale, ...]
-    calendar: Calendar
+    calendar: CommitIndex
     noise: Mapping[int, float | None] = field(default_factory=dict)  # of their machines, where it was asked for
 
 
@@ -164,7 +164,7 @@ def _but_for(failed: Collection[int], tasks: Iterable[_Task]) -> Iterator[_Task]
 
 
 def _tasks(store: Store, project: StaleProject, at_once: int) -> Iterator[_Task]:
-    after, its_calendar = 0, ProjectCalendar(project.id)
+    after, its_calendar = 0, ProjectCommitIndex(project.id)
     while True:
         with store.read() as connection:
             taken = take_stale(connection, project.id, after=after, limit=at_once)
@@ -178,7 +178,7 @@ def _tasks(store: Store, project: StaleProject, at_once: int) -> Iterator[_Task]
 def _tasks_with_noise(
     store: Store, project: StaleProject, machines: MachinePeers, short: Sequence[_Findings]
 ) -> Iterator[_Task]:
-    its_calendar = ProjectCalendar(project.id)
+    its_calendar = ProjectCommitIndex(project.id)
     for findings in short:
         with store.read() as connection:
             noise = machines.scales(connection, dict(findings.levels))

@@ -16,7 +16,7 @@ from .alerts import alert_records, alert_rows
 from .engine import Store
 from .mappers import commit_record, project_id
 from .queries.regressions import regressions_in, series_changes_in
-from .statements import is_among
+from .statements import id_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ def alerts_now(store: Store, project: str, *, recent_days: float, most_false: fl
         groups = _new_regressions(connection, owner, regressions, recent_days, most_false)
         new = tuple(one for group in groups for one in group.regressions)
         table = schema.alert
-        is_current = (table.c.state != AlertState.RESOLVED.value) | is_among(
+        is_current = (table.c.state != AlertState.RESOLVED.value) | id_in(
             connection, table.c.id, list(regressions.held)
         )
         is_regression = table.c.kind == AlertKind.REGRESSION.value
@@ -111,7 +111,7 @@ def _held_regressions(connection: Connection, project: str) -> HeldRegressions:
     membership = AlertMembership(connection, owner) if owner is not None else None
     held: dict[int, list[Regression]] = {}
     fresh = []
-    for group in regressions_in(connection, project, (ChangeKind.STEP, ChangeKind.MAY_BE_CHANCE)):
+    for group in regressions_in(connection, project, (ChangeKind.STEP, ChangeKind.NOT_SIGNIFICANT)):
         left = []
         for one in group.regressions:
             alert = membership.alert_of_change(one.series.key, one.change) if membership is not None else None

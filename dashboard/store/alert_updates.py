@@ -18,7 +18,7 @@ from .alert_opening import add_event, commit_ids_of
 from .engine import Store
 from .mappers import project_id
 from .outbox import queue_messages
-from .statements import insert_new, is_among, is_one_of
+from .statements import id_in, insert_new, is_one_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +152,7 @@ def _follow(connection: Connection, owner: int, alert: RegressionAlert, update: 
     taken = {
         tuple(row)
         for row in connection.execute(
-            select(part.c.series_id, part.c.commit_id).where(is_among(connection, part.c.series_id, ids.values()))
+            select(part.c.series_id, part.c.commit_id).where(id_in(connection, part.c.series_id, ids.values()))
         )
     }
     joining = []

@@ -21,7 +21,7 @@ from .mappers import Workloads, select_series, series_record
 from .point_buffer import mark_stale
 from .points import read_stretches
 from .series_history import Newest
-from .statements import STATUS_CODES, insert_new, is_among
+from .statements import STATUS_CODES, id_in, insert_new
 
 _OK = STATUS_CODES[Status.OK]
 
@@ -191,14 +191,14 @@ def replace_analyses(connection: Connection, analyses: Sequence[SeriesAnalysis])
         return 0
     said = judgements(connection, ids)
     for each in (schema.changepoint, schema.episode, schema.summary):
-        connection.execute(delete(each).where(is_among(connection, each.c.series_id, ids)))
+        connection.execute(delete(each).where(id_in(connection, each.c.series_id, ids)))
     changes = [row for analysis in analyses for row in _changepoint_rows(analysis, said)]
     insert_new(connection, schema.changepoint, changes)
     insert_new(connection, schema.episode, [row for analysis in analyses for row in _episode_rows(analysis)])
     insert_new(connection, schema.summary, [row for analysis in analyses for row in _summary_rows(analysis, said)])
     short = {analysis.series_id for analysis in analyses if analysis.uses_machine_noise}
     for uses_noise, some in ((True, short), (False, ids - short)):
-        chosen = is_among(connection, table.c.id, some)
+        chosen = id_in(connection, table.c.id, some)
         connection.execute(update(table).where(chosen).values(stale=False, uses_machine_noise=uses_noise))
     want_judgement(connection, set(machine_of.values()))
     return len(ids)
@@ -211,7 +211,7 @@ def still_current(connection: Connection, revisions: Mapping[int, int]) -> dict[
     rows = connection.execute(
         select(table.c.id, table.c.revision, table.c.machine_id)
         .join(project, project.c.id == table.c.project_id)
-        .where(is_among(connection, table.c.id, revisions), project.c.analysis_version == ANALYSIS_VERSION)
+        .where(id_in(connection, table.c.id, revisions), project.c.analysis_version == ANALYSIS_VERSION)
     ).all()
     return {row.id: row.machine_id for row in rows if row.revision == revisions[row.id]}
 
@@ -219,7 +219,7 @@ def still_current(connection: Connection, revisions: Mapping[int, int]) -> dict[
 def want_judgement(connection: Connection, machines: Collection[int]) -> None:
     """Notes, in the transaction that changes findings of these machines, that they are to be judged together again."""
     table = schema.machine
-    of_these = is_among(connection, table.c.id, machines)
+    of_these = id_in(connection, table.c.id, machines)
     connection.execute(update(table).where(of_these).values(findings=table.c.findings + 1))
 
 
@@ -308,7 +308,7 @@ def series_names(store: Store, ids: Collection[int]) -> Mapping[int, str]:
     """Of each id that there is: project, benchmark with its parameters, machine and environment."""
     number = schema.series.c.id
     with store.read() as connection:
-        rows = connection.execute(select_series(number).where(is_among(connection, number, ids))).all()
+        rows = connection.execute(select_series(number).where(id_in(connection, number, ids))).all()
     records = {row.id: series_record(row, Workloads()) for row in rows}
     return {
         number: f"{one.project}: {one.title} on {one.machine}, {one.environment}" for number, one in records.items()

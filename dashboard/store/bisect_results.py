@@ -154,7 +154,7 @@ def _follow(connection: Connection, project: str, alert: int, bisected: Bisected
         .where(
             part.c.alert_id == alert,
             change.c.is_worse,
-            change.c.kind.in_([ChangeKind.STEP.value, ChangeKind.MAY_BE_CHANCE.value]),
+            change.c.kind.in_([ChangeKind.STEP.value, ChangeKind.NOT_SIGNIFICANT.value]),
             schema.commit.c.position > good,
             schema.commit.c.position <= bad,
         )

@@ -16,11 +16,11 @@ from ..statistics.detection import ANALYSIS_VERSION
 from ..statistics.machine_attribution import Floats, Ints, Shift
 from . import schema
 from .chunks import decode_all
-from .commit_index import Calendar, calendar
+from .commit_index import CommitIndex, calendar
 from .engine import Store
 from .mappers import Workloads, limits_of, workloads
 from .points import read_stretches
-from .statements import is_among, update_each
+from .statements import id_in, update_each
 
 # What was said of a change when the findings of its machine were judged together, and what it says until then.
 #
@@ -39,7 +39,7 @@ def judgements(connection: Connection, series: Collection[int]) -> Judgements:
     table = schema.changepoint
     rows = connection.execute(
         select(table.c.series_id, table.c.commit_id, *(table.c[name] for name in SAID)).where(
-            is_among(connection, table.c.series_id, series)
+            id_in(connection, table.c.series_id, series)
         )
     )
     return {(row.series_id, row.commit_id): dict(zip(SAID, row[2:], strict=True)) for row in rows}
@@ -50,7 +50,7 @@ def verdict_of(kind: str, is_worse: bool) -> Verdict:
 
     Of what is not judged yet, or may be chance, nothing can be told.
     """
-    if kind in {ChangeKind.UNJUDGED.value, ChangeKind.MAY_BE_CHANCE.value}:
+    if kind in {ChangeKind.UNJUDGED.value, ChangeKind.NOT_SIGNIFICANT.value}:
         return Verdict.INCONCLUSIVE
     if kind == ChangeKind.MACHINE_STATE.value:
         return Verdict.UNCHANGED
@@ -278,7 +278,7 @@ def _follows(its_metric: Metric) -> tuple[str | None, int]:
 
 
 def _changes(
-    connection: Connection, machine: int, series: dict[int, FoundSeries], whole: Calendar
+    connection: Connection, machine: int, series: dict[int, FoundSeries], whole: CommitIndex
 ) -> tuple[FoundChange, ...]:
     table = schema.changepoint
     rows = connection.execute(
@@ -315,7 +315,7 @@ def _speakers(series: Iterable[FoundSeries], place: tuple[int, str | None]) -> l
     return found
 
 
-def _controls(connection: Connection, speakers: Sequence[FoundSeries], whole: Calendar) -> tuple[ControlLevels, ...]:
+def _controls(connection: Connection, speakers: Sequence[FoundSeries], whole: CommitIndex) -> tuple[ControlLevels, ...]:
     """The levels of these on each card that measured any."""
     row_of = {one.id: row for row, one in enumerate(speakers)}
     stretches = list(read_stretches(connection, list(row_of)))

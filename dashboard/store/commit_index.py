@@ -35,7 +35,7 @@ class PointRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Calendar:
+class CommitIndex:
     """Commits and runs by id, the ids in order."""
 
     commits: Ints
@@ -91,15 +91,15 @@ class Calendar:
         ]
 
 
-class ProjectCalendar:
+class ProjectCommitIndex:
     """The calendar of a project, read again when there are new commits or runs, or commits have changed places."""
 
     def __init__(self, project: int) -> None:
         self._project = project
         self._state: tuple[Any, ...] | None = None
-        self._known: Calendar | None = None
+        self._known: CommitIndex | None = None
 
-    def read(self, connection: Connection) -> Calendar:
+    def read(self, connection: Connection) -> CommitIndex:
         """The calendar with every commit and run that this transaction sees."""
         commit, run = schema.commit, schema.run
         # Of one project alone: ids of several are given in an order that is not that in which they come to be seen.
@@ -114,7 +114,7 @@ class ProjectCalendar:
         return self._known
 
 
-def calendar(connection: Connection, project: int) -> Calendar:
+def calendar(connection: Connection, project: int) -> CommitIndex:
     """The calendar of a project."""
     commit, run = schema.commit, schema.run
     commits = select(commit.c.id, commit.c.position, commit.c.date_ms).where(commit.c.project_id == project)
@@ -124,7 +124,7 @@ def calendar(connection: Connection, project: int) -> Calendar:
     number, position, date_ms = zip(*commit_rows, strict=True) if commit_rows else ((), (), ())
     run_id, started_ms, its_card = zip(*run_rows, strict=True) if run_rows else ((), (), ())
     card, cards = number_reasons(its_card) if any(its_card) else (np.zeros(len(run_id), dtype=np.int64), ())
-    return Calendar(
+    return CommitIndex(
         commits=np.array(number, dtype=np.int64),
         position=_numbers(position, UNORDERED_POSITION),
         date_ms=np.array(date_ms, dtype=np.int64),

@@ -14,7 +14,7 @@ from ..model.series import UNORDERED_POSITION, Commit, Series, Workload
 from ..model.verdict import ChangeKind, Control
 from . import schema
 from .ids import plain
-from .statements import is_among
+from .statements import id_in
 
 _REMEMBERED = 20_000  # records of this process: what they are made of is all that they hold
 
@@ -199,7 +199,7 @@ def commits_by_id(connection: Connection, ids: Iterable[int]) -> dict[int, Commi
     wanted = sorted(set(ids))
     if not wanted:
         return {}
-    rows = connection.execute(select(schema.commit).where(is_among(connection, schema.commit.c.id, wanted)))
+    rows = connection.execute(select(schema.commit).where(id_in(connection, schema.commit.c.id, wanted)))
     return {row.id: commit_record(row) for row in rows}
 
 

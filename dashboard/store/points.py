@@ -23,7 +23,7 @@ from .chunks import (
     join,
     join_samples,
 )
-from .statements import insert_rows, is_among
+from .statements import id_in, insert_rows
 
 LONG = 256  # points from which a stretch is left as it is
 _MOST_SHORT = 24  # short stretches of a series before they are joined
@@ -75,7 +75,7 @@ def _stretches(
     connection: Connection, table: Any, series: Collection[int], runs: Runs | None
 ) -> Iterator[tuple[int, bytes]]:
     for some in batches(list(series), _AT_ONCE):
-        query = select(table.c.series_id, table.c.data).where(is_among(connection, table.c.series_id, some))
+        query = select(table.c.series_id, table.c.data).where(id_in(connection, table.c.series_id, some))
         if runs is not None:
             query = query.where(table.c.first_run <= runs.last, table.c.last_run >= runs.first)
         yield from connection.execute(query.order_by(table.c.id)).all()
@@ -88,7 +88,7 @@ def recorded_at(
     run, series, chunk = schema.run, schema.series, schema.chunk
     machines = connection.execute(
         select(run.c.machine_id, func.min(run.c.id), func.max(run.c.id))
-        .where(run.c.project_id == project, is_among(connection, run.c.commit_id, commits))
+        .where(run.c.project_id == project, id_in(connection, run.c.commit_id, commits))
         .group_by(run.c.machine_id)
     ).all()
     found: set[int] = set()
@@ -175,7 +175,7 @@ def _join_short(connection: Connection, series: Sequence[int]) -> None:
         for some in batches(series, _AT_ONCE):
             rows = connection.execute(
                 select(table.c.series_id, func.count())
-                .where(is_among(connection, table.c.series_id, some), table.c.points < LONG)
+                .where(id_in(connection, table.c.series_id, some), table.c.points < LONG)
                 .group_by(table.c.series_id)
                 .having(func.count() >= _MOST_SHORT)
             )
@@ -187,13 +187,13 @@ def _join_short(connection: Connection, series: Sequence[int]) -> None:
 def _join(connection: Connection, table: Any, series: Sequence[int]) -> None:
     short = connection.execute(
         select(table.c.id, table.c.series_id, table.c.data)
-        .where(is_among(connection, table.c.series_id, series), table.c.points < LONG)
+        .where(id_in(connection, table.c.series_id, series), table.c.points < LONG)
         .order_by(table.c.id)
     ).all()
     parts: dict[int, list[bytes]] = {}
     for _, number, data in short:
         parts.setdefault(number, []).append(data)
-    connection.execute(delete(table).where(is_among(connection, table.c.series_id, series), table.c.points < LONG))
+    connection.execute(delete(table).where(id_in(connection, table.c.series_id, series), table.c.points < LONG))
     rows = []
     for number, each in parts.items():
         if table is schema.chunk:

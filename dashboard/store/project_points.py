@@ -13,10 +13,10 @@ from sqlalchemy import Connection, func, select
 
 from . import schema
 from .chunks import Columns, Ints, decode_all
-from .commit_index import Calendar, calendar
+from .commit_index import CommitIndex, calendar
 from .engine import Store
 from .points import Runs, read_stretches
-from .statements import is_among
+from .statements import id_in
 
 MOST_POINTS = 4_000_000  # of a project that is cached
 _POINT_BYTES = 41
@@ -27,7 +27,7 @@ Flags = NDArray[np.bool_]
 class ProjectPoints:
     """Points of many series, one series after the other; of each by commit, then by run."""
 
-    calendar: Calendar
+    calendar: CommitIndex
     series: Ints  # ids in order, of those that have points
     starts: Ints  # where the points of each begin, and the end of the last one's
     points: Columns
@@ -79,7 +79,7 @@ def project_points(store: Store, project: str) -> ProjectPoints | None:
 
 
 def points_of_series(
-    connection: Connection, whole: Calendar, ids: Collection[int], *, runs: Runs | None = None
+    connection: Connection, whole: CommitIndex, ids: Collection[int], *, runs: Runs | None = None
 ) -> ProjectPoints:
     """Those of these series. With `runs` those of other runs may be missing."""
     stretches = sorted(read_stretches(connection, ids, runs=runs), key=lambda one: one[0])
@@ -117,6 +117,6 @@ def _ranks(ids: Ints, *keys: Any) -> NDArray[np.int32]:
 def runs_of(connection: Connection, commits: Collection[int]) -> Runs | None:
     """A range that holds every run of these commits."""
     run = schema.run
-    wanted = select(func.min(run.c.id), func.max(run.c.id)).where(is_among(connection, run.c.commit_id, commits))
+    wanted = select(func.min(run.c.id), func.max(run.c.id)).where(id_in(connection, run.c.commit_id, commits))
     first, last = connection.execute(wanted).one()
     return Runs(first=first, last=last) if first is not None else None

@@ -14,12 +14,12 @@ from sqlalchemy import Connection, delete, func, select, text, update
 from . import schema
 from .analysis import want_judgement
 from .chunks import Columns, SampleColumns
-from .commit_index import Calendar, ProjectCalendar
+from .commit_index import CommitIndex, ProjectCommitIndex
 from .engine import Store
 from .ids import note_removal
 from .point_buffer import mark_stale
 from .points import LONG, batches, read_points, read_samples, replace_points, replace_samples
-from .statements import is_among
+from .statements import id_in
 
 _DAY_MS = 24 * 3600 * 1000
 _AT_ONCE = 200  # series in one transaction
@@ -81,7 +81,7 @@ def compact(
         project_id = connection.execute(select(owner)).scalar()
     if project_id is None:
         return done
-    calendars = ProjectCalendar(project_id)
+    calendars = ProjectCommitIndex(project_id)
     for number, some in enumerate(batches(ids, _AT_ONCE)):
         progress(number * _AT_ONCE, len(ids))
         try:
@@ -136,7 +136,7 @@ class _Batch:
     """Some series within a transaction."""
 
     connection: Connection
-    calendar: Calendar
+    calendar: CommitIndex
     policy: Policy
     done: Compaction
     _newest_ms: int = field(init=False, default=0)
@@ -179,7 +179,7 @@ class _Batch:
         since = self._days_ago_ms(self.policy.unlisted_days)
         rows = self.connection.execute(
             select(table.c.id).where(
-                is_among(self.connection, table.c.id, series),
+                id_in(self.connection, table.c.id, series),
                 ~table.c.listed,
                 ~table.c.stale,
                 ~select(alerted.c.series_id).where(alerted.c.series_id == table.c.id).exists(),
@@ -192,12 +192,12 @@ class _Batch:
             return
         self.done.samples_removed += sum(len(each.samples) for each in read_samples(self.connection, series).values())
         its = schema.series
-        machines = select(its.c.machine_id).where(is_among(self.connection, its.c.id, series)).distinct()
+        machines = select(its.c.machine_id).where(id_in(self.connection, its.c.id, series)).distinct()
         want_judgement(self.connection, self.connection.execute(machines).scalars().all())
         for name in _OF_A_SERIES:
             column = schema.metadata.tables[name].c.series_id
-            self.connection.execute(delete(column.table).where(is_among(self.connection, column, series)))
-        self.connection.execute(delete(schema.series).where(is_among(self.connection, schema.series.c.id, series)))
+            self.connection.execute(delete(column.table).where(id_in(self.connection, column, series)))
+        self.connection.execute(delete(schema.series).where(id_in(self.connection, schema.series.c.id, series)))
         note_removal(self.connection)
         self.done.series_removed += len(series)
 
@@ -209,7 +209,7 @@ class _Batch:
         found: dict[int, set[int]] = {number: set() for number in series}
         for number, *commits in self.connection.execute(
             select(change.c.series_id, change.c.commit_id, change.c.previous_commit_id).where(
-                is_among(self.connection, change.c.series_id, series)
+                id_in(self.connection, change.c.series_id, series)
             )
         ):
             found[number].update(commits)
@@ -217,14 +217,14 @@ class _Batch:
         for number, *commits in self.connection.execute(
             select(alerted.c.series_id, alerted.c.commit_id, alert.c.previous_commit_id)
             .join(alert, alert.c.id == alerted.c.alert_id)
-            .where(is_among(self.connection, alerted.c.series_id, series))
+            .where(id_in(self.connection, alerted.c.series_id, series))
         ):
             found[number].update(commits)
         stated = schema.stated_change
         for number, *commits in self.connection.execute(
             select(alerted.c.series_id, stated.c.commit_id, stated.c.previous_commit_id)
             .join(stated, stated.c.alert_id == alerted.c.alert_id)
-            .where(is_among(self.connection, alerted.c.series_id, series))
+            .where(id_in(self.connection, alerted.c.series_id, series))
         ):
             found[number].update(commits)
         noted = set(self.connection.execute(select(note.c.commit_id)).scalars())
@@ -267,7 +267,7 @@ class _Batch:
         table = schema.chunk
         rows = self.connection.execute(
             select(table.c.series_id, func.count().label("stretches"))
-            .where(is_among(self.connection, table.c.series_id, series))
+            .where(id_in(self.connection, table.c.series_id, series))
             .group_by(table.c.series_id)
         )
         return {row.series_id: row.stretches for row in rows}

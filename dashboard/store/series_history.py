@@ -15,7 +15,7 @@ from ..model.series import Status
 from ..statistics.comparison import RunValue
 from ..statistics.summary import CommitLevels
 from .chunks import Columns, Floats, Ints
-from .commit_index import Calendar
+from .commit_index import CommitIndex
 from .packed_entries import number_or_none
 from .statements import STATUS_CODES
 
@@ -100,7 +100,7 @@ class SeriesHistory:
             )
 
 
-def series_history(points: Columns, calendar: Calendar) -> SeriesHistory:
+def series_history(points: Columns, calendar: CommitIndex) -> SeriesHistory:
     """The history of a series with at least one point."""
     place = calendar.position[np.searchsorted(calendar.commits, points.commit)]
     if (place[1:] <= place[:-1]).any():
@@ -121,7 +121,7 @@ def _without_skipped(points: Columns) -> Columns:
     return points.take(np.repeat(~is_skipped, np.diff(starts, append=len(points))))
 
 
-def _history(points: Columns, calendar: Calendar, newest: Newest) -> SeriesHistory:
+def _history(points: Columns, calendar: CommitIndex, newest: Newest) -> SeriesHistory:
     starts = _starts(points.commit)
     commit = points.commit[starts]
     numbers = np.flatnonzero((points.status == _OK) & ~np.isnan(points.value))

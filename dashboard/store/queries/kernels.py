@@ -13,10 +13,10 @@ from ...model.verdict import Verdict
 from ...statistics.levels import medians_of_groups
 from .. import schema
 from ..chunks import Ints
-from ..commit_index import Calendar
+from ..commit_index import CommitIndex
 from ..engine import Store
 from ..mappers import Workloads, changes_of, commits_by_id, project_id, select_series, series_record, workloads
-from ..statements import STATUS_OF_CODE, is_among
+from ..statements import STATUS_OF_CODE, id_in
 from .latest import verdicts_within_limits
 from .series_lines import Line, lines, project_order
 
@@ -133,7 +133,7 @@ def _verdicts(connection: Connection, known: Workloads, ids: Sequence[int]) -> M
     rows = connection.execute(
         select(series.c.id, series.c.project_id, summary.c.verdict, summary.c.change_commit_id)
         .join(summary, summary.c.series_id == series.c.id)
-        .where(is_among(connection, series.c.id, ids))
+        .where(id_in(connection, series.c.id, ids))
     ).all()
     return verdicts_within_limits(connection, known, rows)
 
@@ -142,11 +142,11 @@ def _run_names(connection: Connection, histories: Iterable[Line], shown: Ints) -
     """Of every run at these commits, by its id."""
     table = schema.run
     ids = {number for line in histories for number in line.points.run[np.isin(line.rank, shown)].tolist()}
-    rows = connection.execute(select(table.c.id, table.c.name).where(is_among(connection, table.c.id, ids)))
+    rows = connection.execute(select(table.c.id, table.c.name).where(id_in(connection, table.c.id, ids)))
     return {row.id: row.name for row in rows}
 
 
-def _cells(line: Line, shown: Ints, calendar: Calendar, runs: Mapping[int, str]) -> tuple[Cell | None, ...]:
+def _cells(line: Line, shown: Ints, calendar: CommitIndex, runs: Mapping[int, str]) -> tuple[Cell | None, ...]:
     """Each commit's median, or why it has none."""
     here = np.isin(line.rank, shown)
     good = here & line.has_number
@@ -173,7 +173,7 @@ def _cells(line: Line, shown: Ints, calendar: Calendar, runs: Mapping[int, str])
     return tuple(cell(rank) for rank in shown.tolist())
 
 
-def _cards(line: Line, good: Any, calendar: Calendar) -> dict[int, set[str]]:
+def _cards(line: Line, good: Any, calendar: CommitIndex) -> dict[int, set[str]]:
     """The physical cards behind each commit's median, by its rank."""
     names = (None, *calendar.cards)
     found: dict[int, set[str]] = {}

@@ -16,12 +16,12 @@ from ...model.series import Status
 from .. import schema
 from ..chunks import Columns
 from ..column_records import MachineHistory, Outcome, RunConditions, SeriesRuns, Software
-from ..commit_index import Calendar, calendar
+from ..commit_index import CommitIndex, calendar
 from ..engine import Store
 from ..mappers import changes_of, moment, project_id, workloads
 from ..points import batches
 from ..project_points import points_of_series, project_points
-from ..statements import STATUS_CODES, STATUS_OF_CODE, is_among
+from ..statements import STATUS_CODES, STATUS_OF_CODE, id_in
 from .latest import Latest, latest
 from .machine_code import codes
 from .series_list import series_places
@@ -106,7 +106,7 @@ def conditions(store: Store, project: str, machine: str) -> tuple[RunConditions,
         ).all()
         noted: dict[int, list[Mapping[str, Any]]] = {}
         chosen = select(detail.c.run_id, detail.c.data).where(
-            is_among(connection, detail.c.run_id, [row.id for row in rows])
+            id_in(connection, detail.c.run_id, [row.id for row in rows])
         )
         for number, data in connection.execute(chosen):
             noted.setdefault(number, []).append(data)
@@ -248,12 +248,12 @@ def machine_history(store: Store, project: str, machine: str) -> MachineHistory 
     )
 
 
-def _newest(whole: Calendar) -> set[int]:
+def _newest(whole: CommitIndex) -> set[int]:
     order = np.lexsort((whole.date_ms, whole.position))
     return set(whole.commits[order][-COMMITS:].tolist())
 
 
-def _runs(series: Any, points: Columns, whole: Calendar, code: dict[int, str]) -> SeriesRuns:
+def _runs(series: Any, points: Columns, whole: CommitIndex, code: dict[int, str]) -> SeriesRuns:
     points = points.take((points.status == _OK) & (points.value > 0))
     run = np.searchsorted(whole.runs, points.run)
     return SeriesRuns(
@@ -279,7 +279,7 @@ def _outcomes(points: Columns) -> Counter[tuple[Status, str]]:
     return counted
 
 
-def _missing(whole: Calendar, measured: set[int]) -> int:
+def _missing(whole: CommitIndex, measured: set[int]) -> int:
     """The commits with results between the machine's first and last that it has none of."""
     is_ours = np.isin(whole.commits, list(measured))
     places = whole.position[is_ours]

@@ -12,7 +12,7 @@ from ...model.series import Series
 from .. import schema
 from ..chunks import Columns
 from ..column_records import Measured, Words
-from ..commit_index import Calendar, calendar
+from ..commit_index import CommitIndex, calendar
 from ..engine import Store
 from ..mappers import changes_of, chosen_series, episodes_of, project_id, series_record, workloads
 from ..points import batches, read_points
@@ -91,7 +91,7 @@ def measurements(
 class _Names:
     """A project's commits and runs with what they are called, each in the order of the calendar's."""
 
-    calendar: Calendar
+    calendar: CommitIndex
     hashes: Sequence[str]
     runs: Sequence[str]
 

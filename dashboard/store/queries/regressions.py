@@ -31,7 +31,7 @@ from ..mappers import (
 )
 from ..points import batches
 from ..policy import read_stated
-from ..statements import is_among
+from ..statements import id_in
 
 # Steps that are too small to count by the limits that a project states: detected, and nobody is called to them.
 
@@ -52,10 +52,10 @@ def below_limits(
 
     limits = series_limits(stated, known, threshold=0.0)
     change = schema.changepoint
-    steps = [ChangeKind.STEP.value, ChangeKind.MAY_BE_CHANCE.value]
+    steps = [ChangeKind.STEP.value, ChangeKind.NOT_SIGNIFICANT.value]
     where = [schema.series.c.project_id == owner, change.c.kind.in_(steps)]
     if series is not None:
-        where.append(is_among(connection, change.c.series_id, series))
+        where.append(id_in(connection, change.c.series_id, series))
     rows = connection.execute(
         select_series(change.c.commit_id, change.c.before, change.c.after, change.c.magnitude)
         .join(change, change.c.series_id == schema.series.c.id)

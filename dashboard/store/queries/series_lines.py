@@ -13,11 +13,11 @@ from sqlalchemy import Connection, select
 from ...model.series import Commit, Point, Status
 from .. import schema
 from ..chunks import Columns, Ints
-from ..commit_index import Calendar, ProjectCalendar
+from ..commit_index import CommitIndex, ProjectCommitIndex
 from ..engine import Store
 from ..mappers import COMMIT_COLUMNS, commit_of, moment
 from ..points import read_points
-from ..statements import STATUS_CODES, STATUS_OF_CODE, is_among
+from ..statements import STATUS_CODES, STATUS_OF_CODE, id_in
 
 # The order of a project's commits, kept between requests: reading it takes longer than reading a history.
 
@@ -26,7 +26,7 @@ from ..statements import STATUS_CODES, STATUS_OF_CODE, is_among
 class ProjectOrder:
     """A project's calendar, and where each of its commits stands."""
 
-    calendar: Calendar
+    calendar: CommitIndex
     rank: Ints  # of each of `calendar.commits` among those with results
     among_all: Ints  # and among all of the repository, as far as they are counted
 
@@ -40,7 +40,7 @@ class _Known:
 
     def __init__(self, project: int) -> None:
         self._project = project
-        self._calendar = ProjectCalendar(project)
+        self._calendar = ProjectCommitIndex(project)
         self._order: ProjectOrder | None = None
         self._lock = threading.Lock()
 
@@ -60,7 +60,7 @@ def project_order(store: Store, connection: Connection, project: int) -> Project
     return _known.setdefault(store, {}).setdefault(project, _Known(project)).read(connection)
 
 
-def _order(connection: Connection, project: int, calendar: Calendar) -> ProjectOrder:
+def _order(connection: Connection, project: int, calendar: CommitIndex) -> ProjectOrder:
     commit = schema.commit
     gaps = connection.execute(
         select(commit.c.unmeasured_before).where(commit.c.project_id == project).order_by(commit.c.id)
@@ -131,14 +131,14 @@ class Records:
         wanted = list(wanted)
         commits = {int(n) for line, places in wanted for n in np.unique(line.points.commit[places])}
         commit = schema.commit
-        among = is_among(connection, commit.c.id, commits | set(more_commits))
+        among = id_in(connection, commit.c.id, commits | set(more_commits))
         rows = connection.execute(select(commit.c.id, commit.c.position, *COMMIT_COLUMNS).where(among))
         self.commits: Mapping[int, Commit] = {number: commit_of(*told) for number, *told in rows.all()}
         runs = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(ln.points.run[pl] for ln, pl in wanted)]))
         run = schema.run
         query = select(run.c.id, run.c.name, run.c.started_ms, run.c.card)
         self._runs: Mapping[int, Any] = {
-            row.id: row for row in connection.execute(query.where(is_among(connection, run.c.id, runs.tolist()))).all()
+            row.id: row for row in connection.execute(query.where(id_in(connection, run.c.id, runs.tolist()))).all()
         }
 
     def points(self, line: Line, places: Ints) -> tuple[Point, ...]:

@@ -57,7 +57,7 @@ LISTED = 20  # points of a page of the table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class HistoryRequest:
     """What a reader asks of a history."""
 
     first: str | None = None  # hashes or their beginnings
@@ -67,7 +67,7 @@ class Wanted:
     most: int = MOST_POINTS
 
 
-def shown_history(store: Store, key: str, wanted: Wanted) -> ShownHistory | None:
+def shown_history(store: Store, key: str, wanted: HistoryRequest) -> ShownHistory | None:
     """The series of that key; series of other projects do not come beside it."""
     with store.read() as connection:
         row = connection.execute(select_series().where(schema.series.c.key == key)).one_or_none()
@@ -77,7 +77,7 @@ def shown_history(store: Store, key: str, wanted: Wanted) -> ShownHistory | None
 class _Drawing:
     """One answer in the making."""
 
-    def __init__(self, store: Store, connection: Connection, row: Any, wanted: Wanted) -> None:
+    def __init__(self, store: Store, connection: Connection, row: Any, wanted: HistoryRequest) -> None:
         self.connection, self.row, self.wanted = connection, row, wanted
         self.known = workloads(connection, row.project_id)
         self.series = series_record(row, self.known)
