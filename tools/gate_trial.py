@@ -205,7 +205,7 @@ class PullRequest:
             commits=np.array([0, 1]),
             sides=(0, 1),
             is_one_measurement=False,
-            other_cards=None,
+            other_gpus=None,
             beside=True,
             reruns=tuple(tuple(its) for its in values),
         )

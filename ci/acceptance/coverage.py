@@ -8,12 +8,12 @@ from warpwatch.dashboard.model.quantities import share
 from warpwatch.dashboard.model.schema import SeriesSchema
 from warpwatch.dashboard.model.series import Series
 from warpwatch.dashboard.model.verdict import Verdict
-from warpwatch.dashboard.store.policy import Expired
+from warpwatch.dashboard.store.policy import ExpiredAcceptance
 from warpwatch.dashboard.text.comparison_labels import relative_change
 
 
 def with_acceptances(
-    comparison: Comparison, accepted: Sequence[Acceptance], expired: Sequence[Expired] = ()
+    comparison: Comparison, accepted: Sequence[Acceptance], expired: Sequence[ExpiredAcceptance] = ()
 ) -> Comparison:
     """The comparison with its rows accepted, each by the first acceptance that covers it.
 

@@ -15,7 +15,7 @@ from warpwatch.dashboard.cli.store_access import CannotTellError, open_or_create
 from warpwatch.dashboard.model.series import Series
 from warpwatch.dashboard.model.triage_item import TriageFilter, TriageOrder, TriageState
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.bisect_results import Bisected, Culprit, bisected_alerts, record_bisect
+from warpwatch.dashboard.store.bisect_results import BisectResult, Culprit, bisected_alerts, record_bisect
 
 from ..asv_checkout import uncommitted_warnings
 from ..gate.asv_runner import GateError
@@ -74,7 +74,7 @@ def record(place: AsvPlace, report: BisectReport) -> None:
     culprit, its = None, report.search.suspects
     if report.is_named and its is not None and report.first_bad is not None and report.last_good is not None:
         culprit = Culprit(commit=report.first_bad.hash, previous=report.last_good.hash, confidence=sure(its.chance))
-    bisected = Bisected(
+    bisected = BisectResult(
         series=report.series.key,
         good=report.commits[0].hash,
         bad=report.commits[-1].hash,

@@ -56,7 +56,7 @@ class Suspect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ItemExplanation:
+class TriageDetails:
     """Explanation of one item; None or empty: not known."""
 
     worst: Regression | None  # the one explained
@@ -75,13 +75,13 @@ class ItemExplanation:
         return max(self.suspects, key=lambda one: one.chance, default=None)
 
 
-def explain_item(item: TriageItem, code: CodeBetween | None) -> ItemExplanation:
+def triage_details(item: TriageItem, code: CodeBetween | None) -> TriageDetails:
     """The explanation of an item, from its worst series."""
     stated = item.alert.stated if item.alert else None
     ends = (stated.previous_commit, stated.commit) if stated else (item.previous_commit, item.commit)
     unmeasured = ends[1].unmeasured_before or 0
     if not item.regressions:
-        return ItemExplanation(
+        return TriageDetails(
             worst=None,
             parts=None,
             code=code,
@@ -97,7 +97,7 @@ def explain_item(item: TriageItem, code: CodeBetween | None) -> ItemExplanation:
     suspects = _suspects(change)
     if not stated and suspects and all(each.commit.hash != ends[1].hash for each in suspects):
         ends = (change.range_start, change.range_end)  # else the commands would look where it hardly is
-    return ItemExplanation(
+    return TriageDetails(
         worst=worst,
         parts=parts_of_change(change),
         code=code,

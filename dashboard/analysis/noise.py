@@ -16,7 +16,7 @@ from ..statistics.noise import Noise
 from ..statistics.session_noise import Lent, RerunScatter, lent, moderated, rerun_noise, rerun_scatter
 from ..store.chunks import Floats
 from ..store.column_records import MachineHistory, SeriesRuns
-from ..store.queries.comparison_pairs import BESIDE_MS, Pair
+from ..store.queries.comparison_pairs import SESSION_GAP_MS, Pair
 from .machine_drift import raw_change
 
 _Place = tuple[str, str, str, str | None]  # machine, environment, unit, noise family: what peers share
@@ -208,7 +208,11 @@ def _pairs(runs: SeriesRuns) -> list[EqualPair]:
             ends = (int(runs.commit[first]), int(runs.commit[second]), int(runs.card[second]))
             found.append(
                 EqualPair(
-                    runs=runs, first=first, second=second, is_beside=apart_ms <= BESIDE_MS, check=(*ends, seen[ends])
+                    runs=runs,
+                    first=first,
+                    second=second,
+                    is_beside=apart_ms <= SESSION_GAP_MS,
+                    check=(*ends, seen[ends]),
                 )
             )
             seen[ends] += 1

@@ -15,11 +15,11 @@ from ..statistics.episodes import Episode
 from ..statistics.summary import Summary
 from . import schema
 from .chunks import Columns, decode, join
-from .classification import NOTHING_SAID, Judgements, judgements, verdict_of
+from .classification import UNCLASSIFIED, Classifications, read_classifications, verdict_of
 from .engine import Store
 from .mappers import Workloads, select_series, series_record
 from .point_buffer import mark_stale
-from .points import read_stretches
+from .points import read_chunks
 from .series_history import Newest
 from .statements import STATUS_CODES, id_in, insert_new
 
@@ -35,7 +35,7 @@ class StaleProject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stale:
+class StaleSeries:
     """A series to analyse as it is stored: what is sent to who does it."""
 
     id: int
@@ -46,7 +46,7 @@ class Stale:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedChange:
+class StoredChange:
     """A change and the ids of its commits: the first of the new level, the measured one before, and those between
     which it lies with 95 %: after the first, by the second."""
 
@@ -59,7 +59,7 @@ class PlacedChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedEpisode:
+class StoredEpisode:
     """An episode and the ids of its first and last commit, and of the measured one before."""
 
     episode: Episode
@@ -75,14 +75,14 @@ class SeriesAnalysis:
     series_id: int
     revision: int
     better: Better
-    changes: tuple[PlacedChange, ...]
-    episodes: tuple[PlacedEpisode, ...]
+    changes: tuple[StoredChange, ...]
+    episodes: tuple[StoredEpisode, ...]
     newest: Newest | None
     summary: Summary | None  # None for a series without a single row
     uses_machine_noise: bool = False  # too short to estimate its own noise
 
 
-def follow_rules(store: Store, only: str | None) -> None:
+def invalidate_outdated(store: Store, only: str | None) -> None:
     """Makes stale what was analysed by other rules than this code's: all series of a project, in one transaction.
 
     From then on findings by other rules count no more, also those of a process that is at them now. `only` names a
@@ -146,7 +146,7 @@ def count_stale(store: Store, project: StaleProject) -> int:
         return connection.execute(query).scalar_one()
 
 
-def take_stale(connection: Connection, project_id: int, *, after: int, limit: int) -> list[Stale]:
+def fetch_stale(connection: Connection, project_id: int, *, after: int, limit: int) -> list[StaleSeries]:
     """Up to `limit` stale series whose id is above `after`, in the order of their ids."""
     series = schema.series
     taken = connection.execute(
@@ -156,10 +156,10 @@ def take_stale(connection: Connection, project_id: int, *, after: int, limit: in
         .limit(limit)
     ).all()
     stretches: dict[int, list[bytes]] = {}
-    for number, data in read_stretches(connection, [row.id for row in taken]):
+    for number, data in read_chunks(connection, [row.id for row in taken]):
         stretches.setdefault(number, []).append(data)
     return [
-        Stale(
+        StaleSeries(
             id=row.id,
             metric=row.metric,
             unit=row.unit,
@@ -170,7 +170,7 @@ def take_stale(connection: Connection, project_id: int, *, after: int, limit: in
     ]
 
 
-def points_of(stale: Stale) -> Columns | None:
+def points_of(stale: StaleSeries) -> Columns | None:
     """The series' points; None if it has none. A pure function, as the others that take what is sent elsewhere."""
     return join([decode(stretch) for stretch in stale.stretches]) if stale.stretches else None
 
@@ -189,7 +189,7 @@ def replace_analyses(connection: Connection, analyses: Sequence[SeriesAnalysis])
     analyses = [analysis for analysis in analyses if analysis.series_id in ids]
     if not ids:
         return 0
-    said = judgements(connection, ids)
+    said = read_classifications(connection, ids)
     for each in (schema.changepoint, schema.episode, schema.summary):
         connection.execute(delete(each).where(id_in(connection, each.c.series_id, ids)))
     changes = [row for analysis in analyses for row in _changepoint_rows(analysis, said)]
@@ -200,7 +200,7 @@ def replace_analyses(connection: Connection, analyses: Sequence[SeriesAnalysis])
     for uses_noise, some in ((True, short), (False, ids - short)):
         chosen = id_in(connection, table.c.id, some)
         connection.execute(update(table).where(chosen).values(stale=False, uses_machine_noise=uses_noise))
-    want_judgement(connection, set(machine_of.values()))
+    request_classification(connection, set(machine_of.values()))
     return len(ids)
 
 
@@ -216,14 +216,14 @@ def still_current(connection: Connection, revisions: Mapping[int, int]) -> dict[
     return {row.id: row.machine_id for row in rows if row.revision == revisions[row.id]}
 
 
-def want_judgement(connection: Connection, machines: Collection[int]) -> None:
+def request_classification(connection: Connection, machines: Collection[int]) -> None:
     """Notes, in the transaction that changes findings of these machines, that they are to be judged together again."""
     table = schema.machine
     of_these = id_in(connection, table.c.id, machines)
     connection.execute(update(table).where(of_these).values(findings=table.c.findings + 1))
 
 
-def _changepoint_rows(analysis: SeriesAnalysis, said: Judgements) -> list[dict[str, Any]]:
+def _changepoint_rows(analysis: SeriesAnalysis, said: Classifications) -> list[dict[str, Any]]:
     return [
         {
             "series_id": analysis.series_id,
@@ -241,7 +241,7 @@ def _changepoint_rows(analysis: SeriesAnalysis, said: Judgements) -> list[dict[s
             "chance": change.chance,
             "posterior": [[commit, round(held, 4)] for commit, held in placed.posterior],
             "is_worse": (change.after > change.before) == (analysis.better is Better.LOWER),
-            **said.get((analysis.series_id, placed.commit_id), NOTHING_SAID),
+            **said.get((analysis.series_id, placed.commit_id), UNCLASSIFIED),
         }
         for placed in analysis.changes
         for change in (placed.change,)
@@ -270,12 +270,12 @@ def _episode_rows(analysis: SeriesAnalysis) -> list[dict[str, Any]]:
     ]
 
 
-def _summary_rows(analysis: SeriesAnalysis, said: Judgements) -> list[dict[str, Any]]:
+def _summary_rows(analysis: SeriesAnalysis, said: Classifications) -> list[dict[str, Any]]:
     summary = analysis.summary
     if analysis.newest is None or summary is None:
         return []
     if summary.change_commit_id is not None and summary.change_is_step and summary.value is not None:
-        its = said.get((analysis.series_id, summary.change_commit_id), NOTHING_SAID)
+        its = said.get((analysis.series_id, summary.change_commit_id), UNCLASSIFIED)
         summary = summary._replace(verdict=verdict_of(its["kind"], summary.verdict is Verdict.REGRESSED))
     return [summary_row(analysis.series_id, analysis.newest, summary)]
 

@@ -27,7 +27,7 @@ class Culprit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bisected:
+class BisectResult:
     """What a bisect of a series (its key) between two commits came to; without a culprit it found none."""
 
     series: str
@@ -37,7 +37,7 @@ class Bisected:
     culprit: Culprit | None
 
 
-def record_bisect(store: Store, project: str, bisected: Bisected, *, now_ms: int) -> tuple[int, ...]:
+def record_bisect(store: Store, project: str, bisected: BisectResult, *, now_ms: int) -> tuple[int, ...]:
     """Notes it on the culprit and in the waiting alerts of the series whose change lies in the range; returns these.
 
     The alerts state the culprit, unless a person stated another. Raises NothingToAnnotateError if a commit has no
@@ -68,7 +68,7 @@ def bisected_alerts(store: Store, alerts: Collection[int]) -> frozenset[int]:
         return frozenset(row.alert_id for row in rows)
 
 
-def _positions(connection: Connection, project: str, bisected: Bisected) -> tuple[int, int] | None:
+def _positions(connection: Connection, project: str, bisected: BisectResult) -> tuple[int, int] | None:
     """Of the range's ends; None where one has no results, or is not ordered yet."""
     table = schema.commit
     owner = project_id(connection, project)
@@ -82,7 +82,7 @@ def _positions(connection: Connection, project: str, bisected: Bisected) -> tupl
     return None if good is None or bad is None else (good, bad)
 
 
-def _alerts_between(connection: Connection, project: str, bisected: Bisected) -> list[tuple[int, AlertState]]:
+def _alerts_between(connection: Connection, project: str, bisected: BisectResult) -> list[tuple[int, AlertState]]:
     alert, part = schema.alert, schema.alert_series
     positions = _positions(connection, project, bisected)
     if positions is None:
@@ -104,7 +104,9 @@ def _alerts_between(connection: Connection, project: str, bisected: Bisected) ->
     return [(row.id, AlertState(row.state)) for row in rows]
 
 
-def _tell(connection: Connection, project: str, alert: int, state: AlertState, bisected: Bisected, now_ms: int) -> None:
+def _tell(
+    connection: Connection, project: str, alert: int, state: AlertState, bisected: BisectResult, now_ms: int
+) -> None:
     said = schema.stated_change
     before = connection.execute(select(said).where(said.c.alert_id == alert)).one_or_none()
     is_persons = before is not None and not before.author.startswith(AUTHOR)
@@ -137,7 +139,7 @@ def _commit_id(connection: Connection, project: str, commit: str) -> int:
     return int(connection.execute(wanted).scalar_one())
 
 
-def _follow(connection: Connection, project: str, alert: int, bisected: Bisected) -> None:
+def _follow(connection: Connection, project: str, alert: int, bisected: BisectResult) -> None:
     """Has an alert's series remember the places that their changes have now.
 
     Commits measured in between move a change among the commits that have a number, further than new data would.

@@ -16,10 +16,10 @@ from ..statistics.detection import ANALYSIS_VERSION
 from ..statistics.machine_attribution import Floats, Ints, Shift
 from . import schema
 from .chunks import decode_all
-from .commit_index import CommitIndex, calendar
+from .commit_index import CommitIndex, read_commit_index
 from .engine import Store
 from .mappers import Workloads, limits_of, workloads
-from .points import read_stretches
+from .points import read_chunks
 from .statements import id_in, update_each
 
 # What was said of a change when the findings of its machine were judged together, and what it says until then.
@@ -28,21 +28,21 @@ from .statements import id_in, update_each
 # change is nobody's yet: it might be the machine's, so no page, report or alert calls it a regression before it is
 # judged.
 
-SAID = ("kind", "control", "control_share", "control_share_low", "control_share_high", "q_value")
-NOTHING_SAID: Mapping[str, Any] = {**dict.fromkeys(SAID), "kind": ChangeKind.UNJUDGED.value}
+CLASSIFICATION_COLUMNS = ("kind", "control", "control_share", "control_share_low", "control_share_high", "q_value")
+UNCLASSIFIED: Mapping[str, Any] = {**dict.fromkeys(CLASSIFICATION_COLUMNS), "kind": ChangeKind.UNJUDGED.value}
 
-Judgements = Mapping[tuple[int, int], Mapping[str, Any]]  # by the ids of series and commit
+Classifications = Mapping[tuple[int, int], Mapping[str, Any]]  # by the ids of series and commit
 
 
-def judgements(connection: Connection, series: Collection[int]) -> Judgements:
+def read_classifications(connection: Connection, series: Collection[int]) -> Classifications:
     """What is said of the changes of these series."""
     table = schema.changepoint
     rows = connection.execute(
-        select(table.c.series_id, table.c.commit_id, *(table.c[name] for name in SAID)).where(
+        select(table.c.series_id, table.c.commit_id, *(table.c[name] for name in CLASSIFICATION_COLUMNS)).where(
             id_in(connection, table.c.series_id, series)
         )
     )
-    return {(row.series_id, row.commit_id): dict(zip(SAID, row[2:], strict=True)) for row in rows}
+    return {(row.series_id, row.commit_id): dict(zip(CLASSIFICATION_COLUMNS, row[2:], strict=True)) for row in rows}
 
 
 def verdict_of(kind: str, is_worse: bool) -> Verdict:
@@ -66,7 +66,7 @@ _MOST_CONTROLS = 60  # of baselines, or of other series, that are read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnjudgedMachine:
+class UnclassifiedMachine:
     """A machine whose findings have changed since they were judged."""
 
     id: int
@@ -74,7 +74,7 @@ class UnjudgedMachine:
     project: str
 
 
-class FoundSeries(NamedTuple):
+class MachineSeries(NamedTuple):
     """What the judgement asks of a series."""
 
     id: int
@@ -90,10 +90,10 @@ class FoundSeries(NamedTuple):
     is_exact: bool  # has no noise, so that no change is chance
 
 
-class FoundChange(NamedTuple):
+class MachineChange(NamedTuple):
     """A changepoint, its commits as places in the project's order, and what was last said of it."""
 
-    series: FoundSeries
+    series: MachineSeries
     commit_id: int
     place: int  # of the first commit of the new level
     range_start: int
@@ -110,7 +110,7 @@ class ControlLevels:
     """Logarithms of controls on one card: a row for each control, a column for each commit, NaN where there is none."""
 
     places: Ints  # of the commits in the project's order
-    controls: tuple[FoundSeries, ...]
+    controls: tuple[MachineSeries, ...]
     levels: Floats
 
 
@@ -118,17 +118,17 @@ class ControlLevels:
 class MachineFindings:
     """All that is judged together. `controls` are by environment, noise family and card."""
 
-    machine: UnjudgedMachine
+    machine: UnclassifiedMachine
     findings: int
     families: Mapping[int, int]  # by environment, the listed series that the false discovery rate counts
-    changes: tuple[FoundChange, ...]
+    changes: tuple[MachineChange, ...]
     controls: dict[tuple[int, str], tuple[ControlLevels, ...]]
 
 
-class Judgement(NamedTuple):
+class Classification(NamedTuple):
     """What is said of a change."""
 
-    change: FoundChange
+    change: MachineChange
     kind: ChangeKind
     control: Control | None
     share: Shift | None
@@ -141,7 +141,7 @@ class Judgement(NamedTuple):
         return (self.kind.value, self.control.value if self.control else None, *share, self.q_value)
 
 
-def unjudged_machines(store: Store, only: str | None) -> tuple[UnjudgedMachine, ...]:
+def unclassified_machines(store: Store, only: str | None) -> tuple[UnclassifiedMachine, ...]:
     """Those of one project, or of all, but of none that another version of this code analyses by now."""
     machine, project = schema.machine, schema.project
     query = (
@@ -152,10 +152,10 @@ def unjudged_machines(store: Store, only: str | None) -> tuple[UnjudgedMachine, 
     )
     with store.read() as connection:
         rows = connection.execute(query if only is None else query.where(project.c.name == only))
-        return tuple(UnjudgedMachine(id=row.id, project_id=row.project_id, project=row.name) for row in rows)
+        return tuple(UnclassifiedMachine(id=row.id, project_id=row.project_id, project=row.name) for row in rows)
 
 
-def read_findings(store: Store, machine: UnjudgedMachine) -> MachineFindings | None:
+def read_findings(store: Store, machine: UnclassifiedMachine) -> MachineFindings | None:
     """Everything in one state of the store; None if the machine is judged, or gone."""
     with store.read() as connection:
         table = schema.machine
@@ -166,7 +166,7 @@ def read_findings(store: Store, machine: UnjudgedMachine) -> MachineFindings | N
             return None
         known = workloads(connection, machine.project_id)
         series = _series(connection, machine.id, known, limits_of(row.context))
-        whole = calendar(connection, machine.project_id)
+        whole = read_commit_index(connection, machine.project_id)
         changes = _changes(connection, machine.id, series, whole)
         asked = {(one.series.environment, one.series.family) for one in changes if one.series.family is not None}
         return MachineFindings(
@@ -182,7 +182,9 @@ def read_findings(store: Store, machine: UnjudgedMachine) -> MachineFindings | N
         )
 
 
-def write_judgement(store: Store, findings: MachineFindings, judgements: Sequence[Judgement]) -> bool:
+def write_classifications(
+    store: Store, findings: MachineFindings, read_classifications: Sequence[Classification]
+) -> bool:
     """Writes what is new of it, and what follows for the series in short. False if the findings have changed since."""
     table, change, summary = schema.machine, schema.changepoint, schema.summary
     with store.write(findings.machine.project, of_project=True) as connection:
@@ -193,7 +195,7 @@ def write_judgement(store: Store, findings: MachineFindings, judgements: Sequenc
         )
         if not done.rowcount:
             return False
-        new = [each for each in judgements if each.said != each.change.said]
+        new = [each for each in read_classifications if each.said != each.change.said]
         if new:
             its = (change.c.series_id == bindparam("its_series")) & (change.c.commit_id == bindparam("its_commit"))
             update_each(connection, change, update(change).where(its), [_said_row(each) for each in new])
@@ -217,12 +219,12 @@ def write_judgement(store: Store, findings: MachineFindings, judgements: Sequenc
     return True
 
 
-def _said_row(judgement: Judgement) -> dict[str, Any]:
+def _said_row(judgement: Classification) -> dict[str, Any]:
     its = {"its_series": judgement.change.series.id, "its_commit": judgement.change.commit_id}
-    return {**its, **dict(zip(SAID, judgement.said, strict=True))}
+    return {**its, **dict(zip(CLASSIFICATION_COLUMNS, judgement.said, strict=True))}
 
 
-def _series(connection: Connection, machine: int, known: Workloads, limits: Limits) -> dict[int, FoundSeries]:
+def _series(connection: Connection, machine: int, known: Workloads, limits: Limits) -> dict[int, MachineSeries]:
     series = schema.series
     rows = connection.execute(
         select(
@@ -242,7 +244,7 @@ def _series(connection: Connection, machine: int, known: Workloads, limits: Limi
     speaks_for_itself = not known.controls and not any(each.baselines for each in known.values())
     facts = cache(partial(_facts, known, limits, speaks_for_itself))  # the same of many series
     return {
-        number: FoundSeries(number, environment, listed, *facts(*its)) for number, environment, listed, *its in rows
+        number: MachineSeries(number, environment, listed, *facts(*its)) for number, environment, listed, *its in rows
     }
 
 
@@ -278,8 +280,8 @@ def _follows(its_metric: Metric) -> tuple[str | None, int]:
 
 
 def _changes(
-    connection: Connection, machine: int, series: dict[int, FoundSeries], whole: CommitIndex
-) -> tuple[FoundChange, ...]:
+    connection: Connection, machine: int, series: dict[int, MachineSeries], whole: CommitIndex
+) -> tuple[MachineChange, ...]:
     table = schema.changepoint
     rows = connection.execute(
         select(
@@ -291,7 +293,7 @@ def _changes(
             table.c.low,
             table.c.high,
             table.c.chance,
-            *(table.c[name] for name in SAID),
+            *(table.c[name] for name in CLASSIFICATION_COLUMNS),
         )
         .join(schema.series, schema.series.c.id == table.c.series_id)
         .where(schema.series.c.machine_id == machine)
@@ -299,14 +301,14 @@ def _changes(
     ids = np.array([row[1:4] for row in rows], dtype=np.int64).reshape(-1, 3)
     places = whole.position[np.searchsorted(whole.commits, ids)].tolist()
     return tuple(
-        FoundChange(series[number], commit, place, start, end, magnitude, low, high, chance, tuple(said))
+        MachineChange(series[number], commit, place, start, end, magnitude, low, high, chance, tuple(said))
         for (number, commit, _, _, magnitude, low, high, chance, *said), (place, start, end) in zip(
             rows, places, strict=True
         )
     )
 
 
-def _speakers(series: Iterable[FoundSeries], place: tuple[int, str | None]) -> list[FoundSeries]:
+def _speakers(series: Iterable[MachineSeries], place: tuple[int, str | None]) -> list[MachineSeries]:
     """The controls of an environment; of those that are many the first by key, which is as good as by lot."""
     found = []
     for control in Control:
@@ -315,16 +317,18 @@ def _speakers(series: Iterable[FoundSeries], place: tuple[int, str | None]) -> l
     return found
 
 
-def _controls(connection: Connection, speakers: Sequence[FoundSeries], whole: CommitIndex) -> tuple[ControlLevels, ...]:
+def _controls(
+    connection: Connection, speakers: Sequence[MachineSeries], whole: CommitIndex
+) -> tuple[ControlLevels, ...]:
     """The levels of these on each card that measured any."""
     row_of = {one.id: row for row, one in enumerate(speakers)}
-    stretches = list(read_stretches(connection, list(row_of)))
+    stretches = list(read_chunks(connection, list(row_of)))
     counts, points = decode_all([data for _, data in stretches])
     good = np.flatnonzero(points.value > 0)  # what has no number is NaN
     if not len(good):
         return ()
     rows = np.repeat([row_of[number] for number, _ in stretches], counts)[good]
-    cards = whole.card[np.searchsorted(whole.runs, points.run[good])]
+    cards = whole.gpu[np.searchsorted(whole.runs, points.run[good])]
     places = whole.position[np.searchsorted(whole.commits, points.commit[good])]
     logs = np.log(points.value[good])
     return tuple(
@@ -334,7 +338,7 @@ def _controls(connection: Connection, speakers: Sequence[FoundSeries], whole: Co
     )
 
 
-def _on_card(speakers: Sequence[FoundSeries], rows: Ints, places: Ints, logs: Floats) -> ControlLevels:
+def _on_card(speakers: Sequence[MachineSeries], rows: Ints, places: Ints, logs: Floats) -> ControlLevels:
     """Several runs of a commit count with their mean."""
     axis, column = np.unique(places, return_inverse=True)
     shape = (len(speakers), len(axis))

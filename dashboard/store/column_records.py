@@ -76,7 +76,7 @@ class Software:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Words:
+class TextColumn:
     """A column of texts of which there are few: `words[place]` for each row, nothing where the place is -1."""
 
     places: Ints
@@ -93,18 +93,18 @@ class Measured:
     """The measurements of a series by commit, then by run. Every column has a place for each."""
 
     series: Series
-    commit: Words  # full hash
+    commit: TextColumn  # full hash
     date_ms: Ints  # when it was committed
     position: Ints  # of the commit in the project's order
-    run: Words
+    run: TextColumn
     started_ms: Ints  # when the run began; -1: not known
-    card: Words  # UUID of the GPU
+    card: TextColumn  # UUID of the GPU
     value: Floats  # NaN unless the status is ok
     q25: Floats  # NaN: not known
     q75: Floats
     sample_count: Ints  # -1: not known
-    status: Words
-    reason: Words
+    status: TextColumn
+    reason: TextColumn
 
     def __len__(self) -> int:
         return len(self.value)

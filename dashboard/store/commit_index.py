@@ -31,7 +31,7 @@ class PointRow(NamedTuple):
     position: int
     date_ms: int
     started_ms: int | None
-    card: str | None
+    gpu: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,8 +43,8 @@ class CommitIndex:
     date_ms: Ints
     runs: Ints
     started_ms: Ints  # -1: not known
-    card: Ints  # place in `cards` from one on; 0: not known
-    cards: tuple[str, ...]
+    gpu: Ints  # place in `cards` from one on; 0: not known
+    gpus: tuple[str, ...]
 
     def order(self, points: Columns) -> Ints:
         """The places of the points by commit, then by run."""
@@ -67,9 +67,9 @@ class CommitIndex:
         columns = (points.value, points.q25, points.q75)
         value, q25, q75 = (optional(column, np.isnan(column)) for column in columns)
         started = self.started_ms[run]
-        reasons, cards = (None, *points.reasons), (None, *self.cards)
+        reasons, gpus = (None, *points.reasons), (None, *self.gpus)
         reason = [reasons[n] for n in points.reason.tolist()]
-        card = [cards[n] for n in self.card[run].tolist()]
+        gpu = [gpus[n] for n in self.gpu[run].tolist()]
         return [
             PointRow(*each)
             for each in zip(
@@ -85,14 +85,14 @@ class CommitIndex:
                 self.position[commit].tolist(),
                 self.date_ms[commit].tolist(),
                 optional(started, started < 0),
-                card,
+                gpu,
                 strict=True,
             )
         ]
 
 
 class ProjectCommitIndex:
-    """The calendar of a project, read again when there are new commits or runs, or commits have changed places."""
+    """The commit_index of a project, read again when there are new commits or runs, or commits have changed places."""
 
     def __init__(self, project: int) -> None:
         self._project = project
@@ -100,7 +100,7 @@ class ProjectCommitIndex:
         self._known: CommitIndex | None = None
 
     def read(self, connection: Connection) -> CommitIndex:
-        """The calendar with every commit and run that this transaction sees."""
+        """The commit_index with every commit and run that this transaction sees."""
         commit, run = schema.commit, schema.run
         # Of one project alone: ids of several are given in an order that is not that in which they come to be seen.
         mine = commit.c.project_id == self._project
@@ -110,28 +110,28 @@ class ProjectCommitIndex:
         newest_run = select(func.max(run.c.id)).where(run.c.project_id == self._project)
         state = (*commits.one(), connection.execute(newest_run).scalar())
         if self._known is None or self._state != state:
-            self._known, self._state = calendar(connection, self._project), state
+            self._known, self._state = read_commit_index(connection, self._project), state
         return self._known
 
 
-def calendar(connection: Connection, project: int) -> CommitIndex:
-    """The calendar of a project."""
+def read_commit_index(connection: Connection, project: int) -> CommitIndex:
+    """The commit_index of a project."""
     commit, run = schema.commit, schema.run
     commits = select(commit.c.id, commit.c.position, commit.c.date_ms).where(commit.c.project_id == project)
     runs = select(run.c.id, run.c.started_ms, run.c.card).where(run.c.project_id == project)
     commit_rows = connection.execute(commits.order_by(commit.c.id)).all()
     run_rows = connection.execute(runs.order_by(run.c.id)).all()
     number, position, date_ms = zip(*commit_rows, strict=True) if commit_rows else ((), (), ())
-    run_id, started_ms, its_card = zip(*run_rows, strict=True) if run_rows else ((), (), ())
-    card, cards = number_reasons(its_card) if any(its_card) else (np.zeros(len(run_id), dtype=np.int64), ())
+    run_id, started_ms, run_gpu = zip(*run_rows, strict=True) if run_rows else ((), (), ())
+    gpu, gpus = number_reasons(run_gpu) if any(run_gpu) else (np.zeros(len(run_id), dtype=np.int64), ())
     return CommitIndex(
         commits=np.array(number, dtype=np.int64),
         position=_numbers(position, UNORDERED_POSITION),
         date_ms=np.array(date_ms, dtype=np.int64),
         runs=np.array(run_id, dtype=np.int64),
         started_ms=_numbers(started_ms, -1),
-        card=card,
-        cards=cards,
+        gpu=gpu,
+        gpus=gpus,
     )
 
 

@@ -13,8 +13,8 @@ from ..model.result_file import Context, Entry, ResultFile
 from ..model.series import Status
 from . import schema
 from .attribution import Attribution
-from .ids import Names, Place, SeriesIds, plain
-from .imported_entries import Key, Marks, is_known
+from .ids import FileIds, NameIds, SeriesIds, plain
+from .imported_entries import ImportedEntries, Key, is_known
 from .packed_entries import EntryHead, PackedEntries, number_or_none, pack
 from .point_buffer import NewPoint, PointBuffer
 from .points import Runs, keys_of, read_points
@@ -25,7 +25,13 @@ class FileWriter:
     """Adds result files within one transaction."""
 
     def __init__(
-        self, connection: Connection, project: str, names: Names, series: SeriesIds, marks: Marks, points: PointBuffer
+        self,
+        connection: Connection,
+        project: str,
+        names: NameIds,
+        series: SeriesIds,
+        marks: ImportedEntries,
+        points: PointBuffer,
     ) -> None:
         self._connection, self._project, self._names, self._series = connection, project, names, series
         self._marks, self._points = marks, points
@@ -33,7 +39,7 @@ class FileWriter:
     def write(self, result: ResultFile, machine: str, context: Context | None) -> int:
         """Adds what is new in a file; returns the number of points added."""
         connection, names = self._connection, self._names
-        place = Place(
+        place = FileIds(
             project=names.project_id,
             commit=names.commit(connection, result.commit, result.date_ms),
             machine=names.machine(connection, machine, result.details),
@@ -57,7 +63,7 @@ class FileWriter:
         self._marks.add(key, [(packed.heads[n].benchmark, packed.heads[n].mark) for n in fresh])
         return added
 
-    def _add_all(self, place: Place, key: Key, commit: str, packed: PackedEntries) -> int:
+    def _add_all(self, place: FileIds, key: Key, commit: str, packed: PackedEntries) -> int:
         """A whole file as it stands: nothing of its commit is in, and no context tells of runs."""
         heads = packed.heads
         if not heads:
@@ -69,7 +75,7 @@ class FileWriter:
 
     def _add_slowly(
         self,
-        place: Place,
+        place: FileIds,
         entries: Sequence[Entry],
         run: "_AsvRun",
         attribution: Attribution,
@@ -94,7 +100,7 @@ class FileWriter:
         self._points.add(new)
         return len(new)
 
-    def _canary_points(self, place: Place, attribution: Attribution) -> Iterator[NewPoint]:
+    def _canary_points(self, place: FileIds, attribution: Attribution) -> Iterator[NewPoint]:
         """What the context tells of canaries; where asv has a value too, that came first and stays."""
         for suite, parameters, row in attribution.canaries():
             name = f"{suite}.track_latency"
@@ -164,7 +170,7 @@ class _AsvRun:
     """
 
     def __init__(
-        self, connection: Connection, names: Names, place: Place, commit: str, heads: Sequence[EntryHead]
+        self, connection: Connection, names: NameIds, place: FileIds, commit: str, heads: Sequence[EntryHead]
     ) -> None:
         self._connection, self._names, self._place, self._commit, self._heads = (
             connection,

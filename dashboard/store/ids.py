@@ -20,7 +20,7 @@ from .packed_entries import EntryHead
 from .statements import insert_new, insert_one
 
 
-class Names:
+class NameIds:
     """Ids by name for one project, remembered between transactions that committed.
 
     After one that did not, make a new one: it would remember rows that never came to be.
@@ -105,7 +105,7 @@ class SeriesLimitError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class FileIds:
     """The rows a file's points belong to, and the names that series keys are made of."""
 
     project: int
@@ -135,7 +135,7 @@ class SeriesIds:
         """Whether anybody says what its parameters and unit are."""
         return benchmark in self._listed
 
-    def of_all(self, connection: Connection, place: Place, heads: Sequence[EntryHead], names: Names) -> Ints:
+    def of_all(self, connection: Connection, place: FileIds, heads: Sequence[EntryHead], names: NameIds) -> Ints:
         """The id of each combination of each entry, in their order. Another file of a place mostly had the same."""
         layout = [(head.benchmark, head.choices, head.listed) for head in heads]
         layouts = self._layouts.setdefault((place.machine, place.environment), [])
@@ -149,7 +149,7 @@ class SeriesIds:
         del layouts[_MOST_LAYOUTS:]
         return found
 
-    def _of_entry(self, connection: Connection, place: Place, head: EntryHead, names: Names) -> list[int]:
+    def _of_entry(self, connection: Connection, place: FileIds, head: EntryHead, names: NameIds) -> list[int]:
         combinations = head.combinations
         benchmark = names.benchmark(connection, head.benchmark)
         known = self.of(connection, place, benchmark, head.benchmark, combinations)
@@ -158,7 +158,7 @@ class SeriesIds:
     def of(
         self,
         connection: Connection,
-        place: Place,
+        place: FileIds,
         benchmark_id: int,
         benchmark: str,
         combinations: Iterable[tuple[str, ...]],
@@ -183,7 +183,7 @@ class SeriesIds:
                 known.update({parameters_of[name]: row for name, row in made})
         return known
 
-    def _read_all(self, connection: Connection, place: Place) -> None:
+    def _read_all(self, connection: Connection, place: FileIds) -> None:
         """Those of a machine and environment: a file has most of them."""
         found = connection.execute(
             select(_series.c.benchmark_id, _series.c.id, _series.c.parameters).where(
@@ -197,7 +197,7 @@ class SeriesIds:
             self._known.setdefault(key, {})[tuple(value for _, value in parameters)] = row
         self._read_whole.add((place.machine, place.environment))
 
-    def _row(self, place: Place, benchmark_id: int, benchmark: str, parameters: tuple[str, ...]) -> dict[str, Any]:
+    def _row(self, place: FileIds, benchmark_id: int, benchmark: str, parameters: tuple[str, ...]) -> dict[str, Any]:
         listed = self._listed.get(benchmark, Listed())
         names = listed.parameter_names
         if len(names) != len(parameters):
@@ -251,13 +251,13 @@ def _unquoted(value: str) -> str:
 # ones out again, perhaps to other rows: there a count in the file's header, which belongs to the transaction, tells.
 
 
-def note_removal(connection: Connection) -> None:
+def invalidate_row_ids(connection: Connection) -> None:
     """Call it where rows with ids go, in the same transaction."""
     if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(f"PRAGMA user_version = {(removals(connection) + 1) % 2**31}")
+        connection.exec_driver_sql(f"PRAGMA user_version = {(row_id_epoch(connection) + 1) % 2**31}")
 
 
-def removals(connection: Connection) -> int:
+def row_id_epoch(connection: Connection) -> int:
     """Another number than before, if an id that was read before may be another row's now."""
     if connection.dialect.name != "sqlite":
         return 0

@@ -18,7 +18,7 @@ Key = tuple[int, int, int]  # commit, machine, environment
 _MANY = 8  # questions from which it is cheaper to know which keys have marks
 
 
-class Marks:
+class ImportedEntries:
     """The marks, read when first asked for. Use one a transaction, and save it before that ends."""
 
     def __init__(self, connection: Connection) -> None:

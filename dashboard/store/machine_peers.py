@@ -13,7 +13,7 @@ from ..model.metric import metric
 from ..model.series import UNORDERED_POSITION
 from ..statistics.machine_noise import Peer, Peers, peer
 from . import schema
-from .commit_index import calendar
+from .commit_index import read_commit_index
 from .mappers import workloads
 from .points import batches, with_points
 
@@ -60,7 +60,7 @@ def _read(connection: Connection, project: int, place: _Place) -> dict[int, Peer
         )
         .order_by(series.c.id)
     ).all()
-    whole = calendar(connection, project)
+    whole = read_commit_index(connection, project)
     since = np.sort(whole.position)[-_COMMITS:].min(initial=UNORDERED_POSITION)
     points = {
         row.id: [
@@ -71,10 +71,10 @@ def _read(connection: Connection, project: int, place: _Place) -> dict[int, Peer
         for some in batches(rows, 500)
         for row, its in with_points(connection, some)
     }
-    card = _usual_card(point.card for its in points.values() for point in its)
+    gpu = _usual_gpu(point.gpu for its in points.values() for point in its)
     found: dict[int, Peer] = {}
     for row in rows:
-        its = [point for point in points.get(row.id, ()) if point.card in {None, card}]
+        its = [point for point in points.get(row.id, ()) if point.gpu in {None, gpu}]
         levels = _levels((point.commit_id, point.value) for point in its if point.value is not None)
         if levels and min(levels) > 0 and metric(row.metric, row.unit).noise_family == place[3]:
             suite = row.name.rpartition(".")[0]
@@ -83,10 +83,10 @@ def _read(connection: Connection, project: int, place: _Place) -> dict[int, Peer
     return found
 
 
-def _usual_card(cards: Iterable[str | None]) -> str | None:
-    """The card that measured most: from one card to another levels jump, and that is no noise."""
-    counts = Counter(card for card in cards if card is not None)
-    return max(counts, key=lambda card: (counts[card], card), default=None)
+def _usual_gpu(gpus: Iterable[str | None]) -> str | None:
+    """The GPU with the most points: levels differ between GPUs, which is not noise."""
+    counts = Counter(gpu for gpu in gpus if gpu is not None)
+    return max(counts, key=lambda gpu: (counts[gpu], gpu), default=None)
 
 
 def _levels(values: Iterable[tuple[int, float]]) -> list[float]:

@@ -45,7 +45,7 @@ def read_points(connection: Connection, series: Collection[int], *, runs: Runs |
     With `runs`, stretches without a run in that range may be left out; points of other runs may still be among them.
     """
     parts: dict[int, list[Columns]] = {}
-    for number, data in read_stretches(connection, series, runs=runs):
+    for number, data in read_chunks(connection, series, runs=runs):
         parts.setdefault(number, []).append(decode(data))
     return {number: join(each) for number, each in parts.items()}
 
@@ -56,7 +56,7 @@ def with_points(connection: Connection, rows: Sequence[Any]) -> Iterator[tuple[A
     return ((row, points[row.id]) for row in rows if row.id in points)
 
 
-def read_stretches(
+def read_chunks(
     connection: Connection, series: Collection[int], *, runs: Runs | None = None
 ) -> Iterator[tuple[int, bytes]]:
     """The series of each stretch and its bytes, as `decode` reads them; a series' own in the order written."""

@@ -122,14 +122,14 @@ def acceptances(store: Store, project: str, base: str, head: str) -> tuple[Accep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expired:
+class ExpiredAcceptance:
     """A word that counted up to another head of the same base."""
 
     said: Acceptance
     until: str  # that head, full hash
 
 
-def expired_acceptances(store: Store, project: str, base: str, head: str) -> tuple[Expired, ...]:
+def expired_acceptances(store: Store, project: str, base: str, head: str) -> tuple[ExpiredAcceptance, ...]:
     """What was said of the same base and other heads, the newest first."""
     with store.read() as connection:
         rows = connection.execute(
@@ -138,7 +138,7 @@ def expired_acceptances(store: Store, project: str, base: str, head: str) -> tup
             .where(schema.project.c.name == project, _acceptance_table.c.base == base, _acceptance_table.c.head != head)
             .order_by(_acceptance_table.c.id.desc())
         ).all()
-    return tuple(Expired(said=_acceptance_record(row), until=row.head) for row in rows)
+    return tuple(ExpiredAcceptance(said=_acceptance_record(row), until=row.head) for row in rows)
 
 
 def _acceptance_record(row: Row[Any]) -> Acceptance:

@@ -13,9 +13,9 @@ from sqlalchemy import Connection, func, select
 
 from . import schema
 from .chunks import Columns, Ints, decode_all
-from .commit_index import CommitIndex, calendar
+from .commit_index import CommitIndex, read_commit_index
 from .engine import Store
-from .points import Runs, read_stretches
+from .points import Runs, read_chunks
 from .statements import id_in
 
 MOST_POINTS = 4_000_000  # of a project that is cached
@@ -27,7 +27,7 @@ Flags = NDArray[np.bool_]
 class ProjectPoints:
     """Points of many series, one series after the other; of each by commit, then by run."""
 
-    calendar: CommitIndex
+    commit_index: CommitIndex
     series: Ints  # ids in order, of those that have points
     starts: Ints  # where the points of each begin, and the end of the last one's
     points: Columns
@@ -56,7 +56,7 @@ class ProjectPoints:
 
     def at(self, commits: Collection[int]) -> Flags:
         """Of each point whether it is of one of these commits, given by id."""
-        among = np.zeros(int(self.calendar.commits.max(initial=0)) + 1, dtype=bool)
+        among = np.zeros(int(self.commit_index.commits.max(initial=0)) + 1, dtype=bool)
         among[np.array([*commits], dtype=np.int64)] = True
         return np.asarray(among[self.points.commit])
 
@@ -73,7 +73,7 @@ def project_points(store: Store, project: str) -> ProjectPoints | None:
             if owner is None or (connection.execute(count).scalar() or 0) > MOST_POINTS:
                 return None
             ids = connection.execute(select(series.c.id).where(mine)).scalars().all()
-            return points_of_series(connection, calendar(connection, owner), ids)
+            return points_of_series(connection, read_commit_index(connection, owner), ids)
 
     return store.cached(project, "points", read, size=lambda found: _POINT_BYTES * len(found or ()))
 
@@ -82,7 +82,7 @@ def points_of_series(
     connection: Connection, whole: CommitIndex, ids: Collection[int], *, runs: Runs | None = None
 ) -> ProjectPoints:
     """Those of these series. With `runs` those of other runs may be missing."""
-    stretches = sorted(read_stretches(connection, ids, runs=runs), key=lambda one: one[0])
+    stretches = sorted(read_chunks(connection, ids, runs=runs), key=lambda one: one[0])
     counts, points = decode_all([data for _, data in stretches])
     owners, firsts = np.unique([number for number, _ in stretches], return_index=True)
     before = np.concatenate([[0], np.cumsum(counts)])
@@ -92,7 +92,7 @@ def points_of_series(
 
 def _in_order(read: ProjectPoints) -> ProjectPoints:
     """They often are: commits are imported as they are made."""
-    whole, points = read.calendar, read.points
+    whole, points = read.commit_index, read.points
     commit_rank = _ranks(whole.commits, whole.date_ms, whole.position)
     run_rank = _ranks(whole.runs, whole.runs, whole.started_ms)
     place = np.repeat(np.arange(len(read.series)) * len(commit_rank), np.diff(read.starts))

@@ -15,7 +15,7 @@ _LONGEST = 2000  # letters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetAside:
+class RejectedFile:
     """What one import left out."""
 
     source: str
@@ -47,7 +47,7 @@ def note_set_aside(store: Store, project: str, source: str, told: Sequence[str],
             connection.execute(insert(table), rows)
 
 
-def set_aside(store: Store, project: str) -> tuple[SetAside, ...]:
+def set_aside(store: Store, project: str) -> tuple[RejectedFile, ...]:
     """What the last import from each place left out, the newest first."""
     table = schema.set_aside
     with store.read() as connection:
@@ -61,7 +61,7 @@ def set_aside(store: Store, project: str) -> tuple[SetAside, ...]:
         found.setdefault(row.source, []).append(row.told)
     when = {row.source: moment(row.at_ms) for row in rows}
     return tuple(
-        SetAside(source=source, at=at, told=tuple(lines))
+        RejectedFile(source=source, at=at, told=tuple(lines))
         for source, lines in found.items()
         if (at := when[source]) is not None
     )

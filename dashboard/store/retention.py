@@ -12,11 +12,11 @@ import numpy as np
 from sqlalchemy import Connection, delete, func, select, text, update
 
 from . import schema
-from .analysis import want_judgement
+from .analysis import request_classification
 from .chunks import Columns, SampleColumns
 from .commit_index import CommitIndex, ProjectCommitIndex
 from .engine import Store
-from .ids import note_removal
+from .ids import invalidate_row_ids
 from .point_buffer import mark_stale
 from .points import LONG, batches, read_points, read_samples, replace_points, replace_samples
 from .statements import id_in
@@ -112,7 +112,7 @@ def drop_project(store: Store, project: str) -> None:
                 if key.column.table.name in owned:
                     connection.execute(delete(table).where(key.parent.in_(owned[key.column.table.name])))
         connection.execute(delete(schema.project).where(schema.project.c.id == owner))
-        note_removal(connection)
+        invalidate_row_ids(connection)
 
 
 def reclaim(store: Store) -> None:
@@ -136,13 +136,13 @@ class _Batch:
     """Some series within a transaction."""
 
     connection: Connection
-    calendar: CommitIndex
+    commit_index: CommitIndex
     policy: Policy
     done: Compaction
     _newest_ms: int = field(init=False, default=0)
 
     def compact(self, series: Collection[int]) -> None:
-        self._newest_ms = int(self.calendar.date_ms.max(initial=0))
+        self._newest_ms = int(self.commit_index.date_ms.max(initial=0))
         points = read_points(self.connection, series)
         gone = self._unlisted(series, points)
         self._remove(gone)
@@ -170,7 +170,7 @@ class _Batch:
         return self._newest_ms - days * _DAY_MS
 
     def _date_ms(self, commits: Any) -> Any:
-        return self.calendar.date_ms[np.searchsorted(self.calendar.commits, commits)]
+        return self.commit_index.date_ms[np.searchsorted(self.commit_index.commits, commits)]
 
     def _unlisted(self, series: Collection[int], points: Mapping[int, Columns]) -> set[int]:
         if self.policy.unlisted_days is None:
@@ -193,12 +193,12 @@ class _Batch:
         self.done.samples_removed += sum(len(each.samples) for each in read_samples(self.connection, series).values())
         its = schema.series
         machines = select(its.c.machine_id).where(id_in(self.connection, its.c.id, series)).distinct()
-        want_judgement(self.connection, self.connection.execute(machines).scalars().all())
+        request_classification(self.connection, self.connection.execute(machines).scalars().all())
         for name in _OF_A_SERIES:
             column = schema.metadata.tables[name].c.series_id
             self.connection.execute(delete(column.table).where(id_in(self.connection, column, series)))
         self.connection.execute(delete(schema.series).where(id_in(self.connection, schema.series.c.id, series)))
-        note_removal(self.connection)
+        invalidate_row_ids(self.connection)
         self.done.series_removed += len(series)
 
     def _told_of(self, series: Collection[int]) -> dict[int, frozenset[int]]:
@@ -238,8 +238,8 @@ class _Batch:
         ).all()
         if not alerts:
             return
-        commit = np.searchsorted(self.calendar.commits, points.commit)
-        order = np.lexsort((self.calendar.date_ms[commit], self.calendar.position[commit]))
+        commit = np.searchsorted(self.commit_index.commits, points.commit)
+        order = np.lexsort((self.commit_index.date_ms[commit], self.commit_index.position[commit]))
         numbers = order[~np.isnan(points.value[order])]
         first = np.flatnonzero(np.diff(points.commit[numbers], prepend=-1))  # of each commit, runs of one count once
         before = np.concatenate([[0], np.cumsum(stay[numbers[first]])])

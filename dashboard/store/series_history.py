@@ -100,15 +100,15 @@ class SeriesHistory:
             )
 
 
-def series_history(points: Columns, calendar: CommitIndex) -> SeriesHistory:
+def series_history(points: Columns, commit_index: CommitIndex) -> SeriesHistory:
     """The history of a series with at least one point."""
-    place = calendar.position[np.searchsorted(calendar.commits, points.commit)]
+    place = commit_index.position[np.searchsorted(commit_index.commits, points.commit)]
     if (place[1:] <= place[:-1]).any():
-        points = points.take(calendar.order(points))
+        points = points.take(commit_index.order(points))
     measured = _without_skipped(points) if (points.status == _UNCHANGED).any() else points
     # A series that never had a number was not skipped for its code: its newest commit is the newest measured one.
     has_ok = (measured.status == _OK).any()
-    return _history(measured, calendar, _newest(points if has_ok else measured))
+    return _history(measured, commit_index, _newest(points if has_ok else measured))
 
 
 def _without_skipped(points: Columns) -> Columns:
@@ -121,14 +121,14 @@ def _without_skipped(points: Columns) -> Columns:
     return points.take(np.repeat(~is_skipped, np.diff(starts, append=len(points))))
 
 
-def _history(points: Columns, calendar: CommitIndex, newest: Newest) -> SeriesHistory:
+def _history(points: Columns, commit_index: CommitIndex, newest: Newest) -> SeriesHistory:
     starts = _starts(points.commit)
     commit = points.commit[starts]
     numbers = np.flatnonzero((points.status == _OK) & ~np.isnan(points.value))
     commit_of_number = np.searchsorted(starts, numbers, side="right") - 1
     first = _starts(commit_of_number)
     values = points if len(numbers) == len(points) else points.take(numbers)
-    card = calendar.card[np.searchsorted(calendar.runs, values.run)]
+    card = commit_index.gpu[np.searchsorted(commit_index.runs, values.run)]
     level = np.full(len(starts), np.nan)
     level[commit_of_number[first]] = _medians(values.value, first)
     comparable = ~np.isnan(level)
@@ -140,7 +140,7 @@ def _history(points: Columns, calendar: CommitIndex, newest: Newest) -> SeriesHi
     return SeriesHistory(
         by_commit=CommitLevels(
             commit_id=commit,
-            date_ms=calendar.date_ms[np.searchsorted(calendar.commits, commit)],
+            date_ms=commit_index.date_ms[np.searchsorted(commit_index.commits, commit)],
             level=level,
             comparable=comparable,
             newest_failed=bool(np.isnan(level[-1]) and not absent.all()),
@@ -150,7 +150,7 @@ def _history(points: Columns, calendar: CommitIndex, newest: Newest) -> SeriesHi
         values=values,
         starts=first,
         card=card,
-        cards=calendar.cards,
+        cards=commit_index.gpus,
     )
 
 

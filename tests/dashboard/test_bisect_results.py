@@ -8,7 +8,7 @@ from warpwatch.dashboard.model.triage_item import TriageFilter, TriageItem
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alert_candidates import new_regressions
 from warpwatch.dashboard.store.alert_opening import open_regression_alert
-from warpwatch.dashboard.store.bisect_results import AUTHOR, Bisected, Culprit, bisected_alerts, record_bisect
+from warpwatch.dashboard.store.bisect_results import AUTHOR, BisectResult, Culprit, bisected_alerts, record_bisect
 from warpwatch.dashboard.store.notes import NothingToAnnotateError, annotations
 from warpwatch.dashboard.store.triage import Decision, triage
 
@@ -37,10 +37,10 @@ def _item(store: Store) -> TriageItem:
     return found
 
 
-def _bisected(store: Store, *, confidence: str = "99.4 %", culprit: int | None = FIRST_BAD) -> Bisected:
+def _bisected(store: Store, *, confidence: str = "99.4 %", culprit: int | None = FIRST_BAD) -> BisectResult:
     (series,) = queries.find_series(store, "demo").series
     named = Culprit(commit=hash_of(culprit), previous=hash_of(culprit - 1), confidence=confidence) if culprit else None
-    return Bisected(series=series.key, good=hash_of(9), bad=hash_of(40), says=f"{confidence} sure", culprit=named)
+    return BisectResult(series=series.key, good=hash_of(9), bad=hash_of(40), says=f"{confidence} sure", culprit=named)
 
 
 def test_the_card_tells_the_culprit_and_stays_one(store: Store, alerted: AsvResults) -> None:

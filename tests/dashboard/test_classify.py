@@ -184,7 +184,7 @@ def test_a_step_that_is_not_significant_is_no_verdict_until_more_runs_confirm_it
     assert queries.regressions(store, "demo") == ()
     assert queries.triage_items(store, "demo", TriageFilter()).total == 0
     assert queries.steps_of_commits(store, "demo") == {}
-    (listed,) = queries.unaccused(store, "demo", ChangeKind.NOT_SIGNIFICANT).groups
+    (listed,) = queries.unattributed_changes(store, "demo", ChangeKind.NOT_SIGNIFICANT).groups
     assert len(listed.regressions) == 3
     assert new_regressions(store, "demo") == ()
     (asked,) = new_regressions(store, "demo", most_false=0.1)

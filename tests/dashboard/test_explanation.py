@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import floats
 
-from warpwatch.dashboard.analysis.explanation import explain_item, parts_of_change
+from warpwatch.dashboard.analysis.explanation import parts_of_change, triage_details
 from warpwatch.dashboard.model.changepoint import ControlShare, Regression, SeriesChange
 from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.model.series import Commit, Series
@@ -106,19 +106,19 @@ def _item(found: int, chances: tuple[float, ...]) -> TriageItem:
 
 
 def test_commits_that_the_values_all_but_rule_out_are_counted_and_not_listed() -> None:
-    story = explain_item(_item(1, (0.85, 0.1, 0.0004, 0.0, 0.0)), None)
+    story = triage_details(_item(1, (0.85, 0.1, 0.0004, 0.0, 0.0)), None)
     assert [each.commit.position for each in story.suspects] == [1, 2]
     assert story.unlikely == 3
     assert story.log.endswith(f" {COMMITS[0].hash}..{COMMITS[1].hash}")
 
 
 def test_commits_that_are_all_as_unlikely_are_all_suspects() -> None:
-    story = explain_item(_item(1, (0.0003,) * 11), None)
+    story = triage_details(_item(1, (0.0003,) * 11), None)
     assert (len(story.suspects), story.unlikely) == (11, 0)
 
 
 def test_commands_reach_the_suspects_where_the_level_begins_at_a_commit_that_is_none() -> None:
-    story = explain_item(_item(6, (0.85, 0.1, 0.01, 0.0, 0.0, 0.0, 0.0)), None)
+    story = triage_details(_item(6, (0.85, 0.1, 0.01, 0.0, 0.0, 0.0, 0.0)), None)
     assert story.log.endswith(f" {COMMITS[0].hash}..{COMMITS[7].hash}")
     assert story.reproduce is not None
     assert f" {COMMITS[0].hash} {COMMITS[7].hash} --bench " in story.reproduce

@@ -370,13 +370,13 @@ def test_what_no_commit_is_accused_of_is_listed_by_commit_and_machine_and_never_
 ) -> None:
     spiky = [*STEADY, 1.6, 1.61, *STEADY]
     timed_history(spiky).load(store)
-    found = queries.unaccused(store, "demo", ChangeKind.TRANSIENT)
+    found = queries.unattributed_changes(store, "demo", ChangeKind.TRANSIENT)
     assert queries.regressions(store, "demo", kind=ChangeKind.TRANSIENT) == found.groups
     assert (found.total, found.any_at_all) == (1, True)
     assert queries.triage_items(store, "demo", TriageFilter()).any_at_all is False
     for wanted in ({"words": "other"}, {"machine": "shed"}, {"since": datetime.now(UTC)}, {"offset": 1}):
-        narrowed = queries.unaccused(store, "demo", ChangeKind.TRANSIENT, **wanted)  # type: ignore[arg-type]
+        narrowed = queries.unattributed_changes(store, "demo", ChangeKind.TRANSIENT, **wanted)  # type: ignore[arg-type]
         assert (narrowed.groups, narrowed.any_at_all) == ((), True), wanted
-    assert queries.unaccused(store, "demo", ChangeKind.TRANSIENT, words="LATENCY bench").total == 1
-    assert queries.unaccused(store, "demo", ChangeKind.MACHINE_STATE).any_at_all is False
-    assert queries.unaccused(store, "none", ChangeKind.DRIFT).groups == ()
+    assert queries.unattributed_changes(store, "demo", ChangeKind.TRANSIENT, words="LATENCY bench").total == 1
+    assert queries.unattributed_changes(store, "demo", ChangeKind.MACHINE_STATE).any_at_all is False
+    assert queries.unattributed_changes(store, "none", ChangeKind.DRIFT).groups == ()

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...store.chunks import Floats, Ints
-from ...store.column_records import Measured, Words
+from ...store.column_records import Measured, TextColumn
 from .measurement_rows import COLUMNS, series_cells
 
 _WORD = pa.dictionary(pa.int32(), pa.string())  # text of which there are few kinds
@@ -75,7 +75,7 @@ def _known(columns: Sequence[Ints], kind: pa.DataType) -> pa.Array:
     return pa.array(numbers, pa.int64(), mask=numbers < 0).cast(kind)
 
 
-def _words(columns: Sequence[Words]) -> pa.Array:
+def _words(columns: Sequence[TextColumn]) -> pa.Array:
     """One dictionary of the words that occur, in the order in which they first do."""
     place: dict[str, int] = {}
     parts = []

@@ -31,7 +31,7 @@ from .series_list import find_series, metrics_and_implementations
 from .series_view import HistoryRequest, shown_history
 from .standings import arrivals, standings
 from .triage_items import triage_item, triage_items
-from .unattributed_changes import unaccused
+from .unattributed_changes import unattributed_changes
 
 __all__ = [
     "AmbiguousCommitError",
@@ -84,5 +84,5 @@ __all__ = [
     "steps_of_commits",
     "triage_item",
     "triage_items",
-    "unaccused",
+    "unattributed_changes",
 ]

@@ -15,7 +15,7 @@ from ...model.verdict import ChangeKind
 from ...statistics.noise import median
 from .. import schema
 from ..chunks import Ints, optional
-from ..commit_index import calendar
+from ..commit_index import read_commit_index
 from ..engine import Store
 from ..mappers import (
     Workloads,
@@ -32,7 +32,7 @@ from ..points import recorded_at
 from ..project_points import ProjectPoints, points_of_series, project_points
 from ..statements import STATUS_OF_CODE
 from .regressions import below_limits, watched_metrics
-from .series_list import SeriesPlace, series_places
+from .series_list import IndexedSeries, series_index
 
 
 class AmbiguousCommitError(Exception):
@@ -61,7 +61,7 @@ def find_commit(store: Store, project: str, prefix: str) -> Commit | None:
 
 def commit_page(store: Store, project: str, prefix: str) -> CommitPage | None:
     """Everything recorded at the commit whose hash starts with `prefix`. Raises AmbiguousCommitError."""
-    held, places = project_points(store, project), series_places(store, project)
+    held, places = project_points(store, project), series_index(store, project)
     with store.read() as connection:
         row = find_row(connection, project, prefix)
         if row is None:
@@ -124,11 +124,11 @@ def neighbour(connection: Connection, row: Row[Any] | None, step: int) -> Commit
 def _read_points(connection: Connection, commit: Row[Any]) -> ProjectPoints:
     """Of the series with a point at the commit, all points."""
     here = recorded_at(connection, commit.project_id, [commit.id])
-    return points_of_series(connection, calendar(connection, commit.project_id), here)
+    return points_of_series(connection, read_commit_index(connection, commit.project_id), here)
 
 
 def _points(
-    connection: Connection, commit: Row[Any], every: ProjectPoints, places: Mapping[int, SeriesPlace]
+    connection: Connection, commit: Row[Any], every: ProjectPoints, places: Mapping[int, IndexedSeries]
 ) -> tuple[CommitPoint, ...]:
     at = np.flatnonzero(every.at([commit.id]))
     which, firsts, counts = np.unique(
@@ -198,7 +198,7 @@ def _befores(every: ProjectPoints, starts: Ints, firsts: Ints, position: int) ->
     The point before that mostly tells; where it is one of several runs, has no number or is no earlier commit's, the
     rest of the history is looked at.
     """
-    points, whole = every.points, every.calendar
+    points, whole = every.points, every.commit_index
     last = np.maximum(firsts - 1, starts)
     place = whole.position[np.searchsorted(whole.commits, points.commit[last])]
     is_alone = (last == starts) | (points.commit[last - 1] != points.commit[last])
@@ -213,7 +213,7 @@ def _befores(every: ProjectPoints, starts: Ints, firsts: Ints, position: int) ->
 
 def _before(every: ProjectPoints, its: slice, position: int) -> _Before | None:
     """Among the points of one series before the commit."""
-    whole, commit = every.calendar, every.points.commit[its]
+    whole, commit = every.commit_index, every.points.commit[its]
     numbers = np.flatnonzero(
         every.has_number[its] & (whole.position[np.searchsorted(whole.commits, commit)] < position)
     )

@@ -14,14 +14,14 @@ from ...model.series import UNORDERED_POSITION, Series, Status
 from ...statistics.comparison import RunValue
 from .. import schema
 from ..chunks import Floats, Ints
-from ..commit_index import PointRow, calendar
+from ..commit_index import PointRow, read_commit_index
 from ..engine import Store
 from ..mappers import project_id
 from ..points import batches
 from ..project_points import Flags, ProjectPoints, points_of_series, project_points, runs_of
 from ..statements import STATUS_CODES, STATUS_OF_CODE
 from .machine_code import codes
-from .series_list import series_places
+from .series_list import series_index
 
 # The points of many series at and around two commits, taken at once: a record a point would be too slow for
 # thousands.
@@ -47,17 +47,17 @@ class SeriesPoints:
         """All of them."""
         if not self._rows:
             at = self._its.start + np.flatnonzero(self._wanted[self._its])
-            self._rows.extend(self._all.calendar.as_rows([self.series] * len(at), self._all.points.take(at)))
+            self._rows.extend(self._all.commit_index.as_rows([self.series] * len(at), self._all.points.take(at)))
         return self._rows
 
-    def levels(self, card: str | None) -> tuple[Ints, Floats]:
+    def levels(self, gpu: str | None) -> tuple[Ints, Floats]:
         """Each commit that has a number of the card (None: of any), in order, and the median of its numbers."""
         its = self._its
         at = self._wanted[its] & self._all.has_number[its]
-        points, whole = self._all.points, self._all.calendar
-        if card is not None:
+        points, whole = self._all.points, self._all.commit_index
+        if gpu is not None:
             run = np.searchsorted(whole.runs, points.run[its])
-            at &= whole.card[run] == whole.cards.index(card) + 1
+            at &= whole.gpu[run] == whole.gpus.index(gpu) + 1
         commit, value = points.commit[its][at], points.value[its][at]
         if not self.has_reruns:
             return commit, value
@@ -67,7 +67,7 @@ class SeriesPoints:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Around:
+class PointsAround:
     """The commits at and around two, and the series that have a point at one of the two."""
 
     commits: Sequence[int]
@@ -81,25 +81,25 @@ def points_around(
     ends: Collection[int],
     reach: int,
     held: ProjectPoints | None,
-) -> Around:
+) -> PointsAround:
     """The points of these series at the `ends`, and of the `reach` commits before and after the newest of these.
 
     They are taken from those that are `held`; where none are they are read.
     """
-    whole = held.calendar if held is not None else calendar(connection, project)
+    whole = held.commit_index if held is not None else read_commit_index(connection, project)
     is_end = np.isin(whole.commits, list(ends))
     placed = whole.position[is_end & (whole.position < UNORDERED_POSITION)]
     wanted = is_end | (np.abs(whole.position - placed.max(initial=0)) <= reach)
     commits = whole.commits[wanted].tolist()
     if held is not None:
-        return Around(commits=commits, series=_around(held, ids, ends, commits))
+        return PointsAround(commits=commits, series=_around(held, ids, ends, commits))
     found: dict[int, SeriesPoints] = {}
     runs = runs_of(connection, commits)
     if runs is not None:
         for some in batches(list(ids), _SERIES_AT_ONCE):
             read = points_of_series(connection, whole, some, runs=runs)
             found |= _around(_only(read, commits), some, ends, commits)
-    return Around(commits=commits, series=found)
+    return PointsAround(commits=commits, series=found)
 
 
 def _only(read: ProjectPoints, commits: Collection[int]) -> ProjectPoints:
@@ -107,7 +107,9 @@ def _only(read: ProjectPoints, commits: Collection[int]) -> ProjectPoints:
     kept = np.flatnonzero(read.at(commits))
     ends = np.searchsorted(kept, read.starts)
     some = np.diff(ends) > 0
-    return ProjectPoints(read.calendar, read.series[some], np.append(ends[:-1][some], ends[-1]), read.points.take(kept))
+    return ProjectPoints(
+        read.commit_index, read.series[some], np.append(ends[:-1][some], ends[-1]), read.points.take(kept)
+    )
 
 
 def _around(
@@ -119,7 +121,7 @@ def _around(
     asked = np.isin(every.series, list(ids))[whose]
     at_ends, whose = at_ends[asked], whose[asked]
     wanted = every.at(commits)
-    rows = every.calendar.as_rows(every.series[whose].tolist(), every.points.take(at_ends))
+    rows = every.commit_index.as_rows(every.series[whose].tolist(), every.points.take(at_ends))
     places, starts = np.unique(whose, return_index=True)
     bounds = itertools.pairwise([*starts.tolist(), len(rows)])
     slices = map(slice, every.starts[places].tolist(), every.starts[places + 1].tolist())
@@ -137,7 +139,9 @@ def _around(
 # beside each other, as a gate does, only those are compared: what lies between two days is then in neither.
 
 HISTORY_COMMITS = 100  # that the noise is taken from: those before the later of the two, and as many after
-BESIDE_MS = 2 * 3600 * 1000  # between two runs of one sitting: three of each of two commits, a slow suite; and no night
+SESSION_GAP_MS = (
+    2 * 3600 * 1000
+)  # between two runs of one sitting: three of each of two commits, a slow suite; and no night
 
 _UNCHANGED = STATUS_CODES[Status.UNCHANGED]
 _NO_CODE: Mapping[int, str] = {}
@@ -162,7 +166,7 @@ class Pair(NamedTuple):
     commits: Ints  # of the levels
     sides: tuple[int, int]  # the commits that were measured for base and head
     is_one_measurement: bool  # both commits run the same machine code, and only one of them was measured
-    other_cards: tuple[str, str] | None  # the cards of base and head, where no card measured both
+    other_gpus: tuple[str, str] | None  # the cards of base and head, where no card measured both
     beside: bool  # every run of base was taken within BESIDE_MS of one of head, on one card, and the other way round
     reruns: tuple[tuple[float, ...], ...]  # values of equal code on one card in one sitting, around the two commits
     is_complete: bool = False  # both commits were to be measured: what has no record at one is gone there
@@ -190,7 +194,7 @@ def pairs(
     """
     found = {
         number: place
-        for number, place in series_places(store, project).items()
+        for number, place in series_index(store, project).items()
         if (all_metrics or place.series.metric.is_judged) and machine in {None, place.series.machine}
     }
     held = project_points(store, project)
@@ -223,11 +227,11 @@ def _pair(series: Series, points: SeriesPoints, base: int, head: int, code_of: M
     rows = points.ends if sides == (base, head) else points.rows()
     numbers: list[_Rows] = [[row for row in rows if row.commit_id == side and row.value is not None] for side in sides]
     is_exact = series.metric.is_exact
-    card, other_cards = (None, None) if is_exact else _common_card(*numbers)
-    commits, levels = points.levels(other_cards[1] if other_cards else card)
-    if card is not None:
-        numbers = [[row for row in side if row.card == card] for side in numbers]
-    is_beside = not is_exact and other_cards is None and bool(numbers[0] and numbers[1])
+    gpu, other_gpus = (None, None) if is_exact else _common_gpu(*numbers)
+    commits, levels = points.levels(other_gpus[1] if other_gpus else gpu)
+    if gpu is not None:
+        numbers = [[row for row in side if row.gpu == gpu] for side in numbers]
+    is_beside = not is_exact and other_gpus is None and bool(numbers[0] and numbers[1])
     if is_beside:
         beside = [_beside(numbers[0], numbers[1]), _beside(numbers[1], numbers[0])]
         is_beside = all(beside)
@@ -240,7 +244,7 @@ def _pair(series: Series, points: SeriesPoints, base: int, head: int, code_of: M
         commits=commits,
         sides=sides,
         is_one_measurement=sides[0] == sides[1] and base != head,
-        other_cards=other_cards,
+        other_gpus=other_gpus,
         beside=is_beside,
         reruns=() if is_exact else _reruns(points, sides, code_of),
     )
@@ -252,7 +256,7 @@ def _beside(runs: _Rows, others: _Rows) -> _Rows:
     return [
         row
         for row in runs
-        if row.started_ms is not None and any(abs(row.started_ms - moment) <= BESIDE_MS for moment in at)
+        if row.started_ms is not None and any(abs(row.started_ms - moment) <= SESSION_GAP_MS for moment in at)
     ]
 
 
@@ -270,11 +274,11 @@ def _reruns(points: SeriesPoints, ends: Sequence[int], code_of: Mapping[int, str
         if row.value is None or row.started_ms is None:
             continue
         code = row.commit_id if row.commit_id in ends else code_of.get(row.commit_id, row.commit_id)
-        runs.setdefault((code, row.card), []).append(row)
+        runs.setdefault((code, row.gpu), []).append(row)
     groups: list[tuple[float, ...]] = []
     for found in runs.values():
         found.sort(key=lambda row: (_started_ms(row), row.run_id))
-        edges = [n for n in range(1, len(found)) if _started_ms(found[n]) - _started_ms(found[n - 1]) > BESIDE_MS]
+        edges = [n for n in range(1, len(found)) if _started_ms(found[n]) - _started_ms(found[n - 1]) > SESSION_GAP_MS]
         parts = itertools.pairwise([0, *edges, len(found)])
         groups.extend(tuple(_value(row) for row in found[start:end]) for start, end in parts if end - start > 1)
     return tuple(groups)
@@ -299,23 +303,23 @@ def _measured_as(points: SeriesPoints, commit: int, code_of: Mapping[int, str]) 
     return earlier[-1] if earlier else later[0] if later else commit
 
 
-def _common_card(base: _Rows, head: _Rows) -> tuple[str | None, tuple[str, str] | None]:
+def _common_gpu(base: _Rows, head: _Rows) -> tuple[str | None, tuple[str, str] | None]:
     """The card that measured both sides, the one with most runs of several; else the cards of both.
 
     Runs that tell no card may be of any: then there is neither.
     """
-    if len(base) == len(head) == 1 and base[0].card == head[0].card:
-        return base[0].card, None
-    cards = [{row.card for row in side} for side in (base, head)]
-    if not all(cards) or any(None in each for each in cards):
+    if len(base) == len(head) == 1 and base[0].gpu == head[0].gpu:
+        return base[0].gpu, None
+    gpus = [{row.gpu for row in side} for side in (base, head)]
+    if not all(gpus) or any(None in each for each in gpus):
         return None, None
-    both = cards[0] & cards[1]
+    both = gpus[0] & gpus[1]
     if not both:
-        return None, (str(base[-1].card), str(head[-1].card))
+        return None, (str(base[-1].gpu), str(head[-1].gpu))
     if len(both) == 1:
         return both.pop(), None
-    counts = [Counter(row.card for row in side) for side in (base, head)]
-    return max(both, key=lambda card: (min(count[card] for count in counts), str(card))), None
+    counts = [Counter(row.gpu for row in side) for side in (base, head)]
+    return max(both, key=lambda gpu: (min(count[gpu] for count in counts), str(gpu))), None
 
 
 def _side(at: _Rows, numbers: _Rows) -> Side:

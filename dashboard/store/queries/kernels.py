@@ -18,7 +18,7 @@ from ..engine import Store
 from ..mappers import Workloads, changes_of, commits_by_id, project_id, select_series, series_record, workloads
 from ..statements import STATUS_OF_CODE, id_in
 from .latest import verdicts_within_limits
-from .series_lines import Line, lines, project_order
+from .series_lines import SeriesLine, lines, project_order
 
 _MOST_ROWS = 200
 
@@ -61,7 +61,7 @@ def kernel(
         histories = lines(connection, order, ids)
         ranks = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(line.rank for line in histories.values())]))
         shown = ranks[-commits:]
-        commit_ids = order.calendar.commits[np.argsort(order.rank)[shown]].tolist()
+        commit_ids = order.commit_index.commits[np.argsort(order.rank)[shown]].tolist()
         its_commits = commits_by_id(connection, commit_ids)
         runs = _run_names(connection, histories.values(), shown)
         changes = changes_of(connection, ids)
@@ -79,7 +79,7 @@ def kernel(
             rows=tuple(
                 ShapeRow(
                     series=one,
-                    cells=_cells(histories[number], shown, order.calendar, runs),
+                    cells=_cells(histories[number], shown, order.commit_index, runs),
                     changes=changes.get(number, ()),
                     verdict=verdicts.get(number, Verdict.MISSING),
                 )
@@ -138,7 +138,7 @@ def _verdicts(connection: Connection, known: Workloads, ids: Sequence[int]) -> M
     return verdicts_within_limits(connection, known, rows)
 
 
-def _run_names(connection: Connection, histories: Iterable[Line], shown: Ints) -> Mapping[int, str]:
+def _run_names(connection: Connection, histories: Iterable[SeriesLine], shown: Ints) -> Mapping[int, str]:
     """Of every run at these commits, by its id."""
     table = schema.run
     ids = {number for line in histories for number in line.points.run[np.isin(line.rank, shown)].tolist()}
@@ -146,14 +146,16 @@ def _run_names(connection: Connection, histories: Iterable[Line], shown: Ints) -
     return {row.id: row.name for row in rows}
 
 
-def _cells(line: Line, shown: Ints, calendar: CommitIndex, runs: Mapping[int, str]) -> tuple[Cell | None, ...]:
+def _cells(
+    line: SeriesLine, shown: Ints, commit_index: CommitIndex, runs: Mapping[int, str]
+) -> tuple[Cell | None, ...]:
     """Each commit's median, or why it has none."""
     here = np.isin(line.rank, shown)
     good = here & line.has_number
     ranks, group = np.unique(line.rank[good], return_inverse=True)
     medians = medians_of_groups(group, line.points.value[good]) if len(ranks) else np.empty(0)
     value = dict(zip(ranks.tolist(), medians.tolist(), strict=True))
-    cards = _cards(line, good, calendar)
+    cards = _cards(line, good, commit_index)
     last = {rank: place for place, rank in zip(np.flatnonzero(here).tolist(), line.rank[here].tolist(), strict=True)}
     reasons = (None, *line.points.reasons)
 
@@ -173,11 +175,11 @@ def _cells(line: Line, shown: Ints, calendar: CommitIndex, runs: Mapping[int, st
     return tuple(cell(rank) for rank in shown.tolist())
 
 
-def _cards(line: Line, good: Any, calendar: CommitIndex) -> dict[int, set[str]]:
+def _cards(line: SeriesLine, good: Any, commit_index: CommitIndex) -> dict[int, set[str]]:
     """The physical cards behind each commit's median, by its rank."""
-    names = (None, *calendar.cards)
+    names = (None, *commit_index.gpus)
     found: dict[int, set[str]] = {}
-    numbers = calendar.card[calendar.runs.searchsorted(line.points.run[good])].tolist()
+    numbers = commit_index.gpu[commit_index.runs.searchsorted(line.points.run[good])].tolist()
     for rank, number in zip(line.rank[good].tolist(), numbers, strict=True):
         if name := names[number]:
             found.setdefault(rank, set()).add(name)

@@ -16,7 +16,7 @@ from ...model.series import Status
 from .. import schema
 from ..chunks import Columns
 from ..column_records import MachineHistory, Outcome, RunConditions, SeriesRuns, Software
-from ..commit_index import CommitIndex, calendar
+from ..commit_index import CommitIndex, read_commit_index
 from ..engine import Store
 from ..mappers import changes_of, moment, project_id, workloads
 from ..points import batches
@@ -24,7 +24,7 @@ from ..project_points import points_of_series, project_points
 from ..statements import STATUS_CODES, STATUS_OF_CODE, id_in
 from .latest import Latest, latest
 from .machine_code import codes
-from .series_list import series_places
+from .series_list import series_index
 
 
 def canaries(store: Store, project: str) -> dict[str, tuple[Canary, ...]]:
@@ -205,7 +205,7 @@ _NUMBERS = re.compile(r"(?<![A-Za-z_.])[0-9][0-9a-f.+-]*")
 def machine_history(store: Store, project: str, machine: str) -> MachineHistory | None:
     """Listed series alone; None if there is no such machine."""
     run = schema.run
-    held, places = project_points(store, project), series_places(store, project)
+    held, places = project_points(store, project), series_index(store, project)
     with store.read() as connection:
         owner = project_id(connection, project)
         number = connection.execute(
@@ -221,7 +221,7 @@ def machine_history(store: Store, project: str, machine: str) -> MachineHistory 
             and place.series.metric.is_judged
             and place.series.metric.is_time
         }
-        whole = held.calendar if held is not None else calendar(connection, owner)
+        whole = held.commit_index if held is not None else read_commit_index(connection, owner)
         newest = _newest(whole)
         measured = set(connection.execute(select(run.c.commit_id).where(run.c.machine_id == number)).scalars())
         code_of = codes(connection, owner, newest & measured)
@@ -261,7 +261,7 @@ def _runs(series: Any, points: Columns, whole: CommitIndex, code: dict[int, str]
         commit=points.commit,
         value=points.value,
         started_ms=whole.started_ms[run],
-        card=whole.card[run],
+        card=whole.gpu[run],
         spread=points.q75 - points.q25,
         count=points.count,
         code=code,

@@ -11,8 +11,8 @@ from ...model.changepoint import Regression
 from ...model.series import Series
 from .. import schema
 from ..chunks import Columns
-from ..column_records import Measured, Words
-from ..commit_index import CommitIndex, calendar
+from ..column_records import Measured, TextColumn
+from ..commit_index import CommitIndex, read_commit_index
 from ..engine import Store
 from ..mappers import changes_of, chosen_series, episodes_of, project_id, series_record, workloads
 from ..points import batches, read_points
@@ -89,9 +89,9 @@ def measurements(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Names:
-    """A project's commits and runs with what they are called, each in the order of the calendar's."""
+    """A project's commits and runs with what they are called, each in the order of the commit_index's."""
 
-    calendar: CommitIndex
+    commit_index: CommitIndex
     hashes: Sequence[str]
     runs: Sequence[str]
 
@@ -101,30 +101,30 @@ def _names(connection: Connection, project: int) -> _Names:
     hashes = select(commit.c.hash).where(commit.c.project_id == project).order_by(commit.c.id)
     runs = select(run.c.name).where(run.c.project_id == project).order_by(run.c.id)
     return _Names(
-        calendar=calendar(connection, project),
+        commit_index=read_commit_index(connection, project),
         hashes=connection.execute(hashes).scalars().all(),
         runs=connection.execute(runs).scalars().all(),
     )
 
 
 def _measured(series: Series, points: Columns, names: _Names, since: datetime | None) -> Measured:
-    known = names.calendar
+    known = names.commit_index
     points = points.take(known.order(points))
     if since is not None:
         points = points.take(known.date_ms[np.searchsorted(known.commits, points.commit)] >= since.timestamp() * 1000)
     commit, run = np.searchsorted(known.commits, points.commit), np.searchsorted(known.runs, points.run)
     return Measured(
         series=series,
-        commit=Words(places=commit, words=names.hashes),
+        commit=TextColumn(places=commit, words=names.hashes),
         date_ms=known.date_ms[commit],
         position=known.position[commit],
-        run=Words(places=run, words=names.runs),
+        run=TextColumn(places=run, words=names.runs),
         started_ms=known.started_ms[run],
-        card=Words(places=known.card[run] - 1, words=known.cards),
+        card=TextColumn(places=known.gpu[run] - 1, words=known.gpus),
         value=points.value,
         q25=points.q25,
         q75=points.q75,
         sample_count=points.count,
-        status=Words(places=points.status, words=_STATUSES),
-        reason=Words(places=points.reason - 1, words=points.reasons),
+        status=TextColumn(places=points.status, words=_STATUSES),
+        reason=TextColumn(places=points.reason - 1, words=points.reasons),
     )

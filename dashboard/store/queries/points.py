@@ -13,7 +13,7 @@ from ..engine import Store
 from ..mappers import moment, select_series, series_record, workloads
 from ..points import read_samples
 from .commits import compiled_of
-from .series_lines import Line, Records, lines, project_order
+from .series_lines import Records, SeriesLine, lines, project_order
 
 # Where a value comes from: the run's machine and software, and what was noted while it was measured.
 
@@ -65,8 +65,8 @@ def point_facts(store: Store, key: str, run: str | None = None) -> PointFacts | 
         place = _place(connection, row, line, run) if line is not None else None
         if line is None or place is None:
             return None
-        run_place = np.searchsorted(order.calendar.runs, line.points.run)
-        before = _before(line, place, order.calendar.card[run_place])
+        run_place = np.searchsorted(order.commit_index.runs, line.points.run)
+        before = _before(line, place, order.commit_index.gpu[run_place])
         known = workloads(connection, row.project_id)
         series = series_record(row, known)
         workload = workload_of(series, known)
@@ -96,7 +96,7 @@ def point_facts(store: Store, key: str, run: str | None = None) -> PointFacts | 
         )
 
 
-def _place(connection: Connection, row: Any, line: Line, run: str | None) -> int | None:
+def _place(connection: Connection, row: Any, line: SeriesLine, run: str | None) -> int | None:
     if run is None:
         return len(line.rank) - 1
     table = schema.run
@@ -108,7 +108,7 @@ def _place(connection: Connection, row: Any, line: Line, run: str | None) -> int
     return int(places[-1]) if len(places) else None
 
 
-def _before(line: Line, place: int, card: Any) -> int | None:
+def _before(line: SeriesLine, place: int, card: Any) -> int | None:
     """The newest number of an earlier commit; of the same card where there is one."""
     earlier = np.flatnonzero(line.has_number[:place] & (line.rank[:place] < line.rank[place]))
     same = earlier[card[earlier] == card[place]]
@@ -120,7 +120,7 @@ def _samples(connection: Connection, series: int) -> Any:
     """A function that gives the kept samples of a point, smallest first; none where they were not kept."""
     columns = read_samples(connection, [series]).get(series)
 
-    def of(line: Line, place: int) -> tuple[float, ...]:
+    def of(line: SeriesLine, place: int) -> tuple[float, ...]:
         if columns is None:
             return ()
         mine = np.flatnonzero((columns.run == line.points.run[place]) & (columns.commit == line.points.commit[place]))

@@ -30,7 +30,7 @@ class RunFacts(NamedTuple):
     triton: str | None
 
 
-class Taken(NamedTuple):
+class CommitRun(NamedTuple):
     """A commit of a history, what its last run tells (a key of the facts), and the physical card of that run."""
 
     commit: int
@@ -41,7 +41,7 @@ class Taken(NamedTuple):
 _UNTOLD = RunFacts(*[None] * len(RunFacts._fields))
 
 
-def machine_marks(taken: Sequence[Taken], facts: Mapping[int, RunFacts]) -> list[tuple[int, str]]:
+def machine_marks(taken: Sequence[CommitRun], facts: Mapping[int, RunFacts]) -> list[tuple[int, str]]:
     """The commits from which on something is another, and what, in the order of the history."""
     found: list[tuple[int, str]] = []
     told, card = _UNTOLD, None

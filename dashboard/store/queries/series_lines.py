@@ -24,15 +24,15 @@ from ..statements import STATUS_CODES, STATUS_OF_CODE, id_in
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ProjectOrder:
-    """A project's calendar, and where each of its commits stands."""
+    """A project's commit_index, and where each of its commits stands."""
 
-    calendar: CommitIndex
-    rank: Ints  # of each of `calendar.commits` among those with results
+    commit_index: CommitIndex
+    rank: Ints  # of each of `commit_index.commits` among those with results
     among_all: Ints  # and among all of the repository, as far as they are counted
 
     def ranks(self, commits: Ints) -> Ints:
         """The ranks of commits by their ids."""
-        return self.rank[np.searchsorted(self.calendar.commits, commits)]
+        return self.rank[np.searchsorted(self.commit_index.commits, commits)]
 
 
 class _Known:
@@ -40,15 +40,15 @@ class _Known:
 
     def __init__(self, project: int) -> None:
         self._project = project
-        self._calendar = ProjectCommitIndex(project)
+        self._commit_index = ProjectCommitIndex(project)
         self._order: ProjectOrder | None = None
         self._lock = threading.Lock()
 
     def read(self, connection: Connection) -> ProjectOrder:
         with self._lock:
-            calendar = self._calendar.read(connection)
-            if self._order is None or self._order.calendar is not calendar:
-                self._order = _order(connection, self._project, calendar)
+            commit_index = self._commit_index.read(connection)
+            if self._order is None or self._order.commit_index is not commit_index:
+                self._order = _order(connection, self._project, commit_index)
             return self._order
 
 
@@ -60,25 +60,25 @@ def project_order(store: Store, connection: Connection, project: int) -> Project
     return _known.setdefault(store, {}).setdefault(project, _Known(project)).read(connection)
 
 
-def _order(connection: Connection, project: int, calendar: CommitIndex) -> ProjectOrder:
+def _order(connection: Connection, project: int, commit_index: CommitIndex) -> ProjectOrder:
     commit = schema.commit
     gaps = connection.execute(
         select(commit.c.unmeasured_before).where(commit.c.project_id == project).order_by(commit.c.id)
     ).scalars()
     gap = np.array([each or 0 for each in gaps], dtype=np.int64)
-    order = np.lexsort((calendar.commits, calendar.date_ms, calendar.position))
+    order = np.lexsort((commit_index.commits, commit_index.date_ms, commit_index.position))
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     among_all = np.empty(len(order), dtype=np.int64)
     among_all[order] = np.cumsum(1 + gap[order]) - 1
-    return ProjectOrder(calendar=calendar, rank=rank, among_all=among_all)
+    return ProjectOrder(commit_index=commit_index, rank=rank, among_all=among_all)
 
 
 _OK = STATUS_CODES[Status.OK]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Line:
+class SeriesLine:
     """One series' points by commit, then by run."""
 
     points: Columns
@@ -95,7 +95,7 @@ class Line:
 
 _NOTHING = np.empty(0, dtype=np.int64)
 _NO_NUMBERS = np.empty(0, dtype=np.float64)
-EMPTY = Line(
+EMPTY = SeriesLine(
     points=Columns(
         commit=_NOTHING,
         run=_NOTHING,
@@ -110,12 +110,12 @@ EMPTY = Line(
 )
 
 
-def lines(connection: Connection, order: ProjectOrder, ids: Sequence[int]) -> dict[int, Line]:
+def lines(connection: Connection, order: ProjectOrder, ids: Sequence[int]) -> dict[int, SeriesLine]:
     """By series; those without points are left out."""
     found = {}
     for number, points in read_points(connection, ids).items():
-        points = points.take(order.calendar.order(points))
-        found[number] = Line(points=points, rank=order.ranks(points.commit))
+        points = points.take(order.commit_index.order(points))
+        found[number] = SeriesLine(points=points, rank=order.ranks(points.commit))
     return found
 
 
@@ -125,7 +125,7 @@ class Records:
     def __init__(
         self,
         connection: Connection,
-        wanted: Iterable[tuple[Line, Ints]],
+        wanted: Iterable[tuple[SeriesLine, Ints]],
         more_commits: Iterable[int] = (),
     ) -> None:
         wanted = list(wanted)
@@ -141,7 +141,7 @@ class Records:
             row.id: row for row in connection.execute(query.where(id_in(connection, run.c.id, runs.tolist()))).all()
         }
 
-    def points(self, line: Line, places: Ints) -> tuple[Point, ...]:
+    def points(self, line: SeriesLine, places: Ints) -> tuple[Point, ...]:
         """The points at these places of the line."""
         some = line.points.take(places)
         reasons = (None, *some.reasons)

@@ -16,9 +16,9 @@ from ..chunks import Ints
 from ..engine import Store
 from ..mappers import changes_of, episodes_of, select_series, series_record, workloads
 from ..notes import RELEASES
-from .run_facts import FactsOfRuns, Taken, machine_marks, run_facts
+from .run_facts import CommitRun, FactsOfRuns, machine_marks, run_facts
 from .series import canaries_of, others_of, profile_of
-from .series_lines import EMPTY, Line, Records, lines, project_order
+from .series_lines import EMPTY, Records, SeriesLine, lines, project_order
 
 # What people and the repository mark in a history: notes and releases.
 
@@ -146,10 +146,11 @@ class _Drawing:
         number, card = facts.of(taken.run), self._cards(self.own)[newest_of_commit]
         # Most runs tell what the one before told: they need no look.
         is_other = np.append(True, (np.diff(number) != 0) | (np.diff(card) != 0))
-        cards = (None, *self.order.calendar.cards)
+        cards = (None, *self.order.commit_index.gpus)
         rows = zip(*(each[is_other].tolist() for each in (taken.commit, number, card)), strict=True)
         return machine_marks(
-            [Taken(commit, its, cards[its_card]) for commit, its, its_card in rows], dict(enumerate(facts.different))
+            [CommitRun(commit, its, cards[its_card]) for commit, its, its_card in rows],
+            dict(enumerate(facts.different)),
         )
 
     def _marked(self) -> Ints:
@@ -168,7 +169,7 @@ class _Drawing:
         ids.update(self.connection.execute(union(*parts)).scalars())
         return np.array(sorted(ids), dtype=np.int64)
 
-    def _thin(self, number: int, line: Line, marked: Ints) -> Ints:
+    def _thin(self, number: int, line: SeriesLine, marked: Ints) -> Ints:
         """The places of the points to draw."""
         is_own = number == self.row.id
         place = np.searchsorted(self.ranks, line.rank)
@@ -237,7 +238,7 @@ class _Drawing:
             for number, one in self.beside
         )
 
-    def _levels(self, own: Line) -> list[tuple[int, int, float]]:
+    def _levels(self, own: SeriesLine) -> list[tuple[int, int, float]]:
         """First and last commit of each stretch between changepoints, and its level."""
         good = own.points.take(own.has_number)
         if not self.changes or not len(good):
@@ -252,7 +253,7 @@ class _Drawing:
         found = stretches(medians_of_groups(group, good.value), cards, np.sort(edges))
         return [(int(commit[each.first]), int(commit[each.last]), each.level) for each in found]
 
-    def _band(self, own: Line) -> list[tuple[int, float, float]]:
+    def _band(self, own: SeriesLine) -> list[tuple[int, float, float]]:
         """Commits with the quartiles of their samples; of a long history the medians of stretches of them."""
         known = np.flatnonzero(own.has_number & ~np.isnan(own.points.q25) & ~np.isnan(own.points.q75))
         known = known[np.append(np.diff(own.rank[known]) > 0, True)] if len(known) else known  # the last run of each
@@ -261,10 +262,10 @@ class _Drawing:
         middle, low, high = thin_band(place, some.q25, some.q75, most=self.wanted.most, window=self.window)
         return list(zip(some.commit[middle].tolist(), low.tolist(), high.tolist(), strict=True))
 
-    def _cards(self, own: Line) -> Ints:
-        return self.order.calendar.card[np.searchsorted(self.order.calendar.runs, own.points.run)]
+    def _cards(self, own: SeriesLine) -> Ints:
+        return self.order.commit_index.gpu[np.searchsorted(self.order.commit_index.runs, own.points.run)]
 
-    def _extent(self, own: Line, drawn: Ints) -> Extent:
+    def _extent(self, own: SeriesLine, drawn: Ints) -> Extent:
         place = np.searchsorted(self.ranks, own.rank)
         low, high = self.window or (0, len(self.ranks))
         inside = (low <= place) & (place <= high)
@@ -274,11 +275,11 @@ class _Drawing:
 
     def _commit_at(self, place: int) -> int:
         """The id of the commit at a place on display."""
-        return int(self.order.calendar.commits[np.flatnonzero(self.order.rank == self.ranks[place])[0]])
+        return int(self.order.commit_index.commits[np.flatnonzero(self.order.rank == self.ranks[place])[0]])
 
     def _places(self, commits: Sequence[int]) -> dict[int, Place]:
         """By id. A commit that no series on display measured stands at the next that one did."""
-        number = np.searchsorted(self.order.calendar.commits, np.array(commits, dtype=np.int64))
+        number = np.searchsorted(self.order.commit_index.commits, np.array(commits, dtype=np.int64))
         measured = np.searchsorted(self.ranks, self.order.rank[number]).tolist()
         among_all = self.order.among_all[number].tolist()
         return {

@@ -54,7 +54,7 @@ class GroupList:
     any_at_all: bool  # without words and period
 
 
-def unaccused(
+def unattributed_changes(
     store: Store,
     project: str,
     kind: ChangeKind,

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from flask import Blueprint, abort, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
-from ...analysis.explanation import ItemExplanation, explain_item
+from ...analysis.explanation import TriageDetails, triage_details
 from ...model.alert import LIVE
 from ...model.series import Project
 from ...model.triage_item import WAITING, TriageFilter, TriageItem, TriageOrder, TriageState
@@ -48,7 +48,7 @@ class ShownItem:
     """An item with its explanation and the notes on its commit."""
 
     item: TriageItem
-    story: ItemExplanation
+    story: TriageDetails
     notes: tuple[Annotation, ...]
 
 
@@ -118,7 +118,7 @@ def _shown(project: Project, items: Sequence[TriageItem]) -> tuple[ShownItem, ..
     for note in annotations(store(), project.name, commits=[item.commit.hash for item in items]):
         notes.setdefault(note.commit, []).append(note)
     return tuple(
-        ShownItem(item=item, story=explain_item(item, code), notes=tuple(notes.get(item.commit.hash, ())))
+        ShownItem(item=item, story=triage_details(item, code), notes=tuple(notes.get(item.commit.hash, ())))
         for item, code in zip(items, between, strict=True)
     )
 
@@ -166,7 +166,7 @@ def _other_kind(project: Project, kind: ChangeKind, *, is_worse: bool) -> str:
     """Changes that nobody has to do anything about: no commit is accused of them, or they are for the better."""
     frame = _frame(project, kind, is_worse=is_worse)
     machine = request.args.get("machine") or None
-    listed = queries.unaccused(
+    listed = queries.unattributed_changes(
         store(),
         project.name,
         kind,

@@ -137,7 +137,7 @@ def test_who_may_only_read_sees_no_forms_and_changes_nothing(own: Settings, stor
     ("said", "status", "sentence"),
     [
         ({"state": "wrong"}, 400, "There is no state “wrong”"),
-        ({"link": "javascript:alert(1)"}, 400, "A link begins with http"),
+        ({"link": "javascript:alert(1)"}, 400, "A link must begin with http"),
         ({"assignee": "", "link": ""}, 400, "The decision is empty"),
         ({"state": "expected", "card": ""}, 409, "has changed since you saw it"),
         ({"move": "sideways"}, 400, "earlier or later"),
