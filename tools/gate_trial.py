@@ -206,7 +206,7 @@ class PullRequest:
             sides=(0, 1),
             is_one_measurement=False,
             other_gpus=None,
-            beside=True,
+            same_session=True,
             reruns=tuple(tuple(its) for its in values),
         )
 

@@ -90,7 +90,7 @@ def _simulated(rng: np.random.Generator, machine: float, commit: float, told: Co
                     low=change.low,
                     high=change.high,
                     chance=change.chance,
-                    said=(),
+                    stored=(),
                 )
             )
     speakers = [number for number, one in enumerate(series) if one.is_canary]

@@ -252,7 +252,7 @@ def _estimate(pair: Pair, threshold: float, drift: float, noises: HistoryNoises,
         threshold=threshold,
         drift=drift,
         rerun_noise=reruns.get(pair.series.key),
-        beside=pair.beside,
+        beside=pair.same_session,
     )
 
 

@@ -1,4 +1,9 @@
-"""Classification of a machine's findings: its changes and controls out, the verdict on each back in."""
+"""Storage for the classification of a machine's changes: changes and controls are read, classifications written.
+
+A machine counts `findings` up in each transaction that changes one, and records in `judged` the count that was
+classified last, so that an interrupted classification is repeated. A new analysis keeps the classification of changes
+at the same commits; a new change is unclassified, and no page, report or alert calls it a regression.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,12 +27,6 @@ from .mappers import Workloads, limits_of, workloads
 from .points import read_chunks
 from .statements import id_in, update_each
 
-# What was said of a change when the findings of its machine were judged together, and what it says until then.
-#
-# A series that is analysed anew keeps what was said of those of its changes that stand at the same commits. A new
-# change is nobody's yet: it might be the machine's, so no page, report or alert calls it a regression before it is
-# judged.
-
 CLASSIFICATION_COLUMNS = ("kind", "control", "control_share", "control_share_low", "control_share_high", "q_value")
 UNCLASSIFIED: Mapping[str, Any] = {**dict.fromkeys(CLASSIFICATION_COLUMNS), "kind": ChangeKind.UNJUDGED.value}
 
@@ -35,7 +34,7 @@ Classifications = Mapping[tuple[int, int], Mapping[str, Any]]  # by the ids of s
 
 
 def read_classifications(connection: Connection, series: Collection[int]) -> Classifications:
-    """What is said of the changes of these series."""
+    """The classifications of the changes of these series."""
     table = schema.changepoint
     rows = connection.execute(
         select(table.c.series_id, table.c.commit_id, *(table.c[name] for name in CLASSIFICATION_COLUMNS)).where(
@@ -46,10 +45,7 @@ def read_classifications(connection: Connection, series: Collection[int]) -> Cla
 
 
 def verdict_of(kind: str, is_worse: bool) -> Verdict:
-    """The verdict on a series whose last step is of a kind: a level that the machine moved has not changed.
-
-    Of what is not judged yet, or may be chance, nothing can be told.
-    """
+    """The verdict on a series by the kind of its last step; a change by the machine is no change."""
     if kind in {ChangeKind.UNJUDGED.value, ChangeKind.NOT_SIGNIFICANT.value}:
         return Verdict.INCONCLUSIVE
     if kind == ChangeKind.MACHINE_STATE.value:
@@ -57,17 +53,12 @@ def verdict_of(kind: str, is_worse: bool) -> Verdict:
     return Verdict.REGRESSED if is_worse else Verdict.IMPROVED
 
 
-# A machine's findings as they are judged together: its changes and its controls out, what that says of each back in.
-#
-# A machine counts its findings up in the transaction that changes one, and notes which it was judged with: whatever
-# ends a process in between, the next one sees that there is something to do.
-
-_MOST_CONTROLS = 60  # of baselines, or of other series, that are read
+_MOST_CONTROLS = 60  # of baselines, or of other series
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnclassifiedMachine:
-    """A machine whose findings have changed since they were judged."""
+    """A machine whose findings have changed since their classification."""
 
     id: int
     project_id: int
@@ -75,23 +66,23 @@ class UnclassifiedMachine:
 
 
 class MachineSeries(NamedTuple):
-    """What the judgement asks of a series."""
+    """A series of a machine, with the facts that classification uses."""
 
     id: int
     environment: int
-    is_listed: bool  # still measured, as far as the suite says
+    is_listed: bool  # in benchmarks.json
     suite: str
-    family: str | None  # of times that scatter alike; None for what a machine's state is not in
-    sign: int  # -1 for a rate, which goes down where its time goes up
-    memory_bound: bool | None  # None: not known
-    control: Control | None  # what it would speak for the machine as
+    family: str | None  # noise family; None if the machine's state does not affect the metric
+    sign: int  # -1 for a rate, which falls when its time rises
+    memory_bound: bool | None  # None: unknown
+    control: Control | None  # the kind of control that it is
     is_canary: bool
-    is_ours: bool  # and judged: a commit may be accused of it
-    is_exact: bool  # has no noise, so that no change is chance
+    is_ours: bool  # and judged
+    is_exact: bool  # without noise
 
 
 class MachineChange(NamedTuple):
-    """A changepoint, its commits as places in the project's order, and what was last said of it."""
+    """A changepoint with its commits as positions in the project's order, and its stored classification."""
 
     series: MachineSeries
     commit_id: int
@@ -102,31 +93,31 @@ class MachineChange(NamedTuple):
     low: float
     high: float
     chance: float
-    said: tuple[Any, ...]
+    stored: tuple[Any, ...]  # CLASSIFICATION_COLUMNS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ControlLevels:
-    """Logarithms of controls on one card: a row for each control, a column for each commit, NaN where there is none."""
+    """Logarithms of the levels of controls on one GPU: a row for each control, a column for each commit; NaN: none."""
 
-    places: Ints  # of the commits in the project's order
+    places: Ints  # positions of the commits
     controls: tuple[MachineSeries, ...]
     levels: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MachineFindings:
-    """All that is judged together. `controls` are by environment, noise family and card."""
+    """What is classified together. `controls` are by environment and noise family, for each GPU."""
 
     machine: UnclassifiedMachine
     findings: int
-    families: Mapping[int, int]  # by environment, the listed series that the false discovery rate counts
+    families: Mapping[int, int]  # by environment, the number of listed series for the false discovery rate
     changes: tuple[MachineChange, ...]
     controls: dict[tuple[int, str], tuple[ControlLevels, ...]]
 
 
 class Classification(NamedTuple):
-    """What is said of a change."""
+    """The classification of a change."""
 
     change: MachineChange
     kind: ChangeKind
@@ -135,14 +126,14 @@ class Classification(NamedTuple):
     q_value: float | None
 
     @property
-    def said(self) -> tuple[Any, ...]:
-        """As it is stored."""
+    def columns(self) -> tuple[Any, ...]:
+        """Values of CLASSIFICATION_COLUMNS."""
         share = (self.share.value, self.share.low, self.share.high) if self.share else (None, None, None)
         return (self.kind.value, self.control.value if self.control else None, *share, self.q_value)
 
 
 def unclassified_machines(store: Store, only: str | None) -> tuple[UnclassifiedMachine, ...]:
-    """Those of one project, or of all, but of none that another version of this code analyses by now."""
+    """The machines of one project, or of all projects that this ANALYSIS_VERSION analyses."""
     machine, project = schema.machine, schema.project
     query = (
         select(machine.c.id, machine.c.project_id, project.c.name)
@@ -156,7 +147,7 @@ def unclassified_machines(store: Store, only: str | None) -> tuple[UnclassifiedM
 
 
 def read_findings(store: Store, machine: UnclassifiedMachine) -> MachineFindings | None:
-    """Everything in one state of the store; None if the machine is judged, or gone."""
+    """Read in one transaction; None if the machine is classified already, or gone."""
     with store.read() as connection:
         table = schema.machine
         row = connection.execute(
@@ -166,9 +157,9 @@ def read_findings(store: Store, machine: UnclassifiedMachine) -> MachineFindings
             return None
         known = workloads(connection, machine.project_id)
         series = _series(connection, machine.id, known, limits_of(row.context))
-        whole = read_commit_index(connection, machine.project_id)
-        changes = _changes(connection, machine.id, series, whole)
-        asked = {(one.series.environment, one.series.family) for one in changes if one.series.family is not None}
+        index = read_commit_index(connection, machine.project_id)
+        changes = _changes(connection, machine.id, series, index)
+        families = {(one.series.environment, one.series.family) for one in changes if one.series.family is not None}
         return MachineFindings(
             machine=machine,
             findings=row.findings,
@@ -177,15 +168,13 @@ def read_findings(store: Store, machine: UnclassifiedMachine) -> MachineFindings
             ),
             changes=changes,
             controls={
-                place: _controls(connection, _speakers(series.values(), place), whole) for place in sorted(asked)
+                family: _levels(connection, _controls(series.values(), family[0]), index) for family in sorted(families)
             },
         )
 
 
-def write_classifications(
-    store: Store, findings: MachineFindings, read_classifications: Sequence[Classification]
-) -> bool:
-    """Writes what is new of it, and what follows for the series in short. False if the findings have changed since."""
+def write_classifications(store: Store, findings: MachineFindings, classifications: Sequence[Classification]) -> bool:
+    """Write new classifications and the verdicts of the summaries. False if the findings have changed since."""
     table, change, summary = schema.machine, schema.changepoint, schema.summary
     with store.write(findings.machine.project, of_project=True) as connection:
         done = connection.execute(
@@ -195,14 +184,14 @@ def write_classifications(
         )
         if not done.rowcount:
             return False
-        new = [each for each in read_classifications if each.said != each.change.said]
+        new = [each for each in classifications if each.columns != each.change.stored]
         if new:
-            its = (change.c.series_id == bindparam("its_series")) & (change.c.commit_id == bindparam("its_commit"))
-            update_each(connection, change, update(change).where(its), [_said_row(each) for each in new])
-        behind = (change.c.series_id == summary.c.series_id) & (change.c.commit_id == summary.c.change_commit_id)
+            row = (change.c.series_id == bindparam("key_series")) & (change.c.commit_id == bindparam("key_commit"))
+            update_each(connection, change, update(change).where(row), [_update_row(each) for each in new])
+        last_step = (change.c.series_id == summary.c.series_id) & (change.c.commit_id == summary.c.change_commit_id)
         rows = connection.execute(
             select(summary.c.series_id, summary.c.verdict, change.c.kind, change.c.is_worse)
-            .join(change, behind)
+            .join(change, last_step)
             .join(schema.series, schema.series.c.id == summary.c.series_id)
             .where(
                 schema.series.c.machine_id == findings.machine.id,
@@ -211,17 +200,17 @@ def write_classifications(
             )
         ).all()
         verdicts = [(row.series_id, verdict_of(row.kind, row.is_worse), row.verdict) for row in rows]
-        moved = [
-            {"its_series": number, "verdict": now.value} for number, now, before in verdicts if now.value != before
+        changed = [
+            {"key_series": number, "verdict": now.value} for number, now, before in verdicts if now.value != before
         ]
-        if moved:
-            connection.execute(update(summary).where(summary.c.series_id == bindparam("its_series")), moved)
+        if changed:
+            connection.execute(update(summary).where(summary.c.series_id == bindparam("key_series")), changed)
     return True
 
 
-def _said_row(judgement: Classification) -> dict[str, Any]:
-    its = {"its_series": judgement.change.series.id, "its_commit": judgement.change.commit_id}
-    return {**its, **dict(zip(CLASSIFICATION_COLUMNS, judgement.said, strict=True))}
+def _update_row(classification: Classification) -> dict[str, Any]:
+    key = {"key_series": classification.change.series.id, "key_commit": classification.change.commit_id}
+    return {**key, **dict(zip(CLASSIFICATION_COLUMNS, classification.columns, strict=True))}
 
 
 def _series(connection: Connection, machine: int, known: Workloads, limits: Limits) -> dict[int, MachineSeries]:
@@ -241,10 +230,10 @@ def _series(connection: Connection, machine: int, known: Workloads, limits: Limi
         .where(series.c.machine_id == machine)
         .order_by(series.c.key)
     ).all()
-    speaks_for_itself = not known.controls and not any(each.baselines for each in known.values())
-    facts = cache(partial(_facts, known, limits, speaks_for_itself))  # the same of many series
+    no_controls = not known.controls and not any(each.baselines for each in known.values())
+    facts = cache(partial(_facts, known, limits, no_controls))  # equal for many series
     return {
-        number: MachineSeries(number, environment, listed, *facts(*its)) for number, environment, listed, *its in rows
+        number: MachineSeries(number, environment, listed, *facts(*rest)) for number, environment, listed, *rest in rows
     }
 
 
@@ -258,29 +247,29 @@ def _facts(
     workload_name: str | None,
     implementation: str | None,
 ) -> tuple[Any, ...]:
-    """What a FoundSeries has from its suite on."""
-    suite, its_metric = benchmark.rpartition(".")[0], metric(metric_name, unit)
+    """The fields of a MachineSeries from `suite` on."""
+    suite, series_metric = benchmark.rpartition(".")[0], metric(metric_name, unit)
     is_canary, is_rival = known.is_control(suite, implementation), known.is_rival(suite, implementation)
-    family, sign = _follows(its_metric)
-    speaks_as = Control.CANARIES if is_canary else Control.BASELINES if is_rival else Control.OTHERS
-    may_speak = family == "latency" and sign > 0 and its_metric.is_judged and (is_canary or is_rival or no_controls)
+    family, sign = _noise_family(series_metric)
+    kind = Control.CANARIES if is_canary else Control.BASELINES if is_rival else Control.OTHERS
+    is_control = family == "latency" and sign > 0 and series_metric.is_judged and (is_canary or is_rival or no_controls)
     workload = known.get((suite, workload_name or ""))
     memory_bound = bound_by_memory(workload, limits) if workload is not None else None
-    is_ours = its_metric.is_judged and not is_canary and not is_rival
-    control = speaks_as if may_speak else None
-    return suite, family, sign, memory_bound, control, is_canary, is_ours, its_metric.is_exact
+    is_ours = series_metric.is_judged and not is_canary and not is_rival
+    control = kind if is_control else None
+    return suite, family, sign, memory_bound, control, is_canary, is_ours, series_metric.is_exact
 
 
-def _follows(its_metric: Metric) -> tuple[str | None, int]:
-    """The family of times whose state is in a metric too, and which way it goes with them."""
-    if its_metric.follows_machine:
-        return its_metric.noise_family, 1
-    is_rate = its_metric.role is Role.RESTATED and its_metric.better is Better.HIGHER
+def _noise_family(series_metric: Metric) -> tuple[str | None, int]:
+    """The noise family whose machine state affects the metric, and the sign of its effect."""
+    if series_metric.follows_machine:
+        return series_metric.noise_family, 1
+    is_rate = series_metric.role is Role.RESTATED and series_metric.better is Better.HIGHER
     return ("latency", -1) if is_rate else (None, 1)
 
 
 def _changes(
-    connection: Connection, machine: int, series: dict[int, MachineSeries], whole: CommitIndex
+    connection: Connection, machine: int, series: dict[int, MachineSeries], index: CommitIndex
 ) -> tuple[MachineChange, ...]:
     table = schema.changepoint
     rows = connection.execute(
@@ -299,52 +288,50 @@ def _changes(
         .where(schema.series.c.machine_id == machine)
     ).all()
     ids = np.array([row[1:4] for row in rows], dtype=np.int64).reshape(-1, 3)
-    places = whole.position[np.searchsorted(whole.commits, ids)].tolist()
+    places = index.position[np.searchsorted(index.commits, ids)].tolist()
     return tuple(
-        MachineChange(series[number], commit, place, start, end, magnitude, low, high, chance, tuple(said))
-        for (number, commit, _, _, magnitude, low, high, chance, *said), (place, start, end) in zip(
+        MachineChange(series[number], commit, place, start, end, magnitude, low, high, chance, tuple(stored))
+        for (number, commit, _, _, magnitude, low, high, chance, *stored), (place, start, end) in zip(
             rows, places, strict=True
         )
     )
 
 
-def _speakers(series: Iterable[MachineSeries], place: tuple[int, str | None]) -> list[MachineSeries]:
-    """The controls of an environment; of those that are many the first by key, which is as good as by lot."""
-    found = []
+def _controls(series: Iterable[MachineSeries], environment: int) -> list[MachineSeries]:
+    """The controls of an environment; of many the first by key, which is a hash and thus random."""
+    controls = []
     for control in Control:
-        mine = [one for one in series if one.control is control and one.environment == place[0]]
-        found += mine if control is Control.CANARIES else mine[:_MOST_CONTROLS]
-    return found
+        of_kind = [one for one in series if one.control is control and one.environment == environment]
+        controls += of_kind if control is Control.CANARIES else of_kind[:_MOST_CONTROLS]
+    return controls
 
 
-def _controls(
-    connection: Connection, speakers: Sequence[MachineSeries], whole: CommitIndex
-) -> tuple[ControlLevels, ...]:
-    """The levels of these on each card that measured any."""
-    row_of = {one.id: row for row, one in enumerate(speakers)}
-    stretches = list(read_chunks(connection, list(row_of)))
-    counts, points = decode_all([data for _, data in stretches])
-    good = np.flatnonzero(points.value > 0)  # what has no number is NaN
+def _levels(connection: Connection, controls: Sequence[MachineSeries], index: CommitIndex) -> tuple[ControlLevels, ...]:
+    """The levels of the controls on each GPU that measured any."""
+    row_of = {one.id: row for row, one in enumerate(controls)}
+    chunks = list(read_chunks(connection, list(row_of)))
+    counts, points = decode_all([data for _, data in chunks])
+    good = np.flatnonzero(points.value > 0)  # False for NaN
     if not len(good):
         return ()
-    rows = np.repeat([row_of[number] for number, _ in stretches], counts)[good]
-    cards = whole.gpu[np.searchsorted(whole.runs, points.run[good])]
-    places = whole.position[np.searchsorted(whole.commits, points.commit[good])]
+    rows = np.repeat([row_of[number] for number, _ in chunks], counts)[good]
+    gpus = index.gpu[np.searchsorted(index.runs, points.run[good])]
+    places = index.position[np.searchsorted(index.commits, points.commit[good])]
     logs = np.log(points.value[good])
     return tuple(
-        _on_card(speakers, rows[at], places[at], logs[at])
-        for card in sorted(set(cards.tolist()))
-        for at in [cards == card]
+        _levels_on_gpu(controls, rows[at], places[at], logs[at])
+        for gpu in sorted(set(gpus.tolist()))
+        for at in [gpus == gpu]
     )
 
 
-def _on_card(speakers: Sequence[MachineSeries], rows: Ints, places: Ints, logs: Floats) -> ControlLevels:
-    """Several runs of a commit count with their mean."""
+def _levels_on_gpu(controls: Sequence[MachineSeries], rows: Ints, places: Ints, logs: Floats) -> ControlLevels:
+    """The mean of a commit's runs on one GPU."""
     axis, column = np.unique(places, return_inverse=True)
-    shape = (len(speakers), len(axis))
+    shape = (len(controls), len(axis))
     cell = rows * len(axis) + column
     count = np.bincount(cell, minlength=shape[0] * shape[1])
     total = np.bincount(cell, weights=logs, minlength=shape[0] * shape[1])
     levels = np.full(len(count), np.nan)
     levels[count > 0] = total[count > 0] / count[count > 0]
-    return ControlLevels(places=axis, controls=tuple(speakers), levels=levels.reshape(shape))
+    return ControlLevels(places=axis, controls=tuple(controls), levels=levels.reshape(shape))

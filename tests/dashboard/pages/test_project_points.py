@@ -47,8 +47,8 @@ def test_each_series_stands_in_the_order_of_commits_and_runs_however_it_was_impo
         assert order == sorted(order)
         assert len(set(order)) == len(order)
         commits = points.commit[its].tolist()
-        assert held.is_again[number_of[number]] == (len(set(commits)) < len(commits))
-    assert held.is_again.any()
+        assert held.has_reruns[number_of[number]] == (len(set(commits)) < len(commits))
+    assert held.has_reruns.any()
     assert held.of(10**6) is None
 
 
