@@ -36,9 +36,9 @@ def with_acceptances(
         else:
             notes.append(f"{_who(each)} accepts nothing: of what it names nothing regressed")
     for lapsed in expired:
-        if any(row.decides and _covers(lapsed.said, row) for row in rows):
+        if any(row.decides and _covers(lapsed.acceptance, row) for row in rows):
             again = f"it has expired: say it of {comparison.head.hash[:8]} too if it is meant"
-            notes.append(f"{_who(lapsed.said)} counted until {lapsed.until[:8]}; {again}")
+            notes.append(f"{_who(lapsed.acceptance)} counted until {lapsed.until[:8]}; {again}")
     return comparison.model_copy(update={"rows": tuple(rows), "notes": tuple(dict.fromkeys(notes))})
 
 

@@ -78,7 +78,7 @@ def record(place: AsvPlace, report: BisectReport) -> None:
         series=report.series.key,
         good=report.commits[0].hash,
         bad=report.commits[-1].hash,
-        says=headline(report),
+        summary=headline(report),
         culprit=culprit,
     )
     record_bisect(place.store, place.project, bisected, now_ms=time.time_ns() // 1_000_000)

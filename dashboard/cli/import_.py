@@ -16,7 +16,7 @@ from ..importers.archive import ArchiveError
 from ..importers.asv_folder import NoResultsError
 from ..importers.import_overrides import ImportOverrides, milliseconds
 from ..importers.import_path import import_path
-from ..store.rejected_files import note_set_aside
+from ..store.rejected_files import record_rejected_files
 from .store_access import gave_up, open_or_create_store
 
 SET_ASIDE = 3  # exit status of an import that left files out
@@ -72,7 +72,7 @@ def import_(
     except OperationalError as error:
         raise gave_up(error, to_go_on="import again to add the rest") from error
     try:
-        note_set_aside(
+        record_rejected_files(
             store, summary.project, str(results.resolve()), summary.set_aside, now_ms=time.time_ns() // 1_000_000
         )
         with _workers(executor) as workers:

@@ -7,7 +7,7 @@ from pathlib import Path
 from ..model.commit_links import commit_url_of
 from ..store.commits import KnownCommit, commit_hashes, keep_commit_url, order_commits
 from ..store.engine import Store
-from ..store.notes import Release, keep_releases
+from ..store.notes import Release, replace_releases
 from ..store.project_writer import ProjectWriter
 from .asv_folder import NoResultsError, asv_project
 from .git import GitError, git, git_history, tags
@@ -50,7 +50,7 @@ def put_in_order(store: Store, writer: ProjectWriter, *, commit_url: str | None 
         order_commits(store, writer.project, writer.project_id, ())
         return [f"{writer.repository}: {error}; commits are ordered by date"]
     order_commits(store, writer.project, writer.project_id, history)
-    keep_releases(store, writer.project, releases(Path(writer.repository), history, hashes))
+    replace_releases(store, writer.project, releases(Path(writer.repository), history, hashes))
     return []
 
 

@@ -238,7 +238,7 @@ def _changepoint_rows(analysis: SeriesAnalysis, classified: Classifications) -> 
             "low": change.low,
             "high": change.high,
             "p_value": change.p_value,
-            "chance": change.chance,
+            "p_adjusted": change.chance,
             "posterior": [[commit, round(probability, 4)] for commit, probability in stored.posterior],
             "is_worse": (change.after > change.before) == (analysis.better is Better.LOWER),
             **classified.get((analysis.series_id, stored.commit_id), UNCLASSIFIED),

@@ -281,7 +281,7 @@ def _changes(
             table.c.magnitude,
             table.c.low,
             table.c.high,
-            table.c.chance,
+            table.c.p_adjusted,
             *(table.c[name] for name in CLASSIFICATION_COLUMNS),
         )
         .join(schema.series, schema.series.c.id == table.c.series_id)

@@ -118,7 +118,7 @@ def read_commit_index(connection: Connection, project: int) -> CommitIndex:
     """The index of a project."""
     commit, run = schema.commit, schema.run
     commits = select(commit.c.id, commit.c.position, commit.c.date_ms).where(commit.c.project_id == project)
-    runs = select(run.c.id, run.c.started_ms, run.c.card).where(run.c.project_id == project)
+    runs = select(run.c.id, run.c.started_ms, run.c.gpu).where(run.c.project_id == project)
     commit_rows = connection.execute(commits.order_by(commit.c.id)).all()
     run_rows = connection.execute(runs.order_by(run.c.id)).all()
     number, position, date_ms = zip(*commit_rows, strict=True) if commit_rows else ((), (), ())

@@ -281,7 +281,7 @@ def change_record(row: Row[Any], commits: Mapping[int, Commit]) -> SeriesChange:
         p_value=row.p_value,
         is_worse=row.is_worse,
         kind=ChangeKind(row.kind),
-        chance=row.chance,
+        chance=row.p_adjusted,
         posterior=tuple((commits[commit], probability) for commit, probability in row.posterior),
         share=_share(row),
         q_value=row.q_value,

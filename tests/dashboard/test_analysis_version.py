@@ -88,7 +88,7 @@ def _judged(store: Store, asv: AsvResults) -> list[Any]:
     asv.load(store)
     told = _said(store)
     with store.write("demo") as connection:  # the same, had chance alone shown as much in one series of five
-        connection.execute(update(schema.changepoint).values(chance=0.2))
+        connection.execute(update(schema.changepoint).values(p_adjusted=0.2))
         connection.execute(update(schema.machine).values(findings=schema.machine.c.findings + 1))
     judge(store)
     return told + _said(store)

@@ -11,7 +11,7 @@ from warpwatch.dashboard.model.thresholds import StatedLimits
 from warpwatch.dashboard.model.triage_item import TriageFilter, TriageState
 from warpwatch.dashboard.model.verdict import ChangeKind, Verdict
 from warpwatch.dashboard.store import Store, queries, schema
-from warpwatch.dashboard.store.alert_candidates import held_regressions, new_regressions
+from warpwatch.dashboard.store.alert_candidates import new_regressions, regressions_by_alert
 from warpwatch.dashboard.store.alert_opening import open_regression_alert
 from warpwatch.dashboard.store.policy import state_limits
 
@@ -110,7 +110,9 @@ def test_an_alert_keeps_what_it_holds_whatever_is_stated_later(moved: Store) -> 
     for group in new_regressions(moved, "demo"):
         assert open_regression_alert(moved, group, messages={}, now_ms=1) is not None
     _state(moved, threshold=0.5)
-    assert {one.series.benchmark for its in held_regressions(moved, "demo").held.values() for one in its} == set(SLOWER)
+    assert {
+        one.series.benchmark for its in regressions_by_alert(moved, "demo").of_alerts.values() for one in its
+    } == set(SLOWER)
     listed = queries.triage_items(moved, "demo", ALL)
     assert {one.series.benchmark for item in listed.items for one in item.regressions} == set(SLOWER)
     assert listed.below_limits == 0

@@ -40,7 +40,9 @@ def _item(store: Store) -> TriageItem:
 def _bisected(store: Store, *, confidence: str = "99.4 %", culprit: int | None = FIRST_BAD) -> BisectResult:
     (series,) = queries.find_series(store, "demo").series
     named = Culprit(commit=hash_of(culprit), previous=hash_of(culprit - 1), confidence=confidence) if culprit else None
-    return BisectResult(series=series.key, good=hash_of(9), bad=hash_of(40), says=f"{confidence} sure", culprit=named)
+    return BisectResult(
+        series=series.key, good=hash_of(9), bad=hash_of(40), summary=f"{confidence} sure", culprit=named
+    )
 
 
 def test_the_card_tells_the_culprit_and_stays_one(store: Store, alerted: AsvResults) -> None:

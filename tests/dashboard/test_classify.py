@@ -17,7 +17,7 @@ from warpwatch.dashboard.model.overview import State
 from warpwatch.dashboard.model.triage_item import TriageFilter
 from warpwatch.dashboard.model.verdict import ChangeKind, Control, Verdict
 from warpwatch.dashboard.store import Store, queries, schema
-from warpwatch.dashboard.store.alert_candidates import held_regressions, new_regressions
+from warpwatch.dashboard.store.alert_candidates import new_regressions, regressions_by_alert
 from warpwatch.dashboard.store.alert_opening import open_regression_alert
 from warpwatch.dashboard.text.labels import state_detail
 
@@ -165,7 +165,7 @@ def test_few_series_of_one_suite_speak_for_no_machine(sqlite_store: Store, asv: 
 def _doubt(store: Store, chance: float) -> None:
     """Has chance alone show as much in each of three series, so that their q is as large."""
     with store.write("demo") as connection:
-        connection.execute(update(schema.changepoint).values(chance=chance))
+        connection.execute(update(schema.changepoint).values(p_adjusted=chance))
         connection.execute(update(schema.machine).values(findings=schema.machine.c.findings + 1))
     judge(store)
 
@@ -197,7 +197,7 @@ def test_an_alert_goes_on_where_a_later_run_doubts_what_it_was_opened_for(sqlite
     (group,) = new_regressions(sqlite_store, "demo")
     number = open_regression_alert(sqlite_store, group, messages={}, now_ms=1)
     _doubt(sqlite_store, 0.06)
-    assert len(held_regressions(sqlite_store, "demo").held[number or 0]) == 3
+    assert len(regressions_by_alert(sqlite_store, "demo").of_alerts[number or 0]) == 3
     (card,) = queries.triage_items(sqlite_store, "demo", TriageFilter()).items
     assert ([one.change.kind for one in card.regressions], card.gone) == ([ChangeKind.NOT_SIGNIFICANT] * 3, ())
 

@@ -47,7 +47,7 @@ def _table(found: Sequence[Measured]) -> pa.Table:
     shared = zip(*(series_cells(measured.series) for measured in found), strict=True)
     arrays = [pa.array(map(_text, cells), pa.string()).dictionary_encode().take(row_of) for cells in shared]
     arrays += [
-        _words([each.card for each in found]),
+        _words([each.gpu for each in found]),
         _words([each.commit for each in found]),
         pa.array(np.concatenate([each.date_ms for each in found])).cast(_MOMENT),
         pa.array(np.concatenate([each.position for each in found])),
@@ -80,7 +80,7 @@ def _words(columns: Sequence[TextColumn]) -> pa.Array:
     place: dict[str, int] = {}
     parts = []
     for column in columns:
-        used, inverse = np.unique(column.places, return_inverse=True)
+        used, inverse = np.unique(column.codes, return_inverse=True)
         known = [-1 if n < 0 else place.setdefault(column.words[n], len(place)) for n in used.tolist()]
         parts.append(np.array(known, dtype=np.int32)[inverse])
     places = np.concatenate(parts)

@@ -49,7 +49,7 @@ def latest(connection: Connection, known: Workloads, *where: Any) -> list[Latest
             schema.machine.c.context,
             schema.run.c.started_ms.label("run_started_ms"),
             schema.run.c.name.label("run_name"),
-            schema.run.c.card,
+            schema.run.c.gpu,
             behind.c.kind.label("change_kind"),
             behind.c.q_value.label("change_q"),
         )

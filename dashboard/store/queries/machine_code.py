@@ -71,7 +71,7 @@ def equal_code_pairs(store: Store, project: str, *, machine: str | None = None) 
                 detail.c.workload,
                 detail.c.implementation,
                 detail.c.code_sha256,
-                run.c.card,
+                run.c.gpu,
                 commit.c.hash,
                 latency.label("latency_s"),
             )

@@ -140,7 +140,7 @@ def software(store: Store, project: str, machine: str) -> tuple[Software, ...]:
 def _of_machine(connection: Connection, project: str, machine: str) -> Any:
     run = schema.run
     return (
-        select(run.c.id, run.c.name, run.c.started_ms, run.c.card, run.c.context)
+        select(run.c.id, run.c.name, run.c.started_ms, run.c.gpu, run.c.context)
         .join(schema.machine, schema.machine.c.id == run.c.machine_id)
         .where(run.c.project_id == project_id(connection, project), schema.machine.c.name == machine)
     )
@@ -152,7 +152,7 @@ def _facts(row: Any) -> tuple[tuple[str, str], ...] | None:
         return None  # it only compiled
     limit = gpu.get("power_limit_w")
     return (
-        ("card", card_name(row.card) if row.card else ""),
+        ("card", card_name(row.gpu) if row.gpu else ""),
         ("driver", str(gpu.get("driver") or "")),
         *((name, _version(name, str(versions.get(name) or ""))) for name in _SOFTWARE),
         ("power limit", f"{limit:g} W" if limit else ""),
@@ -172,7 +172,7 @@ def _conditions(row: Any, noted: Sequence[Mapping[str, Any]]) -> RunConditions:
     return RunConditions(
         run=row.name,
         started_at=moment(row.started_ms),
-        card=row.card,
+        gpu=row.gpu,
         measurements=len(noted),
         clock_hz=median(clocks) if clocks else None,
         clock_low_hz=min(clocks, default=None),
@@ -257,7 +257,7 @@ def _runs(series: Any, points: Columns, index: CommitIndex, code: dict[int, str]
         commit=points.commit,
         value=points.value,
         started_ms=index.started_ms[run],
-        card=index.gpu[run],
+        gpu=index.gpu[run],
         spread=points.q75 - points.q25,
         count=points.count,
         code=code,

@@ -33,7 +33,7 @@ class CommitRun(NamedTuple):
 
     commit: int
     facts: int
-    card: str | None
+    gpu: str | None
 
 
 _UNKNOWN = RunFacts(*[None] * len(RunFacts._fields))
@@ -49,11 +49,11 @@ def machine_marks(runs: Sequence[CommitRun], facts: Mapping[int, RunFacts]) -> l
             f"{_WORDS[name]} {_version(name, old)} → {_version(name, new)}"
             for name, old, new in _difference(before, now)
         ]
-        if each.card is not None and gpu is not None and each.card != gpu:
-            words.insert(0, f"card {card_name(each.card)}")
+        if each.gpu is not None and gpu is not None and each.gpu != gpu:
+            words.insert(0, f"card {card_name(each.gpu)}")
         if words:
             marks.append((each.commit, ", ".join(words)))
-        gpu = each.card if each.card is not None else gpu
+        gpu = each.gpu if each.gpu is not None else gpu
         if now is not _UNKNOWN and now != before:
             before = RunFacts(*(new if new is not None else old for old, new in zip(before, now, strict=True)))
     return marks

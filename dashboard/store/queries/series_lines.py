@@ -136,7 +136,7 @@ class Records:
             np.concatenate([np.empty(0, dtype=np.int64), *(line.points.run[indices] for line, indices in chosen)])
         )
         run = schema.run
-        query = select(run.c.id, run.c.name, run.c.started_ms, run.c.card)
+        query = select(run.c.id, run.c.name, run.c.started_ms, run.c.gpu)
         self._runs: Mapping[int, Any] = {
             row.id: row for row in connection.execute(query.where(id_in(connection, run.c.id, runs.tolist()))).all()
         }
@@ -170,7 +170,7 @@ class Records:
                     reason=reasons[reason],
                     run=self._runs[run].name,
                     run_time=moment(self._runs[run].started_ms),
-                    card=self._runs[run].card,
+                    card=self._runs[run].gpu,
                 )
                 for commit, run, value, q25, q75, count, status, reason in rows
             ]

@@ -126,12 +126,12 @@ def standings(store: Store, project: str) -> tuple[Standing, ...]:
 def _sources(connection: Connection, project: int) -> dict[str, _Source]:
     series, summary, run = schema.series, schema.summary, schema.run
     rows = connection.execute(
-        select(series.c.key, series.c.id, series.c.machine_id, run.c.card)
+        select(series.c.key, series.c.id, series.c.machine_id, run.c.gpu)
         .join(summary, summary.c.series_id == series.c.id)
         .join(run, run.c.id == summary.c.run_id)
         .where(series.c.project_id == project)
     )
-    return {row.key: _Source(series=row.id, machine=row.machine_id, gpu=row.card) for row in rows}
+    return {row.key: _Source(series=row.id, machine=row.machine_id, gpu=row.gpu) for row in rows}
 
 
 def _steps(connection: Connection, project: int, days: int, below: BelowLimits) -> Mapping[int, float]:
@@ -162,9 +162,9 @@ def _commits_by_gpu(connection: Connection, project: int) -> Mapping[tuple[int, 
     run = schema.run
     counted: Any = func.count(run.c.commit_id.distinct())
     rows = connection.execute(
-        select(run.c.machine_id, run.c.card, counted)
-        .where(run.c.project_id == project, run.c.card.is_not(None))
-        .group_by(run.c.machine_id, run.c.card)
+        select(run.c.machine_id, run.c.gpu, counted)
+        .where(run.c.project_id == project, run.c.gpu.is_not(None))
+        .group_by(run.c.machine_id, run.c.gpu)
     )
     return {(machine, gpu): count for machine, gpu, count in rows}
 

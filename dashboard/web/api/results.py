@@ -26,7 +26,7 @@ from ...importers.import_overrides import ImportOverrides, milliseconds
 from ...importers.import_path import import_path
 from ...importers.scratch_folder import scratch_folder
 from ...model.schema import Schema
-from ...store.rejected_files import note_set_aside
+from ...store.rejected_files import record_rejected_files
 from ...store.tokens import Scope
 from ..auth import tokens_alone, working_token
 from ..auth.rate_limits import costly
@@ -85,7 +85,7 @@ def add(project: str) -> ResponseReturnValue:
         try:
             summary = import_path(store(), path, project=project, overrides=overrides, limits=limits, workers=1)
             told = _plain(summary.set_aside, folder)
-            note_set_aside(store(), project, f"uploads of {name}", told, now_ms=time.time_ns() // 1_000_000)
+            record_rejected_files(store(), project, f"uploads of {name}", told, now_ms=time.time_ns() // 1_000_000)
             with local_workers(1) as here:  # a request keeps to its thread; the server has others to answer
                 analysed = analyse(store(), only=project, workers=here)
         except TooLargeError as error:

@@ -218,7 +218,7 @@ def test_throttling_and_false_alarms_count_by_what_is_sure_of_them() -> None:
         run = RunConditions(
             run="r",
             started_at=None,
-            card=None,
+            gpu=None,
             measurements=of,
             clock_hz=None,
             clock_low_hz=None,

@@ -26,7 +26,7 @@ from warpwatch.dashboard.store.alert_candidates import new_regressions
 from warpwatch.dashboard.store.alert_opening import open_health_alert, open_regression_alert
 from warpwatch.dashboard.store.notes import Annotation, add_annotation, annotations
 from warpwatch.dashboard.store.policy import record_acceptances
-from warpwatch.dashboard.store.rejected_files import note_set_aside
+from warpwatch.dashboard.store.rejected_files import record_rejected_files
 from warpwatch.dashboard.store.retention import drop_project
 from warpwatch.dashboard.store.tokens import Scope, create_token, revoke_token
 from warpwatch.dashboard.store.triage import Decision, triage
@@ -175,7 +175,7 @@ def _health(store: Store, _asv: AsvResults) -> None:
 
 
 def _set_aside(store: Store, _asv: AsvResults) -> None:
-    note_set_aside(store, "kernels", "/results", ["x.json: no JSON"], now_ms=AT_MS)
+    record_rejected_files(store, "kernels", "/results", ["x.json: no JSON"], now_ms=AT_MS)
 
 
 def _accept(store: Store, _asv: AsvResults) -> None:

@@ -71,7 +71,9 @@ def test_a_step_that_is_not_significant_is_called_so_on_every_page_and_by_the_ap
     newest = select(func.max(schema.changepoint.c.place)).scalar_subquery()
     with store.write("demo") as connection:
         # chance alone would show as much in one series of five
-        connection.execute(update(schema.changepoint).where(schema.changepoint.c.place == newest).values(chance=0.2))
+        connection.execute(
+            update(schema.changepoint).where(schema.changepoint.c.place == newest).values(p_adjusted=0.2)
+        )
         connection.execute(update(schema.machine).values(findings=schema.machine.c.findings + 1))
     judge(store)
     key = queries.find_series(store, "demo", search="w1 warpwatch").series[0].key
